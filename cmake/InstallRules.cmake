@@ -1,0 +1,18 @@
+# make install PREFIX=...: the program, the library, the Python package, and the guard's sources (they are
+# compiled against the user's own torch).
+include(GNUInstallDirs)
+install(TARGETS trapline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS trapline_capi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/trapline/capi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trapline)
+install(
+  DIRECTORY python/trapline
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/python
+  PATTERN "__pycache__" EXCLUDE)
+install(
+  DIRECTORY src/guard/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/guard
+  FILES_MATCHING
+  PATTERN "*.cpp"
+  PATTERN "*.hpp"
+  PATTERN "*.c"
+  PATTERN "*.h")

@@ -1,0 +1,20 @@
+# trapline_room(NAME SOURCES file... [DEPENDS target...] [PRIVATE target...])
+# A room is one static library target `trapline_NAME` over the files of src/NAME.
+function(trapline_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  add_library(trapline_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(trapline_${name} PUBLIC "${PROJECT_SOURCE_DIR}/src"
+                                                     "${PROJECT_SOURCE_DIR}/include")
+  target_link_libraries(
+    trapline_${name}
+    PUBLIC ${ARG_DEPENDS}
+    PRIVATE trapline_warnings ${ARG_PRIVATE})
+endfunction()
+
+# trapline_test(NAME SOURCES file... [DEPENDS target...]): one GoogleTest program per room.
+function(trapline_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE trapline_warnings ${ARG_DEPENDS} GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+endfunction()

@@ -1,0 +1,123 @@
+/* The C face of libtrapline: the contracts table, the checks over tensors in host memory, and the
+ * diagnosis that turns facts into a finding. No torch, no Python, no exceptions across this border.
+ *
+ * The guard's adapters (C++ against the user's torch, or pure Python) call only what is declared here, so
+ * neither the compiler nor the C++ standard library of the user's torch has to match Trapline's.
+ *
+ * Thread safety: every function may be called from any thread at any time.
+ */
+#ifndef TRAPLINE_CAPI_H_
+#define TRAPLINE_CAPI_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRAPLINE_CAPI_VERSION 1
+
+#if defined(__GNUC__)
+#define TRAPLINE_API __attribute__((visibility("default")))
+#else
+#define TRAPLINE_API
+#endif
+
+/* Library version, "0.1.0". Static storage. */
+TRAPLINE_API const char* trapline_version(void);
+
+/* TRAPLINE_CAPI_VERSION of the loaded library; an adapter built for another one must not use it. */
+TRAPLINE_API int trapline_capi_version(void);
+
+/* Values are those of trapline::DType (core/tensor_view.hpp). */
+typedef enum {
+  TRAPLINE_BOOL = 0, TRAPLINE_UINT8, TRAPLINE_INT8, TRAPLINE_INT16, TRAPLINE_INT32, TRAPLINE_INT64,
+  TRAPLINE_FLOAT16, TRAPLINE_BFLOAT16, TRAPLINE_FLOAT32, TRAPLINE_FLOAT64,
+  TRAPLINE_OTHER_DTYPE = 255 /* complex, quantized, ...: contracts do not apply */
+} trapline_dtype;
+
+/* A borrowed strided tensor. `data` may be NULL when it is not in host memory or holds no element: then it
+ * can give a bound (sizes are known) but is not read. Strides count elements. */
+typedef struct {
+  const void* data;
+  const int64_t* sizes;
+  const int64_t* strides;
+  int32_t dim;
+  int32_t dtype; /* trapline_dtype */
+} trapline_tensor;
+
+typedef enum {
+  TRAPLINE_ARG_NONE = 0,    /* absent or None */
+  TRAPLINE_ARG_TENSOR = 1,
+  TRAPLINE_ARG_INT = 2,
+  TRAPLINE_ARG_LIST = 3     /* list of tensors; an element that is None has dim == -1 */
+} trapline_arg_kind;
+
+typedef struct {
+  int32_t kind; /* trapline_arg_kind */
+  int32_t list_size;
+  int64_t integer;
+  trapline_tensor tensor;
+  const trapline_tensor* list;
+} trapline_arg;
+
+/* One row of the contracts table. Strings have static storage. Argument names are those of the ATen schema;
+ * "" where the row needs none. */
+typedef struct {
+  const char* id;         /* "nll_loss_forward.target": stable, unique */
+  const char* op;         /* ATen base name without overload; a trailing '_' (in-place) is a base name of its own */
+  const char* argument;   /* the argument that is checked */
+  const char* bound_arg;  /* the tensor whose size bounds it */
+  const char* dim_arg;    /* the int that names the dimension of bound_arg */
+  const char* also_arg;   /* the int that is allowed besides the range: ignore_index */
+  const char* public_op;  /* what the user calls it: "cross_entropy" */
+  const char* public_argument;
+  int32_t predicate;      /* trapline::Predicate */
+  int32_t bound;          /* trapline::Bound */
+  int32_t composite;      /* 1: decomposed before the backend keys; hook it at the autograd keys too */
+  int32_t remember;       /* 1: a violation is not an error by itself; it is kept as the possible origin of a later one */
+} trapline_contract;
+
+/* The whole table; *count receives the number of rows. */
+TRAPLINE_API const trapline_contract* trapline_contracts(size_t* count);
+
+typedef struct {
+  int64_t bad;      /* offending elements; 0: none */
+  int64_t total;    /* elements looked at */
+  int64_t first;    /* row-major position of the first offending element in the argument's own shape; -1: none */
+  int32_t is_float; /* which of the pairs below hold */
+  int32_t list_position; /* which tensor of a list; -1 when the argument is no list */
+  int64_t ivalue, imin, imax; /* offending value; smallest and largest of all elements */
+  double fvalue, fmin, fmax;  /* min and max leave NaN out; NaN when there is no other element */
+  int64_t lo, hi;   /* valid integers are [lo, hi); for float contracts see the row */
+  int32_t has_also;
+  int32_t reason;   /* trapline::Reason: which part of the predicate failed */
+  int64_t also;
+} trapline_scan;
+
+typedef enum {
+  TRAPLINE_OK = 0,
+  TRAPLINE_VIOLATED = 1,
+  TRAPLINE_NOT_APPLICABLE = 2 /* dtype, shape or missing data: the operation's own checks have the word */
+} trapline_verdict;
+
+/* Applies one row to the arguments of a call. `argument` is required; the others may be NULL where the row
+ * names none. Fills *out for TRAPLINE_OK (min, max, total) and TRAPLINE_VIOLATED. Never allocates on the
+ * TRAPLINE_OK path. */
+TRAPLINE_API int trapline_check(const trapline_contract* row, const trapline_arg* argument,
+                                const trapline_arg* bound, const trapline_arg* dim,
+                                const trapline_arg* also, trapline_scan* out);
+
+/* Turns facts (JSON, see docs/facts.md) into a finding (JSON, finding.schema.json). Returns a string to be
+ * released with trapline_free. Facts that cannot be read give {"error": "what: why: what to do"}; an exception that
+ * is none of Trapline's business gives {"finding": null}; otherwise {"finding": {...}}. Never returns NULL
+ * except when memory is exhausted. */
+TRAPLINE_API char* trapline_diagnose(const char* facts_json);
+TRAPLINE_API void trapline_free(char* text);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TRAPLINE_CAPI_H_ */

@@ -1,0 +1,117 @@
+// Finding and Report: the middle that all evidence turns into and all writers read.
+// The JSON form is docs/finding.schema.json; names here and there are the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cause.hpp"
+#include "core/scalar.hpp"
+
+namespace trapline {
+
+enum class Certainty : std::uint8_t {
+  kProven,      // the offending value was seen
+  kDetermined,  // the evidence admits just this cause
+  kLikely,      // the best of several
+  kUnknown,     // no evidence
+};
+
+enum class Role : std::uint8_t { kRoot, kConsequence };
+enum class Verdict : std::uint8_t { kFault, kClean, kUnknown };
+enum class Command : std::uint8_t { kRun, kExplain, kCheck, kSupervise };
+
+struct Frame {
+  std::string file;
+  std::int64_t line = 0;  // 1-based; 0: unknown
+  std::string function;
+  std::string code;              // the source line; empty when the file cannot be read or has changed
+  std::optional<bool> user;      // true: the user's own code; false: a library
+  std::int64_t column = 0;       // 1-based, in characters of `code`, where the operation starts; 0: unknown
+  std::int64_t end_column = 0;   // 1-based, one past its end; 0: unknown
+};
+
+struct Element {
+  std::vector<std::int64_t> index;  // position of the first offending element in the argument
+  std::optional<Scalar> value;
+  std::optional<std::int64_t> bad;    // how many elements offend
+  std::optional<std::int64_t> total;  // of how many
+  std::optional<Scalar> min, max;     // over the whole argument
+};
+
+struct Valid {
+  std::string text;  // "[0, 195) or -100"
+  std::optional<Scalar> min, max;  // inclusive
+  std::vector<double> also;        // further allowed values, e.g. ignore_index
+};
+
+struct TensorInfo {
+  std::vector<std::int64_t> shape;
+  std::string dtype;   // "int64", as torch prints it without "torch."
+  std::string device;  // "cuda:0"
+};
+
+struct Layer {
+  std::string name;       // qualified module name, "fc.5"
+  std::string type;       // "Linear"
+  std::string attribute;  // "out_features"
+  std::optional<std::int64_t> value, needed;
+};
+
+struct Sample {
+  std::optional<std::int64_t> dataset_index, batch, row;
+  std::string request;
+};
+
+struct Process {
+  std::optional<std::int64_t> rank, pid;
+  std::string host, device;
+};
+
+struct Evidence {
+  std::string source;
+  std::optional<std::int64_t> line;
+  std::string text;
+};
+
+// One of the last operations before a finding (requirement C7).
+struct Operation {
+  std::string op;                // "embedding"
+  std::vector<std::string> args; // "weight float32 [100, 16]", "indices int64 [8] in [0, 99]"
+  std::string where;             // "train.py:31"
+};
+
+struct Finding {
+  Cause cause = Cause::kInsufficientEvidence;
+  std::vector<Cause> also;  // other causes that the same evidence admits, likeliest first
+  Certainty certainty = Certainty::kUnknown;
+  Role role = Role::kRoot;
+  std::optional<bool> device_assert;  // is, or uncontained would have been, a device-side assert
+  std::optional<bool> contained;      // the CUDA context is still usable
+  std::string summary;                // one sentence that stands alone
+  std::string op;                     // public name: "cross_entropy"
+  std::string argument;               // "target"
+  std::optional<Element> element;
+  std::optional<Valid> valid;
+  std::optional<TensorInfo> tensor;
+  std::optional<Frame> origin;  // deepest user frame that called the operation
+  std::vector<Frame> stack;     // outermost first
+  std::optional<Frame> surfaced;
+  std::optional<Layer> layer;
+  std::optional<Sample> sample;
+  std::optional<Process> process;
+  std::vector<Evidence> evidence;
+  std::vector<std::string> fix;        // most useful first, with this case's own names and numbers
+  std::vector<Operation> history;      // oldest first, at most 20
+};
+
+struct Report {
+  Command command = Command::kRun;
+  Verdict verdict = Verdict::kUnknown;
+  std::vector<Finding> findings;  // the root first, then in causal order
+  std::vector<std::string> notes; // limits of this report
+};
+
+}  // namespace trapline

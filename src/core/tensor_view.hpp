@@ -1,0 +1,43 @@
+// A borrowed, read-only view of a strided tensor in host memory. Nothing is copied or owned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace trapline {
+
+enum class DType : std::uint8_t {
+  kBool, kUInt8, kInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64,
+};
+
+std::size_t size_of(DType dtype);        // bytes per element
+std::string_view name_of(DType dtype);   // "int64", "bfloat16": torch's names
+constexpr bool is_floating(DType dtype) { return dtype >= DType::kFloat16; }
+
+struct TensorView {
+  const void* data = nullptr;            // first element; may be null when numel() == 0
+  DType dtype = DType::kInt64;
+  std::span<const std::int64_t> sizes;   // empty: a 0-dim tensor with one element
+  std::span<const std::int64_t> strides; // in elements, one per dimension; may be 0 or negative
+
+  std::int64_t dim() const { return static_cast<std::int64_t>(sizes.size()); }
+  std::int64_t numel() const {
+    std::int64_t count = 1;
+    for (const std::int64_t size : sizes) count *= size;
+    return count;
+  }
+  // Row-major and dense: strides of dimensions of size 1 do not matter, as in PyTorch.
+  bool is_contiguous() const {
+    std::int64_t expected = 1;
+    for (std::size_t d = sizes.size(); d-- > 0;) {
+      if (sizes[d] == 1) continue;
+      if (strides[d] != expected) return false;
+      expected *= sizes[d];
+    }
+    return true;
+  }
+};
+
+}  // namespace trapline
