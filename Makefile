@@ -1,0 +1,56 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both set up what is missing and are idempotent.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+BUILD  ?= build
+PREFIX ?= /usr/local
+PYTHON := .venv/bin/python
+JOBS   ?= $(shell nproc)
+
+.PHONY: help
+help: ## Show this help
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what is missing: distribution packages, .venv with torch
+	@scripts/setup.sh
+
+.PHONY: build
+build: setup ## Build everything that this machine can build
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTRAPLINE_PYTHON="$(CURDIR)/$(PYTHON)" $(CMAKE_ARGS) >$(BUILD).configure.log 2>&1 \
+	  || { tail -20 $(BUILD).configure.log; echo "trapline: configure: failed: see $(BUILD).configure.log" >&2; exit 2; }
+	@grep -E '^-- trapline: ' $(BUILD).configure.log || true
+	@cmake --build $(BUILD) -j $(JOBS)
+
+.PHONY: demo
+demo: build ## Build, then diagnose a real failing program
+	@scripts/demo.sh $(BUILD)
+
+.PHONY: test
+test: build ## Build and run all tests
+	@scripts/test.sh $(BUILD)
+
+.PHONY: bench
+bench: ## Speed, as ratios against named peers in one run
+	@$(MAKE) --no-print-directory build CMAKE_ARGS=-DTRAPLINE_BENCH=ON
+	@scripts/bench.sh $(BUILD)
+
+.PHONY: lint
+lint: setup ## Format and static checks
+	@scripts/lint.sh $(BUILD)
+
+.PHONY: format
+format: ## Format all sources in place
+	@git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format-14 -i
+	@$(PYTHON) -m ruff format python tests examples bench scripts
+
+.PHONY: asan tsan
+asan tsan: setup ## Build and run the C++ tests under sanitizers
+	@cmake --preset $@ >/dev/null && cmake --build --preset $@ -j $(JOBS) && ctest --preset $@
+
+.PHONY: install
+install: build ## Install to PREFIX (default /usr/local)
+	@cmake --install $(BUILD) --prefix "$(PREFIX)"
+
+.PHONY: clean
+clean: ## Remove the build tree (keeps .venv)
+	@rm -rf $(BUILD) $(BUILD).configure.log

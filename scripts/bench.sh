@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Every figure is a ratio (or a difference) against a named peer, taken in the same run on the same machine.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build}
+export TRAPLINE_BUILD_DIR=$PWD/$build
+echo "== checks: SIMD scan against a plain read-sum of the same bytes and against the scalar reference"
+"$build/bin/bench_checks"
+if .venv/bin/python -c 'import torch' 2>/dev/null; then
+  echo "== guard: one operation"
+  .venv/bin/python bench/guard/bench_ops.py
+  echo "== guard: a training step"
+  .venv/bin/python bench/guard/bench_train.py
+else
+  echo "trapline: bench: torch is missing: the guard's benchmarks are left out"
+fi

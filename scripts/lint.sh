@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Formatting, static checks of C++, Python and shell. Exits non-zero on the first kind that complains.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build}
+git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format-14 --dry-run -Werror
+.venv/bin/python -m ruff check python tests examples bench scripts
+.venv/bin/python -m ruff format --check python tests examples bench scripts
+git ls-files '*.sh' .ci/run | xargs shellcheck
+# clang-tidy needs the compile commands of a build; the guard's files are compiled against torch outside CMake.
+if [[ ! -f $build/compile_commands.json ]]; then
+  cmake -S . -B "$build" -G Ninja -DTRAPLINE_PYTHON="$PWD/.venv/bin/python" >/dev/null
+fi
+git ls-files 'src/*.cpp' | grep -v '^src/guard/' | xargs -P "$(nproc)" -n 4 clang-tidy-14 -p "$build" --quiet 2>/dev/null
+echo "lint: clean"

@@ -1,0 +1,88 @@
+"""The house rules that a machine can check: includes point downward, files stay small, no path of a machine leaks in."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Which rooms a room may include. DESIGN: arrows only downward.
+MAY_INCLUDE = {
+    "core": set(),
+    "checks": {"core"},
+    "contracts": {"core", "checks"},
+    "catalogue": {"core"},
+    "report": {"core"},
+    "run": {"core", "report"},
+    "capi": {"core", "checks", "contracts", "catalogue", "report"},
+    "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
+    "cli": {"core", "checks", "contracts", "catalogue", "report", "run"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def upward_includes(room: str, text: str) -> list:
+    """Includes in ``text``, a file of ``room``, that reach a room it may not see."""
+    found = []
+    for target in INCLUDE.findall(text):
+        other = target.split("/", 1)[0]
+        if "/" in target and other in MAY_INCLUDE and other != room and other not in MAY_INCLUDE[room]:
+            found.append(target)
+    return found
+
+
+def tracked(*patterns: str) -> list:
+    names = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [ROOT / name for name in names.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def test_the_rule_notices_an_upward_include():
+    assert upward_includes("core", '#include "report/json.hpp"\n') == ["report/json.hpp"]
+    assert upward_includes("guard", '#include "checks/scan.hpp"\n') == ["checks/scan.hpp"]
+    assert upward_includes("report", '#include "core/finding.hpp"\n#include "report/json.hpp"\n') == []
+
+
+def test_includes_point_downward():
+    wrong = []
+    for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/**/*.h", "src/**/*.c", "src/*/*.cpp", "src/*/*.hpp"):
+        room = path.relative_to(ROOT / "src").parts[0]
+        assert room in MAY_INCLUDE, f"new room {room}: say in MAY_INCLUDE what it may include"
+        wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in upward_includes(room, path.read_text())]
+    assert wrong == []
+
+
+def test_rooms_exist():
+    assert {p.name for p in (ROOT / "src").iterdir() if p.is_dir()} == set(MAY_INCLUDE)
+
+
+def test_main_is_short():
+    assert len((ROOT / "src/cli/main.cpp").read_text().splitlines()) < 50
+
+
+def test_files_stay_small():
+    large = {}
+    for path in tracked("*.cpp", "*.hpp", "*.h", "*.c", "*.py", "*.sh"):
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > 500:
+            large[str(path.relative_to(ROOT))] = lines
+    assert large == {}, "a file above 500 lines asks to be split"
+
+
+def test_no_path_of_a_machine():
+    private = re.compile(r"/(?:home|root|work|Users)/[a-z0-9_.-]+/")
+    leaks = []
+    for path in tracked():
+        if path.suffix in {".png", ".gz"} or path == Path(__file__):
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if str(ROOT) in text:
+            leaks.append(str(path.relative_to(ROOT)))
+        elif path.suffix not in {".txt", ".json", ".jsonl", ".log"} and private.search(text):
+            leaks.append(f"{path.relative_to(ROOT)}: {private.search(text).group()}")
+    assert leaks == []
