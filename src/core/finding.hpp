@@ -27,10 +27,10 @@ struct Frame {
   std::string file;
   std::int64_t line = 0;  // 1-based; 0: unknown
   std::string function;
-  std::string code;              // the source line; empty when the file cannot be read or has changed
-  std::optional<bool> user;      // true: the user's own code; false: a library
-  std::int64_t column = 0;       // 1-based, in characters of `code`, where the operation starts; 0: unknown
-  std::int64_t end_column = 0;   // 1-based, one past its end; 0: unknown
+  std::string code;             // the source line; empty when the file cannot be read or has changed
+  std::optional<bool> user;     // true: the user's own code; false: a library
+  std::int64_t column = 0;      // 1-based, in characters of `code`, where the operation starts; 0: unknown
+  std::int64_t end_column = 0;  // 1-based, one past its end; 0: unknown
 };
 
 struct Element {
@@ -42,7 +42,7 @@ struct Element {
 };
 
 struct Valid {
-  std::string text;  // "[0, 195) or -100"
+  std::string text;                // "[0, 195) or -100"
   std::optional<Scalar> min, max;  // inclusive
   std::vector<double> also;        // further allowed values, e.g. ignore_index
 };
@@ -78,9 +78,9 @@ struct Evidence {
 
 // One of the last operations before a finding (requirement C7).
 struct Operation {
-  std::string op;                // "embedding"
-  std::vector<std::string> args; // "weight float32 [100, 16]", "indices int64 [8] in [0, 99]"
-  std::string where;             // "train.py:31"
+  std::string op;                 // "embedding"
+  std::vector<std::string> args;  // "weight float32 [100, 16]", "indices int64 [8] in [0, 99]"
+  std::string where;              // "train.py:31"
 };
 
 struct Finding {
@@ -103,15 +103,15 @@ struct Finding {
   std::optional<Sample> sample;
   std::optional<Process> process;
   std::vector<Evidence> evidence;
-  std::vector<std::string> fix;        // most useful first, with this case's own names and numbers
-  std::vector<Operation> history;      // oldest first, at most 20
+  std::vector<std::string> fix;    // most useful first, with this case's own names and numbers
+  std::vector<Operation> history;  // oldest first, at most 20
 };
 
 struct Report {
   Command command = Command::kRun;
   Verdict verdict = Verdict::kUnknown;
-  std::vector<Finding> findings;  // the root first, then in causal order
-  std::vector<std::string> notes; // limits of this report
+  std::vector<Finding> findings;   // the root first, then in causal order
+  std::vector<std::string> notes;  // limits of this report
 };
 
 }  // namespace trapline

@@ -9,18 +9,27 @@
 namespace trapline {
 
 enum class DType : std::uint8_t {
-  kBool, kUInt8, kInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64,
+  kBool,
+  kUInt8,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
 };
 
-std::size_t size_of(DType dtype);        // bytes per element
-std::string_view name_of(DType dtype);   // "int64", "bfloat16": torch's names
+std::size_t size_of(DType dtype);       // bytes per element
+std::string_view name_of(DType dtype);  // "int64", "bfloat16": torch's names
 constexpr bool is_floating(DType dtype) { return dtype >= DType::kFloat16; }
 
 struct TensorView {
-  const void* data = nullptr;            // first element; may be null when numel() == 0
+  const void* data = nullptr;  // first element; may be null when numel() == 0
   DType dtype = DType::kInt64;
-  std::span<const std::int64_t> sizes;   // empty: a 0-dim tensor with one element
-  std::span<const std::int64_t> strides; // in elements, one per dimension; may be 0 or negative
+  std::span<const std::int64_t> sizes;    // empty: a 0-dim tensor with one element
+  std::span<const std::int64_t> strides;  // in elements, one per dimension; may be 0 or negative
 
   std::int64_t dim() const { return static_cast<std::int64_t>(sizes.size()); }
   std::int64_t numel() const {
