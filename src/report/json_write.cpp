@@ -1,0 +1,185 @@
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "core/version.hpp"
+#include "report/json.hpp"
+#include "report/names.hpp"
+#include "report/utf8.hpp"
+
+namespace trapline {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kExact = std::int64_t{1} << 53U;  // doubles hold every integer up to here
+
+void put(json& object, const char* key, const std::string& text) {
+  if (!text.empty()) object[key] = valid_utf8(text);
+}
+
+template <class T>
+void put(json& object, const char* key, const std::optional<T>& value) {
+  if (!value) return;
+  if constexpr (std::is_same_v<T, Scalar>) {
+    object[key] = to_json(*value);
+  } else {
+    object[key] = *value;
+  }
+}
+
+json texts(const std::vector<std::string>& list) {
+  json out = json::array();
+  for (const std::string& text : list) out.push_back(valid_utf8(text));
+  return out;
+}
+
+json to_object(const Frame& frame) {
+  json out = {{"file", valid_utf8(frame.file)}, {"line", frame.line < 0 ? 0 : frame.line}};
+  put(out, "function", frame.function);
+  put(out, "code", frame.code);
+  put(out, "user", frame.user);
+  if (frame.column > 0) out["column"] = frame.column;
+  if (frame.end_column > 0) out["end_column"] = frame.end_column;
+  return out;
+}
+
+json to_object(const Element& element) {
+  json out = json::object();
+  out["index"] = element.index;
+  put(out, "value", element.value);
+  put(out, "bad", element.bad);
+  put(out, "total", element.total);
+  put(out, "min", element.min);
+  put(out, "max", element.max);
+  return out;
+}
+
+json to_object(const Valid& valid) {
+  json out = json::object();
+  put(out, "text", valid.text);
+  put(out, "min", valid.min);
+  put(out, "max", valid.max);
+  json also = json::array();
+  for (const double value : valid.also) {
+    if (!std::isfinite(value)) continue;  // the schema wants numbers here
+    if (value == std::trunc(value) && std::abs(value) <= static_cast<double>(kExact)) {
+      also.push_back(static_cast<std::int64_t>(value));
+    } else {
+      also.push_back(value);
+    }
+  }
+  if (!also.empty()) out["also"] = std::move(also);
+  return out;
+}
+
+json to_object(const TensorInfo& tensor) {
+  json out = {{"shape", tensor.shape}};
+  put(out, "dtype", tensor.dtype);
+  put(out, "device", tensor.device);
+  return out;
+}
+
+json to_object(const Layer& layer) {
+  json out = json::object();
+  put(out, "name", layer.name);
+  put(out, "type", layer.type);
+  put(out, "attribute", layer.attribute);
+  put(out, "value", layer.value);
+  put(out, "needed", layer.needed);
+  return out;
+}
+
+json to_object(const Sample& sample) {
+  json out = json::object();
+  put(out, "dataset_index", sample.dataset_index);
+  put(out, "batch", sample.batch);
+  put(out, "row", sample.row);
+  put(out, "request", sample.request);
+  return out;
+}
+
+json to_object(const Process& process) {
+  json out = json::object();
+  put(out, "rank", process.rank);
+  put(out, "host", process.host);
+  put(out, "pid", process.pid);
+  put(out, "device", process.device);
+  return out;
+}
+
+json to_object(const Evidence& evidence) {
+  json out = {{"source", valid_utf8(evidence.source)}};
+  put(out, "line", evidence.line);
+  put(out, "text", evidence.text);
+  return out;
+}
+
+json to_object(const Operation& operation) {
+  json out = {{"op", valid_utf8(operation.op)}, {"args", texts(operation.args)}};
+  put(out, "where", operation.where);
+  return out;
+}
+
+template <class T>
+void put_object(json& object, const char* key, const std::optional<T>& value) {
+  if (value) object[key] = to_object(*value);
+}
+
+template <class T>
+void put_list(json& object, const char* key, const std::vector<T>& list) {
+  if (list.empty()) return;
+  json& out = object[key] = json::array();
+  for (const T& item : list) out.push_back(to_object(item));
+}
+
+}  // namespace
+
+json to_json(const Scalar& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    if (*integer > kExact || *integer < -kExact) return to_text(value);
+    return *integer;
+  }
+  const double number = std::get<double>(value);
+  if (!std::isfinite(number)) return to_text(value);
+  return number;
+}
+
+json to_json(const Finding& finding) {
+  const CauseInfo& cause = info(finding.cause);
+  json out = {{"code", cause.code},
+              {"cause", cause.slug},
+              {"certainty", name_of(finding.certainty)},
+              {"role", name_of(finding.role)},
+              {"summary", valid_utf8(finding.summary)},
+              {"fix", texts(finding.fix)}};
+  for (const Cause also : finding.also) out["also"].push_back(info(also).slug);
+  put(out, "device_assert", finding.device_assert);
+  put(out, "contained", finding.contained);
+  put(out, "op", finding.op);
+  put(out, "argument", finding.argument);
+  put_object(out, "element", finding.element);
+  put_object(out, "valid", finding.valid);
+  put_object(out, "tensor", finding.tensor);
+  put_object(out, "origin", finding.origin);
+  put_list(out, "stack", finding.stack);
+  put_object(out, "surfaced", finding.surfaced);
+  put_object(out, "layer", finding.layer);
+  put_object(out, "sample", finding.sample);
+  put_object(out, "process", finding.process);
+  put_list(out, "evidence", finding.evidence);
+  put_list(out, "history", finding.history);
+  return out;
+}
+
+json to_json(const Report& report) {
+  json findings = json::array();
+  for (const Finding& finding : report.findings) findings.push_back(to_json(finding));
+  return {{"trapline", {{"version", kVersion}, {"schema", kSchemaVersion}}},
+          {"command", name_of(report.command)},
+          {"verdict", name_of(report.verdict)},
+          {"findings", std::move(findings)},
+          {"notes", texts(report.notes)}};
+}
+
+}  // namespace trapline
