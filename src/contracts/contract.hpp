@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "checks/reason.hpp"
 #include "core/cause.hpp"
 
 namespace trapline {
@@ -33,9 +34,6 @@ enum class Bound : std::uint8_t {
   kNumel,         // its number of elements
   kInteger,       // bound_arg is an integer and is the bound itself (num_classes, num_weights)
 };
-
-// Which part of the predicate an element broke.
-enum class Reason : std::uint8_t { kNone, kBelow, kAbove, kNan, kInf, kNegative, kZeroSum, kNotAscending, kFirstNotZero };
 
 struct Contract {
   std::string_view id;               // "nll_loss_forward.target"; stable, unique
