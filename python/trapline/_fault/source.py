@@ -1,0 +1,84 @@
+"""Source text of a line, given only when the file still is what the process ran."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import os
+import sys
+import time
+import tokenize
+from functools import lru_cache
+from typing import Optional
+
+# A file written just before the process started can carry an mtime a clock tick later than the start that
+# the kernel reports, because both are rounded.
+_CLOCK_SLACK_S = 0.05
+
+
+def _process_start() -> float:
+    """Wall-clock time at which this process started; the import of this module where /proc is missing."""
+    try:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as stat:
+            ticks = int(stat.read().rsplit(")", 1)[1].split()[19])
+        with open("/proc/uptime", encoding="ascii") as uptime:
+            up = float(uptime.read().split()[0])
+        return time.time() - (up - ticks / os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.time()
+
+
+# A forked child inherits this value: its parent read the files, so the parent's start is the one that counts.
+PROCESS_START = _process_start()
+
+
+def is_notebook(filename: str) -> bool:
+    """True for a notebook cell: its text lives in linecache, not in a file that could be compared."""
+    return filename.startswith(("<ipython-input", "<python-input")) or "ipykernel_" in filename
+
+
+@lru_cache(maxsize=64)
+def _lines_of_file(filename: str) -> "tuple[str, ...]":
+    with open(filename, "rb") as file:
+        data = file.read(32 << 20)
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    text = data.decode(encoding, errors="replace")
+    return tuple(text.splitlines() if "\f" not in text and "\v" not in text else text.split("\n"))
+
+
+def _cached_lines(filename: str) -> "list[str]":
+    entry = linecache.cache.get(filename)
+    if entry is None:
+        return []
+    if len(entry) == 1:  # a lazy entry: linecache reads it through the module's loader
+        return linecache.getlines(filename)
+    return entry[2]
+
+
+def line_text(filename: str, line: int) -> str:
+    """The text of one line without its line end, or "" when it is gone or may not be what ran."""
+    if line < 1:
+        return ""
+    try:
+        if is_notebook(filename) or filename.startswith("<"):
+            lines = _cached_lines(filename)
+        else:
+            if os.stat(filename).st_mtime > PROCESS_START + _CLOCK_SLACK_S:
+                return ""  # edited while the program ran: the line number holds, the text may not
+            lines = _lines_of_file(filename)
+    except OSError:
+        lines = _cached_lines(filename)  # a module inside a zip file, or one that a loader made
+    except (SyntaxError, LookupError, ValueError):
+        return ""
+    if line > len(lines):
+        return ""
+    return lines[line - 1].rstrip("\r\n")
+
+
+def command_text() -> Optional[str]:
+    """The program of `python -c`, when that is what runs."""
+    arguments = getattr(sys, "orig_argv", [])
+    for position, argument in enumerate(arguments[:-1]):
+        if argument == "-c":
+            return arguments[position + 1]
+    return None

@@ -1,0 +1,127 @@
+"""What the offending tensor holds: its description, the place of the first bad element, the distinct bad values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, List, Optional, Tuple
+
+# Looking at more elements than this would make a report slow; beyond it only what the scan said is used.
+MAX_ELEMENTS = 16 << 20
+MAX_VALUES = 16
+_EXACT = 1 << 53  # integers beyond it do not survive a JSON reader that stores doubles
+
+# trapline::Predicate and trapline::Reason (src/contracts/contract.hpp)
+INDEX, WRAPPED_INDEX, INDEX_LIST, UNIT_INTERVAL, NON_NEGATIVE, PROBABILITY_ROWS, OFFSETS, FINITE = range(8)
+ZERO_SUM = 6
+
+
+def number(value: Any) -> Any:
+    """A number as the facts carry it: strings for nan, inf and integers beyond 2^53."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return value if -_EXACT <= value <= _EXACT else str(value)
+    value = float(value)
+    if math.isfinite(value):
+        return value
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def scan_facts(scan: "Dict[str, Any]") -> "Dict[str, Any]":
+    """The scan with its numbers in JSON form."""
+    return {key: number(value) for key, value in scan.items()}
+
+
+def is_tensor(value: Any) -> bool:
+    """True for a torch.Tensor or a subclass of it."""
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def describe(tensor: Any) -> "Dict[str, Any]":
+    """Shape, dtype and device of a tensor."""
+    return {
+        "shape": [int(size) for size in tensor.shape],
+        "dtype": str(tensor.dtype).replace("torch.", ""),
+        "device": str(tensor.device),
+    }
+
+
+def describe_args(args: "Dict[str, Any]") -> "Dict[str, Any]":
+    """All arguments of the call, tensors described, lists element by element, other values as they are."""
+    described: Dict[str, Any] = {}
+    for name, value in args.items():
+        if is_tensor(value):
+            described[name] = describe(value)
+        elif isinstance(value, (list, tuple)):
+            described[name] = [describe(v) if is_tensor(v) else number(v) for v in value if _plain(v)]
+        elif _plain(value):
+            described[name] = number(value)
+    return described
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str)) or is_tensor(value)
+
+
+def unravel(position: int, shape: "Any") -> "List[int]":
+    """The index of a row-major position."""
+    index: List[int] = []
+    for size in reversed([int(s) for s in shape]):
+        position, remainder = divmod(position, size) if size else (0, 0)
+        index.append(remainder)
+    return index[::-1]
+
+
+def ravel(index: "Any", shape: "Any") -> int:
+    """The row-major position of an index."""
+    position = 0
+    for place, size in zip(index, shape):
+        position = position * int(size) + int(place)
+    return position
+
+
+def bad_mask(tensor: Any, scan: "Dict[str, Any]", predicate: Optional[int]) -> Any:
+    """Boolean tensor of the offending elements, or None where badness is no property of single elements."""
+    if tensor.dtype.is_floating_point:
+        if predicate is None:
+            predicate = UNIT_INTERVAL if scan.get("hi") == 1 else NON_NEGATIVE
+        if predicate == UNIT_INTERVAL:
+            return ~((tensor >= 0) & (tensor <= 1))
+        if predicate == NON_NEGATIVE:
+            return ~(tensor >= 0)
+        if predicate == PROBABILITY_ROWS:
+            return None if scan.get("reason") == ZERO_SUM else ~((tensor >= 0) & (tensor < math.inf))
+        return ~tensor.isfinite() if predicate == FINITE else None
+    if predicate == OFFSETS or scan.get("lo") is None or scan.get("hi") is None:
+        return None
+    mask = (tensor < scan["lo"]) | (tensor >= scan["hi"])
+    if scan.get("also") is not None:
+        mask = mask & (tensor != scan["also"])
+    return mask
+
+
+def bad_values(tensor: Any, scan: "Dict[str, Any]", predicate: Optional[int]) -> "List[Tuple[Any, int]]":
+    """Distinct offending values with their counts, most frequent first; empty when they cannot be told."""
+    if scan.get("bad") == 1:
+        return [(number(scan["value"]), 1)]
+    if tensor.numel() > MAX_ELEMENTS:
+        return []
+    mask = bad_mask(tensor, scan, predicate)
+    if mask is None:
+        return []
+    bad = tensor[mask]
+    if int(bad.numel()) != scan.get("bad"):
+        return []  # the scan counts something else than single elements (rows): say nothing
+    pairs: List[Tuple[Any, int]] = []
+    if tensor.dtype.is_floating_point:
+        nans = int(bad.isnan().sum())
+        if nans:
+            pairs.append(("nan", nans))
+        bad = bad[~bad.isnan()]
+    distinct, counts = bad.unique(return_counts=True)
+    order = counts.argsort(descending=True)[:MAX_VALUES]
+    pairs += [(number(v), int(c)) for v, c in zip(distinct[order].tolist(), counts[order].tolist())]
+    pairs.sort(key=lambda pair: -pair[1])
+    return pairs[:MAX_VALUES]

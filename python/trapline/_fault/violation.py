@@ -1,0 +1,130 @@
+"""From a violation to the exception that the guard raises."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any, Callable, Dict, List
+
+from . import adapter, diagnose, frames, history, values, write
+
+_RAISED = "trapline.raised"  # key under which a violation keeps the exception made for it
+
+
+def handler(violation: "Dict[str, Any]") -> BaseException:
+    """Collects facts, has them diagnosed, writes the report, returns the exception to raise. Never raises."""
+    raised = violation.get(_RAISED)
+    if isinstance(raised, BaseException):
+        return raised
+    notes: List[str] = []
+    try:
+        facts = collect(violation, notes)
+        finding = _finding(facts, notes)
+        write.write_finding(finding, diagnose.version(), notes)
+    except Exception as error:  # noqa: BLE001 - a fault must be raised whatever fails here
+        _debug("handler")
+        finding = _bare(violation, f"{type(error).__name__}: {error}")
+    exception = _exception(finding)
+    violation[_RAISED] = exception
+    return exception
+
+
+def collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":
+    """All facts that were seen. A collector that fails leaves its fact out and says so in the notes."""
+    import torch
+
+    with torch.no_grad():
+        return _collect(violation, notes)
+
+
+def _collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":
+    scan = violation["scan"]
+    tensor = violation["tensor"]
+    row = diagnose.contract(violation["contract"])
+    facts: Dict[str, Any] = {
+        "kind": "violation",
+        "contract": violation["contract"],
+        "device": "cpu",
+        "scan": values.scan_facts(scan),
+    }
+
+    def add(name: str, collector: "Callable[[], Any]") -> None:
+        try:
+            value = collector()
+        except Exception as error:  # noqa: BLE001 - fewer facts are better than no finding
+            _debug(name)
+            notes.append(f"{name} is not known: {type(error).__name__}: {error}"[:200])
+            return
+        if value is not None and value != [] and value != {}:
+            facts[name] = value
+
+    operation = str(row.get("public_op") or "")
+    pairs = violation.get("frames") or frames.live_pairs()
+    add("stack", lambda: frames.make_stack(pairs, operation))
+    add("origin", lambda: frames.origin_of(facts.get("stack", [])))
+    add("device", lambda: tensor.device.type)
+    add("tensor", lambda: values.describe(tensor))
+    add("args", lambda: values.describe_args(violation.get("args") or {}))
+    if scan.get("first", -1) >= 0:
+        add("index", lambda: values.unravel(scan["first"], tensor.shape))
+    add("values", lambda: [list(pair) for pair in values.bad_values(tensor, scan, row.get("predicate"))])
+    add("process", lambda: write.process_facts(str(tensor.device)))
+    add("history", lambda: history.history_facts(adapter.history()))
+    return facts
+
+
+def _finding(facts: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":
+    try:
+        finding = diagnose.diagnose(facts)
+        if finding is not None:
+            return finding
+        reason = "libtrapline has no finding for these facts"
+    except (OSError, ImportError, AttributeError, ValueError, MemoryError) as error:
+        _debug("diagnose")
+        reason = str(error)
+    notes.append(f"the cause is not named: {reason}")
+    return _bare(facts, reason)
+
+
+def _bare(facts: "Dict[str, Any]", reason: str) -> "Dict[str, Any]":
+    """A finding with only what the scan says, for when libtrapline cannot be asked."""
+    scan = facts.get("scan") or {}
+    operation, _, argument = str(facts.get("contract", "?")).rpartition(".")
+    summary = f"{operation}: {argument} holds {scan.get('value')}, which is not valid ({scan.get('bad')} of "
+    summary += f"{scan.get('total')} elements are bad)"
+    finding: Dict[str, Any] = {
+        "code": "TL901",
+        "cause": "insufficient_evidence",
+        "certainty": "proven",
+        "role": "root",
+        "contained": True,
+        "summary": summary,
+        "op": operation,
+        "argument": argument,
+        "fix": [f"trapline could not name the cause ({reason}); `trapline doctor` checks the installation"],
+    }
+    for name in ("origin", "stack", "process"):
+        if isinstance(facts.get(name), (dict, list)):
+            finding[name] = facts[name]
+    return finding
+
+
+def _exception(finding: "Dict[str, Any]") -> BaseException:
+    summary = str(finding.get("summary", "a bad value was found"))
+    try:
+        from .. import DeviceAssertError
+
+        exception: BaseException = DeviceAssertError(summary)
+    except ImportError:
+        exception = IndexError(summary)
+    try:
+        exception.finding = finding  # type: ignore[attr-defined]
+    except AttributeError:
+        pass
+    return exception
+
+
+def _debug(what: str) -> None:
+    if os.environ.get("TRAPLINE_DEBUG") == "1":
+        sys.stderr.write(f"trapline: {what} failed:\n{traceback.format_exc()}")

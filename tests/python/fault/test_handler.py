@@ -1,0 +1,125 @@
+"""The handler: facts, file, exception, and what is left when something fails."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, label_violation, make_violation
+
+torch = pytest.importorskip("torch")
+
+from trapline._fault import diagnose, write  # noqa: E402
+from trapline._fault import violation as faults  # noqa: E402
+
+FINDING = {"code": "TL101", "cause": "label_out_of_range", "certainty": "proven", "role": "root", "summary": "s",
+           "fix": []}
+
+
+@pytest.fixture
+def diagnosed(monkeypatch, tmp_path):
+    """Replaces libtrapline; returns the facts it was given."""
+    given = []
+
+    def fake(facts):
+        given.append(json.loads(json.dumps(facts, allow_nan=False)))
+        return dict(FINDING)
+
+    monkeypatch.setattr(diagnose, "diagnose", fake)
+    monkeypatch.setenv("TRAPLINE_REPORT_DIR", str(tmp_path))
+    for name, value in (("_written", 0), ("_dropped", 0), ("_complained", False), ("_last", None)):
+        monkeypatch.setattr(write, name, value)
+    return given
+
+
+def test_facts_of_a_label(diagnosed, tmp_path):
+    target = torch.tensor([3, 195, 7, -1])
+    violation = label_violation(torch.zeros(4, 195), target)
+    error = faults.handler(violation)
+    assert str(error) == "s" and isinstance(error, IndexError)
+    assert error.finding == FINDING
+    (facts,) = diagnosed
+    assert facts["kind"] == "violation" and facts["contract"] == "nll_loss_forward.target"
+    assert facts["device"] == "cpu" and facts["index"] == [1]
+    assert facts["scan"]["bad"] == 2 and facts["scan"]["value"] == 195 and facts["scan"]["also"] == -100
+    assert facts["tensor"] == {"shape": [4], "dtype": "int64", "device": "cpu"}
+    assert facts["args"]["self"] == {"shape": [4, 195], "dtype": "float32", "device": "cpu"}
+    assert facts["args"]["ignore_index"] == -100 and facts["args"]["weight"] is None
+    assert sorted(facts["values"]) == [[-1, 1], [195, 1]]
+    assert facts["origin"]["function"] == "test_facts_of_a_label"
+    assert facts["origin"]["code"] == "    violation = label_violation(torch.zeros(4, 195), target)"
+    assert facts["stack"][-1] == facts["origin"]
+    assert facts["process"]["pid"] == os.getpid()
+    (file,) = tmp_path.glob("finding-*.json")
+    assert file.name.endswith(f"-{os.getpid()}-0.json")
+    report = json.loads(file.read_text())
+    assert report["verdict"] == "fault" and report["findings"] == [FINDING] and report["command"] == "run"
+
+
+def test_the_same_violation_is_reported_once(diagnosed, tmp_path):
+    violation = label_violation(torch.zeros(2, 3), torch.tensor([0, 3]))
+    assert faults.handler(violation) is faults.handler(violation)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_at_most_twenty_files_and_the_rest_is_counted(diagnosed, tmp_path):
+    for _ in range(23):
+        faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
+    files = sorted(tmp_path.iterdir(), key=lambda path: int(path.stem.rsplit("-", 1)[1]))
+    assert len(files) == 20
+    assert "3 more faults" in json.loads(files[-1].read_text())["notes"][-1]
+
+
+def test_a_folder_that_cannot_be_written_is_said_once(diagnosed, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("TRAPLINE_REPORT_DIR", str(tmp_path / "missing"))
+    for _ in range(2):
+        assert isinstance(faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3]))), IndexError)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("trapline: cannot write the report into ") and lines[0].endswith("--report DIR")
+
+
+def test_a_failing_collector_costs_its_fact_only(diagnosed, monkeypatch, tmp_path):
+    monkeypatch.setattr(faults.values, "bad_values", lambda *_: 1 / 0)
+    faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
+    assert "values" not in diagnosed[0] and diagnosed[0]["index"] == [1]
+    (file,) = tmp_path.iterdir()
+    assert json.loads(file.read_text())["notes"] == ["values is not known: ZeroDivisionError: division by zero"]
+
+
+def test_a_library_that_fails_leaves_a_bare_finding(diagnosed, monkeypatch, tmp_path):
+    monkeypatch.setattr(diagnose, "diagnose", lambda facts: (_ for _ in ()).throw(OSError("no libtrapline.so")))
+    error = faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
+    assert "nll_loss_forward: target holds 3" in str(error)
+    (file,) = tmp_path.iterdir()
+    finding = json.loads(file.read_text())["findings"][0]
+    assert finding["code"] == "TL901" and finding["origin"]["user"] is True
+    assert "no libtrapline.so" in finding["fix"][0]
+
+
+def test_garbage_instead_of_a_violation_gives_an_exception_not_an_error():
+    assert isinstance(faults.handler({}), IndexError)
+    assert isinstance(faults.handler({"contract": "embedding.indices", "scan": None}), IndexError)
+
+
+def test_values_of_floats_and_big_integers(diagnosed):
+    probabilities = torch.tensor([0.5, float("nan"), float("inf"), -0.25, float("nan")])
+    bad = ~((probabilities >= 0) & (probabilities <= 1))
+    faults.handler(make_violation("binary_cross_entropy.self", probabilities, 0, 1, {"self": probabilities}, bad=bad))
+    assert diagnosed[0]["scan"]["value"] == "nan"
+    assert diagnosed[0]["values"][0] == ["nan", 2]
+    assert sorted(map(str, diagnosed[0]["values"][1:])) == ["['inf', 1]", "[-0.25, 1]"]
+    ids = torch.tensor([[1, 2**62], [2**62, 5]])
+    faults.handler(make_violation("embedding.indices", ids, 0, 10, {"indices": ids}))
+    assert diagnosed[1]["values"] == [[str(2**62), 2]] and diagnosed[1]["index"] == [0, 1]
+
+
+def test_rank_from_the_launcher():
+    program = "import sys; sys.path.insert(0, %r); from trapline._fault import write; print(write.process_facts())"
+    for variable in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"):
+        environment = {k: v for k, v in os.environ.items() if k not in write._RANK_VARIABLES}
+        environment[variable] = "3"
+        command = [sys.executable, "-c", program % os.path.join(ROOT, "python")]
+        out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        assert eval(out)["rank"] == 3
