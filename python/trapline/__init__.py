@@ -1,0 +1,78 @@
+"""Trapline in the user's process: names the cause of a device-side assert before the kernel can fire it.
+
+Programs started by ``trapline run`` need nothing from here. A notebook or a script guards itself with::
+
+    import trapline
+
+    trapline.install()
+
+From then on a bad label, token id, index or probability raises :class:`DeviceAssertError`, with the offending
+element, its value and what would be valid, at the line that made the mistake.
+
+Importing this package is cheap: it imports neither torch nor the compiled library.
+"""
+
+from __future__ import annotations
+
+from trapline._errors import DeviceAssertError
+
+__version__ = "0.1.0"
+__all__ = ["DeviceAssertError", "__version__", "enabled", "install", "is_active", "set_enabled", "uninstall"]
+
+
+def install() -> None:
+    """Guard this process: now if torch is imported, else as soon as it is. Calling it again changes nothing.
+
+    Without a C++ compiler, or while the cached build for this torch is missing, the first call may take a few
+    seconds or use the slower pure-Python guard; it says so in one line on stderr.
+
+    Raises:
+        ImportError: libtrapline.so is missing or of another version.
+        RuntimeError: torch is imported, but no guard fits it; the message says what to do.
+    """
+    from trapline import _boot, _paths
+
+    _paths.library()
+    _boot.install()
+    if _boot.failure() is not None:
+        raise RuntimeError(_boot.failure())
+
+
+def uninstall() -> None:
+    """Take the guard out of this process. Call it while no operation runs in another thread."""
+    from trapline import _boot
+
+    _boot.uninstall()
+
+
+def is_active() -> bool:
+    """True when the guard is in torch's operations, whether or not it is switched off for the moment."""
+    from trapline import _boot
+
+    return _boot.is_active()
+
+
+def set_enabled(on: bool) -> bool:
+    """Switch the checks of this process on or off; a switched-off guard costs next to nothing.
+
+    Returns:
+        The state before, so that it can be put back.
+    """
+    from trapline import _boot
+
+    return _boot.set_enabled(bool(on))
+
+
+class enabled:
+    """``with trapline.enabled(False): ...`` switches the checks off inside the block, and back after it."""
+
+    def __init__(self, on: bool = True) -> None:
+        self._on = bool(on)
+        self._before: list[bool] = []
+
+    def __enter__(self) -> enabled:
+        self._before.append(set_enabled(self._on))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        set_enabled(self._before.pop())

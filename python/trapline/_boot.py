@@ -1,0 +1,190 @@
+"""Puts the guard into this process when torch is imported. Start-up code: imports almost nothing itself.
+
+A finder in front of ``sys.meta_path`` answers for the module ``torch`` only. It asks the other finders for
+torch's spec and replaces, on that one loader object, ``exec_module`` by a function that puts the original back,
+runs it, and then activates the guard. Loader, spec and module stay the objects that they are without Trapline.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable
+
+_lock = _thread.RLock()
+_finder: _TorchFinder | None = None
+_active: ModuleType | None = None  # trapline._adapter once the guard is in
+_failure: str | None = None  # why it is not, in one line
+_forks_watched = False
+
+
+class _TorchFinder:
+    """Meta path finder for ``torch``; for any other name it answers None at once."""
+
+    def __init__(self) -> None:
+        self.armed = True
+        self._asking: set[int] = set()  # threads inside find_spec: the others may ask us in turn
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if fullname != "torch" or not self.armed:
+            return None
+        thread = _thread.get_ident()
+        if thread in self._asking:
+            return None
+        self._asking.add(thread)
+        try:
+            for finder in list(sys.meta_path):
+                find = None if finder is self else getattr(finder, "find_spec", None)
+                spec = find(fullname, path, target) if find is not None else None
+                if spec is not None:
+                    _run_after_import(spec, _torch_imported)
+                    return spec
+        finally:
+            self._asking.discard(thread)
+        return None  # torch is missing: the program gets Python's own ModuleNotFoundError
+
+
+def _run_after_import(spec: Any, done: Callable[[], None]) -> None:
+    """Make ``done`` run right after ``spec.loader`` has executed the module."""
+    loader = spec.loader
+    original = getattr(loader, "exec_module", None)
+    if original is None or isinstance(loader, type):  # a namespace package called torch; a frozen one
+        _debug(f"cannot watch the import of {spec.name}: its loader is {loader!r}")
+        return
+
+    def exec_module(module: ModuleType) -> None:
+        if module.__name__ != spec.name:  # a loader that serves several modules, as for a zip file
+            original(module)
+            return
+        try:
+            del loader.exec_module
+        except AttributeError:
+            pass
+        original(module)  # raises what it raises: a torch that cannot be imported is not ours to explain
+        done()
+
+    try:
+        loader.exec_module = exec_module
+    except AttributeError:  # a loader without __dict__
+        _debug(f"cannot watch the import of {spec.name}: its loader is {loader!r}")
+
+
+def _torch_imported() -> None:
+    if _finder is not None:
+        _finder.armed = False
+    _activate()
+
+
+def install() -> None:
+    """Guard this process: now if torch is imported, else when it is. Never raises; see :func:`failure`."""
+    global _finder, _failure
+    if os.environ.get("TRAPLINE_OFF") == "1":
+        return
+    _failure = None
+    if "torch" in sys.modules:
+        __import__("torch")  # another thread may be importing it: wait for that one, holding no lock
+        if _torch_is_complete():
+            _activate(say=False)
+            return
+    with _lock:
+        if _finder is None:
+            _finder = _TorchFinder()
+        _finder.armed = True
+        if _finder not in sys.meta_path:
+            sys.meta_path.insert(0, _finder)
+
+
+def _torch_is_complete() -> bool:
+    spec = getattr(sys.modules.get("torch"), "__spec__", None)
+    return "torch" in sys.modules and not getattr(spec, "_initializing", False)
+
+
+def _activate(say: bool = True) -> None:
+    """Install every part that the environment asks for; each one steps aside alone when it fails."""
+    global _active, _failure
+    with _lock:
+        if _active is not None:
+            return
+        _watch_forks()
+        try:
+            from trapline import _adapter
+
+            _adapter.activate()
+            _active = _adapter
+        except Exception as error:
+            text = (str(error).splitlines() or [""])[0]
+            if not text.startswith("trapline: "):
+                text = f"trapline: guard: {type(error).__name__}: {text}: this process is not guarded"
+            _failure = text
+            if say:
+                print(text, file=sys.stderr)
+        _part("_fault")
+        _part("_host_errors")
+        if os.environ.get("TRAPLINE_CPU") == "1":
+            _part("_cpu")
+        steps = os.environ.get("TRAPLINE_STEPS", "")
+        if steps.isdigit():
+            _part("_steps", int(steps))
+
+
+def _watch_forks() -> None:
+    """A child forked while another thread holds our lock must not inherit it as held for ever."""
+    global _forks_watched
+    if not _forks_watched and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_fresh_lock)
+        _forks_watched = True
+
+
+def _fresh_lock() -> None:
+    global _lock
+    _lock = _thread.RLock()
+
+
+def _part(name: str, *args: object) -> None:
+    try:
+        from importlib import import_module
+
+        import_module(f"trapline.{name}").install(*args)
+    except Exception as error:
+        _debug(f"{name} is not active: {error!r}")
+
+
+def uninstall() -> None:
+    """Undo :func:`install`. The finder stays on the path, idle: another thread may be walking it."""
+    global _active
+    with _lock:
+        if _finder is not None:
+            _finder.armed = False
+        if _active is None:
+            return
+        for name in ("_steps", "_cpu", "_host_errors", "_fault"):
+            undo = getattr(sys.modules.get(f"trapline.{name}"), "uninstall", None)
+            if undo is not None:
+                undo()
+        _active.deactivate()
+        _active = None
+
+
+def is_active() -> bool:
+    return _active is not None
+
+
+def failure() -> str | None:
+    """Why the last activation did not work, in one line; None when it did or has not been tried."""
+    return _failure
+
+
+def set_enabled(on: bool) -> bool:
+    """Switch the checks on or off; returns the state before. Without a guard it is off and stays off."""
+    with _lock:
+        return False if _active is None else _active.set_enabled(on)
+
+
+def _debug(text: str) -> None:
+    if os.environ.get("TRAPLINE_DEBUG") == "1":
+        print(f"trapline: {text}", file=sys.stderr)
