@@ -51,7 +51,8 @@ typedef enum {
   TRAPLINE_ARG_NONE = 0,    /* absent or None */
   TRAPLINE_ARG_TENSOR = 1,
   TRAPLINE_ARG_INT = 2,
-  TRAPLINE_ARG_LIST = 3     /* list of tensors; an element that is None has dim == -1 */
+  TRAPLINE_ARG_LIST = 3,    /* list of tensors; an element that is None has dim == -1 */
+  TRAPLINE_ARG_SIZES = 4    /* list of integers (int[] in the schema): tensor.sizes[0 .. tensor.dim) hold them */
 } trapline_arg_kind;
 
 typedef struct {
@@ -70,13 +71,17 @@ typedef struct {
   const char* argument;   /* the argument that is checked */
   const char* bound_arg;  /* the tensor whose size bounds it */
   const char* dim_arg;    /* the int that names the dimension of bound_arg */
-  const char* also_arg;   /* the int that is allowed besides the range: ignore_index */
+  const char* also_arg;   /* the int that is allowed besides the range: ignore_index; ctc_loss: target_lengths
+                             (a tensor or a list of integers, as the overload has it) */
   const char* public_op;  /* what the user calls it: "cross_entropy" */
   const char* public_argument;
   int32_t predicate;      /* trapline::Predicate */
   int32_t bound;          /* trapline::Bound */
   int32_t composite;      /* 1: decomposed before the backend keys; hook it at the autograd keys too */
   int32_t remember;       /* 1: a violation is not an error by itself; it is kept as the possible origin of a later one */
+  const char* overloads;  /* "default,out": the row holds for these overloads only ("default" is the one without a
+                             name); "": for every overload that has `argument` */
+  int32_t device_assert;  /* 1: on CUDA a violation is a device-side assert */
 } trapline_contract;
 
 /* The whole table; *count receives the number of rows. */

@@ -1,7 +1,7 @@
 // The contracts table: one row per argument of an operation that can be wrong.
 //
-// To teach Trapline a new operation, add one row in contracts.cpp. The guard enforces the row, `check` applies it to
-// files, the report takes its words, the documentation and the tests are generated from it.
+// To teach Trapline a new operation, add one row in contracts.cpp. The guard enforces the row, `check`
+// applies it to files, the report takes its words, the documentation and the tests are generated from it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace trapline {
 
-// What must hold for every element of the argument.
+// What must hold for every element of the argument. The numbers are part of the C interface: append only.
 enum class Predicate : std::uint8_t {
   kIndex,            // integer in [0, bound), or the value of `also_arg`
   kWrappedIndex,     // integer in [-bound, bound): negative values count from the end
@@ -23,36 +23,47 @@ enum class Predicate : std::uint8_t {
   kProbabilityRows,  // rows of the last dimension: finite, >= 0, sum > 0
   kOffsets,          // integers: first is 0, ascending, none beyond bound
   kFiniteToInteger,  // floating point elements that are about to become integers: finite
+  kPaddedIndex,      // integer in [0, bound) in the first `also_arg`[row] elements of each row; the rest is
+                     // padding
 };
 
-// How the bound of an index is computed from the tensor named by `bound_arg`.
+// How the bound of an index is computed from the argument named by `bound_arg`. Append only, as above.
 enum class Bound : std::uint8_t {
   kNone,
-  kSizeOfDim,     // its size in the dimension that `dim_arg` names; without dim_arg: dimension 0
-  kClasses,       // its size in dimension 1, or 0 when it has one dimension: the classes of a loss
-  kLastDim,       // its size in the last dimension
-  kNumel,         // its number of elements
-  kInteger,       // bound_arg is an integer and is the bound itself (num_classes, num_weights)
+  kSizeOfDim,  // its size in the dimension that `dim_arg` names; without dim_arg: dimension 0
+  kClasses,    // its size in dimension 1, or 0 when it has one dimension: the classes of a loss
+  kLastDim,    // its size in the last dimension
+  kNumel,      // its number of elements
+  kInteger,    // bound_arg is an integer and is the bound itself; -1: unbounded (one_hot)
+  kProduct,    // bound_arg is a list of integers: their product (the output size of a pooling)
 };
+
+// The dtypes for which the operation reads the argument; for others its own dtype error has the word.
+enum class Dtypes : std::uint8_t { kInt64, kInt32Or64, kInt64OrUInt8, kInteger, kFloating };
 
 struct Contract {
-  std::string_view id;               // "nll_loss_forward.target"; stable, unique
+  std::string_view id;               // "nll_loss_forward.target": op + "." + argument; stable, unique
   std::string_view op;               // ATen base name, without overload
   std::string_view argument;         // ATen argument name
-  Predicate predicate;
-  Bound bound;
   std::string_view bound_arg;        // ATen argument name, "" when not needed
-  std::string_view dim_arg;
-  std::string_view also_arg;
+  std::string_view dim_arg;          // the int that names the dimension of bound_arg
+  std::string_view also_arg;         // the int that is allowed besides the range; the lengths of kPaddedIndex
+  std::string_view overloads;        // "default,out": only these; "": every overload that has `argument`
   std::string_view public_op;        // "cross_entropy", "x[index]"
   std::string_view public_argument;  // "target"
-  Cause cause;
-  bool device_assert;                // on CUDA a violation is a device-side assert (otherwise: silent, or a host error)
-  bool composite = false;            // decomposed before the backend keys
-  bool remember = false;             // no error by itself; kept as the possible origin of a later fault
+  Predicate predicate = Predicate::kIndex;
+  Bound bound = Bound::kNone;
+  Dtypes dtypes = Dtypes::kInt64;
+  Cause cause = Cause::kIndexOutOfRange;
+  bool device_assert =
+      true;                // on CUDA a violation is a device-side assert (otherwise: silent, or a host error)
+  bool composite = false;  // decomposed before the backend keys
+  bool remember = false;   // no error by itself; kept as the possible origin of a later fault
 };
 
+// The table, one contract per ATen base name and argument. Every string_view ends in a NUL.
 std::span<const Contract> contracts();
+
 const Contract* find_contract(std::string_view id);
 
 }  // namespace trapline

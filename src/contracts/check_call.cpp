@@ -1,0 +1,331 @@
+#include "contracts/check_call.hpp"
+
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "checks/scan.hpp"
+#include "core/tensor_view.hpp"
+
+namespace trapline {
+namespace {
+
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+const trapline_tensor* tensor_of(const trapline_arg* arg) {
+  return arg != nullptr && arg->kind == TRAPLINE_ARG_TENSOR && arg->tensor.dim >= 0 ? &arg->tensor : nullptr;
+}
+
+TensorView view_of(const trapline_tensor& tensor) {
+  const auto dims = static_cast<std::size_t>(tensor.dim);
+  return {tensor.data, static_cast<DType>(tensor.dtype), {tensor.sizes, dims}, {tensor.strides, dims}};
+}
+
+std::int64_t numel(const trapline_tensor& tensor) {
+  std::int64_t count = 1;
+  for (std::int32_t d = 0; d < tensor.dim; ++d) count *= tensor.sizes[d];
+  return count;
+}
+
+bool is_empty(const trapline_tensor& tensor) {
+  for (std::int32_t d = 0; d < tensor.dim; ++d) {
+    if (tensor.sizes[d] == 0) return true;
+  }
+  return false;
+}
+
+bool readable(const trapline_tensor& tensor) { return tensor.data != nullptr || is_empty(tensor); }
+
+bool fits(Dtypes allowed, std::int32_t dtype) {
+  switch (allowed) {
+    case Dtypes::kInt64:
+      return dtype == TRAPLINE_INT64;
+    case Dtypes::kInt32Or64:
+      return dtype == TRAPLINE_INT64 || dtype == TRAPLINE_INT32;
+    case Dtypes::kInt64OrUInt8:
+      return dtype == TRAPLINE_INT64 || dtype == TRAPLINE_UINT8;
+    case Dtypes::kInteger:
+      return dtype >= TRAPLINE_UINT8 && dtype <= TRAPLINE_INT64;
+    case Dtypes::kFloating:
+      return dtype >= TRAPLINE_FLOAT16 && dtype <= TRAPLINE_FLOAT64;
+  }
+  return false;
+}
+
+trapline_verdict verdict_of(const trapline_scan& scan) {
+  return scan.bad != 0 ? TRAPLINE_VIOLATED : TRAPLINE_OK;
+}
+
+void clear(trapline_scan& scan) {
+  scan = trapline_scan{};
+  scan.first = -1;
+  scan.list_position = -1;
+}
+
+void fill(const IntScan& from, trapline_scan& to) {
+  to.bad = from.bad;
+  to.total = from.total;
+  to.first = from.first;
+  to.ivalue = from.value;
+  to.imin = from.min;
+  to.imax = from.max;
+  to.reason = static_cast<std::int32_t>(from.reason);
+}
+
+void fill(const FloatScan& from, trapline_scan& to) {
+  to.is_float = 1;
+  to.bad = from.bad;
+  to.total = from.total;
+  to.first = from.first;
+  to.fvalue = from.value;
+  to.fmin = from.min;
+  to.fmax = from.max;
+  to.reason = static_cast<std::int32_t>(from.reason);
+}
+
+trapline_verdict check_range(const trapline_tensor& tensor, std::int64_t lo, std::int64_t hi,
+                             std::optional<std::int64_t> also, trapline_scan& scan) {
+  fill(scan_index(view_of(tensor), lo, hi, also), scan);
+  scan.lo = lo;
+  scan.hi = hi;
+  scan.has_also = also ? 1 : 0;
+  scan.also = also.value_or(0);
+  return verdict_of(scan);
+}
+
+// The classes of a loss: (C) with one label, (N, C) with (N), (N, C, d...) with (N, d...).
+std::optional<std::int64_t> classes_of(const trapline_tensor& scores, const trapline_tensor& target) {
+  if (scores.dim <= 1) {
+    if (target.dim > 1 || numel(target) != 1) return std::nullopt;
+    return scores.dim == 0 ? 1 : scores.sizes[0];
+  }
+  if (target.dim != scores.dim - 1 || target.sizes[0] != scores.sizes[0]) return std::nullopt;
+  for (std::int32_t d = 1; d < target.dim; ++d) {
+    if (target.sizes[d] != scores.sizes[d + 1]) return std::nullopt;
+  }
+  return scores.sizes[1];
+}
+
+std::optional<std::int64_t> size_of_dim(const trapline_tensor& tensor, const Contract& contract,
+                                        const trapline_arg* dim) {
+  std::int64_t d = 0;
+  if (!contract.dim_arg.empty()) {
+    if (dim == nullptr || dim->kind != TRAPLINE_ARG_INT) return std::nullopt;
+    d = dim->integer;
+  }
+  const std::int64_t dims = tensor.dim == 0 ? 1 : tensor.dim;
+  if (d < -dims || d >= dims) return std::nullopt;
+  if (tensor.dim == 0) return 1;
+  const std::int64_t size = tensor.sizes[d < 0 ? d + dims : d];
+  // Without a single element in the other dimensions nothing is read, and every index is accepted.
+  if (size != 0 && is_empty(tensor)) return std::nullopt;
+  return size;
+}
+
+std::optional<std::int64_t> product_of(const trapline_arg* sizes) {
+  if (sizes == nullptr || sizes->kind != TRAPLINE_ARG_SIZES) return std::nullopt;
+  std::int64_t product = 1;
+  for (std::int32_t d = 0; d < sizes->tensor.dim; ++d) {
+    if (sizes->tensor.sizes[d] <= 0) return std::nullopt;
+    if (__builtin_mul_overflow(product, sizes->tensor.sizes[d], &product)) return std::nullopt;
+  }
+  return product;
+}
+
+std::optional<std::int64_t> bound_of(const Contract& contract, const CallArguments& call,
+                                     const trapline_tensor& tensor) {
+  const trapline_tensor* bound = tensor_of(call.bound);
+  switch (contract.bound) {
+    case Bound::kNone:
+      return kUnbounded;
+    case Bound::kInteger:
+      if (call.bound == nullptr || call.bound->kind != TRAPLINE_ARG_INT || call.bound->integer < -1) {
+        return std::nullopt;
+      }
+      return call.bound->integer == -1 ? kUnbounded : call.bound->integer;
+    case Bound::kProduct:
+      return product_of(call.bound);
+    case Bound::kSizeOfDim:
+      return bound == nullptr ? std::nullopt : size_of_dim(*bound, contract, call.dim);
+    case Bound::kClasses:
+      return bound == nullptr ? std::nullopt : classes_of(*bound, tensor);
+    case Bound::kLastDim:
+      if (bound == nullptr || bound->dim == 0) return std::nullopt;
+      return bound->sizes[bound->dim - 1];
+    case Bound::kNumel:
+      return bound == nullptr ? std::nullopt : std::optional(numel(*bound));
+  }
+  return std::nullopt;
+}
+
+// x[i, None, j]: an integer tensor takes one dimension, a mask takes as many as it has, None skips one.
+trapline_verdict check_index_list(const Contract& contract, const CallArguments& call, trapline_scan& scan) {
+  const trapline_tensor* bound = tensor_of(call.bound);
+  if (bound == nullptr || call.argument->kind != TRAPLINE_ARG_LIST || is_empty(*bound)) {
+    return TRAPLINE_NOT_APPLICABLE;
+  }
+  const std::int32_t count = call.argument->list_size;
+  // One empty index broadcasts the others away: PyTorch then reads none of them.
+  for (std::int32_t i = 0; i < count; ++i) {
+    const trapline_tensor& index = call.argument->list[i];
+    if (index.dim > 0 && is_empty(index)) return TRAPLINE_NOT_APPLICABLE;
+  }
+  std::int32_t dimension = 0;
+  bool looked = false;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const trapline_tensor& index = call.argument->list[i];
+    if (index.dim < 0) {
+      ++dimension;
+      continue;
+    }
+    if (index.dtype == TRAPLINE_BOOL || index.dtype == TRAPLINE_UINT8) {
+      dimension += index.dim;
+      continue;
+    }
+    if (dimension >= bound->dim || !fits(contract.dtypes, index.dtype) || !readable(index)) {
+      return TRAPLINE_NOT_APPLICABLE;
+    }
+    const std::int64_t size = bound->sizes[dimension++];
+    trapline_scan one;
+    clear(one);
+    const trapline_verdict verdict = check_range(index, -size, size, std::nullopt, one);
+    if (!looked || verdict == TRAPLINE_VIOLATED) {
+      scan = one;
+      scan.list_position = i;
+      looked = true;
+    }
+    if (verdict == TRAPLINE_VIOLATED) return verdict;
+  }
+  return looked ? TRAPLINE_OK : TRAPLINE_NOT_APPLICABLE;
+}
+
+// The length of row `row`, from a list of integers or from a tensor of them; -1 when it is not known.
+std::int64_t length_at(const trapline_arg& lengths, std::int64_t row) {
+  if (lengths.kind == TRAPLINE_ARG_SIZES) return row < lengths.tensor.dim ? lengths.tensor.sizes[row] : -1;
+  const trapline_tensor* tensor = tensor_of(&lengths);
+  if (tensor == nullptr || tensor->dim != 1 || row >= tensor->sizes[0] || tensor->data == nullptr ||
+      !fits(Dtypes::kInteger, tensor->dtype)) {
+    return -1;
+  }
+  // One element is its own range: the scan widens every dtype.
+  constexpr std::int64_t kOne = 1;
+  const auto bytes = static_cast<std::ptrdiff_t>(size_of(static_cast<DType>(tensor->dtype)));
+  const void* element = static_cast<const char*>(tensor->data) + row * tensor->strides[0] * bytes;
+  const TensorView view{element, static_cast<DType>(tensor->dtype), {&kOne, 1}, {&kOne, 1}};
+  return scan_index(view, 0, kUnbounded, std::nullopt).min;
+}
+
+std::int64_t row_count(const trapline_arg& lengths) {
+  if (lengths.kind == TRAPLINE_ARG_SIZES) return lengths.tensor.dim;
+  const trapline_tensor* tensor = tensor_of(&lengths);
+  return tensor != nullptr && tensor->dim == 1 ? tensor->sizes[0] : -1;
+}
+
+// ctc_loss: targets are (rows, longest) with padding that may hold anything, or all labels in one row.
+trapline_verdict check_padded(const CallArguments& call, const trapline_tensor& targets, std::int64_t hi,
+                              trapline_scan& scan) {
+  if (call.also == nullptr) return TRAPLINE_NOT_APPLICABLE;
+  const std::int64_t rows = row_count(*call.also);
+  if (rows < 0 || (targets.dim != 1 && targets.dim != 2)) return TRAPLINE_NOT_APPLICABLE;
+  std::int64_t sum = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t length = length_at(*call.also, row);
+    if (length < 0 || (targets.dim == 2 && length > targets.sizes[1])) return TRAPLINE_NOT_APPLICABLE;
+    sum += length;
+  }
+  if (targets.dim == 1) {
+    return sum == targets.sizes[0] ? check_range(targets, 0, hi, std::nullopt, scan)
+                                   : TRAPLINE_NOT_APPLICABLE;
+  }
+  if (rows != targets.sizes[0]) return TRAPLINE_NOT_APPLICABLE;
+  const auto bytes = static_cast<std::ptrdiff_t>(size_of(static_cast<DType>(targets.dtype)));
+  trapline_scan all;
+  clear(all);
+  all.hi = hi;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t length = length_at(*call.also, row);
+    if (length == 0) continue;
+    const void* start = static_cast<const char*>(targets.data) + row * targets.strides[0] * bytes;
+    const TensorView view{start, static_cast<DType>(targets.dtype), {&length, 1}, {&targets.strides[1], 1}};
+    const IntScan one = scan_index(view, 0, hi, std::nullopt);
+    if (all.total == 0 || one.min < all.imin) all.imin = one.min;
+    if (all.total == 0 || one.max > all.imax) all.imax = one.max;
+    if (all.bad == 0 && one.bad != 0) {
+      all.first = row * targets.sizes[1] + one.first;
+      all.ivalue = one.value;
+      all.reason = static_cast<std::int32_t>(one.reason);
+    }
+    all.bad += one.bad;
+    all.total += one.total;
+  }
+  scan = all;
+  return verdict_of(scan);
+}
+
+trapline_verdict check_integers(const Contract& contract, const CallArguments& call,
+                                const trapline_tensor& tensor, trapline_scan& scan) {
+  const std::optional<std::int64_t> bound = bound_of(contract, call, tensor);
+  if (!bound) return TRAPLINE_NOT_APPLICABLE;
+  switch (contract.predicate) {
+    case Predicate::kPaddedIndex:
+      return check_padded(call, tensor, *bound, scan);
+    case Predicate::kOffsets:
+      if (tensor.dim != 1) return TRAPLINE_NOT_APPLICABLE;
+      fill(scan_offsets(view_of(tensor), *bound), scan);
+      scan.hi = *bound == kUnbounded ? *bound : *bound + 1;
+      return verdict_of(scan);
+    case Predicate::kWrappedIndex:
+      return check_range(tensor, -*bound, *bound, std::nullopt, scan);
+    default:
+      break;
+  }
+  std::optional<std::int64_t> also;
+  if (!contract.also_arg.empty() && call.also != nullptr && call.also->kind == TRAPLINE_ARG_INT) {
+    also = call.also->integer;
+  }
+  return check_range(tensor, 0, *bound, also, scan);
+}
+
+trapline_verdict check_numbers(const Contract& contract, const CallArguments& call,
+                               const trapline_tensor& tensor, trapline_scan& scan) {
+  const trapline_tensor* result = tensor_of(call.bound);
+  switch (contract.predicate) {
+    case Predicate::kFiniteToInteger:
+      if (result == nullptr || !fits(Dtypes::kInteger, result->dtype)) return TRAPLINE_NOT_APPLICABLE;
+      fill(scan_finite(view_of(tensor)), scan);
+      break;
+    case Predicate::kProbabilityRows:
+      if (tensor.dim != 1 && tensor.dim != 2) return TRAPLINE_NOT_APPLICABLE;
+      fill(scan_probability_rows(view_of(tensor)), scan);
+      break;
+    case Predicate::kNonNegative:
+      fill(scan_non_negative(view_of(tensor)), scan);
+      break;
+    default:
+      if (result != nullptr && is_empty(*result)) return TRAPLINE_NOT_APPLICABLE;  // nothing is drawn
+      fill(scan_interval(view_of(tensor), 0.0, 1.0), scan);
+      scan.hi = 1;
+      break;
+  }
+  return verdict_of(scan);
+}
+
+}  // namespace
+
+trapline_verdict check_call(const Contract& contract, const CallArguments& call, trapline_scan& scan) {
+  if (call.argument == nullptr) return TRAPLINE_NOT_APPLICABLE;
+  clear(scan);
+  if (contract.predicate == Predicate::kIndexList) return check_index_list(contract, call, scan);
+  const trapline_tensor* tensor = tensor_of(call.argument);
+  if (tensor == nullptr || !fits(contract.dtypes, tensor->dtype) || !readable(*tensor)) {
+    return TRAPLINE_NOT_APPLICABLE;
+  }
+  if (contract.dtypes == Dtypes::kFloating) return check_numbers(contract, call, *tensor, scan);
+  if (contract.predicate == Predicate::kNonNegative) {
+    return tensor->dim == 1 ? check_range(*tensor, 0, kUnbounded, std::nullopt, scan)
+                            : TRAPLINE_NOT_APPLICABLE;
+  }
+  return check_integers(contract, call, *tensor, scan);
+}
+
+}  // namespace trapline

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "contracts/contract.hpp"
+
+namespace trapline {
+namespace {
+
+// Several ATen base names may share a row: functional and in-place forms, forward and backward. `also`, `dim`
+// and the bound are argument names; the operation's overloads are found from its schema.
+struct Row {
+  std::string_view ops;
+  std::string_view argument;
+  Predicate predicate;
+  Dtypes dtypes;
+  Bound bound;
+  std::string_view bound_arg;
+  std::string_view dim_arg;
+  std::string_view also_arg;
+  std::string_view public_op;
+  std::string_view public_argument;
+  Cause cause;
+  bool device_assert = true;
+  std::string_view overloads = "";
+  bool composite = false;
+  bool remember = false;
+};
+
+using enum Predicate;
+using enum Bound;
+using enum Cause;
+constexpr auto kInt64 = Dtypes::kInt64;
+constexpr auto kInt32Or64 = Dtypes::kInt32Or64;
+constexpr auto kInt64OrUInt8 = Dtypes::kInt64OrUInt8;
+constexpr auto kAnyInteger = Dtypes::kInteger;
+constexpr auto kFloating = Dtypes::kFloating;
+
+// Each row was compared with the schemas of torch 2.13.0 and with what its CPU operation accepts
+// (tests/contracts/check_against_torch.py does both again).
+// clang-format off
+constexpr Row kRows[] = {
+    // Class labels.
+    {"nll_loss_forward nll_loss_backward", "target", kIndex, kInt64OrUInt8, kClasses, "self", "", "ignore_index",
+     "cross_entropy", "target", kLabelOutOfRange},
+    {"nll_loss2d_forward nll_loss2d_backward", "target", kIndex, kInt64OrUInt8, kClasses, "self", "", "ignore_index",
+     "cross_entropy", "target", kLabelOutOfRange},
+    {"multi_margin_loss multi_margin_loss_backward", "target", kIndex, kInt64, kClasses, "self", "", "",
+     "multi_margin_loss", "target", kLabelOutOfRange},
+    {"one_hot", "self", kIndex, kInt64, kInteger, "num_classes", "", "",
+     "one_hot", "tensor", kLabelOutOfRange, true, "", true},
+    // The kernel reads log_probs at the label without looking: no assert on any backend.
+    {"_ctc_loss _ctc_loss_backward", "targets", kPaddedIndex, kAnyInteger, kLastDim, "log_probs", "", "target_lengths",
+     "ctc_loss", "targets", kLabelOutOfRange, false},
+    {"bincount", "self", kNonNegative, kAnyInteger, kNone, "", "", "",
+     "bincount", "input", kIndexOutOfRange, false},
+
+    // Ids of a table.
+    {"embedding", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
+     "embedding", "input", kEmbeddingIndexOutOfRange},
+    {"embedding_renorm_", "indices", kIndex, kInt32Or64, kSizeOfDim, "self", "", "",
+     "embedding", "input", kEmbeddingIndexOutOfRange, false},
+    {"embedding_dense_backward", "indices", kIndex, kInt32Or64, kInteger, "num_weights", "", "padding_idx",
+     "embedding", "input", kEmbeddingIndexOutOfRange, false},
+    {"_embedding_bag _embedding_bag_forward_only", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
+     "embedding_bag", "input", kEmbeddingIndexOutOfRange},
+    {"_embedding_bag _embedding_bag_forward_only", "offsets", kOffsets, kInt32Or64, kNumel, "indices", "", "",
+     "embedding_bag", "offsets", kIndexOutOfRange},
+
+    // Indexing. x[index] and its family wrap negative values; gather, scatter and index_select do not.
+    {"index _unsafe_index", "indices", kIndexList, kInt32Or64, kSizeOfDim, "self", "", "",
+     "x[index]", "index", kIndexOutOfRange},
+    {"index_put index_put_ _index_put_impl _index_put_impl_ _unsafe_index_put", "indices", kIndexList, kInt32Or64,
+     kSizeOfDim, "self", "", "", "x[index] = value", "index", kIndexOutOfRange},
+    {"index_select", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
+     "index_select", "index", kIndexOutOfRange},
+    {"gather", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "", "gather", "index", kIndexOutOfRange},
+    {"scatter scatter_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
+     "scatter", "index", kIndexOutOfRange},
+    {"scatter_add scatter_add_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
+     "scatter_add", "index", kIndexOutOfRange},
+    {"scatter_reduce scatter_reduce_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
+     "scatter_reduce", "index", kIndexOutOfRange},
+    {"index_add index_add_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
+     "index_add", "index", kIndexOutOfRange},
+    {"index_reduce index_reduce_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
+     "index_reduce", "index", kIndexOutOfRange},
+    {"index_copy index_copy_", "index", kIndex, kInt64, kSizeOfDim, "self", "dim", "",
+     "index_copy", "index", kIndexOutOfRange},
+    {"index_fill index_fill_", "index", kWrappedIndex, kInt64, kSizeOfDim, "self", "dim", "",
+     "index_fill", "index", kIndexOutOfRange},
+    {"take", "index", kWrappedIndex, kInt64, kNumel, "self", "", "", "take", "index", kIndexOutOfRange},
+    {"put put_", "index", kWrappedIndex, kInt64, kNumel, "self", "", "", "put_", "index", kIndexOutOfRange},
+    {"max_unpool2d", "indices", kIndex, kInt64, kProduct, "output_size", "", "",
+     "max_unpool2d", "indices", kIndexOutOfRange},
+    {"max_unpool3d", "indices", kIndex, kInt64, kProduct, "output_size", "", "",
+     "max_unpool3d", "indices", kIndexOutOfRange},
+    {"repeat_interleave", "repeats", kNonNegative, kInt32Or64, kNone, "", "", "",
+     "repeat_interleave", "repeats", kIndexOutOfRange},
+
+    // Loss inputs and probabilities. The gradient of binary_cross_entropy is defined everywhere.
+    {"binary_cross_entropy", "self", kUnitInterval, kFloating, kNone, "", "", "",
+     "binary_cross_entropy", "input", kLossInputOutOfRange},
+    {"binary_cross_entropy", "target", kUnitInterval, kFloating, kNone, "", "", "",
+     "binary_cross_entropy", "target", kLossInputOutOfRange},
+    {"multinomial", "self", kProbabilityRows, kFloating, kNone, "", "", "",
+     "multinomial", "input", kInvalidProbability},
+    // In bernoulli.Tensor and bernoulli.p the probability is p, and self gives nothing but the shape.
+    {"bernoulli", "self", kUnitInterval, kFloating, kNone, "", "", "",
+     "bernoulli", "input", kInvalidProbability, true, "default,out"},
+    {"bernoulli bernoulli_", "p", kUnitInterval, kFloating, kNone, "self", "", "",
+     "bernoulli", "p", kInvalidProbability},
+    {"poisson", "self", kNonNegative, kFloating, kNone, "", "", "", "poisson", "input", kInvalidProbability},
+
+    // x.long(): NaN becomes INT64_MIN without a word, and some later operation takes the blame.
+    {"copy_", "src", kFiniteToInteger, kFloating, kNone, "self", "", "",
+     "cast to integer", "input", kNanToIndex, false, "default", false, true},
+};
+// clang-format on
+
+struct Table {
+  std::deque<std::string> strings;  // ids and base names; a deque never moves them
+  std::vector<Contract> rows;
+  std::unordered_map<std::string_view, const Contract*> by_id;
+};
+
+std::string_view keep(Table& table, std::string text) { return table.strings.emplace_back(std::move(text)); }
+
+Table expand() {
+  Table table;
+  for (const Row& row : kRows) {
+    for (std::string_view rest = row.ops; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      const std::string op(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      table.rows.push_back({.id = keep(table, op + "." + std::string(row.argument)),
+                            .op = keep(table, op),
+                            .argument = row.argument,
+                            .bound_arg = row.bound_arg,
+                            .dim_arg = row.dim_arg,
+                            .also_arg = row.also_arg,
+                            .overloads = row.overloads,
+                            .public_op = row.public_op,
+                            .public_argument = row.public_argument,
+                            .predicate = row.predicate,
+                            .bound = row.bound,
+                            .dtypes = row.dtypes,
+                            .cause = row.cause,
+                            .device_assert = row.device_assert,
+                            .composite = row.composite,
+                            .remember = row.remember});
+    }
+  }
+  for (const Contract& row : table.rows) table.by_id.emplace(row.id, &row);
+  return table;
+}
+
+const Table& table() {
+  // Leaked on purpose: hooks of the user's process may still look at it while the process ends.
+  static const Table* const kTable = new Table(expand());
+  return *kTable;
+}
+
+}  // namespace
+
+std::span<const Contract> contracts() { return table().rows; }
+
+const Contract* find_contract(std::string_view id) {
+  const auto found = table().by_id.find(id);
+  return found == table().by_id.end() ? nullptr : found->second;
+}
+
+}  // namespace trapline
