@@ -79,9 +79,6 @@ typedef struct {
   int32_t bound;          /* trapline::Bound */
   int32_t composite;      /* 1: decomposed before the backend keys; hook it at the autograd keys too */
   int32_t remember;       /* 1: a violation is not an error by itself; it is kept as the possible origin of a later one */
-  const char* overloads;  /* "default,out": the row holds for these overloads only ("default" is the one without a
-                             name); "": for every overload that has `argument` */
-  int32_t device_assert;  /* 1: on CUDA a violation is a device-side assert */
 } trapline_contract;
 
 /* The whole table; *count receives the number of rows. */

@@ -22,8 +22,7 @@ const std::vector<trapline_contract>& rows() {
       all->push_back({row.id.data(), row.op.data(), row.argument.data(), row.bound_arg.data(),
                       row.dim_arg.data(), row.also_arg.data(), row.public_op.data(),
                       row.public_argument.data(), static_cast<std::int32_t>(row.predicate),
-                      static_cast<std::int32_t>(row.bound), row.composite ? 1 : 0, row.remember ? 1 : 0,
-                      row.overloads.data(), row.device_assert ? 1 : 0});
+                      static_cast<std::int32_t>(row.bound), row.composite ? 1 : 0, row.remember ? 1 : 0});
     }
     return all;
   }();

@@ -48,7 +48,6 @@ struct Contract {
   std::string_view bound_arg;        // ATen argument name, "" when not needed
   std::string_view dim_arg;          // the int that names the dimension of bound_arg
   std::string_view also_arg;         // the int that is allowed besides the range; the lengths of kPaddedIndex
-  std::string_view overloads;        // "default,out": only these; "": every overload that has `argument`
   std::string_view public_op;        // "cross_entropy", "x[index]"
   std::string_view public_argument;  // "target"
   Predicate predicate = Predicate::kIndex;

@@ -24,7 +24,6 @@ struct Row {
   std::string_view public_argument;
   Cause cause;
   bool device_assert = true;
-  std::string_view overloads = "";
   bool composite = false;
   bool remember = false;
 };
@@ -50,7 +49,7 @@ constexpr Row kRows[] = {
     {"multi_margin_loss multi_margin_loss_backward", "target", kIndex, kInt64, kClasses, "self", "", "",
      "multi_margin_loss", "target", kLabelOutOfRange},
     {"one_hot", "self", kIndex, kInt64, kInteger, "num_classes", "", "",
-     "one_hot", "tensor", kLabelOutOfRange, true, "", true},
+     "one_hot", "tensor", kLabelOutOfRange, true, true},
     // The kernel reads log_probs at the label without looking: no assert on any backend.
     {"_ctc_loss _ctc_loss_backward", "targets", kPaddedIndex, kAnyInteger, kLastDim, "log_probs", "", "target_lengths",
      "ctc_loss", "targets", kLabelOutOfRange, false},
@@ -107,16 +106,14 @@ constexpr Row kRows[] = {
      "binary_cross_entropy", "target", kLossInputOutOfRange},
     {"multinomial", "self", kProbabilityRows, kFloating, kNone, "", "", "",
      "multinomial", "input", kInvalidProbability},
-    // In bernoulli.Tensor and bernoulli.p the probability is p, and self gives nothing but the shape.
-    {"bernoulli", "self", kUnitInterval, kFloating, kNone, "", "", "",
-     "bernoulli", "input", kInvalidProbability, true, "default,out"},
+    // bernoulli(self) draws by bernoulli_(p=self). `self` of the overloads with p gives nothing but the shape.
     {"bernoulli bernoulli_", "p", kUnitInterval, kFloating, kNone, "self", "", "",
      "bernoulli", "p", kInvalidProbability},
     {"poisson", "self", kNonNegative, kFloating, kNone, "", "", "", "poisson", "input", kInvalidProbability},
 
     // x.long(): NaN becomes INT64_MIN without a word, and some later operation takes the blame.
     {"copy_", "src", kFiniteToInteger, kFloating, kNone, "self", "", "",
-     "cast to integer", "input", kNanToIndex, false, "default", false, true},
+     "cast to integer", "input", kNanToIndex, false, false, true},
 };
 // clang-format on
 
@@ -141,7 +138,6 @@ Table expand() {
                             .bound_arg = row.bound_arg,
                             .dim_arg = row.dim_arg,
                             .also_arg = row.also_arg,
-                            .overloads = row.overloads,
                             .public_op = row.public_op,
                             .public_argument = row.public_argument,
                             .predicate = row.predicate,
