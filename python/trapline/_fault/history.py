@@ -27,7 +27,7 @@ def _argument_text(argument: "Dict[str, Any]") -> str:
 
 def _public_names() -> "Dict[str, str]":
     try:
-        return {row["op"]: row["public_op"] for row in diagnose._contracts().values()}
+        return {row["op"]: row["public_op"] for row in diagnose.contracts().values()}
     except (OSError, AttributeError, ImportError):
         return {}
 

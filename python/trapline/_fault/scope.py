@@ -36,3 +36,10 @@ def variables(frame: FrameType) -> "Iterator[Tuple[str, Any]]":
     items = list(local.items())
     items.sort(key=lambda item: item[0] != "self")
     return iter(items)
+
+
+def is_tensor(value: Any) -> bool:
+    """True for a tensor; asks the type only."""
+    import torch
+
+    return issubclass(type(value), torch.Tensor)

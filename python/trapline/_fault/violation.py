@@ -7,7 +7,7 @@ import sys
 import traceback
 from typing import Any, Callable, Dict, List
 
-from . import adapter, diagnose, frames, history, values, write
+from . import adapter, casts, diagnose, frames, history, layers, samples, seen, tables, values, write
 
 _RAISED = "trapline.raised"  # key under which a violation keeps the exception made for it
 
@@ -69,9 +69,28 @@ def _collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]
     if scan.get("first", -1) >= 0:
         add("index", lambda: values.unravel(scan["first"], tensor.shape))
     add("values", lambda: [list(pair) for pair in values.bad_values(tensor, scan, row.get("predicate"))])
+    operator = str(violation.get("op") or "").replace("aten::", "").split(".")[0]
+    arguments = violation.get("args") or {}
+    add("layer", lambda: layers.layer_facts(operator, arguments, scan))
+    if operator.startswith(("embedding", "_embedding_bag")):
+        name = (facts.get("layer") or {}).get("name", "")
+        add("table", lambda: tables.table_kind(name, tensor))
+        add("special_ids", tables.special_ids)
+    found: List[Any] = []
+    add("sample", lambda: _sample(tensor, scan, row.get("predicate"), found))
+    add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
+    add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     add("process", lambda: write.process_facts(str(tensor.device)))
     add("history", lambda: history.history_facts(adapter.history()))
     return facts
+
+
+def _sample(tensor: Any, scan: "Dict[str, Any]", predicate: Any, found: "List[Any]") -> Any:
+    """The sample facts; leaves the batch tensor in `found` for the range over the data set."""
+    located = samples.locate(tensor, scan, predicate)
+    if located is not None:
+        found.append(located)
+    return samples.sample_facts(located)
 
 
 def _finding(facts: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":

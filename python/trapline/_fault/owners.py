@@ -1,0 +1,159 @@
+"""Which module owns a parameter, and its qualified name as the user would write it."""
+
+from __future__ import annotations
+
+import gc
+import re
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from . import scope
+
+# Wrappers that put themselves between a model and its parameters' names.
+_WRAPPERS = re.compile(
+    r"(?:^|(?<=\.))(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module)(?:\.|$)"
+)
+
+
+class Owner:
+    """A module, the name of its parameter in it, and the module's qualified name."""
+
+    def __init__(self, module: Any, parameter: str, name: str) -> None:
+        self.module = module
+        self.parameter = parameter
+        self.name = name
+
+    @property
+    def type(self) -> str:
+        """The module's class name."""
+        return type(self.module).__name__
+
+
+def clean_name(name: str) -> str:
+    """A qualified name without the wrappers' parts: module. of DDP, _orig_mod. of torch.compile."""
+    return _WRAPPERS.sub("", name).rstrip(".")
+
+
+def is_module(value: Any) -> bool:
+    """True for an nn.Module; asks the type only, since attributes of foreign objects can have side effects."""
+    import torch
+
+    return issubclass(type(value), torch.nn.Module)
+
+
+def roots() -> "List[Tuple[str, Any]]":
+    """(variable name, module) of the live frames, outermost frame first, `self` first within a frame."""
+    found: List[Tuple[str, Any]] = []
+    seen = set()
+    for frame in reversed(scope.live_frames()):
+        for name, value in scope.variables(frame):
+            if is_module(value) and id(value) not in seen:
+                seen.add(id(value))
+                found.append((name, value))
+    # `head = model.head` beside `model`: the name is wanted as seen from `model`
+    inner = {id(part) for _, module in found for part in module.modules() if part is not module}
+    return [(name, module) for name, module in found if id(module) not in inner]
+
+
+def _heap_roots(wanted: "List[Any]") -> "List[Tuple[str, Any]]":
+    """Modules anywhere in the process that contain one of `wanted` and are contained in no other such module."""
+    targets = {id(module) for module in wanted}
+    containing = []
+    for candidate in gc.get_objects():
+        if is_module(candidate) and any(id(part) in targets for part in candidate.modules()):
+            containing.append(candidate)
+    children = {id(part) for module in containing for part in module.modules() if part is not module}
+    return [("", module) for module in containing if id(module) not in children]
+
+
+def name_of(module: Any, known: "Optional[List[Tuple[str, Any]]]" = None) -> "Optional[str]":
+    """Qualified name of a module in the outermost root that contains it; "" for a root without a variable."""
+    for group in (known if known is not None else roots(), None):
+        candidates = group if group is not None else _heap_roots([module])
+        for variable, root in candidates:
+            for name, part in root.named_modules():
+                if part is module:
+                    cleaned = clean_name(name)
+                    if cleaned:
+                        return cleaned
+                    return variable if variable not in ("", "self") else ""
+    return None
+
+
+def _parameters_of(module: Any) -> "Iterator[Tuple[str, Any]]":
+    for name, value in list(module._parameters.items()):
+        if value is not None:
+            yield name, value
+
+
+def _same(parameter: Any, tensor: Any, pointer: int) -> bool:
+    if parameter is tensor:
+        return True
+    if not pointer:
+        return False
+    try:
+        return parameter.data_ptr() == pointer
+    except (RuntimeError, ValueError, NotImplementedError):  # functional, fake and lazy tensors have no storage
+        return False
+
+
+def data_pointer(tensor: Any) -> int:
+    """Address of a tensor's first element; 0 when it has none."""
+    try:
+        return int(tensor.data_ptr())
+    except (RuntimeError, ValueError, NotImplementedError):
+        return 0
+
+
+def owners_of(tensor: Any) -> "List[Owner]":
+    """Every module whose own parameter is this tensor or starts at its address; several when weights are tied."""
+    pointer = data_pointer(tensor)
+    known = roots()
+    found: Dict[int, Owner] = {}
+    visited = set()
+    for variable, root in known:
+        for name, module in root.named_modules():
+            if id(module) in visited:
+                continue
+            visited.add(id(module))
+            for parameter_name, parameter in _parameters_of(module):
+                if _same(parameter, tensor, pointer):
+                    cleaned = clean_name(name)
+                    if not cleaned and variable not in ("", "self"):
+                        cleaned = variable
+                    found.setdefault(id(module), Owner(module, parameter_name, cleaned))
+    if found:
+        return list(found.values())
+    holders = []
+    for candidate in gc.get_objects():
+        if not is_module(candidate):
+            continue
+        for parameter_name, parameter in _parameters_of(candidate):
+            if _same(parameter, tensor, pointer):
+                holders.append((candidate, parameter_name))
+    return [Owner(module, name, name_of(module, []) or "") for module, name in holders]
+
+
+def variable_of(tensor: Any) -> "Optional[str]":
+    """The local variable or the attribute of `self` that holds a tensor which no module owns."""
+    pointer = data_pointer(tensor)
+    for frame in scope.live_frames():
+        for name, value in scope.variables(frame):
+            if scope.is_tensor(value) and _same(value, tensor, pointer):
+                return name
+            if name == "self":
+                for attribute, held in list(getattr(value, "__dict__", {}).items()):
+                    if scope.is_tensor(held) and _same(held, tensor, pointer):
+                        return f"self.{attribute}"
+    return None
+
+
+def unparametrized(owner: Owner) -> Owner:
+    """The module that the user made, for a weight held by torch.nn.utils.parametrizations."""
+    match = re.match(r"^(.*?)\.?parametrizations\.(\w+)$", owner.name)
+    if not match:
+        return owner
+    for _, root in roots():
+        for name, module in root.named_modules():
+            if clean_name(name) == match.group(1):
+                return Owner(module, match.group(2), match.group(1))
+    return owner

@@ -1,0 +1,189 @@
+"""DataLoader batch, row and data set index of a bad element, given only when equality or the stack proves it."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any, Dict, List, Optional
+
+from . import batches, match, scope
+from .batches import Batch
+from .match import Match
+
+Sample = Dict[str, int]
+
+
+class Located:
+    """A bad element found in a batch: which batch, which of its tensors, where."""
+
+    def __init__(self, batch: Batch, tensor: Any, found: Match) -> None:
+        self.batch = batch
+        self.tensor = tensor
+        self.found = found
+
+
+def locate(tensor: Any, scan: "Dict[str, Any]", predicate: "Optional[int]") -> "Optional[Located]":
+    """Looks through the last batches, newest first. Two places that agree equally well prove neither."""
+    for batch in reversed(list(batches.recent)):
+        hits: List[Located] = []
+        for candidate in batch.tensors():
+            found = match.locate(tensor, scan, predicate, candidate)
+            if found is not None:
+                hits.append(Located(batch, candidate, found))
+        certain = [hit for hit in hits if hit.found.certain]
+        hits = certain or [hit for hit in hits if hit.found.constant == 0] or hits
+        if len({_row_of(hit) for hit in hits}) == 1:
+            return hits[0]
+        if hits:
+            return None
+    return None
+
+
+def sample_facts(located: "Optional[Located]") -> "Optional[Sample]":
+    """Batch, row and data set index, as far as they are known."""
+    within = _in_data_set()
+    if within is not None:
+        return within
+    if located is None:
+        return None
+    sample: Sample = {"batch": located.batch.number}
+    row = _row_of(located)
+    if row is None:
+        return _single(located, sample)
+    sample["row"] = row
+    index = _data_set_index(located, row)
+    if index is not None:
+        sample["dataset_index"] = index
+    return sample
+
+
+def _single(located: Located, sample: Sample) -> Sample:
+    """Loaders without batching (batch_size=None): the index is the sample's own."""
+    iterator = located.batch.loader_iterator()
+    index = located.batch.indices
+    if iterator is not None and not iterator._auto_collation and _is_int(index):
+        sample["dataset_index"] = int(index)
+    return sample
+
+
+def _row_of(located: Located) -> "Optional[int]":
+    """The element's place along the batch dimension; None when it is not clear which dimension that is."""
+    place, shape = located.found.place, located.tensor.shape
+    indices = located.batch.indices
+    iterator = located.batch.loader_iterator()
+    if not place or (iterator is not None and not iterator._auto_collation and _is_int(indices)):
+        return None
+    if not isinstance(indices, (list, tuple)):
+        return place[0]  # iterable data sets: the row of the batch tensor
+    count = len(indices)
+    if shape[0] == count and (len(shape) < 2 or shape[1] != count or _keeps_order(iterator)):
+        return place[0]
+    if len(shape) > 1 and shape[1] == count and shape[0] != count:
+        return place[1]  # time first
+    return None
+
+
+def _keeps_order(iterator: Any) -> bool:
+    """True when the batch is torch's own stacking of the samples, in the sampler's order."""
+    from torch.utils.data import dataloader
+
+    return iterator is not None and iterator._collate_fn is dataloader.default_collate
+
+
+def _data_set_index(located: Located, row: int) -> "Optional[int]":
+    indices = located.batch.indices
+    if not isinstance(indices, (list, tuple)) or row >= len(indices) or not _is_int(indices[row]):
+        return None
+    iterator = located.batch.loader_iterator()
+    if _keeps_order(iterator):
+        return int(indices[row])
+    if iterator is None:
+        return None
+    # A collate function of the user's own may sort or drop samples: ask the data set which sample has the value.
+    value = located.tensor[tuple(located.found.place)].item()
+    with _RandomState():
+        if _holds(_fetch(iterator._dataset, indices[row]), value):
+            return int(indices[row])
+        if len(indices) > 256:
+            return None
+        having = [index for index in indices if _is_int(index) and _holds(_fetch(iterator._dataset, index), value)]
+    return int(having[0]) if len(having) == 1 else None
+
+
+def _is_int(value: Any) -> bool:
+    return not isinstance(value, bool) and hasattr(value, "__index__")
+
+
+def _fetch(data_set: Any, index: Any) -> Any:
+    try:
+        return data_set[index]
+    except Exception:  # noqa: BLE001 - the user's code
+        return None
+
+
+class _RandomState:
+    """Puts the random generators back: asking the data set again must not change what the program draws next."""
+
+    def __enter__(self) -> None:
+        import torch
+
+        self._python = random.getstate()
+        self._torch = torch.get_rng_state()
+        numpy = sys.modules.get("numpy")
+        self._numpy = numpy.random.get_state() if numpy is not None else None
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        random.setstate(self._python)
+        torch.set_rng_state(self._torch)
+        if self._numpy is not None:
+            sys.modules["numpy"].random.set_state(self._numpy)
+
+
+def _holds(sample: Any, value: Any, depth: int = 4) -> bool:
+    """True when a sample holds the value anywhere."""
+    if sample is None or isinstance(sample, (str, bytes)):
+        return False
+    if isinstance(sample, (int, float)):
+        return bool(sample == value) or (sample != sample and value != value)
+    if scope.is_tensor(sample) or hasattr(sample, "__array__"):
+        try:
+            equal = (sample == value) | ((sample != sample) & (value != value))
+            return bool(equal.any())
+        except (TypeError, ValueError, RuntimeError, AttributeError):
+            return False
+    if depth and hasattr(sample, "values") and hasattr(sample, "keys"):
+        return any(_holds(item, value, depth - 1) for item in list(sample.values()))
+    if depth and isinstance(sample, (list, tuple)):
+        return any(_holds(item, value, depth - 1) for item in sample)
+    return False
+
+
+def _in_data_set() -> "Optional[Sample]":
+    """The sample that is being made, when the fault is inside the data set's own code (also in a worker)."""
+    sample: Sample = {}
+    index: Any = None
+    indices: Any = None
+    for frame in scope.live_frames():
+        name = frame.f_code.co_filename.replace("\\", "/")
+        if name.endswith("torch/utils/data/_utils/fetch.py"):
+            variables = frame.f_locals
+            index = variables.get("idx", index)
+            indices = variables.get("possibly_batched_index", indices)
+        elif indices is not None and name.endswith("torch/utils/data/_utils/worker.py"):
+            if _is_int(frame.f_locals.get("idx")):
+                sample["batch"] = int(frame.f_locals["idx"])
+        elif indices is not None and name.endswith("torch/utils/data/dataloader.py"):
+            number = getattr(frame.f_locals.get("self"), "_num_yielded", None)
+            if _is_int(number) and "batch" not in sample:
+                sample["batch"] = int(number)
+    if indices is None:
+        return None
+    if _is_int(index):
+        sample["dataset_index"] = int(index)
+        if isinstance(indices, (list, tuple)) and list(indices).count(index) == 1:
+            sample["row"] = list(indices).index(index)
+    elif _is_int(indices):
+        sample["dataset_index"] = int(indices)
+    return sample or None

@@ -1,0 +1,140 @@
+"""The widest range known for the offending argument: over the whole data set where that is cheap to read."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Optional
+
+from . import adapter, scope
+from .samples import Located
+from .values import MAX_ELEMENTS, number
+
+_NAMED_COLUMNS = ("tensors", "targets", "labels", "label", "y", "ids", "input_ids", "tokens", "data")
+Seen = Dict[str, Any]
+
+
+def seen_facts(violation: "Dict[str, Any]", located: "Optional[Located]") -> "Optional[Seen]":
+    """Range over the data set, else over this and the remembered calls of the same argument."""
+    also = violation["scan"].get("also")
+    if located is not None:
+        from_set = _over_data_set(located, also)
+        if from_set is not None:
+            return from_set
+    return _over_calls(violation, also)
+
+
+def _over_data_set(located: Located, also: Any) -> "Optional[Seen]":
+    iterator, indices = located.batch.loader_iterator(), located.batch.indices
+    if iterator is None or not isinstance(indices, (list, tuple)) or located.found.view is None:
+        return None
+    if located.tensor.dim() < 1 or located.tensor.shape[0] != len(indices):
+        return None
+    for column in _columns(iterator._dataset):
+        if column.dim() != located.tensor.dim() or column.shape[1:] != located.tensor.shape[1:]:
+            continue
+        part = column[list(indices)]
+        if not bool((part.to(located.tensor.dtype) == located.tensor.cpu()).all()):
+            continue
+        whole = _same_part(located, column)
+        return None if whole is None else _range(whole + located.found.constant, also, "dataset")
+    return None
+
+
+def _same_part(located: Located, column: Any) -> Any:
+    """The part of the whole column that the operation was given of the batch: ids[:, 1:] or one label column."""
+    part = located.found.view(located.tensor) if located.found.view is not None else None
+    if part is None or column.numel() > MAX_ELEMENTS:
+        return None
+    if part.shape == located.tensor.shape or part.numel() == located.tensor.numel():
+        return column
+    if part.dim() and part.shape[0] == located.tensor.shape[0]:
+        return located.found.view(column)
+    return column  # some rows of the batch: the column is the whole of it
+
+
+def _columns(data_set: Any) -> "Iterator[Any]":
+    """Columns of a data set with one entry per sample, as tensors; attributes only, no method of the user's runs."""
+    import torch
+
+    chosen: Optional[List[int]] = None
+    for _ in range(8):  # Subset of Subset of ...
+        if isinstance(data_set, torch.utils.data.Subset):
+            own = [int(i) for i in data_set.indices]
+            chosen = own if chosen is None else [own[i] for i in chosen]
+            data_set = data_set.dataset
+    try:
+        length = len(data_set)
+    except TypeError:
+        return
+    attributes = getattr(data_set, "__dict__", {})
+    names = [name for name in _NAMED_COLUMNS if name in attributes]
+    names += [name for name in attributes if name not in names]
+    held: List[Any] = []
+    for name in names:
+        value = attributes[name]
+        held += list(value) if name == "tensors" and isinstance(value, (tuple, list)) else [value]
+    for value in held:
+        column = _as_tensor(value, length)
+        if column is not None:
+            yield column if chosen is None else column[chosen]
+
+
+def _as_tensor(value: Any, length: int) -> Any:
+    import torch
+
+    try:
+        if scope.is_tensor(value):
+            column = value.detach()
+        elif type(value).__module__ == "numpy" and hasattr(value, "dtype"):
+            column = torch.from_numpy(value)
+        elif isinstance(value, (list, tuple)) and len(value) == length and length and type(value[0]) in (int, float):
+            column = torch.tensor(value)
+        else:
+            return None
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
+    fits = column.dim() and column.shape[0] == length and column.device.type == "cpu"
+    return column if fits and column.numel() <= MAX_ELEMENTS else None
+
+
+def _range(values: Any, also: Any, source: str) -> "Optional[Seen]":
+    """Smallest and largest value, the allowed extra value (ignore_index) left out."""
+    values = values.detach().reshape(-1)
+    if values.dtype.is_floating_point:
+        values = values[~values.isnan()]
+    elif also is not None:
+        values = values[values != also]
+    if not values.numel():
+        return None
+    low, high = values.min().item(), values.max().item()
+    return {"min": number(low), "max": number(high), "count": int(values.numel()), "source": source}
+
+
+def _over_calls(violation: "Dict[str, Any]", also: Any) -> "Optional[Seen]":
+    tensor = violation["tensor"]
+    if tensor.numel() > MAX_ELEMENTS or not tensor.numel():
+        return None
+    if tensor.dtype.is_floating_point or str(tensor.dtype) == "torch.bool":
+        return None
+    seen = _range(tensor, also, "calls")
+    if seen is None or isinstance(seen["min"], str) or isinstance(seen["max"], str):
+        return seen
+    argument = violation["contract"].rpartition(".")[2]
+    place = _place(violation.get("frames") or [])
+    for call in adapter.history():
+        if str(call.get("op", "")) != violation.get("op") or _place(call.get("frames") or []) != place:
+            continue
+        for other in call.get("args") or []:
+            low, high = other.get("min"), other.get("max")
+            if other.get("name") != argument or low is None or high is None or also in (low, high):
+                continue
+            seen["min"], seen["max"] = min(seen["min"], int(low)), max(seen["max"], int(high))
+            size = 1
+            for extent in other.get("shape") or []:
+                size *= int(extent)
+            seen["count"] += size
+    return seen
+
+
+def _place(frames: "List[Any]") -> "List[Any]":
+    """The call's way through the program: equal for the calls of one line in a loop."""
+    return [(code, lasti) for code, lasti in frames]
