@@ -6,14 +6,26 @@
 #include <optional>
 
 #include "checks/scan_result.hpp"
+#include "checks/scan_small.hpp"
 #include "core/tensor_view.hpp"
 
 namespace trapline {
 
+// The way of scan_index for all that its short cut does not take.
+IntScan scan_index_any(const TensorView& view, std::int64_t lo, std::int64_t hi,
+                       std::optional<std::int64_t> also);
+
 // Integers (bool counts as 0 and 1) in [lo, hi), or equal to `also`. A view of floating point has no index:
 // nothing of it is read and nothing is bad.
-IntScan scan_index(const TensorView& view, std::int64_t lo, std::int64_t hi,
-                   std::optional<std::int64_t> also);
+inline IntScan scan_index(const TensorView& view, std::int64_t lo, std::int64_t hi,
+                          std::optional<std::int64_t> also) {
+  if (view.dtype == DType::kInt64 && view.is_contiguous()) {
+    IntScan scan;
+    const auto* data = static_cast<const std::int64_t*>(view.data);
+    if (scan_small_index(data, view.numel(), lo, hi, also, scan)) return scan;
+  }
+  return scan_index_any(view, lo, hi, also);
+}
 
 // Integers: the first is 0, none is less than the one before it, none is more than `limit`.
 IntScan scan_offsets(const TensorView& view, std::int64_t limit);

@@ -78,20 +78,23 @@ struct Layout {
   std::array<std::int64_t, kMax> stride;  // in elements
 };
 
-// The same elements in the same order with size-1 dimensions dropped and neighbours merged. The view must not
-// be empty. A 0-dim view gives no dimension: one element at offset 0.
+// Appends an inner dimension, merged with the one before it where their elements follow each other evenly.
+inline void push(Layout& layout, std::int64_t size, std::int64_t stride) {
+  if (layout.dims > 0 && layout.stride[layout.dims - 1] == size * stride) {
+    layout.size[layout.dims - 1] *= size;
+    layout.stride[layout.dims - 1] = stride;
+    return;
+  }
+  layout.size[layout.dims] = size;
+  layout.stride[layout.dims++] = stride;
+}
+
+// The elements of the first `dims` dimensions in row-major order, size-1 dimensions dropped and neighbours
+// merged. The view must not be empty. No dimension left means one element, at offset 0.
 inline Layout row_major_layout(const TensorView& view, std::size_t dims) {
   Layout layout;
   for (std::size_t d = 0; d < dims; ++d) {
-    if (view.sizes[d] == 1) continue;
-    const std::size_t last = layout.dims - 1;
-    if (layout.dims > 0 && layout.stride[last] == view.sizes[d] * view.strides[d]) {
-      layout.size[last] *= view.sizes[d];
-      layout.stride[last] = view.strides[d];
-    } else {
-      layout.size[layout.dims] = view.sizes[d];
-      layout.stride[layout.dims++] = view.strides[d];
-    }
+    if (view.sizes[d] != 1) push(layout, view.sizes[d], view.strides[d]);
   }
   return layout;
 }

@@ -1,0 +1,158 @@
+// Bodies of the kernels, for the instruction set that kernels.cpp is being compiled for. Per-target include
+// guard: this file is read again for each of them.
+#if defined(TRAPLINE_CHECKS_KERNELS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef TRAPLINE_CHECKS_KERNELS_INL_HPP
+#undef TRAPLINE_CHECKS_KERNELS_INL_HPP
+#else
+#define TRAPLINE_CHECKS_KERNELS_INL_HPP
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace trapline::simd::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct AsIs {
+  template <class V>
+  HWY_INLINE V operator()(V v) const {
+    return v;
+  }
+};
+
+// 16-bit floating point bits to integers of the same order: negative numbers have their magnitude inverted.
+struct OrderedHalf {
+  template <class V>
+  HWY_INLINE V operator()(V v) const {
+    const hn::DFromV<V> d;
+    return hn::Xor(v, hn::And(hn::BroadcastSignBit(v), hn::Set(d, 0x7FFF)));
+  }
+};
+
+// Fills a whole vector from 1 <= n < Lanes(d) elements by repeating the first, which changes no extreme.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> LoadFew(D d, const T* data, std::size_t n) {
+  HWY_ALIGN T lanes[hn::MaxLanes(d)];
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) {
+    std::memcpy(lanes + i, static_cast<const void*>(data + (i < n ? i : 0)), sizeof(T));
+  }
+  return hn::Load(d, lanes);
+}
+
+// Least and greatest of one lane set each. Not every instruction set reduces every type, and it happens once
+// per run.
+template <class D, class V, class T = hn::TFromD<D>>
+HWY_INLINE Extremes<T> Reduce(D d, V min, V max, bool bad) {
+  HWY_ALIGN T mins[hn::MaxLanes(d)];
+  HWY_ALIGN T maxs[hn::MaxLanes(d)];
+  hn::Store(min, d, mins);
+  hn::Store(max, d, maxs);
+  Extremes<T> result{mins[0], maxs[0], bad};
+  for (std::size_t i = 1; i < hn::Lanes(d); ++i) {
+    if (mins[i] < result.min) result.min = mins[i];
+    if (maxs[i] > result.max) result.max = maxs[i];
+  }
+  return result;
+}
+
+// Not Ne(v, v): Highway's is an ordered comparison on AVX2, false for NaN.
+template <class V>
+HWY_INLINE auto NotANumber(V v) {
+  if constexpr (hwy::IsFloat<hn::TFromV<V>>()) {
+    return hn::IsNaN(v);
+  } else {
+    return hn::Ne(v, v);
+  }
+}
+
+// Visits n elements, four vectors at a time, so that an extreme need not wait for the one before it.
+// The last vector overlaps the one before it; seeing an element twice does no harm.
+template <class D, class T, class Step>
+HWY_INLINE void ForEachVector(D d, const T* data, std::size_t n, Step&& step) {
+  const std::size_t lanes = hn::Lanes(d);
+  if (n < lanes) {
+    const auto few = LoadFew(d, data, n);
+    step(few, few, few, few);
+    return;
+  }
+  std::size_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    step(hn::LoadU(d, data + i), hn::LoadU(d, data + i + lanes), hn::LoadU(d, data + i + 2 * lanes),
+         hn::LoadU(d, data + i + 3 * lanes));
+  }
+  const auto last = hn::LoadU(d, data + n - lanes);
+  for (; i + lanes < n; i += lanes) {
+    const auto v = hn::LoadU(d, data + i);
+    step(v, last, v, last);
+  }
+  step(last, last, last, last);
+}
+
+template <class Key, class T>
+HWY_INLINE Extremes<T> ExtremesOf(Key key, const T* data, std::size_t n) {
+  const hn::ScalableTag<T> d;
+  const auto first = key(n < hn::Lanes(d) ? LoadFew(d, data, n) : hn::LoadU(d, data));
+  auto min0 = first, min1 = first, max0 = first, max1 = first;
+  auto nan = NotANumber(first);
+  ForEachVector(d, data, n, [&](auto a, auto b, auto c, auto e) HWY_ATTR {
+    a = key(a);
+    b = key(b);
+    c = key(c);
+    e = key(e);
+    if constexpr (hwy::IsFloat<T>()) {
+      nan = hn::Or(nan, hn::Or(hn::Or(NotANumber(a), NotANumber(b)), hn::Or(NotANumber(c), NotANumber(e))));
+    }
+    min0 = hn::Min(min0, hn::Min(a, b));
+    max0 = hn::Max(max0, hn::Max(a, b));
+    min1 = hn::Min(min1, hn::Min(c, e));
+    max1 = hn::Max(max1, hn::Max(c, e));
+  });
+  const bool bad = hwy::IsFloat<T>() && !hn::AllFalse(d, nan);
+  return Reduce(d, hn::Min(min0, min1), hn::Max(max0, max1), bad);
+}
+
+template <class T>
+HWY_INLINE Extremes<T> ExtremesBut(const T* data, std::size_t n, T lo, T hi, T also) {
+  const hn::ScalableTag<T> d;
+  const auto vlo = hn::Set(d, lo);
+  const auto vhi = hn::Set(d, hi);
+  const auto valso = hn::Set(d, also);
+  const auto rejected = [&](auto v) HWY_ATTR {
+    return hn::And(hn::Ne(hn::Min(hn::Max(v, vlo), vhi), v), hn::Ne(v, valso));
+  };
+  const auto first = n < hn::Lanes(d) ? LoadFew(d, data, n) : hn::LoadU(d, data);
+  auto min0 = first, min1 = first, max0 = first, max1 = first;
+  auto bad = rejected(first);
+  ForEachVector(d, data, n, [&](auto a, auto b, auto c, auto e) HWY_ATTR {
+    bad = hn::Or(bad, hn::Or(hn::Or(rejected(a), rejected(b)), hn::Or(rejected(c), rejected(e))));
+    min0 = hn::Min(min0, hn::Min(a, b));
+    max0 = hn::Max(max0, hn::Max(a, b));
+    min1 = hn::Min(min1, hn::Min(c, e));
+    max1 = hn::Max(max1, hn::Max(c, e));
+  });
+  return Reduce(d, hn::Min(min0, min1), hn::Max(max0, max1), !hn::AllFalse(d, bad));
+}
+
+template <class T>
+HWY_INLINE bool Ascending(const T* data, std::size_t n) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 1;
+  for (; i + lanes <= n; i += lanes) {
+    if (!hn::AllFalse(d, hn::Lt(hn::LoadU(d, data + i), hn::LoadU(d, data + i - 1)))) return false;
+  }
+  for (; i < n; ++i) {
+    T previous, value;
+    std::memcpy(&previous, static_cast<const void*>(data + i - 1), sizeof(T));
+    std::memcpy(&value, static_cast<const void*>(data + i), sizeof(T));
+    if (value < previous) return false;
+  }
+  return true;
+}
+
+}  // namespace trapline::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,47 @@
+// The vector kernels behind scan.hpp: each runs once over contiguous elements, with the best instructions of
+// this processor, and answers for the run as a whole. Where the answer is "something is bad", scan.cpp lets
+// the scalar reference find the element; so a kernel never has to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace trapline::simd {
+
+template <class T>
+struct Extremes {
+  T min, max;
+  bool bad;  // a NaN was met (then min and max mean nothing), or an element that was to be rejected
+};
+
+// All of them need n > 0 and take pointers of any alignment.
+Extremes<std::uint8_t> extremes(const std::uint8_t* data, std::size_t n);
+Extremes<std::int8_t> extremes(const std::int8_t* data, std::size_t n);
+Extremes<std::int16_t> extremes(const std::int16_t* data, std::size_t n);
+Extremes<std::int32_t> extremes(const std::int32_t* data, std::size_t n);
+Extremes<std::int64_t> extremes(const std::int64_t* data, std::size_t n);
+Extremes<float> extremes(const float* data, std::size_t n);
+Extremes<double> extremes(const double* data, std::size_t n);
+
+// The bits of the least and the greatest of 16-bit floating point numbers, float16 or bfloat16 alike: both
+// are sign and magnitude, so they are ordered as integers. NaN lies beyond the infinities: if there is one,
+// it is an extreme.
+Extremes<std::uint16_t> half_extremes(const std::uint16_t* bits, std::size_t n);
+
+// Rejects what is neither in [lo, hi] nor equal to `also`; min and max are of all elements.
+Extremes<std::uint8_t> extremes_but(const std::uint8_t* data, std::size_t n, std::uint8_t lo, std::uint8_t hi,
+                                    std::uint8_t also);
+Extremes<std::int8_t> extremes_but(const std::int8_t* data, std::size_t n, std::int8_t lo, std::int8_t hi,
+                                   std::int8_t also);
+Extremes<std::int16_t> extremes_but(const std::int16_t* data, std::size_t n, std::int16_t lo, std::int16_t hi,
+                                    std::int16_t also);
+Extremes<std::int32_t> extremes_but(const std::int32_t* data, std::size_t n, std::int32_t lo, std::int32_t hi,
+                                    std::int32_t also);
+Extremes<std::int64_t> extremes_but(const std::int64_t* data, std::size_t n, std::int64_t lo, std::int64_t hi,
+                                    std::int64_t also);
+
+// No element is less than the one before it.
+bool ascending(const std::int32_t* data, std::size_t n);
+bool ascending(const std::int64_t* data, std::size_t n);
+
+}  // namespace trapline::simd
