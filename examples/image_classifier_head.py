@@ -38,13 +38,19 @@ class CarNet(nn.Module):
     def __init__(self, outputs: int) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(3, 16, 3, stride=2, padding=1), nn.ReLU(),
-            nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(4), nn.Flatten(),
+            nn.Conv2d(3, 16, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(4),
+            nn.Flatten(),
         )
         self.fc = nn.Sequential(
-            nn.Linear(512, 300), nn.ReLU(), nn.Dropout(0.1),
-            nn.Linear(300, 300), nn.ReLU(),
+            nn.Linear(512, 300),
+            nn.ReLU(),
+            nn.Dropout(0.1),
+            nn.Linear(300, 300),
+            nn.ReLU(),
             nn.Linear(300, outputs),
         )
 

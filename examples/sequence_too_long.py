@@ -37,8 +37,10 @@ class Documents(Dataset):
 
 def collate(batch: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     pad = nn.utils.rnn.pad_sequence
-    return (pad([tokens[:-1] for tokens in batch], batch_first=True),
-            pad([tokens[1:] for tokens in batch], batch_first=True, padding_value=PADDING))
+    return (
+        pad([tokens[:-1] for tokens in batch], batch_first=True),
+        pad([tokens[1:] for tokens in batch], batch_first=True, padding_value=PADDING),
+    )
 
 
 class Block(nn.Module):

@@ -73,8 +73,14 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
     dataset = build_dataset(args.fixed)
-    loader = DataLoader(dataset, batch_size=15, sampler=LevelSampler(dataset.levels, seed=5), num_workers=2,
-                        multiprocessing_context=args.start, persistent_workers=True)
+    loader = DataLoader(
+        dataset,
+        batch_size=15,
+        sampler=LevelSampler(dataset.levels, seed=5),
+        num_workers=2,
+        multiprocessing_context=args.start,
+        persistent_workers=True,
+    )
     model = nn.Sequential(nn.Linear(16, 48), nn.ReLU(), nn.Linear(48, LEVELS)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
