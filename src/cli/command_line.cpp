@@ -1,0 +1,143 @@
+#include "cli/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "cli/run_command.hpp"
+#include "cli/suggest.hpp"
+#include "core/version.hpp"
+#include "report/utf8.hpp"
+
+namespace trapline::cli {
+namespace {
+
+constexpr auto kCommands = std::to_array<CommandRow>({
+    {"run", "start a program with the guard in it and name the cause when it fails",
+     "[flags] [--] PROGRAM [ARGUMENT...]", true, declare_run},
+});
+
+using Words = std::vector<std::string>;
+
+// CLI11's help with our own usage line, because it does not know of the program after the flags.
+class HelpPage : public CLI::Formatter {
+ public:
+  explicit HelpPage(std::string usage) : usage_(std::move(usage)) { column_width(26); }
+  std::string make_usage(const CLI::App*, std::string) const override { return usage_; }
+
+ private:
+  std::string usage_;
+};
+
+int fail(const Error& error) {
+  fmt::print(stderr, "trapline: {}\n", printable(error.line()));
+  return kUsageError;
+}
+
+// How many of the words are the command's own flags; the rest is the program, whose flags are not ours to
+// read.
+std::size_t count_own_words(const CLI::App& app, const Words& words) {
+  std::size_t i = 0;
+  while (i < words.size()) {
+    const std::string& word = words[i];
+    if (word == "--" || word.size() < 2 || word.front() != '-') return i;
+    const auto equals = word.find('=');
+    const bool is_long = word.starts_with("--");
+    const CLI::Option* option = app.get_option_no_throw(is_long ? word.substr(0, equals) : word.substr(0, 2));
+    const bool has_value_inside = is_long ? equals != std::string::npos : word.size() > 2;
+    i += option != nullptr && option->get_items_expected_max() > 0 && !has_value_inside ? 2 : 1;
+  }
+  return std::min(i, words.size());
+}
+
+Error usage_error(const CommandRow& row, const CLI::App& app, const CLI::ParseError& problem,
+                  const Words& words) {
+  const std::string help = fmt::format("see `trapline {} --help`", row.name);
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.size() < 2 || name.front() != '-' || app.get_option_no_throw(name) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
+    }
+    const auto near = nearest(name, known);
+    if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+      return {fmt::format("`trapline {}` has no flag '{}'", row.name, name), "",
+              near ? "did you mean " + *near + "?" : help};
+    }
+  }
+  std::string why = problem.what();
+  std::ranges::replace(why, '\n', ' ');
+  return {fmt::format("cannot read the flags of `{}`", row.name), why, help};
+}
+
+std::string general_help() {
+  std::string text =
+      "Trapline names the cause of a PyTorch program's device-side assert or shape error.\n\n"
+      "usage: trapline COMMAND [flags]\n\ncommands:\n";
+  for (const CommandRow& row : kCommands) text += fmt::format("  {:<10} {}\n", row.name, row.summary);
+  text +=
+      "\nflags:\n  -h, --help   print this help, or the help of a command\n"
+      "  --version    print the version\n\n"
+      "example: trapline run python train.py\n";
+  return text;
+}
+
+int run_command(const CommandRow& row, Words words) {
+  CLI::App app{std::string(row.summary), "trapline " + std::string(row.name)};
+  app.formatter(std::make_shared<HelpPage>(fmt::format("\nusage: trapline {} {}\n", row.name, row.usage)));
+  Words program;
+  const Action action = row.declare(app, program);
+  if (row.takes_program) {
+    const std::size_t own = count_own_words(app, words);
+    program.assign(words.begin() + static_cast<std::ptrdiff_t>(own), words.end());
+    if (!program.empty() && program.front() == "--") program.erase(program.begin());
+    words.resize(own);
+  }
+  Words reversed(words.rbegin(), words.rend());  // the order that CLI11 takes
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return 0;
+  } catch (const CLI::ParseError& problem) {
+    return fail(usage_error(row, app, problem, words));
+  }
+  const auto code = action();
+  return code ? *code : fail(code.error());
+}
+
+Error unknown_command(const std::string& word) {
+  std::vector<std::string> names;
+  for (const CommandRow& row : kCommands) names.emplace_back(row.name);
+  const auto near = nearest(word, names);
+  if (near)
+    return {fmt::format("unknown command '{}'", word), "", fmt::format("did you mean `trapline {}`?", *near)};
+  return {fmt::format("unknown command '{}'", word), "",
+          word.starts_with("-") ? "see `trapline --help`"
+                                : fmt::format("to start that program write `trapline run {} ...`", word)};
+}
+
+}  // namespace
+
+std::span<const CommandRow> commands() { return kCommands; }
+
+int run_command_line(const Words& words) noexcept try {
+  if (words.empty())
+    return fail({"no command", "", "try `trapline run python train.py`, or see `trapline --help`"});
+  const std::string& first = words.front();
+  if (first == "-h" || first == "--help" || first == "help") return fmt::print("{}", general_help()), 0;
+  if (first == "--version") return fmt::print("trapline {}\n", kVersion), 0;
+  const auto row = std::ranges::find(kCommands, first, &CommandRow::name);
+  if (row == kCommands.end()) return fail(unknown_command(first));
+  return run_command(*row, Words(words.begin() + 1, words.end()));
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "trapline: internal error: %s: please report it\n", error.what());
+  return kUsageError;
+}
+
+}  // namespace trapline::cli

@@ -1,0 +1,68 @@
+#include "cli/output.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "report/writer.hpp"
+
+namespace trapline::cli {
+
+void declare_output(CLI::App& app, OutputFlags& flags) {
+  std::set<std::string> formats;
+  for (const Format& format : formats_of_reports()) formats.emplace(format.name);
+  app.add_option("--format", flags.format, "how the report is written: text or json")
+      ->check(CLI::IsMember(formats).description(""))
+      ->type_name("FORMAT");
+  app.add_option("-o,--output", flags.file, "write the report to FILE (- is standard output)")
+      ->type_name("FILE");
+  app.add_option("--color", flags.color, "colour: auto, always or never")
+      ->check(CLI::IsMember(std::set<std::string>{"auto", "always", "never"}).description(""))
+      ->type_name("WHEN");
+  app.add_flag("-v,--verbose", flags.verbose, "also print the stack, the last operations and the evidence");
+}
+
+Result<Output> Output::open(const OutputFlags& flags, int fallback) {
+  if (flags.file.empty()) return Output(flags, fallback, false);
+  if (flags.file == "-") return Output(flags, STDOUT_FILENO, false);
+  const int descriptor = ::open(flags.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    return Error{"cannot write '" + flags.file + "'", std::strerror(errno), "choose another file with -o"};
+  }
+  return Output(flags, descriptor, true);
+}
+
+Output::~Output() {
+  if (owned_) ::close(descriptor_);
+}
+
+Output::Output(Output&& other) noexcept
+    : flags_(std::move(other.flags_)),
+      descriptor_(other.descriptor_),
+      owned_(std::exchange(other.owned_, false)) {}
+
+bool Output::write(const Report& report) const {
+  ColorChoice color = ColorChoice::kAuto;
+  if (flags_.color == "always") color = ColorChoice::kAlways;
+  if (flags_.color == "never") color = ColorChoice::kNever;
+  Style style = resolve_style(color, look_around(descriptor_));
+  style.verbose = flags_.verbose;
+  return write_all(descriptor_, find_format(flags_.format)->render(report, style));
+}
+
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t done = ::write(descriptor, text.data(), text.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(done));
+  }
+  return true;
+}
+
+}  // namespace trapline::cli

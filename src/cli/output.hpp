@@ -1,0 +1,53 @@
+// Where a report goes, and how: the flags --format, -o, --color and -v, which every command shares.
+#pragma once
+
+#include <string>
+
+#include "core/finding.hpp"
+#include "core/result.hpp"
+#include "report/style.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace trapline::cli {
+
+struct OutputFlags {
+  std::string format = "text";
+  std::string file;  // empty: not given; "-": standard output
+  std::string color = "auto";
+  bool verbose = false;
+};
+
+void declare_output(CLI::App& app, OutputFlags& flags);
+
+// An open destination. It is opened before the work starts, so that a report is not lost to a mistyped path
+// after hours of training.
+class Output {
+ public:
+  // `fallback` is the descriptor that is used when -o is not given.
+  static Result<Output> open(const OutputFlags& flags, int fallback);
+  ~Output();
+  Output(Output&& other) noexcept;
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  Output& operator=(Output&&) = delete;
+
+  // Writes the report in the chosen format; false when the destination does not take it.
+  bool write(const Report& report) const;
+  bool is_file() const { return owned_; }
+
+ private:
+  Output(const OutputFlags& flags, int descriptor, bool owned)
+      : flags_(flags), descriptor_(descriptor), owned_(owned) {}
+
+  OutputFlags flags_;
+  int descriptor_ = -1;
+  bool owned_ = false;
+};
+
+// Writes all of the text, through interrupted and partial writes.
+bool write_all(int descriptor, std::string_view text);
+
+}  // namespace trapline::cli

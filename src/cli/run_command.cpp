@@ -1,0 +1,94 @@
+#include "cli/run_command.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/output.hpp"
+#include "report/utf8.hpp"
+#include "run/session.hpp"
+
+namespace trapline::cli {
+namespace {
+
+struct RunFlags {
+  RunRequest request;
+  OutputFlags output;
+  std::string reports;
+  long steps = 0;
+};
+
+void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
+
+// One line, because the program dealt with its faults: a report would look like a failure.
+std::string handled_line(const RunFlags& flags, const Report& report) {
+  const std::size_t count = report.findings.size();
+  const std::string where = !flags.output.file.empty() && flags.output.file != "-"
+                                ? "see " + flags.output.file
+                            : !flags.reports.empty() ? "see " + flags.reports
+                                                     : "-o FILE or --report DIR keeps the report";
+  return fmt::format("{} raised and handled by the program ({}): {}",
+                     count == 1 ? "1 fault was" : fmt::format("{} faults were", count),
+                     info(report.findings.front().cause).code, where);
+}
+
+// The program's standard output stays its own: without -o the report goes to standard error, whatever its
+// format.
+void print(const RunFlags& flags, const Output& output, const RunOutcome& outcome) {
+  const bool for_people = flags.output.format == "text" && !output.is_file() && flags.output.file.empty();
+  if (outcome.handled && (for_people || output.is_file())) say(handled_line(flags, outcome.report));
+  if (for_people) {
+    if (outcome.handled) return;
+    if (outcome.report.findings.empty()) {
+      for (const std::string& note : outcome.report.notes) say(note);
+      return;
+    }
+  }
+  if (output.write(outcome.report)) return;
+  if (!output.is_file()) return;
+  say("cannot write '" + flags.output.file + "': the report follows here: free some space");
+  OutputFlags here = flags.output;
+  here.file.clear();
+  if (const auto fallback = Output::open(here, STDERR_FILENO)) fallback->write(outcome.report);
+}
+
+Result<int> execute(RunFlags& flags, const std::vector<std::string>& program) {
+  if (program.empty()) {
+    return Error{"no program to run", "", "write it after the flags, e.g. trapline run python train.py"};
+  }
+  flags.request.arguments = program;
+  flags.request.verbose = flags.output.verbose;
+  if (!flags.reports.empty()) flags.request.reports = flags.reports;
+  if (flags.steps > 0) flags.request.steps = flags.steps;
+  const auto output = Output::open(flags.output, STDERR_FILENO);
+  if (!output) return output.error();
+  const auto outcome = run(flags.request);
+  if (!outcome) return outcome.error();
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that went away must not change the program's exit code
+  print(flags, *output, *outcome);
+  return outcome->ended.exit_code;
+}
+
+}  // namespace
+
+Action declare_run(CLI::App& app, const std::vector<std::string>& program) {
+  auto flags = std::make_shared<RunFlags>();
+  app.add_flag("--cpu", flags->request.cpu, "run a program written for CUDA on the CPU");
+  app.add_option("--steps", flags->steps, "end the program cleanly after N optimizer steps")
+      ->check(CLI::Range(1L, 1'000'000'000'000L).description(""))
+      ->type_name("N");
+  app.add_option("--report", flags->reports, "keep the findings of all processes in the folder DIR")
+      ->type_name("DIR");
+  declare_output(app, flags->output);
+  app.footer(
+      "Everything from PROGRAM on is the program's own; it keeps its terminal, its input and output, and its "
+      "exit\n"
+      "code (128+N when signal N ended it). The report follows on standard error. Trapline's own errors exit "
+      "with 2.");
+  return [flags, &program] { return execute(*flags, program); };
+}
+
+}  // namespace trapline::cli

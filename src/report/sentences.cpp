@@ -1,0 +1,102 @@
+#include "report/sentences.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace trapline {
+namespace {
+
+// Adds a part to a list in words.
+void add(std::string& text, std::string_view separator, const std::string& part) {
+  if (part.empty()) return;
+  if (!text.empty()) text += separator;
+  text += part;
+}
+
+std::string range_text(const Valid& valid) {
+  if (valid.min && valid.max) return to_text(*valid.min) + " to " + to_text(*valid.max);
+  if (valid.min) return "at least " + to_text(*valid.min);
+  if (valid.max) return "at most " + to_text(*valid.max);
+  return {};
+}
+
+}  // namespace
+
+std::string place_text(const Frame& frame) {
+  std::string text = frame.file;
+  if (frame.line > 0) text += fmt::format(":{}", frame.line);
+  if (!frame.function.empty()) text += " in " + frame.function;
+  return text;
+}
+
+std::string tensor_text(const TensorInfo& tensor) {
+  std::string text = tensor.dtype;
+  add(text, " ", fmt::format("[{}]", fmt::join(tensor.shape, ", ")));
+  if (!tensor.device.empty()) text += " on " + tensor.device;
+  return text;
+}
+
+std::string found_text(const Finding& finding) {
+  std::string text = finding.argument;
+  const Element none;
+  const Element& element = finding.element ? *finding.element : none;
+  if (!element.index.empty()) {
+    text = fmt::format("{}[{}]", text.empty() ? "element " : text, fmt::join(element.index, ", "));
+  }
+  if (element.value) text += (text.empty() ? "" : " is ") + to_text(*element.value);
+  if (finding.tensor) add(text, element.value ? ", in " : ": ", tensor_text(*finding.tensor));
+  std::string count;
+  if (element.bad && element.total) {
+    count =
+        *element.bad == *element.total && *element.bad > 1
+            ? fmt::format("all {} are bad", *element.total)
+            : fmt::format("{} of {} {} bad", *element.bad, *element.total, *element.bad == 1 ? "is" : "are");
+  } else if (element.bad) {
+    count = fmt::format("{} {} bad", *element.bad, *element.bad == 1 ? "is" : "are");
+  }
+  add(text, "; ", count);
+  if (element.min && element.max && element.total.value_or(2) > 1) {
+    add(text, "; ", fmt::format("min {}, max {}", to_text(*element.min), to_text(*element.max)));
+  }
+  return text;
+}
+
+std::string valid_text(const Valid& valid) { return valid.text.empty() ? range_text(valid) : valid.text; }
+
+std::string layer_text(const Layer& layer) {
+  std::string text;
+  if (!layer.name.empty()) text = '"' + layer.name + '"';
+  std::string type = layer.type;
+  if (!layer.attribute.empty() && layer.value) {
+    type += fmt::format("({}={})", layer.attribute, *layer.value);
+  }
+  add(text, " ", type);
+  if (layer.needed) add(text, ": ", fmt::format("needs {}", *layer.needed));
+  return text;
+}
+
+std::string sample_text(const Sample& sample) {
+  std::string batch;
+  if (sample.batch) add(batch, ", ", fmt::format("batch {}", *sample.batch));
+  if (sample.row) add(batch, ", ", fmt::format("row {}", *sample.row));
+  std::string text;
+  if (sample.dataset_index) text = fmt::format("data set index {}", *sample.dataset_index);
+  if (!batch.empty()) text += text.empty() ? batch : " (" + batch + ")";
+  if (!sample.request.empty()) add(text, ", ", "request " + sample.request);
+  return text;
+}
+
+std::string process_text(const Process& process) {
+  std::string text;
+  if (process.rank) add(text, ", ", fmt::format("rank {}", *process.rank));
+  add(text, ", ", process.device);
+  if (process.pid) add(text, ", ", fmt::format("pid {}", *process.pid));
+  if (!process.host.empty()) add(text, " ", "on " + process.host);
+  return text;
+}
+
+std::string operation_text(const Operation& operation) {
+  return fmt::format("{}({})", operation.op, fmt::join(operation.args, ", "));
+}
+
+}  // namespace trapline

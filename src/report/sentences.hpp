@@ -1,0 +1,20 @@
+// Parts of a finding as short pieces of English. What they return still holds the program's own bytes: clean
+// it.
+#pragma once
+
+#include <string>
+
+#include "core/finding.hpp"
+
+namespace trapline {
+
+std::string place_text(const Frame& frame);              // train.py:41 in step
+std::string tensor_text(const TensorInfo& tensor);       // int64 [32] on cuda:0
+std::string found_text(const Finding& finding);          // target[3] is 195, in int64 [32] on cpu; ...
+std::string valid_text(const Valid& valid);              // [0, 195) or -100
+std::string layer_text(const Layer& layer);              // "fc.5" Linear(out_features=195): needs 196
+std::string sample_text(const Sample& sample);           // data set index 4711 (batch 12, row 3)
+std::string process_text(const Process& process);        // rank 2, cuda:1, pid 4242 on gpu7
+std::string operation_text(const Operation& operation);  // embedding(weight float32 [100, 16], ...)
+
+}  // namespace trapline

@@ -1,0 +1,32 @@
+// How a text report may look on its destination.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace trapline {
+
+enum class ColorChoice : unsigned char { kAuto, kAlways, kNever };
+
+struct Style {
+  bool color = false;
+  bool unicode = true;  // false: only ASCII is written
+  int width = 80;       // columns of a line
+  bool verbose = false;
+};
+
+// What is known about a destination; filled from the machine by look_around, by hand in tests.
+struct Surroundings {
+  bool is_terminal = false;
+  int columns = 0;  // of the terminal; 0: unknown
+  std::function<const char*(const char*)> variable = [](const char*) { return nullptr; };
+};
+
+Surroundings look_around(int descriptor);
+
+// auto: colour on a terminal that is not TERM=dumb, unless NO_COLOR is set; CLICOLOR_FORCE asks for it
+// everywhere. The width is the terminal's, at most 100, and 80 elsewhere. Unicode as LC_ALL, LC_CTYPE or LANG
+// say.
+Style resolve_style(ColorChoice choice, const Surroundings& surroundings);
+
+}  // namespace trapline

@@ -1,0 +1,241 @@
+#include "report/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "report/lines.hpp"
+#include "report/sentences.hpp"
+#include "report/snippet.hpp"
+#include "report/utf8.hpp"
+
+namespace trapline {
+namespace {
+
+constexpr std::size_t kEndless = std::numeric_limits<std::size_t>::max();
+
+// A few lines that are shown or left out together. When a report is too long, blocks of the largest weight go
+// first, the last of them before the others; weight 0 always stays.
+struct Block {
+  std::vector<Line> lines;
+  int weight = 0;
+};
+
+class TextReport {
+ public:
+  explicit TextReport(const Style& style) : style_(style) {}
+
+  std::string write(const Report& report) {
+    if (report.findings.empty()) {
+      add_headline("trapline:", Paint::kBold,
+                   report.verdict == Verdict::kClean ? "no fault found" : "the evidence names no cause");
+    } else {
+      add_finding(report.findings.front());
+      add_others(report);
+    }
+    for (const std::string& note : report.notes) add_labelled("note:", Paint::kNote, note, 8);
+    return render(join(), style_);
+  }
+
+ private:
+  std::size_t most(std::size_t lines) const { return style_.verbose ? kEndless : lines; }
+
+  void add(std::vector<Line> lines, int weight) {
+    if (!lines.empty()) blocks_.push_back({std::move(lines), weight});
+  }
+
+  void add_headline(const std::string& label, Paint paint, std::string_view sentence) {
+    auto lines =
+        labelled({{label, paint}, {" ", Paint::kPlain}}, clean(sentence, style_), style_, most(4), 4);
+    for (Line& line : lines) line.back().paint = Paint::kBold;
+    add(std::move(lines), 0);
+  }
+
+  void add_labelled(const std::string& label, Paint paint, std::string_view text, int weight) {
+    add(labelled({{label, paint}, {" ", Paint::kPlain}}, clean(text, style_), style_, most(4)), weight);
+  }
+
+  void add_detail(std::string_view label, const std::string& text, int weight) {
+    if (text.empty()) return;
+    const std::string indent(static_cast<std::size_t>(gutter_), ' ');
+    add(labelled({{indent + "= ", Paint::kGutter},
+                  {fmt::format("{:<8} ", std::string(label) + ":"), Paint::kBold}},
+                 clean(text, style_), style_, most(3)),
+        weight);
+  }
+
+  void add_place(const Frame& frame) {
+    const std::string arrow(static_cast<std::size_t>(std::max(gutter_ - 1, 0)), ' ');
+    // Not wrapped: a path must stay whole to be clicked on or copied.
+    std::string place = clean(place_text(frame), style_);
+    if (!style_.verbose) place = shorten(place, 4 * style_.width, style_);
+    std::vector<Line> lines = {{{arrow + "--> ", Paint::kGutter}, {place, Paint::kPlain}}};
+    const std::vector<Line> code = snippet(frame, style_);
+    lines.insert(lines.end(), code.begin(), code.end());
+    lines.push_back({{std::string(static_cast<std::size_t>(gutter_), ' ') + "|", Paint::kGutter}});
+    add(std::move(lines), 0);
+  }
+
+  void add_finding(const Finding& finding) {
+    const CauseInfo& cause = info(finding.cause);
+    gutter_ = finding.origin ? std::max(gutter_width(*finding.origin), 3) : 3;
+    add_headline(fmt::format("error[{}]:", cause.code), Paint::kError,
+                 finding.summary.empty() ? cause.title : std::string_view(finding.summary));
+    if (finding.origin) add_place(*finding.origin);
+    add_detail("found", found_text(finding), 1);
+    if (finding.valid) add_detail("valid", valid_text(*finding.valid), 1);
+    if (finding.layer) add_detail("layer", layer_text(*finding.layer), 2);
+    if (finding.sample) add_detail("sample", sample_text(*finding.sample), 2);
+    add_detail("on CUDA", surface_text(finding), 4);
+    add_detail("certain", doubt_text(finding), 3);
+    if (finding.process && (finding.process->rank || style_.verbose)) {
+      add_detail("process", process_text(*finding.process), 5);
+    }
+    int weight = 2;
+    for (const std::string& fix : finding.fix) {
+      add_labelled("help:", Paint::kHelp, fix, weight);
+      weight = 5;
+    }
+    if (style_.verbose) add_verbose(finding);
+  }
+
+  static std::string surface_text(const Finding& finding) {
+    const bool is_assert = finding.device_assert.value_or(false);
+    if (finding.surfaced) {
+      const std::string what = is_assert ? "a device-side assert" : "the error";
+      return what + " that would have surfaced at " + place_text(*finding.surfaced);
+    }
+    return is_assert ? "this is a device-side assert, reported somewhere else and later" : "";
+  }
+
+  static std::string doubt_text(const Finding& finding) {
+    if (finding.certainty == Certainty::kProven || finding.certainty == Certainty::kDetermined) return {};
+    std::string text = finding.certainty == Certainty::kLikely ? "no, but likely" : "no";
+    const char* separator = "; it could also be: ";
+    for (const Cause also : finding.also) {
+      text += separator + std::string(info(also).title);
+      separator = ", ";
+    }
+    return text;
+  }
+
+  void add_title(const std::string& title) { add({{}, {{title, Paint::kBold}}}, 0); }
+
+  void add_item(const std::string& text, Paint paint, int indent) {
+    const std::string spaces(static_cast<std::size_t>(indent), ' ');
+    auto lines = labelled({{spaces, Paint::kPlain}}, clean(text, style_), style_, kEndless, indent + 2);
+    for (Line& line : lines) line.back().paint = paint;
+    add(std::move(lines), 0);
+  }
+
+  void add_verbose(const Finding& finding) {
+    if (!finding.stack.empty()) add_title("stack, outermost first:");
+    for (const Frame& frame : finding.stack) {
+      const bool is_library = !frame.user.value_or(true);
+      add_item(place_text(frame), is_library ? Paint::kFaint : Paint::kPlain, 2);
+      const auto start = frame.code.find_first_not_of(" \t");
+      if (start != std::string::npos) add_item(frame.code.substr(start), Paint::kFaint, 6);
+    }
+    if (!finding.history.empty()) add_title("last operations, the newest last:");
+    for (const Operation& operation : finding.history) {
+      add_item(operation_text(operation) + (operation.where.empty() ? "" : " at " + operation.where),
+               Paint::kPlain, 2);
+    }
+    if (!finding.evidence.empty()) add_title("evidence:");
+    for (const Evidence& evidence : finding.evidence) {
+      const std::string line = evidence.line ? fmt::format(":{}", *evidence.line) : "";
+      add_item(evidence.source + line + (evidence.text.empty() ? "" : ": " + evidence.text), Paint::kPlain,
+               2);
+    }
+  }
+
+  // All findings but the first, one line each; those that say the same share a line.
+  void add_others(const Report& report) {
+    struct Row {
+      const Finding* first;
+      std::size_t count = 0;
+      std::set<std::int64_t> ranks;
+    };
+    std::vector<Row> rows;
+    for (std::size_t i = 1; i < report.findings.size(); ++i) {
+      const Finding& finding = report.findings[i];
+      auto row = std::ranges::find_if(rows, [&](const Row& known) {
+        return known.first->cause == finding.cause && known.first->role == finding.role &&
+               known.first->summary == finding.summary;
+      });
+      if (row == rows.end()) row = rows.insert(rows.end(), Row{&finding, 0, {}});
+      ++row->count;
+      if (finding.process && finding.process->rank) row->ranks.insert(*finding.process->rank);
+    }
+    for (const Row& row : rows) {
+      const bool is_consequence = row.first->role == Role::kConsequence;
+      std::string text = fmt::format("[{}] ", info(row.first->cause).code);
+      if (!row.ranks.empty())
+        text += fmt::format("{} {}: ", row.ranks.size() == 1 ? "rank" : "ranks", list(row.ranks));
+      if (row.count > 1 && row.ranks.size() != row.count) text += fmt::format("{} times: ", row.count);
+      text +=
+          row.first->summary.empty() ? info(row.first->cause).title : std::string_view(row.first->summary);
+      if (row.first->origin && !is_consequence) text += " (" + place_text(*row.first->origin) + ")";
+      const std::string label = is_consequence ? "then:" : "also:";
+      if (style_.verbose) {
+        add_labelled(label, Paint::kError, text, 6);
+      } else {
+        const int room = style_.width - width_of(label) - 1;
+        add({{{label, Paint::kError}, {" " + shorten(clean(text, style_), room, style_), Paint::kPlain}}}, 6);
+      }
+    }
+  }
+
+  // 1-3, 7; after a few the rest is only counted.
+  static std::string list(const std::set<std::int64_t>& numbers) {
+    constexpr int kMostRuns = 4;
+    std::string out;
+    int runs = 0;
+    for (auto it = numbers.begin(); it != numbers.end();) {
+      if (runs++ == kMostRuns) return out + fmt::format(" and {} more", std::distance(it, numbers.end()));
+      const std::int64_t first = *it;
+      std::int64_t last = first;
+      for (++it; it != numbers.end() && *it == last + 1; ++it) last = *it;
+      out += (out.empty() ? "" : ", ") +
+             (first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
+    }
+    return out;
+  }
+
+  std::size_t count() const {
+    std::size_t lines = 0;
+    for (const Block& block : blocks_) lines += block.lines.size();
+    return lines;
+  }
+
+  std::vector<Line> join() {
+    std::size_t dropped = 0;
+    while (!style_.verbose && count() + (dropped > 0 ? 1 : 0) > kMostLines) {
+      const auto last = std::ranges::max_element(blocks_.rbegin(), blocks_.rend(), {}, &Block::weight);
+      if (last == blocks_.rend() || last->weight == 0) break;
+      dropped += last->lines.size();
+      blocks_.erase(std::next(last).base());
+    }
+    std::vector<Line> lines;
+    for (Block& block : blocks_) std::ranges::move(block.lines, std::back_inserter(lines));
+    if (dropped > 0) {
+      lines.push_back({{fmt::format("({} more {}: run with -v)", dropped, dropped == 1 ? "line" : "lines"),
+                        Paint::kFaint}});
+    }
+    return lines;
+  }
+
+  const Style& style_;
+  int gutter_ = 3;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+std::string render_text(const Report& report, const Style& style) { return TextReport(style).write(report); }
+
+}  // namespace trapline

@@ -1,0 +1,62 @@
+#include "run/environment.hpp"
+
+#include <unistd.h>
+
+#include <string_view>
+
+namespace trapline {
+namespace {
+
+bool is_named(std::string_view entry, std::string_view name) {
+  return entry.size() > name.size() && entry.substr(0, name.size()) == name && entry[name.size()] == '=';
+}
+
+void set(std::vector<std::string>& environment, std::string_view name, const std::string& value) {
+  std::string entry = std::string(name) + "=" + value;
+  for (std::string& old : environment) {
+    if (is_named(old, name)) {
+      old = std::move(entry);
+      return;
+    }
+  }
+  environment.push_back(std::move(entry));
+}
+
+// An empty entry of PYTHONPATH means the current folder, so none may come into being where there was none.
+std::string python_path(const std::filesystem::path& python, const std::string& inherited) {
+  const std::string ours = (python / "trapline" / "startup").string() + ":" + python.string();
+  if (inherited.empty() || inherited == ours) return ours;
+  if (inherited.starts_with(ours + ":")) return inherited;
+  return ours + ":" + inherited;
+}
+
+}  // namespace
+
+std::optional<std::string> find_variable(std::span<const std::string> environment, std::string_view name) {
+  for (const std::string& entry : environment) {
+    if (is_named(entry, name)) return entry.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> guarded_environment(std::span<const std::string> environment,
+                                             const GuardSettings& settings) {
+  std::vector<std::string> out(environment.begin(), environment.end());
+  set(out, "PYTHONPATH",
+      python_path(settings.python, find_variable(environment, "PYTHONPATH").value_or(std::string())));
+  set(out, "TRAPLINE_GUARD", "1");
+  set(out, "TRAPLINE_REPORT_DIR", settings.reports.string());
+  set(out, "TRAPLINE_LIB", settings.library.string());
+  if (settings.cpu) set(out, "TRAPLINE_CPU", "1");
+  if (settings.steps) set(out, "TRAPLINE_STEPS", std::to_string(*settings.steps));
+  if (settings.verbose) set(out, "TRAPLINE_VERBOSE", "1");
+  return out;
+}
+
+std::vector<std::string> current_environment() {
+  std::vector<std::string> out;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) out.emplace_back(*entry);
+  return out;
+}
+
+}  // namespace trapline

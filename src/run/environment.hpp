@@ -1,0 +1,32 @@
+// The environment of the user's program: its own, plus what puts the guard into every Python process.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace trapline {
+
+struct GuardSettings {
+  std::filesystem::path python;   // the folder that holds the package `trapline`
+  std::filesystem::path library;  // libtrapline.so
+  std::filesystem::path reports;  // where guarded processes write
+  bool cpu = false;
+  std::optional<long> steps;
+  bool verbose = false;
+};
+
+// `environment` holds NAME=value entries. Entries that Trapline sets are replaced, PYTHONPATH is extended in
+// front (once, even under a second `trapline run`), all others stay as they are and in their order.
+std::vector<std::string> guarded_environment(std::span<const std::string> environment,
+                                             const GuardSettings& settings);
+
+// The environment of this process.
+std::vector<std::string> current_environment();
+
+// The value of NAME in a list of NAME=value entries; nullopt when it is not there.
+std::optional<std::string> find_variable(std::span<const std::string> environment, std::string_view name);
+
+}  // namespace trapline

@@ -1,0 +1,131 @@
+#include "run/merge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+
+namespace trapline {
+namespace {
+
+struct Group {
+  Finding finding;
+  std::set<std::int64_t> ranks;  // of the others
+  std::size_t others = 0;        // findings of other processes that say the same
+  std::size_t repeats = 0;       // further ones of the same process
+};
+
+auto place(const Finding& finding) {
+  const Frame none;
+  const Frame& origin = finding.origin ? *finding.origin : none;
+  return std::tuple(finding.cause, finding.role, finding.op, finding.argument, origin.file, origin.line,
+                    finding.origin ? std::string() : finding.summary);
+}
+
+// The first digit of the code: 1 contracts, 2 host exceptions, 3 device faults, 4 machine, 9 unknown.
+char family(const Finding& finding) { return info(finding.cause).code[2]; }
+
+std::optional<std::int64_t> rank_of(const Finding& finding) {
+  return finding.process ? finding.process->rank : std::nullopt;
+}
+
+bool same_process(const Finding& a, const Finding& b) {
+  return a.process && b.process && a.process->pid && a.process->pid == b.process->pid &&
+         a.process->host == b.process->host;
+}
+
+bool same_element(const Finding& a, const Finding& b) {
+  if (a.element.has_value() != b.element.has_value()) return false;
+  if (!a.element) return a.summary == b.summary;
+  const auto text = [](const std::optional<Scalar>& value) {
+    return value ? to_text(*value) : std::string();
+  };
+  return a.element->index == b.element->index && text(a.element->value) == text(b.element->value);
+}
+
+std::string name_process(const Finding& finding) {
+  std::string name;
+  const auto add = [&](const std::string& part) { name += (name.empty() ? "" : ", ") + part; };
+  if (finding.process) {
+    if (finding.process->rank) add(fmt::format("rank {}", *finding.process->rank));
+    if (finding.process->pid) add(fmt::format("pid {}", *finding.process->pid));
+    if (!finding.process->host.empty()) add("host " + finding.process->host);
+  }
+  return name.empty() ? "another process" : name;
+}
+
+void add(Group& group, const Finding& other) {
+  if (same_process(group.finding, other)) {
+    ++group.repeats;
+    return;
+  }
+  // A DataLoader worker has its parent's rank, and the parent raises the worker's exception once more.
+  if (rank_of(group.finding) == rank_of(other) && same_element(group.finding, other)) return;
+  ++group.others;
+  if (const auto rank = rank_of(other)) group.ranks.insert(*rank);
+  group.finding.evidence.push_back({name_process(other), std::nullopt, other.summary});
+}
+
+// 1-3, 7
+std::string ranges(const std::set<std::int64_t>& numbers) {
+  std::string out;
+  for (auto it = numbers.begin(); it != numbers.end();) {
+    const std::int64_t first = *it;
+    std::int64_t last = first;
+    for (++it; it != numbers.end() && *it == last + 1; ++it) last = *it;
+    if (!out.empty()) out += ", ";
+    out += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+  }
+  return out;
+}
+
+std::string plural(std::size_t count, std::string_view noun, std::string_view nouns) {
+  return fmt::format("{} {}", count, count == 1 ? noun : nouns);
+}
+
+void tell(const Group& group, std::vector<std::string>& notes) {
+  const std::string_view code = info(group.finding.cause).code;
+  if (group.others > 0) {
+    std::string note =
+        fmt::format("{} came from {} too", code, plural(group.others, "more process", "more processes"));
+    if (!group.ranks.empty())
+      note += fmt::format(" ({} {})", group.ranks.size() == 1 ? "rank" : "ranks", ranges(group.ranks));
+    notes.push_back(note);
+  }
+  if (group.repeats > 0) {
+    notes.push_back(fmt::format("{} was raised {} by the same process; this is the first", code,
+                                plural(group.repeats + 1, "time", "times")));
+  }
+}
+
+}  // namespace
+
+Report merge(const Collected& collected) {
+  std::vector<Group> groups;
+  for (const CollectedFinding& item : collected.findings) {
+    const auto same = std::ranges::find_if(
+        groups, [&](const Group& group) { return place(group.finding) == place(item.finding); });
+    if (same == groups.end()) {
+      groups.push_back({item.finding, {}, 0, 0});
+    } else {
+      add(*same, item.finding);
+    }
+  }
+  std::ranges::stable_sort(groups, {}, [](const Group& group) {
+    return std::pair(group.finding.role == Role::kConsequence, family(group.finding));
+  });
+
+  Report report;
+  report.command = Command::kRun;
+  report.verdict = groups.empty() ? Verdict::kClean : Verdict::kFault;
+  for (Group& group : groups) {
+    tell(group, report.notes);
+    report.findings.push_back(std::move(group.finding));
+  }
+  report.notes.insert(report.notes.end(), collected.notes.begin(), collected.notes.end());
+  return report;
+}
+
+}  // namespace trapline
