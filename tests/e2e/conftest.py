@@ -55,8 +55,8 @@ def example(
 ) -> Iterator[Start]:
     """`example(kind, name)`: the outcome of one run of an example.
 
-    All runs that the session needs start, two at a time, when the first one is asked for: most of a run is the
-    import of torch.
+    All runs that the session needs start, two at a time, when the first one is asked for: most of a run is
+    the import of torch.
     """
     folder = tmp_path_factory.mktemp("examples")
     runs: dict[Any, Future[Outcome]] = {}

@@ -70,7 +70,7 @@ def trapline_json(
     env: Optional[dict[str, str]] = None,
     **options: Any,
 ) -> Outcome:
-    """The same with `--format json -o FILE --report DIR`; the outcome carries the report and what is in DIR."""
+    """The same with `--format json -o FILE --report DIR`: the outcome carries the report and DIR."""
     folder.mkdir(parents=True, exist_ok=True)
     file, kept = folder / "report.json", folder / "kept"
     outcome = trapline(
