@@ -15,13 +15,38 @@ _MAX_ITEMS = 32
 _MAX_BATCHES = 6
 
 
+class Loader:
+    """What a loader's iterator says about its batches; outlives the iterator, not the data set."""
+
+    __slots__ = ("batched", "iterable", "keeps_order", "_data_set", "_iterator")
+
+    def __init__(self, iterator: Any) -> None:
+        from torch.utils.data import dataloader
+
+        self.batched = bool(iterator._auto_collation)
+        self.iterable = iterator._dataset_kind == dataloader._DatasetKind.Iterable
+        # torch's own stacking of the samples keeps the sampler's order; a user's function may sort or drop
+        self.keeps_order = iterator._collate_fn is dataloader.default_collate
+        self._iterator = weakref.ref(iterator)
+        try:
+            self._data_set: Any = weakref.ref(iterator._dataset)
+        except TypeError:  # a list as a data set
+            self._data_set = None
+
+    def data_set(self) -> Any:
+        """The data set, while the program has it."""
+        if self._data_set is not None:
+            return self._data_set()
+        return getattr(self._iterator(), "_dataset", None)
+
+
 class Batch:
     """One batch as the loader gave it out. `indices` are the sampler's; None for iterable data sets."""
 
-    __slots__ = ("iterator", "number", "indices", "parts")
+    __slots__ = ("loader", "number", "indices", "parts")
 
-    def __init__(self, iterator: Any, number: int, indices: Any, parts: "List[Any]") -> None:
-        self.iterator = iterator
+    def __init__(self, loader: Loader, number: int, indices: Any, parts: "List[Any]") -> None:
+        self.loader = loader
         self.number = number
         self.indices = indices
         self.parts = parts
@@ -40,10 +65,6 @@ class Batch:
                 found += [item for item in held if isinstance(item, torch.Tensor)]
         return found
 
-    def loader_iterator(self) -> Any:
-        """The iterator, while it lives; it leads to the data set and the collate function."""
-        return self.iterator()
-
 
 recent: "Deque[Batch]" = deque(maxlen=_MAX_BATCHES)
 _originals: "Dict[str, Callable[..., Any]]" = {}
@@ -54,13 +75,12 @@ def install() -> None:
     if _originals:
         return
     import torch
-    from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     tensor_type = torch.Tensor
     reference = weakref.ref
     original_next = _BaseDataLoaderIter.__next__
     original_index = _BaseDataLoaderIter._next_index
-    iterable = _DatasetKind.Iterable
 
     def gather(data: Any, parts: "List[Any]", depth: int) -> None:
         kind = type(data)
@@ -99,10 +119,11 @@ def install() -> None:
         try:
             parts: List[Any] = []
             gather(data, parts, 3)
+            loader = self.__dict__.get("_trapline_loader")
+            if loader is None:
+                loader = self._trapline_loader = Loader(self)
             indices = _taken(self)
-            if self._dataset_kind == iterable:
-                indices = None
-            recent.append(Batch(reference(self), self._num_yielded - 1, indices, parts))
+            recent.append(Batch(loader, self._num_yielded - 1, None if loader.iterable else indices, parts))
         except Exception:  # noqa: BLE001 - bookkeeping never disturbs the program
             pass
         return data

@@ -86,7 +86,7 @@ def _parameter_layer(owner: Owner, value: int, certain: bool = True) -> "Optiona
     shape = [int(size) for size in parameter.shape] if parameter is not None else []
     if value not in shape:
         return None
-    name = f"{owner.name}.{owner.parameter}" if owner.name else owner.parameter
+    name = f"{owner.path}.{owner.parameter}" if owner.path else owner.parameter
     attribute = f"shape[{shape.index(value)}]"
     return {"name": name, "type": "Parameter", "attribute": attribute, "value": value, "certain": certain}
 
@@ -203,10 +203,7 @@ def _only_layer_of_width(classes: int) -> "Optional[Layer]":
             visited.add(id(module))
             attribute = _width_attribute(module, classes)
             if attribute in ("out_features", "out_channels"):
-                cleaned = owners.clean_name(name)
-                if not cleaned and variable not in ("", "self"):
-                    cleaned = variable
-                found.append(Owner(module, attribute, cleaned))
+                found.append(Owner(module, attribute, owners.clean_name(name), variable))
     if len(found) != 1:
         return None
     return _layer(found[0], found[0].parameter, classes, certain=False)

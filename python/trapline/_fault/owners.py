@@ -15,12 +15,13 @@ _WRAPPERS = re.compile(
 
 
 class Owner:
-    """A module, the name of its parameter in it, and the module's qualified name."""
+    """A module, the name of its parameter in it, and the module's qualified name; a root goes by its variable."""
 
-    def __init__(self, module: Any, parameter: str, name: str) -> None:
+    def __init__(self, module: Any, parameter: str, path: str, variable: str = "") -> None:
         self.module = module
         self.parameter = parameter
-        self.name = name
+        self.path = path
+        self.name = path or ("" if variable == "self" else variable)
 
     @property
     def type(self) -> str:
@@ -65,18 +66,13 @@ def _heap_roots(wanted: "List[Any]") -> "List[Tuple[str, Any]]":
     return [("", module) for module in containing if id(module) not in children]
 
 
-def name_of(module: Any, known: "Optional[List[Tuple[str, Any]]]" = None) -> "Optional[str]":
-    """Qualified name of a module in the outermost root that contains it; "" for a root without a variable."""
-    for group in (known if known is not None else roots(), None):
-        candidates = group if group is not None else _heap_roots([module])
-        for variable, root in candidates:
-            for name, part in root.named_modules():
-                if part is module:
-                    cleaned = clean_name(name)
-                    if cleaned:
-                        return cleaned
-                    return variable if variable not in ("", "self") else ""
-    return None
+def _path_on_heap(module: Any) -> str:
+    """Qualified name of a module that no live frame leads to."""
+    for _, root in _heap_roots([module]):
+        for name, part in root.named_modules():
+            if part is module:
+                return clean_name(name)
+    return ""
 
 
 def _parameters_of(module: Any) -> "Iterator[Tuple[str, Any]]":
@@ -117,10 +113,8 @@ def owners_of(tensor: Any) -> "List[Owner]":
             visited.add(id(module))
             for parameter_name, parameter in _parameters_of(module):
                 if _same(parameter, tensor, pointer):
-                    cleaned = clean_name(name)
-                    if not cleaned and variable not in ("", "self"):
-                        cleaned = variable
-                    found.setdefault(id(module), Owner(module, parameter_name, cleaned))
+                    owner = Owner(module, parameter_name, clean_name(name), variable)
+                    found.setdefault(id(module), owner)
     if found:
         return list(found.values())
     holders = []
@@ -130,7 +124,7 @@ def owners_of(tensor: Any) -> "List[Owner]":
         for parameter_name, parameter in _parameters_of(candidate):
             if _same(parameter, tensor, pointer):
                 holders.append((candidate, parameter_name))
-    return [Owner(module, name, name_of(module, []) or "") for module, name in holders]
+    return [Owner(module, name, _path_on_heap(module)) for module, name in holders]
 
 
 def variable_of(tensor: Any) -> "Optional[str]":

@@ -24,10 +24,10 @@ class Located:
 
 def locate(tensor: Any, scan: "Dict[str, Any]", predicate: "Optional[int]") -> "Optional[Located]":
     """Looks through the last batches, newest first. Two places that agree equally well prove neither."""
-    for batch in reversed(list(batches.recent)):
+    for age, batch in enumerate(reversed(list(batches.recent))):
         hits: List[Located] = []
         for candidate in batch.tensors():
-            found = match.locate(tensor, scan, predicate, candidate)
+            found = match.locate(tensor, scan, predicate, candidate, newest=age == 0)
             if found is not None:
                 hits.append(Located(batch, candidate, found))
         certain = [hit for hit in hits if hit.found.certain]
@@ -59,9 +59,8 @@ def sample_facts(located: "Optional[Located]") -> "Optional[Sample]":
 
 def _single(located: Located, sample: Sample) -> Sample:
     """Loaders without batching (batch_size=None): the index is the sample's own."""
-    iterator = located.batch.loader_iterator()
     index = located.batch.indices
-    if iterator is not None and not iterator._auto_collation and _is_int(index):
+    if not located.batch.loader.batched and _is_int(index):
         sample["dataset_index"] = int(index)
     return sample
 
@@ -70,43 +69,36 @@ def _row_of(located: Located) -> "Optional[int]":
     """The element's place along the batch dimension; None when it is not clear which dimension that is."""
     place, shape = located.found.place, located.tensor.shape
     indices = located.batch.indices
-    iterator = located.batch.loader_iterator()
-    if not place or (iterator is not None and not iterator._auto_collation and _is_int(indices)):
+    loader = located.batch.loader
+    if not place or (not loader.batched and (loader.iterable or _is_int(indices))):
         return None
     if not isinstance(indices, (list, tuple)):
         return place[0]  # iterable data sets: the row of the batch tensor
     count = len(indices)
-    if shape[0] == count and (len(shape) < 2 or shape[1] != count or _keeps_order(iterator)):
+    if shape[0] == count and (len(shape) < 2 or shape[1] != count or loader.keeps_order):
         return place[0]
     if len(shape) > 1 and shape[1] == count and shape[0] != count:
         return place[1]  # time first
     return None
 
 
-def _keeps_order(iterator: Any) -> bool:
-    """True when the batch is torch's own stacking of the samples, in the sampler's order."""
-    from torch.utils.data import dataloader
-
-    return iterator is not None and iterator._collate_fn is dataloader.default_collate
-
-
 def _data_set_index(located: Located, row: int) -> "Optional[int]":
     indices = located.batch.indices
     if not isinstance(indices, (list, tuple)) or row >= len(indices) or not _is_int(indices[row]):
         return None
-    iterator = located.batch.loader_iterator()
-    if _keeps_order(iterator):
+    if located.batch.loader.keeps_order:
         return int(indices[row])
-    if iterator is None:
+    data_set = located.batch.loader.data_set()
+    if data_set is None:
         return None
     # A collate function of the user's own may sort or drop samples: ask the data set which sample has the value.
     value = located.tensor[tuple(located.found.place)].item()
     with _RandomState():
-        if _holds(_fetch(iterator._dataset, indices[row]), value):
+        if _holds(_fetch(data_set, indices[row]), value):
             return int(indices[row])
         if len(indices) > 256:
             return None
-        having = [index for index in indices if _is_int(index) and _holds(_fetch(iterator._dataset, index), value)]
+        having = [index for index in indices if _is_int(index) and _holds(_fetch(data_set, index), value)]
     return int(having[0]) if len(having) == 1 else None
 
 

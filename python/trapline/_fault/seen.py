@@ -23,12 +23,12 @@ def seen_facts(violation: "Dict[str, Any]", located: "Optional[Located]") -> "Op
 
 
 def _over_data_set(located: Located, also: Any) -> "Optional[Seen]":
-    iterator, indices = located.batch.loader_iterator(), located.batch.indices
-    if iterator is None or not isinstance(indices, (list, tuple)) or located.found.view is None:
+    data_set, indices = located.batch.loader.data_set(), located.batch.indices
+    if data_set is None or not isinstance(indices, (list, tuple)) or located.found.view is None:
         return None
     if located.tensor.dim() < 1 or located.tensor.shape[0] != len(indices):
         return None
-    for column in _columns(iterator._dataset):
+    for column in _columns(data_set):
         if column.dim() != located.tensor.dim() or column.shape[1:] != located.tensor.shape[1:]:
             continue
         part = column[list(indices)]

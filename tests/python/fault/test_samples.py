@@ -1,0 +1,252 @@
+"""DataLoader batch, row and data set index; range over the data set."""
+
+import random
+
+import pytest
+from conftest import label_violation, table_violation
+
+torch = pytest.importorskip("torch")
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Subset, TensorDataset  # noqa: E402
+
+import trapline._fault as fault  # noqa: E402
+
+BAD_SAMPLES = (13, 29)
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    fault.install()
+    yield
+    fault.uninstall()
+
+
+def labels(count=40, bad=9):
+    y = torch.arange(count) % 9
+    y[list(BAD_SAMPLES)] = bad
+    return y
+
+
+class Items(Dataset):
+    """Labels that only __getitem__ gives."""
+
+    def __init__(self):
+        self._hidden = {i: int(v) for i, v in enumerate(labels())}
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, i):
+        return {"x": torch.full((3,), float(i)), "y": self._hidden[i]}
+
+
+def first_violation(loader, pick, classes=9):
+    """The violation of the first bad batch, and what is true about it: (violation, number, row)."""
+    for number, batch in enumerate(loader):
+        y = pick(batch)
+        if bool((y >= classes).any()):
+            row = int((y >= classes).nonzero()[0][0])
+            return label_violation(torch.zeros(len(y), classes), y), number, row, batch
+    raise AssertionError("no bad batch")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("order", ["in order", "shuffled", "sampler", "batch sampler"])
+def test_map_style(facts_of, workers, order):
+    torch.manual_seed(1)
+    data = TensorDataset(torch.arange(40.0), labels())
+    options = {
+        "in order": {"batch_size": 8},
+        "shuffled": {"batch_size": 8, "shuffle": True, "drop_last": True},
+        "sampler": {"batch_size": 6, "sampler": list(range(39, -1, -1))},
+        "batch sampler": {"batch_sampler": BatchSampler(list(range(39, -1, -1)), 7, False)},
+    }[order]
+    violation, number, row, batch = first_violation(DataLoader(data, num_workers=workers, **options), lambda b: b[1])
+    facts = facts_of(violation)
+    assert facts["sample"] == {"batch": number, "row": row, "dataset_index": int(batch[0][row])}
+    assert facts["sample"]["dataset_index"] in BAD_SAMPLES
+    assert "seen" in facts
+
+
+def test_persistent_workers_second_epoch(facts_of):
+    loader = DataLoader(Items(), batch_size=5, num_workers=2, persistent_workers=True, prefetch_factor=3, shuffle=True)
+    for batch in loader:
+        pass
+    violation, number, row, batch = first_violation(loader, lambda b: b["y"])
+    index = int(batch["x"][row][0])
+    assert facts_of(violation)["sample"] == {"batch": number, "row": row, "dataset_index": index}
+
+
+def test_workers_out_of_order(facts_of):
+    try:
+        loader = DataLoader(Items(), batch_size=4, num_workers=2, in_order=False, shuffle=True)
+    except TypeError:
+        pytest.skip("torch without in_order")
+    violation, number, row, batch = first_violation(loader, lambda b: b["y"])
+    index = int(batch["x"][row][0])
+    assert facts_of(violation)["sample"] == {"batch": number, "row": row, "dataset_index": index}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda y: y.clone(), lambda y: y.view(-1), lambda y: y.to(torch.int32).long(), lambda y: y - 1 + 1 + 0,
+        lambda y: y.float().long(), lambda y: y + 3, lambda y: y.masked_fill(y == 2, -100),
+    ],
+)  # fmt: skip
+def test_values_that_the_program_changed(facts_of, change):
+    data = TensorDataset(torch.arange(40.0), labels(bad=20))
+    for x, y in DataLoader(data, batch_size=8):
+        y = change(y)
+        if int(y.max()) > 15:
+            facts = facts_of(label_violation(torch.zeros(8, 15), y))
+            break
+    assert facts["sample"] == {"batch": 1, "row": 5, "dataset_index": 13}
+    added = int(y[5]) - 20
+    assert facts["seen"] == {"min": added, "max": 20 + added, "count": 40, "source": "dataset"}
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_slice_of_token_ids(facts_of, start, flatten):
+    ids = torch.arange(30 * 6).view(30, 6) % 50
+    ids[17, 3] = 77
+    (loader) = DataLoader(TensorDataset(ids), batch_size=4)
+    table = torch.zeros(50, 2)
+    for (batch,) in loader:
+        part = batch[:, start : start + 5].clone()
+        part = part.reshape(-1) if flatten else part
+        if int(part.max()) > 49:
+            facts = facts_of(table_violation(table, part))
+            break
+    assert facts["sample"] == {"batch": 4, "row": 1, "dataset_index": 17}
+    assert facts["seen"]["count"] == 150 and facts["seen"]["max"] == 77
+
+
+def test_a_column_of_a_mixed_tensor(facts_of):
+    rows = torch.stack([torch.arange(40) + 1000, labels()], 1)
+    for (batch,) in DataLoader(TensorDataset(rows), batch_size=8):
+        y = batch[:, 1]
+        if int(y.max()) == 9:
+            facts = facts_of(label_violation(torch.zeros(8, 9), y))
+            break
+    assert facts["sample"] == {"batch": 1, "row": 5, "dataset_index": 13}
+    assert facts["seen"] == {"min": 0, "max": 9, "count": 40, "source": "dataset"}
+
+
+def test_subset_targets_and_hidden_labels(facts_of):
+    class Images(Dataset):
+        def __init__(self):
+            self.targets = labels().tolist()
+
+        def __len__(self):
+            return 40
+
+        def __getitem__(self, i):
+            return torch.zeros(2), self.targets[i]
+
+    part = Subset(Images(), list(range(10, 40)))
+    violation, *_ = first_violation(DataLoader(part, batch_size=5), lambda b: b[1])
+    facts = facts_of(violation)
+    assert facts["sample"] == {"batch": 0, "row": 3, "dataset_index": 3}
+    assert facts["seen"] == {"min": 0, "max": 9, "count": 30, "source": "dataset"}
+    violation, *_ = first_violation(DataLoader(Items(), batch_size=5), lambda b: b["y"])
+    assert facts_of(violation)["seen"] == {"min": 1, "max": 9, "count": 5, "source": "calls"}
+
+
+def test_a_collate_function_that_sorts(facts_of):
+    def collate(samples):
+        samples = sorted(samples, key=lambda s: -float(s["x"][0]))
+        return torch.stack([s["x"] for s in samples]), torch.tensor([s["y"] for s in samples])
+
+    random.seed(3)
+    data = Items()
+    loader = DataLoader(data, batch_size=8, collate_fn=collate)
+    violation, number, row, batch = first_violation(loader, lambda b: b[1])
+    before = torch.get_rng_state(), random.getstate()
+    facts = facts_of(violation)
+    assert facts["sample"] == {"batch": 1, "row": 2, "dataset_index": 13} and int(batch[0][row][0]) == 13
+    assert torch.equal(before[0], torch.get_rng_state()) and before[1] == random.getstate()
+
+
+def test_a_value_that_the_collate_function_made_has_no_sample_in_the_data_set(facts_of):
+    def collate(samples):
+        return torch.tensor([s["y"] for s in samples[:-1]] + [77])
+
+    for y in DataLoader(Items(), batch_size=8, collate_fn=collate):
+        facts = facts_of(label_violation(torch.zeros(8, 10), y))
+        break
+    assert facts["sample"] == {"batch": 0, "row": 7}
+
+
+def test_iterable_sets_have_batch_and_row_only(facts_of):
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter([(torch.zeros(1), int(v)) for v in labels()])
+
+    violation, *_ = first_violation(DataLoader(Stream(), batch_size=8), lambda b: b[1])
+    assert facts_of(violation)["sample"] == {"batch": 1, "row": 5}
+
+
+def test_no_batching(facts_of):
+    for sample in DataLoader(Items(), batch_size=None):
+        if sample["y"] == 9:
+            y = torch.as_tensor(sample["y"]).reshape(1)
+            break
+    facts = facts_of(label_violation(torch.zeros(1, 9), y))
+    assert "sample" not in facts  # an int went in, a new tensor came out: nothing links them
+
+
+def test_other_tensors_get_no_sample(facts_of):
+    for _x, _y in DataLoader(TensorDataset(torch.arange(40.0), labels()), batch_size=8):
+        pass
+    other = torch.tensor([5, 2, 9, 1, 1, 0, 3, 4])
+    assert "sample" not in facts_of(label_violation(torch.zeros(8, 9), other))
+    twins = TensorDataset(labels(), labels().flip(0))
+    for a, b in DataLoader(twins, batch_size=40):
+        one = torch.cat([a[:20], b[20:]])
+        assert "sample" not in facts_of(label_violation(torch.zeros(40, 9), one)) or (a == b).all()
+
+
+def test_labels_that_went_to_another_device_are_still_known(facts_of):
+    for _, y in DataLoader(TensorDataset(torch.arange(40.0), labels()), batch_size=8):
+        y = y.clone()  # as .to("cuda") does: the batch's own tensor has no other owner now
+        if int(y.max()) == 9:
+            break
+    assert facts_of(label_violation(torch.zeros(8, 9), y))["sample"] == {"batch": 1, "row": 5, "dataset_index": 13}
+
+
+class Faulty(Dataset):
+    """Breaks an operation inside __getitem__, as a worker sees it."""
+
+    def __init__(self, collected):
+        self.collected = collected
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, i):
+        if i == 13:
+            self.collected(table_violation(torch.zeros(5, 2), torch.tensor([i])))
+        return i
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_fault_inside_the_data_set(tmp_path, workers):
+    from trapline._fault import violation as collector
+
+    def collected(violation):
+        (tmp_path / "sample").write_text(repr(collector.collect(violation, [])["sample"]))
+
+    for _ in DataLoader(Faulty(collected), batch_size=5, num_workers=workers):
+        pass
+    assert eval((tmp_path / "sample").read_text()) == {"batch": 2, "row": 3, "dataset_index": 13}
+
+
+def test_install_twice_and_uninstall():
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    wrapped = _BaseDataLoaderIter.__next__
+    fault.install()
+    assert _BaseDataLoaderIter.__next__ is wrapped
+    fault.uninstall()
+    assert _BaseDataLoaderIter.__next__ is not wrapped
