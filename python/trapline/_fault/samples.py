@@ -137,8 +137,12 @@ def _holds(sample: Any, value: Any, depth: int = 4) -> bool:
     """True when a sample holds the value anywhere."""
     if sample is None or isinstance(sample, (str, bytes)):
         return False
+    if isinstance(sample, float) and isinstance(value, int):
+        return False  # a feature that happens to equal the label
     if isinstance(sample, (int, float)):
         return bool(sample == value) or (sample != sample and value != value)
+    if isinstance(value, int) and "float" in str(getattr(sample, "dtype", "")):
+        return False
     if scope.is_tensor(sample) or hasattr(sample, "__array__"):
         try:
             equal = (sample == value) | ((sample != sample) & (value != value))

@@ -9,6 +9,7 @@ from .samples import Located
 from .values import MAX_ELEMENTS, number
 
 _NAMED_COLUMNS = ("tensors", "targets", "labels", "label", "y", "ids", "input_ids", "tokens", "data")
+_EXACT = 1 << 53
 Seen = Dict[str, Any]
 
 
@@ -118,21 +119,39 @@ def _over_calls(violation: "Dict[str, Any]", also: Any) -> "Optional[Seen]":
     seen = _range(tensor, also, "calls")
     if seen is None or isinstance(seen["min"], str) or isinstance(seen["max"], str):
         return seen
-    argument = violation["contract"].rpartition(".")[2]
     place = _place(violation.get("frames") or [])
-    for call in adapter.history():
-        if str(call.get("op", "")) != violation.get("op") or _place(call.get("frames") or []) != place:
-            continue
-        for other in call.get("args") or []:
-            low, high = other.get("min"), other.get("max")
-            if other.get("name") != argument or low is None or high is None or also in (low, high):
-                continue
-            seen["min"], seen["max"] = min(seen["min"], int(low)), max(seen["max"], int(high))
-            size = 1
-            for extent in other.get("shape") or []:
-                size *= int(extent)
-            seen["count"] += size
+    calls = adapter.history()
+    if calls and _op(calls[-1]) == _op(violation):
+        calls = calls[:-1]  # this very call: the adapters note a call before they judge it
+    for call in calls:
+        there = _place(call.get("frames") or [])
+        if there and _op(call) == _op(violation) and there == place[: len(there)]:
+            _widen(seen, call, _argument_name(violation), also)
     return seen
+
+
+def _widen(seen: Seen, call: "Dict[str, Any]", argument: str, also: Any) -> None:
+    for other in call.get("args") or []:
+        low, high = other.get("min"), other.get("max")
+        if other.get("name") != argument or low is None or high is None or also in (low, high):
+            continue
+        if not -_EXACT <= low <= high <= _EXACT:
+            continue
+        seen["min"], seen["max"] = min(seen["min"], int(low)), max(seen["max"], int(high))
+        size = 1
+        for extent in other.get("shape") or []:
+            size *= int(extent)
+        seen["count"] += size
+
+
+def _op(call: "Dict[str, Any]") -> str:
+    return str(call.get("op") or "").replace("aten::", "").split(".")[0]
+
+
+def _argument_name(violation: "Dict[str, Any]") -> str:
+    name = violation["contract"].rpartition(".")[2]
+    position = violation["scan"].get("list_position")
+    return name if position is None else f"{name}[{position}]"
 
 
 def _place(frames: "List[Any]") -> "List[Any]":
