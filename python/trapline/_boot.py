@@ -1,8 +1,8 @@
 """Puts the guard into this process when torch is imported. Start-up code: imports almost nothing itself.
 
 A finder in front of ``sys.meta_path`` answers for the module ``torch`` only. It asks the other finders for
-torch's spec and replaces, on that one loader object, ``exec_module`` by a function that puts the original back,
-runs it, and then activates the guard. Loader, spec and module stay the objects that they are without Trapline.
+torch's spec and replaces, on that one loader object, ``exec_module`` by a function that puts the original
+back, runs it, and then activates the guard. Loader, spec and module stay what they are without Trapline.
 """
 
 from __future__ import annotations

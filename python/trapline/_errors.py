@@ -6,7 +6,7 @@ from __future__ import annotations
 class DeviceAssertError(IndexError, RuntimeError):
     """An operation was given an element that a CUDA kernel would have died of.
 
-    It is both an ``IndexError`` and a ``RuntimeError``, the two that PyTorch itself raises for these mistakes,
+    It is an ``IndexError`` and a ``RuntimeError``, the two that PyTorch itself raises for these mistakes,
     so that handlers written for PyTorch's own error keep working. ``str()`` is the finding's summary.
 
     Attributes:

@@ -1,7 +1,7 @@
-"""Start-up hook: ``trapline run`` puts this directory first on PYTHONPATH, so every Python below it reads this.
+"""Start-up hook: ``trapline run`` puts this directory first on PYTHONPATH; every Python below reads this.
 
 Python imports ``sitecustomize`` once per process. This one makes itself invisible: it takes its directory off
-``sys.path`` (child processes get it again through PYTHONPATH), imports the sitecustomize that it hides, if there
+``sys.path`` (child processes get it by PYTHONPATH again), imports the sitecustomize that it hides, if there
 is one, under its own name, and lets Trapline wait for ``import torch``. What the hidden one raises is raised.
 """
 
