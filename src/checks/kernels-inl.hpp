@@ -57,7 +57,7 @@ HWY_INLINE Extremes<T> Reduce(D d, V min, V max, bool bad) {
   return result;
 }
 
-// Not Ne(v, v): Highway's is an ordered comparison on AVX2, false for NaN.
+// Not Ne(v, v): Highway's is an ordered comparison from AVX2 on (1.0.3), false for NaN.
 template <class V>
 HWY_INLINE auto NotANumber(V v) {
   if constexpr (hwy::IsFloat<hn::TFromV<V>>()) {

@@ -38,7 +38,7 @@ struct Range {
 
 template <class T>
 void add_run(Sweep<T>& sweep, const T* data, std::int64_t n, std::int64_t stride, const Range<T>& range) {
-  if (stride == 1 && n > kSmall) {
+  if (stride == 1 && n >= kWorthSimd) {
     const auto count = static_cast<std::size_t>(n);
     const simd::Extremes<T> run = range.has_also
                                       ? simd::extremes_but(data, count, range.lo, range.hi, range.also)
@@ -46,11 +46,17 @@ void add_run(Sweep<T>& sweep, const T* data, std::int64_t n, std::int64_t stride
     sweep.add(run.min, run.max, range.has_also ? run.bad : run.min < range.lo || run.max > range.hi);
     return;
   }
+  T min = load(data);
+  T max = min;
+  bool bad = false;
   for (std::int64_t i = 0; i < n; ++i) {
     const T value = load(data + i * stride);
+    min = value < min ? value : min;
+    max = value > max ? value : max;
     const bool outside = value < range.lo || value > range.hi;
-    sweep.add(value, value, outside && !(range.has_also && value == range.also));
+    bad |= outside && !(range.has_also && value == range.also);
   }
+  sweep.add(min, max, bad);
 }
 
 void merge(IntScan& scan, const IntScan& block, std::int64_t start) {

@@ -37,15 +37,21 @@ simd::Extremes<double> extremes_of(const T* data, std::size_t n) {
 
 template <class T>
 void add_run(NumberSweep& sweep, const T* data, std::int64_t n, std::int64_t stride) {
-  if (stride == 1 && n > kSmall) {
+  if (stride == 1 && n >= kWorthSimd) {
     const simd::Extremes<double> run = extremes_of(data, static_cast<std::size_t>(n));
     sweep.add(run.min, run.max, run.bad);
     return;
   }
+  double min = widen(load(data));
+  double max = min;
+  bool nan = false;
   for (std::int64_t i = 0; i < n; ++i) {
     const double value = widen(load(data + i * stride));
-    sweep.add(value, value, element::is_nan(value));
+    min = value < min ? value : min;
+    max = value > max ? value : max;
+    nan |= element::is_nan(value);
   }
+  sweep.add(min, max, nan);
 }
 
 void merge(FloatScan& scan, const FloatScan& block, std::int64_t start) {
