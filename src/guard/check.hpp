@@ -1,0 +1,24 @@
+// One guarded call: describes its arguments, applies the rows of its plan, keeps a record of it.
+#pragma once
+
+#include "guard/describe.hpp"
+#include "guard/plan.hpp"
+#include "guard/state.hpp"
+
+namespace trapline::guard {
+
+struct Violation {
+  const RowPlan* row = nullptr;
+  trapline_scan scan;
+};
+
+// `arguments` is indexed by position in the schema and filled at the positions that the plan needs. True when
+// a row is violated. Anything that goes wrong in here counts as "no violation": the program goes on
+// untouched.
+bool check_call(ThreadState& state, const Plan& plan, const Argument* arguments,
+                Violation& violation) noexcept;
+
+// With TRAPLINE_DEBUG=1 says on stderr that the guard stepped aside.
+void stepped_aside(const char* where, const char* why) noexcept;
+
+}  // namespace trapline::guard

@@ -1,0 +1,113 @@
+// What an operation was called with, in the words of the C interface: tensors are described, never copied.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "trapline/capi.h"
+
+namespace trapline::guard {
+
+// One argument of a call, boxed or not. Borrowed.
+struct Argument {
+  std::int32_t kind = TRAPLINE_ARG_NONE;
+  const at::Tensor* tensor = nullptr;
+  std::int64_t integer = 0;
+  c10::ArrayRef<c10::IValue> list;
+};
+
+inline std::int32_t dtype_of(c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Bool:
+      return TRAPLINE_BOOL;
+    case c10::ScalarType::Byte:
+      return TRAPLINE_UINT8;
+    case c10::ScalarType::Char:
+      return TRAPLINE_INT8;
+    case c10::ScalarType::Short:
+      return TRAPLINE_INT16;
+    case c10::ScalarType::Int:
+      return TRAPLINE_INT32;
+    case c10::ScalarType::Long:
+      return TRAPLINE_INT64;
+    case c10::ScalarType::Half:
+      return TRAPLINE_FLOAT16;
+    case c10::ScalarType::BFloat16:
+      return TRAPLINE_BFLOAT16;
+    case c10::ScalarType::Float:
+      return TRAPLINE_FLOAT32;
+    case c10::ScalarType::Double:
+      return TRAPLINE_FLOAT64;
+    default:
+      return TRAPLINE_OTHER_DTYPE;
+  }
+}
+
+// False when the tensor has no strides to speak of; then no row applies to it.
+inline bool describe(const at::Tensor& tensor, trapline_tensor& out) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided) return false;
+  const c10::IntArrayRef sizes = tensor.sizes();
+  const c10::IntArrayRef strides = tensor.strides();
+  out.sizes = sizes.data();
+  out.strides = strides.data();
+  out.dim = static_cast<std::int32_t>(sizes.size());
+  out.dtype = dtype_of(tensor.scalar_type());
+  // tensor.data_ptr() would un-share a lazily copied tensor; the guard only reads.
+  const bool readable =
+      tensor.device().is_cpu() && tensor.has_storage() && tensor.storage().data() != nullptr;
+  out.data = !readable ? nullptr
+                       : static_cast<const char*>(tensor.storage().data()) +
+                             tensor.storage_offset() * static_cast<std::int64_t>(tensor.itemsize());
+  return true;
+}
+
+// An argument as trapline_check takes it. What a list holds is described into `tensors` and `integers`, which
+// must live as long as the result; only a list of integers allocates, and only rare operations have one.
+constexpr int kMaxList = 64;
+struct Scratch {
+  trapline_tensor tensors[kMaxList];
+  std::vector<std::int64_t> integers;
+};
+
+inline bool describe_list(c10::ArrayRef<c10::IValue> list, trapline_arg& out, Scratch& scratch) {
+  if (!list.empty() && list[0].isInt()) {
+    out.kind = TRAPLINE_ARG_SIZES;
+    for (const c10::IValue& element : list) scratch.integers.push_back(element.toInt());
+    out.tensor = {nullptr, scratch.integers.data(), nullptr, static_cast<std::int32_t>(list.size()),
+                  TRAPLINE_INT64};
+    return true;
+  }
+  if (list.size() > kMaxList) return false;
+  out.kind = TRAPLINE_ARG_LIST;
+  out.list = scratch.tensors;
+  out.list_size = static_cast<std::int32_t>(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].isTensor() || !list[i].toTensor().defined()) {
+      scratch.tensors[i].dim = -1;
+    } else if (!describe(list[i].toTensor(), scratch.tensors[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// False: the contract cannot be judged.
+inline bool describe(const Argument& argument, trapline_arg& out, Scratch& scratch) {
+  out.kind = argument.kind;
+  switch (argument.kind) {
+    case TRAPLINE_ARG_TENSOR:
+      return describe(*argument.tensor, out.tensor);
+    case TRAPLINE_ARG_INT:
+      out.integer = argument.integer;
+      return true;
+    case TRAPLINE_ARG_LIST:
+      return describe_list(argument.list, out, scratch);
+    default:
+      return false;
+  }
+}
+
+}  // namespace trapline::guard

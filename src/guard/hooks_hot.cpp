@@ -1,0 +1,141 @@
+#include <ATen/ops/copy_ops.h>
+#include <ATen/ops/embedding_ops.h>
+#include <ATen/ops/gather_ops.h>
+#include <ATen/ops/index_ops.h>
+#include <ATen/ops/index_select_ops.h>
+#include <ATen/ops/nll_loss_backward_ops.h>
+#include <ATen/ops/nll_loss_forward_ops.h>
+
+#include <string>
+#include <utility>
+
+#include "guard/check.hpp"
+#include "guard/hooks.hpp"
+#include "guard/raise.hpp"
+
+// Kernels of the operations' own signatures save the boxing of arguments, about 100 ns a call. One template
+// serves all versions of torch: the signature comes from torch's own declaration (int64_t became SymInt
+// in 2.0).
+namespace trapline::guard {
+namespace {
+
+// How each type of argument is seen by the checks; `keep` owns what has to live as long as the view.
+struct Kept {
+  c10::IValue list;
+};
+
+template <class T>
+void view(Argument&, const T&, Kept&) {}  // scalars, flags, optional weights: no row reads them
+
+void view(Argument& out, const at::Tensor& tensor, Kept&) {
+  out.kind = TRAPLINE_ARG_TENSOR;
+  out.tensor = &tensor;
+}
+
+void view(Argument& out, const std::int64_t& value, Kept&) {
+  out.kind = TRAPLINE_ARG_INT;
+  out.integer = value;
+}
+
+void view(Argument& out, const c10::SymInt& value, Kept&) {
+  if (value.is_symbolic()) return;
+  out.kind = TRAPLINE_ARG_INT;
+  out.integer = value.expect_int();
+}
+
+template <class T>
+void view(Argument& out, const c10::List<T>& list, Kept& kept) {
+  kept.list = c10::IValue(list);
+  out.kind = TRAPLINE_ARG_LIST;
+  out.list = kept.list.toListRef();
+}
+
+template <class Op, class Signature = typename Op::schema>
+struct Hot;
+
+template <class Op, class Result, class... Args>
+struct Hot<Op, Result(Args...)> {
+  static inline const Plan* plan = nullptr;
+
+  static Result call(c10::DispatchKeySet keys, Args... args) {
+    keys = keys & kBelow;
+    ThreadState& state = t_state;
+    if (!enabled() || !outermost(state) || !reaches_dense_cpu(keys)) {
+      return Op::redispatch(keys, std::forward<Args>(args)...);
+    }
+    check(state, args...);
+    const DepthScope depth(state);
+    return Op::redispatch(keys, std::forward<Args>(args)...);
+  }
+
+ private:
+  static void check(ThreadState& state, const std::remove_reference_t<Args>&... args) {
+    Argument arguments[sizeof...(Args)];
+    Kept kept;
+    std::size_t at = 0;
+    (view(arguments[at++], args, kept), ...);
+    Violation violation;
+    if (check_call(state, *plan, arguments, violation)) report(state, violation, args...);
+  }
+
+  // Out of line: only a report needs all arguments boxed.
+  [[noreturn, gnu::noinline, gnu::cold]] static void report(ThreadState& state, const Violation& violation,
+                                                            const std::remove_reference_t<Args>&... args) {
+    torch::jit::Stack stack;
+    torch::jit::push(stack, args...);
+    raise_violation(state, *plan, violation, stack);
+  }
+};
+
+// copy_ is everywhere, and only a copy of floating point numbers into integers can lose a NaN: anything else
+// has to be out of here in a few nanoseconds.
+struct Copy {
+  static inline const Plan* plan = nullptr;
+
+  static at::Tensor& call(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& src,
+                          bool non_blocking) {
+    keys = keys & kBelow;
+    if (enabled() && c10::isIntegralType(self.scalar_type(), false) &&
+        c10::isFloatingType(src.scalar_type()) && outermost(t_state) && reaches_dense_cpu(keys)) {
+      check(self, src);
+    }
+    return at::_ops::copy_::redispatch(keys, self, src, non_blocking);
+  }
+
+ private:
+  [[gnu::noinline]] static void check(const at::Tensor& self, const at::Tensor& src) {
+    Argument arguments[3];
+    Kept kept;
+    view(arguments[0], self, kept);
+    view(arguments[1], src, kept);
+    Violation violation;
+    // A row that does not remember would be an error here, and the boxed arguments are cheap then.
+    if (!check_call(t_state, *plan, arguments, violation)) return;
+    raise_violation(t_state, *plan, violation, torch::jit::Stack{self, src, false});
+  }
+};
+
+template <class Kernel>
+bool hook_if(torch::Library& library, const Plan& plan, const char* op, const char* overload) {
+  if (plan.op != op || plan.overload != overload) return false;
+  Kernel::plan = &plan;
+  library.impl(plan.impl_name.c_str(), torch::CppFunction(TORCH_FN((Kernel::call))));
+  return true;
+}
+
+template <class Op>
+bool hook_if(torch::Library& library, const Plan& plan) {
+  return hook_if<Hot<Op>>(library, plan, Op::name, Op::overload_name);
+}
+
+}  // namespace
+
+bool hook_hot(torch::Library& library, const Plan& plan) {
+  using namespace at::_ops;  // NOLINT(google-build-using-namespace): six names of one generated namespace
+  return hook_if<embedding>(library, plan) || hook_if<nll_loss_forward>(library, plan) ||
+         hook_if<nll_loss_backward>(library, plan) || hook_if<index_Tensor>(library, plan) ||
+         hook_if<gather>(library, plan) || hook_if<index_select>(library, plan) ||
+         hook_if<Copy>(library, plan, copy_::name, copy_::overload_name);
+}
+
+}  // namespace trapline::guard

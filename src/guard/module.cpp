@@ -1,0 +1,179 @@
+// The Python face of the guard: the extension module trapline_guard.
+#include <Python.h>
+#include <torch/csrc/api/include/torch/version.h>
+
+#include <memory>
+#include <string>
+
+#include "guard/convert.hpp"
+#include "guard/history.hpp"
+#include "guard/hooks.hpp"
+#include "guard/raise.hpp"
+#include "guard/remember.hpp"
+
+namespace trapline::guard {
+namespace {
+
+struct Installed {
+  torch::Library select{torch::Library::IMPL, "aten", c10::DispatchKey::BackendSelect, __FILE__, __LINE__};
+  torch::Library autograd{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__};
+  int overloads = 0;
+};
+
+// Leaked unless uninstalled: at exit the dispatcher may be gone before static objects of this module.
+Installed* g_installed = nullptr;
+
+void hook_all(Installed& installed) {
+  for (const Plan* plan : plans()) {
+    // Another extension's kernel sits there: overriding it would print a warning and break it.
+    if (plan->handle.hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
+    if (!hook_hot(installed.select, *plan)) hook_boxed(installed.select, *plan);
+    if (plan->composite) hook_composite(installed.autograd, *plan);
+    ++installed.overloads;
+  }
+}
+
+// The leading "major.minor.patch" of a version: "2.13.0+cpu" and "2.13.0a0" give "2.13.0".
+std::string release_of(const std::string& version) {
+  std::size_t end = 0;
+  int dots = 0;
+  while (end < version.size() &&
+         (std::isdigit(static_cast<unsigned char>(version[end])) || version[end] == '.')) {
+    if (version[end] == '.' && ++dots == 3) break;
+    ++end;
+  }
+  return version.substr(0, end);
+}
+
+// torch.__version__ of the running process; "" when torch is not imported.
+std::string running_torch() {
+  PyRef name(PyUnicode_FromString("torch"));
+  PyRef module(name ? PyImport_GetModule(name.get()) : nullptr);
+  PyRef version(module ? PyObject_GetAttrString(module.get(), "__version__") : nullptr);
+  PyRef plain(version ? PyObject_Str(version.get()) : nullptr);
+  const char* bytes = plain ? PyUnicode_AsUTF8(plain.get()) : nullptr;
+  const std::string result = bytes == nullptr ? "" : bytes;
+  PyErr_Clear();
+  return result;
+}
+
+// Sets a ValueError and returns false where this build must not touch the running torch.
+bool fits_process() {
+  const std::string running = running_torch();
+  if (release_of(running) != release_of(TORCH_VERSION)) {
+    PyErr_Format(PyExc_ValueError,
+                 "trapline: guard: built for torch %s, but torch %s is running: rebuild it with "
+                 "`python -m trapline._build`",
+                 TORCH_VERSION, running.empty() ? "(not imported)" : running.c_str());
+    return false;
+  }
+  if (trapline_capi_version() != TRAPLINE_CAPI_VERSION) {
+    PyErr_Format(PyExc_ValueError,
+                 "trapline: guard: built for C interface %d, but libtrapline has %d: rebuild it with "
+                 "`python -m trapline._build`",
+                 TRAPLINE_CAPI_VERSION, trapline_capi_version());
+    return false;
+  }
+  return true;
+}
+
+PyObject* install(PyObject*, PyObject* handler) {
+  if (PyCallable_Check(handler) == 0) {
+    PyErr_SetString(PyExc_TypeError, "trapline: guard: install() takes a callable");
+    return nullptr;
+  }
+  if (!fits_process()) return nullptr;
+  try {
+    if (g_installed == nullptr) {
+      auto installed = std::make_unique<Installed>();
+      hook_all(*installed);
+      g_installed = installed.release();
+    }
+  } catch (const std::exception& error) {
+    PyErr_Format(PyExc_RuntimeError, "trapline: guard: cannot hook torch %s: %s", TORCH_VERSION,
+                 error.what());
+    return nullptr;
+  }
+  set_handler(handler);
+  g_enabled.store(true);
+  return PyLong_FromLong(g_installed->overloads);
+}
+
+PyObject* uninstall(PyObject*, PyObject*) {
+  g_enabled.store(false);
+  delete g_installed;
+  g_installed = nullptr;
+  set_handler(nullptr);
+  Py_RETURN_NONE;
+}
+
+PyObject* set_enabled(PyObject*, PyObject* on) {
+  const int value = PyObject_IsTrue(on);
+  if (value < 0) return nullptr;
+  g_enabled.store(value != 0 && g_installed != nullptr);
+  Py_RETURN_NONE;
+}
+
+PyObject* history(PyObject*, PyObject*) { return history_to_python(); }
+PyObject* remembered(PyObject*, PyObject*) { return remembered_to_python(); }
+
+PyObject* info(PyObject*, PyObject*) {
+  PyRef dict(PyDict_New());
+  put(dict, "torch", text(TORCH_VERSION));
+  put(dict, "python", text(PY_VERSION));
+  put(dict, "library", text(trapline_version()));
+  put(dict, "capi", integer(TRAPLINE_CAPI_VERSION));
+  put(dict, "history", integer(kHistory));
+  put(dict, "remembered", integer(kRemembered));
+  put(dict, "frames", text(trapline_frames_without_gil() != 0 ? "without GIL" : "public API"));
+  put(dict, "enabled", PyRef(PyBool_FromLong(enabled())));
+  PyRef hooked(PyList_New(0));
+  if (g_installed != nullptr) {
+    for (const Plan* plan : plans()) {
+      append(hooked, text(plan->op + (plan->overload.empty() ? "" : "." + plan->overload)));
+    }
+  }
+  put(dict, "overloads", std::move(hooked));
+  return dict.release();
+}
+
+PyMethodDef kMethods[] = {
+    {"install", install, METH_O,
+     "install(handler) -> int: hooks torch; handler(violation) returns the exception to raise. Call it while "
+     "no "
+     "other thread runs torch operations. Returns the number of overloads hooked."},
+    {"uninstall", uninstall, METH_NOARGS,
+     "uninstall(): removes all hooks, while no other thread runs operations."},
+    {"set_enabled", set_enabled, METH_O, "set_enabled(on): switches checking on or off, at any time."},
+    {"history", history, METH_NOARGS, "history() -> list[dict]: the last guarded calls, oldest first."},
+    {"remembered", remembered, METH_NOARGS, "remembered() -> list[dict]: possible origins, newest first."},
+    {"info", info, METH_NOARGS, "info() -> dict: what this build is for and what it hooks."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef kModule = {PyModuleDef_HEAD_INIT,
+                       "trapline_guard",
+                       "Trapline's guard for PyTorch.",
+                       -1,
+                       kMethods,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr};
+
+// Threads that still run operations while Python shuts down must find the guard off.
+bool switch_off_at_exit(PyObject* module) {
+  PyRef atexit(PyImport_ImportModule("atexit"));
+  PyRef off(atexit ? PyObject_GetAttrString(module, "set_enabled") : nullptr);
+  PyRef done(off ? PyObject_CallMethod(atexit.get(), "register", "OO", off.get(), Py_False) : nullptr);
+  return static_cast<bool>(done);
+}
+
+}  // namespace
+}  // namespace trapline::guard
+
+PyMODINIT_FUNC PyInit_trapline_guard() {
+  PyObject* module = PyModule_Create(&trapline::guard::kModule);
+  if (module != nullptr && !trapline::guard::switch_off_at_exit(module)) Py_CLEAR(module);
+  return module;
+}
