@@ -1,0 +1,79 @@
+// One host error being explained: the captures of its message and typed, forgiving access to its facts.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/finding.hpp"
+
+namespace trapline {
+
+using Shape = std::vector<std::int64_t>;
+
+// A tensor that takes part in the failing call.
+struct Operand {
+  std::string name;  // as the user calls it on the failing line, "x"; or a qualified parameter, "fc.weight"
+  std::string role;  // the name of the parameter it arrived in at the failing library call: "input", "target"
+  Shape shape;
+  std::string dtype, device;
+  bool user = true;  // false: it has no name in the user's line (an intermediate of a Sequential)
+};
+
+// The deepest nn.Module that was running.
+struct ModuleFacts {
+  std::string name;  // qualified from the outermost module, "classifier.0"; may be empty for a lone layer
+  std::string type;
+  nlohmann::json attributes;
+  std::optional<std::int64_t> attribute(std::string_view key) const;
+  // "`classifier.0` Linear(256, 10)", or "Linear(256, 10)" without a name.
+  std::string text() const;
+};
+
+class HostCase {
+ public:
+  HostCase(const nlohmann::json& facts, std::vector<std::string> captures);
+
+  const std::string& capture(std::size_t group) const;  // 1-based; empty when the group took no part
+  std::int64_t number(std::size_t group) const;         // 0 when it is none
+  Shape shape(std::size_t group) const;                 // integers in the capture
+
+  const std::vector<Operand>& operands() const { return operands_; }
+  const std::optional<ModuleFacts>& module() const { return module_; }
+  const std::string& call() const { return call_; }
+  const std::string& message() const { return message_; }
+  // The torch.nn.functional function on the stack, outermost first met: "mse_loss"; empty when there is none.
+  const std::string& functional() const { return functional_; }
+
+  const Operand* by_role(std::string_view role) const;
+  const Operand* by_shape(const Shape& shape) const;
+  // The user's operand that arrived in `role`, else the one of this shape.
+  const Operand* find(std::string_view role, const Shape& shape) const;
+  // Its name, or `fallback`.
+  std::string name(std::string_view role, const Shape& shape, std::string_view fallback) const;
+  std::string name(std::string_view role, std::string_view fallback) const;
+  // "loss_fn(out, y)" when the call is known, else `fallback`.
+  std::string call_or(std::string_view fallback) const;
+
+ private:
+  std::vector<std::string> captures_;
+  std::vector<Operand> operands_;
+  std::optional<ModuleFacts> module_;
+  std::string call_, message_, functional_;
+};
+
+// At most `length` bytes, never cutting a UTF-8 character in two.
+std::string clip(std::string_view text, std::size_t length);
+
+std::string to_text(const Shape& shape);   // "[32, 10]"
+Shape parse_shape(std::string_view text);  // every integer in it
+std::int64_t numel(const Shape& shape);    // saturates
+
+// The call that gives a tensor of shape `from` the shape `to` without inventing data: "x.squeeze(1)",
+// "x.flatten(1)", "x.permute(0, 3, 1, 2)", "x.reshape(32, 10)"; empty when there is none.
+std::string call_that_fits(std::string_view name, const Shape& from, const Shape& to);
+
+}  // namespace trapline
