@@ -22,12 +22,13 @@ struct AsIs {
   }
 };
 
-// 16-bit floating point bits to integers of the same order: negative numbers have their magnitude inverted.
-struct OrderedHalf {
+// Floating point bits to integers of the same order: negative numbers have their magnitude inverted.
+struct Ordered {
   template <class V>
   HWY_INLINE V operator()(V v) const {
     const hn::DFromV<V> d;
-    return hn::Xor(v, hn::And(hn::BroadcastSignBit(v), hn::Set(d, 0x7FFF)));
+    const auto magnitude = hn::Set(d, hwy::LimitsMax<hn::TFromV<V>>());
+    return hn::Xor(v, hn::And(hn::BroadcastSignBit(v), magnitude));
   }
 };
 
@@ -55,16 +56,6 @@ HWY_INLINE Extremes<T> Reduce(D d, V min, V max, bool bad) {
     if (maxs[i] > result.max) result.max = maxs[i];
   }
   return result;
-}
-
-// Not Ne(v, v): Highway's is an ordered comparison from AVX2 on (1.0.3), false for NaN.
-template <class V>
-HWY_INLINE auto NotANumber(V v) {
-  if constexpr (hwy::IsFloat<hn::TFromV<V>>()) {
-    return hn::IsNaN(v);
-  } else {
-    return hn::Ne(v, v);
-  }
 }
 
 // Visits n elements, four vectors at a time, so that an extreme need not wait for the one before it.
@@ -95,22 +86,17 @@ HWY_INLINE Extremes<T> ExtremesOf(Key key, const T* data, std::size_t n) {
   const hn::ScalableTag<T> d;
   const auto first = key(n < hn::Lanes(d) ? LoadFew(d, data, n) : hn::LoadU(d, data));
   auto min0 = first, min1 = first, max0 = first, max1 = first;
-  auto nan = NotANumber(first);
   ForEachVector(d, data, n, [&](auto a, auto b, auto c, auto e) HWY_ATTR {
     a = key(a);
     b = key(b);
     c = key(c);
     e = key(e);
-    if constexpr (hwy::IsFloat<T>()) {
-      nan = hn::Or(nan, hn::Or(hn::Or(NotANumber(a), NotANumber(b)), hn::Or(NotANumber(c), NotANumber(e))));
-    }
     min0 = hn::Min(min0, hn::Min(a, b));
     max0 = hn::Max(max0, hn::Max(a, b));
     min1 = hn::Min(min1, hn::Min(c, e));
     max1 = hn::Max(max1, hn::Max(c, e));
   });
-  const bool bad = hwy::IsFloat<T>() && !hn::AllFalse(d, nan);
-  return Reduce(d, hn::Min(min0, min1), hn::Max(max0, max1), bad);
+  return Reduce(d, hn::Min(min0, min1), hn::Max(max0, max1), false);
 }
 
 template <class T>

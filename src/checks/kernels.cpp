@@ -1,5 +1,7 @@
 #include "checks/kernels.hpp"
 
+#include <limits>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "checks/kernels.cpp"  // compiled once per instruction set
 #include <hwy/foreach_target.h>
@@ -18,13 +20,14 @@ TRAPLINE_EXTREMES(ExtremesI8, std::int8_t)
 TRAPLINE_EXTREMES(ExtremesI16, std::int16_t)
 TRAPLINE_EXTREMES(ExtremesI32, std::int32_t)
 TRAPLINE_EXTREMES(ExtremesI64, std::int64_t)
-TRAPLINE_EXTREMES(ExtremesF32, float)
-TRAPLINE_EXTREMES(ExtremesF64, double)
 #undef TRAPLINE_EXTREMES
 
-Extremes<std::int16_t> ExtremesHalf(const std::int16_t* data, std::size_t n) {
-  return ExtremesOf(OrderedHalf{}, data, n);
-}
+#define TRAPLINE_ORDERED(name, T) \
+  Extremes<T> name(const T* data, std::size_t n) { return ExtremesOf(Ordered{}, data, n); }
+TRAPLINE_ORDERED(Ordered16, std::int16_t)
+TRAPLINE_ORDERED(Ordered32, std::int32_t)
+TRAPLINE_ORDERED(Ordered64, std::int64_t)
+#undef TRAPLINE_ORDERED
 
 #define TRAPLINE_EXTREMES_BUT(name, T)                                 \
   Extremes<T> name(const T* data, std::size_t n, T lo, T hi, T also) { \
@@ -54,8 +57,6 @@ TRAPLINE_DISPATCH(ExtremesI8, std::int8_t)
 TRAPLINE_DISPATCH(ExtremesI16, std::int16_t)
 TRAPLINE_DISPATCH(ExtremesI32, std::int32_t)
 TRAPLINE_DISPATCH(ExtremesI64, std::int64_t)
-TRAPLINE_DISPATCH(ExtremesF32, float)
-TRAPLINE_DISPATCH(ExtremesF64, double)
 #undef TRAPLINE_DISPATCH
 
 #define TRAPLINE_DISPATCH_BUT(name, T)                                         \
@@ -70,15 +71,29 @@ TRAPLINE_DISPATCH_BUT(ExtremesButI32, std::int32_t)
 TRAPLINE_DISPATCH_BUT(ExtremesButI64, std::int64_t)
 #undef TRAPLINE_DISPATCH_BUT
 
-HWY_EXPORT(ExtremesHalf);
-Extremes<std::uint16_t> half_extremes(const std::uint16_t* bits, std::size_t n) {
-  const Extremes<std::int16_t> keys =
-      HWY_DYNAMIC_DISPATCH(ExtremesHalf)(reinterpret_cast<const std::int16_t*>(bits), n);
-  // The key is its own inverse.
-  const auto bits_of = [](std::int16_t key) {
-    return static_cast<std::uint16_t>(key < 0 ? key ^ 0x7FFF : key);
+// Back from the order to the bits: the key is its own inverse.
+template <class Bits, class Key>
+Extremes<Bits> bits_of(const Extremes<Key>& keys) {
+  const auto back = [](Key key) {
+    return static_cast<Bits>(key < 0 ? key ^ std::numeric_limits<Key>::max() : key);
   };
-  return {bits_of(keys.min), bits_of(keys.max), keys.bad};
+  return {back(keys.min), back(keys.max), false};
+}
+
+HWY_EXPORT(Ordered16);
+Extremes<std::uint16_t> bit_extremes(const std::uint16_t* bits, std::size_t n) {
+  return bits_of<std::uint16_t>(
+      HWY_DYNAMIC_DISPATCH(Ordered16)(reinterpret_cast<const std::int16_t*>(bits), n));
+}
+HWY_EXPORT(Ordered32);
+Extremes<std::uint32_t> bit_extremes(const std::uint32_t* bits, std::size_t n) {
+  return bits_of<std::uint32_t>(
+      HWY_DYNAMIC_DISPATCH(Ordered32)(reinterpret_cast<const std::int32_t*>(bits), n));
+}
+HWY_EXPORT(Ordered64);
+Extremes<std::uint64_t> bit_extremes(const std::uint64_t* bits, std::size_t n) {
+  return bits_of<std::uint64_t>(
+      HWY_DYNAMIC_DISPATCH(Ordered64)(reinterpret_cast<const std::int64_t*>(bits), n));
 }
 
 HWY_EXPORT(AscendingI32);

@@ -11,7 +11,7 @@ namespace trapline::simd {
 template <class T>
 struct Extremes {
   T min, max;
-  bool bad;  // a NaN was met (then min and max mean nothing), or an element that was to be rejected
+  bool bad;  // an element was rejected
 };
 
 // All of them need n > 0 and take pointers of any alignment.
@@ -20,13 +20,14 @@ Extremes<std::int8_t> extremes(const std::int8_t* data, std::size_t n);
 Extremes<std::int16_t> extremes(const std::int16_t* data, std::size_t n);
 Extremes<std::int32_t> extremes(const std::int32_t* data, std::size_t n);
 Extremes<std::int64_t> extremes(const std::int64_t* data, std::size_t n);
-Extremes<float> extremes(const float* data, std::size_t n);
-Extremes<double> extremes(const double* data, std::size_t n);
 
-// The bits of the least and the greatest of 16-bit floating point numbers, float16 or bfloat16 alike: both
-// are sign and magnitude, so they are ordered as integers. NaN lies beyond the infinities: if there is one,
-// it is an extreme.
-Extremes<std::uint16_t> half_extremes(const std::uint16_t* bits, std::size_t n);
+// The bits of the least and the greatest of floating point numbers of that width. All formats are sign and
+// magnitude, so their bits are ordered as integers are; no rounding mode or flush-to-zero of the user's
+// process plays a part. NaN lies beyond the infinities: if there is one, it is an extreme. -0.0 is less than
+// 0.0.
+Extremes<std::uint16_t> bit_extremes(const std::uint16_t* bits, std::size_t n);
+Extremes<std::uint32_t> bit_extremes(const std::uint32_t* bits, std::size_t n);
+Extremes<std::uint64_t> bit_extremes(const std::uint64_t* bits, std::size_t n);
 
 // Rejects what is neither in [lo, hi] nor equal to `also`; min and max are of all elements.
 Extremes<std::uint8_t> extremes_but(const std::uint8_t* data, std::size_t n, std::uint8_t lo, std::uint8_t hi,

@@ -3,6 +3,7 @@
 // reference.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <type_traits>
 
@@ -24,15 +25,12 @@ using NumberSweep = Sweep<double>;
 
 template <class T>
 simd::Extremes<double> extremes_of(const T* data, std::size_t n) {
-  if constexpr (sizeof(T) == 2) {
-    const auto run = simd::half_extremes(reinterpret_cast<const std::uint16_t*>(data), n);
-    const double min = widen(T{run.min});
-    const double max = widen(T{run.max});
-    return {min, max, element::is_nan(min) || element::is_nan(max)};
-  } else {
-    const auto run = simd::extremes(data, n);
-    return {static_cast<double>(run.min), static_cast<double>(run.max), run.bad};
-  }
+  using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  const auto run = simd::bit_extremes(reinterpret_cast<const Bits*>(data), n);
+  const double min = widen(std::bit_cast<T>(run.min));
+  const double max = widen(std::bit_cast<T>(run.max));
+  return {min, max, element::is_nan(min) || element::is_nan(max)};
 }
 
 template <class T>

@@ -12,7 +12,7 @@
 
 namespace trapline {
 
-inline constexpr std::int64_t kWorthSimd = 12;  // elements in a run, below which the plain loop is faster
+inline constexpr std::int64_t kWorthSimd = 24;  // elements in a run, below which the plain loop is faster
 
 // A view as what a sweep needs to know of it: where it starts, and dimensions with positive strides, widest
 // first. Repeated elements (stride 0) are left out, negative strides turned round, and neighbours merged:
