@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "checks/kernels.hpp"
 #include "checks/scan_small.hpp"

@@ -2,9 +2,10 @@
 // elements.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <limits>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <vector>

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 
 #include "checks/reference.hpp"
@@ -42,7 +43,7 @@ class Differential : public ::testing::TestWithParam<std::int64_t> {
   }
 
   const std::uint64_t seed_ = from_environment("TRAPLINE_TEST_SEED", 1);
-  const std::uint64_t count_ = from_environment("TRAPLINE_TEST_COUNT", 3000);
+  const std::uint64_t count_ = from_environment("TRAPLINE_TEST_COUNT", 1500);
 };
 
 ::testing::AssertionResult same(const IntScan& got, const IntScan& want) {
