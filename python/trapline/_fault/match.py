@@ -23,7 +23,7 @@ class Match:
 
 
 def locate(
-    tensor: Any, scan: "dict[str, Any]", predicate: "Optional[int]", batch: Any, newest: bool
+    tensor: Any, scan: "dict[str, Any]", predicate: "Optional[int]", batch: Any, newest: bool, values: bool = True
 ) -> "Optional[Match]":
     """Where tensor's first bad element is in `batch`, or None when that cannot be shown.
 
@@ -37,7 +37,7 @@ def locate(
     if max(tensor.numel(), batch.numel()) > MAX_ELEMENTS or batch.is_complex():
         return None
     flat = tensor.detach().reshape(-1).cpu()
-    mask = bad_mask(flat, scan, predicate)
+    mask = bad_mask(flat, scan, predicate) if values else None
     source = batch.detach().cpu()
     telling = flat.numel() >= _TELLING and bool((flat != flat[0]).any())
     whole = tensor.numel() == batch.numel() and tensor.dtype.is_floating_point == batch.dtype.is_floating_point
@@ -85,6 +85,11 @@ def _offsets(size: int, length: int) -> "List[int]":
 def _views(tensor: Any, batch: Any) -> "Iterator[View]":
     """Parts of the batch tensor that have as many elements as `tensor`, the usual ones first."""
     count, shape = tensor.numel(), batch.shape
+    outer = tensor.shape[: batch.dim()]
+    if tensor.dim() > batch.dim() and outer == shape and count > batch.numel():
+        ones = (1,) * (tensor.dim() - batch.dim())
+        yield lambda value: value.reshape(tuple(shape) + ones).expand(tensor.shape)  # lengths.view(-1, 1).expand
+        return
     if count == batch.numel():
         yield lambda value: value
         if batch.dim() > 1:

@@ -6,10 +6,11 @@ import random
 import sys
 from typing import Any, Dict, List, Optional
 
-from . import batches, match, scope
+from . import batches, contents, match, scope
 from .batches import Batch
 from .match import Match
 
+_MAX_FETCHED = 256  # samples that are asked for again
 Sample = Dict[str, int]
 
 
@@ -22,12 +23,17 @@ class Located:
         self.found = found
 
 
-def locate(tensor: Any, scan: "Dict[str, Any]", predicate: "Optional[int]") -> "Optional[Located]":
-    """Looks through the last batches, newest first. Two places that agree equally well prove neither."""
+def locate(
+    tensor: Any, scan: "Dict[str, Any]", predicate: "Optional[int]", values: bool = True
+) -> "Optional[Located]":
+    """Looks through the last batches, newest first. Two places that agree equally well prove neither.
+
+    `values`: the elements that the scan calls bad have to agree; without it most of the tensor has to.
+    """
     for age, batch in enumerate(reversed(list(batches.recent))):
         hits: List[Located] = []
         for candidate in batch.tensors():
-            found = match.locate(tensor, scan, predicate, candidate, newest=age == 0)
+            found = match.locate(tensor, scan, predicate, candidate, age == 0, values)
             if found is not None:
                 hits.append(Located(batch, candidate, found))
         certain = [hit for hit in hits if hit.found.certain]
@@ -37,6 +43,16 @@ def locate(tensor: Any, scan: "Dict[str, Any]", predicate: "Optional[int]") -> "
         if hits:
             return None
     return None
+
+
+def locate_partner(violation: "Dict[str, Any]") -> "Optional[Located]":
+    """For a bad loss input: the target that the bad element was compared with tells the sample."""
+    tensor, target = violation["tensor"], (violation.get("args") or {}).get("target")
+    same_shape = scope.is_tensor(target) and target is not tensor and target.shape == tensor.shape
+    first = violation["scan"].get("first", -1)
+    if not same_shape or first < 0:
+        return None
+    return locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, values=False)
 
 
 def sample_facts(located: "Optional[Located]") -> "Optional[Sample]":
@@ -91,14 +107,17 @@ def _data_set_index(located: Located, row: int) -> "Optional[int]":
     data_set = located.batch.loader.data_set()
     if data_set is None:
         return None
-    # A collate function of the user's own may sort or drop samples: ask the data set which sample has the value.
-    value = located.tensor[tuple(located.found.place)].item()
+    # A collate function of the user's own may sort or drop samples: ask the data set which sample made the row.
+    place, tensor = located.found.place, located.tensor
+    whole_row = tensor[row] if place[0] == row else tensor[:, row]
+    value = tensor[tuple(place)].item()
     with _RandomState():
-        if _holds(_fetch(data_set, indices[row]), value):
+        if contents.made(_fetch(data_set, indices[row]), whole_row, value):
             return int(indices[row])
-        if len(indices) > 256:
+        if len(indices) > _MAX_FETCHED:
             return None
-        having = [index for index in indices if _is_int(index) and _holds(_fetch(data_set, index), value)]
+        others = [index for index in indices if _is_int(index)]
+        having = [index for index in others if contents.made(_fetch(data_set, index), whole_row, value)]
     return int(having[0]) if len(having) == 1 else None
 
 
@@ -131,29 +150,6 @@ class _RandomState:
         torch.set_rng_state(self._torch)
         if self._numpy is not None:
             sys.modules["numpy"].random.set_state(self._numpy)
-
-
-def _holds(sample: Any, value: Any, depth: int = 4) -> bool:
-    """True when a sample holds the value anywhere."""
-    if sample is None or isinstance(sample, (str, bytes)):
-        return False
-    if isinstance(sample, float) and isinstance(value, int):
-        return False  # a feature that happens to equal the label
-    if isinstance(sample, (int, float)):
-        return bool(sample == value) or (sample != sample and value != value)
-    if isinstance(value, int) and "float" in str(getattr(sample, "dtype", "")):
-        return False
-    if scope.is_tensor(sample) or hasattr(sample, "__array__"):
-        try:
-            equal = (sample == value) | ((sample != sample) & (value != value))
-            return bool(equal.any())
-        except (TypeError, ValueError, RuntimeError, AttributeError):
-            return False
-    if depth and hasattr(sample, "values") and hasattr(sample, "keys"):
-        return any(_holds(item, value, depth - 1) for item in list(sample.values()))
-    if depth and isinstance(sample, (list, tuple)):
-        return any(_holds(item, value, depth - 1) for item in sample)
-    return False
 
 
 def _in_data_set() -> "Optional[Sample]":

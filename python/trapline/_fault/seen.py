@@ -45,7 +45,7 @@ def _same_part(located: Located, column: Any) -> Any:
     part = located.found.view(located.tensor) if located.found.view is not None else None
     if part is None or column.numel() > MAX_ELEMENTS:
         return None
-    if part.shape == located.tensor.shape or part.numel() == located.tensor.numel():
+    if part.numel() >= located.tensor.numel():  # all of it, or repeated
         return column
     if part.dim() and part.shape[0] == located.tensor.shape[0]:
         return located.found.view(column)

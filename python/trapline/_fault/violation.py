@@ -77,7 +77,7 @@ def _collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]
         add("table", lambda: tables.table_kind(name, tensor))
         add("special_ids", tables.special_ids)
     found: List[Any] = []
-    add("sample", lambda: _sample(tensor, scan, row.get("predicate"), found))
+    add("sample", lambda: _sample(violation, row.get("predicate"), found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     add("process", lambda: write.process_facts(str(tensor.device)))
@@ -85,12 +85,12 @@ def _collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]
     return facts
 
 
-def _sample(tensor: Any, scan: "Dict[str, Any]", predicate: Any, found: "List[Any]") -> Any:
+def _sample(violation: "Dict[str, Any]", predicate: Any, found: "List[Any]") -> Any:
     """The sample facts; leaves the batch tensor in `found` for the range over the data set."""
-    located = samples.locate(tensor, scan, predicate)
+    located = samples.locate(violation["tensor"], violation["scan"], predicate)
     if located is not None:
         found.append(located)
-    return samples.sample_facts(located)
+    return samples.sample_facts(located or samples.locate_partner(violation))
 
 
 def _finding(facts: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":

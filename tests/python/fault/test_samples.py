@@ -250,3 +250,45 @@ def test_install_twice_and_uninstall():
     assert _BaseDataLoaderIter.__next__ is wrapped
     fault.uninstall()
     assert _BaseDataLoaderIter.__next__ is not wrapped
+
+
+def test_padding_that_the_collate_function_added_belongs_to_the_padded_sample(facts_of):
+    texts = [([i % 7, i % 5, i % 3, 4][: 3 + i % 2], i % 2) for i in range(20)]
+
+    def collate(samples):
+        ids = torch.full((len(samples), 5), 7)
+        for row, (words, _) in enumerate(samples):
+            ids[row, : len(words)] = torch.tensor(words)
+        return ids, torch.tensor([label for _, label in samples])
+
+    for ids, _ in DataLoader(texts, batch_size=6, collate_fn=collate, sampler=list(range(19, -1, -1))):
+        facts = facts_of(table_violation(torch.zeros(7, 2), ids))
+        break
+    assert facts["sample"] == {"batch": 0, "row": 0, "dataset_index": 19}
+    assert facts["index"] == [0, 4]
+
+
+def test_an_index_expanded_from_the_batch(facts_of):
+    lengths = torch.arange(30)
+    for x, n in DataLoader(TensorDataset(torch.randn(30, 2), lengths), batch_size=6):
+        index = (n - 1 + 1).view(-1, 1, 1).expand(6, 1, 4)
+        if int(index.max()) > 20:
+            facts = facts_of(table_violation(torch.zeros(20, 1), index))
+            break
+    assert facts["sample"] == {"batch": 3, "row": 2, "dataset_index": 20}
+
+
+def test_a_loss_input_has_the_sample_of_its_target(facts_of):
+    from conftest import make_violation
+
+    data = TensorDataset(torch.randn(20, 3), (torch.arange(20) % 2).float())
+    for x, y in DataLoader(data, batch_size=5, shuffle=True):
+        p = torch.full((5,), 0.5)
+        p[3] = float("nan")
+        args = {"self": p, "target": y + 0, "weight": None, "reduction": 1}
+        facts = facts_of(make_violation("binary_cross_entropy.self", p, 0, 1, args, bad=p.isnan()))
+        break
+    index = facts["sample"].pop("dataset_index")
+    assert facts["sample"] == {"batch": 0, "row": 3}
+    assert torch.equal(data[index][0], x[3])
+    assert "seen" not in facts
