@@ -2,10 +2,12 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "capi/diagnose_json.hpp"
 #include "contracts/check_call.hpp"
 #include "contracts/contract.hpp"
 #include "core/version.hpp"
@@ -40,6 +42,12 @@ const Contract* contract_of(const trapline_contract* row) {
   return row->id == nullptr ? nullptr : trapline::find_contract(row->id);
 }
 
+char* copy(const std::string& text) {
+  auto* bytes = static_cast<char*>(std::malloc(text.size() + 1));
+  if (bytes != nullptr) std::memcpy(bytes, text.c_str(), text.size() + 1);
+  return bytes;
+}
+
 }  // namespace
 
 extern "C" {
@@ -61,8 +69,12 @@ int trapline_check(const trapline_contract* row, const trapline_arg* argument, c
 }
 
 char* trapline_diagnose(const char* facts_json) {
-  (void)facts_json;
-  return strdup(R"({"error": "diagnose: not in this build: update trapline"})");
+  // No exception may leave: the caller may be C, Python or another C++ runtime.
+  try {
+    return copy(trapline::diagnose_json(facts_json == nullptr ? "" : facts_json));
+  } catch (const std::exception&) {
+    return copy(R"({"error": "diagnose: memory is exhausted: free some"})");
+  }
 }
 
 void trapline_free(char* text) { std::free(text); }

@@ -1,0 +1,174 @@
+#include "contracts/case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace trapline {
+namespace {
+
+constexpr std::int64_t kNanAsInt64 = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kNanAsInt32 = std::numeric_limits<std::int32_t>::min();
+constexpr std::int64_t kAbsurd = std::int64_t{1} << 40;  // beyond every vocabulary and every dimension
+
+std::string place(const Frame& frame) {
+  const std::size_t slash = frame.file.find_last_of("/\\");
+  const std::string file = slash == std::string::npos ? frame.file : frame.file.substr(slash + 1);
+  const std::string where = frame.line > 0 ? fmt::format("{}:{}", file, frame.line) : file;
+  return frame.function.empty() || frame.function.front() == '<'
+             ? where
+             : fmt::format("`{}` ({})", frame.function, where);
+}
+
+std::string stripped(const std::string& code) {
+  const std::size_t begin = code.find_first_not_of(" \t");
+  return begin == std::string::npos ? std::string()
+                                    : code.substr(begin, code.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+}  // namespace
+
+std::string Case::op() const { return std::string(facts.contract->public_op); }
+
+std::string Case::argument() const { return std::string(facts.contract->public_argument); }
+
+std::string Case::element() const {
+  std::string text = argument();
+  // x[i, j]: which of the index tensors, unless there is but one.
+  if (facts.scan.list_position.value_or(0) > 0) text += fmt::format(" {}", *facts.scan.list_position);
+  if (facts.index.empty()) return text;
+  return fmt::format("{}[{}]", text, fmt::join(facts.index, ", "));
+}
+
+std::string Case::value() const {
+  return facts.scan.value ? to_text(*facts.scan.value) : std::string("invalid");
+}
+
+std::string Case::opening() const { return fmt::format("{}: {} is {}", op(), element(), value()); }
+
+std::string Case::range() const { return fmt::format("[{}, {})", facts.scan.lo, facts.scan.hi); }
+
+std::int64_t Case::integer() const {
+  return facts.scan.value && is_integer(*facts.scan.value) ? std::get<std::int64_t>(*facts.scan.value) : 0;
+}
+
+bool Case::only(std::int64_t wanted) const {
+  const Scalar scalar = wanted;
+  return facts.scan.value == scalar && std::all_of(facts.values.begin(), facts.values.end(),
+                                                   [&](const auto& pair) { return pair.first == scalar; });
+}
+
+std::size_t Case::distinct() const { return std::max<std::size_t>(1, facts.values.size()); }
+
+std::optional<std::int64_t> Case::seen_min() const {
+  std::optional<std::int64_t> min;
+  if (facts.seen) {
+    min = facts.seen->min;
+  } else if (facts.scan.min && is_integer(*facts.scan.min)) {
+    min = std::get<std::int64_t>(*facts.scan.min);
+  }
+  if (min && facts.scan.also == *min) min.reset();
+  return min;
+}
+
+std::int64_t Case::seen_max() const {
+  std::int64_t max = integer();
+  if (facts.scan.max && is_integer(*facts.scan.max))
+    max = std::max(max, std::get<std::int64_t>(*facts.scan.max));
+  if (facts.seen) max = std::max(max, facts.seen->max);
+  return max;
+}
+
+std::int64_t Case::seen_count() const {
+  return std::max(facts.scan.total, facts.seen ? facts.seen->count : std::int64_t{0});
+}
+
+std::string Case::seen_where() const {
+  if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
+  return facts.seen->dataset ? fmt::format("in the whole data set of {}", facts.seen->count)
+                             : fmt::format("in the {} seen so far", facts.seen->count);
+}
+
+std::string Case::layer() const {
+  return facts.layer && !facts.layer->name.empty() ? fmt::format("`{}`", facts.layer->name) : std::string();
+}
+
+std::string Case::resize(std::int64_t needed) const {
+  if (layer().empty()) return {};
+  finding.layer->needed = needed;
+  const Layer& owner = *facts.layer;
+  const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
+  if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
+    return fmt::format("give {} {} instead of {} entries{}", layer(), needed, hi(), sure);
+  }
+  return fmt::format("change {} to {}(..., {}={}){}", layer(), owner.type, owner.attribute, needed, sure);
+}
+
+void Case::fix_sample() const {
+  if (!facts.sample || !facts.sample->dataset_index) return;
+  fix(fmt::format("look at sample {} of the data set: print(dataset[{}])", *facts.sample->dataset_index,
+                  *facts.sample->dataset_index));
+}
+
+bool Case::garbage() const {
+  if (facts.scan.is_float || !facts.scan.value || !is_integer(*facts.scan.value)) return false;
+  return integer() >= kAbsurd || integer() <= -kAbsurd;
+}
+
+void Case::write_garbage() const {
+  finding.summary =
+      fmt::format("{}, which is no {} but garbage: memory that was never written or has another dtype",
+                  opening(), argument());
+  const std::int64_t high = integer() >> 32, low = integer() & 0xFFFFFFFF;
+  constexpr std::int64_t kSmall = 1 << 24;
+  if (high > 0 && high < kSmall && low < kSmall) {
+    fix(fmt::format(
+        "the value is the two int32 numbers {} and {} read as one int64: give the buffer its own dtype "
+        "(np.frombuffer(..., dtype=np.int32)) and call .long() on the tensor",
+        low, high));
+  }
+  fix(fmt::format(
+      "find where `{}` is allocated: torch.empty(...) and np.empty(...) hold garbage until written; use "
+      "torch.zeros(...)",
+      argument()));
+  fix("if it comes from torch.from_numpy, from_blob or shared memory, keep the owner of the memory alive, or "
+      "clone() "
+      "the tensor");
+  fix("if a custom CUDA or C++ kernel wrote it, check that kernel: compute-sanitizer names the write");
+}
+
+bool Case::nan_cast() const {
+  if (facts.scan.is_float) return false;
+  if (facts.nan_cast) return true;
+  return facts.scan.value == Scalar(kNanAsInt64) || facts.scan.value == Scalar(kNanAsInt32);
+}
+
+void Case::write_nan_cast() const {
+  finding.also.insert(finding.also.begin(), finding.cause);
+  finding.cause = Cause::kNanToIndex;
+  if (facts.nan_cast) {
+    const Frame& cast = facts.nan_cast->frame;
+    finding.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
+    finding.surfaced = finding.origin;
+    finding.origin = cast;
+    const std::string code = stripped(cast.code);
+    fix(code.empty()
+            ? fmt::format("make the value finite before the cast in {}: torch.nan_to_num(x, nan=0.0)",
+                          place(cast))
+            : fmt::format("make the value finite before the cast in `{}`: torch.nan_to_num(x, nan=0.0)",
+                          code));
+  } else {
+    finding.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf", opening());
+    fix(fmt::format(
+        "find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`, and make its input finite: "
+        "torch.nan_to_num(x, nan=0.0)",
+        argument()));
+  }
+  fix("drop the rows with missing values instead: x = x[torch.isfinite(x)]");
+  fix("find where the NaN begins: assert torch.isfinite(x).all() before the cast; in pandas: "
+      "df.isna().any()");
+  fix_sample();
+}
+
+}  // namespace trapline

@@ -1,0 +1,68 @@
+// One violation while its finding is written: the facts, the finding, and the phrases that every family uses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "contracts/facts.hpp"
+#include "core/finding.hpp"
+
+namespace trapline {
+
+class Case {
+ public:
+  Case(const Facts& case_facts, Finding& case_finding) : facts(case_facts), finding(case_finding) {}
+
+  const Facts& facts;
+  Finding& finding;
+
+  void fix(std::string line) const { finding.fix.push_back(std::move(line)); }
+
+  std::string op() const;        // "cross_entropy"
+  std::string argument() const;  // "target"
+  std::string element() const;   // "target[3]"; "target" without a position
+  std::string value() const;     // "195"
+  std::string opening() const;   // "cross_entropy: target[3] is 195"
+  std::string range() const;     // "[0, 195)"
+
+  std::int64_t hi() const { return facts.scan.hi; }
+  // The first offending value of an integer argument; 0 for others.
+  std::int64_t integer() const;
+  bool above() const { return facts.scan.reason == Reason::kAbove; }
+  // Every offending value that is known is `wanted`.
+  bool only(std::int64_t wanted) const;
+  // Distinct offending values that are known, at least one.
+  std::size_t distinct() const;
+
+  // The widest range known, of the data set, of all calls, or of this one. The value that the operation
+  // ignores is left out of the minimum as far as that can be told: then it is not known.
+  std::optional<std::int64_t> seen_min() const;
+  std::int64_t seen_max() const;
+  std::int64_t seen_count() const;
+  std::string seen_where() const;  // "in the whole data set", "in 2048 labels seen so far", "in this call"
+
+  // "`fc.5`", or "" when no layer is known.
+  std::string layer() const;
+  // "change `fc.5` to Linear(..., out_features=196)"; with `needed` also put into the finding's layer.
+  std::string resize(std::int64_t needed) const;
+  // Adds "look at sample 1507 of the data set ..." when the sample is known.
+  void fix_sample() const;
+
+  // Memory that was never written, or is no integer: no label or id is that large.
+  bool garbage() const;
+  void write_garbage() const;
+
+  // The value is what a cast makes of NaN and Inf, or the cast was seen.
+  bool nan_cast() const;
+  void write_nan_cast() const;
+};
+
+// One per family of causes. They write summary and fix, and may change cause, also and layer.
+void diagnose_label(const Case& c);
+void diagnose_id(const Case& c);
+void diagnose_index(const Case& c);
+void diagnose_loss_input(const Case& c);
+void diagnose_probability(const Case& c);
+
+}  // namespace trapline

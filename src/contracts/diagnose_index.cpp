@@ -1,0 +1,121 @@
+// Indexing, gather, scatter and their relatives; counts and offsets.
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "contracts/case.hpp"
+
+namespace trapline {
+namespace {
+
+// The dimension that is indexed, as a person counts it; nullopt when it is not known.
+std::optional<std::int64_t> dimension(const Case& c) {
+  const Contract& row = *c.facts.contract;
+  if (row.predicate == Predicate::kIndexList) {
+    const std::int64_t d = c.facts.scan.list_position.value_or(0);
+    return c.facts.size("self", d) == c.hi() ? std::optional(d) : std::nullopt;
+  }
+  if (row.bound != Bound::kSizeOfDim || row.dim_arg.empty()) return std::nullopt;
+  auto d = c.facts.integer(std::string(row.dim_arg));
+  const auto found = c.facts.args.find(std::string(row.bound_arg));
+  if (d && *d < 0 && found != c.facts.args.end() && found->second.tensor) {
+    *d += static_cast<std::int64_t>(found->second.tensor->shape.size());
+  }
+  return d;
+}
+
+std::string indexed(const Case& c) {
+  const Contract& row = *c.facts.contract;
+  const std::string count = fmt::format("{} element{}", c.hi(), c.hi() == 1 ? "" : "s");
+  if (row.bound == Bound::kNumel) return fmt::format("the input has {}", count);
+  if (row.bound == Bound::kProduct) return fmt::format("the output has {} per channel", count);
+  const auto d = dimension(c);
+  return d ? fmt::format("dimension {} of the input has {}", *d, count)
+           : fmt::format("that dimension of the input has {}", count);
+}
+
+void write_offsets(const Case& c) {
+  switch (c.facts.scan.reason) {
+    case Reason::kFirstNotZero:
+      c.finding.summary = fmt::format("{}, but the first bag has to start at 0", c.opening());
+      c.fix("offsets = torch.cat([offsets.new_zeros(1), lengths.cumsum(0)[:-1]])");
+      break;
+    case Reason::kNotAscending:
+      c.finding.summary = fmt::format("{}, less than the offset before it: offsets must ascend", c.opening());
+      c.fix(
+          "build offsets from the lengths of the bags: offsets = torch.cat([lengths.new_zeros(1), "
+          "lengths.cumsum(0)[:-1]])");
+      break;
+    default:
+      c.finding.summary =
+          fmt::format("{}, but there are only {} ids: no bag can start behind them", c.opening(), c.hi() - 1);
+      c.fix("compute offsets from the same batch as the ids: lengths.sum() must equal len(ids)");
+      break;
+  }
+  c.fix_sample();
+}
+
+void write_count(const Case& c) {
+  c.finding.summary = fmt::format("{}, but it must not be negative", c.opening());
+  c.fix(c.op() == "bincount" ? "shift the values before counting: torch.bincount(x - x.min())"
+                             : "repeats = repeats.clamp(min=0)");
+  c.fix(fmt::format("{} of {} values are negative: find where they come from", c.facts.scan.bad,
+                    c.facts.scan.total));
+  c.fix_sample();
+}
+
+void fix_below(const Case& c) {
+  const bool wraps = c.facts.scan.lo < 0;
+  if (wraps) {
+    c.fix(fmt::format("negative indices count from the end, down to {}: keep them within {}", c.facts.scan.lo,
+                      c.range()));
+    return;
+  }
+  c.fix(fmt::format("{} does not count negative indices from the end: index = index % {}", c.op(), c.hi()));
+  if (c.integer() == -1) {
+    c.fix(
+        "if -1 marks padding: index.clamp(min=0) for the call, then zero those results: out = out * (index "
+        ">= 0)");
+  }
+}
+
+void fix_above(const Case& c) {
+  if (c.facts.contract->bound == Bound::kProduct) {
+    c.fix(fmt::format("pass the size that went into the pooling: {}(x, indices, output_size=input.size())",
+                      c.op()));
+    return;
+  }
+  if (c.integer() == c.hi() && c.facts.scan.lo <= 0) {
+    c.fix(fmt::format("the last index is {}: if indices are counted from 1, index = index - 1", c.hi() - 1));
+  }
+  const std::int64_t needed = c.seen_max() + 1;
+  const std::string resize = c.resize(needed);
+  if (!resize.empty()) c.fix(resize);
+  if (c.op() == "scatter" || c.op() == "scatter_add" || c.op() == "scatter_reduce" || c.op() == "index_add" ||
+      c.op() == "x[index] = value") {
+    c.fix(fmt::format("make the tensor that is written to larger: it needs {} elements in that dimension",
+                      needed));
+  } else {
+    c.fix(fmt::format("compute the index from the tensor that is read: {} of {} indices are outside {}",
+                      c.facts.scan.bad, c.facts.scan.total, c.range()));
+  }
+  c.fix(fmt::format("find the index that is too large: (index >= {}).nonzero()", c.hi()));
+}
+
+}  // namespace
+
+void diagnose_index(const Case& c) {
+  if (c.facts.contract->predicate == Predicate::kOffsets) return write_offsets(c);
+  if (c.facts.contract->predicate == Predicate::kNonNegative) return write_count(c);
+  if (c.hi() == 0) {
+    c.finding.summary = fmt::format("{}, but {}: there is nothing to index", c.opening(), indexed(c));
+    c.fix("skip the call when the tensor is empty: if x.numel(): ...");
+    c.fix_sample();
+    return;
+  }
+  c.finding.summary = fmt::format("{}, but {}: valid indices are {}", c.opening(), indexed(c), c.range());
+  c.above() ? fix_above(c) : fix_below(c);
+  c.fix_sample();
+}
+
+}  // namespace trapline

@@ -1,0 +1,161 @@
+// Class labels: cross_entropy, nll_loss, multi_margin_loss, one_hot, ctc_loss.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "contracts/case.hpp"
+
+namespace trapline {
+namespace {
+
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+bool has_ignore_index(const Case& c) { return c.facts.contract->also_arg == "ignore_index"; }
+
+std::string owner(const Case& c) {
+  if (c.op() == "one_hot") return fmt::format("num_classes is {}", c.hi());
+  if (c.op() == "ctc_loss") return fmt::format("log_probs has {} classes", c.hi());
+  const std::string who = c.facts.layer && c.facts.layer_certain ? c.layer() : std::string();
+  return fmt::format("{} has {} output{}", who.empty() ? "the model" : who, c.hi(), c.hi() == 1 ? "" : "s");
+}
+
+void write_summary(const Case& c) {
+  if (c.hi() == kUnbounded) {
+    c.finding.summary = fmt::format("{}, but class labels start at 0", c.opening());
+    return;
+  }
+  c.finding.summary = fmt::format("{}, but {}: valid labels are {}", c.opening(), owner(c), c.range());
+}
+
+// "-1 looks like an ignore label": one value far from the classes marks what is not to count.
+void write_ignore_label(const Case& c, std::int64_t label) {
+  if (!has_ignore_index(c)) {
+    c.finding.summary +=
+        fmt::format("; {} looks like an ignore label, which {} does not have", label, c.op());
+    c.fix(fmt::format("leave the unlabelled elements out before the call: keep = {0} != {1}; {0} = {0}[keep]",
+                      c.argument(), label));
+    return;
+  }
+  const std::int64_t ignored = c.facts.scan.also.value_or(-100);
+  c.finding.summary += fmt::format("; {} looks like an ignore label, but ignore_index is {}", label, ignored);
+  c.fix(
+      fmt::format("F.cross_entropy(..., ignore_index={0}) or nn.CrossEntropyLoss(ignore_index={0})", label));
+  c.fix(fmt::format("or mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored));
+  if (label == 255 && c.facts.tensor.dtype == "uint8") {
+    c.fix("255 in uint8 can also be a -1 that was stored there: read the labels as int64 from the start");
+  }
+}
+
+// Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
+// shown.
+bool one_based(const Case& c) {
+  const bool enough = (c.facts.seen && c.facts.seen->dataset) || c.seen_count() / 3 >= c.hi();
+  return enough && c.hi() > 1 && c.seen_min() == 1 && c.seen_max() == c.hi() && c.only(c.hi());
+}
+
+void write_one_based(const Case& c) {
+  c.finding.also = {Cause::kNumClassesMismatch};
+  c.finding.summary +=
+      fmt::format("; labels look 1-based: they run from 1 to {} {}", c.seen_max(), c.seen_where());
+  c.fix("labels = labels - 1");
+  c.fix(
+      "in the data set: return image, label - 1; at prediction time add it again: label = logits.argmax(1) + "
+      "1");
+  const std::string resize = c.resize(c.hi() + 1);
+  c.finding.layer.has_value() ? c.finding.layer->needed.reset() : void();
+  if (!resize.empty()) c.fix(fmt::format("only if there is a class 0 as well: {}", resize));
+}
+
+// More classes than outputs, rather than a broken label: a small overshoot, or many different labels beyond.
+bool too_few_outputs(const Case& c) {
+  const std::int64_t over = c.seen_max() - c.hi() + 1;
+  if (over <= std::max<std::int64_t>(2, c.hi() / 5)) return true;
+  const auto kinds = static_cast<std::int64_t>(c.distinct());
+  if (kinds < std::min<std::int64_t>(over, 3)) return false;
+  // As frequent as evenly spread labels would be, or nearly so.
+  const double expected = static_cast<double>(over) / static_cast<double>(c.seen_max() + 1);
+  return static_cast<double>(c.facts.scan.bad) >= 0.3 * expected * static_cast<double>(c.facts.scan.total);
+}
+
+void fix_range_check(const Case& c) {
+  c.fix(
+      fmt::format("check the data before training: assert 0 <= labels.min() and labels.max() < {}", c.hi()));
+}
+
+void write_too_few_outputs(const Case& c) {
+  const std::int64_t needed = c.seen_max() + 1;
+  c.finding.cause = Cause::kNumClassesMismatch;
+  c.finding.also = {Cause::kLabelOutOfRange};
+  const std::string resize = c.resize(needed);
+  if (c.op() == "one_hot") {
+    c.fix(fmt::format("F.one_hot(..., num_classes={})", needed));
+  } else if (!resize.empty()) {
+    c.fix(resize);
+  } else {
+    c.fix(fmt::format("give the last layer {} outputs instead of {}: labels go to {} {}", needed, c.hi(),
+                      c.seen_max(), c.seen_where()));
+  }
+  if (c.hi() == 1) {
+    c.fix(
+        "or, for two classes and one output: F.binary_cross_entropy_with_logits(logits.squeeze(1), "
+        "labels.float())");
+    return;
+  }
+  if (c.op() == "ctc_loss")
+    c.fix("count the blank: log_probs needs one class more than the alphabet has letters");
+  if (c.seen_min() != 0 && c.seen_max() == c.hi()) {
+    c.fix(fmt::format("if labels are counted from 1 (1..{}): labels = labels - 1", c.hi()));
+  }
+}
+
+void write_broken_label(const Case& c) {
+  c.finding.also = {Cause::kNumClassesMismatch};
+  c.fix_sample();
+  c.fix(fmt::format("correct or drop the record with label {}: {} of {} labels are outside {}", c.value(),
+                    c.facts.scan.bad, c.facts.scan.total, c.range()));
+  const std::string resize = c.resize(c.seen_max() + 1);
+  if (c.finding.layer) c.finding.layer->needed.reset();
+  if (!resize.empty()) c.fix(fmt::format("if the data really has {} classes: {}", c.seen_max() + 1, resize));
+  fix_range_check(c);
+}
+
+void write_negative(const Case& c) {
+  if (c.integer() == -100 && has_ignore_index(c)) {
+    c.finding.summary +=
+        fmt::format("; -100 is PyTorch's default ignore label, but this call has ignore_index={}",
+                    c.facts.scan.also.value_or(-100));
+    c.fix("drop ignore_index from the call, or pass ignore_index=-100");
+    return;
+  }
+  if (c.distinct() == 1 && c.only(c.integer())) {
+    write_ignore_label(c, c.integer());
+    c.fix_sample();
+    return;
+  }
+  c.fix_sample();
+  c.fix(fmt::format("a label must not be negative: {} of {} are outside {}; correct them in the data set",
+                    c.facts.scan.bad, c.facts.scan.total, c.range()));
+  if (c.only(c.integer()) && has_ignore_index(c)) c.fix(fmt::format("ignore_index={}", c.integer()));
+}
+
+}  // namespace
+
+void diagnose_label(const Case& c) {
+  write_summary(c);
+  constexpr std::int64_t kIgnored = 255;  // VOID in PASCAL VOC, Cityscapes and their descendants
+  if (!c.above()) {
+    write_negative(c);
+  } else if (c.only(kIgnored) && c.hi() < kIgnored && !(c.facts.seen && c.facts.seen->max > kIgnored)) {
+    write_ignore_label(c, kIgnored);
+  } else if (one_based(c)) {
+    write_one_based(c);
+  } else if (too_few_outputs(c)) {
+    write_too_few_outputs(c);
+    c.fix_sample();
+  } else {
+    write_broken_label(c);
+  }
+}
+
+}  // namespace trapline

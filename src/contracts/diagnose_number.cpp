@@ -1,0 +1,141 @@
+// Floating point arguments: inputs and targets of binary_cross_entropy, probabilities and rates.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "contracts/case.hpp"
+
+namespace trapline {
+namespace {
+
+double number(const std::optional<Scalar>& value) { return value ? as_double(*value) : std::nan(""); }
+
+// "row 3 of 8": multinomial looks at rows.
+std::string row(const Case& c) {
+  if (c.facts.tensor.shape.size() != 2 || c.facts.index.empty()) return "the row";
+  return fmt::format("row {}", c.facts.index.front());
+}
+
+void fix_nan(const Case& c, const std::string& what) {
+  c.fix(
+      fmt::format("find where the NaN begins: torch.autograd.set_detect_anomaly(True), or assert "
+                  "torch.isfinite(x).all() after each layer, backwards from `{}`",
+                  what));
+  c.fix("lower the learning rate or clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)");
+  c.fix(
+      "check the data: assert torch.isfinite(inputs).all(); log(0), 0/0 and float16 overflow make NaN as "
+      "well");
+  c.fix_sample();
+}
+
+void write_target(const Case& c) {
+  const double min = number(c.facts.scan.min), max = number(c.facts.scan.max);
+  c.finding.summary = fmt::format("{}, but targets must lie in [0, 1]", c.opening());
+  if (c.facts.scan.reason == Reason::kNan) {
+    c.finding.summary = fmt::format("{}: a missing value in the data", c.opening());
+    c.fix("leave missing targets out: keep = torch.isfinite(target); loss on input[keep], target[keep]");
+  } else if (min >= 0 && max > 2 && max <= 255) {
+    c.finding.summary += fmt::format("; they go to {}", to_text(*c.facts.scan.max));
+    c.fix(max == 255
+              ? "target = target / 255 (pixels of an image), or target = (target > 127).float() for a mask"
+              : "target = (target > 0).float() for a mask, or F.cross_entropy for several classes");
+  } else if (min >= 1 && max == 2) {
+    c.finding.summary += "; labels look like 1 and 2";
+    c.fix("target = target - 1");
+  } else if (min == -1 && max <= 1) {
+    c.finding.summary += "; labels look like -1 and 1";
+    c.fix("target = (target + 1) / 2");
+  } else {
+    c.fix("target = target.clamp(0, 1) if it is a probability, (target > 0).float() if it is a mask");
+  }
+  c.fix_sample();
+}
+
+void write_input(const Case& c) {
+  const double min = number(c.facts.scan.min), max = number(c.facts.scan.max);
+  constexpr double kRounding = 1e-3;
+  if (c.facts.scan.reason == Reason::kNan) {
+    c.finding.summary =
+        fmt::format("{}: the NaN was made before the loss; a sigmoid is not what is missing", c.opening());
+    fix_nan(c, c.argument());
+    return;
+  }
+  if (std::isinf(min) || std::isinf(max)) {
+    c.finding.summary = fmt::format("{}, but {} takes probabilities in [0, 1]", c.opening(), c.op());
+    fix_nan(c, c.argument());
+    return;
+  }
+  if (min >= -kRounding && max <= 1 + kRounding) {
+    c.finding.summary = fmt::format("{}, just outside [0, 1]: rounding", c.opening());
+    c.fix("input = input.clamp(0, 1)");
+    c.fix("or pass raw scores to F.binary_cross_entropy_with_logits, which cannot leave the range");
+    return;
+  }
+  c.finding.summary =
+      fmt::format("{}, but {} takes probabilities in [0, 1]: the sigmoid is missing", c.opening(), c.op());
+  c.fix("F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw scores");
+  c.fix("or input = torch.sigmoid(input) before the loss");
+}
+
+void fix_multinomial(const Case& c) {
+  switch (c.facts.scan.reason) {
+    case Reason::kNan:
+      c.fix(
+          "check the logits: assert torch.isfinite(logits).all() before softmax; float16 overflows: "
+          "torch.softmax(logits.float(), dim=-1)");
+      c.fix(
+          "a row in which every logit is -inf gives NaN: keep at least one token in top-k, top-p and "
+          "bad-word filters");
+      c.fix("temperature must be above 0: logits / max(temperature, 1e-5)");
+      break;
+    case Reason::kInf:
+      c.fix("pass softmax output, not exp(logits): torch.softmax(logits.float(), dim=-1)");
+      c.fix("temperature must be above 0: logits / max(temperature, 1e-5)");
+      break;
+    case Reason::kZeroSum:
+      c.fix(
+          "every weight of that row is 0: keep at least one, e.g. weights = weights + (weights.sum(-1, "
+          "keepdim=True) == 0)");
+      c.fix("if the weights come from a mask, the mask leaves nothing: check it for that row");
+      break;
+    default:
+      c.fix("these look like logits: torch.multinomial(torch.softmax(logits, dim=-1), ...)");
+      c.fix("or Categorical(logits=logits).sample()");
+      break;
+  }
+  c.fix_sample();
+}
+
+}  // namespace
+
+void diagnose_loss_input(const Case& c) { c.argument() == "target" ? write_target(c) : write_input(c); }
+
+void diagnose_probability(const Case& c) {
+  const Reason reason = c.facts.scan.reason;
+  if (c.op() == "multinomial") {
+    c.finding.summary =
+        reason == Reason::kZeroSum
+            ? fmt::format("multinomial: {} of the probabilities has sum 0: nothing can be drawn from it",
+                          row(c))
+            : fmt::format("{}: {} of the probabilities is not finite and >= 0", c.opening(), row(c));
+    fix_multinomial(c);
+    return;
+  }
+  if (reason == Reason::kNan) {
+    c.finding.summary = fmt::format("{}: the NaN was made before the sampling", c.opening());
+    fix_nan(c, c.argument());
+    return;
+  }
+  if (c.op() == "poisson") {
+    c.finding.summary = fmt::format("{}, but a rate must not be negative", c.opening());
+    c.fix("rate = F.softplus(raw), or torch.exp(log_rate)");
+    c.fix("or rate.clamp(min=0) when only rounding makes it negative");
+  } else {
+    c.finding.summary = fmt::format("{}, but a probability lies in [0, 1]", c.opening());
+    c.fix("torch.bernoulli(torch.sigmoid(logits)), or Bernoulli(logits=logits).sample()");
+    c.fix("or p.clamp(0, 1) when only rounding leaves the range");
+  }
+  c.fix_sample();
+}
+
+}  // namespace trapline

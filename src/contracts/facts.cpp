@@ -1,0 +1,236 @@
+#include "contracts/facts.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace trapline {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxItems = 4096;
+constexpr std::size_t kMaxText = 1U << 16U;
+
+const json* member(const json& object, const char* name) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(name);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string text(const json& object, const char* name) {
+  const json* value = member(object, name);
+  if (value == nullptr || !value->is_string()) return {};
+  return value->get_ref<const std::string&>().substr(0, kMaxText);
+}
+
+// Integers beyond 2^53 come as strings; nan and inf too.
+std::optional<Scalar> scalar(const json* value) {
+  if (value == nullptr) return std::nullopt;
+  if (value->is_boolean()) return Scalar(std::int64_t{value->get<bool>() ? 1 : 0});
+  if (value->is_number_unsigned() && value->get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
+    return std::nullopt;
+  }
+  if (value->is_number_integer()) return Scalar(value->get<std::int64_t>());
+  if (value->is_number_float()) return Scalar(value->get<double>());
+  if (!value->is_string()) return std::nullopt;
+  const auto& word = value->get_ref<const std::string&>();
+  if (word == "nan") return Scalar(std::numeric_limits<double>::quiet_NaN());
+  if (word == "inf") return Scalar(std::numeric_limits<double>::infinity());
+  if (word == "-inf") return Scalar(-std::numeric_limits<double>::infinity());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  return Scalar(number);
+}
+
+std::optional<std::int64_t> integer(const json* value) {
+  const auto number = scalar(value);
+  if (!number || !is_integer(*number)) return std::nullopt;
+  return std::get<std::int64_t>(*number);
+}
+
+std::optional<std::int64_t> integer(const json& object, const char* name) {
+  return integer(member(object, name));
+}
+
+std::vector<std::int64_t> integers(const json& object, const char* name) {
+  std::vector<std::int64_t> list;
+  const json* values = member(object, name);
+  if (values == nullptr || !values->is_array()) return list;
+  for (const json& value : *values) {
+    const auto number = integer(&value);
+    if (!number || list.size() == kMaxItems) return {};
+    list.push_back(*number);
+  }
+  return list;
+}
+
+TensorInfo tensor(const json& object) {
+  return {integers(object, "shape"), text(object, "dtype"), text(object, "device")};
+}
+
+std::optional<Frame> frame(const json* value) {
+  if (value == nullptr || text(*value, "file").empty()) return std::nullopt;
+  Frame result;
+  result.file = text(*value, "file");
+  result.line = integer(*value, "line").value_or(0);
+  result.function = text(*value, "function");
+  result.code = text(*value, "code");
+  if (const json* user = member(*value, "user"); user != nullptr && user->is_boolean())
+    result.user = user->get<bool>();
+  result.column = integer(*value, "column").value_or(0);
+  result.end_column = integer(*value, "end_column").value_or(0);
+  return result;
+}
+
+// Calls take(element) for the elements of a list, at most kMaxItems.
+template <class Take>
+void each(const json& object, const char* name, Take take) {
+  const json* values = member(object, name);
+  if (values == nullptr || !values->is_array()) return;
+  std::size_t count = 0;
+  for (const json& value : *values) {
+    if (++count > kMaxItems) return;
+    take(value);
+  }
+}
+
+ScanFact read_scan(const json& object) {
+  ScanFact scan;
+  scan.bad = integer(object, "bad").value_or(0);
+  scan.total = integer(object, "total").value_or(0);
+  scan.first = integer(object, "first").value_or(-1);
+  scan.value = scalar(member(object, "value"));
+  scan.min = scalar(member(object, "min"));
+  scan.max = scalar(member(object, "max"));
+  scan.lo = integer(object, "lo").value_or(0);
+  scan.hi = integer(object, "hi").value_or(0);
+  scan.also = integer(object, "also");
+  scan.list_position = integer(object, "list_position");
+  if (scan.list_position && *scan.list_position < 0) scan.list_position.reset();
+  const auto reason = integer(object, "reason").value_or(0);
+  if (reason >= 0 && reason <= static_cast<std::int64_t>(Reason::kFirstNotZero)) {
+    scan.reason = static_cast<Reason>(reason);
+  }
+  if (const json* flag = member(object, "is_float")) {
+    scan.is_float = flag->is_boolean() ? flag->get<bool>() : integer(flag).value_or(0) != 0;
+  }
+  return scan;
+}
+
+void read_arguments(const json& object, Facts& facts) {
+  const json* args = member(object, "args");
+  if (args == nullptr || !args->is_object()) return;
+  for (const auto& [name, value] : args->items()) {
+    if (facts.args.size() == kMaxItems) return;
+    ArgumentFact argument;
+    argument.integer = integer(&value);
+    if (value.is_object()) argument.tensor = tensor(value);
+    if (argument.integer || argument.tensor) facts.args.emplace(name, std::move(argument));
+  }
+}
+
+void read_places(const json& object, Facts& facts) {
+  facts.origin = frame(member(object, "origin"));
+  facts.surfaced = frame(member(object, "surfaced"));
+  each(object, "stack", [&](const json& value) {
+    if (auto one = frame(&value)) facts.stack.push_back(std::move(*one));
+  });
+  if (const json* layer = member(object, "layer"); layer != nullptr && layer->is_object()) {
+    facts.layer = Layer{text(*layer, "name"), text(*layer, "type"), text(*layer, "attribute"),
+                        integer(*layer, "value"), std::nullopt};
+    const json* certain = member(*layer, "certain");
+    facts.layer_certain = certain == nullptr || !certain->is_boolean() || certain->get<bool>();
+  }
+  if (const json* cast = member(object, "nan_cast")) {
+    if (auto place = frame(member(*cast, "frame"))) {
+      facts.nan_cast = NanCastFact{std::move(*place), integer(*cast, "bad").value_or(0)};
+    }
+  }
+  if (const json* sample = member(object, "sample"); sample != nullptr && sample->is_object()) {
+    facts.sample = Sample{integer(*sample, "dataset_index"), integer(*sample, "batch"),
+                          integer(*sample, "row"), text(*sample, "request")};
+  }
+  if (const json* process = member(object, "process"); process != nullptr && process->is_object()) {
+    facts.process = Process{integer(*process, "rank"), integer(*process, "pid"), text(*process, "host"),
+                            text(*process, "device")};
+  }
+}
+
+void read_values(const json& object, Facts& facts) {
+  each(object, "values", [&](const json& pair) {
+    if (!pair.is_array() || pair.size() != 2) return;
+    const auto value = scalar(&pair[0]);
+    const auto count = integer(&pair[1]);
+    if (value && count) facts.values.emplace_back(*value, *count);
+  });
+  if (const json* seen = member(object, "seen"); seen != nullptr && seen->is_object()) {
+    const auto min = integer(*seen, "min");
+    const auto max = integer(*seen, "max");
+    if (min && max) {
+      facts.seen =
+          SeenFact{*min, *max, integer(*seen, "count").value_or(0), text(*seen, "source") == "dataset"};
+    }
+  }
+  if (const json* ids = member(object, "special_ids"); ids != nullptr && ids->is_object()) {
+    for (const auto& [name, value] : ids->items()) {
+      const auto id = integer(&value);
+      if (id && facts.special_ids.size() < kMaxItems) facts.special_ids.emplace(name, *id);
+    }
+  }
+  each(object, "history", [&](const json& call) {
+    Operation operation{text(call, "op"), {}, text(call, "where")};
+    each(call, "args", [&](const json& argument) {
+      if (argument.is_string())
+        operation.args.push_back(argument.get_ref<const std::string&>().substr(0, kMaxText));
+    });
+    if (!operation.op.empty()) facts.history.push_back(std::move(operation));
+  });
+  constexpr std::size_t kHistory = 20;
+  if (facts.history.size() > kHistory) {
+    facts.history.erase(facts.history.begin(), facts.history.end() - static_cast<std::ptrdiff_t>(kHistory));
+  }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> Facts::size(const std::string& name, std::int64_t dim) const {
+  const auto found = args.find(name);
+  if (found == args.end() || !found->second.tensor) return std::nullopt;
+  const auto& shape = found->second.tensor->shape;
+  const auto dims = static_cast<std::int64_t>(shape.size());
+  if (dim < 0) dim += dims;
+  if (dim < 0 || dim >= dims) return std::nullopt;
+  return shape[static_cast<std::size_t>(dim)];
+}
+
+std::optional<std::int64_t> Facts::integer(const std::string& name) const {
+  const auto found = args.find(name);
+  return found == args.end() ? std::nullopt : found->second.integer;
+}
+
+Result<Facts> read_facts(const nlohmann::json& json) {
+  Facts facts;
+  const std::string id = text(json, "contract");
+  facts.contract = find_contract(id);
+  if (facts.contract == nullptr) {
+    return Error{"facts", "no contract is called '" + id.substr(0, 80) + "'",
+                 "see `contract` in docs/facts.md"};
+  }
+  const nlohmann::json* scan = member(json, "scan");
+  if (scan == nullptr || !scan->is_object() || integer(*scan, "bad").value_or(0) <= 0) {
+    return Error{"facts", "`scan` with `bad` above 0 is missing", "see docs/facts.md"};
+  }
+  facts.scan = read_scan(*scan);
+  facts.index = integers(json, "index");
+  if (const nlohmann::json* info = member(json, "tensor")) facts.tensor = tensor(*info);
+  read_arguments(json, facts);
+  facts.table = text(json, "table");
+  read_places(json, facts);
+  read_values(json, facts);
+  return facts;
+}
+
+}  // namespace trapline

@@ -1,0 +1,72 @@
+// The facts of a violation, as the guard's fault room collects them (docs/facts.md).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "contracts/contract.hpp"
+#include "core/finding.hpp"
+#include "core/result.hpp"
+
+namespace trapline {
+
+struct ArgumentFact {
+  std::optional<std::int64_t> integer;
+  std::optional<TensorInfo> tensor;
+};
+
+struct ScanFact {
+  std::int64_t bad = 0, total = 0, first = -1;
+  std::optional<Scalar> value, min, max;
+  std::int64_t lo = 0, hi = 0;
+  std::optional<std::int64_t> also, list_position;
+  Reason reason = Reason::kNone;
+  bool is_float = false;
+};
+
+// The widest range known for the argument: of a whole data set, or of the calls so far.
+struct SeenFact {
+  std::int64_t min = 0, max = 0, count = 0;
+  bool dataset = false;
+};
+
+struct NanCastFact {
+  Frame frame;
+  std::int64_t bad = 0;
+};
+
+struct Facts {
+  const Contract* contract = nullptr;
+  ScanFact scan;
+  std::vector<std::int64_t> index;
+  TensorInfo tensor;
+  std::map<std::string, ArgumentFact> args;
+  std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values with counts
+  std::optional<SeenFact> seen;
+  std::optional<Frame> origin, surfaced;
+  std::vector<Frame> stack;
+  std::optional<Layer> layer;
+  bool layer_certain = true;
+  std::string table;  // "position", "token", or empty
+  std::map<std::string, std::int64_t> special_ids;
+  std::optional<Sample> sample;
+  std::optional<Process> process;
+  std::optional<NanCastFact> nan_cast;
+  std::vector<Operation> history;
+
+  // The size `dim` of the tensor argument `name`; nullopt when it is not known. Negative dims count from the
+  // end.
+  std::optional<std::int64_t> size(const std::string& name, std::int64_t dim) const;
+  // The integer argument `name`.
+  std::optional<std::int64_t> integer(const std::string& name) const;
+};
+
+// Never throws. Only `contract` and `scan` are required; a member of the wrong type is left out.
+Result<Facts> read_facts(const nlohmann::json& json);
+
+}  // namespace trapline
