@@ -2,7 +2,7 @@
 
 The compiled adapter (``src/guard``) fits exactly one torch and one Python. It is looked for by its full name
 in TRAPLINE_ADAPTER_DIR, in the build tree and in the user's cache; if it is in none of them it is built into
-the cache, by one process while the others wait a bounded time; where that is not possible the pure-Python adapter
+the cache, by one process while the others wait a bounded time; where that cannot be, the pure-Python adapter
 (:mod:`trapline._pure`) takes its place. Both have the same functions and hand over the same dictionaries.
 """
 
@@ -30,6 +30,8 @@ except ImportError:  # not on this platform: then every process builds for itsel
 
 # A build takes a quarter of a minute on an idle machine; eight ranks may share two cores.
 _LONGEST_WAIT_S = 180.0
+# A compiler that failed is not asked again for every process of a job.
+_RETRY_S = 3600.0
 
 adapter: ModuleType | None = None
 _kind = ""
@@ -125,7 +127,11 @@ def _native() -> ModuleType | None:
     """The compiled adapter, installed; None when there is none and none can be built."""
     from trapline import _build
 
-    name = _build.adapter_name()
+    try:
+        name = _build.adapter_name()
+    except Exception as error:  # no sources to build from
+        _notes.append(f"{_one_line(error)}; the pure-Python guard runs")
+        return None
     named = os.environ.get("TRAPLINE_ADAPTER_DIR")
     build = _paths.build_dir()
     for folder in filter(None, (named, build and os.path.join(build, "adapters"))):
@@ -154,7 +160,8 @@ def _try(path: str, say: bool = True) -> ModuleType | None:
         return None
 
 
-def _load_and_install(path: str) -> ModuleType:
+def load(path: str) -> ModuleType:
+    """The compiled adapter at ``path``, not yet installed."""
     from importlib.machinery import ExtensionFileLoader
     from importlib.util import module_from_spec, spec_from_loader
 
@@ -164,6 +171,11 @@ def _load_and_install(path: str) -> ModuleType:
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
+    return module
+
+
+def _load_and_install(path: str) -> ModuleType:
+    module = load(path)
     if module.install(on_violation) == 0:
         module.uninstall()
         raise ImportError("it knows no operation of this torch")
@@ -203,21 +215,27 @@ def _from_cache(folder: str, name: str) -> ModuleType | None:
             module = _try(path)
             if module is not None:
                 return module
-        return _build_and_load(folder)
+        return _build_and_load(folder, path)
 
 
-def _build_and_load(folder: str) -> ModuleType | None:
+def _build_and_load(folder: str, path: str) -> ModuleType | None:
     import torch
 
     from trapline import _build
 
+    log = path[: -len(".so")] + ".log"  # _build writes it when the compiler fails
+    if os.path.isfile(log) and time.time() - os.path.getmtime(log) < _RETRY_S:
+        _notes.append(f"the guard could not be compiled lately (see {log}); the pure-Python guard runs")
+        return None
+    if os.path.exists(path):
+        os.unlink(path)  # it was tried and is broken
     _say(f"building the guard for torch {torch.__version__}: once, about half a minute: kept in {folder}")
     try:
-        path = _build.build(folder)
+        _build.build(folder)
     except Exception as error:
         _notes.append(f"the guard could not be compiled ({_one_line(error)}); the pure-Python guard runs")
         return None
-    return _try(os.fspath(path))
+    return _try(path)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The guard without a compiler: the same hooks as ``src/guard``, in Python over libtrapline by ctypes.
 
 Kernels are registered on the dispatch key BackendSelect (and on AutogradCPU for operations that decompose
-above the backends). A kernel describes the arguments, lets ``trapline_check`` judge them, and goes on below. It
-costs some microseconds per guarded call; operations without a hook pay nothing.
+above the backends). A kernel describes the arguments, lets ``trapline_check`` judge them, and goes on below.
+That costs some microseconds per guarded call; operations without a hook pay nothing.
 """
 
 from __future__ import annotations
