@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 _HELD_ELEMENTS = 1 << 16
 _MAX_ITEMS = 32
@@ -66,8 +66,14 @@ class Batch:
         return found
 
 
-recent: "Deque[Batch]" = deque(maxlen=_MAX_BATCHES)
+_noted: "Deque[Tuple[Loader, int, Any, List[Any]]]" = deque(maxlen=_MAX_BATCHES)
 _originals: "Dict[str, Callable[..., Any]]" = {}
+
+
+def newest_first() -> "List[Batch]":
+    """The last batches of all loaders of this process."""
+    noted = reversed(list(_noted))
+    return [Batch(loader, n, None if loader.iterable else indices, parts) for loader, n, indices, parts in noted]
 
 
 def install() -> None:
@@ -108,8 +114,10 @@ def install() -> None:
     def _next_index(self: Any) -> Any:
         index = original_index(self)
         try:
-            # Worker loaders draw indices ahead: they are filed under the number of the task they become.
-            self.__dict__.setdefault("_trapline_indices", {})[getattr(self, "_send_idx", -1)] = index
+            if self._num_workers:  # drawn ahead: filed under the number of the task that it becomes
+                self.__dict__.setdefault("_trapline_tasks", {})[self._send_idx] = index
+            else:
+                self._trapline_index = index
         except Exception:  # noqa: BLE001 - bookkeeping never disturbs the program
             pass
         return index
@@ -119,11 +127,12 @@ def install() -> None:
         try:
             parts: List[Any] = []
             gather(data, parts, 3)
-            loader = self.__dict__.get("_trapline_loader")
-            if loader is None:
+            try:
+                loader = self._trapline_loader
+            except AttributeError:
                 loader = self._trapline_loader = Loader(self)
-            indices = _taken(self)
-            recent.append(Batch(loader, self._num_yielded - 1, None if loader.iterable else indices, parts))
+            indices = _taken(self) if self._num_workers else self._trapline_index
+            _noted.append((loader, self._num_yielded - 1, indices, parts))
         except Exception:  # noqa: BLE001 - bookkeeping never disturbs the program
             pass
         return data
@@ -143,16 +152,14 @@ def uninstall() -> None:
     for name, method in _originals.items():
         setattr(_BaseDataLoaderIter, name, method)
     _originals.clear()
-    recent.clear()
+    _noted.clear()
 
 
 def _taken(iterator: Any) -> Optional[Any]:
     """The indices of the batch that the iterator has just returned."""
-    drawn = iterator.__dict__.get("_trapline_indices")
+    drawn = iterator.__dict__.get("_trapline_tasks")
     if not drawn:
         return None
-    if not iterator._num_workers:
-        return drawn.pop(-1, None)
     if getattr(iterator, "_in_order", True):
         return drawn.pop(iterator._rcvd_idx - 1, None)
     # Out of order: the one task that was sent and is no longer waited for.

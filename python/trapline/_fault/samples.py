@@ -30,7 +30,7 @@ def locate(
 
     `values`: the elements that the scan calls bad have to agree; without it most of the tensor has to.
     """
-    for age, batch in enumerate(reversed(list(batches.recent))):
+    for age, batch in enumerate(batches.newest_first()):
         hits: List[Located] = []
         for candidate in batch.tensors():
             found = match.locate(tensor, scan, predicate, candidate, age == 0, values)
