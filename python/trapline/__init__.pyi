@@ -10,16 +10,16 @@ class DeviceAssertError(IndexError, RuntimeError):
     """
 
     finding: dict[str, Any]
-    """The whole finding as in ``docs/finding.schema.json``; ``{}`` when only the text crossed a process border."""
+    """The finding as in ``docs/finding.schema.json``; ``{}`` when only the text crossed a process border."""
 
     def __init__(self, summary: str = "", finding: dict[str, Any] | None = None) -> None: ...
 
 def install() -> None:
     """Guard this process: now if torch is imported, else as soon as it is. Calling it again changes nothing.
 
-    Checked are the arguments of the contracts table (``include/trapline/capi.h``): dense tensors in host memory of
-    any shape and stride, of the integer or floating point dtypes that the operation itself accepts. Results are
-    not touched.
+    Checked are the arguments of the contracts table (``include/trapline/capi.h``): dense tensors in host
+    memory of any shape and stride, of the integer or floating point dtypes that the operation itself
+    accepts. Results are not touched.
 
     Raises:
         ImportError: libtrapline.so is missing or of another version.
