@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Optional
 
 _HELD_ELEMENTS = 1 << 16
 _MAX_ITEMS = 32
@@ -18,7 +18,7 @@ _MAX_BATCHES = 6
 class Loader:
     """What a loader's iterator says about its batches; outlives the iterator, not the data set."""
 
-    __slots__ = ("batched", "iterable", "keeps_order", "_data_set", "_iterator")
+    __slots__ = ("_data_set", "_iterator", "batched", "iterable", "keeps_order")
 
     def __init__(self, iterator: Any) -> None:
         from torch.utils.data import dataloader
@@ -43,19 +43,19 @@ class Loader:
 class Batch:
     """One batch as the loader gave it out. `indices` are the sampler's; None for iterable data sets."""
 
-    __slots__ = ("loader", "number", "indices", "parts")
+    __slots__ = ("indices", "loader", "number", "parts")
 
-    def __init__(self, loader: Loader, number: int, indices: Any, parts: "List[Any]") -> None:
+    def __init__(self, loader: Loader, number: int, indices: Any, parts: list[Any]) -> None:
         self.loader = loader
         self.number = number
         self.indices = indices
         self.parts = parts
 
-    def tensors(self) -> "List[Any]":
+    def tensors(self) -> list[Any]:
         """The batch's tensors that still exist."""
         import torch
 
-        found: List[Any] = []
+        found: list[Any] = []
         for part in self.parts:
             value = part() if isinstance(part, weakref.ref) else part
             if isinstance(value, torch.Tensor):
@@ -66,14 +66,16 @@ class Batch:
         return found
 
 
-_noted: "Deque[Tuple[Loader, int, Any, List[Any]]]" = deque(maxlen=_MAX_BATCHES)
-_originals: "Dict[str, Callable[..., Any]]" = {}
+_noted: deque[tuple[Loader, int, Any, list[Any]]] = deque(maxlen=_MAX_BATCHES)
+_originals: dict[str, Callable[..., Any]] = {}
 
 
-def newest_first() -> "List[Batch]":
+def newest_first() -> list[Batch]:
     """The last batches of all loaders of this process."""
     noted = reversed(list(_noted))
-    return [Batch(loader, n, None if loader.iterable else indices, parts) for loader, n, indices, parts in noted]
+    return [
+        Batch(loader, n, None if loader.iterable else indices, parts) for loader, n, indices, parts in noted
+    ]
 
 
 def install() -> None:
@@ -88,7 +90,7 @@ def install() -> None:
     original_next = _BaseDataLoaderIter.__next__
     original_index = _BaseDataLoaderIter._next_index
 
-    def gather(data: Any, parts: "List[Any]", depth: int) -> None:
+    def gather(data: Any, parts: list[Any], depth: int) -> None:
         kind = type(data)
         if kind is tensor_type:
             parts.append(data if data.numel() <= _HELD_ELEMENTS and not data._is_view() else reference(data))
@@ -118,14 +120,14 @@ def install() -> None:
                 self.__dict__.setdefault("_trapline_tasks", {})[self._send_idx] = index
             else:
                 self._trapline_index = index
-        except Exception:  # noqa: BLE001 - bookkeeping never disturbs the program
+        except Exception:
             pass
         return index
 
     def __next__(self: Any) -> Any:
         data = original_next(self)
         try:
-            parts: List[Any] = []
+            parts: list[Any] = []
             gather(data, parts, 3)
             try:
                 loader = self._trapline_loader
@@ -133,7 +135,7 @@ def install() -> None:
                 loader = self._trapline_loader = Loader(self)
             indices = _taken(self) if self._num_workers else self._trapline_index
             _noted.append((loader, self._num_yielded - 1, indices, parts))
-        except Exception:  # noqa: BLE001 - bookkeeping never disturbs the program
+        except Exception:
             pass
         return data
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List
+from collections.abc import Iterator
+from typing import Any
 
 from . import scope
 
@@ -12,7 +13,7 @@ _MAX_LENGTH = 1 << 20
 
 def made(sample: Any, row: Any, value: Any) -> bool:
     """True when the row (or, for a single label, the value) is in the sample; padding at either end is allowed."""
-    wanted: List[Any] = row.reshape(-1).tolist() if row.numel() <= _MAX_LENGTH else []
+    wanted: list[Any] = row.reshape(-1).tolist() if row.numel() <= _MAX_LENGTH else []
     for sequence in _sequences(sample, isinstance(value, int)):
         if row.dim() == 0:
             if any(item == value or (item != item and value != value) for item in sequence):
@@ -22,7 +23,7 @@ def made(sample: Any, row: Any, value: Any) -> bool:
     return False
 
 
-def _within(sequence: "List[Any]", row: "List[Any]") -> bool:
+def _within(sequence: list[Any], row: list[Any]) -> bool:
     """True when the sequence is a run of the row, or the row is the beginning of a longer sequence."""
     length = min(len(sequence), len(row))
     if length < 2 and len(sequence) != len(row):
@@ -33,7 +34,7 @@ def _within(sequence: "List[Any]", row: "List[Any]") -> bool:
     )
 
 
-def _sequences(sample: Any, integral: bool, depth: int = 4) -> "Iterator[List[Any]]":
+def _sequences(sample: Any, integral: bool, depth: int = 4) -> Iterator[list[Any]]:
     """Every run of numbers in a sample, those of the wrong kind (features beside labels) left out."""
     if sample is None or isinstance(sample, (str, bytes)):
         return
@@ -56,7 +57,7 @@ def _sequences(sample: Any, integral: bool, depth: int = 4) -> "Iterator[List[An
                 yield from _sequences(item, integral, depth - 1)
 
 
-def _numbers(array: Any) -> "List[Any]":
+def _numbers(array: Any) -> list[Any]:
     try:
         size = array.numel() if scope.is_tensor(array) else array.size
         return array.reshape(-1).tolist() if size <= _MAX_LENGTH else []

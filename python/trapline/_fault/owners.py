@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any, Optional
 
 from . import scope
 
@@ -41,9 +42,9 @@ def is_module(value: Any) -> bool:
     return issubclass(type(value), torch.nn.Module)
 
 
-def roots() -> "List[Tuple[str, Any]]":
+def roots() -> list[tuple[str, Any]]:
     """(variable name, module) of the live frames, outermost frame first, `self` first within a frame."""
-    found: List[Tuple[str, Any]] = []
+    found: list[tuple[str, Any]] = []
     seen = set()
     for frame in reversed(scope.live_frames()):
         for name, value in scope.variables(frame):
@@ -55,7 +56,7 @@ def roots() -> "List[Tuple[str, Any]]":
     return [(name, module) for name, module in found if id(module) not in inner]
 
 
-def _heap_roots(wanted: "List[Any]") -> "List[Tuple[str, Any]]":
+def _heap_roots(wanted: list[Any]) -> list[tuple[str, Any]]:
     """Modules anywhere in the process that contain one of `wanted` and are contained in no other such module."""
     targets = {id(module) for module in wanted}
     containing = []
@@ -75,7 +76,7 @@ def _path_on_heap(module: Any) -> str:
     return ""
 
 
-def _parameters_of(module: Any) -> "Iterator[Tuple[str, Any]]":
+def _parameters_of(module: Any) -> Iterator[tuple[str, Any]]:
     for name, value in list(module._parameters.items()):
         if value is not None:
             yield name, value
@@ -88,7 +89,11 @@ def _same(parameter: Any, tensor: Any, pointer: int) -> bool:
         return False
     try:
         return parameter.data_ptr() == pointer
-    except (RuntimeError, ValueError, NotImplementedError):  # functional, fake and lazy tensors have no storage
+    except (
+        RuntimeError,
+        ValueError,
+        NotImplementedError,
+    ):  # functional, fake and lazy tensors have no storage
         return False
 
 
@@ -100,11 +105,11 @@ def data_pointer(tensor: Any) -> int:
         return 0
 
 
-def owners_of(tensor: Any) -> "List[Owner]":
+def owners_of(tensor: Any) -> list[Owner]:
     """Every module whose own parameter is this tensor or starts at its address; several when weights are tied."""
     pointer = data_pointer(tensor)
     known = roots()
-    found: Dict[int, Owner] = {}
+    found: dict[int, Owner] = {}
     visited = set()
     for variable, root in known:
         for name, module in root.named_modules():
@@ -127,7 +132,7 @@ def owners_of(tensor: Any) -> "List[Owner]":
     return [Owner(module, name, _path_on_heap(module)) for module, name in holders]
 
 
-def variable_of(tensor: Any) -> "Optional[str]":
+def variable_of(tensor: Any) -> Optional[str]:
     """The local variable or the attribute of `self` that holds a tensor which no module owns."""
     pointer = data_pointer(tensor)
     for frame in scope.live_frames():

@@ -13,7 +13,7 @@ _PACKAGES = ("site-packages", "dist-packages")
 
 
 @lru_cache(maxsize=1)
-def _library_roots() -> "tuple[str, ...]":
+def _library_roots() -> tuple[str, ...]:
     roots = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
     roots.add(os.path.dirname(os.__file__))
     roots.add(os.path.join(sys.prefix, "bin"))  # console scripts such as torchrun
