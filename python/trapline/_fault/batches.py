@@ -1,7 +1,7 @@
 """Remembers the last batches that DataLoaders gave out: their tensors, batch number and sample indices.
 
-This is the only code of this room that runs without a fault, once per batch, and stays well under a microsecond
-for a usual batch. Small tensors are held (a few batches, a few of them), large ones and views only weakly.
+This is the only code of this room that runs without a fault: once per batch, under a microsecond for a usual
+batch. Small tensors are held (a few batches, a few of them), large ones and views only weakly.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def storage_pointer(tensor: Any) -> int:
 
 
 def nan_cast_facts(tensor: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]]:
-    """The remembered cast that this tensor came from; None when the bad value is not what a cast makes of NaN."""
+    """The remembered cast that this tensor came from; None when no cast makes the bad value of NaN."""
     import torch
 
     if tensor.dtype.is_floating_point or tensor.dtype is torch.bool or scan.get("is_float"):

@@ -1,8 +1,9 @@
-"""Did this sample of a data set make that row of a batch? Asked where a user's collate function came between."""
+"""Did this sample of a data set make that row of a batch? Asked where a user's own collate function ran."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+import math
 from typing import Any
 
 from . import scope
@@ -12,11 +13,11 @@ _MAX_LENGTH = 1 << 20
 
 
 def made(sample: Any, row: Any, value: Any) -> bool:
-    """True when the row (or, for a single label, the value) is in the sample; padding at either end is allowed."""
+    """True when the row (or, for one label, the value) is in the sample; padding at either end is allowed."""
     wanted: list[Any] = row.reshape(-1).tolist() if row.numel() <= _MAX_LENGTH else []
     for sequence in _sequences(sample, isinstance(value, int)):
         if row.dim() == 0:
-            if any(item == value or (item != item and value != value) for item in sequence):
+            if value in sequence or (math.isnan(value) and any(map(math.isnan, sequence))):
                 return True
         elif _within(sequence, wanted):
             return True

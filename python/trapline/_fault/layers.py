@@ -23,7 +23,8 @@ _LOSSES = ("nll_loss", "multi_margin_loss", "gather")
 _PRODUCERS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addmv", "Mv", "Dot", "Linear", "MkldnnLinear", "Convolution",
               "MkldnnConvolution", "SlowConv", "ThnnConv", "MkldnnRnn", "Embedding", "Einsum")  # fmt: skip
 # Nodes between a parameter and the operation that uses it.
-_ADAPTERS = ("T", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "ToCopy", "Expand", "Unsqueeze", "Squeeze",
+_ADAPTERS = ("T", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "ToCopy", "Expand", "Unsqueeze",
+             "Squeeze",
              "Alias", "Clone", "WeightNorm", "WeightNormInterface", "Slice", "Select", "Detach")  # fmt: skip
 _WIDTHS = ("out_features", "out_channels", "num_embeddings")
 _MAX_NODES = 2000
@@ -151,7 +152,7 @@ def _leaf_parameters(node: Any) -> list[Any]:
 
 
 def _walk(start: Any, classes: int) -> tuple[list[Layer], bool]:
-    """Layers that feed the scores with no other weighted operation in between; False: some path was not clear."""
+    """Layers that feed the scores with no other weighted operation between; False: some path was not clear."""
     found: dict[str, Layer] = {}
     complete = True
     queue, visited = [start], {start}

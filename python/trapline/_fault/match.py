@@ -1,4 +1,4 @@
-"""Finds the place in a batch tensor that an element of another tensor came from; only what equality proves."""
+"""Finds the place in a batch tensor that an element of another tensor came from, by equality only."""
 
 from __future__ import annotations
 

@@ -11,12 +11,13 @@ from . import scope
 
 # Wrappers that put themselves between a model and its parameters' names.
 _WRAPPERS = re.compile(
-    r"(?:^|(?<=\.))(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module)(?:\.|$)"
+    r"(?:^|(?<=\.))"
+    r"(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module)(?:\.|$)"
 )
 
 
 class Owner:
-    """A module, the name of its parameter in it, and the module's qualified name; a root goes by its variable."""
+    """A module, its parameter's name, and the module's qualified name; a root goes by its variable."""
 
     def __init__(self, module: Any, parameter: str, path: str, variable: str = "") -> None:
         self.module = module
@@ -36,7 +37,7 @@ def clean_name(name: str) -> str:
 
 
 def is_module(value: Any) -> bool:
-    """True for an nn.Module; asks the type only, since attributes of foreign objects can have side effects."""
+    """True for an nn.Module; asks the type only: attributes of foreign objects can have side effects."""
     import torch
 
     return issubclass(type(value), torch.nn.Module)
@@ -57,7 +58,7 @@ def roots() -> list[tuple[str, Any]]:
 
 
 def _heap_roots(wanted: list[Any]) -> list[tuple[str, Any]]:
-    """Modules anywhere in the process that contain one of `wanted` and are contained in no other such module."""
+    """Modules anywhere in the process that contain one of `wanted` and are inside no other such module."""
     targets = {id(module) for module in wanted}
     containing = []
     for candidate in gc.get_objects():
@@ -106,7 +107,7 @@ def data_pointer(tensor: Any) -> int:
 
 
 def owners_of(tensor: Any) -> list[Owner]:
-    """Every module whose own parameter is this tensor or starts at its address; several when weights are tied."""
+    """Every module whose own parameter is this tensor or starts at its address; several when tied."""
     pointer = data_pointer(tensor)
     known = roots()
     found: dict[int, Owner] = {}

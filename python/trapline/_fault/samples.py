@@ -1,4 +1,4 @@
-"""DataLoader batch, row and data set index of a bad element, given only when equality or the stack proves it."""
+"""DataLoader batch, row and data set index of a bad element, where equality or the stack proves it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _data_set_index(located: Located, row: int) -> Optional[int]:
     data_set = located.batch.loader.data_set()
     if data_set is None:
         return None
-    # A collate function of the user's own may sort or drop samples: ask the data set which sample made the row.
+    # A user's collate function may sort or drop samples: ask the data set which sample made the row.
     place, tensor = located.found.place, located.tensor
     whole_row = tensor[row] if place[0] == row else tensor[:, row]
     value = tensor[tuple(place)].item()
@@ -133,7 +133,7 @@ def _fetch(data_set: Any, index: Any) -> Any:
 
 
 class _RandomState:
-    """Puts the random generators back: asking the data set again must not change what the program draws next."""
+    """Puts the random generators back: asking the data set must not change what the program draws next."""
 
     def __enter__(self) -> None:
         import torch

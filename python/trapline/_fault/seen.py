@@ -42,7 +42,7 @@ def _over_data_set(located: Located, also: Any) -> Optional[Seen]:
 
 
 def _same_part(located: Located, column: Any) -> Any:
-    """The part of the whole column that the operation was given of the batch: ids[:, 1:] or one label column."""
+    """The part of the whole column that the operation was given: ids[:, 1:] or one label column."""
     part = located.found.view(located.tensor) if located.found.view is not None else None
     if part is None or column.numel() > MAX_ELEMENTS:
         return None
@@ -54,7 +54,7 @@ def _same_part(located: Located, column: Any) -> Any:
 
 
 def _columns(data_set: Any) -> Iterator[Any]:
-    """Columns of a data set with one entry per sample, as tensors; attributes only, no method of the user's runs."""
+    """Columns of a data set with one entry per sample, as tensors; attributes only, no user method runs."""
     import torch
 
     chosen: Optional[list[int]] = None

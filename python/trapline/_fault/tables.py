@@ -21,7 +21,7 @@ _MAX_SPECIAL = 16
 
 
 def table_kind(name: str, indices: Any) -> Optional[str]:
-    """ "position" or "token" by the table's name, else "position" when the ids count upwards; None: not known."""
+    """Position or token table by its name, else position when the ids count upwards; None: not known."""
     if _POSITION.search(name):
         return "position"
     if _TOKEN.search(name):
@@ -38,7 +38,7 @@ def counts_upwards(indices: Any) -> bool:
 
 
 def special_ids() -> dict[str, int]:
-    """pad_token_id and the like: variables of the user's frames, tokenizers and model configurations in them."""
+    """pad_token_id and the like: variables of user frames, tokenizers and model configurations there."""
     found: dict[str, int] = {}
     for frame in scope.live_frames():
         if not places.is_user(frame.f_code):

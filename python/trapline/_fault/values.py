@@ -1,4 +1,4 @@
-"""What the offending tensor holds: its description, the place of the first bad element, the distinct bad values."""
+"""What the offending tensor holds: description, place of the first bad element, distinct bad values."""
 
 from __future__ import annotations
 

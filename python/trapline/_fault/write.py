@@ -56,7 +56,7 @@ def report_of(finding: dict[str, Any], version: str, notes: list[str]) -> dict[s
 
 
 def write_finding(finding: dict[str, Any], version: str, notes: list[str]) -> Optional[str]:
-    """Writes the report file into TRAPLINE_REPORT_DIR. None: no folder was asked for, or it cannot be written."""
+    """Writes the report file into TRAPLINE_REPORT_DIR. None: no folder is named, or it cannot be written."""
     folder = os.environ.get("TRAPLINE_REPORT_DIR")
     if not folder:
         return None

@@ -7,7 +7,14 @@ from conftest import label_violation, table_violation
 
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
-from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Subset, TensorDataset  # noqa: E402
+from torch.utils.data import (  # noqa: E402
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+)
 
 BAD_SAMPLES = (13, 29)
 
@@ -92,7 +99,8 @@ def test_workers_out_of_order(facts_of):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda y: y.clone(), lambda y: y.view(-1), lambda y: y.to(torch.int32).long(), lambda y: y - 1 + 1 + 0,
+        lambda y: y.clone(), lambda y: y.view(-1), lambda y: y.to(torch.int32).long(),
+        lambda y: y - 1 + 1 + 0,
         lambda y: y.float().long(), lambda y: y + 3, lambda y: y.masked_fill(y == 2, -100),
     ],
 )  # fmt: skip
