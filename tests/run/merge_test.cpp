@@ -73,6 +73,17 @@ TEST(Merge, TheCauseComesBeforeTheClock) {
   EXPECT_EQ(report.findings[3].cause, Cause::kPoisonedContext);
 }
 
+TEST(Merge, VictimsStayApart) {
+  Finding victim = finding(Cause::kPoisonedContext, 9, 0, 10);
+  victim.role = Role::kConsequence;
+  Finding other = victim;
+  other.process->rank = 1;
+  other.process->pid = 11;
+  const Report report = merged({finding(Cause::kLabelOutOfRange, 41, 2, 12), victim, other});
+  EXPECT_EQ(report.findings.size(), 3U);
+  EXPECT_TRUE(report.notes.empty());
+}
+
 TEST(Notes, TellHowTheProgramEnded) {
   EXPECT_TRUE(notes_about({0, 0, false}, false, 0).empty());
   EXPECT_TRUE(notes_about({1, 0, false}, true, 0).empty());
