@@ -15,7 +15,7 @@ What cannot be faithful:
 - Triton kernels, custom CUDA operators, ``load_inline`` of CUDA sources, CUDA graphs, IPC handles and
   ``torch._C._cuda_*`` functions do not exist;
 - memory figures are 0, timings of CUDA events are the host's, streams do nothing;
-- random numbers come from the CPU's generator; float16 arithmetic is the CPU's;
+- random numbers come from the CPU's generator; autocast to float16 computes in bfloat16;
 - gloo lacks ``ReduceOp.AVG`` and a few collectives of NCCL.
 """
 
@@ -224,8 +224,11 @@ def _autocast(torch: Any) -> None:
         if kind == "cuda":
             args = (args[0], "cpu", *args[2:])
             kwargs.pop("device_type", None)
-            if len(args) < 3 and kwargs.get("dtype") is None:
-                kwargs["dtype"] = torch.float16  # CUDA's default
+            # CUDA's default is float16, for which many CPUs have no recurrent kernels.
+            if len(args) > 2 and args[2] in (None, torch.float16):
+                args = (args[0], args[1], torch.bfloat16, *args[3:])
+            elif len(args) < 3 and kwargs.get("dtype") in (None, torch.float16):
+                kwargs["dtype"] = torch.bfloat16
         return args, kwargs
 
     _wrap(torch.amp.autocast_mode.autocast, "__init__", device_type)

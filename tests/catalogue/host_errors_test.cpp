@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "catalogue/host_case.hpp"
+
 namespace trapline {
 namespace {
 
@@ -37,7 +39,8 @@ TEST(HostErrorTable, EverySampleIsKnownByItsOwnRow) {
   for (const HostErrorRow* row : host_error_rows()) {
     for (const std::string_view sample : row->samples) {
       const HostErrorRow* found = find_host_error(first_exception(*row), sample);
-      ASSERT_NE(found, nullptr) << row->id << ": " << sample;
+      EXPECT_NE(found, nullptr) << row->id << ": " << sample;
+      if (found == nullptr) continue;
       EXPECT_EQ(found->id, row->id) << sample;
     }
   }
@@ -47,7 +50,8 @@ TEST(HostErrorTable, EverySampleBecomesAFindingFromItsMessageAlone) {
   for (const HostErrorRow* row : host_error_rows()) {
     for (const std::string_view sample : row->samples) {
       const auto finding = diagnose_host_error({{"exception", first_exception(*row)}, {"message", sample}});
-      ASSERT_TRUE(finding) << sample;
+      EXPECT_TRUE(finding) << sample;
+      if (!finding) continue;
       EXPECT_EQ(finding->cause, row->cause) << sample;
       EXPECT_EQ(finding->certainty, Certainty::kDetermined);
       EXPECT_EQ(finding->device_assert, false);

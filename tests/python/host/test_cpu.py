@@ -26,7 +26,7 @@ if __name__ == "__main__":
         x, y = x.cuda(non_blocking=True), y.to("cuda", non_blocking=True)
         with torch.autocast("cuda"), torch.cuda.stream(stream):
             out = model(x)
-            assert out.dtype == torch.float16
+            assert out.dtype == torch.bfloat16
             loss = nn.functional.cross_entropy(out.float(), y)
         optimizer.zero_grad(); scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()
     torch.cuda.synchronize(); torch.cuda.empty_cache(); torch.cuda.reset_peak_memory_stats()
