@@ -1,16 +1,18 @@
 """``trapline run --cpu``: a script that hard-codes ``"cuda"`` runs on the CPU, unmodified, GPU or not.
 
-Mechanism: the places where Python code names a device are replaced once, after ``import torch``; nothing is
-installed per thread or per operation, so threads, DataLoader workers and child processes behave alike and tensor
-arithmetic costs nothing more. Replaced are: ``torch.device`` and ``torch.Generator`` (by classes whose instances
-are the real ones, so ``isinstance`` keeps working), the factory functions' ``device=`` and ``pin_memory=``,
-``Tensor.to/cuda/pin_memory/type/new_*``, ``Module.to/cuda/to_empty``, ``torch.load(map_location=)``, autocast and
-GradScaler, ``set_default_device``, DataLoader's ``pin_memory``, DataParallel, DistributedDataParallel, the backend of
-``init_process_group`` (NCCL becomes gloo), and ``torch.cuda`` (see `_cpu_cuda`), which claims one device.
+Mechanism: the places where Python code names a device are replaced once, after ``import torch``; nothing
+is installed per thread or per operation, so threads, DataLoader workers and child processes behave alike
+and tensor arithmetic costs nothing more. Replaced are: ``torch.device`` and ``torch.Generator`` (by
+classes whose instances are the real ones, so ``isinstance`` keeps working), the factory functions'
+``device=`` and ``pin_memory=``, ``Tensor.to/cuda/pin_memory/type/new_*``, ``Module.to/cuda/to_empty``,
+``torch.load(map_location=)``, autocast and GradScaler, ``set_default_device``, DataLoader's
+``pin_memory``, DataParallel, DistributedDataParallel, the backend of ``init_process_group`` (NCCL
+becomes gloo), and ``torch.cuda`` (see `_cpu_cuda`), which claims one device.
 
 What cannot be faithful:
-- every tensor really is on the CPU: ``x.is_cuda`` is False, ``x.device.type`` and ``torch.device("cuda").type`` are
-  ``"cpu"``; a program that asserts the opposite, or chooses another code path by them, sees the CPU;
+- every tensor really is on the CPU: ``x.is_cuda`` is False, ``x.device.type`` and
+  ``torch.device("cuda").type`` are ``"cpu"``; a program that asserts the opposite, or chooses another
+  code path by them, sees the CPU;
 - mistakes of mixing devices cannot show: all devices are one;
 - Triton kernels, custom CUDA operators, ``load_inline`` of CUDA sources, CUDA graphs, IPC handles and
   ``torch._C._cuda_*`` functions do not exist;
@@ -23,16 +25,52 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable
 
-_replaced: "List[Tuple[Any, str, Any, bool]]" = []
-_FACTORIES = ("arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like",
-              "empty_permuted", "empty_strided", "eye", "from_file", "full", "full_like", "hamming_window",
-              "hann_window", "kaiser_window", "linspace", "logspace", "normal", "ones", "ones_like", "rand",
-              "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor",
-              "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
-              "sparse_csc_tensor", "sparse_csr_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
-              "zeros_like")  # fmt: skip
+_replaced: list[tuple[Any, str, Any, bool]] = []
+_FACTORIES = (
+    "arange",
+    "as_tensor",
+    "asarray",
+    "bartlett_window",
+    "blackman_window",
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "eye",
+    "from_file",
+    "full",
+    "full_like",
+    "hamming_window",
+    "hann_window",
+    "kaiser_window",
+    "linspace",
+    "logspace",
+    "normal",
+    "ones",
+    "ones_like",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "range",
+    "scalar_tensor",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
+    "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
+    "tensor",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+    "zeros_like",
+)
 _NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
 
 
@@ -73,7 +111,7 @@ def replace(owner: Any, name: str, value: Any) -> None:
 
 
 def on_cpu(device: Any) -> Any:
-    """A device as it would be given to torch, with every CUDA device (and every bare number) turned into the CPU."""
+    """A device argument with every CUDA device (and every bare number) turned into the CPU."""
     if isinstance(device, str):
         return "cpu" if device == "cuda" or device.startswith("cuda:") else device
     if isinstance(device, int) and not isinstance(device, bool):
@@ -81,7 +119,9 @@ def on_cpu(device: Any) -> Any:
     return "cpu" if getattr(device, "type", None) == "cuda" else device
 
 
-def _wrap(owner: Any, name: str, change: "Callable[[tuple, Dict[str, Any]], Tuple[tuple, Dict[str, Any]]]") -> Any:
+def _wrap(
+    owner: Any, name: str, change: Callable[[tuple, dict[str, Any]], tuple[tuple, dict[str, Any]]]
+) -> Any:
     """Replaces a function or method by one that changes its arguments first."""
     original = getattr(owner, name, None)
     if original is None:  # this torch has none
@@ -96,7 +136,7 @@ def _wrap(owner: Any, name: str, change: "Callable[[tuple, Dict[str, Any]], Tupl
     return wrapper
 
 
-def _keywords(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
+def _keywords(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     """For functions that take a device by keyword only."""
     if "device" in kwargs:
         kwargs["device"] = on_cpu(kwargs["device"])
@@ -105,10 +145,10 @@ def _keywords(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, 
     return args, kwargs
 
 
-def _first(position: int) -> "Callable[[tuple, Dict[str, Any]], Tuple[tuple, Dict[str, Any]]]":
+def _first(position: int) -> Callable[[tuple, dict[str, Any]], tuple[tuple, dict[str, Any]]]:
     """For functions whose argument at `position` may be a device."""
 
-    def change(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
+    def change(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         if len(args) > position:
             args = (*args[:position], on_cpu(args[position]), *args[position + 1 :])
         return _keywords(args, kwargs)
@@ -121,8 +161,10 @@ def _devices(torch: Any) -> None:
     replace(torch, "Generator", _stand_in(torch.Generator, "Generator", _make_generator))
     _wrap(torch, "set_default_device", _first(0))
 
-    def tensor_type(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
-        return tuple(_type_on_cpu(arg) for arg in args), {key: _type_on_cpu(arg) for key, arg in kwargs.items()}
+    def tensor_type(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        return tuple(_type_on_cpu(arg) for arg in args), {
+            key: _type_on_cpu(arg) for key, arg in kwargs.items()
+        }
 
     _wrap(torch, "set_default_tensor_type", tensor_type)
     _wrap(torch.Tensor, "type", tensor_type)
@@ -135,7 +177,7 @@ def _type_on_cpu(kind: Any) -> Any:
     return kind.replace("torch.cuda.", "torch.") if isinstance(kind, str) else kind
 
 
-def _stand_in(real: Any, name: str, make: "Callable[..., Any]") -> Any:
+def _stand_in(real: Any, name: str, make: Callable[..., Any]) -> Any:
     """A class whose calls return instances of `real`, and whose instances those are."""
 
     class Meta(type):
@@ -188,7 +230,9 @@ def _tensors(torch: Any) -> None:
             replace(getattr(torch, storage), "pin_memory", lambda self, *args, **kwargs: self)
 
 
-def _copy_or_self(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+def _copy_or_self(
+    self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> Any:
     """Tensor.cuda: on the CPU already."""
     return self if memory_format is None else self.contiguous(memory_format=memory_format)
 
@@ -211,7 +255,9 @@ def _modules(torch: Any) -> None:
     original = torch.nn.DataParallel.__init__
 
     @functools.wraps(original)
-    def data_parallel(self: Any, wrapped: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+    def data_parallel(
+        self: Any, wrapped: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
         original(self, wrapped, [0], 0, dim)
         self.device_ids = []  # forward() then calls the module itself
 
@@ -219,7 +265,7 @@ def _modules(torch: Any) -> None:
 
 
 def _autocast(torch: Any) -> None:
-    def device_type(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
+    def device_type(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         kind = args[1] if len(args) > 1 else kwargs.get("device_type")
         if kind == "cuda":
             args = (args[0], "cpu", *args[2:])
@@ -239,7 +285,7 @@ def _autocast(torch: Any) -> None:
         _wrap(torch, name, _first(0))
 
 
-def _scaler_device(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
+def _scaler_device(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     if len(args) < 2:
         kwargs["device"] = on_cpu(kwargs.get("device", "cuda"))
         return args, kwargs
@@ -247,7 +293,7 @@ def _scaler_device(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[
 
 
 def _loading(torch: Any) -> None:
-    def location(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
+    def location(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         given = args[1] if len(args) > 1 else kwargs.get("map_location")
         wanted = "cpu" if given is None else on_cpu(given)
         if isinstance(given, dict):
@@ -273,14 +319,14 @@ def _distributed(torch: Any) -> None:
     if not torch.distributed.is_available():
         return
 
-    def backend(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
+    def backend(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         kwargs.pop("device_id", None)
         if args:
             return (_gloo(args[0]), *args[1:]), kwargs
         kwargs["backend"] = _gloo(kwargs.get("backend"))
         return args, kwargs
 
-    def group_backend(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
+    def group_backend(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         if kwargs.get("backend"):
             kwargs["backend"] = _gloo(kwargs["backend"])
         return args, kwargs
@@ -289,7 +335,7 @@ def _distributed(torch: Any) -> None:
         _wrap(module, "init_process_group", backend)
         _wrap(module, "new_group", group_backend)
 
-    def no_device_ids(args: tuple, kwargs: "Dict[str, Any]") -> "Tuple[tuple, Dict[str, Any]]":
+    def no_device_ids(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         kwargs.pop("device_ids", None)
         kwargs.pop("output_device", None)
         return (*args[:2], *(None for _ in args[2:4]), *args[4:]), kwargs

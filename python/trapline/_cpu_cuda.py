@@ -5,20 +5,43 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 NAME = "CPU in place of CUDA (trapline run --cpu)"
 # Functions that have nothing to do.
-_NOTHING = ("set_device", "synchronize", "empty_cache", "ipc_collect", "init", "reset_peak_memory_stats",
-            "reset_max_memory_allocated", "reset_max_memory_cached", "reset_accumulated_memory_stats",
-            "set_per_process_memory_fraction", "set_stream", "set_sync_debug_mode")  # fmt: skip
-_ZERO = ("current_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
-         "memory_cached", "max_memory_cached", "utilization", "memory_usage", "temperature", "power_draw",
-         "get_sync_debug_mode")  # fmt: skip
+_NOTHING = (
+    "set_device",
+    "synchronize",
+    "empty_cache",
+    "ipc_collect",
+    "init",
+    "reset_peak_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_accumulated_memory_stats",
+    "set_per_process_memory_fraction",
+    "set_stream",
+    "set_sync_debug_mode",
+)
+_ZERO = (
+    "current_device",
+    "memory_allocated",
+    "max_memory_allocated",
+    "memory_reserved",
+    "max_memory_reserved",
+    "memory_cached",
+    "max_memory_cached",
+    "utilization",
+    "memory_usage",
+    "temperature",
+    "power_draw",
+    "get_sync_debug_mode",
+)
 
 
-def _constant(value: Any) -> "Callable[..., Any]":
+def _constant(value: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: value
 
 
@@ -46,7 +69,7 @@ class Stream:
         event.record(self)
         return event
 
-    def __enter__(self) -> "Stream":
+    def __enter__(self) -> Stream:
         return self
 
     def __exit__(self, *exception: Any) -> None: ...
@@ -55,7 +78,9 @@ class Stream:
 class Event:
     """An event that remembers the host's time."""
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **_: Any) -> None:
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **_: Any
+    ) -> None:
         self._time = 0.0
 
     def record(self, stream: Any = None) -> None:
@@ -68,7 +93,7 @@ class Event:
     def query(self) -> bool:
         return True
 
-    def elapsed_time(self, end_event: "Event") -> float:
+    def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds between two events."""
         return (end_event._time - self._time) * 1000.0
 
@@ -86,7 +111,7 @@ class device:
 
 
 @contextlib.contextmanager
-def _nothing_in_between(*args: Any, **kwargs: Any) -> "Iterator[Any]":
+def _nothing_in_between(*args: Any, **kwargs: Any) -> Iterator[Any]:
     yield args[0] if args else None
 
 
@@ -98,13 +123,25 @@ def _total_memory() -> int:
 
 
 def _properties(*args: Any, **kwargs: Any) -> Any:
-    return SimpleNamespace(name=NAME, major=8, minor=0, total_memory=_total_memory(), multi_processor_count=1,
-                           is_integrated=0, is_multi_gpu_board=0, warp_size=32, uuid="", gcnArchName="",
-                           max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536,
-                           shared_memory_per_block=49152, L2_cache_size=0)  # fmt: skip
+    return SimpleNamespace(
+        name=NAME,
+        major=8,
+        minor=0,
+        total_memory=_total_memory(),
+        multi_processor_count=1,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+        warp_size=32,
+        uuid="",
+        gcnArchName="",
+        max_threads_per_multi_processor=2048,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=49152,
+        L2_cache_size=0,
+    )
 
 
-def install(torch: Any, replace: "Callable[[Any, str, Any], None]") -> None:
+def install(torch: Any, replace: Callable[[Any, str, Any], None]) -> None:
     """Replaces the functions of torch.cuda that exist in this torch."""
     current = Stream()
     cuda = torch.cuda
@@ -131,9 +168,9 @@ def install(torch: Any, replace: "Callable[[Any, str, Any], None]") -> None:
         "manual_seed": seed,
         "manual_seed_all": seed,
         # Functions of their own: torch.compile knows the generator's methods by identity.
-        "seed": lambda: torch.default_generator.seed(),
-        "seed_all": lambda: torch.default_generator.seed(),
-        "initial_seed": lambda: torch.default_generator.initial_seed(),
+        "seed": lambda: torch.default_generator.seed(),  # noqa: PLW0108
+        "seed_all": lambda: torch.default_generator.seed(),  # noqa: PLW0108
+        "initial_seed": lambda: torch.default_generator.initial_seed(),  # noqa: PLW0108
         "get_rng_state": lambda *args, **kwargs: torch.get_rng_state(),
         "get_rng_state_all": lambda: [torch.get_rng_state()],
         "set_rng_state": lambda state, *args, **kwargs: torch.set_rng_state(state),

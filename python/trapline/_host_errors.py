@@ -1,8 +1,10 @@
-"""Explains host-side look-alikes: ordinary exceptions about shapes, devices and dtypes that end a program.
+"""Explains host-side look-alikes: ordinary exceptions about shapes, devices and dtypes that end a
+program.
 
-`install` chains the places where Python tells of an exception that nobody caught. The program's own traceback,
-its standard error and its exit code stay what they are; only a report file is written beside them, and only when
-libtrapline's catalogue knows the message. Exceptions that a program handles are never looked at.
+`install` chains the places where Python tells of an exception that nobody caught. The program's own
+traceback, its standard error and its exit code stay what they are; only a report file is written beside
+them, and only when libtrapline's catalogue knows the message. Exceptions that a program handles are
+never looked at.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ import os
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Optional
 
-_previous: "Dict[str, Callable[..., Any]]" = {}
-_explained: "List[BaseException]" = []  # kept alive, so that an identity is never taken twice
+_previous: dict[str, Callable[..., Any]] = {}
+_explained: list[BaseException] = []  # kept alive, so that an identity is never taken twice
 _MAX_CHAIN = 8
 # A wrapper of these types says nothing by itself: the exception it was raised from is the cause.
 _GENERIC = (RuntimeError, Exception, BaseException)
@@ -25,8 +27,12 @@ def install() -> None:
     """Watches for exceptions that end the program, a thread, or a multiprocessing child."""
     if _previous:
         return
-    _previous.update(excepthook=sys.excepthook, thread=threading.excepthook, print_exc=traceback.print_exc,
-                     format_exc=traceback.format_exc)  # fmt: skip
+    _previous.update(
+        excepthook=sys.excepthook,
+        thread=threading.excepthook,
+        print_exc=traceback.print_exc,
+        format_exc=traceback.format_exc,
+    )
     sys.excepthook = _excepthook
     threading.excepthook = _thread_excepthook
     traceback.print_exc = _print_exc
@@ -93,7 +99,7 @@ def _explain_if_called_by(function: str, file: str) -> None:
 
 
 def _at_exit() -> None:
-    """A program may replace sys.excepthook and forget ours; the interpreter keeps the exception all the same."""
+    """A program may replace sys.excepthook and forget ours; the interpreter keeps the exception."""
     explain(getattr(sys, "last_value", None))
 
 
@@ -109,7 +115,7 @@ def _after_cell(result: Any) -> None:
         explain(getattr(result, "error_in_exec", None))
 
 
-def explain(error: Optional[BaseException]) -> Optional[Dict[str, Any]]:
+def explain(error: Optional[BaseException]) -> Optional[dict[str, Any]]:
     """Writes the finding for an exception that ends the program; None when it is none of Trapline's business.
 
     Never raises.
@@ -125,7 +131,7 @@ def explain(error: Optional[BaseException]) -> Optional[Dict[str, Any]]:
         return None
 
 
-def _explain(error: BaseException) -> "Optional[Dict[str, Any]]":
+def _explain(error: BaseException) -> Optional[dict[str, Any]]:
     from trapline import _host_facts
     from trapline._errors import DeviceAssertError
     from trapline._fault import diagnose, write
@@ -144,7 +150,7 @@ def _explain(error: BaseException) -> "Optional[Dict[str, Any]]":
     return None
 
 
-def _chain(error: BaseException) -> "List[BaseException]":
+def _chain(error: BaseException) -> list[BaseException]:
     """The exception and what it was raised from; an unrelated context is left out."""
     chain = [error]
     while len(chain) < _MAX_CHAIN:

@@ -1,19 +1,21 @@
-"""The facts of a host error (docs/facts.md): frames, the tensors of the failing call, the module it ran in.
+"""The facts of a host error (docs/facts.md): frames, the tensors of the failing call, the module it ran
+in.
 
-Nothing of the user's is called: names are looked up in frames, attributes in the instance dictionaries of modules
-and plain objects, items in exact lists, tuples and dictionaries.
+Nothing of the user's is called: names are looked up in frames, attributes in the instance dictionaries
+of modules and plain objects, items in exact lists, tuples and dictionaries.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Optional
 
 from ._fault import frames, owners, places, source, values, write
 
-Facts = Dict[str, Any]
+Facts = dict[str, Any]
 _MAX_OPERANDS = 12
 _MAX_ITEMS = 8
 _MAX_STATEMENT_LINES = 15
@@ -22,18 +24,32 @@ _CHAIN = re.compile(
     r"""[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*|\[\s*(?:\d+|"[^"\\]*"|'[^'\\]*')\s*\])*""", re.UNICODE
 )  # a.b["c"][0].d
 _PART = re.compile(r"""\[\s*(\d+|"[^"\\]*"|'[^'\\]*')\s*\]|([^\W\d]\w*)""")
-_ATTRIBUTES = ("in_features", "out_features", "in_channels", "out_channels", "num_features", "input_size",
-               "hidden_size", "embed_dim", "num_embeddings", "embedding_dim", "num_groups", "num_channels")  # fmt: skip
+_ATTRIBUTES = (
+    "in_features",
+    "out_features",
+    "in_channels",
+    "out_channels",
+    "num_features",
+    "input_size",
+    "hidden_size",
+    "embed_dim",
+    "num_embeddings",
+    "embedding_dim",
+    "num_groups",
+    "num_channels",
+)
 _PLUMBING = ("_call_impl", "_wrapped_call_impl")  # nn.Module.__call__: `args` names nothing
-_CAUGHT = re.compile(r"Caught (\w+) (?:in|by) .*?\.\nOriginal (Traceback \(most recent call last\):\n.*)", re.S)
+_CAUGHT = re.compile(
+    r"Caught (\w+) (?:in|by) .*?\.\nOriginal (Traceback \(most recent call last\):\n.*)", re.S
+)
 _TEXT_FRAME = re.compile(r'^  File "([^"\n]*)", line (\d+), in (.*)\n(?:    (.*)\n)?', re.M)
 _LAST_LINE = re.compile(r"^([^\W\d][\w.]*)(?:: (.*))?", re.S)
 _FAKE_TENSORS = re.compile(r"got (\w+)\((?:'(.*?)'|\"(.*?)\")\)", re.S)
 _REMOTE = ("_RemoteTraceback", "RemoteTraceback")  # concurrent.futures and multiprocessing.Pool
 
 
-def collect(error: BaseException) -> "Optional[Facts]":
-    """Facts of kind host_error; None when the exception is of no type that PyTorch raises for these mistakes."""
+def collect(error: BaseException) -> Optional[Facts]:
+    """Facts of kind host_error; None when its type is none that PyTorch raises for these."""
     name, message = _type_name(error), str(error)[:_MAX_MESSAGE]
     caught = _CAUGHT.match(message)
     if caught:
@@ -46,10 +62,10 @@ def collect(error: BaseException) -> "Optional[Facts]":
         return None
     trace = _frames_of(error.__traceback__)
     stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)])
-    visible = [pair for pair in trace if not frames.make_stack([(pair[0].f_code, pair[1])]) == []]
+    visible = [pair for pair in trace if frames.make_stack([(pair[0].f_code, pair[1])]) != []]
     origin = frames.origin_of(stack)
     facts: Facts = {"kind": "host_error", "exception": name, "message": message, "stack": stack}
-    operands: List[Facts] = []
+    operands: list[Facts] = []
     if origin is not None and len(visible) == len(stack):
         position = max(i for i, frame in enumerate(stack) if frame is origin)
         facts["origin"] = origin
@@ -59,7 +75,9 @@ def collect(error: BaseException) -> "Optional[Facts]":
             facts["module"] = module[1]
         operands = _operands(visible[position:], module)
         facts["operands"] = operands
-    facts["process"] = write.process_facts(next((o["device"] for o in operands if o["device"] != "cpu"), "cpu"))
+    facts["process"] = write.process_facts(
+        next((o["device"] for o in operands if o["device"] != "cpu"), "cpu")
+    )
     return facts
 
 
@@ -68,7 +86,7 @@ def _type_name(error: BaseException) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _unwrapped(name: str, message: str) -> "Tuple[str, str]":
+def _unwrapped(name: str, message: str) -> tuple[str, str]:
     """torch.compile and TorchScript carry the operation's own error as text."""
     if name.startswith("torch._dynamo."):
         inner = _FAKE_TENSORS.search(message)
@@ -81,26 +99,38 @@ def _unwrapped(name: str, message: str) -> "Tuple[str, str]":
     return name, message
 
 
-def _from_text(text: str) -> "Optional[Facts]":
+def _from_text(text: str) -> Optional[Facts]:
     """Facts from the text of a traceback that another process printed."""
     stack, end = [], 0
     for match in _TEXT_FRAME.finditer(text):
-        stack.append({"file": match.group(1), "line": int(match.group(2)), "function": match.group(3),
-                      "code": match.group(4) or "", "user": not places.is_library_file(match.group(1))})  # fmt: skip
+        stack.append(
+            {
+                "file": match.group(1),
+                "line": int(match.group(2)),
+                "function": match.group(3),
+                "code": match.group(4) or "",
+                "user": not places.is_library_file(match.group(1)),
+            }
+        )
         end = match.end()
     rest = re.sub(r"\A(?:[ \t][^\n]*\n)+", "", text[end:])  # the carets below the last source line
     last = _LAST_LINE.match(rest.strip())
     if not last or "DeviceAssertError" in last.group(1):
         return None
-    facts: Facts = {"kind": "host_error", "exception": last.group(1), "message": (last.group(2) or "").strip(),
-                    "stack": stack, "process": write.process_facts()}  # fmt: skip
+    facts: Facts = {
+        "kind": "host_error",
+        "exception": last.group(1),
+        "message": (last.group(2) or "").strip(),
+        "stack": stack,
+        "process": write.process_facts(),
+    }
     origin = frames.origin_of(stack)
     if origin is not None:
         facts["origin"] = origin
     return facts
 
 
-def _frames_of(trace: Optional[TracebackType]) -> "List[Tuple[FrameType, int]]":
+def _frames_of(trace: Optional[TracebackType]) -> list[tuple[FrameType, int]]:
     """(frame, instruction) outermost first."""
     found = []
     while trace is not None:
@@ -109,7 +139,7 @@ def _frames_of(trace: Optional[TracebackType]) -> "List[Tuple[FrameType, int]]":
     return found
 
 
-def _segment(pair: "Tuple[FrameType, int]", position_text: bool = False) -> str:
+def _segment(pair: tuple[FrameType, int], position_text: bool = False) -> str:
     """The source of the failing expression; before Python 3.11 of the statement's first line(s)."""
     frame, lasti = pair
     code = frame.f_code
@@ -118,7 +148,10 @@ def _segment(pair: "Tuple[FrameType, int]", position_text: bool = False) -> str:
     line, end_line, column, end_column = position
     if column is None or end_line is None:
         return shown["code"].strip() if position_text else _statement(code.co_filename, line)
-    lines = [source.line_text(code.co_filename, n) for n in range(line, min(end_line, line + _MAX_STATEMENT_LINES) + 1)]
+    lines = [
+        source.line_text(code.co_filename, n)
+        for n in range(line, min(end_line, line + _MAX_STATEMENT_LINES) + 1)
+    ]
     if len(lines) == 1 and not lines[0]:
         lines = [shown["code"]]
     raw = [text.encode("utf-8", "surrogatepass") for text in lines]
@@ -140,7 +173,7 @@ def _statement(filename: str, line: int) -> str:
     return text
 
 
-def _look_up(frame: FrameType, chain: str) -> "Iterator[Tuple[str, Any]]":
+def _look_up(frame: FrameType, chain: str) -> Iterator[tuple[str, Any]]:
     """Every value on the way along `a.b["c"]`, with the text that names it."""
     value: Any = None
     name = ""
@@ -167,7 +200,7 @@ def _look_up(frame: FrameType, chain: str) -> "Iterator[Tuple[str, Any]]":
         yield name, value
 
 
-def _attribute(value: Any, name: str) -> "Tuple[bool, Any]":
+def _attribute(value: Any, name: str) -> tuple[bool, Any]:
     try:
         members = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -181,7 +214,7 @@ def _attribute(value: Any, name: str) -> "Tuple[bool, Any]":
     return (True, members[name]) if name in members else (False, None)
 
 
-def _item(value: Any, key: str) -> "Tuple[bool, Any]":
+def _item(value: Any, key: str) -> tuple[bool, Any]:
     plain = ast.literal_eval(key)
     if isinstance(value, dict) and dict.__contains__(value, plain):
         return True, dict.__getitem__(value, plain)
@@ -190,7 +223,7 @@ def _item(value: Any, key: str) -> "Tuple[bool, Any]":
     return False, None
 
 
-def _tensors(frame: FrameType, text: str) -> "Iterator[Tuple[str, Any]]":
+def _tensors(frame: FrameType, text: str) -> Iterator[tuple[str, Any]]:
     for match in _CHAIN.finditer(text):
         if match.start() and text[match.start() - 1] in ".\"'":
             continue
@@ -204,13 +237,13 @@ def _tensors(frame: FrameType, text: str) -> "Iterator[Tuple[str, Any]]":
                         yield f"{name}[{position}]", item
 
 
-def _operands(trace: "List[Tuple[FrameType, int]]", module: "Optional[Tuple[Any, Facts]]") -> "List[Facts]":
+def _operands(trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Facts]]) -> list[Facts]:
     """Tensors of the failing call: those that the user named first, under the parameter they arrived in."""
     user, library = trace[0], trace[1:]
-    named: "Dict[int, Facts]" = {}
-    kept: List[Any] = []  # the tensors, so that identities hold
+    named: dict[int, Facts] = {}
+    kept: list[Any] = []  # the tensors, so that identities hold
 
-    def add(name: str, tensor: Any, mine: bool) -> "Optional[Facts]":
+    def add(name: str, tensor: Any, mine: bool) -> Optional[Facts]:
         if id(tensor) not in named and len(named) < _MAX_OPERANDS:
             named[id(tensor)] = {"name": name, **values.describe(tensor), "user": mine}
             kept.append(tensor)
@@ -232,7 +265,7 @@ def _operands(trace: "List[Tuple[FrameType, int]]", module: "Optional[Tuple[Any,
     return list(named.values())
 
 
-def _arguments(text: str, library: "List[Tuple[FrameType, int]]") -> "Iterator[Tuple[str, Any]]":
+def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tuple[str, Any]]:
     """The user's own words for unnamed arguments: `model(x)` in `criterion(model(x), y)`."""
     entered = next((frame for frame, _ in library if frame.f_code.co_name not in _PLUMBING), None)
     try:
@@ -251,8 +284,13 @@ def _arguments(text: str, library: "List[Tuple[FrameType, int]]") -> "Iterator[T
             yield words, value
 
 
-def _qualified(name: str, frame: FrameType, module: "Optional[Tuple[Any, Facts]]") -> str:
-    if name.startswith("self.") and module and frame.f_locals.get("self") is module[0] and module[1].get("name"):
+def _qualified(name: str, frame: FrameType, module: Optional[tuple[Any, Facts]]) -> str:
+    if (
+        name.startswith("self.")
+        and module
+        and frame.f_locals.get("self") is module[0]
+        and module[1].get("name")
+    ):
         return f"{module[1]['name']}.{name[5:]}"
     return name
 
@@ -273,12 +311,12 @@ def _path(root: Any, wanted: Any) -> Optional[str]:
     return None
 
 
-def _attribute_dict(module: Any, name: str) -> "Dict[str, Any]":
+def _attribute_dict(module: Any, name: str) -> dict[str, Any]:
     found = object.__getattribute__(module, "__dict__").get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _module(trace: "List[Tuple[FrameType, int]]") -> "Optional[Tuple[Any, Facts]]":
+def _module(trace: list[tuple[FrameType, int]]) -> Optional[tuple[Any, Facts]]:
     """The deepest module that was running, under its name in the outermost module that leads to it."""
     selves = [frame.f_locals["self"] for frame, _ in trace if owners.is_module(frame.f_locals.get("self"))]
     if not selves:

@@ -1,11 +1,12 @@
 """``trapline run --steps N``: ends the program cleanly after N optimizer steps.
 
-A hook after every ``step`` of every ``torch.optim.Optimizer`` counts; with the N-th it raises ``SystemExit(0)`` out
-of ``step()``. The program therefore ends as by ``sys.exit(0)``: ``finally`` and ``with`` blocks run, DataLoader
-workers are stopped, buffers are flushed, ``atexit`` functions are called. A program that catches ``SystemExit`` (or
-uses a bare ``except:``) goes on; every further step raises again. Where ``step()`` is called in another thread,
-``SystemExit`` would end only that thread: there the main thread is interrupted and ends the program, as soon as it
-executes Python code again. Each process counts its own steps.
+A hook after every ``step`` of every ``torch.optim.Optimizer`` counts; with the N-th it raises
+``SystemExit(0)`` out of ``step()``. The program therefore ends as by ``sys.exit(0)``: ``finally`` and
+``with`` blocks run, DataLoader workers are stopped, buffers are flushed, ``atexit`` functions are
+called. A program that catches ``SystemExit`` (or uses a bare ``except:``) goes on; every further step
+raises again. Where ``step()`` is called in another thread, ``SystemExit`` would end only that thread:
+there the main thread is interrupted and ends the program, as soon as it executes Python code again. Each
+process counts its own steps.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def _after_step(*_: Any) -> None:
         return
     if reached:
         plural = "" if _limit == 1 else "s"
-        print(f"trapline: stopped after {_limit} optimizer step{plural} (--steps)", file=sys.stderr, flush=True)
+        print(
+            f"trapline: stopped after {_limit} optimizer step{plural} (--steps)", file=sys.stderr, flush=True
+        )
     if threading.current_thread() is threading.main_thread():
         raise SystemExit(0)
     _interrupt_main_thread()

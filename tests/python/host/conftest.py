@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -19,11 +19,11 @@ BUILD = Path(os.environ.get("TRAPLINE_BUILD_DIR") or ROOT / "build")
 class Ended:
     """A program's end: exit code, streams, findings."""
 
-    def __init__(self, code: int, out: str, err: str, reports: "List[Dict[str, Any]]") -> None:
+    def __init__(self, code: int, out: str, err: str, reports: list[dict[str, Any]]) -> None:
         self.code, self.out, self.err, self.reports = code, out, err, reports
 
     @property
-    def finding(self) -> "Dict[str, Any]":
+    def finding(self) -> dict[str, Any]:
         assert len(self.reports) == 1, (self.reports, self.err)
         return self.reports[0]["findings"][0]
 
@@ -53,10 +53,12 @@ def run(tmp_path: Path) -> Any:
             OMP_NUM_THREADS="1",
             **variables,
         )
-        ended = subprocess.run(
+        ended = subprocess.run(  # noqa: PLW1510
             [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=120
         )
-        found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(reports.glob("finding-*.json"))]
+        found = [
+            json.loads(path.read_text(encoding="utf-8")) for path in sorted(reports.glob("finding-*.json"))
+        ]
         return Ended(ended.returncode, ended.stdout, ended.stderr, found)
 
     return start

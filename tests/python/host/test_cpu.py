@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (programs in strings)
 """`--cpu` (requirement C5): scripts written for CUDA, unmodified."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (programs in strings)
 """Host-side look-alikes (requirements A8, A9, E3): real programs, field by field."""
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
 def test_a8_column_of_outputs_against_flat_targets(run: Any) -> None:
     ended = run(
-        HEAD + "model = nn.Linear(8, 1)\nloss_fn = nn.BCEWithLogitsLoss()\nx, y = torch.randn(4, 8), torch.ones(4)\n"
+        HEAD
+        + "model = nn.Linear(8, 1)\nloss_fn = nn.BCEWithLogitsLoss()\nx, y = torch.randn(4, 8), torch.ones(4)\n"
         "logits = model(x)\nloss = loss_fn(logits, y)\n",
         SETUP,
     )
@@ -55,7 +57,10 @@ def test_a8_linear_layer_by_its_qualified_name(run: Any) -> None:
         "needed": 400,
     }
     assert finding["origin"]["function"] == "Net.forward" or finding["origin"]["function"] == "forward"
-    assert finding["summary"] == "linear: x [32, 400] has 400 features but `classifier.0` Linear(256, 10) takes 256"
+    assert (
+        finding["summary"]
+        == "linear: x [32, 400] has 400 features but `classifier.0` Linear(256, 10) takes 256"
+    )
 
 
 def test_a8_mean_squared_error_names_input_and_target(run: Any) -> None:
@@ -70,9 +75,17 @@ def test_a8_mean_squared_error_names_input_and_target(run: Any) -> None:
         ("x.view(32, 256)", "shape_mismatch", "use `x.flatten(1)`: it gives [32, 400]"),
         ("x.numpy()", None, None),
         ("torch.cat([a, b])", "shape_mismatch", "the shapes are a[0] [2, 3]"),
-        ("F.cross_entropy(scores, labels)", "dtype_mismatch", "use `labels.long()`, best once in the data set"),
+        (
+            "F.cross_entropy(scores, labels)",
+            "dtype_mismatch",
+            "use `labels.long()`, best once in the data set",
+        ),
         ("F.cross_entropy(scores, column)", "shape_mismatch", "use `column.squeeze(1)`"),
-        ("nn.Conv2d(3, 8, 3)(images)", "shape_mismatch", "the channels come last in images: use `images.permute(0, 3, 1, 2)`"),
+        (
+            "nn.Conv2d(3, 8, 3)(images)",
+            "shape_mismatch",
+            "the channels come last in images: use `images.permute(0, 3, 1, 2)`",
+        ),
         ("scores.backward()", "shape_mismatch", "reduce it first: `scores.mean().backward()` (or `.sum()`)"),
         ("scores[15]", "index_out_of_range", "use an index of at most 3; -1 is the last element"),
         ("scores.item()", "shape_mismatch", "reduce it first: `scores.mean().item()`"),
@@ -137,13 +150,17 @@ def test_other_exceptions_pass_untouched(run: Any, line: str) -> None:
 
 
 def test_a_handled_exception_is_not_looked_at(run: Any) -> None:
-    ended = run(HEAD + "try:\n    torch.ones(3) + torch.ones(4)\nexcept RuntimeError:\n    print('handled')\n", SETUP)
+    ended = run(
+        HEAD + "try:\n    torch.ones(3) + torch.ones(4)\nexcept RuntimeError:\n    print('handled')\n", SETUP
+    )
     assert (ended.code, ended.out, ended.reports) == (0, "handled\n", [])
 
 
 def test_thread(run: Any) -> None:
     ended = run(
-        HEAD + "import threading\nt = threading.Thread(target=lambda: torch.ones(3) + torch.ones(4))\nt.start()\nt.join()\n", SETUP
+        HEAD
+        + "import threading\nt = threading.Thread(target=lambda: torch.ones(3) + torch.ones(4))\nt.start()\nt.join()\n",
+        SETUP,
     )
     assert ended.code == 0
     assert ended.finding["cause"] == "shape_mismatch"
@@ -164,7 +181,8 @@ def test_child_process(run: Any, method: str) -> None:
 
 def test_worker_of_a_data_loader(run: Any) -> None:
     ended = run(
-        HEAD + "from torch.utils.data import Dataset, DataLoader\nclass D(Dataset):\n    def __len__(self):\n        return 4\n"
+        HEAD
+        + "from torch.utils.data import Dataset, DataLoader\nclass D(Dataset):\n    def __len__(self):\n        return 4\n"
         "    def __getitem__(self, i):\n        return torch.zeros(3 + i)\n"
         "if __name__ == '__main__':\n    for batch in DataLoader(D(), batch_size=2, num_workers=1):\n        pass\n",
         SETUP,
@@ -175,7 +193,8 @@ def test_worker_of_a_data_loader(run: Any) -> None:
 
 def test_the_root_of_a_generic_wrapper_counts(run: Any) -> None:
     ended = run(
-        HEAD + "try:\n    torch.ones(3) + torch.ones(4)\nexcept RuntimeError as error:\n    raise RuntimeError('step failed') from error\n",
+        HEAD
+        + "try:\n    torch.ones(3) + torch.ones(4)\nexcept RuntimeError as error:\n    raise RuntimeError('step failed') from error\n",
         SETUP,
     )
     assert ended.finding["origin"]["line"] == 5
@@ -187,14 +206,17 @@ def test_the_root_of_a_generic_wrapper_counts(run: Any) -> None:
 
 
 def test_a_replaced_excepthook_does_not_hide_it(run: Any) -> None:
-    ended = run(HEAD + "import sys\nsys.excepthook = lambda *a: print('mine')\ntorch.ones(3) + torch.ones(4)\n", SETUP)
+    ended = run(
+        HEAD + "import sys\nsys.excepthook = lambda *a: print('mine')\ntorch.ones(3) + torch.ones(4)\n", SETUP
+    )
     assert (ended.code, ended.out) == (1, "mine\n")
     assert ended.finding["cause"] == "shape_mismatch"
 
 
 def test_properties_and_getattr_of_the_user_are_never_called(run: Any) -> None:
     ended = run(
-        HEAD + "class Bad:\n    @property\n    def x(self):\n        print('called')\n        return torch.ones(3)\n"
+        HEAD
+        + "class Bad:\n    @property\n    def x(self):\n        print('called')\n        return torch.ones(3)\n"
         "    def __getattr__(self, name):\n        print('called')\n        return torch.ones(3)\n"
         "bad = Bad()\ny = torch.ones(4)\nz = torch.ones(3)\n(lambda *a: y + z)(bad.x if False else 0)\n",
         SETUP,
