@@ -1,10 +1,11 @@
 """One bad and one good call for every row of the contracts table, as the backend gets it.
 
-A case is (contract id, bad call, index of the offending element, its value, good call). `nan` stands for any NaN.
+A case is (contract id, bad call, index of the offending element, its value, good call).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -83,7 +84,10 @@ def by_dim(op, *more, shape=(6, 3), bad=5, **keywords):
     good_index = torch.zeros(shape, dtype=torch.int64)
     bad_index = good_index.clone()
     bad_index.view(-1)[2] = bad
-    return (lambda: op(table(), 1, bad_index, *more, **keywords), lambda: op(table(), 1, good_index, *more, **keywords))
+    return (
+        lambda: op(table(), 1, bad_index, *more, **keywords),
+        lambda: op(table(), 1, good_index, *more, **keywords),
+    )
 
 
 def _by_dim_cases():
@@ -114,68 +118,179 @@ def _by_dim_cases():
 def _index_put_cases():
     for name in ("index_put", "index_put_", "_index_put_impl", "_index_put_impl_", "_unsafe_index_put"):
         op = getattr(A, name)
-        yield (f"{name}.indices", lambda op=op: put_at(op, BAD_INDEX), 2, 5, lambda op=op: put_at(op, -GOOD_INDEX))
+        yield (
+            f"{name}.indices",
+            lambda op=op: put_at(op, BAD_INDEX),
+            2,
+            5,
+            lambda op=op: put_at(op, -GOOD_INDEX),
+        )
 
 
 def cases():
-    yield ("nll_loss_forward.target", lambda: F.cross_entropy(class_scores(), labels(3)), 4, 3,
-           lambda: F.cross_entropy(class_scores(), labels()))
+    yield (
+        "nll_loss_forward.target",
+        lambda: F.cross_entropy(class_scores(), labels(3)),
+        4,
+        3,
+        lambda: F.cross_entropy(class_scores(), labels()),
+    )
     yield "nll_loss_backward.target", lambda: nll_backward(labels(-1)), 4, -1, lambda: nll_backward(labels())
-    yield ("nll_loss2d_forward.target", lambda: F.cross_entropy(map_scores(), maps(255)), 5, 255,
-           lambda: F.cross_entropy(map_scores(), maps(255), ignore_index=255))
-    yield ("nll_loss2d_backward.target",
-           lambda: A.nll_loss2d_backward(torch.ones(()), map_scores(), maps(4), None, 2, -100, torch.ones(())), 5, 4,
-           lambda: A.nll_loss2d_backward(torch.ones(()), map_scores(), maps(), None, 2, -100, torch.ones(())))
-    yield ("multi_margin_loss.target", lambda: F.multi_margin_loss(class_scores()[:2], ints(0, 3)), 1, 3,
-           lambda: F.multi_margin_loss(class_scores()[:2], ints(0, 2)))
-    yield ("multi_margin_loss_backward.target",
-           lambda: A.multi_margin_loss_backward(torch.ones(()), class_scores()[:2], ints(-1, 0), 1, 1), 0, -1,
-           lambda: A.multi_margin_loss_backward(torch.ones(()), class_scores()[:2], ints(1, 0), 1, 1))
+    yield (
+        "nll_loss2d_forward.target",
+        lambda: F.cross_entropy(map_scores(), maps(255)),
+        5,
+        255,
+        lambda: F.cross_entropy(map_scores(), maps(255), ignore_index=255),
+    )
+    yield (
+        "nll_loss2d_backward.target",
+        lambda: A.nll_loss2d_backward(torch.ones(()), map_scores(), maps(4), None, 2, -100, torch.ones(())),
+        5,
+        4,
+        lambda: A.nll_loss2d_backward(torch.ones(()), map_scores(), maps(), None, 2, -100, torch.ones(())),
+    )
+    yield (
+        "multi_margin_loss.target",
+        lambda: F.multi_margin_loss(class_scores()[:2], ints(0, 3)),
+        1,
+        3,
+        lambda: F.multi_margin_loss(class_scores()[:2], ints(0, 2)),
+    )
+    yield (
+        "multi_margin_loss_backward.target",
+        lambda: A.multi_margin_loss_backward(torch.ones(()), class_scores()[:2], ints(-1, 0), 1, 1),
+        0,
+        -1,
+        lambda: A.multi_margin_loss_backward(torch.ones(()), class_scores()[:2], ints(1, 0), 1, 1),
+    )
     yield "one_hot.self", lambda: F.one_hot(ints(0, 3, 1), 3), 1, 3, lambda: F.one_hot(ints(0, 2, 1), 3)
-    yield ("_ctc_loss.targets", lambda: A._ctc_loss(*ctc(ints(1, 2, 9, 1, 2, 3).view(2, 3))), 2, 9,
-           lambda: A._ctc_loss(*ctc(ints(1, 2, 3, 1, 2, 3).view(2, 3))))
-    yield ("_ctc_loss_backward.targets", lambda: ctc_backward(ints(1, 2, 3, 5, 2, 3).view(2, 3)), 3, 5,
-           lambda: ctc_backward(ints(1, 2, 3, 1, 2, 3).view(2, 3)))
+    yield (
+        "_ctc_loss.targets",
+        lambda: A._ctc_loss(*ctc(ints(1, 2, 9, 1, 2, 3).view(2, 3))),
+        2,
+        9,
+        lambda: A._ctc_loss(*ctc(ints(1, 2, 3, 1, 2, 3).view(2, 3))),
+    )
+    yield (
+        "_ctc_loss_backward.targets",
+        lambda: ctc_backward(ints(1, 2, 3, 5, 2, 3).view(2, 3)),
+        3,
+        5,
+        lambda: ctc_backward(ints(1, 2, 3, 1, 2, 3).view(2, 3)),
+    )
     yield "bincount.self", lambda: torch.bincount(ints(1, -2)), 1, -2, lambda: torch.bincount(ints(1, 2))
-    yield ("embedding.indices", lambda: F.embedding(ints(1, 6), table()), 1, 6,
-           lambda: F.embedding(ints(1, 5), table()))
-    yield ("embedding_renorm_.indices", lambda: A.embedding_renorm_(table(), ints(1, -1), 1.0, 2.0), 1, -1,
-           lambda: A.embedding_renorm_(table(), ints(1, 0), 1.0, 2.0))
-    yield ("embedding_dense_backward.indices",
-           lambda: A.embedding_dense_backward(torch.ones(2, 3), ints(1, 9), 4, -1, False), 1, 9,
-           lambda: A.embedding_dense_backward(torch.ones(2, 3), ints(1, 3), 4, -1, False))
+    yield (
+        "embedding.indices",
+        lambda: F.embedding(ints(1, 6), table()),
+        1,
+        6,
+        lambda: F.embedding(ints(1, 5), table()),
+    )
+    yield (
+        "embedding_renorm_.indices",
+        lambda: A.embedding_renorm_(table(), ints(1, -1), 1.0, 2.0),
+        1,
+        -1,
+        lambda: A.embedding_renorm_(table(), ints(1, 0), 1.0, 2.0),
+    )
+    yield (
+        "embedding_dense_backward.indices",
+        lambda: A.embedding_dense_backward(torch.ones(2, 3), ints(1, 9), 4, -1, False),
+        1,
+        9,
+        lambda: A.embedding_dense_backward(torch.ones(2, 3), ints(1, 3), 4, -1, False),
+    )
     for op in ("_embedding_bag", "_embedding_bag_forward_only"):
         run = getattr(A, op)
-        good = (lambda run=run: bag(run, ints(0, 5, 2), ints(0, 2)))
-        yield f"{op}.indices", lambda run=run: bag(run, ints(0, 7, 2), ints(0, 2)), 1, 7, good
-        yield f"{op}.offsets", lambda run=run: bag(run, ints(0, 5, 2), ints(0, 4)), 1, 4, good
+        good, bad_index, bad_offset = (
+            functools.partial(bag, run, ints(0, index, 2), ints(0, offset))
+            for index, offset in ((5, 2), (7, 2), (5, 4))
+        )
+        yield f"{op}.indices", bad_index, 1, 7, good
+        yield f"{op}.offsets", bad_offset, 1, 4, good
     yield ("index.indices", lambda: table()[:, BAD_INDEX], 2, 5, lambda: table()[:, -GOOD_INDEX])
-    yield ("_unsafe_index.indices", lambda: A._unsafe_index(table(), [None, BAD_INDEX]), 2, 5,
-           lambda: A._unsafe_index(table(), [None, GOOD_INDEX]))
+    yield (
+        "_unsafe_index.indices",
+        lambda: A._unsafe_index(table(), [None, BAD_INDEX]),
+        2,
+        5,
+        lambda: A._unsafe_index(table(), [None, GOOD_INDEX]),
+    )
     yield from _index_put_cases()
     yield from _by_dim_cases()
     yield "take.index", lambda: table().take(ints(0, 30)), 1, 30, lambda: table().take(ints(0, -30))
     for name in ("put", "put_"):
         op = getattr(A, name)
-        yield (f"{name}.index", lambda op=op: op(table(), ints(0, -31), torch.ones(2)), 1, -31,
-               lambda op=op: op(table(), ints(0, 29), torch.ones(2)))
-    yield ("max_unpool2d.indices", lambda: A.max_unpool2d(pooled(2), torch.full((1, 1, 1, 1), 4), [2, 2]), 0, 4,
-           lambda: A.max_unpool2d(pooled(2), torch.full((1, 1, 1, 1), 3), [2, 2]))
+        yield (
+            f"{name}.index",
+            lambda op=op: op(table(), ints(0, -31), torch.ones(2)),
+            1,
+            -31,
+            lambda op=op: op(table(), ints(0, 29), torch.ones(2)),
+        )
+    yield (
+        "max_unpool2d.indices",
+        lambda: A.max_unpool2d(pooled(2), torch.full((1, 1, 1, 1), 4), [2, 2]),
+        0,
+        4,
+        lambda: A.max_unpool2d(pooled(2), torch.full((1, 1, 1, 1), 3), [2, 2]),
+    )
     unpool3 = ([2, 2, 2], [2, 2, 2], [0, 0, 0])
-    yield ("max_unpool3d.indices", lambda: A.max_unpool3d(pooled(3), torch.full((1, 1, 1, 1, 1), 8), *unpool3), 0, 8,
-           lambda: A.max_unpool3d(pooled(3), torch.full((1, 1, 1, 1, 1), 7), *unpool3))
-    yield ("repeat_interleave.repeats", lambda: torch.repeat_interleave(ints(1, -1)), 1, -1,
-           lambda: torch.repeat_interleave(ints(1, 2)))
+    yield (
+        "max_unpool3d.indices",
+        lambda: A.max_unpool3d(pooled(3), torch.full((1, 1, 1, 1, 1), 8), *unpool3),
+        0,
+        8,
+        lambda: A.max_unpool3d(pooled(3), torch.full((1, 1, 1, 1, 1), 7), *unpool3),
+    )
+    yield (
+        "repeat_interleave.repeats",
+        lambda: torch.repeat_interleave(ints(1, -1)),
+        1,
+        -1,
+        lambda: torch.repeat_interleave(ints(1, 2)),
+    )
     half = torch.tensor([0.5, 0.25])
-    yield ("binary_cross_entropy.self", lambda: F.binary_cross_entropy(torch.tensor([0.5, 1.5]), half), 1, 1.5,
-           lambda: F.binary_cross_entropy(half, half))
-    yield ("binary_cross_entropy.target", lambda: F.binary_cross_entropy(half, torch.tensor([2.0, 0.0])), 0, 2.0,
-           lambda: F.binary_cross_entropy(half, torch.tensor([1.0, 0.0])))
-    yield ("multinomial.self", lambda: torch.multinomial(torch.tensor([[0.5, 0.5], [0.5, NAN]]), 1), 3, NAN,
-           lambda: torch.multinomial(torch.tensor([[0.5, 0.5], [0.0, 2.0]]), 1))
-    yield ("bernoulli.p", lambda: A.bernoulli.Tensor(torch.zeros(2), torch.tensor([0.5, -0.5])), 1, -0.5,
-           lambda: A.bernoulli.Tensor(torch.zeros(2), half))
-    yield ("bernoulli_.p", lambda: torch.zeros(2).bernoulli_(torch.tensor([0.5, NAN])), 1, NAN,
-           lambda: torch.zeros(2).bernoulli_(half))
-    yield ("poisson.self", lambda: torch.poisson(torch.tensor([1.0, -3.0])), 1, -3.0,
-           lambda: torch.poisson(torch.tensor([1.0, 3.0])))
+    yield (
+        "binary_cross_entropy.self",
+        lambda: F.binary_cross_entropy(torch.tensor([0.5, 1.5]), half),
+        1,
+        1.5,
+        lambda: F.binary_cross_entropy(half, half),
+    )
+    yield (
+        "binary_cross_entropy.target",
+        lambda: F.binary_cross_entropy(half, torch.tensor([2.0, 0.0])),
+        0,
+        2.0,
+        lambda: F.binary_cross_entropy(half, torch.tensor([1.0, 0.0])),
+    )
+    yield (
+        "multinomial.self",
+        lambda: torch.multinomial(torch.tensor([[0.5, 0.5], [0.5, NAN]]), 1),
+        3,
+        NAN,
+        lambda: torch.multinomial(torch.tensor([[0.5, 0.5], [0.0, 2.0]]), 1),
+    )
+    yield (
+        "bernoulli.p",
+        lambda: A.bernoulli.Tensor(torch.zeros(2), torch.tensor([0.5, -0.5])),
+        1,
+        -0.5,
+        lambda: A.bernoulli.Tensor(torch.zeros(2), half),
+    )
+    yield (
+        "bernoulli_.p",
+        lambda: torch.zeros(2).bernoulli_(torch.tensor([0.5, NAN])),
+        1,
+        NAN,
+        lambda: torch.zeros(2).bernoulli_(half),
+    )
+    yield (
+        "poisson.self",
+        lambda: torch.poisson(torch.tensor([1.0, -3.0])),
+        1,
+        -3.0,
+        lambda: torch.poisson(torch.tensor([1.0, 3.0])),
+    )

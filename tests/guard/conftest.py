@@ -1,4 +1,4 @@
-"""Fixtures of the guard's tests: the adapter, built for this torch, with a handler that keeps what it is given."""
+"""The adapter, built for this torch, with a handler that keeps what it is given."""
 
 from __future__ import annotations
 
