@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import UserDict
 from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
@@ -216,6 +217,8 @@ def _attribute(value: Any, name: str) -> tuple[bool, Any]:
 
 def _item(value: Any, key: str) -> tuple[bool, Any]:
     plain = ast.literal_eval(key)
+    if isinstance(value, UserDict):  # transformers' BatchEncoding
+        value = object.__getattribute__(value, "__dict__").get("data")
     if isinstance(value, dict) and dict.__contains__(value, plain):
         return True, dict.__getitem__(value, plain)
     if type(value) in (list, tuple) and isinstance(plain, int) and plain < len(value):

@@ -58,7 +58,7 @@ void support(const HostCase& c, Finding& f) {
   f.op = type + ".log_prob";
   f.argument = "value";
   f.tensor = TensorInfo{c.shape(1), "", ""};
-  f.summary = fmt::format("{}: value {} {}", f.op, to_text(c.shape(1)),
+  f.summary = fmt::format("{}: the value{} {}", f.op, c.shape(1).empty() ? "" : " " + to_text(c.shape(1)),
                           nan ? "holds NaN" : "is outside the support " + c.capture(2));
   f.valid = Valid{c.capture(2), {}, {}, {}};
   if (nan) return look_upstream("value", f);
