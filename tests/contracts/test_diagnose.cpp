@@ -167,6 +167,15 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
   EXPECT_EQ(diagnose(facts).origin->line, 80);
 }
 
+TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
+  // Other machines than x86 make 0 or the largest integer of NaN.
+  const Facts facts = Facts("embedding.indices", 2147483647, 10)
+                          .with("nan_cast", {{"bad", 1}, {"frame", {{"file", "a.py"}, {"line", 5}}}});
+  expect(facts, Cause::kNanToIndex,
+         "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
+         "make the value finite before the cast in a.py:5: torch.nan_to_num(x, nan=0.0)");
+}
+
 TEST(DiagnoseId, SpecialId) {
   expect(Facts("embedding.indices", 5000, 5000)
              .layer("words", "Embedding", "num_embeddings")
