@@ -203,8 +203,8 @@ def _compile(path: str) -> None:
     """Compile and link in a folder beside ``path``, then rename: nobody ever sees half an adapter."""
     folder, compiler = source_dir(), _compiler()
     with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
-        # The sources say "guard/...", whatever their folder is called. One translation unit takes a third of the
-        # time that they take one by one, since torch's headers are most of it.
+        # The sources say "guard/...", whatever their folder is called. One translation unit takes a third of
+        # the time that they take one by one, since torch's headers are most of it.
         os.symlink(os.path.abspath(folder), os.path.join(work, "guard"))
         unit = os.path.join(work, "guard.cpp")
         with open(unit, "w", encoding="utf-8") as file:
