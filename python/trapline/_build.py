@@ -250,7 +250,9 @@ def _run(command: list[str], log: str) -> None:
         return
     with open(log, "wb") as file:
         file.write((shlex.join(command) + "\n").encode(errors="surrogateescape") + done.stdout)
-    raise BuildError(f"trapline: guard: {command[0]} failed: see {log}: report it with that file")
+    said = re.search(rb"error: (.*)", done.stdout)
+    why = f" ({said.group(1).decode(errors='replace')})" if said else ""
+    raise BuildError(f"trapline: guard: {command[0]} failed{why}: see {log}: report it with that file")
 
 
 def main() -> int:
