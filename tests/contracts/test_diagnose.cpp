@@ -83,6 +83,17 @@ TEST(DiagnoseLabel, OneOutputTooFew) {
   EXPECT_EQ(finding.fix.size(), 1U) << "0 is known to be a label: no word about counting from 1";
 }
 
+TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
+  const Facts facts = label(195, 195)
+                          .with("layer", {{"name", "fc.5"},
+                                          {"type", "Linear"},
+                                          {"attribute", "out_features"},
+                                          {"value", 195},
+                                          {"arguments", "in_features=300, out_features=195"}})
+                          .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
+  EXPECT_EQ(diagnose(facts).fix.front(), "change `fc.5` to Linear(in_features=300, out_features=196)");
+}
+
 TEST(DiagnoseLabel, OneBased) {
   const Facts facts = label(10, 10)
                           .scan("min", 1)
