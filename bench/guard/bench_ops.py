@@ -1,7 +1,7 @@
 """What the guard adds to one operation, in ns: the difference to no guard in the same run.
 
-Loops run in C++ on one thread, in CPU time, with 16-element indices, under 18 Python frames; each operation is
-measured without, off and on in turn, and a figure is the median over all turns of (with - without) of the
+Loops run in C++ on one thread, in CPU time, with 16-element indices, under 18 Python frames. Each operation
+is measured without, off and on in turn, and a figure is the median over all turns of (with - without) of the
 same turn. `off`: hooks in place, switched off; `on`: checking. The peer is an empty callback of
 torch's own RecordFunction, which neither checks nor keeps anything.
 Goals: unguarded operations within noise; the six hottest (*) at most +200 ns; others at most +400 ns.

@@ -17,7 +17,11 @@ NAN = math.nan
 
 def named(name):
     """An operation that this torch may not have; asked for only when the case runs."""
-    return lambda *args: getattr(A, name)(*args)
+
+    def call(*args):
+        return getattr(A, name)(*args)
+
+    return call
 
 
 def ints(*values):
