@@ -47,7 +47,7 @@ inline std::int32_t dtype_of(c10::ScalarType type) {
 }
 
 // Only sizes and dtype: enough of a tensor that bounds another.
-inline bool describe_shape(const at::Tensor& tensor, trapline_tensor& out) {
+[[gnu::always_inline]] inline bool describe_shape(const at::Tensor& tensor, trapline_tensor& out) {
   if (!tensor.defined()) return false;
   const c10::IntArrayRef sizes = tensor.sizes();
   out.data = nullptr;
@@ -59,7 +59,7 @@ inline bool describe_shape(const at::Tensor& tensor, trapline_tensor& out) {
 }
 
 // False when the tensor has no strides to speak of; then no row applies to it.
-inline bool describe(const at::Tensor& tensor, trapline_tensor& out) {
+[[gnu::always_inline]] inline bool describe(const at::Tensor& tensor, trapline_tensor& out) {
   if (!describe_shape(tensor, out) || tensor.layout() != c10::kStrided) return false;
   out.strides = tensor.strides().data();
   // tensor.data_ptr() would un-share a lazily copied tensor, and has_storage() is virtual; the guard only
@@ -107,7 +107,8 @@ inline bool describe_list(c10::ArrayRef<c10::IValue> list, trapline_arg& out, Sc
 enum class Part { kElements, kShape };
 
 // False: the contract cannot be judged.
-inline bool describe(const Argument& argument, Part part, trapline_arg& out, Scratch& scratch) {
+[[gnu::always_inline]] inline bool describe(const Argument& argument, Part part, trapline_arg& out,
+                                            Scratch& scratch) {
   out.kind = argument.kind;
   switch (argument.kind) {
     case TRAPLINE_ARG_TENSOR:
