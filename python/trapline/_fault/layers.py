@@ -162,7 +162,7 @@ def _leaf_parameters(node: Any) -> list[Any]:
 
 
 def _walk(start: Any, classes: int) -> tuple[list[Layer], bool]:
-    """Layers that feed the scores with no other weighted operation between; False: some path was not clear."""
+    """Layers that feed the scores with no other weighted operation between; False: some path is unclear."""
     found: dict[str, Layer] = {}
     complete = True
     queue, visited = [start], {start}
