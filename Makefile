@@ -36,7 +36,8 @@ bench: ## Speed, as ratios against named peers in one run
 	@scripts/bench.sh $(BUILD)
 
 .PHONY: lint
-lint: setup ## Format and static checks
+lint: ## Format and static checks
+	@scripts/setup.sh lint
 	@scripts/lint.sh $(BUILD)
 
 .PHONY: format
