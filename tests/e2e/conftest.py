@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -51,18 +52,18 @@ def _run_example(kind: str, name: str, folder: Path) -> Outcome:
     return runner.plain(command)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def example(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, finished_build: None
 ) -> Iterator[Start]:
     """`example(kind, name)`: the outcome of one run of an example.
 
-    All runs that the session needs start, two at a time, when the first one is asked for: most of a run is
-    the import of torch.
+    All runs that the session needs are started here, a few at a time, and go on beside the other tests: most
+    of a run is the import of torch.
     """
     folder = tmp_path_factory.mktemp("examples")
     runs: dict[Any, Future[Outcome]] = {}
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with ThreadPoolExecutor(max_workers=max(2, (os.cpu_count() or 2) // 2)) as pool:
 
         def start(kind: str, name: str) -> Future[Outcome]:
             if (kind, name) not in runs:
@@ -78,6 +79,10 @@ def example(
         yield lambda kind, name: start(kind, name).result()
         for future in runs.values():
             future.cancel()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name == "test_e2e_examples.py")  # last: their runs have begun
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -33,8 +33,8 @@ F.cross_entropy(torch.zeros(2, 3), torch.tensor([0, 7]))  # <- here
 
 INTERRUPTED = """
 import time
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("cleaned up", flush=True)
