@@ -14,16 +14,21 @@ help: ## Show this help
 setup: ## Install what is missing: distribution packages, .venv with torch
 	@scripts/setup.sh
 
-.PHONY: build
-build: setup ## Build everything that this machine can build
+.PHONY: configure
+configure: setup
 	@mkdir -p $(BUILD)
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTRAPLINE_PYTHON="$(CURDIR)/$(PYTHON)" $(CMAKE_ARGS) >$(BUILD)/configure.log 2>&1 \
 	  || { tail -20 $(BUILD)/configure.log; echo "trapline: configure: failed: see $(BUILD)/configure.log" >&2; exit 2; }
 	@grep -E '^-- trapline: ' $(BUILD)/configure.log || true
+
+.PHONY: build
+build: configure ## Build everything that this machine can build
 	@cmake --build $(BUILD) -j $(JOBS)
 
 .PHONY: demo
-demo: build ## Build, then diagnose a real failing program
+demo: configure ## Build the program, then diagnose a real failing one
+	@cmake --build $(BUILD) -j $(JOBS) --target trapline trapline_capi
+	@cmake --build $(BUILD) -j $(JOBS) --target trapline_guard
 	@scripts/demo.sh $(BUILD)
 
 .PHONY: test

@@ -6,7 +6,7 @@ import random
 import sys
 from typing import Any, Optional
 
-from . import batches, contents, match, scope
+from . import batches, contents, match, scope, values
 from .batches import Batch
 from .match import Match
 
@@ -24,16 +24,16 @@ class Located:
 
 
 def locate(
-    tensor: Any, scan: dict[str, Any], predicate: Optional[int], values: bool = True
+    tensor: Any, scan: dict[str, Any], predicate: Optional[int], by_value: bool = True
 ) -> Optional[Located]:
     """Looks through the last batches, newest first. Two places that agree equally well prove neither.
 
-    `values`: the elements that the scan calls bad have to agree; without it most of the tensor has to.
+    `by_value`: the elements that the scan calls bad have to agree; without it most of the tensor has to.
     """
     for age, batch in enumerate(batches.newest_first()):
         hits: list[Located] = []
         for candidate in batch.tensors():
-            found = match.locate(tensor, scan, predicate, candidate, age == 0, values)
+            found = match.locate(tensor, scan, predicate, candidate, age == 0, by_value)
             if found is not None:
                 hits.append(Located(batch, candidate, found))
         certain = [hit for hit in hits if hit.found.certain]
@@ -52,7 +52,30 @@ def locate_partner(violation: dict[str, Any]) -> Optional[Located]:
     first = violation["scan"].get("first", -1)
     if not same_shape or first < 0:
         return None
-    return locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, values=False)
+    return locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, by_value=False)
+
+
+def locate_cast(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Located]:
+    """For a NaN that became an integer: the newest batch's one floating tensor that is not finite at exactly
+    the elements that are bad now. The values themselves cannot be compared: the cast has lost them."""
+    newest = batches.newest_first()[:1]
+    if not newest or scan.get("first", -1) < 0 or tensor.numel() > values.MAX_ELEMENTS:
+        return None
+    bad = values.bad_mask(tensor.detach().reshape(-1).cpu(), scan, predicate)
+    if bad is None:
+        return None
+    hits: list[Located] = []
+    for candidate in newest[0].tensors():
+        if (
+            not candidate.dim()
+            or not candidate.dtype.is_floating_point
+            or candidate.numel() != tensor.numel()
+        ):
+            continue
+        if ((~candidate.detach().isfinite()).reshape(-1).cpu() == bad).all():
+            place = values.unravel(scan["first"], candidate.shape)
+            hits.append(Located(newest[0], candidate, Match(place, None, 0, False)))
+    return hits[0] if len(hits) == 1 else None
 
 
 def sample_facts(located: Optional[Located]) -> Optional[Sample]:

@@ -77,9 +77,12 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         add("table", lambda: tables.table_kind(name, tensor))
         add("special_ids", tables.special_ids)
     found: list[Any] = []
-    add("sample", lambda: _sample(violation, row.get("predicate"), found))
+    predicate = row.get("predicate")
+    add("sample", lambda: _sample(violation, predicate, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
+    if "nan_cast" in facts and "sample" not in facts:
+        add("sample", lambda: samples.sample_facts(samples.locate_cast(tensor, scan, predicate)))
     add("process", lambda: write.process_facts(str(tensor.device)))
     add("history", lambda: history.history_facts(adapter.history()))
     return facts
@@ -121,7 +124,7 @@ def _bare(facts: dict[str, Any], reason: str) -> dict[str, Any]:
         "summary": summary,
         "op": operation,
         "argument": argument,
-        "fix": [f"trapline could not name the cause ({reason}); `trapline doctor` checks the installation"],
+        "fix": [f"trapline could not name the cause ({reason}): is libtrapline.so of the same version?"],
     }
     for name in ("origin", "stack", "process"):
         if isinstance(facts.get(name), (dict, list)):
