@@ -44,7 +44,7 @@ def _run_example(kind: str, name: str, folder: Path) -> Outcome:
     if kind == "fixed":
         return runner.trapline_json(folder / f"{name}-fixed", [*command, "--fixed"], options)
     if kind == "text":
-        return runner.trapline(options, command)
+        return runner.trapline(options, command, cwd=runner.REPO)
     if kind == "off":
         return runner.trapline_json(
             folder / f"{name}-off", command, options, runner.environment(TRAPLINE_OFF="1")

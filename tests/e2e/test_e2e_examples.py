@@ -133,6 +133,24 @@ def test_text_report_is_short_and_holds_the_facts(case: Case, example: Any) -> N
     assert "Traceback (most recent call last)" in before  # the program's own output comes first, complete
 
 
+QUOTED = [c for c in CASES if c.name in ("image_classifier_head", "nan_to_index")]
+
+
+@pytest.mark.parametrize("case", QUOTED, ids=lambda c: c.id)
+@pytest.mark.needs_runs("text")
+def test_readme_quotes_what_the_build_prints(case: Case, example: Any) -> None:
+    readme = (runner.EXAMPLES / "README.md").read_text(encoding="utf-8")
+    report = "error[" + example("text", case.name).stderr.partition("error[")[2]
+    assert f"```text\n{report}```\n" in readme
+
+
+@every_case
+def test_readme_lists_the_example(case: Case) -> None:
+    readme = (runner.EXAMPLES / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in readme.splitlines() if line.startswith(f"| [{case.file}]({case.file}) |")]
+    assert len(rows) == 1 and rows[0].endswith(f"| {case.code} |")
+
+
 @pytest.mark.parametrize("case", [c for c in CASES if c.sample], ids=lambda c: c.id)
 @pytest.mark.needs_runs("json", "text")
 def test_text_report_names_the_data_set_index(case: Case, example: Any) -> None:
