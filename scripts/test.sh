@@ -9,4 +9,17 @@ export TRAPLINE_BUILD_DIR=$PWD/$build
 [[ -e /dev/nvidiactl ]] || echo "trapline: test: no NVIDIA GPU here: nothing below was run on one"
 
 ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --no-tests=error
-.venv/bin/python -m pytest -q -p no:cacheprovider tests
+
+# Each suite in a process of its own: the guard is a state of the process, and no suite may inherit another's.
+failed=()
+for suite in tests/house tests/cli tests/report tests/python/boot tests/python/fault tests/python/host tests/guard tests/e2e; do
+  echo "== $suite"
+  status=0
+  .venv/bin/python -m pytest -q -p no:cacheprovider "$suite" || status=$?
+  # 5: everything of the suite was left out, which its conftest does where torch is missing.
+  [[ $status == 0 || $status == 5 ]] || failed+=("$suite")
+done
+if ((${#failed[@]})); then
+  echo "trapline: test: failed: ${failed[*]}" >&2
+  exit 1
+fi

@@ -80,7 +80,7 @@ def collect(error: BaseException) -> Optional[Facts]:
         operands = _operands(visible[position:], module)
         facts["operands"] = operands
     facts["process"] = write.process_facts(
-        next((o["device"] for o in operands if o["device"] != "cpu"), "cpu")
+        next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
     return facts
 

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 // Longer messages are cut: no wording of the table needs more, and a hostile one costs bounded time.
-constexpr std::size_t kLongestMessage = 64 * 1024;
+constexpr std::size_t kLongestMessage = 65536;
 constexpr int kMostCaptures = 12;
 
 struct CompiledRow {

@@ -40,7 +40,7 @@ std::string places(const HostCase& c) {
 }
 
 void explain_devices(const HostCase& c, Finding& f, std::string first, std::string second,
-                     std::string argument) {
+                     const std::string& argument) {
   if (f.op.empty()) f.op = c.functional();
   if (f.op.empty() && c.module() && c.module()->attribute("in_features")) f.op = "linear";
   // The tensor to move is the one on the CPU; between two GPUs, the one that the message names.
@@ -136,7 +136,7 @@ void input_and_other(const HostCase& c, Finding& f) {
 }
 
 void index_device(const HostCase& c, Finding& f) {
-  const std::string device = c.capture(1);
+  const std::string& device = c.capture(1);
   const Operand* index = on_device(c, device, false);
   const std::string name = index ? index->name : "index";
   f.summary = fmt::format("x[index]: the indexed tensor is on {} but {} is on {}", device, name,

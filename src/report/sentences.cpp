@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 namespace trapline {
 namespace {
 
@@ -62,7 +64,9 @@ std::string count_text(const Element& element) {
   } else if (element.bad) {
     text = fmt::format("{} {} bad", *element.bad, *element.bad == 1 ? "is" : "are");
   }
-  if (element.min && element.max && element.total.value_or(2) > 1) {
+  // Of nothing but NaN there is no smallest and no largest.
+  const bool has_range = element.min && element.max && !std::isnan(as_double(*element.min));
+  if (has_range && element.total.value_or(2) > 1) {
     add(text, "; ", fmt::format("min {}, max {}", to_text(*element.min), to_text(*element.max)));
   }
   return text;
