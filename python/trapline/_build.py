@@ -1,7 +1,7 @@
 """Compile the guard's adapter against the running torch and Python, with nothing but a C++ compiler.
 
-``python -m trapline._build --out DIR`` is what the build tree runs; the adapter's loader calls :func:`build` when it
-meets a torch that it has no adapter for.
+``python -m trapline._build --out DIR`` is what the build tree runs; the adapter's loader calls :func:`build`
+when it meets a torch that it has no adapter for.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def build(out_dir: str) -> str:
         os.makedirs(out_dir, exist_ok=True)
         lock = os.open(os.path.join(out_dir, ".build.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise BuildError(f"trapline: guard: cannot write to {out_dir}: {error.strerror}: name another folder") from None
+        raise BuildError(
+            f"trapline: guard: cannot write to {out_dir}: {error.strerror}: name another folder"
+        ) from None
     try:
         _hold(lock)
         if not os.path.isfile(path):
@@ -201,16 +203,26 @@ def _compile(path: str) -> None:
     """Compile and link in a folder beside ``path``, then rename: nobody ever sees half an adapter."""
     folder, compiler = source_dir(), _compiler()
     with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
-        # The sources say "guard/...", whatever their folder is called; one translation unit compiles in a third
-        # of the time that they take one by one, since torch's headers are most of it.
+        # The sources say "guard/...", whatever their folder is called. One translation unit takes a third of the
+        # time that they take one by one, since torch's headers are most of it.
         os.symlink(os.path.abspath(folder), os.path.join(work, "guard"))
         unit = os.path.join(work, "guard.cpp")
         with open(unit, "w", encoding="utf-8") as file:
-            file.writelines(f'#include "guard/{name}"\n' for name in _sources(folder) if name.endswith(".cpp"))
+            file.writelines(
+                f'#include "guard/{name}"\n' for name in _sources(folder) if name.endswith(".cpp")
+            )
         includes = ["-I", work, "-I", _paths.include_dir()]
         for include in [*_torch_includes(), *_python_includes()]:
             includes += ["-isystem", include]
-        frames = ["-x", "c", "-O2", "-fPIC", "-fvisibility=hidden", "-c", os.path.join(work, "guard", "frames.c")]
+        frames = [
+            "-x",
+            "c",
+            "-O2",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-c",
+            os.path.join(work, "guard", "frames.c"),
+        ]
         library = _library_dir()
         product = os.path.join(work, "guard.so")
         link = ["-shared", "-o", product, work + "/guard.o", work + "/frames.o", *_torch_libraries()]
@@ -223,11 +235,17 @@ def _compile(path: str) -> None:
 
 
 def _link_flags() -> list[str]:
-    return [flag for flag in shlex.split(os.environ.get("TRAPLINE_GUARD_CXXFLAGS", "")) if flag.startswith("-fsan")]
+    return [
+        flag
+        for flag in shlex.split(os.environ.get("TRAPLINE_GUARD_CXXFLAGS", ""))
+        if flag.startswith("-fsan")
+    ]
 
 
 def _run(command: list[str], log: str) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     if done.returncode == 0:
         return
     with open(log, "wb") as file:
@@ -236,7 +254,9 @@ def _run(command: list[str], log: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m trapline._build", description="Compile the guard's adapter.")
+    parser = argparse.ArgumentParser(
+        prog="python -m trapline._build", description="Compile the guard's adapter."
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the adapter")
     try:
         print(build(parser.parse_args().out))

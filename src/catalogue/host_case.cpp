@@ -64,6 +64,14 @@ std::string read_functional(const json& facts) {
   return {};
 }
 
+std::vector<std::string> read_files(const json& facts) {
+  std::vector<std::string> files;
+  const auto stack = facts.find("stack");
+  if (stack == facts.end() || !stack->is_array()) return files;
+  for (const json& frame : *stack) files.push_back(text_member(frame, "file"));
+  return files;
+}
+
 // Positions of `to`'s dimensions in `from` when one is a permutation of the other, keeping equal sizes in
 // order.
 std::optional<std::vector<std::size_t>> permutation(const Shape& from, const Shape& to) {
@@ -108,6 +116,12 @@ HostCase::HostCase(const json& facts, std::vector<std::string> captures) : captu
   call_ = text_member(facts, "call");
   message_ = text_member(facts, "message");
   functional_ = read_functional(facts);
+  files_ = read_files(facts);
+}
+
+bool HostCase::passes_through(std::string_view file_suffix) const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [&](const std::string& file) { return std::string_view(file).ends_with(file_suffix); });
 }
 
 const std::string& HostCase::capture(std::size_t group) const {

@@ -48,6 +48,9 @@ class HostCase {
   // The torch.nn.functional function on the stack, outermost first met: "mse_loss"; empty when there is none.
   const std::string& functional() const { return functional_; }
 
+  // Whether a frame of the stack is in a file whose path ends so: "_utils/collate.py".
+  bool passes_through(std::string_view file_suffix) const;
+
   const Operand* by_role(std::string_view role) const;
   const Operand* by_shape(const Shape& shape) const;
   // The user's operand that arrived in `role`, else the one of this shape.
@@ -59,7 +62,7 @@ class HostCase {
   std::string call_or(std::string_view fallback) const;
 
  private:
-  std::vector<std::string> captures_;
+  std::vector<std::string> captures_, files_;
   std::vector<Operand> operands_;
   std::optional<ModuleFacts> module_;
   std::string call_, message_, functional_;

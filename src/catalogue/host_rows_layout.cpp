@@ -206,9 +206,7 @@ void stack(const HostCase& c, Finding& f) {
   const std::string entry = c.capture(4).empty() ? c.capture(2) : c.capture(4);
   f.summary = fmt::format("stack: the tensors must have one shape, but entry {} has {} and entry {} has {}",
                           c.capture(2), to_text(first), entry, to_text(other));
-  bool collating = false;
-  for (const Operand& operand : c.operands()) collating |= operand.role == "batch" || operand.name == "batch";
-  if (collating || c.message().find("collate") != std::string::npos) {
+  if (c.passes_through("_utils/collate.py")) {
     f.fix.push_back(
         "samples of a batch must have one shape: resize or pad them in the data set, or pass `collate_fn=`");
   }

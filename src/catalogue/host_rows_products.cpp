@@ -78,6 +78,15 @@ void product(const HostCase& c, Finding& f) {
                               left_name, right_name, inner, other));
 }
 
+void matrix_vector(const HostCase& c, Finding& f) {
+  const std::size_t first = c.capture(1).empty() ? 4 : 1;
+  const std::int64_t rows = c.number(first), columns = c.number(first + 1), length = c.number(first + 2);
+  f.summary = fmt::format("mv: a matrix [{}, {}] cannot be multiplied with a vector of {} elements", rows,
+                          columns, length);
+  if (rows == length) f.fix.push_back("transpose the matrix: `.t()`");
+  f.fix.push_back(fmt::format("give the vector {} elements", columns));
+}
+
 void dot_product(const HostCase& c, Finding& f) {
   f.summary = fmt::format("dot: vectors of {} and {} elements; they must be the same length", c.number(1),
                           c.number(2));
@@ -164,17 +173,11 @@ std::span<const HostErrorRow> product_rows() {
        {"size mismatch, m1: [32 x 400], m2: [256 x 10] at /pytorch/aten/src/TH/generic/THTensorMath.cpp:41"}},
       {"mv.sizes",
        "RuntimeError",
-       R"(size mismatch, got (?:input \((\d+)\)|\d+), (?:mat \((\d+)x(\d+)\)|(\d+)x(\d+)), (?:vec \((\d+)\)|(\d+)))",
+       R"(size mismatch, got (?:input \(\d+\), mat \((\d+)x(\d+)\), vec \((\d+)\)|\d+, (\d+)x(\d+), ?(\d+)))",
        kShape,
        "mv",
        "vec",
-       [](const HostCase& c, Finding& f) {
-         f.summary = fmt::format("mv: a matrix [{}, {}] cannot be multiplied with a vector of {} elements",
-                                 c.capture(2) + c.capture(4), c.capture(3) + c.capture(5),
-                                 c.capture(6) + c.capture(7));
-         f.fix.push_back(fmt::format("give the vector {} elements, or transpose the matrix with `.t()`",
-                                     c.capture(3) + c.capture(5)));
-       },
+       matrix_vector,
        {"size mismatch, got input (3), mat (3x4), vec (3)", "size mismatch, got 3, 3x4,3"}},
       {"dot.sizes",
        "RuntimeError",

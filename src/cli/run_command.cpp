@@ -47,6 +47,8 @@ void print(const RunFlags& flags, const Output& output, const RunOutcome& outcom
       return;
     }
   }
+  // After a traceback an empty line helps the eye to find the beginning.
+  if (for_people) write_all(STDERR_FILENO, "\n");
   if (output.write(outcome.report)) return;
   if (!output.is_file()) return;
   say("cannot write '" + flags.output.file + "': the report follows here: free some space");

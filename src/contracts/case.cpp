@@ -119,10 +119,10 @@ bool Case::garbage() const {
 void Case::write_garbage() const {
   finding.summary =
       fmt::format("{}, which is no {} but garbage: memory that was never written or has another dtype",
-                  opening(), argument());
+                  opening(), noun());
   const std::int64_t high = integer() >> 32, low = integer() & 0xFFFFFFFF;
   constexpr std::int64_t kSmall = 1 << 24;
-  if (high > 0 && high < kSmall && low < kSmall) {
+  if (high > 0 && high < kSmall && low > 0 && low < kSmall) {
     fix(fmt::format(
         "the value is the two int32 numbers {} and {} read as one int64: give the buffer its own dtype "
         "(np.frombuffer(..., dtype=np.int32)) and call .long() on the tensor",
@@ -136,6 +136,11 @@ void Case::write_garbage() const {
       "clone() "
       "the tensor");
   fix("if a custom CUDA or C++ kernel wrote it, check that kernel: compute-sanitizer names the write");
+}
+
+std::string Case::noun() const {
+  if (facts.contract->cause == Cause::kLabelOutOfRange) return "label";
+  return facts.contract->cause == Cause::kEmbeddingIndexOutOfRange ? "id" : "index";
 }
 
 bool Case::nan_cast() const {

@@ -25,6 +25,7 @@ class Case {
   std::string value() const;     // "195"
   std::string opening() const;   // "cross_entropy: target[3] is 195"
   std::string range() const;     // "[0, 195)"
+  std::string noun() const;      // "label", "id", "index"
 
   std::int64_t hi() const { return facts.scan.hi; }
   // The first offending value of an integer argument; 0 for others.

@@ -38,7 +38,7 @@ constexpr auto kAnyInteger = Dtypes::kInteger;
 constexpr auto kFloating = Dtypes::kFloating;
 
 // Each row was compared with the schemas of torch 2.13.0 and with what its CPU operation accepts
-// (tests/contracts/check_against_torch.py does both again).
+// (tests/guard/test_rows.py runs them again).
 // clang-format off
 constexpr Row kRows[] = {
     // Class labels.

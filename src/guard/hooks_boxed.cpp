@@ -58,8 +58,11 @@ class Composite final : public c10::OperatorKernel {
 
   void operator()(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     // The decomposition is what the dispatcher has at CPU too, since the operation has no CPU kernel of its
-    // own. It starts from the top again for what it calls, whatever keys it is called with.
-    const DispatchKeySet decomposition(DispatchKey::CPU);
+    // own. It starts from the top again for what it calls, whatever keys it is called with. Under a tracer
+    // that has PythonDispatcher on, Python may hold another decomposition, and is asked for it.
+    DispatchKeySet decomposition(DispatchKey::CPU);
+    if (keys.has(DispatchKey::PythonDispatcher))
+      decomposition = decomposition.add(DispatchKey::PythonDispatcher);
     const DispatchKeySet below = (keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::AutogradCPU))
                                      .remove(DispatchKey::ADInplaceOrView)
                                      .remove(DispatchKey::BackendSelect);

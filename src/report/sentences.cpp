@@ -45,16 +45,19 @@ std::string found_text(const Finding& finding) {
   }
   if (element.value) text += (text.empty() ? "" : " is ") + to_text(*element.value);
   if (finding.tensor) add(text, element.value ? ", in " : ": ", tensor_text(*finding.tensor));
-  std::string count;
+  return text;
+}
+
+std::string count_text(const Element& element) {
+  std::string text;
   if (element.bad && element.total) {
-    count =
+    text =
         *element.bad == *element.total && *element.bad > 1
             ? fmt::format("all {} are bad", *element.total)
             : fmt::format("{} of {} {} bad", *element.bad, *element.total, *element.bad == 1 ? "is" : "are");
   } else if (element.bad) {
-    count = fmt::format("{} {} bad", *element.bad, *element.bad == 1 ? "is" : "are");
+    text = fmt::format("{} {} bad", *element.bad, *element.bad == 1 ? "is" : "are");
   }
-  add(text, "; ", count);
   if (element.min && element.max && element.total.value_or(2) > 1) {
     add(text, "; ", fmt::format("min {}, max {}", to_text(*element.min), to_text(*element.max)));
   }

@@ -10,7 +10,8 @@ namespace trapline {
 
 std::string place_text(const Frame& frame);              // train.py:41 in step
 std::string tensor_text(const TensorInfo& tensor);       // int64 [32] on cuda:0
-std::string found_text(const Finding& finding);          // target[3] is 195, in int64 [32] on cpu; ...
+std::string found_text(const Finding& finding);          // target[3] is 195, in int64 [32] on cpu
+std::string count_text(const Element& element);          // 1 of 32 is bad; min 0, max 195
 std::string valid_text(const Valid& valid);              // [0, 195) or -100
 std::string layer_text(const Layer& layer);              // "fc.5" Linear(out_features=195): needs 196
 std::string sample_text(const Sample& sample);           // data set index 4711 (batch 12, row 3)

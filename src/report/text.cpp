@@ -71,9 +71,14 @@ class TextReport {
   void add_place(const Frame& frame) {
     const std::string arrow(static_cast<std::size_t>(std::max(gutter_ - 1, 0)), ' ');
     // Not wrapped: a path must stay whole to be clicked on or copied.
-    std::string place = clean(place_text(frame), style_);
-    if (!style_.verbose) place = shorten(place, 4 * style_.width, style_);
-    std::vector<Line> lines = {{{arrow + "--> ", Paint::kGutter}, {place, Paint::kPlain}}};
+    std::vector<Line> lines = {
+        {{arrow + "--> ", Paint::kGutter}, {clean(place_text(frame), style_), Paint::kPlain}}};
+    if (width_of(lines[0]) > style_.width && !frame.function.empty()) {
+      lines[0][1].text = clean(place_text({frame.file, frame.line, "", "", {}, 0, 0}), style_);
+      const std::string function = shorten(clean(frame.function, style_), style_.width - gutter_ - 6, style_);
+      lines.push_back({{arrow + "    in " + function, Paint::kPlain}});
+    }
+    if (!style_.verbose) lines[0][1].text = shorten(lines[0][1].text, 4 * style_.width, style_);
     const std::vector<Line> code = snippet(frame, style_);
     lines.insert(lines.end(), code.begin(), code.end());
     lines.push_back({{std::string(static_cast<std::size_t>(gutter_), ' ') + "|", Paint::kGutter}});
@@ -87,10 +92,11 @@ class TextReport {
                  finding.summary.empty() ? cause.title : std::string_view(finding.summary));
     if (finding.origin) add_place(*finding.origin);
     add_detail("found", found_text(finding), 1);
+    if (finding.element) add_detail("in all", count_text(*finding.element), 2);
     if (finding.valid) add_detail("valid", valid_text(*finding.valid), 1);
     if (finding.layer) add_detail("layer", layer_text(*finding.layer), 2);
     if (finding.sample) add_detail("sample", sample_text(*finding.sample), 2);
-    add_detail("on CUDA", surface_text(finding), 4);
+    add_surface(finding);
     add_detail("certain", doubt_text(finding), 3);
     if (finding.process && (finding.process->rank || style_.verbose)) {
       add_detail("process", process_text(*finding.process), 5);
@@ -103,13 +109,13 @@ class TextReport {
     if (style_.verbose) add_verbose(finding);
   }
 
-  static std::string surface_text(const Finding& finding) {
-    const bool is_assert = finding.device_assert.value_or(false);
-    if (finding.surfaced) {
-      const std::string what = is_assert ? "a device-side assert" : "the error";
-      return what + " that would have surfaced at " + place_text(*finding.surfaced);
-    }
-    return is_assert ? "this is a device-side assert, reported somewhere else and later" : "";
+  void add_surface(const Finding& finding) {
+    const std::string place = finding.surfaced ? place_text(*finding.surfaced) : std::string();
+    if (!finding.device_assert.value_or(false)) return add_detail("seen at", place, 4);
+    add_detail("on CUDA",
+               place.empty() ? "a device-side assert, reported later and somewhere else"
+                             : "a device-side assert that surfaces at " + place,
+               4);
   }
 
   static std::string doubt_text(const Finding& finding) {

@@ -1,6 +1,7 @@
-// The report for people at a terminal; see docs/DESIGN for its order: what, where, evidence, help.
+// The report for people at a terminal; its order: what, where, evidence, help.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "core/finding.hpp"
@@ -8,7 +9,8 @@
 
 namespace trapline {
 
-inline constexpr std::size_t kMostLines = 25;  // of a report without -v
+// Of a report without -v; with the empty line that sets it off from the program's output these are 25.
+inline constexpr std::size_t kMostLines = 24;
 
 std::string render_text(const Report& report, const Style& style);
 

@@ -24,6 +24,11 @@ auto place(const Finding& finding) {
                     finding.origin ? std::string() : finding.summary);
 }
 
+// Victims stay apart: the writers list them, one line for all that say the same.
+bool is_same(const Finding& a, const Finding& b) {
+  return a.role == Role::kRoot && b.role == Role::kRoot && place(a) == place(b);
+}
+
 // The first digit of the code: 1 contracts, 2 host exceptions, 3 device faults, 4 machine, 9 unknown.
 char family(const Finding& finding) { return info(finding.cause).code[2]; }
 
@@ -106,7 +111,7 @@ Report merge(const Collected& collected) {
   std::vector<Group> groups;
   for (const CollectedFinding& item : collected.findings) {
     const auto same = std::ranges::find_if(
-        groups, [&](const Group& group) { return place(group.finding) == place(item.finding); });
+        groups, [&](const Group& group) { return is_same(group.finding, item.finding); });
     if (same == groups.end()) {
       groups.push_back({item.finding, {}, 0, 0});
     } else {

@@ -1,7 +1,7 @@
-"""One bad call for every row of the contracts table: both adapters, native and pure Python, must catch them all.
+"""One bad call for every row of the contracts table: both adapters, native and pure, must catch all of them.
 
-A new row in ``src/contracts/contracts.cpp`` wants a line here; ``tests/python/boot/test_conformance.py`` fails
-until there is one. A call is what a program would write where PyTorch has a public name for it, else the ATen one.
+A new row in ``src/contracts/contracts.cpp`` wants a line here; ``tests/python/boot/test_conformance.py``
+fails until there is one. A call is what a program would write where PyTorch has a public name for it.
 """
 
 from __future__ import annotations

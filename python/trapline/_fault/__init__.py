@@ -1,7 +1,7 @@
 """What happens on a fault: facts are collected, a finding is made and written, an exception is returned.
 
-The guard's adapters call `handler` with a violation. Everything here runs only then (except the bookkeeping of
-`batches`, well under a microsecond per batch), so it may be slow, but it must state only what was seen.
+The guard's adapters call `handler` with a violation. Everything here runs only then (except the bookkeeping
+of `batches`, well under a microsecond per batch), so it may be slow, but it must state only what was seen.
 """
 
 from __future__ import annotations

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 
-def history() -> "List[Dict[str, Any]]":
+def history() -> list[dict[str, Any]]:
     """The last guarded calls, oldest first."""
     from .. import _adapter
 
     return _adapter.history()
 
 
-def remembered() -> "List[Dict[str, Any]]":
+def remembered() -> list[dict[str, Any]]:
     """Values that are no error by themselves but may be the origin of this one (NaN casts), newest first."""
     from .. import _adapter
 

@@ -1,14 +1,14 @@
 """Remembers the last batches that DataLoaders gave out: their tensors, batch number and sample indices.
 
-This is the only code of this room that runs without a fault, once per batch, and stays well under a microsecond
-for a usual batch. Small tensors are held (a few batches, a few of them), large ones and views only weakly.
+This is the only code of this room that runs without a fault: once per batch, under a microsecond for a usual
+batch. Small tensors are held (a few batches, a few of them), large ones and views only weakly.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional
+from typing import Any, Callable, Optional
 
 _HELD_ELEMENTS = 1 << 16
 _MAX_ITEMS = 32
@@ -18,7 +18,7 @@ _MAX_BATCHES = 6
 class Loader:
     """What a loader's iterator says about its batches; outlives the iterator, not the data set."""
 
-    __slots__ = ("batched", "iterable", "keeps_order", "_data_set", "_iterator")
+    __slots__ = ("_data_set", "_iterator", "batched", "iterable", "keeps_order")
 
     def __init__(self, iterator: Any) -> None:
         from torch.utils.data import dataloader
@@ -43,19 +43,19 @@ class Loader:
 class Batch:
     """One batch as the loader gave it out. `indices` are the sampler's; None for iterable data sets."""
 
-    __slots__ = ("loader", "number", "indices", "parts")
+    __slots__ = ("indices", "loader", "number", "parts")
 
-    def __init__(self, loader: Loader, number: int, indices: Any, parts: "List[Any]") -> None:
+    def __init__(self, loader: Loader, number: int, indices: Any, parts: list[Any]) -> None:
         self.loader = loader
         self.number = number
         self.indices = indices
         self.parts = parts
 
-    def tensors(self) -> "List[Any]":
+    def tensors(self) -> list[Any]:
         """The batch's tensors that still exist."""
         import torch
 
-        found: List[Any] = []
+        found: list[Any] = []
         for part in self.parts:
             value = part() if isinstance(part, weakref.ref) else part
             if isinstance(value, torch.Tensor):
@@ -66,8 +66,16 @@ class Batch:
         return found
 
 
-recent: "Deque[Batch]" = deque(maxlen=_MAX_BATCHES)
-_originals: "Dict[str, Callable[..., Any]]" = {}
+_noted: deque[tuple[Loader, int, Any, list[Any]]] = deque(maxlen=_MAX_BATCHES)
+_originals: dict[str, Callable[..., Any]] = {}
+
+
+def newest_first() -> list[Batch]:
+    """The last batches of all loaders of this process."""
+    noted = reversed(list(_noted))
+    return [
+        Batch(loader, n, None if loader.iterable else indices, parts) for loader, n, indices, parts in noted
+    ]
 
 
 def install() -> None:
@@ -82,7 +90,7 @@ def install() -> None:
     original_next = _BaseDataLoaderIter.__next__
     original_index = _BaseDataLoaderIter._next_index
 
-    def gather(data: Any, parts: "List[Any]", depth: int) -> None:
+    def gather(data: Any, parts: list[Any], depth: int) -> None:
         kind = type(data)
         if kind is tensor_type:
             parts.append(data if data.numel() <= _HELD_ELEMENTS and not data._is_view() else reference(data))
@@ -108,23 +116,26 @@ def install() -> None:
     def _next_index(self: Any) -> Any:
         index = original_index(self)
         try:
-            # Worker loaders draw indices ahead: they are filed under the number of the task they become.
-            self.__dict__.setdefault("_trapline_indices", {})[getattr(self, "_send_idx", -1)] = index
-        except Exception:  # noqa: BLE001 - bookkeeping never disturbs the program
+            if self._num_workers:  # drawn ahead: filed under the number of the task that it becomes
+                self.__dict__.setdefault("_trapline_tasks", {})[self._send_idx] = index
+            else:
+                self._trapline_index = index
+        except Exception:
             pass
         return index
 
     def __next__(self: Any) -> Any:
         data = original_next(self)
         try:
-            parts: List[Any] = []
+            parts: list[Any] = []
             gather(data, parts, 3)
-            loader = self.__dict__.get("_trapline_loader")
-            if loader is None:
+            try:
+                loader = self._trapline_loader
+            except AttributeError:
                 loader = self._trapline_loader = Loader(self)
-            indices = _taken(self)
-            recent.append(Batch(loader, self._num_yielded - 1, None if loader.iterable else indices, parts))
-        except Exception:  # noqa: BLE001 - bookkeeping never disturbs the program
+            indices = _taken(self) if self._num_workers else self._trapline_index
+            _noted.append((loader, self._num_yielded - 1, indices, parts))
+        except Exception:
             pass
         return data
 
@@ -143,16 +154,14 @@ def uninstall() -> None:
     for name, method in _originals.items():
         setattr(_BaseDataLoaderIter, name, method)
     _originals.clear()
-    recent.clear()
+    _noted.clear()
 
 
 def _taken(iterator: Any) -> Optional[Any]:
     """The indices of the batch that the iterator has just returned."""
-    drawn = iterator.__dict__.get("_trapline_indices")
+    drawn = iterator.__dict__.get("_trapline_tasks")
     if not drawn:
         return None
-    if not iterator._num_workers:
-        return drawn.pop(-1, None)
     if getattr(iterator, "_in_order", True):
         return drawn.pop(iterator._rcvd_idx - 1, None)
     # Out of order: the one task that was sent and is no longer waited for.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 from . import adapter, frames
 
@@ -17,8 +17,8 @@ def storage_pointer(tensor: Any) -> int:
         return 0
 
 
-def nan_cast_facts(tensor: Any, scan: "Dict[str, Any]") -> "Optional[Dict[str, Any]]":
-    """The remembered cast that this tensor came from; None when the bad value is not what a cast makes of NaN."""
+def nan_cast_facts(tensor: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]]:
+    """The remembered cast that this tensor came from; None when no cast makes the bad value of NaN."""
     import torch
 
     if tensor.dtype.is_floating_point or tensor.dtype is torch.bool or scan.get("is_float"):
@@ -31,7 +31,11 @@ def nan_cast_facts(tensor: Any, scan: "Dict[str, Any]") -> "Optional[Dict[str, A
     remembered = adapter.remembered()
     storage = storage_pointer(tensor)
     for cast in remembered:
-        same = bool(storage) and cast.get("storage") == storage and list(cast.get("shape") or []) == list(tensor.shape)
+        same = (
+            bool(storage)
+            and cast.get("storage") == storage
+            and list(cast.get("shape") or []) == list(tensor.shape)
+        )
         if same and (extreme or value == 0):
             return _facts(cast)
     if extreme and limits.min < 0 and remembered:
@@ -39,7 +43,7 @@ def nan_cast_facts(tensor: Any, scan: "Dict[str, Any]") -> "Optional[Dict[str, A
     return None
 
 
-def _facts(cast: "Dict[str, Any]") -> "Optional[Dict[str, Any]]":
+def _facts(cast: dict[str, Any]) -> Optional[dict[str, Any]]:
     origin = frames.origin_of(frames.make_stack(cast.get("frames") or []))
     if origin is None:
         return None

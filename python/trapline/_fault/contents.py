@@ -1,8 +1,10 @@
-"""Did this sample of a data set make that row of a batch? Asked where a user's collate function came between."""
+"""Did this sample of a data set make that row of a batch? Asked where a user's own collate function ran."""
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List
+from collections.abc import Iterator
+import math
+from typing import Any
 
 from . import scope
 
@@ -11,18 +13,18 @@ _MAX_LENGTH = 1 << 20
 
 
 def made(sample: Any, row: Any, value: Any) -> bool:
-    """True when the row (or, for a single label, the value) is in the sample; padding at either end is allowed."""
-    wanted: List[Any] = row.reshape(-1).tolist() if row.numel() <= _MAX_LENGTH else []
+    """True when the row (or, for one label, the value) is in the sample; padding at either end is allowed."""
+    wanted: list[Any] = row.reshape(-1).tolist() if row.numel() <= _MAX_LENGTH else []
     for sequence in _sequences(sample, isinstance(value, int)):
         if row.dim() == 0:
-            if any(item == value or (item != item and value != value) for item in sequence):
+            if value in sequence or (math.isnan(value) and any(map(math.isnan, sequence))):
                 return True
         elif _within(sequence, wanted):
             return True
     return False
 
 
-def _within(sequence: "List[Any]", row: "List[Any]") -> bool:
+def _within(sequence: list[Any], row: list[Any]) -> bool:
     """True when the sequence is a run of the row, or the row is the beginning of a longer sequence."""
     length = min(len(sequence), len(row))
     if length < 2 and len(sequence) != len(row):
@@ -33,7 +35,7 @@ def _within(sequence: "List[Any]", row: "List[Any]") -> bool:
     )
 
 
-def _sequences(sample: Any, integral: bool, depth: int = 4) -> "Iterator[List[Any]]":
+def _sequences(sample: Any, integral: bool, depth: int = 4) -> Iterator[list[Any]]:
     """Every run of numbers in a sample, those of the wrong kind (features beside labels) left out."""
     if sample is None or isinstance(sample, (str, bytes)):
         return
@@ -56,7 +58,7 @@ def _sequences(sample: Any, integral: bool, depth: int = 4) -> "Iterator[List[An
                 yield from _sequences(item, integral, depth - 1)
 
 
-def _numbers(array: Any) -> "List[Any]":
+def _numbers(array: Any) -> list[Any]:
     try:
         size = array.numel() if scope.is_tensor(array) else array.size
         return array.reshape(-1).tolist() if size <= _MAX_LENGTH else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 
 def version() -> str:
@@ -18,13 +18,13 @@ def version() -> str:
 
 
 @lru_cache(maxsize=1)
-def contracts() -> "Dict[str, Dict[str, Any]]":
+def contracts() -> dict[str, dict[str, Any]]:
     """The contracts table by id. Raises ImportError without a library."""
     from .. import _capi, _paths
 
     count = ctypes.c_size_t()
     rows = _paths.library().trapline_contracts(ctypes.byref(count))
-    table: Dict[str, Dict[str, Any]] = {}
+    table: dict[str, dict[str, Any]] = {}
     for position in range(count.value):
         row = rows[position]
         fields = {name: getattr(row, name) for name, _ in _capi.Contract._fields_}
@@ -32,7 +32,7 @@ def contracts() -> "Dict[str, Dict[str, Any]]":
     return table
 
 
-def contract(identifier: str) -> "Dict[str, Any]":
+def contract(identifier: str) -> dict[str, Any]:
     """One row of the contracts table; empty when the library or the row is missing."""
     try:
         return contracts().get(identifier, {})
@@ -40,7 +40,7 @@ def contract(identifier: str) -> "Dict[str, Any]":
         return {}
 
 
-def diagnose(facts: "Dict[str, Any]") -> "Optional[Dict[str, Any]]":
+def diagnose(facts: dict[str, Any]) -> Optional[dict[str, Any]]:
     """The finding for some facts; None when the library is silent about them.
 
     Raises:

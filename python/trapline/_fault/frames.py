@@ -8,13 +8,14 @@ import os
 import re
 import sys
 import tokenize
+from collections.abc import Sequence
 from types import CodeType
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Optional
 
 from . import places, source
 
-Frame = Dict[str, Any]
-Pair = Tuple[CodeType, int]
+Frame = dict[str, Any]
+Pair = tuple[CodeType, int]
 
 
 def _line_of(code: CodeType, lasti: int) -> int:
@@ -27,7 +28,7 @@ def _line_of(code: CodeType, lasti: int) -> int:
     return line
 
 
-def _position(code: CodeType, lasti: int) -> "tuple[int, Optional[int], Optional[int], Optional[int]]":
+def _position(code: CodeType, lasti: int) -> tuple[int, Optional[int], Optional[int], Optional[int]]:
     """(line, end line, column, end column); columns are 0-based UTF-8 offsets, None when not known."""
     if lasti >= 0 and hasattr(code, "co_positions"):
         for offset, position in enumerate(code.co_positions()):
@@ -56,7 +57,7 @@ def _end_of_code(text: str) -> int:
     return end
 
 
-def _columns_by_name(text: str, operation: str) -> "Optional[tuple[int, int]]":
+def _columns_by_name(text: str, operation: str) -> Optional[tuple[int, int]]:
     """Where a line names the operation: all that is known before Python 3.11."""
     if not operation.isidentifier():
         return None
@@ -97,7 +98,7 @@ def make_frame(pair: Pair, operation: str = "") -> Frame:
     return frame
 
 
-def make_stack(pairs: Sequence[Pair], operation: str = "") -> "List[Frame]":
+def make_stack(pairs: Sequence[Pair], operation: str = "") -> list[Frame]:
     """Frames outermost first, without Trapline's own and without the import machinery."""
     kept = [pair for pair in pairs if not _is_hidden(pair[0])]
     return [make_frame(pair, operation) for pair in reversed(kept)]
@@ -107,7 +108,7 @@ def _is_hidden(code: CodeType) -> bool:
     return places.is_own(code.co_filename) or code.co_filename.startswith("<frozen ")
 
 
-def origin_of(stack: "Sequence[Frame]") -> Optional[Frame]:
+def origin_of(stack: Sequence[Frame]) -> Optional[Frame]:
     """The deepest user frame; without one, the deepest frame outside torch; without that, the deepest."""
     for frame in reversed(stack):
         if frame.get("user"):
@@ -120,9 +121,9 @@ def origin_of(stack: "Sequence[Frame]") -> Optional[Frame]:
     return stack[-1] if stack else None
 
 
-def live_pairs() -> "List[Pair]":
+def live_pairs() -> list[Pair]:
     """The pairs of the calling thread, for a violation that came without any."""
-    pairs: List[Pair] = []
+    pairs: list[Pair] = []
     frame = sys._getframe(1)
     while frame is not None:
         pairs.append((frame.f_code, frame.f_lasti))

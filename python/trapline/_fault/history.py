@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List
+from typing import Any
 
 from . import diagnose, frames
 from .values import number
@@ -11,31 +11,31 @@ from .values import number
 _MAX = 20
 
 
-def _range(argument: "Dict[str, Any]") -> str:
+def _range(argument: dict[str, Any]) -> str:
     low, high = argument.get("min"), argument.get("max")
     if low is None or high is None:
         return ""
     return f" in [{number(low)}, {number(high)}]"
 
 
-def _argument_text(argument: "Dict[str, Any]") -> str:
+def _argument_text(argument: dict[str, Any]) -> str:
     shape = argument.get("shape")
     dtype = str(argument.get("dtype") or "").replace("torch.", "")
     size = "" if shape is None else " [" + ", ".join(str(int(s)) for s in shape) + "]"
     return " ".join(part for part in (str(argument.get("name", "")), dtype) if part) + size + _range(argument)
 
 
-def _public_names() -> "Dict[str, str]":
+def _public_names() -> dict[str, str]:
     try:
         return {row["op"]: row["public_op"] for row in diagnose.contracts().values()}
     except (OSError, AttributeError, ImportError):
         return {}
 
 
-def history_facts(calls: "List[Dict[str, Any]]") -> "List[Dict[str, Any]]":
+def history_facts(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """adapter.history() as facts: oldest first, at most 20."""
     names = _public_names()
-    facts: List[Dict[str, Any]] = []
+    facts: list[dict[str, Any]] = []
     for call in calls[-_MAX:]:
         op = str(call.get("op", "")).replace("aten::", "").split(".")[0]
         where = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Optional
 
 from . import owners, scope
 from .owners import Owner
@@ -23,15 +23,16 @@ _LOSSES = ("nll_loss", "multi_margin_loss", "gather")
 _PRODUCERS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addmv", "Mv", "Dot", "Linear", "MkldnnLinear", "Convolution",
               "MkldnnConvolution", "SlowConv", "ThnnConv", "MkldnnRnn", "Embedding", "Einsum")  # fmt: skip
 # Nodes between a parameter and the operation that uses it.
-_ADAPTERS = ("T", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "ToCopy", "Expand", "Unsqueeze", "Squeeze",
+_ADAPTERS = ("T", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "ToCopy", "Expand", "Unsqueeze",
+             "Squeeze",
              "Alias", "Clone", "WeightNorm", "WeightNormInterface", "Slice", "Select", "Detach")  # fmt: skip
 _WIDTHS = ("out_features", "out_channels", "num_embeddings")
 _MAX_NODES = 2000
 
-Layer = Dict[str, Any]
+Layer = dict[str, Any]
 
 
-def layer_facts(op: str, args: "Dict[str, Any]", scan: "Dict[str, Any]") -> "Optional[Layer]":
+def layer_facts(op: str, args: dict[str, Any], scan: dict[str, Any]) -> Optional[Layer]:
     """The layer behind a violation of `op` (ATen base name); None when it was not found without doubt."""
     size = scan.get("hi")
     if scan.get("is_float") or not isinstance(size, int):
@@ -50,14 +51,14 @@ def layer_facts(op: str, args: "Dict[str, Any]", scan: "Dict[str, Any]") -> "Opt
     return None
 
 
-def _class_dimension(op: str, scores: Any, args: "Dict[str, Any]", size: int) -> bool:
+def _class_dimension(op: str, scores: Any, args: dict[str, Any], size: int) -> bool:
     if op == "gather":  # a cross entropy written by hand
         dimension = args.get("dim")
         return isinstance(dimension, int) and dimension % max(scores.dim(), 1) in (1, scores.dim() - 1)
     return size == (scores.shape[1] if scores.dim() > 1 else scores.shape[0] if scores.dim() else 0)
 
 
-def table_layer(table: Any, rows: int) -> "Optional[Layer]":
+def table_layer(table: Any, rows: int) -> Optional[Layer]:
     """The nn.Embedding (or the parameter) whose memory the table is."""
     found = owners.owners_of(table)
     embedding = [owner for owner in found if getattr(owner.module, "num_embeddings", None) == rows]
@@ -73,15 +74,27 @@ def table_layer(table: Any, rows: int) -> "Optional[Layer]":
     if not found and table.requires_grad and table.is_leaf and table.dim() and table.shape[0] == rows:
         name = owners.variable_of(table)
         if name is not None:
-            return {"name": name, "type": "Parameter", "attribute": "shape[0]", "value": rows, "certain": True}
+            return {
+                "name": name,
+                "type": "Parameter",
+                "attribute": "shape[0]",
+                "value": rows,
+                "certain": True,
+            }
     return None
 
 
 def _layer(owner: Owner, attribute: str, value: int, certain: bool = True) -> Layer:
-    return {"name": owner.name, "type": owner.type, "attribute": attribute, "value": value, "certain": certain}
+    return {
+        "name": owner.name,
+        "type": owner.type,
+        "attribute": attribute,
+        "value": value,
+        "certain": certain,
+    }
 
 
-def _parameter_layer(owner: Owner, value: int, certain: bool = True) -> "Optional[Layer]":
+def _parameter_layer(owner: Owner, value: int, certain: bool = True) -> Optional[Layer]:
     parameter = owner.module._parameters.get(owner.parameter)
     shape = [int(size) for size in parameter.shape] if parameter is not None else []
     if value not in shape:
@@ -91,7 +104,7 @@ def _parameter_layer(owner: Owner, value: int, certain: bool = True) -> "Optiona
     return {"name": name, "type": "Parameter", "attribute": attribute, "value": value, "certain": certain}
 
 
-def _width_attribute(module: Any, value: int) -> "Optional[str]":
+def _width_attribute(module: Any, value: int) -> Optional[str]:
     for attribute in _WIDTHS:
         width = getattr(module, attribute, None)
         if isinstance(width, int) and not isinstance(width, bool) and width == value:
@@ -103,7 +116,7 @@ def _has_width(module: Any) -> bool:
     return any(isinstance(getattr(module, attribute, None), int) for attribute in _WIDTHS)
 
 
-def logits_layer(scores: Any, classes: int) -> "Optional[Layer]":
+def logits_layer(scores: Any, classes: int) -> Optional[Layer]:
     """The layer that computed the class scores: by the autograd graph, else the only one of that width."""
     node = getattr(scores, "grad_fn", None)
     if node is not None:
@@ -122,9 +135,9 @@ def _node_kind(node: Any) -> str:
     return head if separator else name
 
 
-def _leaf_parameters(node: Any) -> "List[Any]":
+def _leaf_parameters(node: Any) -> list[Any]:
     """Parameters that reach a node directly or through views and casts only."""
-    found: List[Any] = []
+    found: list[Any] = []
     stack = [(following, 0) for following, _ in node.next_functions if following is not None]
     while stack:
         current, depth = stack.pop()
@@ -132,13 +145,15 @@ def _leaf_parameters(node: Any) -> "List[Any]":
         if variable is not None:
             found.append(variable)
         elif depth < 6 and _node_kind(current) in _ADAPTERS:
-            stack += [(following, depth + 1) for following, _ in current.next_functions if following is not None]
+            stack += [
+                (following, depth + 1) for following, _ in current.next_functions if following is not None
+            ]
     return found
 
 
-def _walk(start: Any, classes: int) -> "Tuple[List[Layer], bool]":
-    """Layers that feed the scores with no other weighted operation in between; False: some path was not clear."""
-    found: Dict[str, Layer] = {}
+def _walk(start: Any, classes: int) -> tuple[list[Layer], bool]:
+    """Layers that feed the scores with no other weighted operation between; False: some path was not clear."""
+    found: dict[str, Layer] = {}
     complete = True
     queue, visited = [start], {start}
     while queue:
@@ -152,7 +167,9 @@ def _walk(start: Any, classes: int) -> "Tuple[List[Layer], bool]":
             found.setdefault(layer["name"], layer)
             continue
         if producer or any(_has_width(owner.module) and _kind_is_opaque(node) for owner in owned):
-            complete = False  # another weighted operation of another width: what lies behind it is not the head
+            complete = (
+                False  # another weighted operation of another width: what lies behind it is not the head
+            )
             continue
         for following, _ in node.next_functions:
             if following is not None and following not in visited:
@@ -166,18 +183,18 @@ def _kind_is_opaque(node: Any) -> bool:
     return not type(node).__module__.startswith("torch") and not type(node).__name__.endswith("Backward0")
 
 
-def _owners_of_node(node: Any) -> "List[Owner]":
+def _owners_of_node(node: Any) -> list[Owner]:
     if _node_kind(node) in _ADAPTERS and not any(
         getattr(following, "variable", None) is not None for following, _ in node.next_functions
     ):
         return []
-    result: List[Owner] = []
+    result: list[Owner] = []
     for parameter in _leaf_parameters(node):
         result += [owners.unparametrized(owner) for owner in owners.owners_of(parameter)]
     return result
 
 
-def _layer_of_owners(owned: "List[Owner]", classes: int, producer: bool) -> "Optional[Layer]":
+def _layer_of_owners(owned: list[Owner], classes: int, producer: bool) -> Optional[Layer]:
     outputs = [owner for owner in owned if getattr(owner.module, "num_embeddings", None) is None]
     for owner in outputs + [owner for owner in owned if owner not in outputs]:  # tied: the output layer first
         attribute = _width_attribute(owner.module, classes)
@@ -192,9 +209,9 @@ def _layer_of_owners(owned: "List[Owner]", classes: int, producer: bool) -> "Opt
     return None
 
 
-def _only_layer_of_width(classes: int) -> "Optional[Layer]":
+def _only_layer_of_width(classes: int) -> Optional[Layer]:
     """Without a graph (no_grad, evaluation): the only module of that output width, said to be a guess."""
-    found: List[Owner] = []
+    found: list[Owner] = []
     visited = set()
     for variable, root in owners.roots():
         for name, module in root.named_modules():

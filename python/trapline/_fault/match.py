@@ -1,8 +1,9 @@
-"""Finds the place in a batch tensor that an element of another tensor came from; only what equality proves."""
+"""Finds the place in a batch tensor that an element of another tensor came from, by equality only."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any, Callable, Optional
 
 from .casts import storage_pointer
 from .values import MAX_ELEMENTS, bad_mask, unravel
@@ -15,7 +16,7 @@ View = Callable[[Any], Any]
 class Match:
     """`place` is the element's index in the batch tensor, `view` takes the same part of a like tensor."""
 
-    def __init__(self, place: "List[int]", view: "Optional[View]", constant: int, certain: bool) -> None:
+    def __init__(self, place: list[int], view: Optional[View], constant: int, certain: bool) -> None:
         self.place = place
         self.view = view
         self.constant = constant  # what the program added to the batch's values
@@ -23,8 +24,8 @@ class Match:
 
 
 def locate(
-    tensor: Any, scan: "dict[str, Any]", predicate: "Optional[int]", batch: Any, newest: bool, values: bool = True
-) -> "Optional[Match]":
+    tensor: Any, scan: dict[str, Any], predicate: Optional[int], batch: Any, newest: bool, values: bool = True
+) -> Optional[Match]:
     """Where tensor's first bad element is in `batch`, or None when that cannot be shown.
 
     A few equal numbers prove little: then only the whole tensor of the newest batch counts.
@@ -40,7 +41,9 @@ def locate(
     mask = bad_mask(flat, scan, predicate) if values else None
     source = batch.detach().cpu()
     telling = flat.numel() >= _TELLING and bool((flat != flat[0]).any())
-    whole = tensor.numel() == batch.numel() and tensor.dtype.is_floating_point == batch.dtype.is_floating_point
+    whole = (
+        tensor.numel() == batch.numel() and tensor.dtype.is_floating_point == batch.dtype.is_floating_point
+    )
     if not telling and not (newest and whole):
         return None
     for view in _views(tensor, batch):
@@ -53,42 +56,50 @@ def locate(
     return None
 
 
-def _same_memory(tensor: Any, first: int, batch: Any) -> "Optional[List[int]]":
+def _same_memory(tensor: Any, first: int, batch: Any) -> Optional[list[int]]:
     pointer = storage_pointer(tensor)
     if not pointer or pointer != storage_pointer(batch) or tensor.dtype != batch.dtype:
         return None
     place = unravel(first, tensor.shape)
-    offset = tensor.storage_offset() + sum(i * s for i, s in zip(place, tensor.stride())) - batch.storage_offset()
+    offset = (
+        tensor.storage_offset() + sum(i * s for i, s in zip(place, tensor.stride())) - batch.storage_offset()
+    )
     if not batch.is_contiguous() or not 0 <= offset < batch.numel():
         return None
     return unravel(offset, batch.shape)
 
 
-def _same_part(tensor: Any, batch: Any) -> "Optional[View]":
+def _same_part(tensor: Any, batch: Any) -> Optional[View]:
     if tensor.shape == batch.shape:
         return lambda value: value
     for view in _views(tensor, batch):
         part = view(batch)
         same_start = part.storage_offset() == tensor.storage_offset()
-        if part.numel() == tensor.numel() and same_start and bool((part.reshape(-1) == tensor.reshape(-1)).all()):
+        if (
+            part.numel() == tensor.numel()
+            and same_start
+            and bool((part.reshape(-1) == tensor.reshape(-1)).all())
+        ):
             return view
     return None
 
 
-def _offsets(size: int, length: int) -> "List[int]":
+def _offsets(size: int, length: int) -> list[int]:
     last = size - length
     if last < 0:
         return []
     return list(range(last + 1)) if last < _MAX_OFFSETS else [0, 1, last]
 
 
-def _views(tensor: Any, batch: Any) -> "Iterator[View]":
+def _views(tensor: Any, batch: Any) -> Iterator[View]:
     """Parts of the batch tensor that have as many elements as `tensor`, the usual ones first."""
     count, shape = tensor.numel(), batch.shape
     outer = tensor.shape[: batch.dim()]
     if tensor.dim() > batch.dim() and outer == shape and count > batch.numel():
         ones = (1,) * (tensor.dim() - batch.dim())
-        yield lambda value: value.reshape(tuple(shape) + ones).expand(tensor.shape)  # lengths.view(-1, 1).expand
+        yield lambda value: value.reshape(tuple(shape) + ones).expand(
+            tensor.shape
+        )  # lengths.view(-1, 1).expand
         return
     if count == batch.numel():
         yield lambda value: value
@@ -111,7 +122,7 @@ def _views(tensor: Any, batch: Any) -> "Iterator[View]":
             yield lambda value, c=column: value.select(-1, c)
 
 
-def _difference(flat: Any, part: Any, scan: "dict[str, Any]", mask: Any) -> "Optional[int]":
+def _difference(flat: Any, part: Any, scan: dict[str, Any], mask: Any) -> Optional[int]:
     """What was added to `part` to give `flat`: 0 when they agree, None when they do not belong together."""
     first = scan["first"]
     equal = flat == part
@@ -131,7 +142,7 @@ def _difference(flat: Any, part: Any, scan: "dict[str, Any]", mask: Any) -> "Opt
     return None
 
 
-def _place(view: View, batch: Any, first: int) -> "List[int]":
+def _place(view: View, batch: Any, first: int) -> list[int]:
     import torch
 
     positions = torch.arange(batch.numel()).reshape(batch.shape)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gc
 import re
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any, Optional
 
 from . import scope
 
 # Wrappers that put themselves between a model and its parameters' names.
 _WRAPPERS = re.compile(
-    r"(?:^|(?<=\.))(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module)(?:\.|$)"
+    r"(?:^|(?<=\.))"
+    r"(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module)(?:\.|$)"
 )
 
 
 class Owner:
-    """A module, the name of its parameter in it, and the module's qualified name; a root goes by its variable."""
+    """A module, its parameter's name, and the module's qualified name; a root goes by its variable."""
 
     def __init__(self, module: Any, parameter: str, path: str, variable: str = "") -> None:
         self.module = module
@@ -35,15 +37,15 @@ def clean_name(name: str) -> str:
 
 
 def is_module(value: Any) -> bool:
-    """True for an nn.Module; asks the type only, since attributes of foreign objects can have side effects."""
+    """True for an nn.Module; asks the type only: attributes of foreign objects can have side effects."""
     import torch
 
     return issubclass(type(value), torch.nn.Module)
 
 
-def roots() -> "List[Tuple[str, Any]]":
+def roots() -> list[tuple[str, Any]]:
     """(variable name, module) of the live frames, outermost frame first, `self` first within a frame."""
-    found: List[Tuple[str, Any]] = []
+    found: list[tuple[str, Any]] = []
     seen = set()
     for frame in reversed(scope.live_frames()):
         for name, value in scope.variables(frame):
@@ -55,8 +57,8 @@ def roots() -> "List[Tuple[str, Any]]":
     return [(name, module) for name, module in found if id(module) not in inner]
 
 
-def _heap_roots(wanted: "List[Any]") -> "List[Tuple[str, Any]]":
-    """Modules anywhere in the process that contain one of `wanted` and are contained in no other such module."""
+def _heap_roots(wanted: list[Any]) -> list[tuple[str, Any]]:
+    """Modules anywhere in the process that contain one of `wanted` and are inside no other such module."""
     targets = {id(module) for module in wanted}
     containing = []
     for candidate in gc.get_objects():
@@ -75,7 +77,7 @@ def _path_on_heap(module: Any) -> str:
     return ""
 
 
-def _parameters_of(module: Any) -> "Iterator[Tuple[str, Any]]":
+def _parameters_of(module: Any) -> Iterator[tuple[str, Any]]:
     for name, value in list(module._parameters.items()):
         if value is not None:
             yield name, value
@@ -88,7 +90,11 @@ def _same(parameter: Any, tensor: Any, pointer: int) -> bool:
         return False
     try:
         return parameter.data_ptr() == pointer
-    except (RuntimeError, ValueError, NotImplementedError):  # functional, fake and lazy tensors have no storage
+    except (
+        RuntimeError,
+        ValueError,
+        NotImplementedError,
+    ):  # functional, fake and lazy tensors have no storage
         return False
 
 
@@ -100,11 +106,11 @@ def data_pointer(tensor: Any) -> int:
         return 0
 
 
-def owners_of(tensor: Any) -> "List[Owner]":
-    """Every module whose own parameter is this tensor or starts at its address; several when weights are tied."""
+def owners_of(tensor: Any) -> list[Owner]:
+    """Every module whose own parameter is this tensor or starts at its address; several when tied."""
     pointer = data_pointer(tensor)
     known = roots()
-    found: Dict[int, Owner] = {}
+    found: dict[int, Owner] = {}
     visited = set()
     for variable, root in known:
         for name, module in root.named_modules():
@@ -127,7 +133,7 @@ def owners_of(tensor: Any) -> "List[Owner]":
     return [Owner(module, name, _path_on_heap(module)) for module, name in holders]
 
 
-def variable_of(tensor: Any) -> "Optional[str]":
+def variable_of(tensor: Any) -> Optional[str]:
     """The local variable or the attribute of `self` that holds a tensor which no module owns."""
     pointer = data_pointer(tensor)
     for frame in scope.live_frames():

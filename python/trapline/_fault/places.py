@@ -13,7 +13,7 @@ _PACKAGES = ("site-packages", "dist-packages")
 
 
 @lru_cache(maxsize=1)
-def _library_roots() -> "tuple[str, ...]":
+def _library_roots() -> tuple[str, ...]:
     roots = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
     roots.add(os.path.dirname(os.__file__))
     roots.add(os.path.join(sys.prefix, "bin"))  # console scripts such as torchrun
@@ -49,6 +49,6 @@ def is_library_file(filename: str) -> bool:
 def is_user(code: CodeType) -> bool:
     """True when the code object is the user's own: a program's file, a notebook cell, or `python -c`."""
     if code.co_filename == "<string>":
-        # exec() in libraries makes code with the same file name: namedtuple, dataclasses, torch's own wrappers.
+        # exec() in libraries makes code of the same file name: namedtuple, dataclasses, torch's wrappers.
         return sys.argv[:1] == ["-c"] and code.co_name not in ("__new__", "__init__", "__eq__")
     return not is_library_file(code.co_filename)

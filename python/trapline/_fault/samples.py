@@ -1,17 +1,17 @@
-"""DataLoader batch, row and data set index of a bad element, given only when equality or the stack proves it."""
+"""DataLoader batch, row and data set index of a bad element, where equality or the stack proves it."""
 
 from __future__ import annotations
 
 import random
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Optional
 
 from . import batches, contents, match, scope
 from .batches import Batch
 from .match import Match
 
 _MAX_FETCHED = 256  # samples that are asked for again
-Sample = Dict[str, int]
+Sample = dict[str, int]
 
 
 class Located:
@@ -24,14 +24,14 @@ class Located:
 
 
 def locate(
-    tensor: Any, scan: "Dict[str, Any]", predicate: "Optional[int]", values: bool = True
-) -> "Optional[Located]":
+    tensor: Any, scan: dict[str, Any], predicate: Optional[int], values: bool = True
+) -> Optional[Located]:
     """Looks through the last batches, newest first. Two places that agree equally well prove neither.
 
     `values`: the elements that the scan calls bad have to agree; without it most of the tensor has to.
     """
-    for age, batch in enumerate(reversed(list(batches.recent))):
-        hits: List[Located] = []
+    for age, batch in enumerate(batches.newest_first()):
+        hits: list[Located] = []
         for candidate in batch.tensors():
             found = match.locate(tensor, scan, predicate, candidate, age == 0, values)
             if found is not None:
@@ -45,7 +45,7 @@ def locate(
     return None
 
 
-def locate_partner(violation: "Dict[str, Any]") -> "Optional[Located]":
+def locate_partner(violation: dict[str, Any]) -> Optional[Located]:
     """For a bad loss input: the target that the bad element was compared with tells the sample."""
     tensor, target = violation["tensor"], (violation.get("args") or {}).get("target")
     same_shape = scope.is_tensor(target) and target is not tensor and target.shape == tensor.shape
@@ -55,7 +55,7 @@ def locate_partner(violation: "Dict[str, Any]") -> "Optional[Located]":
     return locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, values=False)
 
 
-def sample_facts(located: "Optional[Located]") -> "Optional[Sample]":
+def sample_facts(located: Optional[Located]) -> Optional[Sample]:
     """Batch, row and data set index, as far as they are known."""
     within = _in_data_set()
     if within is not None:
@@ -81,7 +81,7 @@ def _single(located: Located, sample: Sample) -> Sample:
     return sample
 
 
-def _row_of(located: Located) -> "Optional[int]":
+def _row_of(located: Located) -> Optional[int]:
     """The element's place along the batch dimension; None when it is not clear which dimension that is."""
     place, shape = located.found.place, located.tensor.shape
     indices = located.batch.indices
@@ -98,7 +98,7 @@ def _row_of(located: Located) -> "Optional[int]":
     return None
 
 
-def _data_set_index(located: Located, row: int) -> "Optional[int]":
+def _data_set_index(located: Located, row: int) -> Optional[int]:
     indices = located.batch.indices
     if not isinstance(indices, (list, tuple)) or row >= len(indices) or not _is_int(indices[row]):
         return None
@@ -107,7 +107,7 @@ def _data_set_index(located: Located, row: int) -> "Optional[int]":
     data_set = located.batch.loader.data_set()
     if data_set is None:
         return None
-    # A collate function of the user's own may sort or drop samples: ask the data set which sample made the row.
+    # A user's collate function may sort or drop samples: ask the data set which sample made the row.
     place, tensor = located.found.place, located.tensor
     whole_row = tensor[row] if place[0] == row else tensor[:, row]
     value = tensor[tuple(place)].item()
@@ -128,12 +128,12 @@ def _is_int(value: Any) -> bool:
 def _fetch(data_set: Any, index: Any) -> Any:
     try:
         return data_set[index]
-    except Exception:  # noqa: BLE001 - the user's code
+    except Exception:
         return None
 
 
 class _RandomState:
-    """Puts the random generators back: asking the data set again must not change what the program draws next."""
+    """Puts the random generators back: asking the data set must not change what the program draws next."""
 
     def __enter__(self) -> None:
         import torch
@@ -152,7 +152,7 @@ class _RandomState:
             sys.modules["numpy"].random.set_state(self._numpy)
 
 
-def _in_data_set() -> "Optional[Sample]":
+def _in_data_set() -> Optional[Sample]:
     """The sample that is being made, when the fault is inside the data set's own code (also in a worker)."""
     sample: Sample = {}
     index: Any = None

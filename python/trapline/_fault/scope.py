@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
 from types import FrameType
-from typing import Any, Iterator, List, Tuple
+from typing import Any
 
 from . import places
 
 _MAX_FRAMES = 400
 
 
-def _chain(frame: "FrameType | None") -> "List[FrameType]":
-    chain: List[FrameType] = []
+def _chain(frame: FrameType | None) -> list[FrameType]:
+    chain: list[FrameType] = []
     while frame is not None and len(chain) < _MAX_FRAMES:
         if not places.is_own(frame.f_code.co_filename):
             chain.append(frame)
@@ -21,7 +22,7 @@ def _chain(frame: "FrameType | None") -> "List[FrameType]":
     return chain
 
 
-def live_frames() -> "List[FrameType]":
+def live_frames() -> list[FrameType]:
     """Frames of this thread, innermost first, then those of the main thread where this is another one."""
     own = _chain(sys._getframe(1))
     main = threading.main_thread().ident
@@ -30,7 +31,7 @@ def live_frames() -> "List[FrameType]":
     return own
 
 
-def variables(frame: FrameType) -> "Iterator[Tuple[str, Any]]":
+def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
     """Name and value of a frame's local variables, `self` first."""
     local = frame.f_locals
     items = list(local.items())

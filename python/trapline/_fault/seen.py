@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any, Optional
 
 from . import adapter, scope
 from .samples import Located
@@ -10,10 +11,10 @@ from .values import MAX_ELEMENTS, number
 
 _NAMED_COLUMNS = ("tensors", "targets", "labels", "label", "y", "ids", "input_ids", "tokens", "data")
 _EXACT = 1 << 53
-Seen = Dict[str, Any]
+Seen = dict[str, Any]
 
 
-def seen_facts(violation: "Dict[str, Any]", located: "Optional[Located]") -> "Optional[Seen]":
+def seen_facts(violation: dict[str, Any], located: Optional[Located]) -> Optional[Seen]:
     """Range over the data set, else over this and the remembered calls of the same argument."""
     also = violation["scan"].get("also")
     if located is not None:
@@ -23,7 +24,7 @@ def seen_facts(violation: "Dict[str, Any]", located: "Optional[Located]") -> "Op
     return _over_calls(violation, also)
 
 
-def _over_data_set(located: Located, also: Any) -> "Optional[Seen]":
+def _over_data_set(located: Located, also: Any) -> Optional[Seen]:
     data_set, indices = located.batch.loader.data_set(), located.batch.indices
     if data_set is None or not isinstance(indices, (list, tuple)) or located.found.view is None:
         return None
@@ -41,7 +42,7 @@ def _over_data_set(located: Located, also: Any) -> "Optional[Seen]":
 
 
 def _same_part(located: Located, column: Any) -> Any:
-    """The part of the whole column that the operation was given of the batch: ids[:, 1:] or one label column."""
+    """The part of the whole column that the operation was given: ids[:, 1:] or one label column."""
     part = located.found.view(located.tensor) if located.found.view is not None else None
     if part is None or column.numel() > MAX_ELEMENTS:
         return None
@@ -52,11 +53,11 @@ def _same_part(located: Located, column: Any) -> Any:
     return column  # some rows of the batch: the column is the whole of it
 
 
-def _columns(data_set: Any) -> "Iterator[Any]":
-    """Columns of a data set with one entry per sample, as tensors; attributes only, no method of the user's runs."""
+def _columns(data_set: Any) -> Iterator[Any]:
+    """Columns of a data set with one entry per sample, as tensors; attributes only, no user method runs."""
     import torch
 
-    chosen: Optional[List[int]] = None
+    chosen: Optional[list[int]] = None
     for _ in range(8):  # Subset of Subset of ...
         if isinstance(data_set, torch.utils.data.Subset):
             own = [int(i) for i in data_set.indices]
@@ -69,7 +70,7 @@ def _columns(data_set: Any) -> "Iterator[Any]":
     attributes = getattr(data_set, "__dict__", {})
     names = [name for name in _NAMED_COLUMNS if name in attributes]
     names += [name for name in attributes if name not in names]
-    held: List[Any] = []
+    held: list[Any] = []
     for name in names:
         value = attributes[name]
         held += list(value) if name == "tensors" and isinstance(value, (tuple, list)) else [value]
@@ -87,7 +88,12 @@ def _as_tensor(value: Any, length: int) -> Any:
             column = value.detach()
         elif type(value).__module__ == "numpy" and hasattr(value, "dtype"):
             column = torch.from_numpy(value)
-        elif isinstance(value, (list, tuple)) and len(value) == length and length and type(value[0]) in (int, float):
+        elif (
+            isinstance(value, (list, tuple))
+            and len(value) == length
+            and length
+            and type(value[0]) in (int, float)
+        ):
             column = torch.tensor(value)
         else:
             return None
@@ -97,7 +103,7 @@ def _as_tensor(value: Any, length: int) -> Any:
     return column if fits and column.numel() <= MAX_ELEMENTS else None
 
 
-def _range(values: Any, also: Any, source: str) -> "Optional[Seen]":
+def _range(values: Any, also: Any, source: str) -> Optional[Seen]:
     """Smallest and largest value, the allowed extra value (ignore_index) left out."""
     values = values.detach().reshape(-1)
     if values.dtype.is_floating_point:
@@ -110,7 +116,7 @@ def _range(values: Any, also: Any, source: str) -> "Optional[Seen]":
     return {"min": number(low), "max": number(high), "count": int(values.numel()), "source": source}
 
 
-def _over_calls(violation: "Dict[str, Any]", also: Any) -> "Optional[Seen]":
+def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
     tensor = violation["tensor"]
     if tensor.numel() > MAX_ELEMENTS or not tensor.numel():
         return None
@@ -130,7 +136,7 @@ def _over_calls(violation: "Dict[str, Any]", also: Any) -> "Optional[Seen]":
     return seen
 
 
-def _widen(seen: Seen, call: "Dict[str, Any]", argument: str, also: Any) -> None:
+def _widen(seen: Seen, call: dict[str, Any], argument: str, also: Any) -> None:
     for other in call.get("args") or []:
         low, high = other.get("min"), other.get("max")
         if other.get("name") != argument or low is None or high is None or also in (low, high):
@@ -144,16 +150,16 @@ def _widen(seen: Seen, call: "Dict[str, Any]", argument: str, also: Any) -> None
         seen["count"] += size
 
 
-def _op(call: "Dict[str, Any]") -> str:
+def _op(call: dict[str, Any]) -> str:
     return str(call.get("op") or "").replace("aten::", "").split(".")[0]
 
 
-def _argument_name(violation: "Dict[str, Any]") -> str:
+def _argument_name(violation: dict[str, Any]) -> str:
     name = violation["contract"].rpartition(".")[2]
     position = violation["scan"].get("list_position")
     return name if position is None else f"{name}[{position}]"
 
 
-def _place(frames: "List[Any]") -> "List[Any]":
+def _place(frames: list[Any]) -> list[Any]:
     """The call's way through the program: equal for the calls of one line in a loop."""
     return [(code, lasti) for code, lasti in frames]

@@ -38,7 +38,7 @@ def is_notebook(filename: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _lines_of_file(filename: str) -> "tuple[str, ...]":
+def _lines_of_file(filename: str) -> tuple[str, ...]:
     with open(filename, "rb") as file:
         data = file.read(32 << 20)
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -46,7 +46,7 @@ def _lines_of_file(filename: str) -> "tuple[str, ...]":
     return tuple(text.splitlines() if "\f" not in text and "\v" not in text else text.split("\n"))
 
 
-def _cached_lines(filename: str) -> "list[str]":
+def _cached_lines(filename: str) -> list[str]:
     entry = linecache.cache.get(filename)
     if entry is None:
         return []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 from . import places, scope
 
 _POSITION = re.compile(r"(?:^|[._])(?:wpe|pos|pe|posemb)(?:$|[._])|position|pos_emb|embed_pos", re.IGNORECASE)
-_TOKEN = re.compile(r"(?:^|[._])(?:wte|tok|vocab)(?:$|[._])|token(?!_type)|word|tok_emb|embed_tok", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"(?:^|[._])(?:wte|tok|vocab)(?:$|[._])|token(?!_type)|word|tok_emb|embed_tok", re.IGNORECASE
+)
 _SPECIAL = re.compile(
     r"^(?:pad|eos|bos|unk|mask|cls|sep|sos|decoder_start)(?:_token)?_(?:id|idx|index)$", re.IGNORECASE
 )
@@ -18,8 +20,8 @@ _SPECIAL_ATTRIBUTES = tuple(
 _MAX_SPECIAL = 16
 
 
-def table_kind(name: str, indices: Any) -> "Optional[str]":
-    """"position" or "token" by the table's name, else "position" when the ids count upwards; None: not known."""
+def table_kind(name: str, indices: Any) -> Optional[str]:
+    """Position or token table by its name, else position when the ids count upwards; None: not known."""
     if _POSITION.search(name):
         return "position"
     if _TOKEN.search(name):
@@ -35,9 +37,9 @@ def counts_upwards(indices: Any) -> bool:
     return bool((indices[..., 1:] - indices[..., :-1] == 1).all())
 
 
-def special_ids() -> "Dict[str, int]":
-    """pad_token_id and the like: variables of the user's frames, tokenizers and model configurations in them."""
-    found: Dict[str, int] = {}
+def special_ids() -> dict[str, int]:
+    """pad_token_id and the like: variables of user frames, tokenizers and model configurations there."""
+    found: dict[str, int] = {}
     for frame in scope.live_frames():
         if not places.is_user(frame.f_code):
             continue
@@ -59,14 +61,14 @@ def _configuration(value: Any) -> Any:
     return value.__dict__.get("config") if is_module(value) else None
 
 
-def _from_holder(holder: Any, found: "Dict[str, int]") -> None:
+def _from_holder(holder: Any, found: dict[str, int]) -> None:
     kind = type(holder).__name__.lower()
     if "tokenizer" not in kind and "config" not in kind:
         return  # properties of other objects may do anything
     for name in _SPECIAL_ATTRIBUTES:
         try:
             value = getattr(holder, name, None)
-        except Exception:  # noqa: BLE001 - a property of the user's object
+        except Exception:
             continue
         if type(value) is int:
             found.setdefault(name, value)

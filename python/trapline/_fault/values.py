@@ -1,9 +1,9 @@
-"""What the offending tensor holds: its description, the place of the first bad element, the distinct bad values."""
+"""What the offending tensor holds: description, place of the first bad element, distinct bad values."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Optional
 
 # Looking at more elements than this would make a report slow; beyond it only what the scan said is used.
 MAX_ELEMENTS = 16 << 20
@@ -27,7 +27,7 @@ def number(value: Any) -> Any:
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
-def scan_facts(scan: "Dict[str, Any]") -> "Dict[str, Any]":
+def scan_facts(scan: dict[str, Any]) -> dict[str, Any]:
     """The scan with its numbers in JSON form."""
     return {key: number(value) for key, value in scan.items()}
 
@@ -39,7 +39,7 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def describe(tensor: Any) -> "Dict[str, Any]":
+def describe(tensor: Any) -> dict[str, Any]:
     """Shape, dtype and device of a tensor."""
     return {
         "shape": [int(size) for size in tensor.shape],
@@ -48,9 +48,9 @@ def describe(tensor: Any) -> "Dict[str, Any]":
     }
 
 
-def describe_args(args: "Dict[str, Any]") -> "Dict[str, Any]":
+def describe_args(args: dict[str, Any]) -> dict[str, Any]:
     """All arguments of the call, tensors described, lists element by element, other values as they are."""
-    described: Dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for name, value in args.items():
         if is_tensor(value):
             described[name] = describe(value)
@@ -65,16 +65,16 @@ def _plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str)) or is_tensor(value)
 
 
-def unravel(position: int, shape: "Any") -> "List[int]":
+def unravel(position: int, shape: Any) -> list[int]:
     """The index of a row-major position."""
-    index: List[int] = []
+    index: list[int] = []
     for size in reversed([int(s) for s in shape]):
         position, remainder = divmod(position, size) if size else (0, 0)
         index.append(remainder)
     return index[::-1]
 
 
-def ravel(index: "Any", shape: "Any") -> int:
+def ravel(index: Any, shape: Any) -> int:
     """The row-major position of an index."""
     position = 0
     for place, size in zip(index, shape):
@@ -82,7 +82,7 @@ def ravel(index: "Any", shape: "Any") -> int:
     return position
 
 
-def bad_mask(tensor: Any, scan: "Dict[str, Any]", predicate: Optional[int]) -> Any:
+def bad_mask(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Any:
     """Boolean tensor of the offending elements, or None where badness is no property of single elements."""
     if tensor.dtype.is_floating_point:
         if predicate is None:
@@ -102,7 +102,7 @@ def bad_mask(tensor: Any, scan: "Dict[str, Any]", predicate: Optional[int]) -> A
     return mask
 
 
-def bad_values(tensor: Any, scan: "Dict[str, Any]", predicate: Optional[int]) -> "List[Tuple[Any, int]]":
+def bad_values(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> list[tuple[Any, int]]:
     """Distinct offending values with their counts, most frequent first; empty when they cannot be told."""
     if scan.get("bad") == 1:
         return [(number(scan["value"]), 1)]
@@ -114,7 +114,7 @@ def bad_values(tensor: Any, scan: "Dict[str, Any]", predicate: Optional[int]) ->
     bad = tensor[mask]
     if int(bad.numel()) != scan.get("bad"):
         return []  # the scan counts something else than single elements (rows): say nothing
-    pairs: List[Tuple[Any, int]] = []
+    pairs: list[tuple[Any, int]] = []
     if tensor.dtype.is_floating_point:
         nans = int(bad.isnan().sum())
         if nans:

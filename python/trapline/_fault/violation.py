@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable
 
 from . import adapter, casts, diagnose, frames, history, layers, samples, seen, tables, values, write
 
 _RAISED = "trapline.raised"  # key under which a violation keeps the exception made for it
 
 
-def handler(violation: "Dict[str, Any]") -> BaseException:
+def handler(violation: dict[str, Any]) -> BaseException:
     """Collects facts, has them diagnosed, writes the report, returns the exception to raise. Never raises."""
     raised = violation.get(_RAISED)
     if isinstance(raised, BaseException):
         return raised
-    notes: List[str] = []
+    notes: list[str] = []
     try:
         facts = collect(violation, notes)
         finding = _finding(facts, notes)
         write.write_finding(finding, diagnose.version(), notes)
-    except Exception as error:  # noqa: BLE001 - a fault must be raised whatever fails here
+    except Exception as error:
         _debug("handler")
         finding = _bare(violation, f"{type(error).__name__}: {error}")
     exception = _exception(finding)
@@ -30,7 +30,7 @@ def handler(violation: "Dict[str, Any]") -> BaseException:
     return exception
 
 
-def collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":
+def collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     """All facts that were seen. A collector that fails leaves its fact out and says so in the notes."""
     import torch
 
@@ -38,25 +38,25 @@ def collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]"
         return _collect(violation, notes)
 
 
-def _collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":
+def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     scan = violation["scan"]
     tensor = violation["tensor"]
     row = diagnose.contract(violation["contract"])
-    facts: Dict[str, Any] = {
+    facts: dict[str, Any] = {
         "kind": "violation",
         "contract": violation["contract"],
         "device": "cpu",
         "scan": values.scan_facts(scan),
     }
 
-    def add(name: str, collector: "Callable[[], Any]") -> None:
+    def add(name: str, collector: Callable[[], Any]) -> None:
         try:
             value = collector()
-        except Exception as error:  # noqa: BLE001 - fewer facts are better than no finding
+        except Exception as error:
             _debug(name)
             notes.append(f"{name} is not known: {type(error).__name__}: {error}"[:200])
             return
-        if value is not None and value != [] and value != {}:
+        if value is not None and value not in ([], {}):
             facts[name] = value
 
     operation = str(row.get("public_op") or "")
@@ -76,7 +76,7 @@ def _collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]
         name = (facts.get("layer") or {}).get("name", "")
         add("table", lambda: tables.table_kind(name, tensor))
         add("special_ids", tables.special_ids)
-    found: List[Any] = []
+    found: list[Any] = []
     add("sample", lambda: _sample(violation, row.get("predicate"), found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
@@ -85,7 +85,7 @@ def _collect(violation: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]
     return facts
 
 
-def _sample(violation: "Dict[str, Any]", predicate: Any, found: "List[Any]") -> Any:
+def _sample(violation: dict[str, Any], predicate: Any, found: list[Any]) -> Any:
     """The sample facts; leaves the batch tensor in `found` for the range over the data set."""
     located = samples.locate(violation["tensor"], violation["scan"], predicate)
     if located is not None:
@@ -93,7 +93,7 @@ def _sample(violation: "Dict[str, Any]", predicate: Any, found: "List[Any]") -> 
     return samples.sample_facts(located or samples.locate_partner(violation))
 
 
-def _finding(facts: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":
+def _finding(facts: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     try:
         finding = diagnose.diagnose(facts)
         if finding is not None:
@@ -106,13 +106,13 @@ def _finding(facts: "Dict[str, Any]", notes: "List[str]") -> "Dict[str, Any]":
     return _bare(facts, reason)
 
 
-def _bare(facts: "Dict[str, Any]", reason: str) -> "Dict[str, Any]":
+def _bare(facts: dict[str, Any], reason: str) -> dict[str, Any]:
     """A finding with only what the scan says, for when libtrapline cannot be asked."""
     scan = facts.get("scan") or {}
     operation, _, argument = str(facts.get("contract", "?")).rpartition(".")
     summary = f"{operation}: {argument} holds {scan.get('value')}, which is not valid ({scan.get('bad')} of "
     summary += f"{scan.get('total')} elements are bad)"
-    finding: Dict[str, Any] = {
+    finding: dict[str, Any] = {
         "code": "TL901",
         "cause": "insufficient_evidence",
         "certainty": "proven",
@@ -129,7 +129,7 @@ def _bare(facts: "Dict[str, Any]", reason: str) -> "Dict[str, Any]":
     return finding
 
 
-def _exception(finding: "Dict[str, Any]") -> BaseException:
+def _exception(finding: dict[str, Any]) -> BaseException:
     summary = str(finding.get("summary", "a bad value was found"))
     try:
         from .. import DeviceAssertError

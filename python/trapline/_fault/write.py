@@ -7,17 +7,24 @@ import os
 import socket
 import sys
 import threading
-from typing import Any, Dict, List, Optional
+from typing import Any, Optional
 
 MAX_FINDINGS = 20
-_RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
+_RANK_VARIABLES = (
+    "RANK",
+    "SLURM_PROCID",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "PMIX_RANK",
+    "MV2_COMM_WORLD_RANK",
+)
 
 _lock = threading.Lock()
 _pid = os.getpid()
 _written = 0
 _dropped = 0
 _complained = False
-_last: "Optional[tuple[str, Dict[str, Any]]]" = None
+_last: Optional[tuple[str, dict[str, Any]]] = None
 
 
 def host_name() -> str:
@@ -25,9 +32,9 @@ def host_name() -> str:
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in socket.gethostname()) or "localhost"
 
 
-def process_facts(device: str = "cpu") -> "Dict[str, Any]":
+def process_facts(device: str = "cpu") -> dict[str, Any]:
     """Rank (where a launcher tells it), host, pid and device."""
-    facts: Dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "device": device}
+    facts: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "device": device}
     for variable in _RANK_VARIABLES:
         try:
             facts["rank"] = int(os.environ[variable])
@@ -37,7 +44,7 @@ def process_facts(device: str = "cpu") -> "Dict[str, Any]":
     return facts
 
 
-def report_of(finding: "Dict[str, Any]", version: str, notes: "List[str]") -> "Dict[str, Any]":
+def report_of(finding: dict[str, Any], version: str, notes: list[str]) -> dict[str, Any]:
     """A whole report with one finding."""
     return {
         "trapline": {"version": version, "schema": 1},
@@ -48,8 +55,8 @@ def report_of(finding: "Dict[str, Any]", version: str, notes: "List[str]") -> "D
     }
 
 
-def write_finding(finding: "Dict[str, Any]", version: str, notes: "List[str]") -> Optional[str]:
-    """Writes the report file into TRAPLINE_REPORT_DIR. None: no folder was asked for, or it cannot be written."""
+def write_finding(finding: dict[str, Any], version: str, notes: list[str]) -> Optional[str]:
+    """Writes the report file into TRAPLINE_REPORT_DIR. None: no folder is named, or it cannot be written."""
     folder = os.environ.get("TRAPLINE_REPORT_DIR")
     if not folder:
         return None
@@ -57,7 +64,7 @@ def write_finding(finding: "Dict[str, Any]", version: str, notes: "List[str]") -
         return _write(folder, finding, version, notes)
 
 
-def _write(folder: str, finding: "Dict[str, Any]", version: str, notes: "List[str]") -> Optional[str]:
+def _write(folder: str, finding: dict[str, Any], version: str, notes: list[str]) -> Optional[str]:
     global _pid, _written, _dropped, _last
     if _pid != os.getpid():  # a forked child numbers its own findings
         _pid, _written, _dropped, _last = os.getpid(), 0, 0, None
@@ -78,7 +85,7 @@ def _write(folder: str, finding: "Dict[str, Any]", version: str, notes: "List[st
     return path
 
 
-def _replace(path: str, report: "Dict[str, Any]") -> bool:
+def _replace(path: str, report: dict[str, Any]) -> bool:
     temporary = f"{path}.tmp{threading.get_ident()}"
     try:
         with open(temporary, "w", encoding="utf-8") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import ctypes
 import pickle
@@ -148,3 +149,10 @@ def test_diagnose_takes_what_json_cannot_say(library, monkeypatch):
     answer = _paths.call_diagnose({"kind": "violation", "scan": {"value": float("nan")}, "text": "\udc80"})
     assert set(answer) & {"finding", "error"}
     assert str(BUILD_DIR) in str(_paths.library()._name)
+
+
+def test_stub_names_what_the_package_has():
+    stub = ast.parse((REPO / "python" / "trapline" / "__init__.pyi").read_text(encoding="utf-8"))
+    named = {node.name for node in stub.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assert named | {"__version__"} == set(trapline.__all__)
+    assert all(hasattr(trapline, name) for name in named)

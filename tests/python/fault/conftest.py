@@ -29,14 +29,29 @@ def make_violation(contract, tensor, lo, hi, args, also=None, frames=None, bad=N
     first = int(mask.nonzero()[0])
     is_float = tensor.dtype.is_floating_point
     scan = {
-        "bad": int(mask.sum()), "total": flat.numel(), "first": first, "value": flat[first].item(),
-        "min": flat.min().item(), "max": flat.max().item(), "lo": lo, "hi": hi, "also": also,
-        "list_position": None, "reason": 2, "is_float": is_float,
+        "bad": int(mask.sum()),
+        "total": flat.numel(),
+        "first": first,
+        "value": flat[first].item(),
+        "min": flat.min().item(),
+        "max": flat.max().item(),
+        "lo": lo,
+        "hi": hi,
+        "also": also,
+        "list_position": None,
+        "reason": 2,
+        "is_float": is_float,
     }
     op = contract.split(".")[0]
     return {
-        "contract": contract, "op": "aten::" + op, "overload": "", "scan": scan, "tensor": tensor, "args": args,
-        "frames": frames if frames is not None else live_pairs(2), "thread": "main",
+        "contract": contract,
+        "op": "aten::" + op,
+        "overload": "",
+        "scan": scan,
+        "tensor": tensor,
+        "args": args,
+        "frames": frames if frames is not None else live_pairs(2),
+        "thread": "main",
     }
 
 

@@ -103,7 +103,9 @@ def test_library_frames_and_the_origin():
     assert frames.origin_of(inner) is inner[-1]
     library_end = [frame for frame in inner if frame is not inner[-1]]
     origin = frames.origin_of(library_end)
-    assert origin["function"] == "test_library_frames_and_the_origin" and "Sequential(Probe())" in origin["code"]
+    assert (
+        origin["function"] == "test_library_frames_and_the_origin" and "Sequential(Probe())" in origin["code"]
+    )
 
 
 def test_own_frames_are_dropped():

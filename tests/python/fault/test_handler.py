@@ -13,8 +13,14 @@ torch = pytest.importorskip("torch")
 from trapline._fault import diagnose, write  # noqa: E402
 from trapline._fault import violation as faults  # noqa: E402
 
-FINDING = {"code": "TL101", "cause": "label_out_of_range", "certainty": "proven", "role": "root", "summary": "s",
-           "fix": []}
+FINDING = {
+    "code": "TL101",
+    "cause": "label_out_of_range",
+    "certainty": "proven",
+    "role": "root",
+    "summary": "s",
+    "fix": [],
+}
 
 
 @pytest.fixture
@@ -74,10 +80,14 @@ def test_at_most_twenty_files_and_the_rest_is_counted(diagnosed, tmp_path):
 def test_a_folder_that_cannot_be_written_is_said_once(diagnosed, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("TRAPLINE_REPORT_DIR", str(tmp_path / "missing"))
     for _ in range(2):
-        assert isinstance(faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3]))), IndexError)
+        assert isinstance(
+            faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3]))), IndexError
+        )
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith("trapline: cannot write the report into ") and lines[0].endswith("--report DIR")
+    assert lines[0].startswith("trapline: cannot write the report into ") and lines[0].endswith(
+        "--report DIR"
+    )
 
 
 def test_a_failing_collector_costs_its_fact_only(diagnosed, monkeypatch, tmp_path):
@@ -85,11 +95,15 @@ def test_a_failing_collector_costs_its_fact_only(diagnosed, monkeypatch, tmp_pat
     faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
     assert "values" not in diagnosed[0] and diagnosed[0]["index"] == [1]
     (file,) = tmp_path.iterdir()
-    assert json.loads(file.read_text())["notes"] == ["values is not known: ZeroDivisionError: division by zero"]
+    assert json.loads(file.read_text())["notes"] == [
+        "values is not known: ZeroDivisionError: division by zero"
+    ]
 
 
 def test_a_library_that_fails_leaves_a_bare_finding(diagnosed, monkeypatch, tmp_path):
-    monkeypatch.setattr(diagnose, "diagnose", lambda facts: (_ for _ in ()).throw(OSError("no libtrapline.so")))
+    monkeypatch.setattr(
+        diagnose, "diagnose", lambda facts: (_ for _ in ()).throw(OSError("no libtrapline.so"))
+    )
     error = faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
     assert "nll_loss_forward: target holds 3" in str(error)
     (file,) = tmp_path.iterdir()
@@ -106,7 +120,9 @@ def test_garbage_instead_of_a_violation_gives_an_exception_not_an_error():
 def test_values_of_floats_and_big_integers(diagnosed):
     probabilities = torch.tensor([0.5, float("nan"), float("inf"), -0.25, float("nan")])
     bad = ~((probabilities >= 0) & (probabilities <= 1))
-    faults.handler(make_violation("binary_cross_entropy.self", probabilities, 0, 1, {"self": probabilities}, bad=bad))
+    faults.handler(
+        make_violation("binary_cross_entropy.self", probabilities, 0, 1, {"self": probabilities}, bad=bad)
+    )
     assert diagnosed[0]["scan"]["value"] == "nan"
     assert diagnosed[0]["values"][0] == ["nan", 2]
     assert sorted(map(str, diagnosed[0]["values"][1:])) == ["['inf', 1]", "[-0.25, 1]"]
@@ -116,7 +132,9 @@ def test_values_of_floats_and_big_integers(diagnosed):
 
 
 def test_rank_from_the_launcher():
-    program = "import sys; sys.path.insert(0, %r); from trapline._fault import write; print(write.process_facts())"
+    program = (
+        "import sys; sys.path.insert(0, %r); from trapline._fault import write; print(write.process_facts())"
+    )
     for variable in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"):
         environment = {k: v for k, v in os.environ.items() if k not in write._RANK_VARIABLES}
         environment[variable] = "3"

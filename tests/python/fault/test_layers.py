@@ -14,7 +14,9 @@ class Classifier(nn.Module):
     def __init__(self, classes=5):
         super().__init__()
         self.body = nn.Linear(7, classes)  # as wide as the head: only the graph can tell them apart
-        self.fc = nn.Sequential(nn.Linear(classes, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, classes))
+        self.fc = nn.Sequential(
+            nn.Linear(classes, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, classes)
+        )
 
     def forward(self, x):
         return self.fc(self.body(x))
@@ -165,9 +167,13 @@ def test_weight_norm(facts_of):
 
 
 def test_position_tables(facts_of):
-    model = nn.ModuleDict({"wpe": nn.Embedding(5, 4), "first": nn.Embedding(5, 4), "user_ids": nn.Embedding(5, 4)})
+    model = nn.ModuleDict(
+        {"wpe": nn.Embedding(5, 4), "first": nn.Embedding(5, 4), "user_ids": nn.Embedding(5, 4)}
+    )
     assert facts_of(table_violation(model["wpe"].weight, torch.tensor([5, 0])))["table"] == "position"
-    assert facts_of(table_violation(model["first"].weight, torch.arange(8).repeat(2, 1)))["table"] == "position"
+    assert (
+        facts_of(table_violation(model["first"].weight, torch.arange(8).repeat(2, 1)))["table"] == "position"
+    )
     assert "table" not in facts_of(table_violation(model["user_ids"].weight, torch.tensor([3, 5, 1])))
 
 

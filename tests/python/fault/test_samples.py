@@ -6,9 +6,15 @@ import pytest
 from conftest import label_violation, table_violation
 
 torch = pytest.importorskip("torch")
-from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Subset, TensorDataset  # noqa: E402
-
 import trapline._fault as fault  # noqa: E402
+from torch.utils.data import (  # noqa: E402
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+)
 
 BAD_SAMPLES = (13, 29)
 
@@ -60,7 +66,9 @@ def test_map_style(facts_of, workers, order):
         "sampler": {"batch_size": 6, "sampler": list(range(39, -1, -1))},
         "batch sampler": {"batch_sampler": BatchSampler(list(range(39, -1, -1)), 7, False)},
     }[order]
-    violation, number, row, batch = first_violation(DataLoader(data, num_workers=workers, **options), lambda b: b[1])
+    violation, number, row, batch = first_violation(
+        DataLoader(data, num_workers=workers, **options), lambda b: b[1]
+    )
     facts = facts_of(violation)
     assert facts["sample"] == {"batch": number, "row": row, "dataset_index": int(batch[0][row])}
     assert facts["sample"]["dataset_index"] in BAD_SAMPLES
@@ -68,7 +76,9 @@ def test_map_style(facts_of, workers, order):
 
 
 def test_persistent_workers_second_epoch(facts_of):
-    loader = DataLoader(Items(), batch_size=5, num_workers=2, persistent_workers=True, prefetch_factor=3, shuffle=True)
+    loader = DataLoader(
+        Items(), batch_size=5, num_workers=2, persistent_workers=True, prefetch_factor=3, shuffle=True
+    )
     for batch in loader:
         pass
     violation, number, row, batch = first_violation(loader, lambda b: b["y"])
@@ -89,13 +99,14 @@ def test_workers_out_of_order(facts_of):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda y: y.clone(), lambda y: y.view(-1), lambda y: y.to(torch.int32).long(), lambda y: y - 1 + 1 + 0,
+        lambda y: y.clone(), lambda y: y.view(-1), lambda y: y.to(torch.int32).long(),
+        lambda y: y - 1 + 1 + 0,
         lambda y: y.float().long(), lambda y: y + 3, lambda y: y.masked_fill(y == 2, -100),
     ],
 )  # fmt: skip
 def test_values_that_the_program_changed(facts_of, change):
     data = TensorDataset(torch.arange(40.0), labels(bad=20))
-    for x, y in DataLoader(data, batch_size=8):
+    for _x, y in DataLoader(data, batch_size=8):
         y = change(y)
         if int(y.max()) > 15:
             facts = facts_of(label_violation(torch.zeros(8, 15), y))
@@ -161,7 +172,7 @@ def test_a_collate_function_that_sorts(facts_of):
     random.seed(3)
     data = Items()
     loader = DataLoader(data, batch_size=8, collate_fn=collate)
-    violation, number, row, batch = first_violation(loader, lambda b: b[1])
+    violation, _number, row, batch = first_violation(loader, lambda b: b[1])
     before = torch.get_rng_state(), random.getstate()
     facts = facts_of(violation)
     assert facts["sample"] == {"batch": 1, "row": 2, "dataset_index": 13} and int(batch[0][row][0]) == 13
@@ -212,7 +223,11 @@ def test_labels_that_went_to_another_device_are_still_known(facts_of):
         y = y.clone()  # as .to("cuda") does: the batch's own tensor has no other owner now
         if int(y.max()) == 9:
             break
-    assert facts_of(label_violation(torch.zeros(8, 9), y))["sample"] == {"batch": 1, "row": 5, "dataset_index": 13}
+    assert facts_of(label_violation(torch.zeros(8, 9), y))["sample"] == {
+        "batch": 1,
+        "row": 5,
+        "dataset_index": 13,
+    }
 
 
 class Faulty(Dataset):
@@ -270,7 +285,7 @@ def test_padding_that_the_collate_function_added_belongs_to_the_padded_sample(fa
 
 def test_an_index_expanded_from_the_batch(facts_of):
     lengths = torch.arange(30)
-    for x, n in DataLoader(TensorDataset(torch.randn(30, 2), lengths), batch_size=6):
+    for _x, n in DataLoader(TensorDataset(torch.randn(30, 2), lengths), batch_size=6):
         index = (n - 1 + 1).view(-1, 1, 1).expand(6, 1, 4)
         if int(index.max()) > 20:
             facts = facts_of(table_violation(torch.zeros(20, 1), index))

@@ -1,0 +1,168 @@
+"""Explains host-side look-alikes: ordinary exceptions about shapes, devices and dtypes that end a
+program.
+
+`install` chains the places where Python tells of an exception that nobody caught. The program's own
+traceback, its standard error and its exit code stay what they are; only a report file is written beside
+them, and only when libtrapline's catalogue knows the message. Exceptions that a program handles are
+never looked at.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import traceback
+from typing import Any, Callable, Optional
+
+_previous: dict[str, Callable[..., Any]] = {}
+_explained: list[BaseException] = []  # kept alive, so that an identity is never taken twice
+_MAX_CHAIN = 8
+# A wrapper of these types says nothing by itself: the exception it was raised from is the cause.
+_GENERIC = (RuntimeError, Exception, BaseException)
+
+
+def install() -> None:
+    """Watches for exceptions that end the program, a thread, or a multiprocessing child."""
+    if _previous:
+        return
+    _previous.update(
+        excepthook=sys.excepthook,
+        thread=threading.excepthook,
+        print_exc=traceback.print_exc,
+        format_exc=traceback.format_exc,
+    )
+    sys.excepthook = _excepthook
+    threading.excepthook = _thread_excepthook
+    traceback.print_exc = _print_exc
+    traceback.format_exc = _format_exc
+    atexit.register(_at_exit)
+    _watch_ipython()
+
+
+def uninstall() -> None:
+    """Puts back what `install` replaced, unless somebody else has replaced it since."""
+    if not _previous:
+        return
+    if sys.excepthook is _excepthook:
+        sys.excepthook = _previous["excepthook"]
+    if threading.excepthook is _thread_excepthook:
+        threading.excepthook = _previous["thread"]
+    if traceback.print_exc is _print_exc:
+        traceback.print_exc = _previous["print_exc"]
+    if traceback.format_exc is _format_exc:
+        traceback.format_exc = _previous["format_exc"]
+    atexit.unregister(_at_exit)
+    _previous.clear()
+
+
+def _excepthook(kind: Any, value: Any, trace: Any) -> None:
+    try:
+        _previous.get("excepthook", sys.__excepthook__)(kind, value, trace)
+    finally:
+        explain(value)
+
+
+def _thread_excepthook(args: Any) -> None:
+    try:
+        _previous.get("thread", threading.__excepthook__)(args)
+    finally:
+        explain(args.exc_value)
+
+
+def _print_exc(*args: Any, **kwargs: Any) -> None:
+    """multiprocessing's Process prints the exception that ends a child by itself, with this function."""
+    _previous.get("print_exc", _print_exc_fallback)(*args, **kwargs)
+    _explain_if_called_by("_bootstrap", os.path.join("multiprocessing", "process.py"))
+
+
+def _format_exc(*args: Any, **kwargs: Any) -> str:
+    """torch.multiprocessing.spawn formats the exception that ends a child with this function."""
+    text = _previous.get("format_exc", _format_exc_fallback)(*args, **kwargs)
+    _explain_if_called_by("_wrap", os.path.join("torch", "multiprocessing", "spawn.py"))
+    return text
+
+
+def _print_exc_fallback(*args: Any, **kwargs: Any) -> None:  # another wrapper kept ours beyond uninstall
+    traceback.print_exception(*sys.exc_info())
+
+
+def _format_exc_fallback(*args: Any, **kwargs: Any) -> str:
+    return "".join(traceback.format_exception(*sys.exc_info()))
+
+
+def _explain_if_called_by(function: str, file: str) -> None:
+    code = sys._getframe(2).f_code
+    if code.co_name == function and code.co_filename.endswith(file):
+        explain(sys.exc_info()[1])
+
+
+def _at_exit() -> None:
+    """A program may replace sys.excepthook and forget ours; the interpreter keeps the exception."""
+    explain(getattr(sys, "last_value", None))
+
+
+def _watch_ipython() -> None:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    if shell is not None:
+        shell.events.register("post_run_cell", _after_cell)
+
+
+def _after_cell(result: Any) -> None:
+    if _previous:
+        explain(getattr(result, "error_in_exec", None))
+
+
+def explain(error: Optional[BaseException]) -> Optional[dict[str, Any]]:
+    """Writes the finding for an exception that ends the program; None when it is none of Trapline's business.
+
+    Never raises.
+    """
+    try:
+        if error is None or any(error is known for known in _explained):
+            return None
+        _explained[:] = [*_explained[-3:], error]
+        return _explain(error)
+    except Exception as failure:
+        if os.environ.get("TRAPLINE_DEBUG") == "1":
+            print(f"trapline: host errors: {failure!r}: this exception is not explained", file=sys.stderr)
+        return None
+
+
+def _explain(error: BaseException) -> Optional[dict[str, Any]]:
+    from trapline import _host_facts
+    from trapline._errors import DeviceAssertError
+    from trapline._fault import diagnose, write
+
+    chain = _chain(error)
+    if any(isinstance(link, DeviceAssertError) for link in chain):
+        return None  # the guard has written its finding
+    for link in chain:
+        if not isinstance(link, Exception):
+            continue
+        facts = _host_facts.collect(link)
+        finding = diagnose.diagnose(facts) if facts else None
+        if finding:
+            write.write_finding(finding, diagnose.version(), [])
+            return finding
+    return None
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception and what it was raised from; an unrelated context is left out."""
+    chain = [error]
+    while len(chain) < _MAX_CHAIN:
+        link = chain[-1]
+        inner = link.__cause__
+        if inner is None and not link.__suppress_context__ and _is_wrapper(link):
+            inner = link.__context__
+        if inner is None or any(inner is known for known in chain):
+            break
+        chain.append(inner)
+    return chain
+
+
+def _is_wrapper(error: BaseException) -> bool:
+    return type(error) in _GENERIC or type(error).__module__ != "builtins"

@@ -1,0 +1,281 @@
+// The words: for each hint the exact summary and the first fix.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "contracts/contract.hpp"
+#include "contracts/diagnose.hpp"
+
+namespace trapline {
+namespace {
+
+using nlohmann::json;
+
+struct Facts {
+  json object;
+  Facts(const char* contract, json value, std::int64_t hi) {
+    const bool is_float = value.is_number_float() || value == "nan" || value == "inf";
+    object = {{"kind", "violation"},
+              {"contract", contract},
+              {"index", {3}},
+              {"tensor", {{"shape", {32}}, {"dtype", is_float ? "float32" : "int64"}, {"device", "cpu"}}},
+              {"values", json::array({json::array({value, 1})})},
+              {"scan",
+               {{"bad", 1},
+                {"total", 32},
+                {"first", 3},
+                {"value", value},
+                {"min", 0},
+                {"max", value},
+                {"lo", 0},
+                {"hi", hi},
+                {"also", nullptr},
+                {"list_position", nullptr},
+                {"reason", 2},
+                {"is_float", is_float}}}};
+  }
+  Facts& scan(const char* name, json value) {
+    object["scan"][name] = std::move(value);
+    return *this;
+  }
+  Facts& with(const char* name, json value) {
+    object[name] = std::move(value);
+    return *this;
+  }
+  Facts& below() { return scan("reason", 1).scan("min", object["scan"]["value"]); }
+  Facts& layer(const char* name, const char* type, const char* attribute) {
+    return with("layer", {{"name", name},
+                          {"type", type},
+                          {"attribute", attribute},
+                          {"value", object["scan"]["hi"]},
+                          {"certain", true}});
+  }
+};
+
+Finding diagnose(const Facts& facts) {
+  const Result<Finding> result = diagnose_violation(facts.object);
+  EXPECT_TRUE(result) << (result ? "" : result.error().line());
+  return result ? *result : Finding{};
+}
+
+void expect(const Facts& facts, Cause cause, const char* summary, const char* first_fix) {
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(info(finding.cause).slug, info(cause).slug) << summary;
+  EXPECT_EQ(finding.summary, summary);
+  ASSERT_FALSE(finding.fix.empty()) << summary;
+  EXPECT_EQ(finding.fix.front(), first_fix);
+}
+
+Facts label(std::int64_t value, std::int64_t classes) {
+  return Facts("nll_loss_forward.target", value, classes).scan("also", -100);
+}
+
+TEST(DiagnoseLabel, OneOutputTooFew) {
+  const Facts facts = label(195, 195)
+                          .layer("fc.5", "Linear", "out_features")
+                          .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
+  expect(facts, Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
+         "change `fc.5` to Linear(..., out_features=196)");
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.layer->needed, 196);
+  EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kLabelOutOfRange});
+  EXPECT_EQ(finding.fix.size(), 1U) << "0 is known to be a label: no word about counting from 1";
+}
+
+TEST(DiagnoseLabel, OneBased) {
+  const Facts facts = label(10, 10)
+                          .scan("min", 1)
+                          .layer("head.2", "Linear", "out_features")
+                          .with("seen", {{"min", 1}, {"max", 10}, {"count", 2048}, {"source", "dataset"}});
+  expect(facts, Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is 10, but `head.2` has 10 outputs: valid labels are [0, 10); labels look "
+         "1-based: they run from 1 to 10 in the whole data set of 2048",
+         "labels = labels - 1");
+  EXPECT_FALSE(diagnose(facts).layer->needed) << "the layer is right";
+}
+
+TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
+  expect(label(195, 195).scan("min", 4), Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 195, but the model has 195 outputs: valid labels are [0, 195)",
+         "give the last layer 196 outputs instead of 195: labels go to 195 in the 32 of this call");
+  EXPECT_EQ(diagnose(label(195, 195).scan("min", 4)).fix.at(1),
+            "if labels are counted from 1 (1..195): labels = labels - 1");
+}
+
+TEST(DiagnoseLabel, IgnoreLabels) {
+  expect(label(-1, 5).below(), Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is -1, but the model has 5 outputs: valid labels are [0, 5); -1 looks "
+         "like an "
+         "ignore label, but ignore_index is -100",
+         "F.cross_entropy(..., ignore_index=-1) or nn.CrossEntropyLoss(ignore_index=-1)");
+  expect(label(255, 6), Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is 255, but the model has 6 outputs: valid labels are [0, 6); 255 looks "
+         "like an "
+         "ignore label, but ignore_index is -100",
+         "F.cross_entropy(..., ignore_index=255) or nn.CrossEntropyLoss(ignore_index=255)");
+  expect(label(-100, 6).below().scan("also", 0), Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is -100, but the model has 6 outputs: valid labels are [0, 6); -100 is "
+         "PyTorch's "
+         "default ignore label, but this call has ignore_index=0",
+         "drop ignore_index from the call, or pass ignore_index=-100");
+  expect(label(255, 255), Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 255, but the model has 255 outputs: valid labels are [0, 255)",
+         "give the last layer 256 outputs instead of 255: labels go to 255 in the 32 of this call");
+}
+
+TEST(DiagnoseLabel, BrokenRecord) {
+  expect(label(37, 12).with("sample", {{"dataset_index", 77}}), Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is 37, but the model has 12 outputs: valid labels are [0, 12)",
+         "look at sample 77 of the data set: print(dataset[77])");
+}
+
+TEST(DiagnoseLabel, ManyClassesBeyond) {
+  const Facts facts = label(37, 12).scan("bad", 20).with("values", {{37, 1}, {20, 3}, {14, 2}});
+  EXPECT_EQ(diagnose(facts).cause, Cause::kNumClassesMismatch);
+}
+
+TEST(DiagnoseLabel, Garbage) {
+  expect(
+      label(140737488355328, 12), Cause::kLabelOutOfRange,
+      "cross_entropy: target[3] is 140737488355328, which is no label but garbage: memory that was never "
+      "written "
+      "or has another dtype",
+      "find where `target` is allocated: torch.empty(...) and np.empty(...) hold garbage until written; use "
+      "torch.zeros(...)");
+}
+
+TEST(DiagnoseNan, TheCastIsTheOrigin) {
+  Facts facts = Facts("embedding.indices", "-9223372036854775808", 10)
+                    .below()
+                    .with("origin", {{"file", "/p/train.py"}, {"line", 80}})
+                    .with("nan_cast", {{"bad", 1},
+                                       {"frame",
+                                        {{"file", "/p/train.py"},
+                                         {"line", 31},
+                                         {"function", "age_group"},
+                                         {"code", "    return (age / 10).long()"}}}});
+  expect(facts, Cause::kNanToIndex,
+         "embedding: input[3] is -9223372036854775808: NaN or Inf was cast to an integer in `age_group` "
+         "(train.py:31)",
+         "make the value finite before the cast in `return (age / 10).long()`: torch.nan_to_num(x, nan=0.0)");
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.origin->line, 31);
+  EXPECT_EQ(finding.surfaced->line, 80);
+  facts.object.erase("nan_cast");
+  EXPECT_EQ(diagnose(facts).cause, Cause::kNanToIndex);
+  EXPECT_EQ(diagnose(facts).origin->line, 80);
+}
+
+TEST(DiagnoseId, SpecialId) {
+  expect(Facts("embedding.indices", 5000, 5000)
+             .layer("words", "Embedding", "num_embeddings")
+             .with("special_ids", {{"pad_token_id", 5000}}),
+         Cause::kEmbeddingIndexOutOfRange,
+         "embedding: input[3] is 5000, but the table `words` has 5000 rows: valid ids are [0, 5000); "
+         "pad_token_id is "
+         "5000, which has no row",
+         "model.resize_token_embeddings(len(tokenizer))");
+}
+
+TEST(DiagnoseId, PositionTable) {
+  const Facts facts =
+      Facts("embedding.indices", 64, 64).scan("max", 79).layer("position", "Embedding", "num_embeddings");
+  expect(facts, Cause::kPositionIndexOutOfRange,
+         "embedding: input[3] is 64, but the position table `position` has 64 rows: the sequence of 80 "
+         "positions is "
+         "too long",
+         "truncate to max_length=64: tokenizer(..., truncation=True, max_length=64), or ids = ids[:, :64]");
+  EXPECT_EQ(diagnose(facts).layer->needed, 80);
+}
+
+TEST(DiagnoseId, LossLabelsAsIds) {
+  expect(Facts("embedding.indices", -100, 9).below(), Cause::kEmbeddingIndexOutOfRange,
+         "embedding: input[3] is -100, but the table has 9 rows: valid ids are [0, 9); -100 is the ignore "
+         "label of "
+         "losses: labels were passed where ids belong",
+         "pass input_ids, not labels, to the model");
+}
+
+TEST(DiagnoseIndex, GatherCountsNoNegatives) {
+  const json args = {{"self", {{"shape", {8, 20}}, {"dtype", "float32"}}}, {"dim", -1}};
+  expect(Facts("gather.index", -2, 20).below().with("args", args), Cause::kIndexOutOfRange,
+         "gather: index[3] is -2, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
+         "gather does not count negative indices from the end: index = index % 20");
+  expect(Facts("gather.index", 20, 20).with("args", args), Cause::kIndexOutOfRange,
+         "gather: index[3] is 20, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
+         "the last index is 19: if indices are counted from 1, index = index - 1");
+}
+
+TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
+  expect(
+      Facts("binary_cross_entropy.self", 1.75, 1).scan("min", -2.5), Cause::kLossInputOutOfRange,
+      "binary_cross_entropy: input[3] is 1.75, but binary_cross_entropy takes probabilities in [0, 1]: the "
+      "sigmoid "
+      "is missing",
+      "F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw scores");
+  expect(Facts("binary_cross_entropy.self", "nan", 1).scan("reason", 3).scan("max", 0.5),
+         Cause::kLossInputOutOfRange,
+         "binary_cross_entropy: input[3] is nan: the NaN was made before the loss; a sigmoid is not what is "
+         "missing",
+         "find where the NaN begins: torch.autograd.set_detect_anomaly(True), or assert "
+         "torch.isfinite(x).all() after "
+         "each layer, backwards from `input`");
+}
+
+TEST(DiagnoseLossInput, Targets) {
+  EXPECT_EQ(diagnose(Facts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0)).fix.front(),
+            "target = target / 255 (pixels of an image), or target = (target > 127).float() for a mask");
+  EXPECT_EQ(diagnose(Facts("binary_cross_entropy.target", 2.0, 1).scan("min", 1.0)).fix.front(),
+            "target = target - 1");
+  EXPECT_EQ(
+      diagnose(Facts("binary_cross_entropy.target", -1.0, 1).scan("min", -1.0).scan("max", 1.0)).fix.front(),
+      "target = (target + 1) / 2");
+}
+
+TEST(DiagnoseProbability, NamesTheRow) {
+  const json shape = {{"shape", {8, 10}}, {"dtype", "float32"}};
+  expect(Facts("multinomial.self", "nan", 1).scan("reason", 3).with("index", {2, 7}).with("tensor", shape),
+         Cause::kInvalidProbability,
+         "multinomial: input[2, 7] is nan: row 2 of the probabilities is not finite and >= 0",
+         "check the logits: assert torch.isfinite(logits).all() before softmax; float16 overflows: "
+         "torch.softmax(logits.float(), dim=-1)");
+  EXPECT_EQ(
+      diagnose(
+          Facts("multinomial.self", 0.0, 1).scan("reason", 6).with("index", {2, 0}).with("tensor", shape))
+          .summary,
+      "multinomial: row 2 of the probabilities has sum 0: nothing can be drawn from it");
+}
+
+TEST(Diagnose, EveryRowHasWords) {
+  for (const Contract& contract : contracts()) {
+    for (int reason = 0; reason <= static_cast<int>(Reason::kFirstNotZero); ++reason) {
+      for (const std::int64_t hi : {0, 1, 10}) {
+        const json value = contract.dtypes == Dtypes::kFloating ? json("nan") : json(11);
+        const Finding finding = diagnose(Facts(contract.id.data(), value, hi).scan("reason", reason));
+        EXPECT_EQ(finding.summary.rfind(finding.op + ": ", 0), 0U) << contract.id;
+        EXPECT_FALSE(finding.fix.empty()) << contract.id;
+        EXPECT_EQ(finding.certainty, Certainty::kProven);
+        EXPECT_EQ(finding.device_assert, contract.device_assert) << contract.id;
+      }
+    }
+  }
+}
+
+TEST(Diagnose, MembersOfTheWrongTypeAreLeftOut) {
+  const Facts good = label(195, 195);
+  for (const char* name : {"index", "tensor", "values", "seen", "origin", "stack", "layer", "table",
+                           "special_ids", "sample", "process", "nan_cast", "history", "args", "surfaced"}) {
+    for (const json& value : {json(nullptr), json(7), json("x"), json::array({1, "x", nullptr}),
+                              json({{"shape", {1e300}}, {"min", "99999999999999999999"}, {"frame", 3}})}) {
+      Facts facts = good;
+      EXPECT_EQ(diagnose(facts.with(name, value)).summary.rfind("cross_entropy: target", 0), 0U) << name;
+    }
+  }
+  Facts extreme = good;
+  extreme.scan("max", 18446744073709551615ULL).scan("hi", "9223372036854775807").scan("total", -5);
+  EXPECT_FALSE(diagnose(extreme).summary.empty());
+}
+
+}  // namespace
+}  // namespace trapline

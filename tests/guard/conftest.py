@@ -1,0 +1,71 @@
+"""The adapter, built for this torch, with a handler that keeps what it is given."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent)]
+os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
+
+try:
+    import torch
+except ImportError:
+    torch = None
+    collect_ignore_glob = ["test_*.py"]
+
+
+class Fault(IndexError, RuntimeError):
+    """What the tests' handler raises."""
+
+
+class Guard:
+    """The installed adapter and the violations that its handler was given."""
+
+    def __init__(self, module):
+        self.module = module
+        self.violations = []
+        self.overloads = module.install(self.handle)
+
+    def handle(self, violation):
+        self.violations.append(violation)
+        return Fault(violation["contract"])
+
+    def calls(self):
+        """How many guarded calls the ring holds."""
+        return len(self.module.history())
+
+
+def load_adapter():
+    """The adapter of this build tree; compiled first where its sources have changed."""
+    from trapline import _build, _paths
+
+    path = _build.build(os.path.join(_paths.build_dir(), "adapters"))
+    loader = ExtensionFileLoader("trapline_guard", path)
+    spec = spec_from_loader("trapline_guard", loader)
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def adapter():
+    return load_adapter()
+
+
+@pytest.fixture
+def guard(adapter):
+    guard = Guard(adapter)
+    yield guard
+    adapter.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)

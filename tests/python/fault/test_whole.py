@@ -1,0 +1,126 @@
+"""Guard and fault room together: small programs in processes of their own, and the report they leave."""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+BUILD = os.environ.get("TRAPLINE_BUILD_DIR", os.path.join(ROOT, "build"))
+LIBRARY = os.environ.get("TRAPLINE_LIB", os.path.join(BUILD, "lib", "libtrapline.so"))
+
+pytestmark = pytest.mark.skipif(not os.path.isfile(LIBRARY), reason="libtrapline.so is not built")
+ADAPTERS = ["pure"] + (
+    ["native"] if glob.glob(os.path.join(BUILD, "adapters", "trapline_guard-*.so")) else []
+)
+
+HEAD = "import torch, trapline\nfrom torch import nn\nF = nn.functional\ntrapline.install()\n"
+HEAD += "torch.manual_seed(0)\n"
+
+
+@pytest.fixture(params=ADAPTERS)
+def run(request, tmp_path):
+    """Runs a program under the guard; returns its output and the findings it wrote."""
+
+    def start(body):
+        program, folder = tmp_path / "train.py", tmp_path / "report"
+        program.write_text(HEAD + body)
+        folder.mkdir()
+        environment = dict(
+            os.environ, TRAPLINE_REPORT_DIR=str(folder), TRAPLINE_LIB=LIBRARY, TRAPLINE_DEBUG="1"
+        )
+        environment["PYTHONPATH"] = os.path.join(ROOT, "python")
+        environment["TRAPLINE_ADAPTER"] = "pure" if request.param == "pure" else ""
+        done = subprocess.run(
+            [sys.executable, str(program)], check=False, env=environment, capture_output=True, text=True
+        )
+        findings = []
+        for path in sorted(folder.glob("finding-*.json")):
+            report = json.loads(path.read_text())
+            assert report["notes"] == []
+            findings += report["findings"]
+        return done, findings
+
+    return start
+
+
+def line_of(text):
+    """The line number of a text in a program, HEAD included."""
+    return HEAD.count("\n") + 1 + text
+
+
+def test_a_head_that_is_too_small(run):
+    done, findings = run("""
+from torch.utils.data import DataLoader, TensorDataset
+y = torch.arange(40) % 9
+y[29] = 9
+model = nn.Sequential(nn.Linear(4, 9), nn.ReLU(), nn.Linear(9, 9))
+for x, labels in DataLoader(TensorDataset(torch.randn(40, 4), y), batch_size=8):
+    loss = F.cross_entropy(model(x), labels).backward()
+""")
+    assert done.returncode == 1 and "DeviceAssertError" in done.stderr.splitlines()[-1]
+    (finding,) = findings
+    assert finding["code"] == "TL102" and finding["certainty"] == "proven" and finding["role"] == "root"
+    assert finding["element"]["index"] == [5] and finding["element"]["value"] == 9
+    assert finding["element"]["bad"] == 1 and finding["element"]["total"] == 8
+    layer = finding["layer"]
+    assert (layer["name"], layer["type"], layer["attribute"]) == ("2", "Linear", "out_features")
+    assert (layer["value"], layer["needed"]) == (9, 10)
+    assert finding["sample"] == {"batch": 3, "row": 5, "dataset_index": 29}
+    origin = finding["origin"]
+    assert (
+        os.path.basename(origin["file"]) == "train.py"
+        and origin["line"] == line_of(6)
+        and origin["user"] is True
+    )
+    if sys.version_info >= (3, 11):
+        marked = origin["code"][origin["column"] - 1 : origin["end_column"] - 1]
+        assert marked == "F.cross_entropy(model(x), labels)"
+    assert finding["stack"][-1]["user"] is False and finding["process"]["pid"] > 0
+
+
+def test_nan_cast_to_a_label(run):
+    _done, findings = run("""
+score = torch.tensor([1.0, float('nan'), 2.0])
+label = score.long()
+F.cross_entropy(torch.zeros(3, 5), label)
+""")
+    (finding,) = findings
+    assert finding["code"] == "TL108" and finding["origin"]["line"] == line_of(2)
+    assert finding["element"]["index"] == [1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "with torch.inference_mode():\n    F.embedding(ids, table)",
+        "with torch.no_grad():\n    F.embedding(ids, table)",
+        "with torch.autocast('cpu', dtype=torch.bfloat16):\n    F.embedding(ids, table)",
+        "torch.func.vmap(lambda i: F.embedding(i, table))(ids.view(1, 3))",
+        "import threading\nt = threading.Thread(target=lambda: F.embedding(ids, table)); t.start(); t.join()",
+        "big = torch.zeros(1 << 25, dtype=torch.long); big[-1] = 12\ntorch.index_select(table, 0, big)",
+        "table.requires_grad_()\nF.embedding(ids, table)",
+    ],
+)
+def test_under_any_mode(run, call):
+    done, findings = run(f"table = torch.zeros(5, 2)\nids = torch.tensor([0, 12, 1])\n{call}\n")
+    assert len(findings) == 1 and "failed" not in done.stderr
+    assert findings[0]["element"]["value"] == 12 and findings[0]["element"]["bad"] == 1
+    assert "12" in findings[0]["summary"]
+    assert os.path.basename(findings[0]["origin"]["file"]) == "train.py"
+
+
+def test_a_caught_fault_leaves_the_program_running(run):
+    done, findings = run("""
+for value in (7, 8):
+    try:
+        F.embedding(torch.tensor([value]), torch.zeros(5, 2))
+    except IndexError as error:
+        assert isinstance(error, RuntimeError) and error.finding['element']['value'] == value
+print('after', torch.randn(2).shape)
+""")
+    assert done.returncode == 0 and done.stdout == "after torch.Size([2])\n"
+    assert [finding["element"]["value"] for finding in findings] == [7, 8]

@@ -1,0 +1,64 @@
+"""Runs small programs under the hooks of this room and reads what they left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("TRAPLINE_BUILD_DIR") or ROOT / "build")
+
+
+class Ended:
+    """A program's end: exit code, streams, findings."""
+
+    def __init__(self, code: int, out: str, err: str, reports: list[dict[str, Any]]) -> None:
+        self.code, self.out, self.err, self.reports = code, out, err, reports
+
+    @property
+    def finding(self) -> dict[str, Any]:
+        assert len(self.reports) == 1, (self.reports, self.err)
+        return self.reports[0]["findings"][0]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    """run(source, setup=...) -> Ended; `setup` installs a part of Trapline before the program starts."""
+
+    def start(source: str, setup: str = "", library: bool = True, **variables: str) -> Ended:
+        if library and not (BUILD / "lib" / "libtrapline.so").is_file():
+            pytest.skip(f"no libtrapline.so in {BUILD}: run `make build`")
+        reports = tmp_path / "reports"
+        reports.mkdir(exist_ok=True)
+        program = tmp_path / "program.py"
+        program.write_text(source, encoding="utf-8")
+        start_up = tmp_path / "startup"
+        start_up.mkdir(exist_ok=True)
+        (start_up / "sitecustomize.py").write_text(setup, encoding="utf-8")
+        old = program.stat().st_mtime - 3600  # a source that is younger than the process is not quoted
+        os.utime(program, (old, old))
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("TRAPLINE_")}
+        environment.update(
+            PYTHONPATH=f"{start_up}{os.pathsep}{ROOT / 'python'}",
+            TRAPLINE_REPORT_DIR=str(reports),
+            TRAPLINE_BUILD_DIR=str(BUILD),
+            TRAPLINE_DEBUG="1",
+            OMP_NUM_THREADS="1",
+            **variables,
+        )
+        ended = subprocess.run(  # noqa: PLW1510
+            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=120
+        )
+        found = [
+            json.loads(path.read_text(encoding="utf-8")) for path in sorted(reports.glob("finding-*.json"))
+        ]
+        return Ended(ended.returncode, ended.stdout, ended.stderr, found)
+
+    return start

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/json.hpp"
+#include "run/collect.hpp"
+#include "run/report_folder.hpp"
+#include "temporary.hpp"
+
+namespace trapline {
+namespace {
+
+std::string report_with(const std::string& summary) {
+  Report report;
+  report.verdict = Verdict::kFault;
+  report.findings.emplace_back().summary = summary;
+  return to_json(report).dump();
+}
+
+TEST(ReportFolder, IsMadeWithItsParents) {
+  const Temporary temporary;
+  const auto folder = ReportFolder::open(temporary / "a/b");
+  ASSERT_TRUE(folder) << folder.error().line();
+  EXPECT_TRUE(std::filesystem::is_directory(temporary / "a/b"));
+  EXPECT_TRUE(std::filesystem::is_empty(temporary / "a/b"));
+}
+
+TEST(ReportFolder, ThatCannotBeWrittenIsAnError) {
+  const Temporary temporary;
+  temporary.write("file", "");
+  const auto folder = ReportFolder::open(temporary / "file");
+  ASSERT_FALSE(folder);
+  EXPECT_NE(folder.error().line().find("--report DIR"), std::string::npos) << folder.error().line();
+  EXPECT_FALSE(ReportFolder::open("/proc/self"));
+}
+
+TEST(ReportFolder, PrivateOneIsRemovedWithItsFiles) {
+  const Temporary temporary;
+  std::filesystem::path path;
+  {
+    const auto folder = ReportFolder::make_private(temporary.path());
+    ASSERT_TRUE(folder);
+    path = folder->path();
+    struct stat state {};
+    ASSERT_EQ(::stat(path.c_str(), &state), 0);
+    EXPECT_EQ(state.st_mode & 0777U, 0700U);
+    temporary.write(path.filename().string() + "/finding-a-1-1.json", "x");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Collect, TakesTheFilesOfThisRunOnly) {
+  const Temporary temporary;
+  temporary.write("finding-h-1-1.json", report_with("old"));
+  temporary.write("finding-h-2-1.json", report_with("replaced"));
+  const auto folder = ReportFolder::open(temporary.path());
+  ASSERT_TRUE(folder);
+  temporary.write("new", report_with("newer"));
+  std::filesystem::rename(temporary / "new", temporary / "finding-h-2-1.json");
+  temporary.write("finding-h-3-1.json", report_with("new"));
+  temporary.write("finding-h-4-1.json.tmp", report_with("temporary"));
+  temporary.write(".finding-h-4-1.json", report_with("temporary"));
+  temporary.write("other.json", report_with("foreign"));
+  const Collected collected = collect(*folder);
+  ASSERT_EQ(collected.findings.size(), 2U);
+  EXPECT_EQ(collected.findings[0].finding.summary, "newer");
+  EXPECT_EQ(collected.findings[1].finding.summary, "new");
+  EXPECT_TRUE(collected.notes.empty());
+}
+
+TEST(Collect, DamagedFilesBecomeNotes) {
+  const Temporary temporary;
+  const auto folder = ReportFolder::open(temporary.path());
+  const std::string whole = report_with("whole");
+  temporary.write("finding-h-1-1.json", whole.substr(0, whole.size() / 2));
+  temporary.write("finding-h-2-1.json", whole);
+  temporary.write("secret", whole);
+  std::filesystem::create_symlink(temporary / "secret", temporary / "finding-h-3-1.json");
+  std::filesystem::create_directory(temporary / "finding-h-4-1.json");
+  ASSERT_EQ(::mkfifo((temporary / "finding-h-5-1.json").c_str(), 0600), 0);
+  const Collected collected = collect(*folder);
+  ASSERT_EQ(collected.findings.size(), 1U);
+  ASSERT_EQ(collected.notes.size(), 4U);
+  EXPECT_EQ(collected.notes[0], "finding-h-1-1.json was left out: it is truncated or not JSON");
+  EXPECT_TRUE(collected.notes[1].starts_with("finding-h-3-1.json could not be read")) << collected.notes[1];
+}
+
+TEST(Collect, CountsGuardedProcessesAndTheirNotes) {
+  const Temporary temporary;
+  const auto folder = ReportFolder::open(temporary.path());
+  temporary.write("guard-h-1.json", R"({"torch":"2.13.0","adapter":"pure","notes":["no compiler"]})");
+  temporary.write("guard-h-2.json", R"({"torch":"2.13.0","adapter":"pure","notes":["no compiler", 7]})");
+  temporary.write("guard-h-3.json", "damaged");
+  const Collected collected = collect(*folder);
+  EXPECT_EQ(collected.guarded_processes, 3U);
+  EXPECT_EQ(collected.notes, std::vector<std::string>{"no compiler"});
+}
+
+}  // namespace
+}  // namespace trapline

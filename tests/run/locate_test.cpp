@@ -1,0 +1,40 @@
+#include "run/locate.hpp"
+
+#include <gtest/gtest.h>
+
+#include "temporary.hpp"
+
+namespace trapline {
+namespace {
+
+TEST(Locate, FindsAnInstalledTree) {
+  const Temporary prefix;
+  prefix.write("lib/libtrapline.so", "");
+  prefix.write("share/trapline/python/trapline/startup/sitecustomize.py", "");
+  const auto found = locate(prefix / "bin/trapline");
+  ASSERT_TRUE(found) << found.error().line();
+  EXPECT_EQ(found->library, prefix / "lib/libtrapline.so");
+  EXPECT_EQ(found->python, prefix / "share/trapline/python");
+}
+
+TEST(Locate, FindsASourceTree) {
+  const Temporary source;
+  source.write("build/lib/libtrapline.so", "");
+  source.write("python/trapline/startup/sitecustomize.py", "");
+  const auto found = locate(source / "build/bin/trapline");
+  ASSERT_TRUE(found) << found.error().line();
+  EXPECT_EQ(found->python, source / "python");
+}
+
+TEST(Locate, SaysWhatIsMissingAndWhatToDo) {
+  const Temporary empty;
+  const auto found = locate(empty / "prefix/bin/trapline");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().what, "cannot find libtrapline.so");
+  EXPECT_NE(found.error().line().find((empty / "prefix/lib/libtrapline.so").string()), std::string::npos);
+  empty.write("prefix/lib/libtrapline.so", "");
+  EXPECT_EQ(locate(empty / "prefix/bin/trapline").error().what, "cannot find Trapline's Python package");
+}
+
+}  // namespace
+}  // namespace trapline
