@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct ReadSummary {
 class LogReader {
  public:
   explicit LogReader(LineSink& sink, ReadOptions options = {});
+  ~LogReader();
 
   // A file, a folder (recursively, in natural order: rank2 before rank10), or "-" for standard input.
   // Problems do not stop the reading; they are in summary(). Returns false when nothing at all could be read
@@ -48,6 +50,8 @@ class LogReader {
   const ReadSummary& summary() const { return summary_; }
 
  private:
+  struct Stages;
+
   bool read_folder(const std::string& path);
   bool read_file(const std::string& path, bool named);
   bool read_descriptor(int fd, const std::string& name, bool named);
@@ -57,6 +61,7 @@ class LogReader {
   LineSink& sink_;
   ReadOptions options_;
   ReadSummary summary_;
+  std::unique_ptr<Stages> stages_;
   std::int64_t unasked_ =
       256 * 1024;  // bytes of small sources without any hit that are delivered all the same
 };
