@@ -9,8 +9,8 @@ namespace {
 
 using prefix::Cursor;
 
-// Each reader takes one prefix from the cursor's start, or returns false (the cursor is a copy then).
-using Take = bool (*)(Cursor&, Origin&);
+// The functions named take_... take one prefix from the cursor's start and return true, or false; the cursor
+// of a failed one is thrown away by its caller, unless its comment says that it stays.
 
 void note_rank(Origin& origin, std::int64_t rank) {
   if (rank >= 0 && rank < 1'000'000) origin.rank = static_cast<int>(rank);
@@ -423,8 +423,28 @@ bool take_host(Cursor& at, Origin& origin) {
 // A quotation in a mail or in Markdown: "> text". ">>> " is Python's prompt and stays.
 bool take_quote(Cursor& at, Origin&) { return at.take("> ") || (at.take('>') && at.at_end()); }
 
-constexpr Take kTakes[] = {take_rank,   take_mpirun, take_actor,  take_pod,  take_vllm,   take_time,
-                           take_kernel, take_quote,  take_number, take_host, take_compose};
+// Tried in order; each only where the line's first character allows it.
+struct Prefix {
+  bool (*starts)(char first);
+  bool (*take)(Cursor&, Origin&);
+};
+
+bool bracket(char c) { return c == '['; }
+bool letter(char c) { return prefix::lower(c) || prefix::upper(c); }
+
+constexpr Prefix kPrefixes[] = {
+    {[](char c) { return c == '[' || c == 'r' || c == 'R'; }, take_rank},
+    {bracket, take_mpirun},
+    {[](char c) { return c == '('; }, take_actor},
+    {bracket, take_pod},
+    {letter, take_vllm},
+    {[](char c) { return c == '[' || prefix::digit(c) || prefix::upper(c); }, take_time},
+    {[](char c) { return c == '[' || c == '<'; }, take_kernel},
+    {[](char c) { return c == '>'; }, take_quote},
+    {[](char c) { return c == '[' || c == ' ' || prefix::digit(c); }, take_number},
+    {[](char c) { return prefix::digit(c) || prefix::lower(c); }, take_host},
+    {letter, take_compose},
+};
 
 // Tags inside the message: "[Rank 7]", "[E1118 10:58:27.18 4711 file.cpp:9]" (glog) and "rank=0" at its end.
 void note_tags(std::string_view text, Origin& origin) {
@@ -451,13 +471,11 @@ void note_tags(std::string_view text, Origin& origin) {
 std::string_view without_prefix(std::string_view line, Origin& origin) {
   // Prefixes nest (a journal around a container around torchrun), but not without end.
   for (int depth = 0; depth < 8 && !line.empty(); ++depth) {
-    const char first = line.front();
-    // Letters begin a prefix only in some words; most lines end here.
-    if (first == ' ' && line.substr(0, 12).find_first_of("0123456789") == line.npos) break;
     bool taken = false;
-    for (const Take take : kTakes) {
+    for (const Prefix& one : kPrefixes) {
+      if (!one.starts(line.front())) continue;
       Cursor at(line);
-      if (!take(at, origin)) continue;
+      if (!one.take(at, origin)) continue;
       line = at.rest();
       taken = true;
       break;

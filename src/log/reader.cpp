@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -44,6 +45,8 @@ struct LogReader::Stages {
   Stages(LineSink& sink, bool prefilter) : lines(sink), window(lines, prefilter) {}
   LineMaker lines;
   Window window;
+  std::array<char, 64 * 1024> peeked{};
+  std::array<char, kSniffSize> unpacked{};
 };
 
 LogReader::LogReader(LineSink& sink, ReadOptions options)
@@ -106,15 +109,17 @@ bool LogReader::read_file(const std::string& path, bool named) {
 
 bool LogReader::read_descriptor(int fd, const std::string& name, bool named) {
   DescriptorSource descriptor(fd);
-  PeekedSource head(descriptor, kSniffSize, descriptor.live() ? kMagicSize : kSniffSize);
+  PeekedSource head(descriptor, stages_->peeked, descriptor.live() ? kMagicSize : kSniffSize);
   const Compression compression = compression_of(head.peeked());
   const std::unique_ptr<ByteSource> unpacked = decompress(compression, head);
   std::unique_ptr<PeekedSource> unpacked_head;
-  if (unpacked) unpacked_head = std::make_unique<PeekedSource>(*unpacked, kSniffSize, kSniffSize);
+  if (unpacked) {
+    unpacked_head = std::make_unique<PeekedSource>(*unpacked, stages_->unpacked, kSniffSize);
+  }
   PeekedSource& text = unpacked_head ? *unpacked_head : head;
 
   SourceEnd end;
-  const EncodingGuess guess = guess_encoding(text.peeked());
+  const EncodingGuess guess = guess_encoding(text.peeked().substr(0, kSniffSize));
   if (guess.encoding == Encoding::kBinary) {
     const std::string what = guess.what.empty() ? "not a text" : "this is " + std::string(guess.what);
     end.binary = true;

@@ -48,6 +48,13 @@ EncodingGuess guess_encoding(std::string_view head) {
     if (head.starts_with(magic.bytes)) return {Encoding::kBinary, 0, magic.what};
   }
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return {Encoding::kBinary, 0, "a tar archive"};
+  unsigned any = 0;  // no early exit: this loop becomes vectors
+  for (const char c : head) {
+    const auto byte = static_cast<unsigned char>(c);
+    any |= static_cast<unsigned>(byte < 9) | static_cast<unsigned>(byte > 13 && byte < 32) |
+           static_cast<unsigned>(byte == 0x7f);
+  }
+  if (any == 0) return {};
   std::array<std::size_t, 2> zeros{};    // at even and odd offsets
   std::array<std::size_t, 2> letters{};  // ASCII text at even and odd offsets
   std::size_t odd = 0;
@@ -66,8 +73,8 @@ EncodingGuess guess_encoding(std::string_view head) {
   // Zeros alone are no sign: a log that was cut while its program went on writing starts with millions of
   // them.
   const std::size_t rest = head.size() - zeros[0] - zeros[1];
-  const std::size_t invalid = count_invalid_utf8(head);
-  if (odd * 10 > rest || (odd * 50 > rest && invalid * 20 > rest)) return {Encoding::kBinary, 0, {}};
+  if (odd * 10 > rest || (odd * 50 > rest && count_invalid_utf8(head) * 20 > rest))
+    return {Encoding::kBinary, 0, {}};
   return {};
 }
 

@@ -13,10 +13,13 @@ namespace trapline {
 
 DescriptorSource::DescriptorSource(int fd) : fd_(fd) {
   struct stat status {};
-  live_ = ::fstat(fd, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode);
-#ifdef POSIX_FADV_SEQUENTIAL
-  if (!live_) ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-#endif
+  const bool known = ::fstat(fd, &status) == 0;
+  live_ = known && !S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode);
+  // Files below /proc say that they are empty; they are read to their end like a stream.
+  if (known && S_ISREG(status.st_mode) && status.st_size > 0) {
+    const off_t position = ::lseek(fd, 0, SEEK_CUR);
+    left_ = position < 0 ? -1 : std::max<off_t>(status.st_size - position, 0);
+  }
 }
 
 bool DescriptorSource::wait(int milliseconds) const {
@@ -25,8 +28,12 @@ bool DescriptorSource::wait(int milliseconds) const {
 }
 
 std::size_t DescriptorSource::read(char* data, std::size_t size) {
-  while (problem_.empty()) {
+  // A regular file ends where it ended when it was opened: no call to hear so, no race with a program that
+  // writes on.
+  while (problem_.empty() && left_ != 0) {
+    if (left_ > 0) size = std::min(size, static_cast<std::size_t>(left_));
     const ssize_t got = ::read(fd_, data, size);
+    if (got > 0 && left_ > 0) left_ -= got;
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) {  // somebody gave us a non-blocking descriptor
@@ -38,21 +45,19 @@ std::size_t DescriptorSource::read(char* data, std::size_t size) {
   return 0;
 }
 
-PeekedSource::PeekedSource(ByteSource& rest, std::size_t most, std::size_t least) : rest_(rest) {
-  peeked_.resize(most);
-  std::size_t have = 0;
-  while (have < least) {  // a pipe may bring a magic number in pieces
-    const std::size_t got = rest_.read(peeked_.data() + have, most - have);
+PeekedSource::PeekedSource(ByteSource& rest, std::span<char> storage, std::size_t least)
+    : rest_(rest), storage_(storage) {
+  while (have_ < least) {  // a pipe may bring a magic number in pieces
+    const std::size_t got = rest_.read(storage_.data() + have_, storage_.size() - have_);
     if (got == 0) break;
-    have += got;
+    have_ += got;
   }
-  peeked_.resize(have);
 }
 
 std::size_t PeekedSource::read(char* data, std::size_t size) {
-  if (taken_ == peeked_.size()) return rest_.read(data, size);
-  const std::size_t count = std::min(size, peeked_.size() - taken_);
-  std::memcpy(data, peeked_.data() + taken_, count);
+  if (taken_ >= have_) return rest_.read(data, size);
+  const std::size_t count = std::min(size, have_ - taken_);
+  std::memcpy(data, storage_.data() + taken_, count);
   taken_ += count;
   return count;
 }

@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace trapline {
 
@@ -31,25 +32,27 @@ class DescriptorSource : public ByteSource {
 
  private:
   int fd_;
-  bool live_ = false;  // a pipe, a terminal or a socket
+  std::int64_t left_ = -1;  // of a regular file; -1: unknown
+  bool live_ = false;       // a pipe, a terminal or a socket
   std::string problem_;
 };
 
 // Some bytes that were read ahead, then the rest of the source.
 class PeekedSource : public ByteSource {
  public:
-  // Reads ahead until `least` bytes are there (or the end), and takes up to `most` when they come by
-  // themselves.
-  PeekedSource(ByteSource& rest, std::size_t most, std::size_t least);
-  const std::string& peeked() const { return peeked_; }
+  // Reads ahead into `storage`, which must outlive the source, until `least` bytes are there (or the end);
+  // takes what else comes with them.
+  PeekedSource(ByteSource& rest, std::span<char> storage, std::size_t least);
+  std::string_view peeked() const { return {storage_.data(), have_}; }
   void drop(std::size_t count) { taken_ += count; }
-  bool pending() const { return taken_ < peeked_.size(); }
+  bool pending() const { return taken_ < have_; }
   std::size_t read(char* data, std::size_t size) override;
   const std::string& problem() const override { return rest_.problem(); }
 
  private:
   ByteSource& rest_;
-  std::string peeked_;
+  std::span<char> storage_;
+  std::size_t have_ = 0;
   std::size_t taken_ = 0;
 };
 

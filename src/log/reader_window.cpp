@@ -6,8 +6,10 @@
 namespace trapline {
 namespace {
 
-constexpr std::int64_t kBudget = 2 << 20;  // bytes of surroundings of one source, to begin with
-constexpr std::uint64_t kRegain = 64;      // one byte regained per so many read
+constexpr std::int64_t kFloodBudget = 512
+                                      << 10;  // the same for assertion lines: a flood of them needs no more
+constexpr std::int64_t kBudget = 2 << 20;     // bytes of surroundings of one source, to begin with
+constexpr std::uint64_t kRegain = 64;         // one byte regained per so many read
 
 }  // namespace
 
@@ -24,6 +26,8 @@ void Window::reset() {
   number_ = 1;
   follow_ = free_line_ = paid_ = 0;
   budget_ = kBudget;
+  flood_budget_ = kFloodBudget;
+  purse_ = &budget_;
   lines_ = shortened_ = delivered_ = counted_long_ = 0;
   last_kept_ = '\n';
   hit_ = unfinished_ = false;
@@ -138,7 +142,9 @@ void Window::take_hit(const Hit& hit, std::size_t block, std::size_t limit) {
     budget_ -= static_cast<std::int64_t>(end - start);
   }
   // Assertion lines by the thousand may not eat what is there for the traceback at the end.
-  const bool rich = hit.kind != HitKind::kWeak && budget_ > (hit.kind == HitKind::kFlood ? kBudget / 2 : 0);
+  std::int64_t& purse = hit.kind == HitKind::kFlood ? flood_budget_ : budget_;
+  const bool rich = hit.kind != HitKind::kWeak && purse > 0;
+  if (rich) purse_ = &purse;
   if (rich && start > done_) {
     std::size_t lowest = std::max(done_, start > kAround ? start - kAround : 0);
     if (lowest > done_ && !at_line_start(lowest)) lowest = line_end(lowest, start);
@@ -180,8 +186,8 @@ void Window::surround(std::size_t to, std::size_t limit) {
   while (done_ < to) {
     const std::size_t end = std::min(line_end(done_, limit), done_ + kLongLine);
     if (base_ + done_ != free_line_) {
-      if (budget_ <= 0) break;
-      budget_ -= static_cast<std::int64_t>(end - done_);
+      if (*purse_ <= 0) break;
+      *purse_ -= static_cast<std::int64_t>(end - done_);
     }
     deliver(done_, end);
     done_ = end;

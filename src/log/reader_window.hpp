@@ -34,6 +34,8 @@ class Window {
   static constexpr std::size_t kLongLine = 64 * 1024;  // longer ones are cut into pieces
 
   Window(RawLineSink& sink, bool prefilter);
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
 
   // Room for the next bytes, and how many of them were filled in. Complete lines are delivered at once.
   char* room(std::size_t& size);
@@ -77,8 +79,10 @@ class Window {
   std::int64_t number_ = 1;      // ... where this line starts
   std::uint64_t follow_ = 0;     // offset in the source up to which lines follow the last hit
   std::uint64_t free_line_ = 0;  // offset of one line that is delivered without a look at the budget
-  std::int64_t budget_ = 0;
-  std::uint64_t paid_ = 0;  // offset up to which the budget was regained
+  std::int64_t budget_ = 0;      // bytes of surroundings that strong and weak hits may still have
+  std::int64_t flood_budget_ = 0;
+  std::int64_t* purse_ = &budget_;  // who pays for what follows
+  std::uint64_t paid_ = 0;          // offset up to which the budget was regained
   std::int64_t lines_ = 0;
   std::int64_t shortened_ = 0;
   std::int64_t delivered_ = 0;
