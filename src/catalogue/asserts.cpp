@@ -187,8 +187,10 @@ AssertMatch find_assert(const AssertSite& site) {
       if (key.size() >= kLeastCut && condition.starts_with(key)) candidates.push_back(i);
     }
     if (candidates.empty() && condition.size() >= kLeastCut) {
-      auto at = std::lower_bound(index().sorted.begin(), index().sorted.end(), std::make_pair(condition, std::size_t{0}));
-      for (; at != index().sorted.end() && at->first.starts_with(condition); ++at) candidates.push_back(at->second);
+      auto at = std::lower_bound(index().sorted.begin(), index().sorted.end(),
+                                 std::make_pair(condition, std::size_t{0}));
+      for (; at != index().sorted.end() && at->first.starts_with(condition); ++at)
+        candidates.push_back(at->second);
     }
     if (!candidates.empty()) {
       const auto left = agreeing(candidates, wanted);
@@ -201,7 +203,8 @@ AssertMatch find_assert(const AssertSite& site) {
     if (!kernel->second.empty() && wanted.kernel.find("assertasync") != std::string::npos)
       return {best(kernel->second, wanted), false};
   }
-  if (const auto file = index().by_file.find(wanted.file); file != index().by_file.end() && !wanted.file.empty()) {
+  if (const auto file = index().by_file.find(wanted.file);
+      file != index().by_file.end() && !wanted.file.empty()) {
     const auto left = agreeing(file->second, wanted);
     if (!left.empty()) return {best(left, wanted), false};
   }

@@ -32,14 +32,15 @@ enum class Mapping : std::uint8_t {
 };
 
 struct AssertRow {
-  std::string_view file;       // base name; empty: any
-  std::string_view lines;      // "92" or "56|57|59"; empty: not known
-  std::string_view versions;   // that print it, and how that is known
-  std::string_view kernel;     // without template arguments and parameters; empty: any
-  std::string_view condition;  // between the quotes of the line, or its beginning; empty: the program's own words
-  std::string_view op;         // public name
+  std::string_view file;      // base name; empty: any
+  std::string_view lines;     // "92" or "56|57|59"; empty: not known
+  std::string_view versions;  // that print it, and how that is known
+  std::string_view kernel;    // without template arguments and parameters; empty: any
+  std::string_view
+      condition;        // between the quotes of the line, or its beginning; empty: the program's own words
+  std::string_view op;  // public name
   std::string_view argument;
-  std::string_view valid;      // range in words
+  std::string_view valid;  // range in words
   Cause cause;
   Certainty certainty;  // of the cause, when the line is complete
   Reach reach;
@@ -63,8 +64,8 @@ struct AssertMatch {
   bool by_condition = false;  // else by its place or kernel alone: every row there agrees on the cause
 };
 
-// The row that fits best; none when the text is of no known assertion, or when the rows that it could be do not
-// agree on the cause.
+// The row that fits best; none when the text is of no known assertion, or when the rows that it could be do
+// not agree on the cause.
 AssertMatch find_assert(const AssertSite& site);
 
 // Whether a file is one of PyTorch's or of another project in the table.

@@ -20,7 +20,8 @@ constexpr auto kTable = [] {
 const unsigned char Folder::kFolded[128] = {
 #define R4(i) kTable[(i)], kTable[(i) + 1], kTable[(i) + 2], kTable[(i) + 3]
 #define R16(i) R4(i), R4((i) + 4), R4((i) + 8), R4((i) + 12)
-    R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112)
+    R16(0),  R16(16), R16(32), R16(48), R16(64),
+    R16(80), R16(96), R16(112)
 #undef R16
 #undef R4
 };

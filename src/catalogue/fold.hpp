@@ -1,8 +1,8 @@
 // Text reduced to what survives copying: the form in which the catalogue's wordings are matched.
 //
 // Kept are letters and digits, in lower case. Blanks, punctuation, operators, quotes and line breaks go, so a
-// sentence that was wrapped in mid word, lost its back-quotes, gained full-width punctuation or Markdown stars
-// still reads the same. Letters that OCR and fonts confuse become one: 0 is o; 1 and i are l; m is rn.
+// sentence that was wrapped in mid word, lost its back-quotes, gained full-width punctuation or Markdown
+// stars still reads the same. Letters that OCR and fonts confuse become one: 0 is o; 1 and i are l; m is rn.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,8 @@ constexpr std::size_t kLeastName = 9;
 std::span<const WordingRow> wording_rows() { return kRows; }
 
 const WordingRow* find_wording_id(std::string_view id) {
-  const auto* const found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.id == id; });
+  const auto* const found =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.id == id; });
   return found == std::end(kRows) ? nullptr : found;
 }
 
@@ -64,7 +65,8 @@ const CataloguePhrases& catalogue_phrases() {
     const auto add = [&](const std::string& key, CataloguePhrase::Kind kind, std::size_t index) {
       if (key.empty() || !known.emplace(std::to_string(static_cast<int>(kind)) + key, true).second) return;
       all->automaton.add(key, static_cast<std::uint32_t>(all->phrases.size()));
-      all->phrases.push_back({kind, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(key.size())});
+      all->phrases.push_back(
+          {kind, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(key.size())});
     };
     for (std::size_t i = 0; i < std::size(kRows); ++i)
       add(fold(kRows[i].phrase), CataloguePhrase::Kind::kWording, i);

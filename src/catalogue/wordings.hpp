@@ -50,7 +50,8 @@ const WordingRow* find_cuda_error(std::int64_t number);
 // One automaton over all phrases of the catalogue. Its identifiers:
 struct CataloguePhrase {
   enum class Kind : std::uint8_t { kWording, kCondition, kFile, kKernel, kMarker } kind;
-  std::uint32_t index = 0;  // of the wording row, of the assertion row (the first of those with this text), or Marker
+  std::uint32_t index =
+      0;  // of the wording row, of the assertion row (the first of those with this text), or Marker
   std::uint32_t length = 0;
 };
 enum class Marker : std::uint32_t { kAssertion, kBlock, kThread };

@@ -38,30 +38,30 @@ struct Coordinate {
 };
 
 enum class EventKind : std::uint8_t {
-  kAssert,     // a device-side assertion's own line
-  kHostAssert, // the same words printed by host code
-  kWording,    // a row of the catalogue's messages
-  kException,  // an exception of which the catalogue knows nothing
+  kAssert,      // a device-side assertion's own line
+  kHostAssert,  // the same words printed by host code
+  kWording,     // a row of the catalogue's messages
+  kException,   // an exception of which the catalogue knows nothing
 };
 
 struct Event {
   EventKind kind = EventKind::kWording;
   const AssertRow* assert_row = nullptr;
   const WordingRow* wording = nullptr;
-  bool by_condition = true;   // kAssert: the condition was legible
-  bool known_file = false;    // kAssert: the file is one of the table's
+  bool by_condition = true;             // kAssert: the condition was legible
+  bool known_file = false;              // kAssert: the file is one of the table's
   std::string file, kernel, condition;  // kAssert, as printed
   std::int64_t file_line = 0;
-  std::int64_t bound = -1;    // of a compiled index check
+  std::int64_t bound = -1;  // of a compiled index check
   std::string exception, message;
-  std::int64_t count = 0;     // lines that said the same
+  std::int64_t count = 0;                              // lines that said the same
   std::set<std::pair<Coordinate, Coordinate>> places;  // blocks and threads, at most kMostPlaces
-  std::int64_t order = 0;     // in the whole input
-  std::int64_t number = 0;    // line in the source
-  std::string source, text;   // where it was first seen
-  int traceback = -1;         // of the stream; -1: none
-  int rank = -1;              // named inside the line itself
-  std::string op;             // a collective named by the message
+  std::int64_t order = 0;                              // in the whole input
+  std::int64_t number = 0;                             // line in the source
+  std::string source, text;                            // where it was first seen
+  int traceback = -1;                                  // of the stream; -1: none
+  int rank = -1;                                       // named inside the line itself
+  std::string op;                                      // a collective named by the message
 };
 constexpr std::size_t kMostPlaces = 4096;
 

@@ -41,7 +41,8 @@ bool is_cuda_file(std::string_view file) {
 
 // From the end of "Assertion": the condition, whatever is left of its quotes and of "failed".
 std::string_view read_condition(std::string_view rest) {
-  for (const std::string_view end : {"` failed", "' failed", "`** failed", "**` failed", "failed", "\xE5\xA4\xB1\xE8\xB4\xA5"}) {
+  for (const std::string_view end :
+       {"` failed", "' failed", "`** failed", "**` failed", "failed", "\xE5\xA4\xB1\xE8\xB4\xA5"}) {
     if (const std::size_t at = rest.find(end); at != std::string_view::npos) {
       rest = rest.substr(0, at);
       break;
@@ -74,7 +75,8 @@ std::optional<AssertLine> parse_assert(std::string_view text) {
   AssertLine line;
   std::size_t from = 0, place_begin = std::string_view::npos;
   std::string_view block_label = "block:", thread_label = "thread:";
-  if (text.find("global id:") != std::string_view::npos) block_label = "global id:", thread_label = "local id:";
+  if (text.find("global id:") != std::string_view::npos)
+    block_label = "global id:", thread_label = "local id:";
   if (const std::size_t block = text.find(block_label); block != std::string_view::npos) {
     place_begin = block;
     from = block;
@@ -91,7 +93,9 @@ std::optional<AssertLine> parse_assert(std::string_view text) {
     ++words;
   }
   if (assertion == std::string_view::npos && !line.has_place) return std::nullopt;
-  const bool says_device = text.find("evice-side assertion") != std::string_view::npos ||
+  // Not the advice "to enable device-side assertions", which every error brings along.
+  const bool says_device = (text.find("evice-side assertion") != std::string_view::npos &&
+                            text.find("failed") != std::string_view::npos) ||
                            text.find("CUDA_KERNEL_ASSERT") != std::string_view::npos;
 
   // The file is the last one named before the block, or before the word.
@@ -136,7 +140,8 @@ std::optional<AssertLine> parse_assert(std::string_view text) {
   line.condition = condition;
   if (!after_file.empty() || !head.empty()) {
     std::string_view kernel = after_file;
-    if (const std::size_t link = kernel.find("): "); kernel.starts_with("](") && link != std::string_view::npos)
+    if (const std::size_t link = kernel.find("): ");
+        kernel.starts_with("](") && link != std::string_view::npos)
       kernel.remove_prefix(link + 1);
     while (!kernel.empty() && (kernel.front() == ':' || kernel.front() == ' ')) kernel.remove_prefix(1);
     while (!kernel.empty() && (kernel.back() == ':' || kernel.back() == ' ')) kernel.remove_suffix(1);
@@ -152,7 +157,13 @@ std::optional<AssertLine> parse_assert(std::string_view text) {
   if (line.file.empty() || text.find("failed", assertion) == std::string_view::npos) {
     if (text.find("ssertion error") == std::string_view::npos || line.file.empty()) return std::nullopt;
   }
-  const bool c_library = line.kernel.find('(') != std::string_view::npos && text.find("' failed") != std::string_view::npos;
+  if (text.find("ssertion error") !=
+      std::string_view::npos) {  // a library's check on the host, in a CUDA source
+    line.form = AssertForm::kHost;
+    return line;
+  }
+  const bool c_library =
+      line.kernel.find('(') != std::string_view::npos && text.find("' failed") != std::string_view::npos;
   line.form = is_cuda_file(line.file) && !c_library ? AssertForm::kKernel : AssertForm::kHost;
   return line;
 }

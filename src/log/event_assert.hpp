@@ -10,9 +10,9 @@
 namespace trapline {
 
 enum class AssertForm : std::uint8_t {
-  kDevice,   // names block and thread, or says that it is device-side
-  kKernel,   // names a CUDA source file, without block and thread (DeepEP, Paddle)
-  kHost,     // assert() of the C library, THNN on the CPU
+  kDevice,  // names block and thread, or says that it is device-side
+  kKernel,  // names a CUDA source file, without block and thread (DeepEP, Paddle)
+  kHost,    // assert() of the C library, THNN on the CPU
 };
 
 struct AssertLine {

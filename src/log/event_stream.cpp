@@ -24,7 +24,9 @@ RE2::Options quiet(bool case_sensitive = true) {
   return options;
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -44,8 +46,8 @@ Event& EventStream::push(Event event, std::string_view text, const Line& origin,
 
 // Floods: the same assertion as before with another block and thread.
 bool EventStream::repeated(std::string_view text) {
-  if (last_assert_ < 0 || text.size() < last_head_.size() + last_tail_.size() || !text.starts_with(last_head_) ||
-      !text.ends_with(last_tail_))
+  if (last_assert_ < 0 || text.size() < last_head_.size() + last_tail_.size() ||
+      !text.starts_with(last_head_) || !text.ends_with(last_tail_))
     return false;
   std::size_t from = last_head_.size();
   Coordinate block, thread;
@@ -106,7 +108,8 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
           site_.kernel = asserts[phrase.index].kernel;
           break;
         case CataloguePhrase::Kind::kMarker:
-          if (phrase.index == static_cast<std::uint32_t>(Marker::kAssertion)) assertion = site_.assertion = true;
+          if (phrase.index == static_cast<std::uint32_t>(Marker::kAssertion))
+            assertion = site_.assertion = true;
           if (phrase.index == static_cast<std::uint32_t>(Marker::kThread)) site_.block = true;
           break;
       }
@@ -115,14 +118,17 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
   Folder::feed(text, emit);
 
   bool parsed = false;
-  if (assertion || contains(text, "block:") || contains(text, "global id:") || contains(text, "\xE6\x96\xAD\xE8\xA8\x80")) {
+  if (assertion || contains(text, "block:") || contains(text, "global id:") ||
+      contains(text, "\xE6\x96\xAD\xE8\xA8\x80")) {
     if (const auto line = parse_assert(text)) {
       if (line->form == AssertForm::kHost || !line->condition.empty() || line->has_place) {
         // A line that was wrapped has its condition on the next one.
         const bool wrapped = line->condition.empty() && line->form == AssertForm::kDevice && !assertion;
         if (site_.at >= 0) site_.line = line->line;
-        const bool named = line->form == AssertForm::kHost && std::any_of(hits_.begin(), hits_.end(), [](const WordingRow* row) {
-                             return row->kind == WordingKind::kHostValue || row->kind == WordingKind::kHost;
+        const bool named = line->form == AssertForm::kHost &&
+                           std::any_of(hits_.begin(), hits_.end(), [](const WordingRow* row) {
+                             return row->kind == WordingKind::kHostValue || row->kind == WordingKind::kHost ||
+                                    row->cause == Cause::kCustomKernelAssert;
                            });
         if (named) {
           site_ = Site{};
@@ -154,12 +160,14 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
   }
 }
 
-void EventStream::add_assert(const AssertLine& line, std::string_view text, const Line& origin, std::int64_t& order) {
+void EventStream::add_assert(const AssertLine& line, std::string_view text, const Line& origin,
+                             std::int64_t& order) {
   Event event;
   event.kind = line.form == AssertForm::kHost ? EventKind::kHostAssert : EventKind::kAssert;
   AssertSite site{line.file, line.line, line.kernel, line.condition};
   AssertMatch match = event.kind == EventKind::kHostAssert ? AssertMatch{} : find_assert(site);
-  if (match.row == nullptr && !conditions_.empty() && event.kind == EventKind::kAssert && is_known_assert_file(line.file))
+  if (match.row == nullptr && !conditions_.empty() && event.kind == EventKind::kAssert &&
+      is_known_assert_file(line.file))
     match = {conditions_.back(), true};
   event.assert_row = match.row;
   event.by_condition = match.by_condition;
@@ -198,7 +206,8 @@ void EventStream::add_assert(const AssertLine& line, std::string_view text, cons
     const std::size_t block = text.find("block:");
     std::size_t from = block;
     Coordinate ignored;
-    if (block != std::string_view::npos && read_coordinate(text, "block:", from, ignored) && read_coordinate(text, "thread:", from, ignored)) {
+    if (block != std::string_view::npos && read_coordinate(text, "block:", from, ignored) &&
+        read_coordinate(text, "thread:", from, ignored)) {
       last_head_ = text.substr(0, block + 6);
       last_tail_ = text.substr(from);
       last_assert_ = static_cast<int>(same);
@@ -206,7 +215,8 @@ void EventStream::add_assert(const AssertLine& line, std::string_view text, cons
   }
 }
 
-void EventStream::add_folded(const AssertRow& row, std::string_view text, const Line& origin, std::int64_t& order) {
+void EventStream::add_folded(const AssertRow& row, std::string_view text, const Line& origin,
+                             std::int64_t& order) {
   AssertLine line;
   line.file = site_.file;
   line.line = site_.line;
@@ -229,10 +239,12 @@ void EventStream::flush_site(const Line& origin, std::int64_t& order) {
   line.kernel = kernel;
   line.line = site_.line;
   site_ = Site{};
-  if (find_assert({line.file, line.line, line.kernel, {}}).row != nullptr) add_assert(line, file + ": " + kernel, origin, order);
+  if (find_assert({line.file, line.line, line.kernel, {}}).row != nullptr)
+    add_assert(line, file + ": " + kernel, origin, order);
 }
 
-void EventStream::add_wording(const WordingRow& row, std::string_view text, const Line& origin, std::int64_t& order) {
+void EventStream::add_wording(const WordingRow& row, std::string_view text, const Line& origin,
+                              std::int64_t& order) {
   if (row.id == "hint.dsa") hints_.dsa_hint = true;
   if (row.id == "hint.async") hints_.async_hint = true;
   if (row.kind == WordingKind::kHint || row.kind == WordingKind::kEvidence) {
@@ -240,9 +252,11 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
     if (row.id.starts_with("d2.")) hints_.class_ids = true;
     if (row.id.starts_with("nnunet")) hints_.segmentation = true;
     if (row.cause == Cause::kNanToIndex) hints_.nan = true;
-    if (row.cause == Cause::kPositionIndexOutOfRange) hints_.too_long = true;
+    if (row.id == "hf.open_end")
+      hints_.generation = true;
+    else if (row.cause == Cause::kPositionIndexOutOfRange)
+      hints_.too_long = true;
     if (row.cause == Cause::kEmbeddingIndexOutOfRange) hints_.vocabulary = true;
-    if (row.id == "blocking.set") hints_.blocking = true;
     return;
   }
   for (Event& event : events_) {
@@ -259,11 +273,17 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
 
 void EventStream::add_exception(std::string_view text, const Line& origin, std::int64_t& order) {
   for (const WordingRow* row : hits_) {
-    if (row->kind != WordingKind::kContext && row->kind != WordingKind::kHint && row->kind != WordingKind::kEvidence) return;
+    if (row->kind != WordingKind::kContext && row->kind != WordingKind::kHint &&
+        row->kind != WordingKind::kEvidence)
+      return;
   }
   for (const Event& event : events_) {
-    if (event.kind == EventKind::kException && event.exception == frames_.exception() && event.message == frames_.message()) return;
-    if ((event.kind == EventKind::kHostAssert || event.kind == EventKind::kAssert) && event.number == origin.number) return;
+    if (event.kind == EventKind::kException && event.exception == frames_.exception() &&
+        event.message == frames_.message())
+      return;
+    if ((event.kind == EventKind::kHostAssert || event.kind == EventKind::kAssert) &&
+        event.number == origin.number)
+      return;
   }
   Event event;
   event.kind = EventKind::kException;
@@ -274,10 +294,15 @@ void EventStream::add_exception(std::string_view text, const Line& origin, std::
 
 // "error 700", "code=700(", "error=59 :", "Cuda failure: 222"
 void EventStream::add_numbered(std::string_view text, const Line& origin, std::int64_t& order) {
-  if (!hits_.empty()) return;
+  if (std::any_of(hits_.begin(), hits_.end(),
+                  [](const WordingRow* row) { return row->kind != WordingKind::kContext; }))
+    return;
   static const RE2* const pattern = new RE2(
-      R"re((?:\b(?:cuda|hip|cu)[a-z_ ]*(?:error|failure)(?: code| at [^ ]+)?|\berror=|\bcode=|\(error)[^0-9a-z]{0,4}(\d{1,4})\b)re", quiet(false));
-  if (!contains(text, "rror") && !contains(text, "ailure") && !contains(text, "RROR") && !contains(text, "code=")) return;
+      R"re((?:\b(?:cuda|hip|cu)[a-z_ ]*(?:error|failure)(?: code| at [^ ]+)?|\berror=|\bcode=|\(error)[^0-9a-z]{0,4}(\d{1,4})\b)re",
+      quiet(false));
+  if (!contains(text, "rror") && !contains(text, "ailure") && !contains(text, "RROR") &&
+      !contains(text, "code="))
+    return;
   std::int64_t number = 0;
   if (!RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern, &number)) return;
   if (const WordingRow* row = find_cuda_error(number)) add_wording(*row, text, origin, order);
@@ -286,15 +311,20 @@ void EventStream::add_numbered(std::string_view text, const Line& origin, std::i
 // What speaks for a cause without being a failure.
 void EventStream::notice(std::string_view text) {
   if (contains(text, "LAUNCH_BLOCKING=1") && !contains(text, "consider passing")) hints_.blocking = true;
+  if (contains(text, "embedding_lookup")) hints_.lookup = true;
   if (contains(text, "vocab_size")) hints_.vocabulary = true;
   if (contains(text, "torch.Size([") || contains(text, "Size([")) {
-    static const RE2* const map = new RE2(R"re((?i)(?:out|pred|mask|logits|target|label)\S*.{0,20}Size\(\[\d+, \d+, \d{2,}, \d{2,}\]\))re", quiet());
+    static const RE2* const map = new RE2(
+        R"re((?i)(?:out|pred|mask|logits|target|label)\S*.{0,20}Size\(\[\d+, \d+, \d{2,}, \d{2,}\]\))re",
+        quiet());
     if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *map)) hints_.segmentation = true;
   }
   if (contains(text, "abel") || contains(text, "n_classes") || contains(text, "num_classes")) {
     static const RE2* const print = new RE2(
-        R"re((?i)(?:labels?|targets?|class(?:es)?)\b.{0,60}\b(?:outside|out of range|not in range|lies outside|exceeds?|invalid label))re", quiet());
-    if (!contains(text, "Assertion") && RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *print)) hints_.label_print = true;
+        R"re((?i)(?:labels?|targets?|class(?:es)?)\b.{0,60}\b(?:outside|out of range|not in range|lies outside|exceeds?|invalid label))re",
+        quiet());
+    if (!contains(text, "Assertion") && RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *print))
+      hints_.label_print = true;
   }
   if (const std::size_t percent = text.find("%|"); percent != std::string_view::npos && percent > 0) {
     std::size_t begin = percent;

@@ -27,6 +27,8 @@ struct Hints {
   bool label_print = false;   // a check or print of labels outside their range
   bool nan = false;           // NaN was printed before
   bool vocabulary = false;    // vocabulary or tokenizer printed
+  bool generation = false;    // open-end generation by a model of GPT-2's kind
+  bool lookup = false;        // TensorFlow's embedding_lookup
   bool too_long = false;      // a message that a sequence is longer than the model allows
 };
 

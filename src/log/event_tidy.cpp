@@ -11,9 +11,9 @@ struct Replacement {
 };
 
 constexpr std::array kEntities = {
-    Replacement{"&nbsp;", " "}, Replacement{"&lt;", "<"},   Replacement{"&gt;", ">"},
+    Replacement{"&nbsp;", " "}, Replacement{"&lt;", "<"},    Replacement{"&gt;", ">"},
     Replacement{"&amp;", "&"},  Replacement{"&quot;", "\""}, Replacement{"&#39;", "'"},
-    Replacement{"&#x27;", "'"}, Replacement{"&apos;", "'"}, Replacement{"&#96;", "`"},
+    Replacement{"&#x27;", "'"}, Replacement{"&apos;", "'"},  Replacement{"&#96;", "`"},
 };
 
 // Full-width punctuation and blanks to ASCII; entities to their characters. True when something changed.
@@ -24,8 +24,9 @@ bool decode(std::string_view text, std::string& out) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte == '&') {
-      const auto* entity = std::find_if(kEntities.begin(), kEntities.end(),
-                                        [&](const Replacement& r) { return text.substr(i).starts_with(r.from); });
+      const auto* entity = std::find_if(kEntities.begin(), kEntities.end(), [&](const Replacement& r) {
+        return text.substr(i).starts_with(r.from);
+      });
       if (entity != kEntities.end()) {
         out += entity->to;
         i += entity->from.size();
@@ -36,7 +37,8 @@ bool decode(std::string_view text, std::string& out) {
       i += 2;
       continue;
     } else if ((byte == 0xEF || byte == 0xE3) && i + 2 < text.size()) {
-      const unsigned second = static_cast<unsigned char>(text[i + 1]), third = static_cast<unsigned char>(text[i + 2]);
+      const unsigned second = static_cast<unsigned char>(text[i + 1]),
+                     third = static_cast<unsigned char>(text[i + 2]);
       const unsigned code = (byte & 0xFU) << 12U | (second & 0x3FU) << 6U | (third & 0x3FU);
       if (code >= 0xFF01 && code <= 0xFF5E) {
         out += static_cast<char>(code - 0xFF01 + 0x21);
@@ -60,7 +62,9 @@ std::string_view without(std::string_view text, std::string_view edge) {
   return text;
 }
 
-bool ends_with_blank(std::string_view text) { return !text.empty() && (text.back() == ' ' || text.back() == '\t'); }
+bool ends_with_blank(std::string_view text) {
+  return !text.empty() && (text.back() == ' ' || text.back() == '\t');
+}
 
 // Indentation is kept where it can be: it tells a source line from a message.
 std::string_view strip_edges(std::string_view text) {
@@ -87,10 +91,12 @@ bool is_line_end(std::string_view text, std::size_t at) {
   if (text[at] != '\\' || at + 1 >= text.size() || text[at + 1] != 'n') return false;
   if (at + 2 >= text.size()) return true;
   const char next = text[at + 2];
-  if (next == ' ' || next == '\\' || next == '/' || next == '.' || next == '"' || next == '\'' || next == '[') return true;
+  if (next == ' ' || next == '\\' || next == '/' || next == '.' || next == '"' || next == '\'' || next == '[')
+    return true;
   const std::string_view rest = text.substr(at + 2);
-  for (const std::string_view start : {"Traceback", "RuntimeError", "CUDA ", "During", "The above", "torch.", "For debugging",
-                                       "Compile with", "IndexError", "ValueError", "File "}) {
+  for (const std::string_view start :
+       {"Traceback", "RuntimeError", "CUDA ", "During", "The above", "torch.", "For debugging",
+        "Compile with", "IndexError", "ValueError", "File "}) {
     if (rest.starts_with(start)) return true;
   }
   return false;

@@ -7,9 +7,10 @@
 
 namespace trapline {
 
-// Undoes what can be undone inside one line: HTML entities, full-width punctuation, Markdown around it, a quote's
-// ">", ^M at the end, the frame of a box. A line into which several were pasted with literal "\n" becomes several.
-// The views live as long as `text` and `storage`.
+// Undoes what can be undone inside one line: HTML entities, full-width punctuation, Markdown around it, a
+// quote's
+// ">", ^M at the end, the frame of a box. A line into which several were pasted with literal "\n" becomes
+// several. The views live as long as `text` and `storage`.
 void tidy(std::string_view text, std::string& storage, std::vector<std::string_view>& lines);
 
 // Text without blanks at both ends.

@@ -26,7 +26,9 @@ struct Patterns {
   // File "x.py", line 3, in f    (quotes may be lost or escaped; "in <module>" may be eaten)
   RE2 python{R"re(File\s+\\?["']?([^"',]+?)\\?["']?,\s*line\s+(\d{1,8})(?:,\s*in\b\s*(.*))?)re", options};
   // x.py in f(args)    <ipython-input-1-...> in <module>()
-  RE2 notebook{R"re(^\s*(?:File )?(<ipython-input-[^>]*>|/?[\w.~/\\:+ -]*\.pyx?|/tmp/ipykernel_\S+) in ([\w<>.]+ ?(?:\(.*|$)))re", options};
+  RE2 notebook{
+      R"re(^\s*(?:File )?(<ipython-input-[^>]*>|/?[\w.~/\\:+ -]*\.pyx?|/tmp/ipykernel_\S+) in ([\w<>.]+ ?(?:\(.*|$)))re",
+      options};
   RE2 headless{R"re(^in ([\w<>.]+)\(.*\)?$)re", options};
   // File x.py:3, in f(args)    Cell In[3], line 4    Input In [3], in <cell line: 4>()
   RE2 cell_file{R"re(^\s*File ([^"',]+?):(\d{1,8}),? in ([\w<>.]+))re", options};
@@ -36,7 +38,9 @@ struct Patterns {
   RE2 box_arrow{R"re(^\s*(?:\xE2\x9D\xB1|>|\xE2\x9D\xAF)\s*(\d{1,8})\s+(?:\xE2\x94\x82)?(.*)$)re", options};
   RE2 prose{R"re(^\s*Line (\d{1,8}) of (\S+) in ([\w<>.]+):?)re", options};
   RE2 lua{R"re(^\s*([\w./~-]+\.lua):(\d{1,8}): in (.*)$)re", options};
-  RE2 exception{R"re((?:^|[\s|*_`>\]:'"(])((?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt)))(?:\s*: (.*)|\s*:?\s*)$)re", options};
+  RE2 exception{
+      R"re((?:^|[\s|*_`>\]:'"(])((?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt)))(?:\s*: (.*)|\s*:?\s*)$)re",
+      options};
 };
 
 const Patterns& patterns() {
@@ -59,13 +63,16 @@ bool is_user_file(std::string_view file) {
   std::string path(file);
   std::replace(path.begin(), path.end(), '\\', '/');
   for (const std::string_view part :
-       {"site-packages/", "dist-packages/", "/lib/python", "/lib64/python", "/local/lib/python", "/share/lua/", "/torch/install/",
-        "importlib/", "/pytorch/torch/", "/Lib/runpy.py", "/anaconda3/", "/miniconda3/envs/", ".egg/"}) {
+       {"site-packages/", "dist-packages/", "/lib/python", "/lib64/python", "/local/lib/python",
+        "/share/lua/", "/torch/install/", "importlib/", "/pytorch/torch/", "/Lib/runpy.py", "/anaconda3/",
+        "/miniconda3/envs/", ".egg/"}) {
     if (path.find(part) != std::string::npos) return false;
   }
-  if (path.find("/lib/python3") != std::string::npos || path.find("/python3.") != std::string::npos) return false;
+  if (path.find("/lib/python3") != std::string::npos || path.find("/python3.") != std::string::npos)
+    return false;
   if (path.find(".local/lib/python") != std::string::npos) return false;
-  for (const std::string_view start : {"<frozen", "<string>", "<decorator", "<__array", "cupy", "multiprocessing/", "torch/"}) {
+  for (const std::string_view start :
+       {"<frozen", "<string>", "<decorator", "<__array", "cupy", "multiprocessing/", "torch/"}) {
     if (path.starts_with(start)) return false;
   }
   return !path.empty() && !path.ends_with(".pyx") && path != "[C]";
@@ -130,7 +137,8 @@ bool FrameParser::python_frames(std::string_view text, std::int64_t number) {
     if (RE2::PartialMatch(piece(part), patterns().python, &file, &line, &function)) {
       std::size_t prefix = at;
       while (prefix > 0 && text[prefix - 1] == ' ') --prefix;
-      add(view(file), line, view(function), FrameStyle::kPython, number, any ? std::string_view() : text.substr(0, prefix));
+      add(view(file), line, view(function), FrameStyle::kPython, number,
+          any ? std::string_view() : text.substr(0, prefix));
       any = true;
     }
     at = next;
@@ -142,7 +150,8 @@ bool FrameParser::notebook_frame(std::string_view text, std::int64_t number) {
   const Patterns& p = patterns();
   re2::StringPiece file, function, code;
   std::int64_t line = 0;
-  if (RE2::PartialMatch(piece(text), p.cell_file, &file, &line, &function) || RE2::PartialMatch(piece(text), p.cell, &file, &line)) {
+  if (RE2::PartialMatch(piece(text), p.cell_file, &file, &line, &function) ||
+      RE2::PartialMatch(piece(text), p.cell, &file, &line)) {
     add(view(file), line, view(function), FrameStyle::kNotebook, number, {});
     return true;
   }
@@ -176,7 +185,8 @@ bool FrameParser::box_frame(std::string_view text, std::int64_t number) {
   }
   if (RE2::PartialMatch(piece(text), p.box_arrow, &line, &code) && current_ >= 0) {
     Traceback& traceback = tracebacks_[static_cast<std::size_t>(current_)];
-    if (!traceback.frames.empty() && traceback.frames.back().style == FrameStyle::kBox && traceback.frames.back().frame.line == line)
+    if (!traceback.frames.empty() && traceback.frames.back().style == FrameStyle::kBox &&
+        traceback.frames.back().frame.line == line)
       traceback.frames.back().frame.code = trim(view(code)).substr(0, kLongestCode);
     return true;
   }
@@ -238,7 +248,8 @@ void FrameParser::line(std::string_view text, std::int64_t number) {
     joined += without_prefix(text);
     if (python_frames(joined, number) || box_frame(joined, number)) return;
   }
-  if (text.find("raceback (most recent call last)") != std::string_view::npos || text.find("stack traceback:") != std::string_view::npos) {
+  if (text.find("raceback (most recent call last)") != std::string_view::npos ||
+      text.find("stack traceback:") != std::string_view::npos) {
     const bool torn = current_ >= 0 && !tracebacks_[static_cast<std::size_t>(current_)].closed &&
                       tracebacks_[static_cast<std::size_t>(current_)].frames.empty();
     if (!torn) open(number);
@@ -254,10 +265,12 @@ void FrameParser::line(std::string_view text, std::int64_t number) {
   }
   const std::string_view body = trim(text);
   const bool open_now = current_ >= 0 && !tracebacks_[static_cast<std::size_t>(current_)].closed;
-  if (text.find(" in ") != std::string_view::npos || text.find("In[") != std::string_view::npos || text.find("In [") != std::string_view::npos ||
-      body.starts_with("in ") || body.starts_with("-")) {
-    if (notebook_frame(text, number) || (open_now && box_frame(text, number)) || other_frame(text, number)) return;
-  } else if (open_now && (body.starts_with("\u2771") || body.starts_with(">") || body.starts_with("\u276F"))) {
+  if (text.find(" in ") != std::string_view::npos || text.find("In[") != std::string_view::npos ||
+      text.find("In [") != std::string_view::npos || body.starts_with("in ") || body.starts_with("-")) {
+    if (notebook_frame(text, number) || (open_now && box_frame(text, number)) || other_frame(text, number))
+      return;
+  } else if (open_now &&
+             (body.starts_with("\u2771") || body.starts_with(">") || body.starts_with("\u276F"))) {
     if (box_frame(body, number)) return;
   }
   if (open_now && body.starts_with("/") && body.find(' ') == std::string_view::npos) partial_ = body;

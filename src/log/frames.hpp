@@ -1,5 +1,5 @@
-// Tracebacks as people paste them: Python's own, IPython and Colab cells, rich boxes, loguru, frames retold in
-// prose, Lua; without their header, cut at either end, wrapped in mid word, or torn by other threads.
+// Tracebacks as people paste them: Python's own, IPython and Colab cells, rich boxes, loguru, frames retold
+// in prose, Lua; without their header, cut at either end, wrapped in mid word, or torn by other threads.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +39,10 @@ class FrameParser {
 
   std::vector<Traceback> tracebacks_;
   int current_ = -1;
-  bool wants_code_ = false;    // the next line may be the source line of the last frame
+  bool wants_code_ = false;  // the next line may be the source line of the last frame
   bool closed_now_ = false;
-  std::string prefix_;         // what a logger put before the last frame
-  std::string partial_;        // a frame's line that was broken in mid word
+  std::string prefix_;   // what a logger put before the last frame
+  std::string partial_;  // a frame's line that was broken in mid word
   std::string exception_, message_;
   std::int64_t last_frame_ = 0;
 };

@@ -23,20 +23,28 @@ struct Collective {
 
 // Longest names first: ALLREDUCE is the beginning of none, but REDUCE is the end of many.
 constexpr std::array kCollectives = {
-    Collective{"ALLREDUCE_COALESCED", "allreduce"}, Collective{"ALLREDUCE", "allreduce"},
-    Collective{"_ALLGATHER_BASE", "allgather"},     Collective{"ALLGATHER", "allgather"},
-    Collective{"_REDUCE_SCATTER_BASE", "reduce_scatter"}, Collective{"REDUCE_SCATTER", "reduce_scatter"},
-    Collective{"ALLTOALL_BASE", "alltoall"},        Collective{"ALLTOALL", "alltoall"},
-    Collective{"BROADCAST", "broadcast"},           Collective{"BARRIER", "barrier"},
-    Collective{"REDUCE", "reduce"},                 Collective{"GATHER", "gather"},
-    Collective{"SCATTER", "scatter"},               Collective{"SEND", "send"},
+    Collective{"ALLREDUCE_COALESCED", "allreduce"},
+    Collective{"ALLREDUCE", "allreduce"},
+    Collective{"_ALLGATHER_BASE", "allgather"},
+    Collective{"ALLGATHER", "allgather"},
+    Collective{"_REDUCE_SCATTER_BASE", "reduce_scatter"},
+    Collective{"REDUCE_SCATTER", "reduce_scatter"},
+    Collective{"ALLTOALL_BASE", "alltoall"},
+    Collective{"ALLTOALL", "alltoall"},
+    Collective{"BROADCAST", "broadcast"},
+    Collective{"BARRIER", "barrier"},
+    Collective{"REDUCE", "reduce"},
+    Collective{"GATHER", "gather"},
+    Collective{"SCATTER", "scatter"},
+    Collective{"SEND", "send"},
     Collective{"RECV", "recv"},
 };
 
 }  // namespace
 
 int rank_in(std::string_view text) {
-  static const RE2* const pattern = new RE2(R"re((?:\brank[ :=#]{0,3}|\[rank|process (?:group )?)(\d{1,6})(?:\b|\]))re", quiet());
+  static const RE2* const pattern =
+      new RE2(R"re((?:\brank[ :=#]{0,3}|\[rank|process (?:group )?)(\d{1,6})(?:\b|\]))re", quiet());
   if (text.find("ank") == std::string_view::npos && text.find("ANK") == std::string_view::npos &&
       text.find("rocess ") == std::string_view::npos)
     return -1;

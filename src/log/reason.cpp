@@ -44,12 +44,14 @@ const Traceback* traceback_of(const EventStream& stream, const Event& event) {
 struct Job {
   std::vector<const EventStream*> streams;
 
-  // The stream's own traceback, else another one's of the same source: assertions are printed by the driver, without
-  // the prefix that a launcher gives to the program's lines.
+  // The stream's own traceback, else another one's of the same source: assertions are printed by the driver,
+  // without the prefix that a launcher gives to the program's lines.
   const Traceback* find_traceback(const EventStream& stream, const Event& event) const {
     if (const Traceback* own = traceback_of(stream, event)) return own;
     for (const EventStream* other : streams) {
-      if (other == &stream || other->source != stream.source || (stream.rank >= 0 && other->rank >= 0 && other->rank != stream.rank)) continue;
+      if (other == &stream || other->source != stream.source ||
+          (stream.rank >= 0 && other->rank >= 0 && other->rank != stream.rank))
+        continue;
       if (const Traceback* found = traceback_of(*other, event)) return found;
     }
     return nullptr;
@@ -72,6 +74,8 @@ struct Job {
       all.nan |= h.nan;
       all.vocabulary |= h.vocabulary;
       all.too_long |= h.too_long;
+      all.lookup |= h.lookup;
+      all.generation |= h.generation;
     }
     return all;
   }
@@ -81,10 +85,11 @@ struct Job {
     scene.traceback = find_traceback(stream, event);
     scene.surface = surface_of(scene.traceback, stream.lone_code());
     scene.hints = hints_of(stream.source);
-    // Since 1.13 a build without DSA adds its advice to every error; the warning about asynchronous reports is left
-    // out only when launches were blocking.
+    // Since 1.13 a build without DSA adds its advice to every error; the warning about asynchronous reports
+    // is left out only when launches were blocking.
     scene.blocking = scene.hints.blocking || (scene.hints.dsa_hint && !scene.hints.async_hint);
-    if (event.wording != nullptr && event.wording->kind == WordingKind::kDeviceAssert) find_other_run(stream, scene);
+    if (event.wording != nullptr && event.wording->kind == WordingKind::kDeviceAssert)
+      find_other_run(stream, scene);
     return scene;
   }
 
@@ -148,7 +153,8 @@ Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
   Finding finding;
   finding.cause = decision.cause;
   for (const Cause cause : decision.also) {
-    if (cause != decision.cause && std::find(finding.also.begin(), finding.also.end(), cause) == finding.also.end())
+    if (cause != decision.cause &&
+        std::find(finding.also.begin(), finding.also.end(), cause) == finding.also.end())
       finding.also.push_back(cause);
   }
   finding.certainty = decision.certainty;
@@ -156,7 +162,8 @@ Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
   finding.device_assert = decision.device_assert;
   finding.op = decision.op;
   finding.argument = decision.argument;
-  if (decision.device_assert.value_or(false) || decision.cause == Cause::kIllegalMemoryAccess) finding.contained = false;
+  if (decision.device_assert.value_or(false) || decision.cause == Cause::kIllegalMemoryAccess)
+    finding.contained = false;
   if (scene.traceback != nullptr) {
     if (root) {
       for (const LogFrame& frame : scene.traceback->frames) finding.stack.push_back(frame.frame);
@@ -165,7 +172,8 @@ Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
     if (user != nullptr && user->frame.line > 0) {
       const bool sure = decision.synchronous;
       if (!sure) finding.surfaced = user->frame;
-      // An asynchronous error in a statement that launches work itself comes from it, or from one just before.
+      // An asynchronous error in a statement that launches work itself comes from it, or from one just
+      // before.
       if (sure || !scene.surface.reads_back) finding.origin = user->frame;
     }
   }
@@ -179,6 +187,20 @@ Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
   }
   write_words(event, decision, scene, finding);
   return finding;
+}
+
+// Torn lines make some of one assertion's lines look like those of another place: the place that most lines
+// name is it.
+void prefer_majority(std::vector<Candidate>& candidates) {
+  Candidate& first = candidates.front();
+  if (first.event->kind != EventKind::kAssert || first.event->assert_row == nullptr) return;
+  for (std::size_t i = 1; i < candidates.size(); ++i) {
+    const Event& other = *candidates[i].event;
+    if (candidates[i].stream == first.stream && other.kind == EventKind::kAssert &&
+        other.assert_row != nullptr && other.assert_row->condition == first.event->assert_row->condition &&
+        other.count > first.event->count)
+      std::swap(first, candidates[i]);
+  }
 }
 
 // A traceback that was cut off before its last line, and nothing else.
@@ -224,8 +246,8 @@ Reasoner::Reasoner() = default;
 Reasoner::~Reasoner() = default;
 
 EventStream& Reasoner::stream_of(const Line& line) {
-  if (latest_ != nullptr && latest_->rank == line.rank && latest_->pid == line.pid && latest_->source == line.source &&
-      latest_->host == line.host)
+  if (latest_ != nullptr && latest_->rank == line.rank && latest_->pid == line.pid &&
+      latest_->source == line.source && latest_->host == line.host)
     return *latest_;
   Key key{std::string(line.source), line.rank, line.pid, std::string(line.host)};
   auto found = streams_.find(key);
@@ -280,11 +302,13 @@ Report Reasoner::finish() {
       const Traceback* const cut = cut_traceback(*stream);
       if (cut == nullptr) continue;
       report.findings.push_back(finding_of_cut(*stream, *cut));
-      report.verdict = report.findings.front().certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
+      report.verdict =
+          report.findings.front().certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
       break;
     }
     return report;
   }
+  prefer_majority(candidates);
   report.findings.push_back(make_finding(job, candidates.front(), true));
   Finding& root = report.findings.front();
   if (candidates.front().precedence == 30) {
@@ -300,7 +324,8 @@ Report Reasoner::finish() {
   // What followed: the nearest event of every other process, and other kinds of failures of the same one.
   std::set<std::pair<const EventStream*, const void*>> told;
   const auto mark = [&](const Candidate& c) {
-    const void* what = c.event->wording != nullptr ? static_cast<const void*>(c.event->wording) : static_cast<const void*>(c.event->assert_row);
+    const void* what = c.event->wording != nullptr ? static_cast<const void*>(c.event->wording)
+                                                   : static_cast<const void*>(c.event->assert_row);
     return told.emplace(c.stream, what).second;
   };
   mark(candidates.front());

@@ -40,15 +40,20 @@ constexpr std::array kLaunching = {
 };
 
 constexpr std::array<std::string_view, 22> kReadBacks = {
-    ".item()", ".cpu()", ".tolist()", ".numpy()", ".synchronize(", "_cuda_synchronize", ".to(", ".cuda(", "nonzero(", ".any()",
-    ".all()", "torch.all(", "torch.any(", "int(", "float(", "bool(", "if ", ".backward(", "run_backward", ".unique(", "empty_cache", "print("};
+    ".item()",      ".cpu()",   ".tolist()",   ".numpy()", ".synchronize(", "_cuda_synchronize",
+    ".to(",         ".cuda(",   "nonzero(",    ".any()",   ".all()",        "torch.all(",
+    "torch.any(",   "int(",     "float(",      "bool(",    "if ",           ".backward(",
+    "run_backward", ".unique(", "empty_cache", "print("};
 
 constexpr std::array<std::string_view, 20> kCannotFail = {
-    "synchronize(", ".to(", ".cuda(", "all_reduce(", "all_gather(", "allreduce(", "broadcast(", "barrier(", "reduce_scatter(",
-    "flash_attn", "torch.cat(", "torch.stack(", "empty_cache(", "torch.tensor(", "torch.zeros(", "torch.ones(", "torch.empty(",
-    "manual_seed(", ".record(", "pin_memory("};
+    "synchronize(", ".to(",         ".cuda(",       "all_reduce(",     "all_gather(",
+    "allreduce(",   "broadcast(",   "barrier(",     "reduce_scatter(", "flash_attn",
+    "torch.cat(",   "torch.stack(", "empty_cache(", "torch.tensor(",   "torch.zeros(",
+    "torch.ones(",  "torch.empty(", "manual_seed(", ".record(",        "pin_memory("};
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 template <class List>
 bool contains_any(std::string_view text, const List& list) {
@@ -57,11 +62,13 @@ bool contains_any(std::string_view text, const List& list) {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
-// x[rows], frame[v.long(), u.long()]: a tensor is used as an index. x[0], x[:, 1], d["k"], x[i], x[mask] = 0 are not.
+// x[rows], frame[v.long(), u.long()]: a tensor is used as an index. x[0], x[:, 1], d["k"], x[i], x[mask] = 0
+// are not.
 bool indexes_by_tensor(std::string_view code) {
   static const RE2* const assigned = new RE2(R"re(^[\w.]+\[[\w.]+\]\s*=\s*[-\d.]+\s*$)re");
   static const RE2* const integer = new RE2(R"re([\w)\]]\[[^\]]*\.long\(\))re");
@@ -73,7 +80,8 @@ bool indexes_by_tensor(std::string_view code) {
   re2::StringPiece index;
   if (!RE2::PartialMatch(text, *name, &index)) return false;
   const std::string_view word(index.data(), index.size());
-  return word != "None" && !contains(word, "mask") && word != "step" && word != "key" && word != "name" && word != "epoch";
+  return word != "None" && !contains(word, "mask") && word != "step" && word != "key" && word != "name" &&
+         word != "epoch";
 }
 
 bool is_torch_frame(const LogFrame& frame) {
@@ -91,7 +99,8 @@ std::vector<const LogFrame*> own_frames(const Traceback& traceback, std::size_t 
 
 bool position_name(std::string_view text) {
   const std::string low = lower(text);
-  for (const std::string_view part : {"position", "pos_emb", "pos_ids", "rotary", "wpe", "embed_pos", "posemb", "positional"}) {
+  for (const std::string_view part :
+       {"position", "pos_emb", "pos_ids", "rotary", "wpe", "embed_pos", "posemb", "positional"}) {
     if (contains(low, part)) return true;
   }
   return has_word(low, "rope");
@@ -110,7 +119,8 @@ bool has_word(std::string_view text, std::string_view word) {
 
 bool speaks_of_labels(std::string_view text) {
   const std::string low = lower(text);
-  for (const std::string_view part : {"label", "target", "one_hot", "onehot", "truth", "gt_mask", "n_classes", "num_classes", "n_cls"}) {
+  for (const std::string_view part :
+       {"label", "target", "one_hot", "onehot", "truth", "gt_mask", "n_classes", "num_classes", "n_cls"}) {
     if (contains(low, part)) return true;
   }
   for (const std::string_view word : {"lab", "gt", "tgt", "cls", "class"}) {
@@ -135,35 +145,61 @@ bool speaks_of_embeddings(const Traceback& traceback) {
     if (contains(low, "emb") || contains(low, "wte") || contains(low, "lookup")) return true;
   }
   return std::any_of(traceback.frames.begin(), traceback.frames.end(), [](const LogFrame& f) {
-    return f.frame.function == "embedding" || contains(f.frame.file, "embedding_ops") || contains(f.frame.code, "embedding(");
+    return f.frame.function == "embedding" || contains(f.frame.file, "embedding_ops") ||
+           contains(f.frame.code, "embedding(");
   });
 }
 
 bool speaks_of_sampling(const Traceback& traceback) {
   for (const LogFrame& frame : traceback.frames) {
     const std::string low = lower(frame.frame.code) + " " + lower(frame.frame.function);
-    if (contains(low, "generate") || contains(low, "sample") || contains(low, "multinomial") || contains(low, "categorical")) return true;
+    if (contains(low, "generate") || contains(low, "sample") || contains(low, "multinomial") ||
+        contains(low, "categorical"))
+      return true;
   }
   return false;
 }
 
 bool in_segmentation_framework(const Traceback& traceback) {
-  return std::any_of(traceback.frames.begin(), traceback.frames.end(), [](const LogFrame& f) {
-    const std::string low = lower(f.frame.file);
-    return contains(low, "nnunet") || contains(low, "dice") || contains(low, "segmentation") || contains(low, "mmseg");
-  });
+  constexpr std::array<std::string_view, 9> kNames = {
+      "nnunet", "dice", "segmentation", "semseg", "mmseg", "mask_former", "maskformer", "deeplab", "unet"};
+  return std::any_of(traceback.frames.begin(), traceback.frames.end(),
+                     [&](const LogFrame& f) { return contains_any(lower(f.frame.file), kNames); });
+}
+
+bool assigns_boxes(const Traceback& traceback) {
+  constexpr std::array<std::string_view, 4> kNames = {"bbox/samplers", "bbox/assigners", "_assigner",
+                                                      "assigner."};
+  return std::any_of(traceback.frames.begin(), traceback.frames.end(),
+                     [&](const LogFrame& f) { return contains_any(lower(f.frame.file), kNames); });
 }
 
 std::string op_of_frames(const Traceback& traceback) {
-  constexpr std::array<std::string_view, 16> kFunctions = {
-      "linear",  "nll_loss", "nll_loss_nd", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-      "embedding", "embedding_bag", "conv1d", "conv2d", "conv3d", "layer_norm", "batch_norm", "mse_loss", "l1_loss", "one_hot"};
+  constexpr std::array<std::string_view, 16> kFunctions = {"linear",
+                                                           "nll_loss",
+                                                           "nll_loss_nd",
+                                                           "cross_entropy",
+                                                           "binary_cross_entropy",
+                                                           "binary_cross_entropy_with_logits",
+                                                           "embedding",
+                                                           "embedding_bag",
+                                                           "conv1d",
+                                                           "conv2d",
+                                                           "conv3d",
+                                                           "layer_norm",
+                                                           "batch_norm",
+                                                           "mse_loss",
+                                                           "l1_loss",
+                                                           "one_hot"};
   for (auto at = traceback.frames.rbegin(); at != traceback.frames.rend(); ++at) {
     const std::string_view code = at->frame.code;
-    if (contains(code, "torch.mm(") || contains(code, "torch.matmul(") || contains(code, ".matmul(") || contains(code, " @ ")) return "matmul";
+    if (contains(code, "torch.mm(") || contains(code, "torch.matmul(") || contains(code, ".matmul(") ||
+        contains(code, " @ "))
+      return "matmul";
     if (contains(code, "F.linear(")) return "linear";
     for (const std::string_view function : kFunctions) {
-      if (at->frame.function == function) return std::string(function == "nll_loss_nd" ? "nll_loss" : function);
+      if (at->frame.function == function)
+        return std::string(function == "nll_loss_nd" ? "nll_loss" : function);
     }
   }
   return {};
@@ -173,11 +209,13 @@ Surface surface_of(const Traceback* traceback, std::string_view lone_code) {
   Surface surface;
   const LogFrame* const deepest = traceback != nullptr ? traceback->deepest() : nullptr;
   const std::string_view code = deepest != nullptr ? std::string_view(deepest->frame.code) : lone_code;
-  const std::string_view function = deepest != nullptr ? std::string_view(deepest->frame.function) : std::string_view();
+  const std::string_view function =
+      deepest != nullptr ? std::string_view(deepest->frame.function) : std::string_view();
   if (code.empty() && function.empty()) return surface;
   const std::string low = lower(code);
   surface.labels = speaks_of_labels(code);
-  surface.reads_back = contains_any(code, kReadBacks) || contains_any(code, kCannotFail) || function == "backward";
+  surface.reads_back =
+      contains_any(code, kReadBacks) || contains_any(code, kCannotFail) || function == "backward";
 
   for (const Call& call : kLaunching) {
     if (!contains(code, call.text)) continue;
@@ -187,18 +225,22 @@ Surface surface_of(const Traceback* traceback, std::string_view lone_code) {
     surface.reads_back = false;
     return surface;
   }
-  const bool reads = contains(code, ".item()") || contains(code, ".backward(") || contains(code, "run_backward") || function == "backward" ||
+  const bool reads = contains(code, ".item()") || contains(code, ".backward(") ||
+                     contains(code, "run_backward") || function == "backward" ||
                      contains(code, "allow_unreachable") || contains(code, "float(");
   bool backward = false;
   if (traceback != nullptr) {
-    backward = std::any_of(traceback->frames.begin(), traceback->frames.end(), [](const LogFrame& f) { return contains(f.frame.code, ".backward("); });
+    backward = std::any_of(traceback->frames.begin(), traceback->frames.end(),
+                           [](const LogFrame& f) { return contains(f.frame.code, ".backward("); });
   }
-  if (backward || (reads && (contains(low, "loss") || contains(low, "cost") || has_word(low, "total") || has_word(low, "obj")))) {
+  if (backward || (reads && (contains(low, "loss") || contains(low, "cost") || has_word(low, "total") ||
+                             has_word(low, "obj")))) {
     surface.statement = Statement::kReadsLoss;
     surface.reads_back = true;
     return surface;
   }
-  if (contains_any(code, kCannotFail) || contains(function, "flash_attn") || contains(function, "synchronize")) {
+  if (contains_any(code, kCannotFail) || contains(function, "flash_attn") ||
+      contains(function, "synchronize")) {
     surface.statement = Statement::kCannotFail;
     return surface;
   }
@@ -210,8 +252,9 @@ Surface surface_of(const Traceback* traceback, std::string_view lone_code) {
   }
   if (contains(low, "embed") || contains(low, "tok_e") || contains(low, "wte(") || contains(low, "_emb(")) {
     surface.statement = Statement::kEmbeds;
-  } else if (deepest != nullptr && traceback != nullptr && !own_frames(*traceback, 1).empty() &&
-             (contains(lower(own_frames(*traceback, 1).front()->frame.file), "loss") || contains(lower(own_frames(*traceback, 1).front()->frame.function), "loss"))) {
+  } else if (traceback != nullptr && traceback->deepest_user() != nullptr &&
+             (contains(lower(traceback->deepest_user()->frame.file), "loss") ||
+              contains(lower(traceback->deepest_user()->frame.function), "loss"))) {
     surface.statement = Statement::kInLoss;
   } else if (has_word(low, "idx") || has_word(low, "index") || contains(low, "indices")) {
     surface.statement = Statement::kIndexes;

@@ -23,21 +23,24 @@ enum class Statement : std::uint8_t {
 struct Surface {
   Statement statement = Statement::kUnknown;
   std::string_view op, argument;
-  bool labels = false;    // its names speak of labels or classes
+  bool labels = false;      // its names speak of labels or classes
   bool reads_back = false;  // waits for the device: the launch lies before it
 };
 
 // `lone_code`: a source line whose frame was lost; used when the traceback has none.
 Surface surface_of(const Traceback* traceback, std::string_view lone_code);
 
-// Names that stand for positions, rotary caches and sequence lengths, in the deepest frames that are not PyTorch's.
+// Names that stand for positions, rotary caches and sequence lengths, in the deepest frames that are not
+// PyTorch's.
 bool speaks_of_positions(const Traceback& traceback);
 bool speaks_of_embeddings(const Traceback& traceback);
 bool speaks_of_labels(std::string_view text);
 bool speaks_of_sampling(const Traceback& traceback);
 bool in_segmentation_framework(const Traceback& traceback);
+bool assigns_boxes(const Traceback& traceback);
 
-// The public operation that PyTorch's own deepest frames name: "linear", "nll_loss", "binary_cross_entropy" ...
+// The public operation that PyTorch's own deepest frames name: "linear", "nll_loss", "binary_cross_entropy"
+// ...
 std::string op_of_frames(const Traceback& traceback);
 
 // Whether the word stands in the text between characters that are no letters.

@@ -11,7 +11,9 @@ namespace {
 
 using enum Cause;
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 void label_because(Decision& d, std::string_view why) {
   d.also = {d.cause, kNumClassesMismatch};
@@ -37,26 +39,36 @@ void decide_index(const Event& event, const Scene& scene, Decision& d) {
     d.cause = kNumClassesMismatch;
     d.certainty = Certainty::kLikely;
     d.because = "the data set's category ids do not run from 1 to the number of classes";
-  } else if (d.op == "index" && scene.hints.detection && scene.hints.first_batch && !scene.hints.later_batch) {
+  } else if (d.op == "index" && scene.hints.detection && scene.hints.first_batch &&
+             !scene.hints.later_batch) {
     label_because(d, "a detector's assigner indexes by class, and the first batch failed");
   } else if (d.op == "scatter") {
-    const bool fill = event.assert_row != nullptr && (contains(event.assert_row->kernel, "ScatterFill") || contains(event.assert_row->kernel, "scatterFill") ||
+    const bool fill = event.assert_row != nullptr && (contains(event.assert_row->kernel, "ScatterFill") ||
+                                                      contains(event.assert_row->kernel, "scatterFill") ||
                                                       (event.file_line >= 170 && event.file_line != 144));
-    const bool labels = scene.surface.labels || scene.surface.statement == Statement::kReadsLoss || scene.hints.segmentation ||
-                        (t != nullptr && in_segmentation_framework(*t));
-    if (fill && labels) label_because(d, "scatter_ with a constant is one-hot encoding, and the surroundings speak of labels");
+    const bool labels = scene.surface.labels || scene.surface.statement == Statement::kReadsLoss ||
+                        scene.hints.segmentation || (t != nullptr && in_segmentation_framework(*t));
+    if (fill && labels)
+      label_because(d, "scatter_ with a constant is one-hot encoding, and the surroundings speak of labels");
   } else if (d.op == "gather" && scene.surface.op == "gather" && scene.surface.labels) {
     label_because(d, "the gathered index holds labels");
   }
 }
 
 void decide_embedding(const Scene& scene, Decision& d) {
-  const bool position = (scene.traceback != nullptr && speaks_of_positions(*scene.traceback)) || scene.hints.too_long;
+  const bool framed = scene.traceback != nullptr && speaks_of_positions(*scene.traceback);
+  // Generated ids come from the model's own outputs and are inside its table; its learned positions are not
+  // endless.
+  const bool position = framed || scene.hints.too_long || scene.hints.generation;
   d.also = {kPositionIndexOutOfRange, kIndexOutOfRange};
   if (position) {
     d.also = {d.cause, kIndexOutOfRange};
     d.cause = kPositionIndexOutOfRange;
-    d.because = scene.hints.too_long ? "a message says that the sequence is longer than the model allows" : "the frames look up positions";
+    d.because =
+        framed ? "the frames look up positions"
+        : scene.hints.too_long
+            ? "a message says that the sequence is longer than the model allows"
+            : "generated ids stay inside the vocabulary, but the sequence grows beyond learned positions";
   }
   if (d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
 }
@@ -179,18 +191,33 @@ Decision decide_report(const Event& event, const Scene& scene) {
   if (scene.hints.label_print) {
     guess(d, kLabelOutOfRange, {kNumClassesMismatch}, "a check in the program complains about labels");
   } else if (scene.blocking) {
-    // Blocking launches: the frame is right, and it starts nothing that can assert.
+    // Blocking launches: the frame is right, but it starts nothing that can assert by itself.
     d.also.clear();
+    if (scene.traceback != nullptr && speaks_of_sampling(*scene.traceback)) {
+      guess(d, kInvalidProbability, {kIndexOutOfRange},
+            "launches were blocking and it surfaced where tokens are sampled");
+      d.also.pop_back();  // a blocking launch does not report an older assertion
+    }
   } else if (s.statement == Statement::kReadsLoss && scene.hints.vocabulary) {
-    guess(d, kEmbeddingIndexOutOfRange, {kLabelOutOfRange}, "a language model: its table is the first thing that ids reach");
+    guess(d, kEmbeddingIndexOutOfRange, {kLabelOutOfRange},
+          "a language model: its table is the first thing that ids reach");
   } else if (s.statement == Statement::kReadsLoss || s.statement == Statement::kInLoss) {
-    guess(d, kLabelOutOfRange, {kNumClassesMismatch}, "it surfaced where the loss is read: labels are the first thing to check");
+    guess(d, kLabelOutOfRange, {kNumClassesMismatch},
+          "it surfaced where the loss is read: labels are the first thing to check");
   } else if (s.statement == Statement::kEmbeds) {
-    guess(d, kEmbeddingIndexOutOfRange, {kPositionIndexOutOfRange}, "it surfaced where embeddings are used: ids are the first thing to check");
+    guess(d, kEmbeddingIndexOutOfRange, {kPositionIndexOutOfRange},
+          "it surfaced where embeddings are used: ids are the first thing to check");
   } else if (s.statement == Statement::kIndexes) {
     guess(d, kIndexOutOfRange, {}, "it surfaced where an index is handled");
+  } else if (scene.traceback != nullptr && assigns_boxes(*scene.traceback)) {
+    guess(d, kIndexOutOfRange, {}, "box assigners and samplers index by computed indices");
+  } else if (s.statement != Statement::kCannotFail && scene.traceback != nullptr &&
+             in_segmentation_framework(*scene.traceback)) {
+    guess(d, kLabelOutOfRange, {kNumClassesMismatch},
+          "a segmentation program: mask values outside the classes are the first thing to check");
   } else if (s.statement == Statement::kCannotFail ||
-             (scene.traceback == nullptr && (contains(event.text, "atchdog") || contains(event.text, "failed to synchronize")))) {
+             (scene.traceback == nullptr &&
+              (contains(event.text, "atchdog") || contains(event.text, "failed to synchronize")))) {
     d.cause = kPoisonedContext;
     d.also = {kInsufficientEvidence};
     d.certainty = Certainty::kLikely;
@@ -213,26 +240,35 @@ Decision decide_host_value(const Event& event, const Scene& scene) {
     decide_embedding(scene, d);
     d.certainty = Certainty::kLikely;
   } else if (row.id == "tf.indices") {
-    if (contains(event.text, "embedding") || (scene.traceback != nullptr && speaks_of_embeddings(*scene.traceback))) {
+    if (scene.hints.lookup || contains(event.text, "embedding") ||
+        (scene.traceback != nullptr && speaks_of_embeddings(*scene.traceback))) {
       d.cause = kEmbeddingIndexOutOfRange;
       d.op = "embedding";
     }
   } else if (row.id == "host.target") {
-    if (contains(event.text, "for dimension")) d.cause = kIndexOutOfRange, d.op = d.argument = "index";
-    else d.also = {kNumClassesMismatch};
+    if (contains(event.text, "for dimension"))
+      d.cause = kIndexOutOfRange, d.op = d.argument = "index";
+    else
+      d.also = {kNumClassesMismatch};
   } else if (row.id.starts_with("host.mat")) {
     if (framed == "linear") d.op = framed;
-  } else if (row.id == "host.broadcast" && scene.traceback != nullptr && scene.traceback->deepest() != nullptr) {
+  } else if (row.id == "host.broadcast" && scene.traceback != nullptr &&
+             scene.traceback->deepest() != nullptr) {
     const std::string& code = scene.traceback->deepest()->frame.code;
-    if (contains(code, " * ")) d.op = "mul";
-    else if (contains(code, " + ")) d.op = "add";
-    else if (contains(code, " - ")) d.op = "sub";
-    else if (contains(code, " / ")) d.op = "div";
+    if (contains(code, " * "))
+      d.op = "mul";
+    else if (contains(code, " + "))
+      d.op = "add";
+    else if (contains(code, " - "))
+      d.op = "sub";
+    else if (contains(code, " / "))
+      d.op = "div";
   } else if (row.id.starts_with("host.dtype")) {
     if (!framed.empty()) d.op = framed;
     if (d.op.empty()) d.argument.clear();
   } else if (row.id == "host.device") {
-    static const RE2* const where = new RE2(R"re(argument for argument (\w+) in method wrapper_(?:CUDA_+)?_?(\w+?)\)?(?:$|[\s)]))re");
+    static const RE2* const where =
+        new RE2(R"re(argument for argument (\w+) in method wrapper_(?:CUDA_+)?_?(\w+?)\)?(?:$|[\s)]))re");
     RE2::PartialMatch(event.text, *where, &d.argument, &d.op);
   }
   return d;
@@ -264,6 +300,8 @@ Decision decide_wording(const Event& event, const Scene& scene) {
   }
   if (d.cause == kHardwareOrDriver && d.certainty == Certainty::kLikely && row.kind == WordingKind::kFault)
     d.also = {kIllegalMemoryAccess, kInsufficientEvidence};
+  if (d.cause == kArchMismatch && d.certainty == Certainty::kUnknown)
+    d.also = {kHardwareOrDriver, kInsufficientEvidence};
   if (d.cause == kIllegalMemoryAccess) d.also = {kHardwareOrDriver};
   // A library's own check: the call that made it is the operation.
   if (d.cause == kCustomKernelAssert && scene.traceback != nullptr && scene.traceback->deepest() != nullptr)

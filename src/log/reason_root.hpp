@@ -15,11 +15,11 @@ namespace trapline {
 struct Scene {
   const Traceback* traceback = nullptr;  // that belongs to the event
   Surface surface;
-  Hints hints;                            // of all streams of the source
-  bool blocking = false;                  // launches were blocking: the frame is the launch
-  const Event* other_run = nullptr;       // a host check's message, from the same program run on the CPU
+  Hints hints;                       // of all streams of the source
+  bool blocking = false;             // launches were blocking: the frame is the launch
+  const Event* other_run = nullptr;  // a host check's message, from the same program run on the CPU
   const Traceback* other_traceback = nullptr;
-  bool only_consequences = false;         // nothing but followers and peers was printed
+  bool only_consequences = false;  // nothing but followers and peers was printed
 };
 
 struct Decision {

@@ -1,5 +1,5 @@
-// Reads a file or a folder plainly and prints what the reasoner makes of it, as JSON: to try rules without the
-// reader. Ranks come from file names ("rank3.log") and from "[rank3]:" at the beginning of a line.
+// Reads a file or a folder plainly and prints what the reasoner makes of it, as JSON: to try rules without
+// the reader. Ranks come from file names ("rank3.log") and from "[rank3]:" at the beginning of a line.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
