@@ -34,7 +34,7 @@ class Decompressor : public ByteSource {
       const bool starved = next_ == filled_;
       got = step(data, size);
       // Out of input, nothing came out, and still inside a member: the archive ends before its end.
-      if (got == 0 && starved && problem_.empty()) {
+      if (got == 0 && starved && !ended_ && problem_.empty()) {
         problem_ = compressed_.problem().empty() ? truncated() : compressed_.problem();
       }
     }

@@ -44,7 +44,7 @@ void Window::slide() {
   std::size_t keep = scanned_ > kAround ? scanned_ - kAround : 0;
   if (!at_line_start(keep)) keep = line_end(keep, scanned_);
   if (keep == 0) return;
-  advance(keep);
+  if (counted_ < keep) count_to(keep);
   last_kept_ = buffer_[keep - 1];
   std::memmove(buffer_.data(), buffer_.data() + keep, end_ - keep);
   base_ += keep;
@@ -94,9 +94,12 @@ std::size_t Window::line_end(std::size_t position, std::size_t limit) const {
                          : static_cast<std::size_t>(static_cast<const char*>(feed) - buffer_.data()) + 1;
 }
 
-void Window::advance(std::size_t to) {
-  if (to <= counted_) return;
-  number_ += static_cast<std::int64_t>(count_newlines({buffer_.data() + counted_, to - counted_}));
+// Makes number_ the line that starts at `to`: forward, or back for what stands before a hit.
+void Window::count_to(std::size_t to) {
+  const std::size_t from = std::min(to, counted_);
+  const auto feeds =
+      static_cast<std::int64_t>(count_newlines({buffer_.data() + from, std::max(to, counted_) - from}));
+  number_ += to >= counted_ ? feeds : -feeds;
   counted_ = to;
 }
 
@@ -106,7 +109,7 @@ void Window::process(std::size_t limit, bool cut) {
     const std::int64_t before = number_;
     hit_ = true;
     deliver(scanned_, limit);
-    advance(limit);
+    count_to(limit);
     lines_ += number_ - before;
     done_ = scanned_ = limit;
     return;
@@ -196,7 +199,7 @@ void Window::surround(std::size_t to, std::size_t limit) {
 }
 
 void Window::deliver(std::size_t start, std::size_t end) {
-  advance(start);
+  count_to(start);
   while (start < end) {
     const std::size_t stop = line_end(start, end);
     const std::size_t piece = std::min(stop, start + kLongLine);

@@ -60,7 +60,7 @@ class Window {
   void deliver_head(std::size_t limit);
   void surround(std::size_t to, std::size_t limit);
   void deliver(std::size_t start, std::size_t end);
-  void advance(std::size_t to);
+  void count_to(std::size_t to);
   bool at_line_start(std::size_t position) const;
   std::size_t line_start(std::size_t position, std::size_t lowest) const;
   std::size_t line_end(std::size_t position, std::size_t limit) const;
