@@ -27,6 +27,8 @@ constexpr AssertRow kRows[] = {
 // A condition that was cut is still taken when so many folded letters of it are left and all rows that begin
 // so agree.
 constexpr std::size_t kLeastCut = 8;
+// So many are enough without a file, and so many in a file that the table does not know.
+constexpr std::size_t kLeastAlone = 7, kLeastElsewhere = 11;
 
 struct Keys {
   std::string file, kernel, condition;
@@ -133,6 +135,15 @@ const AssertRow* best(const std::vector<std::size_t>& candidates, const Wanted& 
   return chosen;
 }
 
+// "false" and "end >= begin" say nothing without their file, and a known file has its own rows. A longer
+// condition is also taken from a file that is not in the table: releases move kernels.
+bool may_be(std::size_t i, const Wanted& wanted) {
+  const Keys& keys = index().keys[i];
+  if (keys.file.empty() || (!wanted.file.empty() && keys.file == wanted.file)) return true;
+  if (wanted.file.empty()) return keys.condition.size() >= kLeastAlone;
+  return keys.condition.size() >= kLeastElsewhere && !index().by_file.contains(wanted.file);
+}
+
 // All rows of one place must mean the same, else the place alone says nothing. Invariants that cannot fail in
 // a user's hands do not count.
 std::vector<std::size_t> agreeing(const std::vector<std::size_t>& candidates, const Wanted& wanted) {
@@ -172,25 +183,23 @@ AssertMatch find_assert(const AssertSite& site) {
   const std::string condition = fold(site.condition);
   if (!condition.empty()) {
     if (const auto exact = index().by_condition.find(condition); exact != index().by_condition.end()) {
-      const AssertRow* row = best(exact->second, wanted);
-      // "false" or "end >= begin" say nothing without their file.
-      const bool own_file = row->file.empty() || wanted.file.empty() || stem_key(row->file) == wanted.file;
-      if (own_file || (condition.size() >= 12 && !is_known_assert_file(site.file))) {
-        if (condition.size() >= 7 || (!wanted.file.empty() && stem_key(row->file) == wanted.file))
-          return {row, true};
+      std::vector<std::size_t> fitting;
+      for (const std::size_t i : exact->second) {
+        if (may_be(i, wanted)) fitting.push_back(i);
       }
+      if (!fitting.empty()) return {best(fitting, wanted), true};
     }
     // Inductor: the bound is part of the condition. Messages: text may follow.
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < std::size(kRows); ++i) {
       const std::string& key = index().keys[i].condition;
-      if (key.size() >= kLeastCut && condition.starts_with(key)) candidates.push_back(i);
+      if (key.size() >= kLeastCut && condition.starts_with(key) && may_be(i, wanted)) candidates.push_back(i);
     }
     if (candidates.empty() && condition.size() >= kLeastCut) {
       auto at = std::lower_bound(index().sorted.begin(), index().sorted.end(),
                                  std::make_pair(condition, std::size_t{0}));
       for (; at != index().sorted.end() && at->first.starts_with(condition); ++at)
-        candidates.push_back(at->second);
+        if (may_be(at->second, wanted)) candidates.push_back(at->second);
     }
     if (!candidates.empty()) {
       const auto left = agreeing(candidates, wanted);

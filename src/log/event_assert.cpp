@@ -77,12 +77,17 @@ std::optional<AssertLine> parse_assert(std::string_view text) {
   std::string_view block_label = "block:", thread_label = "thread:";
   if (text.find("global id:") != std::string_view::npos)
     block_label = "global id:", thread_label = "local id:";
-  if (const std::size_t block = text.find(block_label); block != std::string_view::npos) {
+  // Torn lines begin a place and break off: the first whole one counts.
+  int tries = 16;  // hostile lines must not cost more than that
+  for (std::size_t block = text.find(block_label);
+       block != std::string_view::npos && !line.has_place && tries-- > 0;
+       block = text.find(block_label, block + 1)) {
     place_begin = block;
     from = block;
     line.has_place = read_coordinate(text, block_label, from, line.block) &&
                      read_coordinate(text, thread_label, from, line.thread);
   }
+  if (!line.has_place && place_begin != std::string_view::npos) from = place_begin = text.find(block_label);
   std::size_t assertion = text.find("ssertion", line.has_place ? from : 0);
   std::size_t words = 8;
   if (assertion == std::string_view::npos) {
@@ -114,6 +119,10 @@ std::optional<AssertLine> parse_assert(std::string_view text) {
     }
   };
   find_place(head, true);
+  if (line.file.empty() && line.has_place) {  // torn: the name may stand anywhere
+    find_place(text, true);
+    after_file = {};
+  }
   std::string_view condition;
   if (assertion != std::string_view::npos) {
     const std::string_view rest = text.substr(std::min(text.size(), assertion + words));

@@ -14,6 +14,7 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kMostEvents = 128, kLongestText = 400;
+constexpr std::size_t kLongestLine = std::size_t{256} << 10U;  // one pasted log without line ends
 constexpr std::int64_t kNear = 1200;  // folded characters between a place and its condition
 
 RE2::Options quiet(bool case_sensitive = true) {
@@ -61,6 +62,7 @@ bool EventStream::repeated(std::string_view text) {
 }
 
 void EventStream::line(std::string_view text, const Line& origin, std::int64_t& order) {
+  text = text.substr(0, kLongestLine);
   if (repeated(text)) return;
   last_number_ = origin.number;
   frames_.line(text, origin.number);
@@ -122,8 +124,12 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
       contains(text, "\xE6\x96\xAD\xE8\xA8\x80")) {
     if (const auto line = parse_assert(text)) {
       if (line->form == AssertForm::kHost || !line->condition.empty() || line->has_place) {
-        // A line that was wrapped has its condition on the next one.
-        const bool wrapped = line->condition.empty() && line->form == AssertForm::kDevice && !assertion;
+        // A line that was wrapped has (the rest of) its condition on the next one.
+        bool wrapped = line->condition.empty() && line->form == AssertForm::kDevice && !assertion;
+        if (line->form == AssertForm::kDevice && site_.at >= 0 && conditions_.empty() &&
+            !contains(text, "failed") && !contains(text, "\xE5\xA4\xB1\xE8\xB4\xA5") &&
+            !find_assert({line->file, line->line, line->kernel, line->condition}).by_condition)
+          wrapped = true;
         if (site_.at >= 0) site_.line = line->line;
         const bool named = line->form == AssertForm::kHost &&
                            std::any_of(hits_.begin(), hits_.end(), [](const WordingRow* row) {
