@@ -93,8 +93,8 @@ void add_messages(std::string& text, std::string_view title, const std::vector<s
   for (std::size_t i = 0; i < std::min(samples.size(), kMostMessages); ++i) {
     text += fmt::format("- {}\n", as_code(samples[i]));
   }
-  if (samples.size() > kMostMessages)
-    text += fmt::format("- and {} more wordings\n", samples.size() - kMostMessages);
+  const std::size_t rest = samples.size() - std::min(samples.size(), kMostMessages);
+  if (rest > 0) text += fmt::format("- and {} more {}\n", rest, rest == 1 ? "wording" : "wordings");
   text += "\n";
 }
 
@@ -115,7 +115,9 @@ std::string messages_of(Cause cause) {
   for (const WordingRow& row : wording_rows()) {
     const bool is_failure = row.kind != WordingKind::kHint && row.kind != WordingKind::kContext &&
                             row.kind != WordingKind::kEvidence;
-    if (row.cause == cause && is_failure && !row.sample.empty()) wordings.push_back(row.sample);
+    if (row.cause != cause || !is_failure || row.sample.empty()) continue;
+    const bool on_host = row.kind == WordingKind::kHost || row.kind == WordingKind::kHostValue;
+    (on_host ? exceptions : wordings).push_back(row.sample);
   }
   std::string text;
   add_messages(text, "Lines of device-side assertions:", asserts);

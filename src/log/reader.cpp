@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -23,6 +24,9 @@ namespace {
 
 constexpr std::size_t kMostWords = 32;  // problems and notes kept
 constexpr int kQuietMilliseconds = 30;
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kLongestSilence{60};
 
 class Descriptor {
  public:
@@ -142,17 +146,25 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named) {
   stages_->lines.begin(name);
   bool told = true;
   std::int64_t delivered = 0;
+  Clock::time_point delivered_at;  // the first line that was not told yet
   while (true) {
     std::size_t size = 0;
     char* room = window.room(size);
-    if (descriptor.live() && !told && !text.pending() && !descriptor.wait(kQuietMilliseconds)) {
-      sink_.quiet();
-      told = true;
+    if (descriptor.live() && !told) {
+      // A stream that never pauses is interrupted now and then: what was delivered should be told soon.
+      const bool late = Clock::now() - delivered_at > kLongestSilence;
+      if (late || (!text.pending() && !descriptor.wait(kQuietMilliseconds))) {
+        sink_.quiet();
+        told = true;
+      }
     }
     const std::size_t got = source.read(room, size);
     if (got == 0) break;
     window.filled(got);
-    told = told && window.delivered() == delivered;
+    if (told && window.delivered() != delivered) {
+      told = false;
+      delivered_at = Clock::now();
+    }
     delivered = window.delivered();
   }
   window.finish(window.bytes() <= static_cast<std::uint64_t>(unasked_));

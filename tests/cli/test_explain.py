@@ -25,7 +25,7 @@ ASSERTION = (
     "thread: [5,0,0] Assertion `t >= 0 && t < n_classes` failed.\n"
 )
 TRACEBACK = """Traceback (most recent call last):
-  File "/home/u/train.py", line 41, in <module>
+  File "/srv/job/train.py", line 41, in <module>
     print(loss.item())
 RuntimeError: CUDA error: device-side assert triggered
 CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
@@ -66,12 +66,7 @@ def test_fault(log: Path) -> None:
     assert lines[-1] == "for more: trapline why TL101"
     assert len(lines) <= 25
     root = verdict(log)["findings"][0]
-    assert (root["cause"], root["device_assert"], root["op"], root["argument"]) == (
-        "label_out_of_range",
-        True,
-        "cross_entropy",
-        "target",
-    )
+    assert (root["cause"], root["device_assert"], root["argument"]) == ("label_out_of_range", True, "target")
     assert "origin" not in root and root["surfaced"]["line"] == 41  # the reading back is not the origin
 
 
@@ -100,7 +95,7 @@ def test_standard_input() -> None:
 def test_several_inputs_are_one_job(log: Path, tmp_path: Path) -> None:
     (tmp_path / "other.log").write_text(CLEAN_LOG)
     report = verdict(tmp_path / "other.log", log)
-    assert [finding["code"] for finding in report["findings"]] == ["TL101"]
+    assert [f["code"] for f in report["findings"] if f["role"] == "root"] == ["TL101"]
 
 
 def test_no_input_on_a_terminal() -> None:
@@ -203,7 +198,7 @@ def test_torchrun_error_files(tmp_path: Path) -> None:
         (tmp_path / "attempt_0" / str(rank)).mkdir(parents=True)
     wrong = (
         "Traceback (most recent call last):\n"
-        '  File "/home/u/train.py", line 12, in step\n    y = self.fc(x)\n'
+        '  File "/srv/job/train.py", line 12, in step\n    y = self.fc(x)\n'
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x400 and 256x10)\n"
     )
     (tmp_path / "attempt_0" / "2" / "error.json").write_text(error_file("RuntimeError: mat1", wrong))
@@ -211,7 +206,7 @@ def test_torchrun_error_files(tmp_path: Path) -> None:
     root = verdict(tmp_path)["findings"][0]
     assert (root["cause"], root["device_assert"]) == ("shape_mismatch", False)
     assert root["process"]["rank"] == 2
-    assert root["origin"]["file"] == "/home/u/train.py"
+    assert root["origin"]["file"] == "/srv/job/train.py"
     only = verdict(tmp_path / "attempt_0" / "2" / "error.json")
     assert only["findings"][0]["cause"] == "shape_mismatch"
 
@@ -239,6 +234,20 @@ def test_live_stream_is_told_at_once() -> None:
         report = process.stdout.read()
         assert report.startswith(b"error[TL101]: ")
     assert process.returncode == 1
+
+
+def test_live_stream_that_never_pauses() -> None:
+    """Chatter without a gap must not hold back the first word."""
+    command = f"(printf %s \"$LOG\"; yes 'epoch 1 loss 2.31') | \"{TRAPLINE}\" explain -"
+    with subprocess.Popen(
+        ["bash", "-c", command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LOG": LABEL_LOG},
+        start_new_session=True,
+    ) as process:
+        assert read_line(process, 30).startswith(b"trapline: so far TL101")
+        os.killpg(process.pid, 9)
 
 
 def test_interrupt_ends_a_live_stream_with_the_report() -> None:
