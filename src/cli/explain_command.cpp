@@ -41,8 +41,7 @@ class Job {
  public:
   Job()
       : sink_(reasoner_, say),
-        reader_(sink_,
-                {.skip = [](const std::string& path) { return kind_of_file(path) != JobFile::kLog; }}) {}
+        reader_(sink_, {.skip = [this](const std::string& path) { return sort_out(path); }}) {}
 
   void read(const std::string& path) {
     if (path != "-" && is_folder(path)) return read_folder(path);
@@ -70,13 +69,21 @@ class Job {
   bool has_problems() const { return problems_ > 0; }
 
  private:
+  // The reader meets the files of a folder once; those that are no logs are put aside for later.
+  bool sort_out(const std::string& path) {
+    const JobFile kind = kind_of_file(path);
+    if (kind == JobFile::kReport) report_files_.push_back(path);
+    if (kind == JobFile::kErrorFile) error_files_.push_back(path);
+    return kind != JobFile::kLog;
+  }
+
   void read_folder(const std::string& path) {
-    const JobFolder folder = look_into(path);
-    for (const std::string& file : folder.reports) read_report_file(file, collected_);
-    bool any = !folder.reports.empty();
-    for (const std::string& file : folder.error_files) any = read_error(file) || any;
-    if (any && folder.others == 0) return;
+    report_files_.clear();
+    error_files_.clear();
     reader_.read_path(path);
+    bool any = !report_files_.empty();
+    for (const std::string& file : report_files_) read_report_file(file, collected_);
+    for (const std::string& file : error_files_) any = read_error(file) || any;
     take_problems(any);
   }
 
@@ -109,6 +116,8 @@ class Job {
   LiveSink sink_;
   LogReader reader_;
   Collected collected_;
+  std::vector<std::string> report_files_;  // of the folder that is being read
+  std::vector<std::string> error_files_;
   std::size_t problems_ = 0;
   std::size_t told_ = 0;
   std::int64_t more_told_ = 0;

@@ -158,7 +158,7 @@ std::string rule_text(const Contract& contract) {
 std::string cause_page(Cause cause) {
   const CauseInfo& row = info(cause);
   const std::string text = trimmed(embedded_text(std::string(row.slug) + ".md"));
-  std::string page = fmt::format("# {}: {}\n\nCause `{}`. ", row.code, row.title, row.slug);
+  std::string page = fmt::format("# {}: {}\n\nCause: `{}`\n\n", row.code, row.title, row.slug);
   const auto before = text.find(kExampleBefore);
   page += text.substr(0, before) + example(row.slug);
   if (before != std::string::npos) page += text.substr(before);

@@ -8,13 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "log/reader_order.hpp"
-
 namespace trapline {
 namespace {
 
-constexpr std::int64_t kMostFiles = 100'000;
-constexpr int kMostFolders = 16;  // in each other
 constexpr std::size_t kMostBytes = std::size_t{4} << 20U;
 
 constexpr auto kSources = std::to_array<std::string_view>(
@@ -64,26 +60,6 @@ JobFile kind_of_file(std::string_view path) {
   if (name == "error.json") return JobFile::kErrorFile;
   const auto is_end = [&](std::string_view ending) { return name.ends_with(ending); };
   return std::ranges::any_of(kSources, is_end) ? JobFile::kSource : JobFile::kLog;
-}
-
-JobFolder look_into(const std::string& folder) {
-  JobFolder found;
-  for (std::string& file : list_folder(folder, kMostFiles, kMostFolders).files) {
-    switch (kind_of_file(file)) {
-      case JobFile::kReport:
-        found.reports.push_back(std::move(file));
-        break;
-      case JobFile::kErrorFile:
-        found.error_files.push_back(std::move(file));
-        break;
-      case JobFile::kLog:
-        ++found.others;
-        break;
-      case JobFile::kSource:
-        break;
-    }
-  }
-  return found;
 }
 
 int rank_of_error_file(std::string_view path) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/result.hpp"
 #include "log/line.hpp"
@@ -21,13 +20,6 @@ enum class JobFile : std::uint8_t {
 
 // By name alone.
 JobFile kind_of_file(std::string_view path);
-
-struct JobFolder {
-  std::vector<std::string> reports;
-  std::vector<std::string> error_files;
-  std::int64_t others = 0;  // files that may be logs
-};
-JobFolder look_into(const std::string& folder);
 
 // torchrun numbers the folders of its processes: .../attempt_0/3/error.json; -1: not such a path.
 int rank_of_error_file(std::string_view path);

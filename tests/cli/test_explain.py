@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -28,7 +28,7 @@ TRACEBACK = """Traceback (most recent call last):
   File "/srv/job/train.py", line 41, in <module>
     print(loss.item())
 RuntimeError: CUDA error: device-side assert triggered
-CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
+CUDA kernel errors might be asynchronously reported at some other API call.
 """
 LABEL_LOG = "epoch 1 loss 2.31\n" + ASSERTION + TRACEBACK
 CLEAN_LOG = "epoch 1 loss 2.31\nepoch 2 loss 2.20\ndone\n"
@@ -38,11 +38,14 @@ VICTIM_LOG = "[rank1]: torch.distributed.DistBackendError: NCCL communicator was
 def explain(*words: object, **options: Any) -> "subprocess.CompletedProcess[bytes]":
     options.setdefault("stdin", subprocess.DEVNULL) if "input" not in options else None
     return subprocess.run(
-        [TRAPLINE, "explain", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **options
+        [TRAPLINE, "explain", *map(str, words)],
+        capture_output=True,
+        check=False,
+        **options,
     )
 
 
-def verdict(*words: object, **options: Any) -> Dict[str, Any]:
+def verdict(*words: object, **options: Any) -> dict[str, Any]:
     """The JSON report, which must keep to the schema."""
     report = json.loads(explain("--format", "json", *words, **options).stdout)
     jsonschema = pytest.importorskip("jsonschema")
@@ -104,7 +107,10 @@ def test_no_input_on_a_terminal() -> None:
     os.close(controller)
     os.close(terminal)
     assert done.returncode == 2
-    assert done.stderr == b"trapline: nothing to explain: name a log or a folder, e.g. trapline explain train.log\n"
+    assert (
+        done.stderr
+        == b"trapline: nothing to explain: name a log or a folder, e.g. trapline explain train.log\n"
+    )
 
 
 def test_report_goes_to_the_file(log: Path, tmp_path: Path) -> None:
@@ -118,7 +124,10 @@ def test_report_goes_to_the_file(log: Path, tmp_path: Path) -> None:
 def test_unreadable_input_does_not_stop_the_rest(log: Path, tmp_path: Path) -> None:
     done = explain(tmp_path / "missing.log", log)
     assert done.returncode == 2
-    assert done.stderr == f"trapline: {tmp_path / 'missing.log'}: No such file or directory: check the name\n".encode()
+    assert (
+        done.stderr
+        == f"trapline: {tmp_path / 'missing.log'}: No such file or directory: check the name\n".encode()
+    )
     assert done.stdout.startswith(b"error[TL101]: ")
 
 
@@ -238,7 +247,7 @@ def test_live_stream_is_told_at_once() -> None:
 
 def test_live_stream_that_never_pauses() -> None:
     """Chatter without a gap must not hold back the first word."""
-    command = f"(printf %s \"$LOG\"; yes 'epoch 1 loss 2.31') | \"{TRAPLINE}\" explain -"
+    command = f'(printf %s "$LOG"; yes \'epoch 1 loss 2.31\') | "{TRAPLINE}" explain -'
     with subprocess.Popen(
         ["bash", "-c", command],
         stdout=subprocess.DEVNULL,
@@ -246,8 +255,9 @@ def test_live_stream_that_never_pauses() -> None:
         env={**os.environ, "LOG": LABEL_LOG},
         start_new_session=True,
     ) as process:
-        assert read_line(process, 30).startswith(b"trapline: so far TL101")
+        first = read_line(process, 30)
         os.killpg(process.pid, 9)
+        assert first.startswith(b"trapline: so far TL101")
 
 
 def test_interrupt_ends_a_live_stream_with_the_report() -> None:
@@ -259,7 +269,8 @@ def test_interrupt_ends_a_live_stream_with_the_report() -> None:
         env={**os.environ, "LOG": LABEL_LOG},
         start_new_session=True,
     ) as process:
-        assert read_line(process, 30).startswith(b"trapline: so far TL101")
+        first = read_line(process, 30)
         os.killpg(process.pid, 2)
+        assert first.startswith(b"trapline: so far TL101")
         assert process.stdout is not None
         assert process.stdout.read().startswith(b"error[TL101]: ")

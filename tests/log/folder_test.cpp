@@ -35,18 +35,6 @@ TEST(Folder, RankOfTorchrunsFolders) {
   EXPECT_EQ(rank_of_error_file("error.json"), -1);
 }
 
-TEST(Folder, LooksInto) {
-  const Temporary folder;
-  folder.write("finding-h-1-1.json", "{}");
-  folder.write("attempt_0/0/error.json", "{}");
-  folder.write("attempt_0/0/stderr.log", "x");
-  folder.write("code/train.py", "x");
-  const JobFolder found = look_into(folder.path().string());
-  EXPECT_EQ(found.reports.size(), 1U);
-  EXPECT_EQ(found.error_files.size(), 1U);
-  EXPECT_EQ(found.others, 1);
-}
-
 TEST(ErrorFile, DeliversTheTraceback) {
   const Temporary folder;
   folder.write("attempt_0/2/error.json",

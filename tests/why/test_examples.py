@@ -1,4 +1,4 @@
-"""The examples of the cause pages run on a machine without a GPU: the broken one raises, the fixed one does not."""
+"""The examples of the cause pages, without a GPU: the broken one raises, the fixed one does not."""
 
 import runpy
 from pathlib import Path

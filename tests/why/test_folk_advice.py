@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import List, Tuple
 
 import pytest
 
@@ -13,7 +12,7 @@ ROW = re.compile(r"^\| `(?P<code>.+?)` \| (?P<says>.+) \|$")
 NAMES = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional}
 
 
-def rows() -> List[Tuple[str, str]]:
+def rows() -> list[tuple[str, str]]:
     text = (ROOT / "docs" / "folk-advice.md").read_text(encoding="utf-8")
     return [(match["code"], match["says"]) for match in map(ROW.match, text.splitlines()) if match]
 

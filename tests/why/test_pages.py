@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -56,7 +55,7 @@ def test_no_page_without_a_cause() -> None:
     assert {path.stem for path in (ROOT / "docs" / "causes" / "text").glob("*.md")} == set(SLUGS)
 
 
-def prose(text: str) -> List[str]:
+def prose(text: str) -> list[str]:
     """The lines that are not code: code keeps its own line breaks."""
     return [line for line in text.splitlines() if not line.startswith("    ")]
 
@@ -68,7 +67,9 @@ def test_terminal_page_fits_80_columns(slug: str) -> None:
     assert "```" not in text and "\x1b" not in text
 
 
-@pytest.mark.parametrize("word", ["TL101", "tl101", "label_out_of_range", "label-out-of-range", "Label_Out_Of_Range"])
+@pytest.mark.parametrize(
+    "word", ["TL101", "tl101", "label_out_of_range", "label-out-of-range", "Label_Out_Of_Range"]
+)
 def test_spellings(word: str) -> None:
     assert why(word).stdout.startswith("TL101: class label outside the valid range\n")
 
