@@ -316,7 +316,10 @@ void EventStream::add_numbered(std::string_view text, const Line& origin, std::i
 
 // What speaks for a cause without being a failure.
 void EventStream::notice(std::string_view text) {
-  if (contains(text, "LAUNCH_BLOCKING=1") && !contains(text, "consider passing")) hints_.blocking = true;
+  if (contains(text, "LAUNCH_BLOCKING") && !contains(text, "consider passing")) {
+    static const RE2* const set = new RE2(R"re(LAUNCH_BLOCKING["']?\]?\s*=\s*["']?1)re", quiet());
+    if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *set)) hints_.blocking = true;
+  }
   if (contains(text, "embedding_lookup")) hints_.lookup = true;
   if (contains(text, "vocab_size")) hints_.vocabulary = true;
   if (contains(text, "torch.Size([") || contains(text, "Size([")) {
@@ -350,9 +353,24 @@ void EventStream::finish(std::int64_t& order) {
 }
 
 void EventStream::compact() {
-  for (Event& event : events_) event.places.clear();
+  bool cause = false;
+  for (Event& event : events_) {
+    event.places.clear();
+    cause = cause || event.kind != EventKind::kWording ||
+            (event.wording->kind != WordingKind::kPeer && event.wording->kind != WordingKind::kFollower &&
+             event.wording->kind != WordingKind::kContext);
+  }
+  if (!cause) {  // a victim: its message is enough
+    frames_ = FrameParser();
+    if (events_.size() > 2) events_.resize(2);
+  }
+  events_.shrink_to_fit();
   last_head_ = {};
   last_tail_ = {};
+  before_ = {};
+  last_assert_ = -1;
+  hits_ = {};
+  conditions_ = {};
 }
 
 }  // namespace trapline

@@ -68,6 +68,8 @@ bool is_user_file(std::string_view file) {
         "/miniconda3/envs/", ".egg/"}) {
     if (path.find(part) != std::string::npos) return false;
   }
+  static const RE2* const windows = new RE2(R"re((?i)/python[0-9.]*/lib/)re");
+  if (RE2::PartialMatch(path, *windows)) return false;
   if (path.find("/lib/python3") != std::string::npos || path.find("/python3.") != std::string::npos)
     return false;
   if (path.find(".local/lib/python") != std::string::npos) return false;

@@ -1,6 +1,7 @@
 #include "log/reason.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "log/event_tidy.hpp"
@@ -13,6 +14,8 @@ namespace {
 // Enough for the largest jobs; what comes beyond is read together with the rest of its source.
 constexpr std::size_t kMostStreams = 20'000;
 constexpr std::size_t kMostConsequences = 16;
+// Jobs up to this size keep all of their tracebacks.
+constexpr std::size_t kFewStreams = 64;
 
 struct Candidate {
   const EventStream* stream = nullptr;
@@ -271,10 +274,12 @@ void Reasoner::line(const Line& line) {
 }
 
 void Reasoner::end_of_source(std::string_view source, const SourceEnd& end) {
-  for (auto& [key, stream] : streams_) {
-    if (stream->source != source) continue;
-    stream->finish(order_);
-    if (streams_.size() > 64) stream->compact();
+  const Key first{
+      std::string(source), std::numeric_limits<int>::min(), std::numeric_limits<std::int64_t>::min(), {}};
+  for (auto at = streams_.lower_bound(first); at != streams_.end() && std::get<0>(at->first) == source;
+       ++at) {
+    at->second->finish(order_);
+    if (streams_.size() > kFewStreams) at->second->compact();
   }
   if (!end.problem.empty()) notes_.push_back(end.problem);
   if (end.shortened > 0) notes_.push_back(std::string(source) + ": very long lines were read in part");

@@ -167,6 +167,13 @@ bool in_segmentation_framework(const Traceback& traceback) {
                      [&](const LogFrame& f) { return contains_any(lower(f.frame.file), kNames); });
 }
 
+bool in_language_model(const Traceback& traceback) {
+  constexpr std::array<std::string_view, 7> kNames = {"/transformers/", "megatron", "llama", "gpt",
+                                                      "deepspeed",      "/trl/",    "/peft/"};
+  return std::any_of(traceback.frames.begin(), traceback.frames.end(),
+                     [&](const LogFrame& f) { return contains_any(lower(f.frame.file), kNames); });
+}
+
 bool assigns_boxes(const Traceback& traceback) {
   constexpr std::array<std::string_view, 4> kNames = {"bbox/samplers", "bbox/assigners", "_assigner",
                                                       "assigner."};

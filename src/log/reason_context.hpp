@@ -37,6 +37,7 @@ bool speaks_of_embeddings(const Traceback& traceback);
 bool speaks_of_labels(std::string_view text);
 bool speaks_of_sampling(const Traceback& traceback);
 bool in_segmentation_framework(const Traceback& traceback);
+bool in_language_model(const Traceback& traceback);
 bool assigns_boxes(const Traceback& traceback);
 
 // The public operation that PyTorch's own deepest frames name: "linear", "nll_loss", "binary_cross_entropy"

@@ -201,6 +201,10 @@ Decision decide_report(const Event& event, const Scene& scene) {
   } else if (s.statement == Statement::kReadsLoss && scene.hints.vocabulary) {
     guess(d, kEmbeddingIndexOutOfRange, {kLabelOutOfRange},
           "a language model: its table is the first thing that ids reach");
+  } else if (scene.traceback != nullptr && in_language_model(*scene.traceback) &&
+             s.statement == Statement::kReadsLoss) {
+    // Token ids reach a language model's loss as labels, too: either may be wrong.
+    d.also = {kPoisonedContext, kEmbeddingIndexOutOfRange, kLabelOutOfRange};
   } else if (s.statement == Statement::kReadsLoss || s.statement == Statement::kInLoss) {
     guess(d, kLabelOutOfRange, {kNumClassesMismatch},
           "it surfaced where the loss is read: labels are the first thing to check");
@@ -236,7 +240,9 @@ Decision decide_host_value(const Event& event, const Scene& scene) {
   d.op = row.op;
   d.argument = row.argument;
   const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
-  if (row.id.starts_with("host.embedding")) {
+  if (row.id == "host.gather" && scene.surface.statement == Statement::kLaunches) {
+    d.op = scene.surface.op;
+  } else if (row.id.starts_with("host.embedding")) {
     decide_embedding(scene, d);
     d.certainty = Certainty::kLikely;
   } else if (row.id == "tf.indices") {
@@ -274,6 +280,20 @@ Decision decide_host_value(const Event& event, const Scene& scene) {
   return d;
 }
 
+// The number of an Xid tells the GPU's own faults from those that a program causes.
+void decide_xid(const std::string& text, Decision& d) {
+  static const RE2* const pattern = new RE2(R"re(Xid \([^)]*\):\s*(\d{1,4}))re");
+  int number = 0;
+  RE2::PartialMatch(text, *pattern, &number);
+  constexpr int kHardware[] = {48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, 143};
+  if (std::find(std::begin(kHardware), std::end(kHardware), number) != std::end(kHardware)) {
+    d.certainty = Certainty::kDetermined;
+  } else if (number == 13 || number == 31) {
+    d.cause = kIllegalMemoryAccess;
+    d.certainty = Certainty::kLikely;
+  }
+}
+
 Decision decide_wording(const Event& event, const Scene& scene) {
   const WordingRow& row = *event.wording;
   Decision d;
@@ -292,6 +312,7 @@ Decision decide_wording(const Event& event, const Scene& scene) {
   d.argument = row.argument;
   d.device_assert = row.device_assert == Device::kYes;
   d.synchronous = scene.blocking || (d.cause != kIllegalMemoryAccess && d.cause != kHardwareOrDriver);
+  if (row.id == "kernel.xid") decide_xid(event.text, d);
   if (row.kind == WordingKind::kPeer) {
     d.cause = kHardwareOrDriver;
     d.certainty = Certainty::kLikely;
@@ -320,6 +341,11 @@ Decision decide_exception(const Event& event, const Scene&) {
     d.op = row->op;
     d.argument = row->argument;
     d.certainty = Certainty::kDetermined;
+  } else if (contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
+             contains(event.message, "HIP error")) {
+    d.cause = kInsufficientEvidence;  // an error of CUDA that the catalogue does not know
+    d.certainty = Certainty::kUnknown;
+    d.also = {kNotCuda};
   }
   return d;
 }

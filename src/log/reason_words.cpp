@@ -227,6 +227,12 @@ void write_words(const Event& event, const Decision& decision, const Scene& scen
                        thread.z, event.assert_row->mapping_text)});
     }
   }
+  // Rivals that are PyTorch's own: said, not assumed.
+  if (event.kind == EventKind::kAssert && event.file == "IndexKernel.cu" && event.file_line == 142)
+    f.fix.push_back(
+        "line 142 is that of PyTorch 1.8 and 1.9: 1.8.1 for CUDA 11 computed wrong indices itself (randperm, "
+        "then sort); if the "
+        "indices are right on the CPU, upgrade");
   if (!decision.because.empty()) f.evidence.push_back({event.source, {}, decision.because});
   if (decision.certainty == Certainty::kUnknown || decision.certainty == Certainty::kLikely) {
     if (decision.device_assert.value_or(false) || decision.cause == kInsufficientEvidence)

@@ -294,6 +294,66 @@ TEST(Rules, CutTracebackStillTellsItsLastCall) {
   EXPECT_FALSE(f.device_assert.has_value());
 }
 
+TEST(Rules, XidsTellTheGpusFaultsFromThePrograms) {
+  const Finding bus = root("[12.5] NVRM: Xid (PCI:0000:65:00): 48, pid=4711, name=python\n");
+  EXPECT_EQ(bus.cause, kHardwareOrDriver);
+  EXPECT_EQ(bus.certainty, Certainty::kDetermined);
+  EXPECT_EQ(root("[12.5] NVRM: Xid (PCI:0000:65:00): 31, pid=4711, name=python\n").cause,
+            kIllegalMemoryAccess);
+}
+
+TEST(Rules, ALanguageModelsLossMayFailForIdsOrLabels) {
+  const Finding f =
+      root(trace("/x/site-packages/transformers/trainer.py", "training_step", "loss.backward()") +
+           std::string(kReport));
+  EXPECT_EQ(f.cause, kInsufficientEvidence);
+  EXPECT_TRUE(admits(f, kLabelOutOfRange));
+  EXPECT_TRUE(admits(f, kEmbeddingIndexOutOfRange));
+}
+
+TEST(Rules, ErrorsOfCudaThatNobodyKnowsAreNotTheHosts) {
+  const Finding f = root("RuntimeError: CUDA error: a brand new kind of trouble\n");
+  EXPECT_EQ(f.cause, kInsufficientEvidence);
+  EXPECT_EQ(f.certainty, Certainty::kUnknown);
+}
+
+TEST(Rules, APyTorchWhoseOwnBugLooksLikeTheUsers) {
+  const Finding f = root(
+      "/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:142: operator(): block: [0,0,0], thread: [96,0,0] "
+      "Assertion "
+      "`index >= -sizes[i] && index < sizes[i] && \"index out of bounds\"` failed.\n");
+  EXPECT_TRUE(std::any_of(f.fix.begin(), f.fix.end(),
+                          [](const std::string& t) { return t.find("1.8.1") != std::string::npos; }));
+}
+
+TEST(Rules, JsonEscapedInOneLine) {
+  const Finding f = root(
+      "{\"log\": \"Traceback (most recent call last):\\n  File \\\"a.py\\\", line 7, in f\\n    v = "
+      "x.numpy()\\nTypeError: can't "
+      "convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+      "first.\\n\"}\n");
+  EXPECT_EQ(f.cause, kDeviceMismatch);
+  ASSERT_TRUE(f.origin.has_value());
+  EXPECT_EQ(f.origin->file, "a.py");
+  EXPECT_EQ(f.origin->line, 7);
+}
+
+TEST(Ranks, ManyFilesStayFlat) {
+  Reasoner reasoner;
+  std::string name;
+  for (int rank = 0; rank < 300; ++rank) {
+    name = "rank" + std::to_string(rank) + ".log";
+    feed(reasoner,
+         {name,
+          rank == 217 ? kLabel : std::string_view("[Rank 1] Watchdog caught collective operation timeout\n"),
+          rank});
+  }
+  const Report report = reasoner.finish();
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].process->rank, 217);
+  EXPECT_LE(report.findings.size(), 17U);
+}
+
 TEST(Ranks, FirstByCauseNotByClock) {
   const Report report = explain({
       {"rank0.log", "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE)\n", 0},
