@@ -1,4 +1,4 @@
-"""`trapline explain` on what real programs leave: the log of a crash, and the report folder of a guarded run."""
+"""`trapline explain` on what real programs leave: the log of a crash, the folder of a guarded run."""
 
 from __future__ import annotations
 
