@@ -16,9 +16,10 @@ setup: ## Install what is missing: distribution packages, .venv with torch
 
 .PHONY: build
 build: setup ## Build everything that this machine can build
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTRAPLINE_PYTHON="$(CURDIR)/$(PYTHON)" $(CMAKE_ARGS) >$(BUILD).configure.log 2>&1 \
-	  || { tail -20 $(BUILD).configure.log; echo "trapline: configure: failed: see $(BUILD).configure.log" >&2; exit 2; }
-	@grep -E '^-- trapline: ' $(BUILD).configure.log || true
+	@mkdir -p $(BUILD)
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTRAPLINE_PYTHON="$(CURDIR)/$(PYTHON)" $(CMAKE_ARGS) >$(BUILD)/configure.log 2>&1 \
+	  || { tail -20 $(BUILD)/configure.log; echo "trapline: configure: failed: see $(BUILD)/configure.log" >&2; exit 2; }
+	@grep -E '^-- trapline: ' $(BUILD)/configure.log || true
 	@cmake --build $(BUILD) -j $(JOBS)
 
 .PHONY: demo
@@ -35,7 +36,8 @@ bench: ## Speed, as ratios against named peers in one run
 	@scripts/bench.sh $(BUILD)
 
 .PHONY: lint
-lint: setup ## Format and static checks
+lint: ## Format and static checks
+	@scripts/setup.sh lint
 	@scripts/lint.sh $(BUILD)
 
 .PHONY: format
@@ -53,4 +55,4 @@ install: build ## Install to PREFIX (default /usr/local)
 
 .PHONY: clean
 clean: ## Remove the build tree (keeps .venv)
-	@rm -rf $(BUILD) $(BUILD).configure.log
+	@rm -rf $(BUILD)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The main job on a real failing program: an image classifier whose head has one output too few.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 build=${1:-build}
 if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
   echo "trapline: demo: torch is missing in .venv: run make demo without TRAPLINE_NO_TORCH" >&2

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Brings a fresh Debian 12 machine to the point where `make build` works. Idempotent; a second run takes no time.
 #
+# setup.sh [lint]        with lint: also the tools of `make lint`
 # TRAPLINE_NO_TORCH=1    leave torch out: the guard and the tests that need it are left out too
 # PIP_EXTRA_INDEX_URL    where pip finds PyTorch's CPU builds, when the default index has only the CUDA ones
 set -euo pipefail
@@ -14,8 +15,8 @@ fail() { # what, why, what to do
 # 1. Distribution packages. docs/dependencies.md says why each is needed.
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv python3-dev
   libcli11-dev libfmt-dev nlohmann-json3-dev libre2-dev libhwy-dev libgtest-dev libbenchmark-dev
-  zlib1g-dev libzstd-dev libbz2-dev liblzma-dev
-  clang-format-14 clang-tidy-14 shellcheck)
+  zlib1g-dev libzstd-dev libbz2-dev liblzma-dev)
+[[ ${1:-} == lint ]] && packages+=(clang-format-14 clang-tidy-14 shellcheck)
 missing=()
 if command -v dpkg-query >/dev/null; then
   for package in "${packages[@]}"; do

@@ -32,8 +32,16 @@ TRAPLINE_API int trapline_capi_version(void);
 
 /* Values are those of trapline::DType (core/tensor_view.hpp). */
 typedef enum {
-  TRAPLINE_BOOL = 0, TRAPLINE_UINT8, TRAPLINE_INT8, TRAPLINE_INT16, TRAPLINE_INT32, TRAPLINE_INT64,
-  TRAPLINE_FLOAT16, TRAPLINE_BFLOAT16, TRAPLINE_FLOAT32, TRAPLINE_FLOAT64,
+  TRAPLINE_BOOL = 0,
+  TRAPLINE_UINT8,
+  TRAPLINE_INT8,
+  TRAPLINE_INT16,
+  TRAPLINE_INT32,
+  TRAPLINE_INT64,
+  TRAPLINE_FLOAT16,
+  TRAPLINE_BFLOAT16,
+  TRAPLINE_FLOAT32,
+  TRAPLINE_FLOAT64,
   TRAPLINE_OTHER_DTYPE = 255 /* complex, quantized, ...: contracts do not apply */
 } trapline_dtype;
 
@@ -48,11 +56,11 @@ typedef struct {
 } trapline_tensor;
 
 typedef enum {
-  TRAPLINE_ARG_NONE = 0,    /* absent or None */
+  TRAPLINE_ARG_NONE = 0, /* absent or None */
   TRAPLINE_ARG_TENSOR = 1,
   TRAPLINE_ARG_INT = 2,
-  TRAPLINE_ARG_LIST = 3,    /* list of tensors; an element that is None has dim == -1 */
-  TRAPLINE_ARG_SIZES = 4    /* list of integers (int[] in the schema): tensor.sizes[0 .. tensor.dim) hold them */
+  TRAPLINE_ARG_LIST = 3, /* list of tensors; an element that is None has dim == -1 */
+  TRAPLINE_ARG_SIZES = 4 /* list of integers (int[] in the schema): tensor.sizes[0 .. tensor.dim) hold them */
 } trapline_arg_kind;
 
 typedef struct {
@@ -66,35 +74,36 @@ typedef struct {
 /* One row of the contracts table. Strings have static storage. Argument names are those of the ATen schema;
  * "" where the row needs none. */
 typedef struct {
-  const char* id;         /* "nll_loss_forward.target": stable, unique */
-  const char* op;         /* ATen base name without overload; a trailing '_' (in-place) is a base name of its own */
-  const char* argument;   /* the argument that is checked */
-  const char* bound_arg;  /* the tensor whose size bounds it */
-  const char* dim_arg;    /* the int that names the dimension of bound_arg */
-  const char* also_arg;   /* the int that is allowed besides the range: ignore_index; ctc_loss: target_lengths
-                             (a tensor or a list of integers, as the overload has it) */
-  const char* public_op;  /* what the user calls it: "cross_entropy" */
+  const char* id; /* "nll_loss_forward.target": stable, unique */
+  const char* op; /* ATen base name without overload; a trailing '_' (in-place) is a base name of its own */
+  const char* argument;  /* the argument that is checked */
+  const char* bound_arg; /* the tensor whose size bounds it */
+  const char* dim_arg;   /* the int that names the dimension of bound_arg */
+  const char* also_arg;  /* the int that is allowed besides the range: ignore_index; ctc_loss: target_lengths
+                            (a tensor or a list of integers, as the overload has it) */
+  const char* public_op; /* what the user calls it: "cross_entropy" */
   const char* public_argument;
-  int32_t predicate;      /* trapline::Predicate */
-  int32_t bound;          /* trapline::Bound */
-  int32_t composite;      /* 1: decomposed before the backend keys; hook it at the autograd keys too */
-  int32_t remember;       /* 1: a violation is not an error by itself; it is kept as the possible origin of a later one */
+  int32_t predicate; /* trapline::Predicate */
+  int32_t bound;     /* trapline::Bound */
+  int32_t composite; /* 1: decomposed before the backend keys; hook it at the autograd keys too */
+  int32_t remember;  /* 1: a violation is not an error by itself; it is kept as the possible origin of a later
+                        one */
 } trapline_contract;
 
 /* The whole table; *count receives the number of rows. */
 TRAPLINE_API const trapline_contract* trapline_contracts(size_t* count);
 
 typedef struct {
-  int64_t bad;      /* offending elements; 0: none */
-  int64_t total;    /* elements looked at */
-  int64_t first;    /* row-major position of the first offending element in the argument's own shape; -1: none */
-  int32_t is_float; /* which of the pairs below hold */
-  int32_t list_position; /* which tensor of a list; -1 when the argument is no list */
+  int64_t bad;   /* offending elements; 0: none */
+  int64_t total; /* elements looked at */
+  int64_t first; /* row-major position of the first offending element in the argument's own shape; -1: none */
+  int32_t is_float;           /* which of the pairs below hold */
+  int32_t list_position;      /* which tensor of a list; -1 when the argument is no list */
   int64_t ivalue, imin, imax; /* offending value; smallest and largest of all elements */
   double fvalue, fmin, fmax;  /* min and max leave NaN out; NaN when there is no other element */
-  int64_t lo, hi;   /* valid integers are [lo, hi); for float contracts see the row */
+  int64_t lo, hi;             /* valid integers are [lo, hi); for float contracts see the row */
   int32_t has_also;
-  int32_t reason;   /* trapline::Reason: which part of the predicate failed */
+  int32_t reason; /* trapline::Reason: which part of the predicate failed */
   int64_t also;
 } trapline_scan;
 
@@ -108,13 +117,13 @@ typedef enum {
  * names none. Fills *out for TRAPLINE_OK (min, max, total) and TRAPLINE_VIOLATED. Never allocates on the
  * TRAPLINE_OK path. */
 TRAPLINE_API int trapline_check(const trapline_contract* row, const trapline_arg* argument,
-                                const trapline_arg* bound, const trapline_arg* dim,
-                                const trapline_arg* also, trapline_scan* out);
+                                const trapline_arg* bound, const trapline_arg* dim, const trapline_arg* also,
+                                trapline_scan* out);
 
 /* Turns facts (JSON, see docs/facts.md) into a finding (JSON, finding.schema.json). Returns a string to be
- * released with trapline_free. Facts that cannot be read give {"error": "what: why: what to do"}; an exception that
- * is none of Trapline's business gives {"finding": null}; otherwise {"finding": {...}}. Never returns NULL
- * except when memory is exhausted. */
+ * released with trapline_free. Facts that cannot be read give {"error": "what: why: what to do"}; an
+ * exception that is none of Trapline's business gives {"finding": null}; otherwise {"finding": {...}}. Never
+ * returns NULL except when memory is exhausted. */
 TRAPLINE_API char* trapline_diagnose(const char* facts_json);
 TRAPLINE_API void trapline_free(char* text);
 

@@ -203,8 +203,8 @@ def _compile(path: str) -> None:
     """Compile and link in a folder beside ``path``, then rename: nobody ever sees half an adapter."""
     folder, compiler = source_dir(), _compiler()
     with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
-        # The sources say "guard/...", whatever their folder is called. One translation unit takes a third of the
-        # time that they take one by one, since torch's headers are most of it.
+        # The sources say "guard/...", whatever their folder is called. One translation unit takes a third of
+        # the time that they take one by one, since torch's headers are most of it.
         os.symlink(os.path.abspath(folder), os.path.join(work, "guard"))
         unit = os.path.join(work, "guard.cpp")
         with open(unit, "w", encoding="utf-8") as file:
@@ -250,7 +250,9 @@ def _run(command: list[str], log: str) -> None:
         return
     with open(log, "wb") as file:
         file.write((shlex.join(command) + "\n").encode(errors="surrogateescape") + done.stdout)
-    raise BuildError(f"trapline: guard: {command[0]} failed: see {log}: report it with that file")
+    said = re.search(rb"error: (.*)", done.stdout)
+    why = f" ({said.group(1).decode(errors='replace')})" if said else ""
+    raise BuildError(f"trapline: guard: {command[0]} failed{why}: see {log}: report it with that file")
 
 
 def main() -> int:

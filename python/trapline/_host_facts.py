@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import UserDict
 from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
@@ -39,6 +40,9 @@ _ATTRIBUTES = (
     "num_channels",
 )
 _PLUMBING = ("_call_impl", "_wrapped_call_impl")  # nn.Module.__call__: `args` names nothing
+_INSIDE_TORCH = re.compile(
+    r"[\\/]torch[\\/](?:_(?!tensor\.py)|library\.py|overrides\.py)"
+)  # names there are PyTorch's own
 _CAUGHT = re.compile(
     r"Caught (\w+) (?:in|by) .*?\.\nOriginal (Traceback \(most recent call last\):\n.*)", re.S
 )
@@ -216,6 +220,8 @@ def _attribute(value: Any, name: str) -> tuple[bool, Any]:
 
 def _item(value: Any, key: str) -> tuple[bool, Any]:
     plain = ast.literal_eval(key)
+    if isinstance(value, UserDict):  # transformers' BatchEncoding
+        value = object.__getattribute__(value, "__dict__").get("data")
     if isinstance(value, dict) and dict.__contains__(value, plain):
         return True, dict.__getitem__(value, plain)
     if type(value) in (list, tuple) and isinstance(plain, int) and plain < len(value):
@@ -255,7 +261,7 @@ def _operands(trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Fa
     for name, tensor in _arguments(text, library):
         add(name, tensor, True)
     for frame, lasti in reversed(library):
-        if frame.f_code.co_name in _PLUMBING:
+        if frame.f_code.co_name in _PLUMBING or _INSIDE_TORCH.search(frame.f_code.co_filename):
             continue
         for name, tensor in _tensors(frame, _segment((frame, lasti))):
             operand = add(_qualified(name, frame, module), tensor, False)

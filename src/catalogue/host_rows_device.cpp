@@ -41,6 +41,8 @@ std::string places(const HostCase& c) {
 
 void explain_devices(const HostCase& c, Finding& f, std::string first, std::string second,
                      std::string argument) {
+  if (f.op.empty()) f.op = c.functional();
+  if (f.op.empty() && c.module() && c.module()->attribute("in_features")) f.op = "linear";
   // The tensor to move is the one on the CPU; between two GPUs, the one that the message names.
   if (second == "cpu") std::swap(first, second);
   const Operand* stray = argument.empty() ? nullptr : c.by_role(argument);
@@ -66,8 +68,12 @@ void explain_devices(const HostCase& c, Finding& f, std::string first, std::stri
   } else {
     f.fix.push_back(fmt::format("move it: `tensor.to(\"{}\")`", goal));
   }
+  if (other && !other->user && c.module()) {
+    f.fix.push_back(fmt::format("or move the layer to the data: `{}.to(\"{}\")`",
+                                c.module()->name.empty() ? "model" : c.module()->name, seat));
+  }
   if (const std::string where = places(c); !where.empty()) f.fix.push_back(where);
-  if (c.module() && !(stray && !stray->user)) {
+  if (c.module() && !(stray && !stray->user) && !(other && !other->user)) {
     f.fix.push_back(
         "a tensor made inside a module needs `device=x.device`, or `self.register_buffer(...)` to move with "
         "the model");

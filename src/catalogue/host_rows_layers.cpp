@@ -28,7 +28,8 @@ std::string class_name(const HostCase& c, std::string_view fallback) {
 void convolution(const HostCase& c, Finding& f) {
   const Shape weight = c.shape(1), input = c.shape(2);
   const std::int64_t want = c.number(3), got = c.number(4);
-  if (c.message().find("transposed=1") < 20) f.op = "conv_transpose";
+  const bool transposed = c.message().starts_with("Given transposed=1");
+  if (transposed) f.op = "conv_transpose";
   f.summary = fmt::format("{}: the input {} has {} channels but {} takes {}", f.op, to_text(input), got,
                           layer_text(c, "the weight " + to_text(weight)), want);
   const Operand* operand = c.find("input", input);
@@ -46,8 +47,9 @@ void convolution(const HostCase& c, Finding& f) {
     f.fix.push_back(fmt::format("grey images: load them as RGB, or use `{}.expand(-1, 3, -1, -1)`", name));
   if (got == 4 && want == 3)
     f.fix.push_back(fmt::format("RGBA images: convert them to RGB, or use `{}[:, :3]`", name));
-  f.fix.push_back(fmt::format("or make the layer take them: `{}({}, {}, ...)`", class_name(c, "Conv2d"), got,
-                              weight.empty() ? 0 : weight.front()));
+  f.fix.push_back(fmt::format("or make the layer take them: `{}({}, {}, ...)`",
+                              class_name(c, transposed ? "ConvTranspose2d" : "Conv2d"), got,
+                              weight.size() < 2 ? 0 : weight[transposed ? 1 : 0]));
 }
 
 void convolution_dims(const HostCase& c, Finding& f) {
@@ -128,8 +130,8 @@ void norm_features(const HostCase& c, Finding& f) {
 void norm_dims(const HostCase& c, Finding& f) {
   const std::string type = class_name(c, "the layer");
   f.op = type;
-  f.summary = fmt::format("{}: input must have {} dimensions but has {}", layer_text(c, "the layer"),
-                          c.capture(1), c.number(2));
+  f.summary = fmt::format("{}: the input must be {} but is {}D", layer_text(c, "the layer"), c.capture(1),
+                          c.number(2));
   const std::int64_t dims = c.number(2);
   if (type.starts_with("BatchNorm") || type.starts_with("InstanceNorm")) {
     const std::string family = type.substr(0, type.size() - 2);

@@ -35,7 +35,8 @@ void distribution(const HostCase& c, Finding& f) {
   f.argument = parameter;
   f.tensor = TensorInfo{c.shape(2), operand ? operand->dtype : "", operand ? operand->device : ""};
   f.valid = Valid{c.capture(4), {}, {}, {}};
-  f.summary = fmt::format("{}: {} {} {}", type, name, to_text(c.shape(2)),
+  const std::string shown = name == parameter ? name : fmt::format("{}={}", parameter, name);
+  f.summary = fmt::format("{}: {} {} {}", type, shown, to_text(c.shape(2)),
                           nan ? "holds NaN" : fmt::format("breaks the constraint {}", c.capture(4)));
   if (nan) return look_upstream(name, f);
   if (parameter == "probs" &&
@@ -58,7 +59,7 @@ void support(const HostCase& c, Finding& f) {
   f.op = type + ".log_prob";
   f.argument = "value";
   f.tensor = TensorInfo{c.shape(1), "", ""};
-  f.summary = fmt::format("{}: value {} {}", f.op, to_text(c.shape(1)),
+  f.summary = fmt::format("{}: the value{} {}", f.op, c.shape(1).empty() ? "" : " " + to_text(c.shape(1)),
                           nan ? "holds NaN" : "is outside the support " + c.capture(2));
   f.valid = Valid{c.capture(2), {}, {}, {}};
   if (nan) return look_upstream("value", f);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include "cli/explain_command.hpp"
@@ -118,6 +119,7 @@ int run_command(const CommandRow& row, Words words) {
 
 Error unknown_command(const std::string& word) {
   std::vector<std::string> names;
+  names.reserve(std::size(kCommands));
   for (const CommandRow& row : kCommands) names.emplace_back(row.name);
   const auto near = nearest(word, names);
   if (near)

@@ -102,7 +102,14 @@ std::string Case::resize(std::int64_t needed) const {
   if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
     return fmt::format("give {} {} instead of {} entries{}", layer(), needed, hi(), sure);
   }
-  return fmt::format("change {} to {}(..., {}={}){}", layer(), owner.type, owner.attribute, needed, sure);
+  const std::string argument = fmt::format("{}={}", owner.attribute, needed);
+  std::string call = fmt::format("..., {}", argument);
+  const std::string before = fmt::format("{}={}", owner.attribute, owner.value.value_or(-1));
+  if (const auto at = owner.arguments.find(before); at != std::string::npos) {
+    call = owner.arguments;
+    call.replace(at, before.size(), argument);
+  }
+  return fmt::format("change {} to {}({}){}", layer(), owner.type, call, sure);
 }
 
 void Case::fix_sample() const {

@@ -139,8 +139,8 @@ void read_places(const json& object, Facts& facts) {
     if (auto one = frame(&value)) facts.stack.push_back(std::move(*one));
   });
   if (const json* layer = member(object, "layer"); layer != nullptr && layer->is_object()) {
-    facts.layer = Layer{text(*layer, "name"), text(*layer, "type"), text(*layer, "attribute"),
-                        integer(*layer, "value"), std::nullopt};
+    facts.layer = Layer{text(*layer, "name"),     text(*layer, "type"), text(*layer, "attribute"),
+                        integer(*layer, "value"), std::nullopt,         text(*layer, "arguments")};
     const json* certain = member(*layer, "certain");
     facts.layer_certain = certain == nullptr || !certain->is_boolean() || certain->get<bool>();
   }

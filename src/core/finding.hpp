@@ -57,7 +57,8 @@ struct Layer {
   std::string name;       // qualified module name, "fc.5"
   std::string type;       // "Linear"
   std::string attribute;  // "out_features"
-  std::optional<std::int64_t> value, needed;
+  std::optional<std::int64_t> value{}, needed{};
+  std::string arguments{};  // "in_features=300, out_features=195": how a call would make it; empty: unknown
 };
 
 struct Sample {

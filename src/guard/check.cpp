@@ -15,10 +15,13 @@ namespace {
 int apply(const RowPlan& plan, const Argument* arguments, trapline_scan& scan) {
   Scratch scratch;
   trapline_arg argument, bound, dim, also;
-  if (!describe(arguments[plan.argument], argument, scratch)) return TRAPLINE_NOT_APPLICABLE;
-  if (plan.bound >= 0 && !describe(arguments[plan.bound], bound, scratch)) return TRAPLINE_NOT_APPLICABLE;
-  if (plan.dim >= 0 && !describe(arguments[plan.dim], dim, scratch)) return TRAPLINE_NOT_APPLICABLE;
-  if (plan.also >= 0 && !describe(arguments[plan.also], also, scratch)) return TRAPLINE_NOT_APPLICABLE;
+  if (!describe(arguments[plan.argument], Part::kElements, argument, scratch)) return TRAPLINE_NOT_APPLICABLE;
+  if (plan.bound >= 0 && !describe(arguments[plan.bound], Part::kShape, bound, scratch))
+    return TRAPLINE_NOT_APPLICABLE;
+  if (plan.dim >= 0 && !describe(arguments[plan.dim], Part::kShape, dim, scratch))
+    return TRAPLINE_NOT_APPLICABLE;
+  if (plan.also >= 0 && !describe(arguments[plan.also], Part::kElements, also, scratch))
+    return TRAPLINE_NOT_APPLICABLE;
   return trapline_check(plan.row, &argument, plan.bound >= 0 ? &bound : nullptr,
                         plan.dim >= 0 ? &dim : nullptr, plan.also >= 0 ? &also : nullptr, &scan);
 }

@@ -46,21 +46,30 @@ inline std::int32_t dtype_of(c10::ScalarType type) {
   }
 }
 
-// False when the tensor has no strides to speak of; then no row applies to it.
-inline bool describe(const at::Tensor& tensor, trapline_tensor& out) {
-  if (!tensor.defined() || tensor.layout() != c10::kStrided) return false;
+// Only sizes and dtype: enough of a tensor that bounds another.
+[[gnu::always_inline]] inline bool describe_shape(const at::Tensor& tensor, trapline_tensor& out) {
+  if (!tensor.defined()) return false;
   const c10::IntArrayRef sizes = tensor.sizes();
-  const c10::IntArrayRef strides = tensor.strides();
+  out.data = nullptr;
   out.sizes = sizes.data();
-  out.strides = strides.data();
+  out.strides = nullptr;
   out.dim = static_cast<std::int32_t>(sizes.size());
   out.dtype = dtype_of(tensor.scalar_type());
-  // tensor.data_ptr() would un-share a lazily copied tensor; the guard only reads.
-  const bool readable =
-      tensor.device().is_cpu() && tensor.has_storage() && tensor.storage().data() != nullptr;
-  out.data = !readable ? nullptr
-                       : static_cast<const char*>(tensor.storage().data()) +
-                             tensor.storage_offset() * static_cast<std::int64_t>(tensor.itemsize());
+  return true;
+}
+
+// False when the tensor has no strides to speak of; then no row applies to it.
+[[gnu::always_inline]] inline bool describe(const at::Tensor& tensor, trapline_tensor& out) {
+  if (!describe_shape(tensor, out) || tensor.layout() != c10::kStrided) return false;
+  out.strides = tensor.strides().data();
+  // tensor.data_ptr() would un-share a lazily copied tensor, and has_storage() is virtual; the guard only
+  // looks.
+  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  if (!storage || !tensor.device().is_cpu()) return true;
+  const void* start = storage.data();
+  if (start == nullptr) return true;
+  out.data = static_cast<const char*>(start) +
+             tensor.storage_offset() * static_cast<std::int64_t>(tensor.itemsize());
   return true;
 }
 
@@ -94,12 +103,17 @@ inline bool describe_list(c10::ArrayRef<c10::IValue> list, trapline_arg& out, Sc
   return true;
 }
 
+// The elements of a bound are not read.
+enum class Part { kElements, kShape };
+
 // False: the contract cannot be judged.
-inline bool describe(const Argument& argument, trapline_arg& out, Scratch& scratch) {
+[[gnu::always_inline]] inline bool describe(const Argument& argument, Part part, trapline_arg& out,
+                                            Scratch& scratch) {
   out.kind = argument.kind;
   switch (argument.kind) {
     case TRAPLINE_ARG_TENSOR:
-      return describe(*argument.tensor, out.tensor);
+      return part == Part::kElements ? describe(*argument.tensor, out.tensor)
+                                     : describe_shape(*argument.tensor, out.tensor);
     case TRAPLINE_ARG_INT:
       out.integer = argument.integer;
       return true;

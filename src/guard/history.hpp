@@ -15,7 +15,7 @@
 namespace trapline::guard {
 
 constexpr int kHistory = 20;
-constexpr int kHistoryFrames = 10;
+constexpr int kHistoryFrames = 8;
 constexpr int kHistoryDims = 6;
 
 struct TensorRecord {

@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "guard/bench.hpp"
 #include "guard/convert.hpp"
 #include "guard/history.hpp"
 #include "guard/hooks.hpp"
@@ -17,7 +19,7 @@ namespace {
 struct Installed {
   torch::Library select{torch::Library::IMPL, "aten", c10::DispatchKey::BackendSelect, __FILE__, __LINE__};
   torch::Library autograd{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__};
-  int overloads = 0;
+  std::vector<const Plan*> hooked;
 };
 
 // Leaked unless uninstalled: at exit the dispatcher may be gone before static objects of this module.
@@ -29,7 +31,7 @@ void hook_all(Installed& installed) {
     if (plan->handle.hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
     if (!hook_hot(installed.select, *plan)) hook_boxed(installed.select, *plan);
     if (plan->composite) hook_composite(installed.autograd, *plan);
-    ++installed.overloads;
+    installed.hooked.push_back(plan);
   }
 }
 
@@ -96,7 +98,7 @@ PyObject* install(PyObject*, PyObject* handler) {
   }
   set_handler(handler);
   g_enabled.store(true);
-  return PyLong_FromLong(g_installed->overloads);
+  return PyLong_FromSize_t(g_installed->hooked.size());
 }
 
 PyObject* uninstall(PyObject*, PyObject*) {
@@ -129,13 +131,38 @@ PyObject* info(PyObject*, PyObject*) {
   put(dict, "enabled", PyRef(PyBool_FromLong(enabled())));
   PyRef hooked(PyList_New(0));
   if (g_installed != nullptr) {
-    for (const Plan* plan : plans()) {
+    for (const Plan* plan : g_installed->hooked) {
       append(hooked, text(plan->op + (plan->overload.empty() ? "" : "." + plan->overload)));
     }
   }
   put(dict, "overloads", std::move(hooked));
   return dict.release();
 }
+
+#ifdef TRAPLINE_BENCH
+PyObject* bench(PyObject*, PyObject* args) {
+  const char* name = nullptr;
+  long long count = 0;
+  if (PyArg_ParseTuple(args, "sL", &name, &count) == 0) return nullptr;
+  try {
+    return PyFloat_FromDouble(bench_operation(name, count));
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
+    return nullptr;
+  }
+}
+
+PyObject* bench_list(PyObject*, PyObject*) {
+  PyRef names(PyList_New(0));
+  for (const std::string& name : bench_names()) append(names, text(name));
+  return names.release();
+}
+
+PyObject* record_function(PyObject*, PyObject* on) {
+  record_function_noop(PyObject_IsTrue(on) == 1);
+  Py_RETURN_NONE;
+}
+#endif
 
 PyMethodDef kMethods[] = {
     {"install", install, METH_O,
@@ -148,6 +175,11 @@ PyMethodDef kMethods[] = {
     {"history", history, METH_NOARGS, "history() -> list[dict]: the last guarded calls, oldest first."},
     {"remembered", remembered, METH_NOARGS, "remembered() -> list[dict]: possible origins, newest first."},
     {"info", info, METH_NOARGS, "info() -> dict: what this build is for and what it hooks."},
+#ifdef TRAPLINE_BENCH
+    {"bench", bench, METH_VARARGS, "bench(name, count) -> float: nanoseconds per call."},
+    {"bench_names", bench_list, METH_NOARGS, "bench_names() -> list[str]"},
+    {"record_function", record_function, METH_O, "record_function(on): an empty RecordFunction callback."},
+#endif
     {nullptr, nullptr, 0, nullptr},
 };
 

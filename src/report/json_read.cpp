@@ -188,6 +188,7 @@ class Reader {
     read(object, "attribute", out.attribute);
     read(object, "value", out.value);
     read(object, "needed", out.needed);
+    read(object, "arguments", out.arguments);
   }
   void read_fields(const json& object, Sample& out) {
     read(object, "dataset_index", out.dataset_index);

@@ -87,6 +87,7 @@ json to_object(const Layer& layer) {
   put(out, "attribute", layer.attribute);
   put(out, "value", layer.value);
   put(out, "needed", layer.needed);
+  put(out, "arguments", layer.arguments);
   return out;
 }
 

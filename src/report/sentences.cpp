@@ -22,8 +22,12 @@ std::string range_text(const Valid& valid) {
 
 }  // namespace
 
-std::string place_text(const Frame& frame) {
+std::string place_text(const Frame& frame, std::string_view directory) {
   std::string text = frame.file;
+  const std::size_t below = directory.size();
+  if (below > 1 && text.size() > below + 1 && text.starts_with(directory) && text[below] == '/') {
+    text.erase(0, below + 1);
+  }
   if (frame.line > 0) text += fmt::format(":{}", frame.line);
   if (!frame.function.empty()) text += " in " + frame.function;
   return text;
@@ -71,7 +75,8 @@ std::string layer_text(const Layer& layer) {
   if (!layer.name.empty()) text = '"' + layer.name + '"';
   std::string type = layer.type;
   if (!layer.attribute.empty() && layer.value) {
-    type += fmt::format("({}={})", layer.attribute, *layer.value);
+    type += layer.arguments.empty() ? fmt::format("({}={})", layer.attribute, *layer.value)
+                                    : fmt::format("({})", layer.arguments);
   }
   add(text, " ", type);
   if (layer.needed) add(text, ": ", fmt::format("needs {}", *layer.needed));

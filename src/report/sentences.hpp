@@ -3,12 +3,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/finding.hpp"
 
 namespace trapline {
 
-std::string place_text(const Frame& frame);              // train.py:41 in step
+// train.py:41 in step. A file below `directory` is named relative to it: shorter, and still clickable.
+std::string place_text(const Frame& frame, std::string_view directory = {});
 std::string tensor_text(const TensorInfo& tensor);       // int64 [32] on cuda:0
 std::string found_text(const Finding& finding);          // target[3] is 195, in int64 [32] on cpu
 std::string count_text(const Element& element);          // 1 of 32 is bad; min 0, max 195

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace trapline {
 namespace {
@@ -45,6 +47,8 @@ Surroundings look_around(int descriptor) {
   out.is_terminal = ::isatty(descriptor) == 1;
   winsize size{};
   if (out.is_terminal && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0) out.columns = size.ws_col;
+  std::error_code error;
+  out.directory = std::filesystem::current_path(error).string();
   out.variable = [](const char* name) -> const char* { return std::getenv(name); };
   return out;
 }
@@ -53,6 +57,7 @@ Style resolve_style(ColorChoice choice, const Surroundings& surroundings) {
   Style style;
   style.color = choice == ColorChoice::kAlways || (choice == ColorChoice::kAuto && wants_color(surroundings));
   style.unicode = is_utf8(surroundings);
+  style.directory = surroundings.directory;
   style.width =
       surroundings.columns > 0 ? std::clamp(surroundings.columns, kNarrowest, kWidest) : kDefaultWidth;
   return style;

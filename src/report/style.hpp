@@ -13,12 +13,14 @@ struct Style {
   bool unicode = true;  // false: only ASCII is written
   int width = 80;       // columns of a line
   bool verbose = false;
+  std::string directory;  // files below it are named relative to it; empty: as they are
 };
 
 // What is known about a destination; filled from the machine by look_around, by hand in tests.
 struct Surroundings {
   bool is_terminal = false;
-  int columns = 0;  // of the terminal; 0: unknown
+  int columns = 0;        // of the terminal; 0: unknown
+  std::string directory;  // the one Trapline works in
   std::function<const char*(const char*)> variable = [](const char*) { return nullptr; };
 };
 

@@ -72,10 +72,11 @@ class TextReport {
   void add_place(const Frame& frame) {
     const std::string arrow(static_cast<std::size_t>(std::max(gutter_ - 1, 0)), ' ');
     // Not wrapped: a path must stay whole to be clicked on or copied.
-    std::vector<Line> lines = {
-        {{arrow + "--> ", Paint::kGutter}, {clean(place_text(frame), style_), Paint::kPlain}}};
+    std::vector<Line> lines = {{{arrow + "--> ", Paint::kGutter},
+                                {clean(place_text(frame, style_.directory), style_), Paint::kPlain}}};
     if (width_of(lines[0]) > style_.width && !frame.function.empty()) {
-      lines[0][1].text = clean(place_text({frame.file, frame.line, "", "", {}, 0, 0}), style_);
+      lines[0][1].text =
+          clean(place_text({frame.file, frame.line, "", "", {}, 0, 0}, style_.directory), style_);
       const std::string function = shorten(clean(frame.function, style_), style_.width - gutter_ - 6, style_);
       lines.push_back({{arrow + "    in " + function, Paint::kPlain}});
     }
@@ -111,7 +112,8 @@ class TextReport {
   }
 
   void add_surface(const Finding& finding) {
-    const std::string place = finding.surfaced ? place_text(*finding.surfaced) : std::string();
+    const std::string place =
+        finding.surfaced ? place_text(*finding.surfaced, style_.directory) : std::string();
     if (!finding.device_assert.value_or(false)) return add_detail("seen at", place, 4);
     add_detail("on CUDA",
                place.empty() ? "a device-side assert, reported later and somewhere else"
@@ -143,7 +145,7 @@ class TextReport {
     if (!finding.stack.empty()) add_title("stack, outermost first:");
     for (const Frame& frame : finding.stack) {
       const bool is_library = !frame.user.value_or(true);
-      add_item(place_text(frame), is_library ? Paint::kFaint : Paint::kPlain, 2);
+      add_item(place_text(frame, style_.directory), is_library ? Paint::kFaint : Paint::kPlain, 2);
       const auto start = frame.code.find_first_not_of(" \t");
       if (start != std::string::npos) add_item(frame.code.substr(start), Paint::kFaint, 6);
     }
@@ -186,7 +188,8 @@ class TextReport {
       if (row.count > 1 && row.ranks.size() != row.count) text += fmt::format("{} times: ", row.count);
       text +=
           row.first->summary.empty() ? info(row.first->cause).title : std::string_view(row.first->summary);
-      if (row.first->origin && !is_consequence) text += " (" + place_text(*row.first->origin) + ")";
+      if (row.first->origin && !is_consequence)
+        text += " (" + place_text(*row.first->origin, style_.directory) + ")";
       const std::string label = is_consequence ? "then:" : "also:";
       if (style_.verbose) {
         add_labelled(label, Paint::kError, text, 6);

@@ -24,7 +24,7 @@ void set(std::vector<std::string>& environment, std::string_view name, const std
 
 // An empty entry of PYTHONPATH means the current folder, so none may come into being where there was none.
 std::string python_path(const std::filesystem::path& python, const std::string& inherited) {
-  const std::string ours = (python / "trapline" / "startup").string() + ":" + python.string();
+  std::string ours = (python / "trapline" / "startup").string() + ":" + python.string();
   if (inherited.empty() || inherited == ours) return ours;
   if (inherited.starts_with(ours + ":")) return inherited;
   return ours + ":" + inherited;

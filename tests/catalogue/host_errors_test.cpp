@@ -192,6 +192,22 @@ TEST(HostErrorWords, DevicesOfBothSides) {
   EXPECT_EQ(f.fix[0], "use `ids.to(table.device)`");
 }
 
+TEST(HostErrorWords, LayerOnAnotherDevice) {
+  json weight = tensor("head.weight", "weight", {3, 32}, "float32", "meta");
+  weight["user"] = false;
+  const Finding f = diagnose(
+      {{"exception", "RuntimeError"},
+       {"message", "Tensor on device meta is not on the expected device cpu!"},
+       {"module",
+        {{"name", "head"}, {"type", "Linear"}, {"attributes", {{"in_features", 32}, {"out_features", 3}}}}},
+       {"operands", {tensor("features", "input", {16, 32}), weight}}});
+  EXPECT_EQ(f.op, "linear");
+  EXPECT_EQ(f.summary, "linear: features is on cpu but head.weight is on meta");
+  ASSERT_GE(f.fix.size(), 2U);
+  EXPECT_EQ(f.fix[0], "use `features.to(\"meta\")`");
+  EXPECT_EQ(f.fix[1], "or move the layer to the data: `head.to(\"cpu\")`");
+}
+
 TEST(HostErrorWords, LabelsAsFloat) {
   const Finding f = diagnose(
       {{"exception", "RuntimeError"},

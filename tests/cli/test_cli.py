@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -16,12 +15,18 @@ CASE = ROOT / "tests" / "report" / "cases" / "label.json"
 
 
 def trapline(*words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run([TRAPLINE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **options)
+    return subprocess.run(
+        [TRAPLINE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **options
+    )
 
 
-def leave_finding(exit_code: int) -> List[str]:
+def leave_finding(exit_code: int) -> list[str]:
     """A program that leaves a finding as a guarded process does."""
-    return ["sh", "-c", f'echo out; cp "{CASE}" "$TRAPLINE_REPORT_DIR/finding-h-1-1.json"; echo err >&2; exit {exit_code}']
+    return [
+        "sh",
+        "-c",
+        f'echo out; cp "{CASE}" "$TRAPLINE_REPORT_DIR/finding-h-1-1.json"; echo err >&2; exit {exit_code}',
+    ]
 
 
 @pytest.mark.parametrize(
@@ -29,12 +34,21 @@ def leave_finding(exit_code: int) -> List[str]:
     [
         ([], "trapline: no command: try `trapline run python train.py`, or see `trapline --help`"),
         (["rnu", "x"], "trapline: unknown command 'rnu': did you mean `trapline run`?"),
-        (["python", "x"], "trapline: unknown command 'python': to start that program write `trapline run python ...`"),
+        (
+            ["python", "x"],
+            "trapline: unknown command 'python': to start that program write `trapline run python ...`",
+        ),
         (["--verison"], "trapline: unknown command '--verison': see `trapline --help`"),
         (["run"], "trapline: no program to run: write it after the flags, e.g. trapline run python train.py"),
-        (["run", "--"], "trapline: no program to run: write it after the flags, e.g. trapline run python train.py"),
+        (
+            ["run", "--"],
+            "trapline: no program to run: write it after the flags, e.g. trapline run python train.py",
+        ),
         (["run", "pythn"], "trapline: cannot start 'pythn': not found on PATH: check the spelling"),
-        (["run", "--formt", "json", "true"], "trapline: `trapline run` has no flag '--formt': did you mean --format?"),
+        (
+            ["run", "--formt", "json", "true"],
+            "trapline: `trapline run` has no flag '--formt': did you mean --format?",
+        ),
         (
             ["run", "-o", "/no/such/file", "true"],
             "trapline: cannot write '/no/such/file': No such file or directory: choose another file with -o",
@@ -46,7 +60,7 @@ def leave_finding(exit_code: int) -> List[str]:
         ),
     ],
 )
-def test_own_errors_are_one_line_and_exit_2(words: List[str], error: str, tmp_path: Path) -> None:
+def test_own_errors_are_one_line_and_exit_2(words: list[str], error: str, tmp_path: Path) -> None:
     done = trapline(*[word.replace("{tmp}", str(tmp_path)) for word in words])
     assert done.stderr.decode() == error + "\n"
     assert done.returncode == 2
@@ -54,8 +68,10 @@ def test_own_errors_are_one_line_and_exit_2(words: List[str], error: str, tmp_pa
     assert not (tmp_path / "started").exists()
 
 
-@pytest.mark.parametrize("words", [["--format", "xml"], ["--steps", "0"], ["--steps", "x"], ["--color", "blue"], ["-o"]])
-def test_bad_flag_values(words: List[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["--format", "xml"], ["--steps", "0"], ["--steps", "x"], ["--color", "blue"], ["-o"]]
+)
+def test_bad_flag_values(words: list[str]) -> None:
     done = trapline("run", *words, "--", "true") if words != ["-o"] else trapline("run", "-o")
     assert done.returncode == 2
     assert done.stderr.startswith(b"trapline: ") and done.stderr.count(b"\n") == 1
@@ -69,7 +85,7 @@ def test_help_and_version() -> None:
 
 
 @pytest.mark.parametrize("separator", [[], ["--"]])
-def test_flags_after_the_program_are_the_programs(separator: List[str]) -> None:
+def test_flags_after_the_program_are_the_programs(separator: list[str]) -> None:
     done = trapline("run", "--color=never", *separator, "printf", "%s|", "--help", "-o", "--", "-v", "--cpu")
     assert done.stdout == b"--help|-o|--|-v|--cpu|"
     assert done.returncode == 0
@@ -122,7 +138,9 @@ def test_json_goes_to_standard_error_or_the_file(tmp_path: Path) -> None:
 def test_handled_fault_is_one_line(tmp_path: Path) -> None:
     done = trapline("run", "--report", str(tmp_path / "reports"), *leave_finding(0))
     assert done.returncode == 0
-    expected = f"err\ntrapline: 1 fault was raised and handled by the program (TL102): see {tmp_path / 'reports'}\n"
+    expected = (
+        f"err\ntrapline: 1 fault was raised and handled by the program (TL102): see {tmp_path / 'reports'}\n"
+    )
     assert done.stderr.decode() == expected
 
 

@@ -27,7 +27,7 @@ class Arg {
       arg.owned_->strides[d - 1] = arg.owned_->strides[d] * arg.owned_->sizes[d];
     }
     arg.owned_->bytes.resize(values.size() * sizeof(T) + 1);
-    std::memcpy(arg.owned_->bytes.data(), values.data(), values.size() * sizeof(T));
+    if (!values.empty()) std::memcpy(arg.owned_->bytes.data(), values.data(), values.size() * sizeof(T));
     arg.arg_.kind = TRAPLINE_ARG_TENSOR;
     arg.arg_.tensor = {arg.owned_->bytes.data(), arg.owned_->sizes.data(), arg.owned_->strides.data(),
                        static_cast<std::int32_t>(arg.owned_->sizes.size()), dtype};

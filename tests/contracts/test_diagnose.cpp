@@ -83,6 +83,17 @@ TEST(DiagnoseLabel, OneOutputTooFew) {
   EXPECT_EQ(finding.fix.size(), 1U) << "0 is known to be a label: no word about counting from 1";
 }
 
+TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
+  const Facts facts = label(195, 195)
+                          .with("layer", {{"name", "fc.5"},
+                                          {"type", "Linear"},
+                                          {"attribute", "out_features"},
+                                          {"value", 195},
+                                          {"arguments", "in_features=300, out_features=195"}})
+                          .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
+  EXPECT_EQ(diagnose(facts).fix.front(), "change `fc.5` to Linear(in_features=300, out_features=196)");
+}
+
 TEST(DiagnoseLabel, OneBased) {
   const Facts facts = label(10, 10)
                           .scan("min", 1)
@@ -165,6 +176,15 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
   facts.object.erase("nan_cast");
   EXPECT_EQ(diagnose(facts).cause, Cause::kNanToIndex);
   EXPECT_EQ(diagnose(facts).origin->line, 80);
+}
+
+TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
+  // Other machines than x86 make 0 or the largest integer of NaN.
+  const Facts facts = Facts("embedding.indices", 2147483647, 10)
+                          .with("nan_cast", {{"bad", 1}, {"frame", {{"file", "a.py"}, {"line", 5}}}});
+  expect(facts, Cause::kNanToIndex,
+         "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
+         "make the value finite before the cast in a.py:5: torch.nan_to_num(x, nan=0.0)");
 }
 
 TEST(DiagnoseId, SpecialId) {

@@ -208,7 +208,7 @@ CASES: list[Case] = [
         truth=_is_long_document,
         layer={"name": "position", "type": "Embedding", "attribute": "num_embeddings", "value": 64},
         says=("position", "80", "64"),
-        never=("tokenizer",),
+        never=("resize_token_embeddings", "vocabulary"),
     ),
     Case(
         "gather_index.py",

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
@@ -47,6 +48,7 @@ def on_terminal(
     """Runs a command on its own terminal (33 x 101); types `typed[1]` once `typed[0]` is on the screen."""
     pid, master = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it, and so would we
         os.execve(command[0], command, env)
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
     screen, deadline = b"", time.monotonic() + runner.TIME_LIMIT

@@ -30,7 +30,7 @@ def is_torchs_own(call):
 
 
 def test_install_counts_overloads(guard):
-    assert guard.overloads == len(guard.module.info()["overloads"]) >= 90
+    assert guard.overloads == len(guard.module.info()["overloads"]) >= 70
     assert "aten::index.Tensor" in guard.module.info()["overloads"]
 
 
@@ -229,7 +229,7 @@ def test_nan_cast_is_remembered(guard):
     item = guard.module.remembered()[0]
     assert item["contract"] == "copy_.src"
     assert item["scan"]["bad"] == 2 and item["scan"]["first"] == 1
-    assert item["storage"] == result.untyped_storage().data_ptr()
+    assert item["storage"] == result.data_ptr()
     assert item["shape"] == [3, 1]
     assert item["frames"][0][0].co_name == "test_nan_cast_is_remembered"
     assert not guard.violations

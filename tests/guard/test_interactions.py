@@ -14,6 +14,8 @@ WEIGHT = torch.arange(30.0).view(10, 3)
 GOOD = torch.tensor([1, 2])
 BAD = torch.tensor([1, 12])
 
+TORCH_2 = pytest.mark.skipif(not hasattr(torch, "compile"), reason="torch 2 brought it")
+
 
 def embed(indices, weight=WEIGHT):
     return F.embedding(indices, weight) * 2
@@ -119,6 +121,7 @@ def test_gradients_are_the_same(guard):
 # Transforms and tracing ---------------------------------------------------------------------------
 
 
+@TORCH_2
 def test_vmap(guard):
     batch = torch.tensor([[1, 2], [3, 4]])
     assert torch.equal(torch.func.vmap(embed)(batch), embed(batch))
@@ -126,6 +129,7 @@ def test_vmap(guard):
     assert violation["scan"]["first"] == 3
 
 
+@TORCH_2
 def test_func_grad(guard):
     expect_fault(
         guard,
@@ -134,10 +138,12 @@ def test_func_grad(guard):
     )
 
 
+@TORCH_2
 def test_functionalize(guard):
     expect_fault(guard, lambda: torch.func.functionalize(embed)(BAD))
 
 
+@TORCH_2
 @pytest.mark.parametrize(
     "options",
     [{}, {"tracing_mode": "symbolic"}, {"pre_dispatch": True}],
@@ -159,12 +165,14 @@ def test_make_fx_graph_is_the_same(guard, options):
     assert len(guarded) > 4
 
 
+@TORCH_2
 def test_make_fx_pre_dispatch_is_guarded(guard):
     from torch.fx.experimental.proxy_tensor import make_fx
 
     expect_fault(guard, lambda: make_fx(lambda y: F.embedding(y, WEIGHT), pre_dispatch=True)(BAD))
 
 
+@TORCH_2
 def test_composite_decomposes_the_same_under_tracing(guard):
     """one_hot has a hook above the backends: what a tracer sees of it must not change."""
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -182,6 +190,7 @@ def test_composite_decomposes_the_same_under_tracing(guard):
     assert guarded == [outcome(**options) for options in modes]
 
 
+@TORCH_2
 def test_export(guard):
     class Model(torch.nn.Module):
         def __init__(self):
@@ -196,6 +205,7 @@ def test_export(guard):
     expect_fault(guard, lambda: program.module()(BAD))
 
 
+@TORCH_2
 def test_compile_aot_eager(guard):
     compiled = torch.compile(embed, backend="aot_eager")
     assert torch.equal(compiled(GOOD), embed(GOOD))
@@ -252,6 +262,7 @@ def test_nested_tensors(guard):
     expect_fault(guard, lambda: F.embedding(nested, WEIGHT))
 
 
+@TORCH_2
 def test_jagged_tensors(guard):
     nested = torch.nested.nested_tensor([GOOD, BAD], layout=torch.jagged)
     expect_fault(guard, lambda: F.embedding(nested, WEIGHT))
@@ -288,6 +299,7 @@ def test_function_subclass(guard):
     assert type(guard.violations[0]["tensor"]) is Sub
 
 
+@TORCH_2
 def test_dispatch_subclass(guard):
     from torch.testing._internal.two_tensor import TwoTensor
 

@@ -1,4 +1,4 @@
-"""The house rules that a machine can check: includes point downward, files stay small, no path of a machine leaks in."""
+"""The house rules that a machine can check: includes point downward, files stay small, no private paths."""
 
 import re
 import subprocess
@@ -51,7 +51,9 @@ def test_the_rule_notices_an_upward_include():
 
 def test_includes_point_downward():
     wrong = []
-    for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/**/*.h", "src/**/*.c", "src/*/*.cpp", "src/*/*.hpp"):
+    for path in tracked(
+        "src/**/*.cpp", "src/**/*.hpp", "src/**/*.h", "src/**/*.c", "src/*/*.cpp", "src/*/*.hpp"
+    ):
         room = path.relative_to(ROOT / "src").parts[0]
         assert room in MAY_INCLUDE, f"new room {room}: say in MAY_INCLUDE what it may include"
         wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in upward_includes(room, path.read_text())]

@@ -31,7 +31,18 @@ def test_report_of_run_is_valid(case: Path, tmp_path: Path) -> None:
     """A program leaves the case's report; what `run` makes of it must be valid and say the same."""
     output = tmp_path / "report.json"
     script = f'cp "{case}" "$TRAPLINE_REPORT_DIR/finding-host-1-1.json"; exit 1'
-    command = [str(BUILD / "bin" / "trapline"), "run", "--format", "json", "-o", str(output), "--", "sh", "-c", script]
+    command = [
+        str(BUILD / "bin" / "trapline"),
+        "run",
+        "--format",
+        "json",
+        "-o",
+        str(output),
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 1, done.stderr.decode()
     report = json.loads(output.read_text(encoding="utf-8"))

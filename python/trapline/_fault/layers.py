@@ -27,6 +27,12 @@ _ADAPTERS = ("T", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "ToCo
              "Squeeze",
              "Alias", "Clone", "WeightNorm", "WeightNormInterface", "Slice", "Select", "Detach")  # fmt: skip
 _WIDTHS = ("out_features", "out_channels", "num_embeddings")
+# Constructor arguments worth showing, in the order of the call, for modules that need no others.
+_CALLS = {
+    "Linear": ("in_features", "out_features"),
+    "Embedding": ("num_embeddings", "embedding_dim"),
+    "EmbeddingBag": ("num_embeddings", "embedding_dim"),
+}
 _MAX_NODES = 2000
 
 Layer = dict[str, Any]
@@ -85,13 +91,17 @@ def table_layer(table: Any, rows: int) -> Optional[Layer]:
 
 
 def _layer(owner: Owner, attribute: str, value: int, certain: bool = True) -> Layer:
-    return {
+    layer = {
         "name": owner.name,
         "type": owner.type,
         "attribute": attribute,
         "value": value,
         "certain": certain,
     }
+    arguments = _CALLS.get(owner.type, ())
+    if attribute in arguments:
+        layer["arguments"] = ", ".join(f"{name}={getattr(owner.module, name)}" for name in arguments)
+    return layer
 
 
 def _parameter_layer(owner: Owner, value: int, certain: bool = True) -> Optional[Layer]:
@@ -152,7 +162,7 @@ def _leaf_parameters(node: Any) -> list[Any]:
 
 
 def _walk(start: Any, classes: int) -> tuple[list[Layer], bool]:
-    """Layers that feed the scores with no other weighted operation between; False: some path was not clear."""
+    """Layers that feed the scores with no other weighted operation between; False: some path is unclear."""
     found: dict[str, Layer] = {}
     complete = True
     queue, visited = [start], {start}

@@ -69,55 +69,59 @@ def test_a8_mean_squared_error_names_input_and_target(run: Any) -> None:
     assert "y has shape [4, 2] but out has shape [4, 3]" in ended.finding["summary"]
 
 
-@pytest.mark.parametrize(
-    "line, cause, fix",
-    [
-        ("x.view(32, 256)", "shape_mismatch", "use `x.flatten(1)`: it gives [32, 400]"),
-        ("x.numpy()", None, None),
-        ("torch.cat([a, b])", "shape_mismatch", "the shapes are a[0] [2, 3]"),
-        (
-            "F.cross_entropy(scores, labels)",
-            "dtype_mismatch",
-            "use `labels.long()`, best once in the data set",
-        ),
-        ("F.cross_entropy(scores, column)", "shape_mismatch", "use `column.squeeze(1)`"),
-        (
-            "nn.Conv2d(3, 8, 3)(images)",
-            "shape_mismatch",
-            "the channels come last in images: use `images.permute(0, 3, 1, 2)`",
-        ),
-        ("scores.backward()", "shape_mismatch", "reduce it first: `scores.mean().backward()` (or `.sum()`)"),
-        ("scores[15]", "index_out_of_range", "use an index of at most 3; -1 is the last element"),
-        ("scores.item()", "shape_mismatch", "reduce it first: `scores.mean().item()`"),
-        ("scores.detach().sum(2)", "shape_mismatch", "use dim=1 (dim=-1 is the last)"),
-        ("nn.Embedding(10, 2)(labels)", "dtype_mismatch", "use `labels.long()`"),
-        ("scores @ scores", "shape_mismatch", None),
-    ],
-)
-def test_a8_a9_fixes_name_the_users_tensors(run: Any, line: str, cause: Any, fix: Any) -> None:
-    data = (
-        "x = torch.randn(32, 16, 5, 5)\nscores = torch.randn(4, 3, requires_grad=True)\nlabels = torch.tensor([0., 1, 2, 0])\n"
-        "column = torch.zeros(4, 1, dtype=torch.long)\nimages = torch.randn(2, 8, 8, 3)\na = torch.randn(2, 3), torch.randn(2, 4)\n"
-        "b = a[1]\n"
-    )
-    if "cat" in line:
-        line = "torch.cat(a)"
-    ended = run(HEAD + data + line + "\n", SETUP)
-    if cause is None:
-        assert ended.reports == [] and ended.code == 0
-        return
-    assert ended.finding["cause"] == cause
-    assert fix is None or any(text.startswith(fix) for text in ended.finding["fix"]), ended.finding["fix"]
-    assert ended.finding["origin"]["line"] == 11
+CASES = [
+    ("x.view(32, 256)", "shape_mismatch", "use `x.flatten(1)`: it gives [32, 400]"),
+    ("torch.cat(pair)", "shape_mismatch", "the shapes are pair[0] [2, 3], pair[1] [2, 4]"),
+    ("F.cross_entropy(scores, labels)", "dtype_mismatch", "use `labels.long()`, best once in the data set"),
+    ("F.cross_entropy(scores, column)", "shape_mismatch", "use `column.squeeze(1)`"),
+    (
+        "nn.Conv2d(3, 8, 3)(images)",
+        "shape_mismatch",
+        "the channels come last in images: use `images.permute(0, 3, 1, 2)`",
+    ),
+    ("scores.backward()", "shape_mismatch", "reduce it first: `scores.mean().backward()` (or `.sum()`)"),
+    ("scores[15]", "index_out_of_range", "use an index of at most 3; -1 is the last element"),
+    ("scores.item()", "shape_mismatch", "reduce it first: `scores.mean().item()`"),
+    ("scores.detach().sum(2)", "shape_mismatch", "use dim=1 (dim=-1 is the last)"),
+    ("nn.Embedding(10, 2)(batch['labels'])", "dtype_mismatch", "use `batch['labels'].long()`"),
+    ("nn.Linear(3, 2)(scores.double())", "dtype_mismatch", "use `scores.double().float()`"),
+    ("scores.numpy()", "not_cuda", "use `scores.detach().cpu().numpy()`"),
+    ("F.mse_loss(meta, x)", "device_mismatch", "use `x.to(meta.device)`"),
+    ("torch.distributions.Categorical(probs=nans)", "invalid_probability", "find the first NaN"),
+]
+DATA = """
+x = torch.randn(32, 16, 5, 5)
+scores = torch.randn(4, 3, requires_grad=True)
+labels = torch.tensor([0., 1, 2, 0])
+batch = {"labels": labels}
+column = torch.zeros(4, 1, dtype=torch.long)
+images = torch.randn(2, 8, 8, 3)
+pair = torch.randn(2, 3), torch.randn(2, 4)
+meta = torch.randn(32, 16, 5, 5, device="meta")
+nans = torch.full((3,), float("nan"))
+"""
 
 
-def test_a9_devices(run: Any) -> None:
-    ended = run(
-        HEAD + "w = torch.randn(3, 3, device='meta')\nx = torch.randn(3, 3)\nF.mse_loss(w, x)\n",
-        SETUP,
-    )
-    assert ended.finding["cause"] == "device_mismatch"
-    assert "x is on cpu but w is on meta" in ended.finding["summary"]
+def in_threads(lines: list[str]) -> str:
+    """A program that runs each line in a thread of its own, one after the other."""
+    text = HEAD + "import threading\n"
+    for number, line in enumerate(lines):
+        text += f"def case_{number}():\n    {line}\n"
+        text += f"t = threading.Thread(target=case_{number}, name='case'); t.start(); t.join()\n"
+    return text
+
+
+def test_a8_a9_fixes_name_the_users_tensors(run: Any) -> None:
+    source = in_threads([line for line, _, _ in CASES]).replace(HEAD, HEAD + DATA)
+    ended = run(source, SETUP)
+    found = {report["findings"][0]["origin"]["function"]: report["findings"][0] for report in ended.reports}
+    assert ended.code == 0
+    for number, (line, cause, fix) in enumerate(CASES):
+        finding = found.pop(f"case_{number}")
+        assert finding["cause"] == cause, line
+        assert any(text.startswith(fix) for text in finding["fix"]), (line, finding["fix"])
+        assert finding["origin"]["code"] == f"    {line}"
+    assert not found
 
 
 def test_streams_and_exit_code_stay_the_same(run: Any) -> None:
@@ -129,24 +133,28 @@ def test_streams_and_exit_code_stay_the_same(run: Any) -> None:
     assert "Traceback" in plain.err
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[1][5]",
-        "{}['label']",
-        "raise ValueError('Expected input batch_size (4) to match target batch_size (3).')",
-        "raise KeyError(3)",
-        "raise SystemExit(3)",
-        "raise KeyboardInterrupt",
-        "import numpy; numpy.zeros(3)[5]",
-        "torch.zeros(2, requires_grad=False).sum().backward()",
-    ],
-)
-def test_other_exceptions_pass_untouched(run: Any, line: str) -> None:
-    source = HEAD + line + "\n"
+def test_other_exceptions_pass_untouched(run: Any) -> None:
+    source = in_threads(
+        [
+            "[1][5]",
+            "{}['label']",
+            "raise ValueError('Expected input batch_size (4) to match target batch_size (3).')",
+            "raise KeyError(3)",
+            "raise SystemExit(3)",
+            "import numpy; numpy.zeros(3)[5]",
+            "torch.zeros(2).sum().backward()",
+        ]
+    )
     plain, guarded = run(source), run(source, SETUP)
     assert guarded.reports == []
     assert (guarded.code, guarded.out, guarded.err) == (plain.code, plain.out, plain.err)
+    assert plain.err.count("Traceback") == 6  # SystemExit ends a thread silently
+
+
+@pytest.mark.parametrize("line, code", [("raise SystemExit(3)", 3), ("raise KeyboardInterrupt", -2)])
+def test_exits_stay_exits(run: Any, line: str, code: int) -> None:
+    ended = run(HEAD + line + "\n", SETUP)
+    assert (ended.code, ended.reports) == (code, [])
 
 
 def test_a_handled_exception_is_not_looked_at(run: Any) -> None:

@@ -1,0 +1,35 @@
+"""The adapter in its benchmark build (with loops in C++), built beside the ordinary one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
+
+
+def adapter() -> ModuleType:
+    """The adapter, not installed. torch is imported here with one thread, so that figures can be compared."""
+    os.environ["TRAPLINE_GUARD_CXXFLAGS"] = "-DTRAPLINE_BENCH"
+    import torch
+    from trapline import _build, _paths
+
+    torch.set_num_threads(1)
+    path = _build.build(os.path.join(str(_paths.build_dir()), "adapters-bench"))
+    loader = ExtensionFileLoader("trapline_guard", path)
+    spec = spec_from_loader("trapline_guard", loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def fail(violation: dict) -> IndexError:
+    """No operation of a benchmark may be reported."""
+    raise SystemExit(f"bench: unexpected violation of {violation['contract']}")
