@@ -24,9 +24,9 @@ struct File {
   long long written = 0;
 };
 
-// Regular files only and not through links: the folder may be one that others can write to.
-std::optional<File> read_file(const fs::path& path, std::size_t limit) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+// Regular files only, and in a folder not through links: others may be able to write to it.
+std::optional<File> read_file(const fs::path& path, std::size_t limit, int links = O_NOFOLLOW) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | links);
   if (descriptor < 0) return std::nullopt;
   struct stat state {};
   File file;
@@ -89,7 +89,7 @@ void read_report_file(const fs::path& path, Collected& out) {
 
 bool add_report(const fs::path& path, Collected& out) {
   const ReadLimits limits;
-  const auto file = read_file(path, limits.bytes);
+  const auto file = read_file(path, limits.bytes, /*links=*/0);  // the user named it
   if (!file) return false;
   const auto report = parse_report(file->text, limits);
   if (!report) return false;

@@ -119,6 +119,8 @@ def test_report_goes_to_the_file(log: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
     assert json.loads(output.read_text())["findings"][0]["code"] == "TL101"
     assert verdict(output)["findings"][0]["code"] == "TL101"  # and a report can be explained again
+    (tmp_path / "link.json").symlink_to(output)
+    assert verdict(tmp_path / "link.json")["findings"] == verdict(output)["findings"]
 
 
 def test_unreadable_input_does_not_stop_the_rest(log: Path, tmp_path: Path) -> None:
