@@ -185,8 +185,8 @@ void unescape_json(std::string_view inside, std::string& out) {
       case 't':
         out.push_back('\t');
         break;
-      case 'r':
-        out.push_back('\r');
+      case 'r':  // "\r\n" is one line break
+        if (!inside.substr(i + 1).starts_with("\\n")) out.push_back('\n');
         break;
       case 'b':
       case 'f':

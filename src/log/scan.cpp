@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Bytes = hn::CappedTag<std::uint8_t, 32>;
 
 // Calls candidate(position, buckets) for every position of [0, n) that may start a window, in order, and
-// returns the line feeds of [0, n). Reads up to kWindow - 1 bytes past a vector; data[n, n + 36) must be
+// returns the line feeds of [0, n). Reads up to kWindow - 1 bytes past a vector; data[n, n + 37) must be
 // readable. `skip` is where the search goes on: candidate() may move it forward, never over a line feed.
 template <class Candidate>
 std::size_t Sweep(const scan::Tables& tables, const std::uint8_t* data, std::size_t n, std::size_t& skip,
@@ -35,6 +35,8 @@ std::size_t Sweep(const scan::Tables& tables, const std::uint8_t* data, std::siz
   const auto low2 = table(tables.low[2]), high2 = table(tables.high[2]);
   const auto low3 = table(tables.low[3]), high3 = table(tables.high[3]);
   const auto low4 = table(tables.low[4]), high4 = table(tables.high[4]);
+  const auto low5 = table(tables.low[5]), high5 = table(tables.high[5]);
+  static_assert(scan::kWindow == 6);
   const auto buckets = [&](auto low, auto high, auto bytes) {
     return hn::And(hn::TableLookupBytes(low, hn::And(bytes, nibble)),
                    hn::TableLookupBytes(high, hn::ShiftRight<4>(bytes)));
@@ -54,6 +56,7 @@ std::size_t Sweep(const scan::Tables& tables, const std::uint8_t* data, std::siz
     set = hn::And(set, buckets(low2, high2, hn::LoadU(d, data + i + 2)));
     set = hn::And(set, buckets(low3, high3, hn::LoadU(d, data + i + 3)));
     set = hn::And(set, buckets(low4, high4, hn::LoadU(d, data + i + 4)));
+    set = hn::And(set, buckets(low5, high5, hn::LoadU(d, data + i + 5)));
     const auto any = hn::Ne(set, hn::Zero(d));
     if (HWY_UNLIKELY(!hn::AllFalse(d, any))) {
       std::uint8_t bits[8] = {};
@@ -65,7 +68,8 @@ std::size_t Sweep(const scan::Tables& tables, const std::uint8_t* data, std::siz
       for (; mask != 0; mask &= mask - 1) {
         const auto k = static_cast<std::size_t>(__builtin_ctzll(mask));
         if (i + k >= n) break;
-        if (i + k >= skip) candidate(i + k, found[k]);
+        if (i + k < skip || !scan::may_start(tables, reinterpret_cast<const char*>(data) + i + k)) continue;
+        candidate(i + k, found[k]);
       }
     }
     i += lanes;

@@ -145,13 +145,6 @@ void put(Tables& tables, unsigned bucket, std::string_view window) {
   }
 }
 
-// The hash of four bytes with letters folded (other bytes fold too; that only costs a look).
-unsigned gram(std::string_view block, std::size_t position) {
-  std::uint32_t bytes = 0;
-  std::memcpy(&bytes, block.data() + position, 4);
-  return ((bytes | 0x20202020U) * 2654435761U) >> 20;
-}
-
 }  // namespace
 
 std::span<const Literal> literals() { return kLiterals; }
@@ -181,7 +174,7 @@ const Tables& tables() {
       put(tables, best_bucket, text.substr(best_offset, kWindow));
       tables.buckets[best_bucket][tables.sizes[best_bucket]++] = {static_cast<std::uint8_t>(row),
                                                                   static_cast<std::uint8_t>(best_offset)};
-      const unsigned hash = gram(text, best_offset);
+      const unsigned hash = gram(text.data() + best_offset);
       tables.grams[hash / 64] |= std::uint64_t{1} << (hash % 64);
     }
     return tables;
@@ -200,8 +193,7 @@ bool matches(std::string_view block, std::size_t position, std::string_view lite
 int verify(const Tables& tables, std::string_view block, std::size_t position, unsigned buckets,
            std::size_t& start) {
   if (block.size() - position < 4) return -1;
-  const unsigned hash = gram(block, position);
-  if ((tables.grams[hash / 64] >> (hash % 64) & 1) == 0) return -1;
+  if (!may_start(tables, block.data() + position)) return -1;
   int found = -1;
   for (; buckets != 0; buckets &= buckets - 1) {
     const auto bucket = static_cast<unsigned>(__builtin_ctz(buckets));

@@ -1,11 +1,12 @@
 // What a line must hold to be looked at, and the tables that find it (a Teddy: each literal is given to one
-// of eight buckets, and a byte position of the text keeps a bucket when five bytes from there could be its
+// of eight buckets, and a byte position of the text keeps a bucket when six bytes from there could be its
 // literals').
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -21,7 +22,7 @@ struct Literal {
 // To make the reader see one more wording, add one row in scan_literals.cpp; four bytes at least.
 std::span<const Literal> literals();
 
-inline constexpr std::size_t kWindow = 5;  // bytes of a literal that the vectors compare
+inline constexpr std::size_t kWindow = 6;  // bytes of a literal that the vectors compare
 
 struct Entry {
   std::uint8_t literal;  // row of literals()
@@ -42,6 +43,19 @@ inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 
 
 // Whether `literal` (lower case) stands at `position`.
 bool matches(std::string_view block, std::size_t position, std::string_view literal);
+
+// The hash of four bytes with letters folded (other bytes fold too; that only costs a look).
+inline unsigned gram(const char* at) {
+  std::uint32_t bytes = 0;
+  std::memcpy(&bytes, at, 4);
+  return ((bytes | 0x20202020U) * 2654435761U) >> 20;
+}
+
+// Whether a window can start at `at`: what most candidates fail. Four bytes must be readable.
+inline bool may_start(const Tables& tables, const char* at) {
+  const unsigned hash = gram(at);
+  return (tables.grams[hash / 64] >> (hash % 64) & 1) != 0;
+}
 
 // Looks at a candidate that the vectors found; returns the hit's literal or -1. `position` is the window's.
 int verify(const Tables& tables, std::string_view block, std::size_t position, unsigned buckets,
