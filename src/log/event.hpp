@@ -55,7 +55,7 @@ struct Event {
   std::int64_t bound = -1;  // of a compiled index check
   std::string exception, message;
   std::int64_t count = 0;                              // lines that said the same
-  std::set<std::pair<Coordinate, Coordinate>> places;  // blocks and threads, at most kMostPlaces
+  std::set<std::pair<Coordinate, Coordinate>> places;  // blocks and threads, at most EventStream::most_places
   std::int64_t order = 0;                              // in the whole input
   std::int64_t number = 0;                             // line in the source
   std::string source, text;                            // where it was first seen
@@ -63,6 +63,5 @@ struct Event {
   int rank = -1;                                       // named inside the line itself
   std::string op;                                      // a collective named by the message
 };
-constexpr std::size_t kMostPlaces = 4096;
 
 }  // namespace trapline

@@ -57,7 +57,7 @@ bool EventStream::repeated(std::string_view text) {
     return false;
   Event& event = events_[static_cast<std::size_t>(last_assert_)];
   ++event.count;
-  if (event.places.size() < kMostPlaces) event.places.emplace(block, thread);
+  if (event.places.size() < most_places) event.places.emplace(block, thread);
   return true;
 }
 
@@ -203,7 +203,7 @@ void EventStream::add_assert(const AssertLine& line, std::string_view text, cons
     Event& other = events_[same];
     ++other.count;
     other.by_condition = other.by_condition || event.by_condition;
-    if (other.places.size() < kMostPlaces) other.places.merge(event.places);
+    if (other.places.size() < most_places) other.places.merge(event.places);
   } else {
     push(std::move(event), text, origin, order);
     same = events_.size() - 1;
@@ -320,6 +320,9 @@ void EventStream::notice(std::string_view text) {
     static const RE2* const set = new RE2(R"re(LAUNCH_BLOCKING["']?\]?\s*=\s*["']?1)re", quiet());
     if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *set)) hints_.blocking = true;
   }
+  if (contains(text, "(first observed failure)")) hints_.launcher = true;
+  if (hints_.launcher && hints_.launcher_rank < 0 && contains(text, "(local_rank"))
+    hints_.launcher_rank = rank_in(text);
   if (contains(text, "embedding_lookup")) hints_.lookup = true;
   if (contains(text, "vocab_size")) hints_.vocabulary = true;
   if (contains(text, "torch.Size([") || contains(text, "Size([")) {

@@ -28,6 +28,8 @@ struct Hints {
   bool nan = false;           // NaN was printed before
   bool vocabulary = false;    // vocabulary or tokenizer printed
   bool generation = false;    // open-end generation by a model of GPT-2's kind
+  bool launcher = false;      // torchrun's summary has begun
+  int launcher_rank = -1;     // the rank that it saw fail first
   bool lookup = false;        // TensorFlow's embedding_lookup
   bool too_long = false;      // a message that a sequence is longer than the model allows
 };
@@ -51,6 +53,7 @@ class EventStream {
   int rank = -1;
   std::int64_t pid = -1;
   std::string host, source;
+  std::size_t most_places = 4096;  // blocks and threads kept per assertion
 
  private:
   struct Site {  // the last place in a CUDA source that was named

@@ -11,19 +11,33 @@ struct Replacement {
 };
 
 constexpr std::array kEntities = {
-    Replacement{"&nbsp;", " "}, Replacement{"&lt;", "<"},    Replacement{"&gt;", ">"},
-    Replacement{"&amp;", "&"},  Replacement{"&quot;", "\""}, Replacement{"&#39;", "'"},
-    Replacement{"&#x27;", "'"}, Replacement{"&apos;", "'"},  Replacement{"&#96;", "`"},
+    Replacement{"&nbsp;", " "},
+    Replacement{"&lt;", "<"},
+    Replacement{"&gt;", ">"},
+    Replacement{"&amp;", "&"},
+    Replacement{"&quot;", "\""},
+    Replacement{"&#39;", "'"},
+    Replacement{"&#x27;", "'"},
+    Replacement{"&apos;", "'"},
+    Replacement{"&#96;", "`"},
+    // JSON's spelling of the same, in text that is no JSON any more.
+    Replacement{"\\u003c", "<"},
+    Replacement{"\\u003e", ">"},
+    Replacement{"\\u0026", "&"},
+    Replacement{"\\u0027", "'"},
+    Replacement{"\\u0022", "\""},
 };
 
 // Full-width punctuation and blanks to ASCII; entities to their characters. True when something changed.
 bool decode(std::string_view text, std::string& out) {
-  if (text.find_first_of("&\xEF\xE3\xC2") == std::string_view::npos) return false;
+  if (text.find_first_of("&\xEF\xE3\xC2") == std::string_view::npos &&
+      text.find("\\u00") == std::string_view::npos)
+    return false;
   out.clear();
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte == '&') {
+    if (byte == '&' || byte == '\\') {
       const auto* entity = std::find_if(kEntities.begin(), kEntities.end(), [&](const Replacement& r) {
         return text.substr(i).starts_with(r.from);
       });

@@ -121,11 +121,19 @@ struct Job {
         if (event.wording == nullptr || event.wording->kind != WordingKind::kDeviceAssert) continue;
         const int named = stream->rank >= 0 ? stream->rank : event.rank;
         if (named < 0) continue;
-        if (rank >= 0 && rank != named) return -1;
+        if (rank >= 0 && rank != named) return launcher_rank();
         rank = named;
       }
     }
-    return rank;
+    return rank >= 0 ? rank : launcher_rank();
+  }
+
+  // By the launcher's clock: the last resort.
+  int launcher_rank() const {
+    for (const EventStream* stream : streams) {
+      if (stream->hints().launcher_rank >= 0) return stream->hints().launcher_rank;
+    }
+    return -1;
   }
 
   // All ranks but one complain about a collective: the silent one is where to look.
@@ -261,6 +269,7 @@ EventStream& Reasoner::stream_of(const Line& line) {
     stream->pid = line.pid;
     stream->host = line.host;
     stream->source = line.source;
+    if (streams_.size() >= kFewStreams) stream->most_places = 16;
     found = streams_.emplace(std::move(key), std::move(stream)).first;
   }
   latest_ = found->second.get();

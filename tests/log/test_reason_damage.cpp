@@ -81,6 +81,10 @@ const std::vector<Named>& damages() {
          return replaced(replaced(replaced(replaced(t, "&", "&amp;"), "<", "&lt;"), ">", "&gt;"), " ",
                          "&nbsp;");
        }},
+      {"json escapes",
+       [](const std::string& t) {
+         return replaced(replaced(replaced(t, "<", "\\u003c"), ">", "\\u003e"), "&", "\\u0026");
+       }},
       {"glued to a bar",
        [](const std::string& t) { return "  3%|2         | 40/1200 [01:20<19:20, 0.69it/s]" + t; }},
       {"glued to text", [](const std::string& t) { return "Right, so" + t; }},

@@ -338,6 +338,13 @@ TEST(Rules, JsonEscapedInOneLine) {
   EXPECT_EQ(f.origin->line, 7);
 }
 
+TEST(Ranks, TheLaunchersSummaryIsTheLastResort) {
+  const std::string summary =
+      "Root Cause (first observed failure):\n[0]:\n  time      : 2023-01-01_10:00:00\n  rank      : 3 "
+      "(local_rank: 3)\n";
+  EXPECT_EQ(root(std::string(kLabel) + summary).process->rank, 3);
+}
+
 TEST(Ranks, ManyFilesStayFlat) {
   Reasoner reasoner;
   std::string name;
