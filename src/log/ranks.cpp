@@ -44,7 +44,7 @@ constexpr std::array kCollectives = {
 
 int rank_in(std::string_view text) {
   static const RE2* const pattern =
-      new RE2(R"re((?:\brank[ :=#]{0,3}|\[rank|process (?:group )?)(\d{1,6})(?:\b|\]))re", quiet());
+      new RE2(R"re((?:\brank[ :=#]{0,12}|\[rank|process (?:group )?)(\d{1,6})(?:\b|\]))re", quiet());
   if (text.find("ank") == std::string_view::npos && text.find("ANK") == std::string_view::npos &&
       text.find("rocess ") == std::string_view::npos)
     return -1;
