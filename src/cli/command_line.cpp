@@ -9,8 +9,10 @@
 #include <iterator>
 #include <memory>
 
+#include "cli/explain_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/suggest.hpp"
+#include "cli/why_command.hpp"
 #include "core/version.hpp"
 #include "report/utf8.hpp"
 
@@ -20,6 +22,9 @@ namespace {
 constexpr auto kCommands = std::to_array<CommandRow>({
     {"run", "start a program with the guard in it and name the cause when it fails",
      "[flags] [--] PROGRAM [ARGUMENT...]", true, declare_run},
+    {"explain", "name the cause of a failure from its logs", "[flags] [PATH|-]...", false, declare_explain},
+    {"why", "print the page of a cause: what it means, how to fix it", "[flags] [CODE|CAUSE]...", false,
+     declare_why},
 });
 
 using Words = std::vector<std::string>;

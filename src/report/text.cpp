@@ -35,6 +35,7 @@ class TextReport {
                    report.verdict == Verdict::kClean ? "no fault found" : "the evidence names no cause");
     } else {
       add_finding(report.findings.front());
+      page_ = fmt::format("trapline why {}", info(report.findings.front().cause).code);
       add_others(report);
     }
     for (const std::string& note : report.notes) add_labelled("note:", Paint::kNote, note, 8);
@@ -223,7 +224,8 @@ class TextReport {
 
   std::vector<Line> join() {
     std::size_t dropped = 0;
-    while (!style_.verbose && count() + (dropped > 0 ? 1 : 0) > kMostLines) {
+    const std::size_t ends = page_.empty() ? 0 : 1;
+    while (!style_.verbose && count() + ends + (dropped > 0 ? 1 : 0) > kMostLines) {
       const auto last = std::ranges::max_element(blocks_.rbegin(), blocks_.rend(), {}, &Block::weight);
       if (last == blocks_.rend() || last->weight == 0) break;
       dropped += last->lines.size();
@@ -235,11 +237,13 @@ class TextReport {
       lines.push_back({{fmt::format("({} more {}: run with -v)", dropped, dropped == 1 ? "line" : "lines"),
                         Paint::kFaint}});
     }
+    if (!page_.empty()) lines.push_back({{"for more: ", Paint::kFaint}, {page_, Paint::kPlain}});
     return lines;
   }
 
   const Style& style_;
   int gutter_ = 3;
+  std::string page_;  // the command that prints the page of the cause
   std::vector<Block> blocks_;
 };
 

@@ -1,18 +1,7 @@
 #include "run/collect.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <nlohmann/json.hpp>
-#include <optional>
-
-#include "report/json.hpp"
-#include "report/utf8.hpp"
+#include <filesystem>
 
 namespace trapline {
 namespace {
@@ -20,62 +9,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 4096;  // a job of that many processes has told enough
-
-struct File {
-  std::string text;
-  long long written = 0;
-};
-
-// Regular files only and not through links: the folder may be one that others can write to.
-std::optional<File> read_file(const fs::path& path, std::size_t limit) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (descriptor < 0) return std::nullopt;
-  struct stat state {};
-  File file;
-  bool good = ::fstat(descriptor, &state) == 0 && S_ISREG(state.st_mode);
-  std::array<char, 65536> buffer{};
-  while (good && file.text.size() <= limit) {
-    const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    good = got >= 0;
-    if (got <= 0) break;
-    file.text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  ::close(descriptor);
-  if (!good) return std::nullopt;
-  file.written = static_cast<long long>(state.st_mtim.tv_sec) * 1'000'000'000LL + state.st_mtim.tv_nsec;
-  return file;
-}
-
-void add_note(std::vector<std::string>& notes, const std::string& note) {
-  if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
-}
-
-void read_finding(const fs::path& path, Collected& out) {
-  const std::string name = path.filename().string();
-  const ReadLimits limits;
-  auto file = read_file(path, limits.bytes);
-  if (!file) return add_note(out.notes, name + " could not be read: " + std::strerror(errno));
-  const auto report = parse_report(file->text, limits);
-  if (!report) return add_note(out.notes, name + " was left out: " + report.error().why);
-  for (const Finding& finding : report->findings) out.findings.push_back({finding, file->written});
-  for (const std::string& note : report->notes) add_note(out.notes, note);
-}
-
-void read_marker(const fs::path& path, Collected& out) {
-  const auto file = read_file(path, std::size_t{1} << 16U);
-  if (!file) return;
-  ++out.guarded_processes;
-  const auto marker = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
-  if (!marker.is_object() || !marker.contains("notes") || !marker["notes"].is_array()) return;
-  for (const auto& note : marker["notes"]) {
-    if (note.is_string()) add_note(out.notes, note.get<std::string>());
-  }
-}
-
-bool is_named(const std::string& name, std::string_view start) {
-  return name.starts_with(start) && name.ends_with(".json");
-}
 
 }  // namespace
 
@@ -85,7 +18,7 @@ Collected collect(const ReportFolder& folder) {
   std::error_code error;
   for (fs::directory_iterator file(folder.path(), error), end; !error && file != end; file.increment(error)) {
     const std::string name = file->path().filename().string();
-    if ((is_named(name, "finding-") || is_named(name, "guard-")) && folder.is_new(file->path())) {
+    if (is_report_file(name) && folder.is_new(file->path())) {
       files.push_back(file->path());
     }
   }
@@ -96,10 +29,7 @@ Collected collect(const ReportFolder& folder) {
                         std::to_string(kMostFiles) + " were read");
     files.resize(kMostFiles);
   }
-  for (const fs::path& file : files) {
-    const bool is_finding = file.filename().string().starts_with("finding-");
-    is_finding ? read_finding(file, out) : read_marker(file, out);
-  }
+  for (const fs::path& file : files) read_report_file(file, out);
   std::ranges::stable_sort(out.findings, {}, &CollectedFinding::written);
   return out;
 }

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "report/merge.hpp"
 #include "run/collect.hpp"
 #include "run/environment.hpp"
 #include "run/locate.hpp"
-#include "run/merge.hpp"
 #include "run/report_folder.hpp"
 
 namespace trapline {

@@ -12,11 +12,12 @@ MAY_INCLUDE = {
     "checks": {"core"},
     "contracts": {"core", "checks"},
     "catalogue": {"core"},
+    "log": {"core", "contracts", "catalogue"},
     "report": {"core"},
     "run": {"core", "report"},
     "capi": {"core", "checks", "contracts", "catalogue", "report"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
-    "cli": {"core", "checks", "contracts", "catalogue", "report", "run"},
+    "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 

@@ -1,4 +1,4 @@
-#include "run/merge.hpp"
+#include "report/merge.hpp"
 
 #include <gtest/gtest.h>
 
@@ -82,6 +82,50 @@ TEST(Merge, VictimsStayApart) {
   const Report report = merged({finding(Cause::kLabelOutOfRange, 41, 2, 12), victim, other});
   EXPECT_EQ(report.findings.size(), 3U);
   EXPECT_TRUE(report.notes.empty());
+}
+
+Report from_logs(std::vector<Finding> findings) {
+  Report report;
+  report.command = Command::kExplain;
+  report.verdict = findings.empty() ? Verdict::kClean : Verdict::kFault;
+  report.findings = std::move(findings);
+  report.notes = {"the log is cut"};
+  return report;
+}
+
+TEST(MergeWithLogs, LogsAloneStand) {
+  const Report report = merge(merged({}), from_logs({finding(Cause::kLabelOutOfRange, 41, 0, 1)}));
+  EXPECT_EQ(report.verdict, Verdict::kFault);
+  EXPECT_EQ(report.command, Command::kExplain);
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.notes, std::vector<std::string>{"the log is cut"});
+  EXPECT_EQ(merge(merged({}), from_logs({})).verdict, Verdict::kClean);
+}
+
+TEST(MergeWithLogs, WhatWasSeenIsTheRootAndTheSameInALogOnlyAddsItsLines) {
+  Finding seen = finding(Cause::kNumClassesMismatch, 41, 0, 1);
+  seen.certainty = Certainty::kProven;
+  Finding told = finding(Cause::kLabelOutOfRange, 44, 0, 1);
+  told.also = {Cause::kNumClassesMismatch};
+  told.evidence = {{"rank0.log", 7, "Assertion"}};
+  const Report report = merge(merged({seen}), from_logs({told}));
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].certainty, Certainty::kProven);
+  ASSERT_EQ(report.findings[0].evidence.size(), 1U);
+  EXPECT_EQ(report.findings[0].evidence[0].source, "rank0.log");
+  EXPECT_EQ(report.verdict, Verdict::kFault);
+}
+
+TEST(MergeWithLogs, AnotherFaultAndTheVictimsFollow) {
+  Finding victim = finding(Cause::kPoisonedContext, 9, 3, 13);
+  victim.role = Role::kConsequence;
+  Finding nothing_new = finding(Cause::kInsufficientEvidence, 44, 0, 1);
+  const Report report = merge(merged({finding(Cause::kLabelOutOfRange, 41, 0, 1)}),
+                              from_logs({nothing_new, victim, finding(Cause::kOutOfMemory, 50, 2, 12)}));
+  ASSERT_EQ(report.findings.size(), 3U);
+  EXPECT_EQ(report.findings[0].cause, Cause::kLabelOutOfRange);
+  EXPECT_EQ(report.findings[1].cause, Cause::kOutOfMemory);
+  EXPECT_EQ(report.findings[2].cause, Cause::kPoisonedContext);
 }
 
 TEST(Notes, TellHowTheProgramEnded) {

@@ -1,8 +1,9 @@
-#include "run/merge.hpp"
+#include "report/merge.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -105,6 +106,25 @@ void tell(const Group& group, std::vector<std::string>& notes) {
   }
 }
 
+// What a log says of a fault that a guarded process has seen itself: the same, or less.
+bool adds_nothing(const Finding& from_log, const std::vector<Finding>& seen) {
+  if (from_log.role == Role::kConsequence) return false;
+  switch (from_log.cause) {
+    case Cause::kInsufficientEvidence:
+    case Cause::kPoisonedContext:
+    case Cause::kNotCuda:
+      return true;  // the guard's own exception, or the end of the process
+    default:
+      break;
+  }
+  return std::ranges::any_of(seen, [&](const Finding& finding) {
+    const auto among = [](Cause cause, const Finding& other) {
+      return cause == other.cause || std::ranges::find(other.also, cause) != other.also.end();
+    };
+    return among(finding.cause, from_log) || among(from_log.cause, finding);
+  });
+}
+
 }  // namespace
 
 Report merge(const Collected& collected) {
@@ -131,6 +151,30 @@ Report merge(const Collected& collected) {
   }
   report.notes.insert(report.notes.end(), collected.notes.begin(), collected.notes.end());
   return report;
+}
+
+Report merge(Report seen, Report from_logs) {
+  if (seen.findings.empty()) {
+    std::ranges::move(seen.notes, std::back_inserter(from_logs.notes));
+    return from_logs;
+  }
+  std::vector<Finding> more;
+  for (Finding& finding : from_logs.findings) {
+    if (!adds_nothing(finding, seen.findings)) {
+      more.push_back(std::move(finding));
+      continue;
+    }
+    std::vector<Evidence>& evidence = seen.findings.front().evidence;
+    std::ranges::move(finding.evidence, std::back_inserter(evidence));
+  }
+  // Independent roots before all victims.
+  std::ranges::move(more, std::back_inserter(seen.findings));
+  std::ranges::stable_sort(seen.findings, {},
+                           [](const Finding& finding) { return finding.role == Role::kConsequence; });
+  std::ranges::move(from_logs.notes, std::back_inserter(seen.notes));
+  seen.command = from_logs.command;
+  seen.verdict = Verdict::kFault;
+  return seen;
 }
 
 }  // namespace trapline

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/finding.hpp"
-#include "run/collect.hpp"
+#include "report/collected.hpp"
 
 namespace trapline {
 
@@ -11,5 +11,10 @@ namespace trapline {
 // the same element (a DataLoader worker and its parent) is dropped. Then a broken contract comes before an
 // ordinary exception, before faults of the device, before victims; and within these the earlier first.
 Report merge(const Collected& collected);
+
+// One verdict for a job of which both are left: what guarded processes saw themselves, and what its logs
+// tell. What was seen comes first; a log's finding that says the same, or less, only adds its lines to the
+// evidence.
+Report merge(Report seen, Report from_logs);
 
 }  // namespace trapline

@@ -1,0 +1,69 @@
+// Messages that a program, a library, a driver or the kernel can print about a failure: one row per wording.
+//
+// To teach Trapline a new message, add one row to a wordings_*.def file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalogue/phrases.hpp"
+#include "core/cause.hpp"
+#include "core/finding.hpp"
+
+namespace trapline {
+
+enum class WordingKind : std::uint8_t {
+  kFault,         // names a cause of its own
+  kDeviceAssert,  // the host's report of a device-side assert; the cause stands elsewhere
+  kHostValue,     // a host check names the bad value: no kernel ran
+  kHost,          // a fault of the host program
+  kFollower,      // usually follows a context that is already lost
+  kPeer,          // a process complains about another one
+  kContext,       // wraps other messages or adds to them; no cause
+  kHint,          // advice printed with any error; no evidence
+  kEvidence,      // no failure, but it speaks for a cause
+};
+
+enum class Device : std::int8_t { kNo, kYes, kUnknown };
+
+struct WordingRow {
+  std::string_view id;  // "cuda.illegal_address"; stable, unique
+  WordingKind kind;
+  Cause cause;
+  Certainty certainty;
+  Device device_assert;
+  std::string_view op;
+  std::string_view argument;
+  std::string_view phrase;  // matched folded (catalogue/fold.hpp)
+  std::string_view sample;  // a whole line; tests run it
+};
+
+std::span<const WordingRow> wording_rows();
+const WordingRow* find_wording_id(std::string_view id);
+
+// A CUDA runtime or driver error by number, as in "CUDA error 700"; nullptr when the number says nothing.
+const WordingRow* find_cuda_error(std::int64_t number);
+
+// One automaton over all phrases of the catalogue. Its identifiers:
+struct CataloguePhrase {
+  enum class Kind : std::uint8_t { kWording, kCondition, kFile, kKernel, kMarker } kind;
+  std::uint32_t index =
+      0;  // of the wording row, of the assertion row (the first of those with this text), or Marker
+  std::uint32_t length = 0;
+};
+enum class Marker : std::uint32_t { kAssertion, kBlock, kThread };
+
+struct CataloguePhrases {
+  Phrases automaton;
+  std::vector<CataloguePhrase> phrases;  // by identifier
+};
+const CataloguePhrases& catalogue_phrases();
+
+// The row whose phrase is the longest one in the text; nullptr: none. For single messages; logs are read with
+// catalogue_phrases().
+const WordingRow* find_wording(std::string_view text);
+
+}  // namespace trapline

@@ -1,0 +1,180 @@
+#include "cli/explain_command.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/live_sink.hpp"
+#include "cli/output.hpp"
+#include "log/folder.hpp"
+#include "log/reader.hpp"
+#include "report/collected.hpp"
+#include "report/merge.hpp"
+#include "report/utf8.hpp"
+
+namespace trapline::cli {
+namespace {
+
+constexpr int kClean = 0;
+constexpr int kFindings = 1;
+constexpr int kUnknownVerdict = 3;
+
+struct ExplainFlags {
+  std::vector<std::string> paths;
+  OutputFlags output;
+};
+
+void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
+
+bool is_folder(const std::string& path) {
+  struct stat state {};
+  return ::stat(path.c_str(), &state) == 0 && S_ISDIR(state.st_mode);
+}
+
+// All inputs of one call: they are one job, and get one verdict.
+class Job {
+ public:
+  Job()
+      : sink_(reasoner_, say),
+        reader_(sink_, {.skip = [this](const std::string& path) { return sort_out(path); }}) {}
+
+  void read(const std::string& path) {
+    if (path != "-" && is_folder(path)) return read_folder(path);
+    if (path != "-" && path.ends_with(".json") && read_json(path)) return;
+    reader_.read_path(path);
+    take_problems(false);
+  }
+
+  Report finish() {
+    Report from_logs = reasoner_.finish();
+    const auto& notes = reader_.summary().notes;
+    from_logs.notes.insert(from_logs.notes.end(), notes.begin(), notes.end());
+    for (const std::string& source : sink_.empty_sources()) from_logs.notes.push_back(source + " is empty");
+    std::ranges::stable_sort(collected_.findings, {}, &CollectedFinding::written);
+    Report report = merge(merge(collected_), std::move(from_logs));
+    report.command = Command::kExplain;
+    if (problems_ > 0 && report.verdict == Verdict::kClean) {
+      report.verdict = Verdict::kUnknown;  // what was not read may hold the fault
+      report.notes.push_back(fmt::format("{} could not be read to the end",
+                                         problems_ == 1 ? "1 input" : fmt::format("{} inputs", problems_)));
+    }
+    return report;
+  }
+
+  bool has_problems() const { return problems_ > 0; }
+
+ private:
+  // The reader meets the files of a folder once; those that are no logs are put aside for later.
+  bool sort_out(const std::string& path) {
+    const JobFile kind = kind_of_file(path);
+    if (kind == JobFile::kReport) report_files_.push_back(path);
+    if (kind == JobFile::kErrorFile) error_files_.push_back(path);
+    return kind != JobFile::kLog;
+  }
+
+  void read_folder(const std::string& path) {
+    report_files_.clear();
+    error_files_.clear();
+    reader_.read_path(path);
+    bool any = !report_files_.empty();
+    for (const std::string& file : report_files_) read_report_file(file, collected_);
+    for (const std::string& file : error_files_) any = read_error(file) || any;
+    take_problems(any);
+  }
+
+  // A report or an error file that was named itself; false: read it as a log.
+  bool read_json(const std::string& path) { return add_report(path, collected_) || read_error(path); }
+
+  bool read_error(const std::string& path) {
+    const auto read = read_error_file(path, sink_);
+    return read && *read;
+  }
+
+  // Problems are told as they come: a live input may follow. A folder with reports needs no logs.
+  void take_problems(bool logs_are_optional) {
+    const ReadSummary& summary = reader_.summary();
+    for (; told_ < summary.problems.size(); ++told_) {
+      const Error& error = summary.problems[told_];
+      if (logs_are_optional && error.why.starts_with("no logs")) continue;
+      ++problems_;
+      say(error.line());
+    }
+    if (summary.more_problems > more_told_) {
+      const auto more = summary.more_problems - more_told_;
+      more_told_ = summary.more_problems;
+      problems_ += static_cast<std::size_t>(more);
+      say(fmt::format("{} more of these", more));
+    }
+  }
+
+  Reasoner reasoner_;
+  LiveSink sink_;
+  LogReader reader_;
+  Collected collected_;
+  std::vector<std::string> report_files_;  // of the folder that is being read
+  std::vector<std::string> error_files_;
+  std::size_t problems_ = 0;
+  std::size_t told_ = 0;
+  std::int64_t more_told_ = 0;
+};
+
+// Ctrl-C in `tail -f log | trapline explain -` ends tail, and the report is what the user waits for then. The
+// second one ends Trapline too.
+void outlive_one_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+}
+
+Result<int> execute(ExplainFlags& flags) {
+  if (flags.paths.empty()) {
+    if (::isatty(STDIN_FILENO) == 1) {
+      return Error{"nothing to explain", "", "name a log or a folder, e.g. trapline explain train.log"};
+    }
+    flags.paths.emplace_back("-");
+  }
+  const auto output = Output::open(flags.output, STDOUT_FILENO);
+  if (!output) return output.error();
+  ::signal(SIGPIPE, SIG_IGN);
+  if (std::ranges::find(flags.paths, "-") != flags.paths.end()) outlive_one_interrupt();
+  Job job;
+  for (const std::string& path : flags.paths) job.read(path);
+  const Report report = job.finish();
+  if (!output->write(report)) {
+    return Error{"cannot write the report", "the destination does not take it", "choose another one with -o"};
+  }
+  if (job.has_problems()) return kUsageError;
+  switch (report.verdict) {
+    case Verdict::kFault:
+      return kFindings;
+    case Verdict::kClean:
+      return kClean;
+    case Verdict::kUnknown:
+      break;
+  }
+  return kUnknownVerdict;
+}
+
+}  // namespace
+
+Action declare_explain(CLI::App& app, const std::vector<std::string>&) {
+  auto flags = std::make_shared<ExplainFlags>();
+  app.add_option("path", flags->paths,
+                 "logs, folders of logs, report folders; - is standard input. All together are one job")
+      ->type_name("PATH");
+  declare_output(app, flags->output);
+  app.footer(
+      "Exit code: 0 no fault, 1 a cause is named, 2 usage or an input that could not be read (the others are "
+      "read),\n"
+      "3 a fault without a cause. Archives (.gz, .zst, .bz2, .xz) are read as they are. Live: tail -f log | "
+      "trapline explain -");
+  return [flags] { return execute(*flags); };
+}
+
+}  // namespace trapline::cli

@@ -1,0 +1,13 @@
+// `trapline explain [PATH|-]...`
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command_line.hpp"
+
+namespace trapline::cli {
+
+Action declare_explain(CLI::App& app, const std::vector<std::string>& program);
+
+}  // namespace trapline::cli

@@ -1,0 +1,100 @@
+#include "report/collected.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "report/json.hpp"
+#include "report/utf8.hpp"
+
+namespace trapline {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct File {
+  std::string text;
+  long long written = 0;
+};
+
+// Regular files only, and in a folder not through links: others may be able to write to it.
+std::optional<File> read_file(const fs::path& path, std::size_t limit, int links = O_NOFOLLOW) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | links);
+  if (descriptor < 0) return std::nullopt;
+  struct stat state {};
+  File file;
+  bool good = ::fstat(descriptor, &state) == 0 && S_ISREG(state.st_mode);
+  std::array<char, 65536> buffer{};
+  while (good && file.text.size() <= limit) {
+    const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    good = got >= 0;
+    if (got <= 0) break;
+    file.text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  ::close(descriptor);
+  if (!good) return std::nullopt;
+  file.written = static_cast<long long>(state.st_mtim.tv_sec) * 1'000'000'000LL + state.st_mtim.tv_nsec;
+  return file;
+}
+
+void add_note(std::vector<std::string>& notes, const std::string& note) {
+  if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+}
+
+void add_findings(const Report& report, long long written, Collected& out) {
+  for (const Finding& finding : report.findings) out.findings.push_back({finding, written});
+  for (const std::string& note : report.notes) add_note(out.notes, note);
+}
+
+void read_finding(const fs::path& path, Collected& out) {
+  const std::string name = path.filename().string();
+  const ReadLimits limits;
+  auto file = read_file(path, limits.bytes);
+  if (!file) return add_note(out.notes, name + " could not be read: " + std::strerror(errno));
+  const auto report = parse_report(file->text, limits);
+  if (!report) return add_note(out.notes, name + " was left out: " + report.error().why);
+  add_findings(*report, file->written, out);
+}
+
+void read_marker(const fs::path& path, Collected& out) {
+  const auto file = read_file(path, std::size_t{1} << 16U);
+  if (!file) return;
+  ++out.guarded_processes;
+  const auto marker = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
+  if (!marker.is_object() || !marker.contains("notes") || !marker["notes"].is_array()) return;
+  for (const auto& note : marker["notes"]) {
+    if (note.is_string()) add_note(out.notes, note.get<std::string>());
+  }
+}
+
+bool is_named(std::string_view name, std::string_view start) {
+  return name.starts_with(start) && name.ends_with(".json");
+}
+
+}  // namespace
+
+bool is_report_file(std::string_view name) { return is_named(name, "finding-") || is_named(name, "guard-"); }
+
+void read_report_file(const fs::path& path, Collected& out) {
+  path.filename().string().starts_with("finding-") ? read_finding(path, out) : read_marker(path, out);
+}
+
+bool add_report(const fs::path& path, Collected& out) {
+  const ReadLimits limits;
+  const auto file = read_file(path, limits.bytes, /*links=*/0);  // the user named it
+  if (!file) return false;
+  const auto report = parse_report(file->text, limits);
+  if (!report) return false;
+  add_findings(*report, file->written, out);
+  return true;
+}
+
+}  // namespace trapline

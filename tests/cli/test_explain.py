@@ -1,0 +1,278 @@
+"""`trapline explain` from outside: verdicts, exit codes, bad input, folders, live input. Needs no torch."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import select
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("TRAPLINE_BUILD_DIR", ROOT / "build"))
+TRAPLINE = str(BUILD / "bin" / "trapline")
+SCHEMA = json.loads((ROOT / "docs" / "finding.schema.json").read_text(encoding="utf-8"))
+GUARDED = ROOT / "tests" / "report" / "cases" / "label.json"
+
+ASSERTION = (
+    "../aten/src/ATen/native/cuda/Loss.cu:250: nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], "
+    "thread: [5,0,0] Assertion `t >= 0 && t < n_classes` failed.\n"
+)
+TRACEBACK = """Traceback (most recent call last):
+  File "/srv/job/train.py", line 41, in <module>
+    print(loss.item())
+RuntimeError: CUDA error: device-side assert triggered
+CUDA kernel errors might be asynchronously reported at some other API call.
+"""
+LABEL_LOG = "epoch 1 loss 2.31\n" + ASSERTION + TRACEBACK
+CLEAN_LOG = "epoch 1 loss 2.31\nepoch 2 loss 2.20\ndone\n"
+VICTIM_LOG = "[rank1]: torch.distributed.DistBackendError: NCCL communicator was aborted on rank 1.\n"
+
+
+def explain(*words: object, **options: Any) -> "subprocess.CompletedProcess[bytes]":
+    options.setdefault("stdin", subprocess.DEVNULL) if "input" not in options else None
+    return subprocess.run(
+        [TRAPLINE, "explain", *map(str, words)],
+        capture_output=True,
+        check=False,
+        **options,
+    )
+
+
+def verdict(*words: object, **options: Any) -> dict[str, Any]:
+    """The JSON report, which must keep to the schema."""
+    report = json.loads(explain("--format", "json", *words, **options).stdout)
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validators.validator_for(SCHEMA)(SCHEMA).validate(report)
+    assert report["command"] == "explain"
+    return report
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text(LABEL_LOG)
+    return path
+
+
+def test_fault(log: Path) -> None:
+    done = explain(log)
+    assert (done.returncode, done.stderr) == (1, b"")
+    lines = done.stdout.decode().splitlines()
+    assert lines[0].startswith("error[TL101]: ")
+    assert lines[-1] == "for more: trapline why TL101"
+    assert len(lines) <= 25
+    root = verdict(log)["findings"][0]
+    assert (root["cause"], root["device_assert"], root["argument"]) == ("label_out_of_range", True, "target")
+    assert "origin" not in root and root["surfaced"]["line"] == 41  # the reading back is not the origin
+
+
+def test_clean(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(CLEAN_LOG)
+    done = explain(tmp_path / "a.log")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"trapline: no fault found\n", b"")
+    assert verdict(tmp_path / "a.log")["verdict"] == "clean"
+
+
+def test_failure_without_a_cause(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("RuntimeError: CUDA error: device-side assert triggered\n")
+    done = explain(tmp_path / "a.log")
+    assert done.returncode == 3
+    report = verdict(tmp_path / "a.log")
+    assert report["verdict"] == "unknown"
+    assert "trapline run" in json.dumps(report)  # the one command that would settle it
+
+
+def test_standard_input() -> None:
+    for words in ([], ["-"]):
+        done = explain(*words, input=LABEL_LOG.encode())
+        assert done.returncode == 1 and done.stdout.startswith(b"error[TL101]: ")
+
+
+def test_several_inputs_are_one_job(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.log").write_text(CLEAN_LOG)
+    report = verdict(tmp_path / "other.log", log)
+    assert [f["code"] for f in report["findings"] if f["role"] == "root"] == ["TL101"]
+
+
+def test_no_input_on_a_terminal() -> None:
+    controller, terminal = os.openpty()
+    done = explain(stdin=terminal)
+    os.close(controller)
+    os.close(terminal)
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == b"trapline: nothing to explain: name a log or a folder, e.g. trapline explain train.log\n"
+    )
+
+
+def test_report_goes_to_the_file(log: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.json"
+    done = explain("--format", "json", "-o", output, log)
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
+    assert json.loads(output.read_text())["findings"][0]["code"] == "TL101"
+    assert verdict(output)["findings"][0]["code"] == "TL101"  # and a report can be explained again
+    (tmp_path / "link.json").symlink_to(output)
+    assert verdict(tmp_path / "link.json")["findings"] == verdict(output)["findings"]
+
+
+def test_unreadable_input_does_not_stop_the_rest(log: Path, tmp_path: Path) -> None:
+    done = explain(tmp_path / "missing.log", log)
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == f"trapline: {tmp_path / 'missing.log'}: No such file or directory: check the name\n".encode()
+    )
+    assert done.stdout.startswith(b"error[TL101]: ")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_file_without_permission(log: Path) -> None:
+    log.chmod(0)
+    assert explain(log).returncode == 2
+
+
+def test_folder_without_logs(tmp_path: Path) -> None:
+    done = explain(tmp_path)
+    assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+    assert b"no logs" in done.stderr
+    (tmp_path / "kernel.py").write_text('tl.device_assert(x < 4, "x")\n' + ASSERTION)
+    assert explain(tmp_path).returncode == 2  # source code is no log
+
+
+def test_binary(log: Path, tmp_path: Path) -> None:
+    binary = tmp_path / "model.pt"
+    binary.write_bytes(bytes(range(256)) * 400)
+    done = explain(binary)
+    assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+    assert json.loads(explain("--format", "json", binary).stdout)["verdict"] == "unknown"
+    assert explain(tmp_path).returncode == 1  # in a folder it is left out
+
+
+@pytest.mark.parametrize("unpacked", [gzip.compress, bz2.compress, lzma.compress])
+def test_archives(tmp_path: Path, unpacked: Any) -> None:
+    packed = unpacked((CLEAN_LOG * 2000 + LABEL_LOG).encode())
+    (tmp_path / "log").write_bytes(packed)
+    assert explain(tmp_path / "log").returncode == 1
+    (tmp_path / "log").write_bytes(packed[: len(packed) // 2])
+    done = explain(tmp_path / "log")
+    assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+    assert verdict(tmp_path / "log")["verdict"] != "clean"  # the fault may be in what is missing
+
+
+def test_endless_line(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("x" * (8 << 20) + LABEL_LOG)
+    assert verdict(tmp_path / "log")["findings"][0]["code"] == "TL101"
+
+
+def test_empty_log_is_said(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("")
+    assert verdict(tmp_path / "log")["notes"] == [f"{tmp_path / 'log'} is empty"]
+
+
+def test_report_folder(tmp_path: Path) -> None:
+    """What a guarded process saw is the root; logs that say the same only add to it."""
+    shutil.copy(GUARDED, tmp_path / "finding-h-1-1.json")
+    report = verdict(tmp_path)
+    given = json.loads(GUARDED.read_text())["findings"][0]
+    assert report["findings"][0] == given
+    (tmp_path / "rank0.log").write_text(LABEL_LOG)
+    (tmp_path / "rank1.log").write_text(VICTIM_LOG)
+    report = verdict(tmp_path)
+    assert [f["code"] for f in report["findings"] if f["role"] == "root"] == ["TL102"]
+    assert report["findings"][0]["certainty"] == "proven"
+    assert any("rank0.log" in item["source"] for item in report["findings"][0]["evidence"])
+
+
+def test_finding_that_is_no_json_is_a_note(tmp_path: Path, log: Path) -> None:
+    (tmp_path / "finding-h-1-1.json").write_text("{")
+    report = verdict(tmp_path)
+    assert report["findings"][0]["code"] == "TL101"
+    assert any("finding-h-1-1.json" in note for note in report["notes"])
+
+
+def error_file(message: str, stack: str) -> str:
+    inner = {"message": message, "extraInfo": {"py_callstack": stack, "timestamp": "1"}}
+    return json.dumps({"message": inner})
+
+
+def test_torchrun_error_files(tmp_path: Path) -> None:
+    """<run>/attempt_0/<rank>/error.json, and the logs that torchrun keeps next to it."""
+    for rank in range(3):
+        (tmp_path / "attempt_0" / str(rank)).mkdir(parents=True)
+    wrong = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/job/train.py", line 12, in step\n    y = self.fc(x)\n'
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x400 and 256x10)\n"
+    )
+    (tmp_path / "attempt_0" / "2" / "error.json").write_text(error_file("RuntimeError: mat1", wrong))
+    (tmp_path / "attempt_0" / "1" / "stderr.log").write_text(VICTIM_LOG)
+    root = verdict(tmp_path)["findings"][0]
+    assert (root["cause"], root["device_assert"]) == ("shape_mismatch", False)
+    assert root["process"]["rank"] == 2
+    assert root["origin"]["file"] == "/srv/job/train.py"
+    only = verdict(tmp_path / "attempt_0" / "2" / "error.json")
+    assert only["findings"][0]["cause"] == "shape_mismatch"
+
+
+def read_line(process: "subprocess.Popen[bytes]", seconds: float) -> bytes:
+    assert process.stderr is not None
+    ready, _, _ = select.select([process.stderr], [], [], seconds)
+    return process.stderr.readline() if ready else b""
+
+
+def test_live_stream_is_told_at_once() -> None:
+    """The stream stays open; the first word comes all the same, the report at the end."""
+    with subprocess.Popen(
+        [TRAPLINE, "explain", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(CLEAN_LOG.encode())
+        process.stdin.flush()
+        time.sleep(0.2)
+        process.stdin.write(ASSERTION.encode())
+        process.stdin.flush()
+        assert read_line(process, 30).startswith(b"trapline: so far TL101, determined: ")
+        process.stdin.write(TRACEBACK.encode())
+        process.stdin.close()
+        report = process.stdout.read()
+        assert report.startswith(b"error[TL101]: ")
+    assert process.returncode == 1
+
+
+def test_live_stream_that_never_pauses() -> None:
+    """Chatter without a gap must not hold back the first word."""
+    command = f'(printf %s "$LOG"; yes \'epoch 1 loss 2.31\') | "{TRAPLINE}" explain -'
+    with subprocess.Popen(
+        ["bash", "-c", command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LOG": LABEL_LOG},
+        start_new_session=True,
+    ) as process:
+        first = read_line(process, 30)
+        os.killpg(process.pid, 9)
+        assert first.startswith(b"trapline: so far TL101")
+
+
+def test_interrupt_ends_a_live_stream_with_the_report() -> None:
+    command = f'(printf %s "$LOG"; sleep 60) | "{TRAPLINE}" explain -'
+    with subprocess.Popen(
+        ["bash", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LOG": LABEL_LOG},
+        start_new_session=True,
+    ) as process:
+        first = read_line(process, 30)
+        os.killpg(process.pid, 2)
+        assert first.startswith(b"trapline: so far TL101")
+        assert process.stdout is not None
+        assert process.stdout.read().startswith(b"error[TL101]: ")
