@@ -22,27 +22,34 @@ class Classifier(nn.Module):
         return self.fc(self.body(x))
 
 
-def certain(name, kind, attribute, value):
-    return {"name": name, "type": kind, "attribute": attribute, "value": value, "certain": True}
+def certain(name, kind, attribute, value, arguments=None):
+    layer = {"name": name, "type": kind, "attribute": attribute, "value": value, "certain": True}
+    return layer if arguments is None else {**layer, "arguments": arguments}
 
 
 def test_logits_of_a_sequential(facts_of):
     model = Classifier()
     violation = label_violation(model(torch.zeros(3, 7)), BAD)
-    assert facts_of(violation)["layer"] == certain("fc.4", "Linear", "out_features", 5)
+    assert facts_of(violation)["layer"] == certain(
+        "fc.4", "Linear", "out_features", 5, "in_features=8, out_features=5"
+    )
 
 
 def test_logits_through_arithmetic_casts_views_and_a_norm(facts_of):
     model = nn.ModuleDict({"head": nn.Linear(7, 5), "norm": nn.BatchNorm1d(5)})
     hidden = model["norm"](model["head"](torch.randn(3, 7))).double() * 2 - 1
     violation = label_violation((hidden / 0.7).view(3, 5).clone(), BAD)
-    assert facts_of(violation)["layer"] == certain("head", "Linear", "out_features", 5)
+    assert facts_of(violation)["layer"] == certain(
+        "head", "Linear", "out_features", 5, "in_features=7, out_features=5"
+    )
 
 
 def test_a_sequence_model_without_bias(facts_of):
     model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 5, bias=False))
     violation = label_violation(model(torch.zeros(1, 3, dtype=torch.long)).view(-1, 5), BAD)
-    assert facts_of(violation)["layer"] == certain("1", "Linear", "out_features", 5)
+    assert facts_of(violation)["layer"] == certain(
+        "1", "Linear", "out_features", 5, "in_features=4, out_features=5"
+    )
 
 
 def test_a_segmentation_head(facts_of):
@@ -95,7 +102,10 @@ def test_without_a_graph_the_only_layer_of_that_width_is_a_guess(facts_of):
     model = nn.Sequential(nn.Linear(7, 6), nn.Linear(6, 5))
     with torch.no_grad():
         layer = facts_of(label_violation(model(torch.zeros(3, 7)), BAD))["layer"]
-    assert layer == {**certain("1", "Linear", "out_features", 5), "certain": False}
+    assert layer == {
+        **certain("1", "Linear", "out_features", 5, "in_features=6, out_features=5"),
+        "certain": False,
+    }
     twice = Classifier()
     with torch.inference_mode():
         assert "layer" not in facts_of(label_violation(twice(torch.zeros(3, 7)), BAD)) or model is None
@@ -127,10 +137,14 @@ def test_an_embedding_table_and_its_tied_head(facts_of):
 
     model = Model()
     facts = facts_of(table_violation(model.transformer["wte"].weight, BAD))
-    assert facts["layer"] == certain("transformer.wte", "Embedding", "num_embeddings", 5)
+    assert facts["layer"] == certain(
+        "transformer.wte", "Embedding", "num_embeddings", 5, "num_embeddings=5, embedding_dim=4"
+    )
     assert facts["table"] == "token"
     logits = model.lm_head(model.transformer["wte"](torch.zeros(3, dtype=torch.long)))
-    assert facts_of(label_violation(logits, BAD))["layer"] == certain("lm_head", "Linear", "out_features", 5)
+    assert facts_of(label_violation(logits, BAD))["layer"] == certain(
+        "lm_head", "Linear", "out_features", 5, "in_features=4, out_features=5"
+    )
 
 
 def test_a_parameter_table(facts_of):
