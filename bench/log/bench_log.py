@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How fast `trapline explain` goes through logs, as a ratio against `grep -cF Assertion` on the same files.
 
-Four inputs are generated below the build folder and deleted afterwards: a log without a fault, one with a fault at its
-end, one in which every hundredth line is an assertion, and a folder of 10,000 rank files of which one has failed.
-Every program runs once to warm the page cache, then the two take turns; the medians are compared. A ratio of at least
-1.00 means: as fast as grep, or faster.
+Four inputs are generated below the build folder and deleted afterwards: a log without a fault, one with a
+fault at its end, one in which every hundredth line is an assertion, and a folder of 10,000 rank files of
+which one has failed. Every program runs once to warm the page cache, then the two take turns; the medians are
+compared. A ratio of at least 1.00 means: as fast as grep, or faster.
 
     python bench/log/bench_log.py            # 256 MiB per log
     python bench/log/bench_log.py --size 1G
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Callable, List, Tuple
+from typing import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -38,25 +38,30 @@ FAULT = (
 )
 
 
-def ordinary(rng: random.Random, lines: int) -> List[str]:
+def ordinary(rng: random.Random, lines: int) -> list[str]:
     """Lines as healthy training and serving programs write them."""
     text = []
     for step in range(lines):
         kind = rng.random()
         if kind < 0.6:
             text.append(
-                f"2024-05-11 21:{rng.randrange(60):02}:{rng.randrange(60):02},{rng.randrange(1000):03} - INFO - "
+                f"2024-05-11 21:{rng.randrange(60):02}:{rng.randrange(60):02},{rng.randrange(1000):03} "
+                "- INFO - "
                 f"train.py:120 - epoch {rng.randrange(30)} step {step:06} loss {rng.uniform(0, 4):.4f} "
-                f"lr {rng.uniform(0, 1e-3):.6f} grad_norm {rng.uniform(0, 9):.2f} samples/s {rng.uniform(9, 2e3):.1f}\n"
+                f"lr {rng.uniform(0, 1e-3):.6f} grad_norm {rng.uniform(0, 9):.2f} "
+                f"samples/s {rng.uniform(9, 2e3):.1f}\n"
             )
         elif kind < 0.8:
             text.append(f"[step {step:7}] loss {rng.uniform(0, 4):.4f} tokens/s {rng.randrange(99999)}\n")
         elif kind < 0.95:
             text.append(
-                f'INFO:     10.0.0.{rng.randrange(255)}:{rng.randrange(65536)} - "POST /v1/completions HTTP/1.1" 200 OK\n'
+                f"INFO:     10.0.0.{rng.randrange(255)}:{rng.randrange(65536)} - "
+                '"POST /v1/completions HTTP/1.1" 200 OK\n'
             )
         else:
-            text.append(f"saving checkpoint to outputs/run/checkpoint-{step} ({rng.uniform(1, 20):.2f} GiB)\n")
+            text.append(
+                f"saving checkpoint to outputs/run/checkpoint-{step} ({rng.uniform(1, 20):.2f} GiB)\n"
+            )
     return text
 
 
@@ -92,11 +97,11 @@ def write_ranks(folder: Path, count: int, size: int) -> None:
         (folder / f"rank{rank}.log").write_bytes(lines[start:end] + fault)
 
 
-def run(command: List[str]) -> Tuple[float, int]:
+def run(command: list[str]) -> tuple[float, int]:
     """Seconds of wall clock and the peak memory in KiB of one command.
 
-    Its output goes into a file: grep stops at the first match when it sees /dev/null. The peak counts this program's
-    own memory before the exec, which is why the inputs are made by another process.
+    Its output goes into a file: grep stops at the first match when it sees /dev/null. The peak counts this
+    program's own memory before the exec, which is why the inputs are made by another process.
     """
     with tempfile.TemporaryFile() as out:
         before = time.perf_counter()
@@ -115,12 +120,16 @@ def make(function: Callable[..., None], *args: object, **kwargs: object) -> None
         raise SystemExit("trapline: bench: the inputs could not be written: is the disk full?")
 
 
-def compare(name: str, ours: List[str], target: Path, rounds: int) -> bool:
+def compare(name: str, ours: list[str], target: Path, rounds: int) -> bool:
     """Prints one row; True when we are at least as fast and small enough."""
-    grep = ["grep", "-r", "-cF", "Assertion", str(target)] if target.is_dir() else ["grep", "-cF", "Assertion", str(target)]
+    grep = (
+        ["grep", "-r", "-cF", "Assertion", str(target)]
+        if target.is_dir()
+        else ["grep", "-cF", "Assertion", str(target)]
+    )
     own = [*ours, str(target)]
     run(grep), run(own)
-    times: Tuple[List[float], List[float]] = ([], [])
+    times: tuple[list[float], list[float]] = ([], [])
     peak = 0
     for _ in range(rounds):
         times[0].append(run(grep)[0])
@@ -148,16 +157,26 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=10_000, help="files in the folder of ranks")
     parser.add_argument("--rank-size", type=size_of, default=size_of("16K"), help="of each of them")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--command", default=str(ROOT / "build/bin/trapline") + " explain", help="what is measured")
+    parser.add_argument(
+        "--command", default=str(ROOT / "build/bin/trapline") + " explain", help="what is measured"
+    )
     parser.add_argument("--folder", default=str(ROOT / "build"), help="where the inputs are made")
     args = parser.parse_args()
     ours = args.command.split()
     if shutil.which(ours[0]) is None:
-        print(f"trapline: bench: {ours[0]} is missing: build it first, or name another with --command", file=sys.stderr)
+        print(
+            f"trapline: bench: {ours[0]} is missing: build it first, or name another with --command",
+            file=sys.stderr,
+        )
         return 2
     os.environ["LC_ALL"] = os.environ.get("LC_ALL", "C.UTF-8")
-    version = subprocess.run(["grep", "--version"], capture_output=True, text=True, check=True).stdout.split("\n")[0]
-    print(f"{version}; LC_ALL={os.environ['LC_ALL']}; {os.cpu_count()} CPUs; medians of {args.rounds} rounds, in turns")
+    version = subprocess.run(["grep", "--version"], capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )[0]
+    print(
+        f"{version}; LC_ALL={os.environ['LC_ALL']}; {os.cpu_count()} CPUs; "
+        f"medians of {args.rounds} rounds, in turns"
+    )
     good = True
     with tempfile.TemporaryDirectory(prefix="bench-log-", dir=args.folder) as folder:
         log = Path(folder) / "job.log"
