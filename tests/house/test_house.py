@@ -78,7 +78,8 @@ def test_files_stay_small():
 
 
 def test_no_path_of_a_machine():
-    private = re.compile(r"/(?:home|root|work|Users)/[a-z0-9_.-]+/")
+    # /home/u/ and /home/user/ are nobody's: they stand in made-up logs.
+    private = re.compile(r"/(?:home|root|work|Users)/(?!u/|user/)[a-z0-9_.-]+/")
     leaks = []
     for path in tracked():
         if path.suffix in {".png", ".gz"} or path == Path(__file__):
