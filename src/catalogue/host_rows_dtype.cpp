@@ -138,7 +138,7 @@ void result_cast(const HostCase& c, Finding& f) {
 
 void not_implemented(const HostCase& c, Finding& f) {
   const std::string& kernel = c.capture(1);
-  const std::string got = c.capture(2);
+  const std::string& got = c.capture(2);
   f.summary = fmt::format("{} does not take {}", kernel, dtype_name(got));
   const Operand* operand = operand_of_dtype(c, got);
   set_tensor(f, operand);

@@ -27,7 +27,7 @@ void index_tensor(const HostCase& c, Finding& f) {
   for (const Operand& operand : c.operands()) {
     const bool usable = operand.dtype == "int64" || operand.dtype == "int32" || operand.dtype == "bool" ||
                         operand.dtype == "uint8";
-    if (!usable && (index == nullptr || operand.role == "index" || operand.name.find("i") == 0))
+    if (!usable && (index == nullptr || operand.role == "index" || operand.name.starts_with('i')))
       index = &operand;
   }
   // Both the indexed tensor and its index may be floating point: then the message alone does not say which is
@@ -65,7 +65,8 @@ void python_index(const HostCase& c, Finding& f) {
 
 void same_dtype(const HostCase& c, Finding& f) {
   if (!c.capture(1).empty()) f.op = c.capture(1);
-  const std::string want = c.capture(2), got = c.capture(3);
+  const std::string& want = c.capture(2);
+  const std::string& got = c.capture(3);
   f.summary = want.empty()
                   ? fmt::format("{}: the source must have the dtype of the tensor it is written to", f.op)
                   : fmt::format("{}: the source is {} but the tensor it is written to is {}", f.op,

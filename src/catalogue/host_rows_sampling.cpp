@@ -24,7 +24,7 @@ void look_upstream(const std::string& name, Finding& f) {
 void distribution(const HostCase& c, Finding& f) {
   const std::string& parameter = c.capture(1);
   const std::string& type = c.capture(3);
-  const std::string values = c.capture(5);
+  const std::string& values = c.capture(5);
   const bool nan = values.find("nan") != std::string::npos;
   const Operand* operand = c.by_role(parameter);
   for (const Operand& candidate : c.operands()) {

@@ -187,6 +187,8 @@ def test_inner_operations_are_not_recorded(guard):
 
 
 def test_history_from_many_threads(guard):
+    for _ in range(20):  # what other tests left is out of the history then
+        F.embedding(GOOD, WEIGHT)
     stop = threading.Event()
 
     def work():
@@ -200,9 +202,7 @@ def test_history_from_many_threads(guard):
         for _ in range(200):
             calls = guard.module.history()
             assert len(calls) <= 20
-            assert all(
-                call["args"][1]["shape"] in ([2], [30]) for call in calls if call["op"] == "aten::embedding"
-            )
+            assert {(call["op"], *call["args"][1]["shape"]) for call in calls} <= {("aten::embedding", 2)}
     finally:
         stop.set()
         for thread in threads:
