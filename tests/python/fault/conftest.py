@@ -1,5 +1,6 @@
 """Hand-made violations: what an adapter hands over, computed here with torch from the arguments of a call."""
 
+import importlib.util
 import os
 import sys
 
@@ -8,7 +9,10 @@ import pytest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "python"))
 
-torch = pytest.importorskip("torch")
+if importlib.util.find_spec("torch") is None:  # scripts/test.sh says so
+    collect_ignore_glob = ["test_*.py"]
+else:
+    import torch
 
 
 def live_pairs(depth=1):
