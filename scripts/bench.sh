@@ -6,6 +6,8 @@ build=${1:-build}
 export TRAPLINE_BUILD_DIR=$PWD/$build
 echo "== checks: SIMD scan against a plain read-sum of the same bytes and against the scalar reference"
 "$build/bin/bench_checks"
+echo "== log: trapline explain against grep -cF on the same files"
+.venv/bin/python bench/log/bench_log.py
 if .venv/bin/python -c 'import torch' 2>/dev/null; then
   echo "== guard: one operation"
   .venv/bin/python bench/guard/bench_ops.py
