@@ -333,7 +333,7 @@ def _pure() -> ModuleType:
 
     _pure.install(on_violation)
     if os.environ.get("TRAPLINE_ADAPTER") != "pure" and not _notes:
-        _notes.append("the pure-Python guard runs: some microseconds per guarded call")
+        _notes.append("the pure-Python guard runs: tens of microseconds per guarded call")
     return _pure
 
 
