@@ -1,0 +1,120 @@
+/* The C face of the device checks: a contract's predicate applied to a tensor in device memory by a small
+ * kernel on the operation's own stream, and what the kernel found, read by the host from mapped memory.
+ *
+ * The order of a guarded call is plan (sizes only, on the host), reserve (one slot per check), launch
+ * (enqueued before the operation, on its stream), and, whenever the host comes by, poll. Nothing here waits
+ * for the device but trapline_device_wait. The CUDA driver is loaded at run time; no CUDA is linked, and no
+ * torch.
+ *
+ * Thread safety: every function may be called from any thread at any time. In a forked child every function
+ * is without effect, since a CUDA context does not survive a fork.
+ */
+#ifndef TRAPLINE_DEVICE_H_
+#define TRAPLINE_DEVICE_H_
+
+#include "trapline/capi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What becomes of a bad element in the copy that the operation gets instead. */
+typedef enum {
+  TRAPLINE_HEAL_NONE =
+      0,                 /* no element is harmless by itself: wait for the result before the operation runs */
+  TRAPLINE_HEAL_ELEMENT, /* each bad element alone: clamped into the range; NaN becomes the lower end */
+  TRAPLINE_HEAL_ROW,     /* a bad row of probabilities becomes a row of equal ones */
+  TRAPLINE_HEAL_ALL,     /* a list of offsets becomes all zeros when any is bad */
+  TRAPLINE_HEAL_REPORT   /* the operation does no harm: report only, no copy (a cast of NaN to integer) */
+} trapline_heal;
+
+enum { TRAPLINE_DEVICE_DIMS = 12 };
+
+/* One kernel launch: one tensor, one predicate. A plain value; it borrows nothing but device memory. */
+typedef struct {
+  const trapline_contract* row;
+  int32_t predicate;     /* trapline::Predicate; an index list is one check with a wrapped index per tensor */
+  int32_t dtype;         /* trapline_dtype of the tensor */
+  int32_t heal;          /* trapline_heal */
+  int32_t list_position; /* which tensor of a list; -1 when the argument is no list */
+  int32_t dim;           /* at most TRAPLINE_DEVICE_DIMS; neighbouring dimensions may have been merged */
+  int32_t has_also;
+  int64_t lo, hi, also;    /* as in trapline_scan */
+  int64_t numel, last_dim; /* elements; size of the last dimension (a row), 1 for a 0-dim tensor */
+  int64_t sizes[TRAPLINE_DEVICE_DIMS], strides[TRAPLINE_DEVICE_DIMS]; /* strides count elements */
+  const void* data;    /* device address of the first element; filled in by the caller before the launch */
+  const void* lengths; /* device address of `lengths_count` contiguous int64: kPaddedIndex, else NULL */
+  int64_t lengths_count;
+} trapline_device_check;
+
+typedef enum {
+  TRAPLINE_PLAN_NOTHING = 0, /* the row does not apply, or no element can be bad */
+  TRAPLINE_PLAN_CHECK = 1,   /* *count checks are to be launched */
+  TRAPLINE_PLAN_VIOLATED =
+      2 /* known from the sizes alone: an index into a dimension of size 0. *scan has bad,
+           total, first, lo, hi and list_position; the value is the caller's to read */
+} trapline_plan_verdict;
+
+/* The checks of one row for a call whose tensors are in device memory: as trapline_check, but only sizes,
+ * strides and dtypes are looked at. `data` of the tensors may hold device addresses; they are copied, never
+ * followed. For kPaddedIndex `also` is the lengths tensor (its data a device address) and must be contiguous
+ * int64. */
+TRAPLINE_API int trapline_device_plan(const trapline_contract* row, const trapline_arg* argument,
+                                      const trapline_arg* bound, const trapline_arg* dim,
+                                      const trapline_arg* also, trapline_device_check* checks, int capacity,
+                                      int* count, trapline_scan* scan);
+
+/* Loads the driver (libcuda.so.1, or the file named by TRAPLINE_CUDA_DRIVER) and, at the first call for a
+ * device, the module and the mapped memory of the context that is current in the calling thread. 1: ready; 0:
+ * not, and trapline_device_why() says why in one line. Must not be called for the first time while a stream
+ * captures. */
+TRAPLINE_API int trapline_device_ready(int device);
+TRAPLINE_API const char* trapline_device_why(void);
+
+enum {
+  TRAPLINE_LAUNCH_CAPTURING = 1 /* the stream captures a graph: the slot is kept for ever, one block runs */
+};
+
+/* A slot is the number under which the caller keeps its own record of the launch (stack, shapes). Slots are
+ * dense from 0, process-wide; a slot comes back only after its launch has run and its report, if any, was
+ * polled. -1: none can be had (driver error): do not check. */
+TRAPLINE_API int64_t trapline_device_reserve(int device, void* stream, int flags);
+
+/* Bytes of zeroed device memory that a launch of this check wants as scratch; 0: none. Scratch may be shared
+ * by all launches of one stream, and is left zeroed. Capturing launches never want any. */
+TRAPLINE_API int64_t trapline_device_scratch(const trapline_device_check* check, int flags);
+
+/* Enqueues the check on `stream` (a CUstream) of the current context. `healed`: device address of numel
+ * contiguous elements of the same dtype, or NULL for report only. 1: enqueued; 0: not (driver error, e.g. a
+ * context already lost): the slot is free again. */
+TRAPLINE_API int trapline_device_launch(int device, void* stream, int64_t slot,
+                                        const trapline_device_check* check, void* healed, void* scratch,
+                                        int flags);
+
+typedef struct {
+  int64_t slot;
+  int32_t device;
+  int32_t list_position;
+  const trapline_contract* row;
+  trapline_scan scan; /* as trapline_check gives it for the same elements in host memory */
+} trapline_device_report;
+
+/* 0 when nothing can be there: one load of mapped memory per device in use, a nanosecond. */
+TRAPLINE_API int trapline_device_pending(void);
+
+/* Takes published reports, oldest launch first; each is given exactly once per run of its check (a captured
+ * check runs again at every replay). Returns how many were written. */
+TRAPLINE_API int trapline_device_poll(trapline_device_report* reports, int capacity);
+
+/* Waits until every check launched so far on any stream of any device has run (not for what was enqueued
+ * after it), without holding any lock while waiting. 1: done; 0: a driver error (the context is lost). */
+TRAPLINE_API int trapline_device_wait(void);
+
+/* The same for one stream's checks. */
+TRAPLINE_API int trapline_device_wait_stream(int device, void* stream);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TRAPLINE_DEVICE_H_ */
