@@ -18,6 +18,9 @@ namespace trapline::inputs {
 // A named tensor of a file: a column of a table, an array of an archive, a weight of a checkpoint.
 struct Column {
   std::string name;  // "label", "model.embed_tokens.weight"; "" when the file holds just one
+  // What core has no dtype for is widened: uint16 to int32, uint32 and uint64 to int64 (what does not fit
+  // becomes the largest int64), 8-bit floats to float32, complex numbers to floats with a last dimension
+  // of 2.
   DType dtype = DType::kInt64;
   std::vector<std::int64_t> sizes;  // sizes[0]: rows; -1 when not known beforehand (text formats)
 };
@@ -25,31 +28,52 @@ struct Column {
 // Consecutive rows of one column. Valid only during the call.
 struct Piece {
   const Column* column = nullptr;
-  TensorView view;             // sizes[0] rows; a 0-dim tensor for a scalar
+  // sizes[0] rows; a 0-dim tensor for a scalar. Its dtype is what counts: a column of text begins as int64
+  // and goes on as float64 from its first value that is a number but no integer ("2.0", "nan").
+  TensorView view;
   std::int64_t first_row = 0;  // of the view's row 0 in the column
   // Text formats and lists: row_of[i] is the row of view element i, for a column whose rows have several
-  // values or none (a list of ids per line). Empty: element i of dimension 0 is row first_row + i.
+  // values or none (a list of ids per line, a missing value). Empty: element i of dimension 0 is row
+  // first_row + i. Rows of a binary format that are larger than a buffer come this way too, flattened.
   std::span<const std::int64_t> row_of{};
-  // Text formats: the line of the first row, 1-based; 0: no lines.
+  // Text formats: the line of the first row, 1-based; 0: no lines. The line of row r is
+  // first_line + (r - first_row).
   std::int64_t first_line = 0;
+  // The file the rows lie in, where the source is a folder or an index of several; empty: the source itself.
+  std::string_view file{};
+};
+
+struct ClassName {
+  std::int64_t id = 0;
+  std::string name;
 };
 
 // What a reader calls. Return false to have no (more) pieces of this column.
 class Sink {
  public:
   virtual ~Sink() = default;
-  // Called once per column, before its pieces. False: the column is not wanted and is not decoded.
+  // Called once per column, before its pieces. False: the column is not wanted and is not decoded. A source
+  // of several tables (the splits of a data set) has a column of the same name for each.
   virtual bool begin(const Column& column) = 0;
   virtual bool piece(const Piece& piece) = 0;
-  // A value that is no number where one is expected ("cat" in a column of labels).
+  // A value that is no number where one is expected ("cat" in a column of labels). Empty text: a missing
+  // value. The piece of its row does not hold it.
   virtual void malformed(const Column& column, std::int64_t row, std::string_view text) = 0;
+  // A column that has no elements to check ("text", "binary"), or whose elements no dtype here can hold.
+  virtual void skipped(std::string_view name, std::string_view why) {
+    static_cast<void>(name), static_cast<void>(why);
+  }
+  // The classes that the source itself names for the column, after its begin().
+  virtual void class_names(const Column& column, std::span<const ClassName> names) {
+    static_cast<void>(column), static_cast<void>(names);
+  }
   // Asked between pieces: true stops the reading (Ctrl-C).
   virtual bool stopped() const { return false; }
 };
 
 struct Source {
-  std::string path;
-  std::span<const std::byte> bytes;  // the whole file, memory-mapped; may be empty
+  std::string path;                  // a file or a folder
+  std::span<const std::byte> bytes;  // the whole file, memory-mapped; empty for a folder
 };
 
 // An error's `what` names the file, `why` the byte offset where one is known.
@@ -62,7 +86,8 @@ class Reader {
                             Sink& sink) const = 0;  // true: read to the end; false: stopped
 };
 
+// In the order in which they are asked.
 std::span<const Reader* const> readers();
-const Reader* find_reader(const Source& source);
+const Reader* find_reader(const Source& source);  // null: no reader knows it
 
 }  // namespace trapline::inputs
