@@ -40,10 +40,13 @@ typedef struct {
   int32_t dim;           /* at most TRAPLINE_DEVICE_DIMS; neighbouring dimensions may have been merged */
   int32_t has_also;
   int64_t lo, hi, also;    /* as in trapline_scan */
-  int64_t numel, last_dim; /* elements; size of the last dimension (a row), 1 for a 0-dim tensor */
+  int64_t numel, last_dim; /* elements; size of the last dimension (a row), 1 for a 0-dim tensor; 0 when
+                              all labels of kPaddedIndex are in one row */
   int64_t sizes[TRAPLINE_DEVICE_DIMS], strides[TRAPLINE_DEVICE_DIMS]; /* strides count elements */
-  const void* data;    /* device address of the first element; filled in by the caller before the launch */
-  const void* lengths; /* device address of `lengths_count` contiguous int64: kPaddedIndex, else NULL */
+  const void* data; /* device address of the first element; filled in by the caller before the launch */
+  /* kPaddedIndex: device address of `lengths_count` contiguous int64, else NULL. NULL after the plan also
+   * when the lengths came as a list: then the caller copies them to the device. */
+  const void* lengths;
   int64_t lengths_count;
 } trapline_device_check;
 
@@ -58,7 +61,8 @@ typedef enum {
 /* The checks of one row for a call whose tensors are in device memory: as trapline_check, but only sizes,
  * strides and dtypes are looked at. `data` of the tensors may hold device addresses; they are copied, never
  * followed. For kPaddedIndex `also` is the lengths tensor (its data a device address) and must be contiguous
- * int64. */
+ * int64, or a list of them in host memory. Checks beyond `capacity` are left out, and so is a tensor with
+ * more than TRAPLINE_DEVICE_DIMS dimensions after merging. */
 TRAPLINE_API int trapline_device_plan(const trapline_contract* row, const trapline_arg* argument,
                                       const trapline_arg* bound, const trapline_arg* dim,
                                       const trapline_arg* also, trapline_device_check* checks, int capacity,

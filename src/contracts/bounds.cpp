@@ -1,0 +1,106 @@
+#include "contracts/bounds.hpp"
+
+namespace trapline {
+namespace {
+
+// The classes of a loss: (C) with one label, (N, C) with (N), (N, C, d...) with (N, d...).
+std::optional<std::int64_t> classes_of(const trapline_tensor& scores, const trapline_tensor& target) {
+  if (scores.dim <= 1) {
+    if (target.dim > 1 || numel(target) != 1) return std::nullopt;
+    return scores.dim == 0 ? 1 : scores.sizes[0];
+  }
+  if (target.dim != scores.dim - 1 || target.sizes[0] != scores.sizes[0]) return std::nullopt;
+  for (std::int32_t d = 1; d < target.dim; ++d) {
+    if (target.sizes[d] != scores.sizes[d + 1]) return std::nullopt;
+  }
+  return scores.sizes[1];
+}
+
+std::optional<std::int64_t> size_of_dim(const trapline_tensor& tensor, const Contract& contract,
+                                        const trapline_arg* dim) {
+  std::int64_t d = 0;
+  if (!contract.dim_arg.empty()) {
+    if (dim == nullptr || dim->kind != TRAPLINE_ARG_INT) return std::nullopt;
+    d = dim->integer;
+  }
+  const std::int64_t dims = tensor.dim == 0 ? 1 : tensor.dim;
+  if (d < -dims || d >= dims) return std::nullopt;
+  if (tensor.dim == 0) return 1;
+  const std::int64_t size = tensor.sizes[d < 0 ? d + dims : d];
+  // Without a single element in the other dimensions nothing is read, and every index is accepted.
+  if (size != 0 && is_empty(tensor)) return std::nullopt;
+  return size;
+}
+
+std::optional<std::int64_t> product_of(const trapline_arg* sizes) {
+  if (sizes == nullptr || sizes->kind != TRAPLINE_ARG_SIZES) return std::nullopt;
+  std::int64_t product = 1;
+  for (std::int32_t d = 0; d < sizes->tensor.dim; ++d) {
+    if (sizes->tensor.sizes[d] <= 0) return std::nullopt;
+    if (__builtin_mul_overflow(product, sizes->tensor.sizes[d], &product)) return std::nullopt;
+  }
+  return product;
+}
+
+}  // namespace
+
+const trapline_tensor* tensor_of(const trapline_arg* arg) {
+  return arg != nullptr && arg->kind == TRAPLINE_ARG_TENSOR && arg->tensor.dim >= 0 ? &arg->tensor : nullptr;
+}
+
+std::int64_t numel(const trapline_tensor& tensor) {
+  std::int64_t count = 1;
+  for (std::int32_t d = 0; d < tensor.dim; ++d) count *= tensor.sizes[d];
+  return count;
+}
+
+bool is_empty(const trapline_tensor& tensor) {
+  for (std::int32_t d = 0; d < tensor.dim; ++d) {
+    if (tensor.sizes[d] == 0) return true;
+  }
+  return false;
+}
+
+bool fits(Dtypes allowed, std::int32_t dtype) {
+  switch (allowed) {
+    case Dtypes::kInt64:
+      return dtype == TRAPLINE_INT64;
+    case Dtypes::kInt32Or64:
+      return dtype == TRAPLINE_INT64 || dtype == TRAPLINE_INT32;
+    case Dtypes::kInt64OrUInt8:
+      return dtype == TRAPLINE_INT64 || dtype == TRAPLINE_UINT8;
+    case Dtypes::kInteger:
+      return dtype >= TRAPLINE_UINT8 && dtype <= TRAPLINE_INT64;
+    case Dtypes::kFloating:
+      return dtype >= TRAPLINE_FLOAT16 && dtype <= TRAPLINE_FLOAT64;
+  }
+  return false;
+}
+
+std::optional<std::int64_t> bound_of(const Contract& contract, const CallArguments& call,
+                                     const trapline_tensor& tensor) {
+  const trapline_tensor* bound = tensor_of(call.bound);
+  switch (contract.bound) {
+    case Bound::kNone:
+      return kUnbounded;
+    case Bound::kInteger:
+      if (call.bound == nullptr || call.bound->kind != TRAPLINE_ARG_INT || call.bound->integer < -1) {
+        return std::nullopt;
+      }
+      return call.bound->integer == -1 ? kUnbounded : call.bound->integer;
+    case Bound::kProduct:
+      return product_of(call.bound);
+    case Bound::kSizeOfDim:
+      return bound == nullptr ? std::nullopt : size_of_dim(*bound, contract, call.dim);
+    case Bound::kClasses:
+      return bound == nullptr ? std::nullopt : classes_of(*bound, tensor);
+    case Bound::kLastDim:
+      if (bound == nullptr || bound->dim == 0) return std::nullopt;
+      return bound->sizes[bound->dim - 1];
+    case Bound::kNumel:
+      return bound == nullptr ? std::nullopt : std::optional(numel(*bound));
+  }
+  return std::nullopt;
+}
+
+}  // namespace trapline
