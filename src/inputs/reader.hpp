@@ -1,6 +1,6 @@
 // One interface for every file format: a reader hands over named columns of elements, piece by piece.
 //
-// A new format is one file with one Reader, one line in readers.cpp, and one folder of cases. Readers execute
+// A new format is one file with one Reader, one line in formats.def, and one file of tests. Readers execute
 // nothing, bounds-check every read, and hold no more than a bounded buffer or a memory map.
 #pragma once
 

@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     "log": {"core", "contracts", "catalogue"},
     "report": {"core"},
     "run": {"core", "report"},
+    "inputs": {"core"},
     "capi": {"core", "checks", "contracts", "catalogue", "report"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
     "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run"},

@@ -1,0 +1,146 @@
+// .csv and .tsv: a column per header field. Only wanted columns are decoded.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "inputs/csv_rows.hpp"
+#include "inputs/damage.hpp"
+#include "inputs/formats.hpp"
+#include "inputs/value_column.hpp"
+
+namespace trapline::inputs {
+namespace {
+
+constexpr std::size_t kMostColumns = 65536;
+constexpr std::size_t kSampleRows = 1000, kSampleBytes = std::size_t{1} << 20U;
+constexpr std::size_t kValuesHeld = std::size_t{4} << 20U;  // of all columns together
+constexpr std::size_t kValuesPerPiece = std::size_t{1} << 16U;
+constexpr std::int64_t kRowsBetweenAsking = 16384;
+
+// ',' unless the first line has more of another one; quotes are rare enough there not to matter.
+char delimiter_of(const Source& source, std::string_view first_line) {
+  if (source.path.ends_with(".tsv")) return '\t';
+  char best = ',';
+  auto most = std::count(first_line.begin(), first_line.end(), ',');
+  for (const char candidate : {'\t', ';', '|'}) {
+    const auto count = std::count(first_line.begin(), first_line.end(), candidate);
+    if (count > most) most = count, best = candidate;
+  }
+  return best;
+}
+
+struct Sampled {
+  bool any = false, numbers = false, floats = false;
+};
+
+// A first row without any number in it is the header. A single row is data when it holds a number.
+bool is_header(const std::vector<std::string_view>& fields) {
+  return std::none_of(fields.begin(), fields.end(), [](std::string_view field) {
+    const Number::Kind kind = number_of(field).kind;
+    return kind == Number::Kind::kInteger || kind == Number::Kind::kFloat;
+  });
+}
+
+class CsvReader final : public Reader {
+ public:
+  std::string_view name() const override { return "csv"; }
+  bool knows(const Source& source) const override {
+    return source.path.ends_with(".csv") || source.path.ends_with(".tsv");
+  }
+
+  Result<bool> read(const Source& source, Sink& sink) const override {
+    std::string_view text = as_text(source.bytes);
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+      return unreadable(source.path, "the text is UTF-16", "write it as UTF-8");
+    }
+    const std::size_t zero = text.substr(0, 4096).find('\0');
+    if (zero != text.npos) return damaged(source.path, zero, "no text: it has a zero byte");
+    std::size_t start = text.starts_with("\xef\xbb\xbf") ? 3 : 0;
+    std::int64_t lines = 0;                        // before `start`
+    while (text.substr(start).starts_with('#')) {  // as numpy.savetxt writes its header
+      const std::size_t end = text.find('\n', start);
+      start = end == text.npos ? text.size() : end + 1;
+      ++lines;
+    }
+    text.remove_prefix(start);
+    const char delimiter = delimiter_of(source, text.substr(0, std::min(text.find('\n'), kSampleBytes)));
+
+    CsvRows rows(text, delimiter);
+    std::vector<std::string_view> fields;
+    const bool some = rows.next(fields, kMostColumns + 1);
+    if (!rows.problem().empty())
+      return damaged(source.path, start + rows.problem_offset(), std::string(rows.problem()));
+    if (!some) return !sink.stopped();  // nothing in it
+    if (fields.size() > kMostColumns) return damaged(source.path, start, "more than 65536 columns");
+    const bool header = is_header(fields);
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      names.push_back(header ? std::string(fields[i]) : std::to_string(i));
+    }
+    if (names.size() == 1 && !header) names[0].clear();
+
+    std::vector<Sampled> sampled(names.size());
+    {
+      CsvRows sample = header ? rows : CsvRows(text, delimiter);
+      for (std::size_t n = 0; n < kSampleRows && sample.next(fields, names.size()); ++n) {
+        if (sample.offset() > kSampleBytes) break;
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+          const Number::Kind kind = number_of(fields[i]).kind;
+          sampled[i].any |= kind != Number::Kind::kMissing;
+          sampled[i].numbers |= kind == Number::Kind::kInteger || kind == Number::Kind::kFloat;
+          sampled[i].floats |= kind == Number::Kind::kFloat;
+        }
+      }
+    }
+    if (!header) rows = CsvRows(text, delimiter);
+
+    const std::size_t most = std::clamp<std::size_t>(kValuesHeld / names.size(), 64, kValuesPerPiece);
+    std::vector<ValueColumn> columns;
+    std::vector<std::size_t> wanted;  // ascending
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (sampled[i].any && !sampled[i].numbers) {
+        sink.skipped(names[i], "text");
+        continue;
+      }
+      Column column{names[i], sampled[i].floats ? DType::kFloat64 : DType::kInt64, {-1}};
+      ValueColumn values(sink, std::move(column), most);
+      if (!values.begin()) continue;
+      columns.push_back(std::move(values));
+      wanted.push_back(i);
+    }
+    return read_rows(source, start, lines, rows, wanted, columns, sink);
+  }
+
+ private:
+  static Result<bool> read_rows(const Source& source, std::size_t start, std::int64_t lines, CsvRows& rows,
+                                const std::vector<std::size_t>& wanted, std::vector<ValueColumn>& columns,
+                                Sink& sink) {
+    if (columns.empty()) return !sink.stopped();
+    const std::size_t needed = wanted.back() + 1;
+    std::vector<std::string_view> fields;
+    for (std::int64_t row = 0; rows.next(fields, needed); ++row) {
+      bool any = false;
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        ValueColumn& column = columns[i];
+        const std::string_view field = wanted[i] < fields.size() ? fields[wanted[i]] : std::string_view();
+        column.add(row, lines + rows.line(), number_of(field), field);
+        any |= column.wanted();
+      }
+      if (!any || (row % kRowsBetweenAsking == 0 && sink.stopped())) break;
+    }
+    for (ValueColumn& column : columns) column.flush();
+    if (!rows.problem().empty()) {
+      return damaged(source.path, start + rows.problem_offset(), std::string(rows.problem()));
+    }
+    return !sink.stopped();
+  }
+};
+
+}  // namespace
+
+const Reader& csv() {
+  static const CsvReader reader;
+  return reader;
+}
+
+}  // namespace trapline::inputs

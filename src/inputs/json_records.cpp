@@ -1,0 +1,201 @@
+#include "inputs/json_records.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace trapline::inputs {
+namespace {
+
+using simdjson::SUCCESS;
+
+constexpr std::size_t kMostKeys = 65536;  // of one object; more are data, not names
+constexpr std::size_t kMostNulls = 64;
+constexpr std::size_t kValuesPerPiece = std::size_t{1} << 14U;
+
+}  // namespace
+
+JsonRecords::Key& JsonRecords::below(Key& key, std::string_view name) {
+  // Records have their keys in the same order, so the next one is nearly always the one after the last.
+  for (std::size_t tried = 0; tried < key.below.size(); ++tried) {
+    if (key.guess >= key.below.size()) key.guess = 0;
+    Key& candidate = *key.below[key.guess++];
+    if (candidate.name == name) return candidate;
+  }
+  auto fresh = std::make_unique<Key>();
+  fresh->name = std::string(name);
+  fresh->path = key.path.empty() ? fresh->name : key.path + "." + fresh->name;
+  key.below.push_back(std::move(fresh));
+  key.guess = key.below.size();
+  return *key.below.back();
+}
+
+// Null: the sink does not want it.
+ValueColumn* JsonRecords::column_of(Key& key) {
+  if (key.column == nullptr) {
+    if (columns_ == kMostJsonColumns) {
+      if (!key.told) sink_.skipped(key.path, "more than 1024 different keys with numbers");
+      key.told = true;
+      return nullptr;
+    }
+    ++columns_;
+    key.column = std::make_unique<ValueColumn>(sink_, Column{key.path, DType::kInt64, {-1}}, kValuesPerPiece);
+    key.column->begin();
+    for (const std::int64_t row : key.nulls) key.column->malformed(row, "");
+    key.nulls = {};
+  }
+  return key.column->wanted() ? key.column.get() : nullptr;
+}
+
+template <class T>
+simdjson::error_code JsonRecords::number(T& value, Key& key) {
+  ValueColumn* column = column_of(key);
+  if (column == nullptr) return SUCCESS;  // not decoded
+  ondemand::number parsed;
+  if (const auto problem = value.get_number().get(parsed); problem != SUCCESS) {
+    return special(value, key) ? SUCCESS : problem;  // "-Infinity"
+  }
+  if (parsed.is_double()) {
+    column->add(row_, line_, parsed.get_double());
+  } else if (parsed.is_int64()) {
+    column->add(row_, line_, parsed.get_int64());
+  } else {
+    column->add(row_, line_, std::numeric_limits<std::int64_t>::max());
+  }
+  return SUCCESS;
+}
+
+// What JSON has no word for and Python's json writes all the same.
+template <class T>
+bool JsonRecords::special(T& value, Key& key) {
+  std::string_view token;
+  if (simdjson::simdjson_result<std::string_view>(value.raw_json_token()).get(token) != SUCCESS) return false;
+  token = token.substr(0, std::min(token.find_last_not_of(" \t\r\n") + 1, token.size()));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double number = 0;
+  if (token == "NaN") {
+    number = std::numeric_limits<double>::quiet_NaN();
+  } else if (token == "Infinity" || token == "-Infinity") {
+    number = token[0] == '-' ? -kInfinity : kInfinity;
+  } else {
+    return false;
+  }
+  if (ValueColumn* column = column_of(key)) column->add(row_, line_, number);
+  return true;
+}
+
+void JsonRecords::null(Key& key) {
+  if (key.column != nullptr) {
+    key.column->malformed(row_, "");
+  } else if (key.nulls.size() < kMostNulls) {
+    key.nulls.push_back(row_);
+  }
+}
+
+void JsonRecords::text(Key& key, std::string_view raw) {
+  if (key.column != nullptr) return key.column->malformed(row_, raw);
+  if (!key.told) sink_.skipped(key.path, "text");
+  key.told = true;
+}
+
+template <class T>
+simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
+  ondemand::json_type type;
+  if (const auto problem = value.type().get(type); problem != SUCCESS) {
+    return special(value, key) ? SUCCESS : problem;
+  }
+  if (depth > kMostJsonDepth) {
+    deep_ = key.path;
+    return simdjson::DEPTH_ERROR;
+  }
+  switch (type) {
+    case ondemand::json_type::array: {
+      ondemand::array elements;
+      if (const auto problem = value.get_array().get(elements); problem != SUCCESS) return problem;
+      for (auto element : elements) {
+        ondemand::value each;
+        if (const auto problem = std::move(element).get(each); problem != SUCCESS) return problem;
+        if (const auto problem = this->value(each, key, depth + 1); problem != SUCCESS) return problem;
+      }
+      return SUCCESS;
+    }
+    case ondemand::json_type::object: {
+      ondemand::object fields;
+      if (const auto problem = value.get_object().get(fields); problem != SUCCESS) return problem;
+      key.guess = 0;
+      for (auto field : fields) {
+        std::string_view name;
+        ondemand::value each;
+        if (const auto problem = field.error(); problem != SUCCESS) return problem;
+        if (const auto problem = field.unescaped_key().get(name); problem != SUCCESS) return problem;
+        Key& next = below(key, name);
+        if (key.below.size() > kMostKeys) return simdjson::CAPACITY;
+        if (const auto problem = field.value().get(each); problem != SUCCESS) return problem;
+        if (const auto problem = this->value(each, next, depth + 1); problem != SUCCESS) return problem;
+      }
+      return SUCCESS;
+    }
+    case ondemand::json_type::number:
+      return number(value, key);
+    case ondemand::json_type::string: {
+      if (key.column == nullptr || !key.column->wanted()) {
+        if (key.column == nullptr) text(key, {});
+        return SUCCESS;
+      }
+      std::string_view characters;
+      if (const auto problem = value.get_string().get(characters); problem != SUCCESS) return problem;
+      text(key, characters);
+      return SUCCESS;
+    }
+    case ondemand::json_type::boolean: {
+      ValueColumn* column = column_of(key);
+      if (column == nullptr) return SUCCESS;
+      bool flag = false;
+      if (const auto problem = value.get_bool().get(flag); problem != SUCCESS) return problem;
+      column->add(row_, line_, std::int64_t{flag});
+      return SUCCESS;
+    }
+    case ondemand::json_type::null: {
+      bool is_null = false;
+      const auto problem = value.is_null().get(is_null);
+      if (problem != SUCCESS || !is_null) return simdjson::N_ATOM_ERROR;
+      null(key);
+      return SUCCESS;
+    }
+  }
+  return SUCCESS;
+}
+
+std::string JsonRecords::record(ondemand::document& document, std::int64_t row, std::int64_t line) {
+  row_ = row;
+  line_ = line;
+  const auto problem = value(document, root_, 0);
+  if (problem == simdjson::DEPTH_ERROR && !deep_.empty()) {
+    return in_quotes(deep_) + " is nested more than " + std::to_string(kMostJsonDepth) + " deep";
+  }
+  if (problem == simdjson::DEPTH_ERROR) return "it is nested too deep";
+  if (problem == simdjson::CAPACITY) return "an object of it has more than 65536 keys";
+  if (problem != SUCCESS) return json_problem(problem);
+  if (!at_end(document)) return "text behind the end of the record";
+  return {};
+}
+
+namespace {
+template <class Key, class Visit>
+void each_column(Key& key, Visit&& visit) {
+  if (key.column != nullptr) visit(*key.column);
+  for (auto& next : key.below) each_column(*next, visit);
+}
+}  // namespace
+
+void JsonRecords::flush() {
+  each_column(root_, [](ValueColumn& column) { column.flush(); });
+}
+
+bool JsonRecords::wanted() const {
+  if (columns_ == 0) return true;
+  bool any = false;
+  each_column(root_, [&](const ValueColumn& column) { any |= column.wanted(); });
+  return any;
+}
+
+}  // namespace trapline::inputs

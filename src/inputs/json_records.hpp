@@ -1,0 +1,57 @@
+// Columns of JSON records by dotted key, as they turn up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inputs/json_text.hpp"
+#include "inputs/value_column.hpp"
+
+namespace trapline::inputs {
+
+inline constexpr std::size_t kMostJsonColumns = 1024;
+
+class JsonRecords {
+ public:
+  explicit JsonRecords(Sink& sink) : sink_(sink) {}
+
+  // The numbers of one record: "label" of {"label": 3}, "a.b" of {"a": {"b": 3}}; lists of any depth are
+  // flat. Empty: fine; else what is wrong with the record.
+  std::string record(ondemand::document& document, std::int64_t row, std::int64_t line);
+  void flush();
+  // Everything that was offered is refused, and nothing new has come up for a while.
+  bool wanted() const;
+
+ private:
+  struct Key {
+    std::string name;  // the last part of the path
+    std::string path;
+    std::vector<std::unique_ptr<Key>> below;
+    std::size_t guess = 0;  // where in `below` the next key of a record probably is
+    std::unique_ptr<ValueColumn> column;
+    bool told = false;                // skipped() was called
+    std::vector<std::int64_t> nulls;  // rows before the first value
+  };
+
+  Key& below(Key& key, std::string_view name);
+  ValueColumn* column_of(Key& key);
+  template <class T>
+  simdjson::error_code value(T& value, Key& key, int depth);
+  template <class T>
+  simdjson::error_code number(T& value, Key& key);
+  template <class T>
+  bool special(T& value, Key& key);
+  void null(Key& key);
+  void text(Key& key, std::string_view raw);
+
+  Sink& sink_;
+  Key root_;
+  std::size_t columns_ = 0;
+  std::int64_t row_ = 0, line_ = 0;
+  std::string deep_;  // the path that was too deep
+};
+
+}  // namespace trapline::inputs

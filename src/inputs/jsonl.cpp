@@ -1,0 +1,71 @@
+// .jsonl and .ndjson: one JSON record per line; numbers and lists of numbers by dotted key.
+#include <algorithm>
+#include <cstring>
+
+#include "inputs/damage.hpp"
+#include "inputs/formats.hpp"
+#include "inputs/json_records.hpp"
+#include "inputs/json_text.hpp"
+
+namespace trapline::inputs {
+namespace {
+
+// A line is copied, and the parser keeps an index of up to four times its size.
+constexpr std::size_t kMostLine = std::size_t{64} << 20U;
+constexpr std::int64_t kRowsBetweenAsking = 4096;
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
+
+class JsonlReader final : public Reader {
+ public:
+  std::string_view name() const override { return "jsonl"; }
+  bool knows(const Source& source) const override {
+    return source.path.ends_with(".jsonl") || source.path.ends_with(".ndjson");
+  }
+
+  Result<bool> read(const Source& source, Sink& sink) const override {
+    std::string_view text = as_text(source.bytes);
+    std::size_t next = text.starts_with("\xef\xbb\xbf") ? 3 : 0;
+    JsonText copy;
+    ondemand::parser parser;
+    JsonRecords records(sink);
+    std::int64_t row = 0;
+    for (std::int64_t line = 1; next < text.size(); ++line) {
+      const std::size_t start = next;
+      const std::size_t newline = text.find('\n', start);
+      const std::size_t end = newline == text.npos ? text.size() : newline;
+      next = newline == text.npos ? text.size() : newline + 1;
+      const std::string_view record = text.substr(start, end - start);
+      if (record.size() > kMostLine) return problem_of(records, source, start, line, "longer than 64 MiB");
+      if (is_blank(record)) continue;
+      ondemand::document document;
+      if (const auto problem = parser.iterate(copy.of(record)).get(document); problem != simdjson::SUCCESS) {
+        return problem_of(records, source, start, line, json_problem(problem));
+      }
+      const std::string problem = records.record(document, row, line);
+      if (!problem.empty()) return problem_of(records, source, start + copy.offset(document), line, problem);
+      ++row;
+      if (row % kRowsBetweenAsking == 0 && (sink.stopped() || !records.wanted())) break;
+    }
+    records.flush();
+    return !sink.stopped();
+  }
+
+ private:
+  // What stands before the damage is handed over all the same.
+  static Error problem_of(JsonRecords& records, const Source& source, std::size_t offset, std::int64_t line,
+                          const std::string& why) {
+    records.flush();
+    return damaged(source.path, offset, "line " + std::to_string(line) + ": " + why,
+                   "mend or remove the line");
+  }
+};
+
+}  // namespace
+
+const Reader& jsonl() {
+  static const JsonlReader reader;
+  return reader;
+}
+
+}  // namespace trapline::inputs
