@@ -1,6 +1,7 @@
 #include "log/clean.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace trapline {
 namespace {
@@ -112,7 +113,7 @@ std::string_view clean_text(std::string_view raw, std::string& scratch, bool& re
       } else if (sequence == "\u00a0" || sequence == "\u202f") {
         scratch.push_back(' ');
       } else if (sequence != "\u200b" && sequence != "\u200c" && sequence != "\u200d" &&
-                 sequence != "\ufeff" && sequence != "\u2060") {
+                 sequence != "\ufeff" && sequence != "\u2060" && sequence != "\u00ad") {
         scratch += sequence;
       }
     }
@@ -121,6 +122,14 @@ std::string_view clean_text(std::string_view raw, std::string& scratch, bool& re
 }
 
 namespace {
+
+// "00:03," or "1:02:03<"
+bool starts_with_clock(std::string_view text) {
+  const std::size_t end = text.find_first_not_of("0123456789:");
+  const std::string_view clock = text.substr(0, end);
+  return end != text.npos && (text[end] == ',' || text[end] == '<') && clock.size() >= 5 &&
+         clock[clock.size() - 3] == ':';
+}
 
 // Where a bar at the start of `segment` ends: behind "it/s]", "s/it, loss=0.1]", or behind "100%|####|"
 // alone. 0: none.
@@ -146,7 +155,8 @@ std::size_t end_of_bar(std::string_view segment) {
                     inside.find("B/s") != inside.npos || inside.find("/s") != inside.npos;
   const bool clock = inside.find(':') != inside.npos && inside.find('<') != inside.npos;
   if (!rate && !(percent && clock)) return 0;
-  if (!percent && inside.find(':') == inside.npos) return 0;
+  // Without a total it is told from other brackets by its clock: "12it [00:03, 3.61it/s]".
+  if (!percent && !starts_with_clock(inside.substr(1))) return 0;
   return close + 1;
 }
 
@@ -167,6 +177,16 @@ std::string_view without_progress_bar(std::string_view segment) {
     if (rest.find_first_not_of(" \t,") == rest.npos) return segment;
     segment = rest;
   }
+}
+
+int progress_in(std::string_view text) {
+  const std::size_t percent = text.rfind("%|");
+  if (percent == text.npos) return text.find("?it/s]") == text.npos ? -1 : 0;
+  std::size_t begin = percent;
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  int value = -1;
+  std::from_chars(text.data() + begin, text.data() + percent, value);
+  return value > 100 ? -1 : value;
 }
 
 }  // namespace trapline

@@ -7,6 +7,7 @@
 
 #include "catalogue/fold.hpp"
 #include "catalogue/host_errors.hpp"
+#include "log/clean.hpp"
 #include "log/event_tidy.hpp"
 #include "log/ranks.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMostEvents = 128, kLongestText = 400;
 constexpr std::size_t kLongestLine = std::size_t{256} << 10U;  // one pasted log without line ends
+constexpr std::size_t kShortestWrap = 40;                      // nobody wraps lines at less
 constexpr std::int64_t kNear = 1200;  // folded characters between a place and its condition
 
 RE2::Options quiet(bool case_sensitive = true) {
@@ -29,6 +31,21 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// Whether a row is a failure of its own, not something that stands beside one.
+bool speaks(const WordingRow& row) {
+  return row.kind != WordingKind::kContext && row.kind != WordingKind::kHint &&
+         row.kind != WordingKind::kEvidence;
+}
+
+// Blanks that were doubled or padded are one: rules look for words.
+std::string single_spaced(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' || !out.ends_with(' ')) out += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 Event& EventStream::push(Event event, std::string_view text, const Line& origin, std::int64_t& order) {
@@ -36,7 +53,7 @@ Event& EventStream::push(Event event, std::string_view text, const Line& origin,
   event.count = 1;
   event.number = origin.number;
   event.source = origin.source;
-  event.text = trim(text).substr(0, kLongestText);
+  event.text = single_spaced(trim(text).substr(0, kLongestText));
   event.traceback = frames_.current();
   event.rank = rank_in(text);
   event.op = collective_in(text);
@@ -66,9 +83,12 @@ void EventStream::line(std::string_view text, const Line& origin, std::int64_t& 
   if (repeated(text)) return;
   last_number_ = origin.number;
   frames_.line(text, origin.number);
-  notice(text);
+  notice(text, origin);
   scan(text, origin, order);
   if (frames_.closed_now()) add_exception(text, origin, order);
+  if (before_length_ < kShortestWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
+  before_length_ = text.size();
+  before_number_ = origin.number;
   if (!trim(text).empty()) {
     if (frames_.closed_now() && lone_code_.empty()) lone_code_ = before_;
     before_ = text.starts_with("    ") ? trim(text).substr(0, kLongestText) : std::string_view();
@@ -81,7 +101,8 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
   const auto wordings = wording_rows();
   hits_.clear();
   conditions_.clear();
-  bool assertion = false;
+  bool assertion = false, spanning = false;
+  const std::int64_t line_at = folded_;
   std::uint32_t longest = 0;
   const auto emit = [&](char c) {
     state_ = all.automaton.step(state_, c);
@@ -90,9 +111,14 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
     all.automaton.each(state_, [&](std::uint32_t id) {
       const CataloguePhrase& phrase = all.phrases[id];
       switch (phrase.kind) {
-        case CataloguePhrase::Kind::kWording:
+        case CataloguePhrase::Kind::kWording: {
+          // Words of two lines make a message only where the first one was long enough to be wrapped.
+          const bool spans = phrase.length > folded_ - line_at;
+          if (spans && before_length_ < kShortestWrap) break;
+          spanning = spanning || spans;
           hits_.push_back(&wordings[phrase.index]);
           break;
+        }
         case CataloguePhrase::Kind::kCondition:
           if (phrase.length > longest) conditions_.push_back(&asserts[phrase.index]);
           longest = std::max(longest, phrase.length);
@@ -112,7 +138,11 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
         case CataloguePhrase::Kind::kMarker:
           if (phrase.index == static_cast<std::uint32_t>(Marker::kAssertion))
             assertion = site_.assertion = true;
-          if (phrase.index == static_cast<std::uint32_t>(Marker::kThread)) site_.block = true;
+          if (phrase.index == static_cast<std::uint32_t>(Marker::kBlock)) block_at_ = folded_;
+          if (phrase.index == static_cast<std::uint32_t>(Marker::kThread)) {
+            site_.block = true;
+            if (block_at_ >= 0 && folded_ - block_at_ < 60) place_at_ = folded_;
+          }
           break;
       }
     });
@@ -151,19 +181,40 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
     add_folded(*conditions_.back(), text, origin, order);
     parsed = true;
     site_ = Site{};
-  } else if (!parsed && !conditions_.empty() && assertion && contains(text, "failed")) {
+  } else if (!parsed && !conditions_.empty() && assertion &&
+             (contains(text, "failed") || (place_at_ >= 0 && folded_ - place_at_ <= kNear))) {
     // The head of the line is cut off; the condition alone is left.
-    const bool on_host = contains(text, "' failed") && contains(text, " at ");
+    const bool on_host = contains(text, "' failed") && (contains(text, " at ") || text.ends_with(" at"));
     if (!on_host) {
       add_folded(*conditions_.back(), text, origin, order);
       parsed = true;
     }
   }
   add_numbered(text, origin, order);
+  std::string whole;
+  if (!parsed && take_back_exception(text, spanning, origin, whole)) text = whole;
   for (const WordingRow* row : hits_) {
     if (parsed && row->kind != WordingKind::kDeviceAssert && row->kind != WordingKind::kFault) continue;
     add_wording(*row, text, origin, order);
   }
+}
+
+// A message that was wrapped: its first line looked like an exception of which the catalogue knows nothing,
+// and this line says what it is. True when that event was taken back; `whole` is the message in one piece.
+bool EventStream::take_back_exception(std::string_view text, bool spanning, const Line& origin,
+                                      std::string& whole) {
+  if (events_.empty() || events_.back().kind != EventKind::kException) return false;
+  if (std::none_of(hits_.begin(), hits_.end(), [](const WordingRow* row) { return speaks(*row); }))
+    return false;
+  const Event& exception = events_.back();
+  if (exception.number < wrap_from_ || origin.number > before_number_ + 1) return false;
+  const char first = text.empty() ? '\0' : text.front();
+  const bool goes_on = before_length_ >= kShortestWrap && !frames_.closed_now() &&
+                       ((first >= 'a' && first <= 'z') || first == ' ' || first == '-' || first == '>');
+  if (!spanning && !goes_on) return false;
+  whole = exception.text + std::string(text);
+  events_.pop_back();
+  return true;
 }
 
 void EventStream::add_assert(const AssertLine& line, std::string_view text, const Line& origin,
@@ -278,11 +329,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
 }
 
 void EventStream::add_exception(std::string_view text, const Line& origin, std::int64_t& order) {
-  for (const WordingRow* row : hits_) {
-    if (row->kind != WordingKind::kContext && row->kind != WordingKind::kHint &&
-        row->kind != WordingKind::kEvidence)
-      return;
-  }
+  if (std::any_of(hits_.begin(), hits_.end(), [](const WordingRow* row) { return speaks(*row); })) return;
   for (const Event& event : events_) {
     if (event.kind == EventKind::kException && event.exception == frames_.exception() &&
         event.message == frames_.message())
@@ -315,7 +362,7 @@ void EventStream::add_numbered(std::string_view text, const Line& origin, std::i
 }
 
 // What speaks for a cause without being a failure.
-void EventStream::notice(std::string_view text) {
+void EventStream::notice(std::string_view text, const Line& origin) {
   if (contains(text, "LAUNCH_BLOCKING") && !contains(text, "consider passing")) {
     static const RE2* const set = new RE2(R"re(LAUNCH_BLOCKING["']?\]?\s*=\s*["']?1)re", quiet());
     if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *set)) hints_.blocking = true;
@@ -338,14 +385,10 @@ void EventStream::notice(std::string_view text) {
     if (!contains(text, "Assertion") && RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *print))
       hints_.label_print = true;
   }
-  if (const std::size_t percent = text.find("%|"); percent != std::string_view::npos && percent > 0) {
-    std::size_t begin = percent;
-    while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
-    int value = 0;
-    std::from_chars(text.data() + begin, text.data() + percent, value);
-    if (value == 0) hints_.first_batch = true;
-    if (value > 5) hints_.later_batch = true;
-  }
+  // The bar itself, or what the reader took off the line.
+  const int progress = std::max(progress_in(text), origin.progress);
+  if (progress == 0) hints_.first_batch = true;
+  if (progress > 5) hints_.later_batch = true;
 }
 
 void EventStream::finish(std::int64_t& order) {

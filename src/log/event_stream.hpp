@@ -70,8 +70,9 @@ class EventStream {
   void flush_site(const Line& origin, std::int64_t& order);
   void add_wording(const WordingRow& row, std::string_view text, const Line& origin, std::int64_t& order);
   void add_exception(std::string_view text, const Line& origin, std::int64_t& order);
+  bool take_back_exception(std::string_view text, bool spanning, const Line& origin, std::string& whole);
   void add_numbered(std::string_view text, const Line& origin, std::int64_t& order);
-  void notice(std::string_view text);
+  void notice(std::string_view text, const Line& origin);
   Event& push(Event event, std::string_view text, const Line& origin, std::int64_t& order);
 
   std::vector<Event> events_;
@@ -84,6 +85,10 @@ class EventStream {
   std::string before_, lone_code_;
   int last_assert_ = -1;
   std::int64_t last_number_ = 0;
+  std::size_t before_length_ = 0;  // of the line before
+  std::int64_t before_number_ = 0;
+  std::int64_t wrap_from_ = 0;                  // where a run of lines began that may be one, wrapped
+  std::int64_t block_at_ = -1, place_at_ = -1;  // folded characters: "block", "block ... thread"
   std::vector<const WordingRow*> hits_;
   std::vector<const AssertRow*> conditions_;
 };

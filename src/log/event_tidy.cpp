@@ -26,18 +26,20 @@ constexpr std::array kEntities = {
     Replacement{"\\u0026", "&"},
     Replacement{"\\u0027", "'"},
     Replacement{"\\u0022", "\""},
+    // Quoted-printable mail.
+    Replacement{"=3D", "="},
 };
 
 // Full-width punctuation and blanks to ASCII; entities to their characters. True when something changed.
 bool decode(std::string_view text, std::string& out) {
   if (text.find_first_of("&\xEF\xE3\xC2") == std::string_view::npos &&
-      text.find("\\u00") == std::string_view::npos)
+      text.find("\\u00") == std::string_view::npos && text.find("=3D") == std::string_view::npos)
     return false;
   out.clear();
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte == '&' || byte == '\\') {
+    if (byte == '&' || byte == '\\' || byte == '=') {
       const auto* entity = std::find_if(kEntities.begin(), kEntities.end(), [&](const Replacement& r) {
         return text.substr(i).starts_with(r.from);
       });
@@ -67,6 +69,34 @@ bool decode(std::string_view text, std::string& out) {
     }
     out += text[i++];
   }
+  return true;
+}
+
+// The end of a colour code that lost its escape character ("[31m", "[01;32m"); npos when there is none at
+// `at`.
+std::size_t after_colour(std::string_view text, std::size_t at) {
+  if (text[at] != '[') return std::string_view::npos;
+  const std::size_t end = text.find_first_not_of("0123456789;", at + 1);
+  if (end == std::string_view::npos || end == at + 1 || end > at + 12 || text[end] != 'm')
+    return std::string_view::npos;
+  return end + 1;
+}
+
+bool drop_lost_colours(std::string_view text, std::string& out) {
+  bool any = false;
+  for (std::size_t at = text.find('['); at != std::string_view::npos && !any; at = text.find('[', at + 1))
+    any = after_colour(text, at) != std::string_view::npos;
+  if (!any) return false;
+  std::string kept;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = after_colour(text, at);
+    if (end == std::string_view::npos) {
+      kept += text[at++];
+    } else {
+      at = end;
+    }
+  }
+  out = std::move(kept);
   return true;
 }
 
@@ -127,6 +157,7 @@ std::string_view trim(std::string_view text) {
 void tidy(std::string_view text, std::string& storage, std::vector<std::string_view>& lines) {
   lines.clear();
   if (decode(text, storage)) text = storage;
+  if (drop_lost_colours(text, storage)) text = storage;
   std::size_t breaks = 0;
   for (std::size_t at = text.find("\\n"); at != std::string_view::npos; at = text.find("\\n", at + 2))
     breaks += is_line_end(text, at) ? 1 : 0;

@@ -21,6 +21,7 @@ struct Line {
   int rank = -1;            // from the prefix, else the file name; -1: unknown
   std::string_view host;    // empty: unknown
   std::int64_t pid = -1;    // -1: unknown
+  int progress = -1;        // percent done, by the last progress bar that was taken off; -1: none so far
   bool shortened = false;   // the line was too long: its middle was left out
 };
 

@@ -117,7 +117,8 @@ std::size_t Utf16Source::read(char* data, std::size_t size) {
     for (std::size_t i = 0; i + 1 < have; i += 2) {
       const auto first = static_cast<unsigned char>(raw[i]);
       const auto second = static_cast<unsigned char>(raw[i + 1]);
-      const std::uint32_t unit = big_ ? first << 8U | second : second << 8U | first;
+      const std::uint32_t high_byte = big_ ? first : second;
+      const std::uint32_t unit = high_byte << 8U | (big_ ? second : first);
       if (high_ != 0) {
         const std::uint32_t high = high_;
         high_ = 0;

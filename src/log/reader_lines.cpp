@@ -8,6 +8,7 @@ void LineMaker::begin(std::string_view source) {
   source_ = source;
   path_ = origin_of_path(source_);
   replaced_ = false;
+  progress_ = -1;
 }
 
 void LineMaker::raw_line(std::string_view raw, std::int64_t number, bool shortened) {
@@ -22,7 +23,10 @@ void LineMaker::raw_line(std::string_view raw, std::int64_t number, bool shorten
     const std::size_t back = text.find('\r');
     if (back == text.npos) break;
     const std::string_view overwritten = text.substr(0, back);
-    if (!overwritten.empty() && !is_progress_bar(overwritten)) segment(overwritten, line, origin, 0);
+    if (is_progress_bar(overwritten))
+      note_progress(overwritten);
+    else if (!overwritten.empty())
+      segment(overwritten, line, origin, 0);
     text.remove_prefix(back + 1);
   }
   segment(text, line, origin, 0);
@@ -30,7 +34,9 @@ void LineMaker::raw_line(std::string_view raw, std::int64_t number, bool shorten
 
 void LineMaker::segment(std::string_view text, Line& line, Origin& origin, int depth) {
   text = without_prefix(text, origin);
+  const std::string_view barred = text;
   text = without_progress_bar(text);
+  if (text.size() < barred.size()) note_progress(barred.substr(0, barred.size() - text.size()));
   const std::string_view unbarred =
       without_prefix(text, origin);  // "3%|#| 1/9 [00:05<02:05, 5.2it/s][rank1]: text"
   text = unbarred;
@@ -54,6 +60,10 @@ void LineMaker::segment(std::string_view text, Line& line, Origin& origin, int d
   for (const std::string_view part : parts_) emit(part, line, origin);
 }
 
+void LineMaker::note_progress(std::string_view bar) {
+  if (const int progress = progress_in(bar); progress >= 0) progress_ = progress;
+}
+
 void LineMaker::emit(std::string_view text, Line& line, const Origin& origin) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
     text.remove_suffix(1);
@@ -61,6 +71,7 @@ void LineMaker::emit(std::string_view text, Line& line, const Origin& origin) {
   line.rank = origin.rank >= 0 ? origin.rank : path_.rank;
   line.pid = origin.pid >= 0 ? origin.pid : path_.pid;
   line.host = origin.host;
+  line.progress = progress_;
   sink_.line(line);
 }
 

@@ -24,12 +24,14 @@ class LineMaker : public RawLineSink {
 
  private:
   void segment(std::string_view text, Line& line, Origin& origin, int depth);
+  void note_progress(std::string_view bar);
   void emit(std::string_view text, Line& line, const Origin& origin);
 
   LineSink& sink_;
   std::string source_;
   Origin path_;
   bool replaced_ = false;
+  int progress_ = -1;
   std::string clean_;
   std::string unescaped_;
   JsonLine json_;

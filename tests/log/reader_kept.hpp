@@ -20,12 +20,13 @@ struct KeptLine {
   std::int64_t pid;
   std::string host;
   bool shortened;
+  int progress;
 };
 
 struct Kept : LineSink {
   void line(const Line& line) override {
     lines.push_back({std::string(line.text), std::string(line.source), line.number, line.rank, line.pid,
-                     std::string(line.host), line.shortened});
+                     std::string(line.host), line.shortened, line.progress});
   }
   void end_of_source(std::string_view source, const SourceEnd& end) override {
     sources.emplace_back(source);

@@ -57,6 +57,16 @@ TEST(ReaderClean, AProgressBarIsDroppedAndTextGluedToItKept) {
   EXPECT_EQ(kept.lines[5].number, 5);
 }
 
+TEST(ReaderClean, WhatABarSaidStaysWithTheLinesBehindIt) {
+  const Kept kept = read_text(
+      "error 1\n  0%|          | 0/9 [00:00<?, ?it/s]error 2\n 40%|####  | 4/9 [00:09<00:12, 4it/s]\rerror "
+      "3\n"
+      "error 4\n0it [00:00, ?it/s]error 5\n");
+  std::vector<int> progress;
+  for (const KeptLine& line : kept.lines) progress.push_back(line.progress);
+  EXPECT_EQ(progress, (std::vector<int>{-1, 0, 40, 40, 0}));
+}
+
 TEST(ReaderClean, TextThatOnlyLooksLikeABarStays) {
   for (const std::string_view text : {"x[0:3] | y", "block: [0,0,0], thread: [1,0,0] Assertion",
                                       "loss 50%| x", "[E704 10:58:27 x.cpp:1] a/s b"}) {
