@@ -101,16 +101,19 @@ def info() -> dict[str, Any]:
     return {} if adapter is None else adapter.info()
 
 
-def on_violation(violation: dict[str, Any]) -> BaseException:
-    """The adapters' handler: the exception to raise. It never fails: a plain sentence is the last resort."""
+def on_violation(violation: dict[str, Any]) -> Any:
+    """The adapters' handler: the exception to raise, or the bad tensor healed (``--on-fault skip``).
+
+    It never fails: a plain sentence is the last resort.
+    """
     from trapline import DeviceAssertError
 
     try:
-        from trapline import _fault
+        from trapline import _skip
 
-        error = _fault.handler(violation)
-        if isinstance(error, BaseException):
-            return error
+        answer = _skip.answer(violation)
+        if answer is not None:
+            return answer
     except Exception as problem:
         _debug(f"the finding could not be made: {problem!r}")
     scan = violation.get("scan", {})

@@ -127,9 +127,21 @@ def _activate(say: bool = True) -> None:
         _part("_host_errors")
         if os.environ.get("TRAPLINE_CPU") == "1":
             _part("_cpu")
+        mode = os.environ.get("TRAPLINE_ON_FAULT", "raise")
+        if mode in ("skip", "stop"):
+            _part("_skip", mode, _number("TRAPLINE_SKIP_LIMIT", 1.0))
+        if os.environ.get("TRAPLINE_QUARANTINE"):
+            _part("_quarantine", os.environ["TRAPLINE_QUARANTINE"])
         steps = os.environ.get("TRAPLINE_STEPS", "")
         if steps.isdigit():
             _part("_steps", int(steps))
+
+
+def _number(variable: str, otherwise: float) -> float:
+    try:
+        return float(os.environ[variable])
+    except (KeyError, ValueError):
+        return otherwise
 
 
 def _watch_forks() -> None:
@@ -162,7 +174,7 @@ def uninstall() -> None:
             _finder.armed = False
         if _active is None:
             return
-        for name in ("_steps", "_cpu", "_host_errors", "_fault"):
+        for name in ("_steps", "_quarantine", "_skip", "_cpu", "_host_errors", "_fault"):
             undo = getattr(sys.modules.get(f"trapline.{name}"), "uninstall", None)
             if undo is not None:
                 undo()

@@ -52,7 +52,7 @@ class _ThreadState(threading.local):
 
 _state = _ThreadState()
 _enabled = False
-_handler: Callable[[dict[str, Any]], BaseException] | None = None
+_handler: Callable[[dict[str, Any]], Any] | None = None
 _libraries: list[Any] = []
 _hooked: list[str] = []
 _calls: deque[tuple[str, list[dict[str, Any]], list[tuple[Any, int]]]] = deque(maxlen=_HISTORY)
@@ -60,8 +60,8 @@ _casts: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED)
 _forks_watched = False
 
 
-def install(handler: Callable[[dict[str, Any]], BaseException]) -> int:
-    """Hook torch; ``handler(violation)`` returns the exception to raise.
+def install(handler: Callable[[dict[str, Any]], Any]) -> int:
+    """Hook torch; ``handler(violation)`` returns the exception to raise, or the bad tensor healed.
 
     Returns:
         The number of overloads hooked.
@@ -171,9 +171,12 @@ def _hook(plan: Plan, key: Any) -> Callable[..., Any]:
             final = final.remove(other)
         if final.highestPriorityTypeId() != cpu:
             return redispatch(down, *args, **kwargs)
-        error = _check(plan, args, kwargs)
-        if error is not None:
-            raise error
+        answer = _check(plan, args, kwargs)
+        while answer is not None:
+            if isinstance(answer, BaseException):
+                raise answer
+            args, kwargs = answer  # with one tensor healed; another may be bad too
+            answer = _check(plan, args, kwargs)
         state.depth += 1
         try:
             return redispatch(down, *args, **kwargs)
@@ -192,12 +195,26 @@ def _with_tensors(plan: Plan, args: tuple) -> tuple:
     return tuple(values)
 
 
-def _check(plan: Plan, args: tuple, kwargs: dict[str, Any]) -> BaseException | None:
-    """The exception to raise for this call; None when it is fine, or when the guard itself fails."""
+def _check(plan: Plan, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The exception to raise for this call, or the arguments to make it with (``--on-fault skip``).
+
+    None when the call is fine, or when the guard itself fails.
+    """
     state = _state
     state.busy = True
     try:
-        return _check_rows(plan, plan.bind(args, kwargs))
+        values = plan.bind(args, kwargs)
+        answer = _check_rows(plan, values)
+        if answer is None or isinstance(answer, BaseException):
+            return answer
+        row, scan, healed = answer
+        if scan.list_position >= 0 and isinstance(values[row.argument], (list, tuple)):
+            items = list(values[row.argument])
+            items[scan.list_position] = healed
+            healed = items
+        if row.argument < len(args):
+            return (*args[: row.argument], healed, *args[row.argument + 1 :]), kwargs
+        return args, {**kwargs, plan.names[row.argument]: healed}
     except Exception as error:
         if os.environ.get("TRAPLINE_DEBUG") == "1":
             print(f"trapline: guard: {plan.op} is not checked: {error!r}", file=sys.stderr)
@@ -206,7 +223,8 @@ def _check(plan: Plan, args: tuple, kwargs: dict[str, Any]) -> BaseException | N
         state.busy = False
 
 
-def _check_rows(plan: Plan, values: list[Any]) -> BaseException | None:
+def _check_rows(plan: Plan, values: list[Any]) -> Any:
+    """None, the exception to raise, or (row, scan, healed tensor)."""
     record = None
     if not plan.remember:
         record = _describe_call(plan, values)
@@ -231,12 +249,14 @@ def _check_rows(plan: Plan, values: list[Any]) -> BaseException | None:
             _note_range(record, plan, row, scan)
         if verdict == _capi.VIOLATED:
             if not row.remember:
-                return _violation(plan, row, values, scan)
+                answer = _violation(plan, row, values, scan)
+                return (row, scan, answer) if isinstance(answer, torch.Tensor) else answer
             _remember(row, values, scan)
     return None
 
 
-def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: _capi.Scan) -> BaseException:
+def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: _capi.Scan) -> Any:
+    """What the handler says: an exception, or the argument healed."""
     tensor = values[row.argument]
     if scan.list_position >= 0 and isinstance(tensor, (list, tuple)):
         tensor = tensor[scan.list_position]
@@ -252,7 +272,7 @@ def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: _capi.Scan) ->
     }
     try:
         error = _handler(violation) if _handler is not None else None
-        if isinstance(error, BaseException):
+        if isinstance(error, (BaseException, torch.Tensor)):
             return error
     except Exception:
         pass

@@ -19,17 +19,22 @@ struct RunFlags {
   OutputFlags output;
   std::string reports;
   long steps = 0;
+  double skip_limit = -1;  // not given
+  std::string quarantine;
 };
 
 void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
 
 // One line, because the program dealt with its faults: a report would look like a failure.
-std::string handled_line(const RunFlags& flags, const Report& report) {
+std::string handled_line(const RunFlags& flags, const RunOutcome& outcome) {
+  const Report& report = outcome.report;
   const std::size_t count = report.findings.size();
   const std::string where = !flags.output.file.empty() && flags.output.file != "-"
                                 ? "see " + flags.output.file
                             : !flags.reports.empty() ? "see " + flags.reports
                                                      : "-o FILE or --report DIR keeps the report";
+  if (!outcome.skipped.empty())
+    return fmt::format("{} ({}): {}", outcome.skipped, info(report.findings.front().cause).code, where);
   return fmt::format("{} raised and handled by the program ({}): {}",
                      count == 1 ? "1 fault was" : fmt::format("{} faults were", count),
                      info(report.findings.front().cause).code, where);
@@ -39,7 +44,7 @@ std::string handled_line(const RunFlags& flags, const Report& report) {
 // format.
 void print(const RunFlags& flags, const Output& output, const RunOutcome& outcome) {
   const bool for_people = flags.output.format == "text" && !output.is_file() && flags.output.file.empty();
-  if (outcome.handled && (for_people || output.is_file())) say(handled_line(flags, outcome.report));
+  if (outcome.handled && (for_people || output.is_file())) say(handled_line(flags, outcome));
   if (for_people) {
     if (outcome.handled) return;
     if (outcome.report.findings.empty()) {
@@ -65,6 +70,12 @@ Result<int> execute(RunFlags& flags, const std::vector<std::string>& program) {
   flags.request.verbose = flags.output.verbose;
   if (!flags.reports.empty()) flags.request.reports = flags.reports;
   if (flags.steps > 0) flags.request.steps = flags.steps;
+  if (flags.skip_limit >= 0) {
+    if (flags.request.on_fault != "skip")
+      return Error{"--skip-limit has nothing to limit", "no step is skipped", "add --on-fault skip"};
+    flags.request.skip_limit = flags.skip_limit;
+  }
+  if (!flags.quarantine.empty()) flags.request.quarantine = flags.quarantine;
   const auto output = Output::open(flags.output, STDERR_FILENO);
   if (!output) return output.error();
   const auto outcome = run(flags.request);
@@ -84,6 +95,18 @@ Action declare_run(CLI::App& app, const std::vector<std::string>& program) {
       ->type_name("N");
   app.add_option("--report", flags->reports, "keep the findings of all processes in the folder DIR")
       ->type_name("DIR");
+  app.add_option("--on-fault", flags->request.on_fault,
+                 "raise: at the bad operation (default); skip: leave out the optimizer step and the bad "
+                 "samples; stop: end at once with exit code 65")
+      ->check(CLI::IsMember({"raise", "skip", "stop"}).description(""))
+      ->type_name("MODE");
+  app.add_option("--skip-limit", flags->skip_limit,
+                 "with --on-fault skip: raise when more than PERCENT of the steps were skipped (default 1)")
+      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->type_name("PERCENT");
+  app.add_option("--quarantine", flags->quarantine,
+                 "leave out the samples that FILE names; skip adds to it (trapline-quarantine.jsonl)")
+      ->type_name("FILE");
   declare_output(app, flags->output);
   app.footer(
       "Everything from PROGRAM on is the program's own; it keeps its terminal, its input and output, and its "

@@ -6,6 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "guard/check.hpp"
 #include "guard/plan.hpp"
 #include "guard/state.hpp"
 
@@ -26,6 +27,10 @@ void hook_boxed(torch::Library& library, const Plan& plan);
 // For an operation that is decomposed above the backends and checks its arguments while doing so (one_hot): a
 // kernel on AutogradCPU that checks first and then runs the same decomposition.
 void hook_composite(torch::Library& autograd, const Plan& plan);
+
+// What follows a violation of the call whose arguments are the last on `stack`: throws, or returns with
+// arguments that are in order.
+void answer_call(ThreadState& state, const Plan& plan, Violation violation, torch::jit::Stack& stack);
 
 // A kernel of the operation's own signature, for the hottest; false when there is none for this overload.
 bool hook_hot(torch::Library& library, const Plan& plan);

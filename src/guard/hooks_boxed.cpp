@@ -26,13 +26,17 @@ Argument view_of(const c10::IValue& value) {
   return argument;
 }
 
-void check_stack(ThreadState& state, const Plan& plan, const Stack& stack) {
+bool violates(ThreadState& state, const Plan& plan, const Stack& stack, Violation& violation) {
   const std::size_t count = plan.handle.schema().arguments().size();
-  const c10::ArrayRef<c10::IValue> values(stack.data() + (stack.size() - count), count);
+  const c10::IValue* values = stack.data() + (stack.size() - count);
   Argument arguments[kMaxArguments];
   for (const std::int8_t at : plan.needed) arguments[at] = view_of(values[at]);
+  return check_call(state, plan, arguments, violation);
+}
+
+void check_stack(ThreadState& state, const Plan& plan, Stack& stack) {
   Violation violation;
-  if (check_call(state, plan, arguments, violation)) raise_violation(state, plan, violation, values);
+  if (violates(state, plan, stack, violation)) answer_call(state, plan, violation, stack);
 }
 
 class Boxed final : public c10::OperatorKernel {
@@ -80,6 +84,18 @@ class Composite final : public c10::OperatorKernel {
 };
 
 }  // namespace
+
+void answer_call(ThreadState& state, const Plan& plan, Violation violation, Stack& stack) {
+  const std::size_t count = plan.handle.schema().arguments().size();
+  c10::IValue* values = stack.data() + (stack.size() - count);
+  // Each round heals one tensor, and no call has more of them to check.
+  const std::size_t most = plan.rows.size() * kMaxList;
+  for (std::size_t round = 0; round < most; ++round) {
+    answer_violation(state, plan, violation, values);
+    if (!violates(state, plan, stack, violation)) return;
+  }
+  TORCH_CHECK(false, "trapline: guard: ", plan.op, ": its arguments cannot be healed: use --on-fault raise");
+}
 
 void hook_boxed(torch::Library& library, const Plan& plan) {
   library.impl(plan.impl_name.c_str(),

@@ -7,6 +7,7 @@
 #include <ATen/ops/nll_loss_forward_ops.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "guard/check.hpp"
@@ -50,6 +51,20 @@ void view(Argument& out, const c10::List<T>& list, Kept& kept) {
   out.list = kept.list.toListRef();
 }
 
+// An operation's results, from the stack that a boxed call left.
+template <class Result>
+struct Unboxed {
+  static Result of(torch::jit::Stack& stack) { return std::move(stack.front()).to<Result>(); }
+};
+
+template <class... Results>
+struct Unboxed<std::tuple<Results...>> {
+  static std::tuple<Results...> of(torch::jit::Stack& stack) {
+    std::size_t at = 0;
+    return std::tuple<Results...>{std::move(stack[at++]).template to<Results>()...};
+  }
+};
+
 template <class Op, class Signature = typename Op::schema>
 struct Hot;
 
@@ -63,27 +78,32 @@ struct Hot<Op, Result(Args...)> {
     if (!enabled() || !outermost(state) || !reaches_dense_cpu(keys)) {
       return Op::redispatch(keys, std::forward<Args>(args)...);
     }
-    check(state, args...);
+    Violation violation;
+    if (violates(state, violation, args...)) return answer(state, keys, violation, args...);
     const DepthScope depth(state);
     return Op::redispatch(keys, std::forward<Args>(args)...);
   }
 
  private:
-  static void check(ThreadState& state, const std::remove_reference_t<Args>&... args) {
+  static bool violates(ThreadState& state, Violation& violation,
+                       const std::remove_reference_t<Args>&... args) {
     Argument arguments[sizeof...(Args)];
     Kept kept;
     std::size_t at = 0;
     (view(arguments[at++], args, kept), ...);
-    Violation violation;
-    if (check_call(state, *plan, arguments, violation)) report(state, violation, args...);
+    return check_call(state, *plan, arguments, violation);
   }
 
-  // Out of line: only a report needs all arguments boxed.
-  [[noreturn, gnu::noinline, gnu::cold]] static void report(ThreadState& state, const Violation& violation,
-                                                            const std::remove_reference_t<Args>&... args) {
+  // Out of line: only what follows a violation needs all arguments boxed.
+  [[gnu::noinline, gnu::cold]] static Result answer(ThreadState& state, c10::DispatchKeySet keys,
+                                                    const Violation& violation,
+                                                    const std::remove_reference_t<Args>&... args) {
     torch::jit::Stack stack;
     torch::jit::push(stack, args...);
-    raise_violation(state, *plan, violation, stack);
+    answer_call(state, *plan, violation, stack);
+    const DepthScope depth(state);
+    plan->handle.redispatchBoxed(keys, &stack);
+    return Unboxed<Result>::of(stack);
   }
 };
 
@@ -111,7 +131,8 @@ struct Copy {
     Violation violation;
     // A row that does not remember would be an error here, and the boxed arguments are cheap then.
     if (!check_call(t_state, *plan, arguments, violation)) return;
-    raise_violation(t_state, *plan, violation, torch::jit::Stack{self, src, false});
+    torch::jit::Stack stack{self, src, false};
+    answer_violation(t_state, *plan, violation, stack.data());
   }
 };
 

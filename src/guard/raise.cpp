@@ -57,24 +57,41 @@ void set_fallback_error(const Plan& plan, const Violation& violation, const char
                violation.row->row->argument, static_cast<long long>(scan.first), why);
 }
 
-// Sets the Python error that is to be raised.
-void set_error(const Plan& plan, const Violation& violation, c10::ArrayRef<c10::IValue> arguments) {
+void replace(const Violation& violation, const at::Tensor& healed, c10::IValue* arguments) {
+  c10::IValue& argument = arguments[violation.row->argument];
+  if (!argument.isList()) {
+    argument = healed;
+    return;
+  }
+  c10::List<c10::IValue> list = argument.toList().copy();  // the list itself is the program's
+  list.set(static_cast<std::size_t>(violation.scan.list_position), healed);
+  argument = std::move(list);
+}
+
+// True when the handler gave an argument to go on with; else the Python error that is to be raised is set.
+bool handle(const Plan& plan, const Violation& violation, c10::IValue* arguments) {
+  const c10::ArrayRef<c10::IValue> all(arguments, plan.handle.schema().arguments().size());
   PyRef error;
   if (g_handler != nullptr) {
     PyRef handler = PyRef::borrowed(g_handler);  // it may uninstall the guard
-    PyRef dict = describe_violation(plan, violation, arguments);
+    PyRef dict = describe_violation(plan, violation, all);
     if (dict) error = PyRef(PyObject_CallFunctionObjArgs(handler.get(), dict.get(), nullptr));
   }
   if (error && PyExceptionInstance_Check(error.get())) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
-    return;
+    return false;
+  }
+  if (error && THPVariable_Check(error.get()) && offender(violation, all) != nullptr) {
+    replace(violation, THPVariable_Unpack(error.get()), arguments);
+    return true;
   }
   // Ctrl-C and sys.exit() in the handler are the user's; every other failure is ours.
-  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return;
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return false;
   const char* why = error ? "the handler returned no exception" : "the handler failed";
   if (g_handler == nullptr) why = "there is no handler";
   PyErr_Clear();
   set_fallback_error(plan, violation, why);
+  return false;
 }
 
 }  // namespace
@@ -86,13 +103,13 @@ void set_handler(PyObject* handler) {
   Py_XDECREF(old);
 }
 
-void raise_violation(ThreadState& state, const Plan& plan, const Violation& violation,
-                     c10::ArrayRef<c10::IValue> arguments) {
+void answer_violation(ThreadState& state, const Plan& plan, const Violation& violation,
+                      c10::IValue* arguments) {
   const BusyScope busy(state);  // the handler may run operations of its own
   python_error error;
   {
     pybind11::gil_scoped_acquire gil;
-    set_error(plan, violation, arguments);
+    if (handle(plan, violation, arguments)) return;
     error.persist();
   }
   throw error;

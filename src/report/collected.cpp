@@ -75,16 +75,40 @@ void read_marker(const fs::path& path, Collected& out) {
   }
 }
 
+void read_skips(const fs::path& path, Collected& out) {
+  const auto file = read_file(path, std::size_t{1} << 16U);
+  if (!file) return;
+  const auto counts = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
+  const auto number = [&](const char* name) {
+    return counts.is_object() && counts.contains(name) && counts[name].is_number_unsigned()
+               ? counts[name].get<std::uint64_t>()
+               : 0;
+  };
+  const std::uint64_t steps = number("steps");
+  const std::uint64_t skipped = number("skipped");
+  if (skipped > steps)
+    return add_note(out.notes, path.filename().string() + " was left out: it makes no sense");
+  out.skip.steps += steps;
+  out.skip.skipped += skipped;
+  out.skip.samples += number("samples");
+  if (counts.is_object() && counts.contains("quarantine") && counts["quarantine"].is_string())
+    out.skip.quarantine = counts["quarantine"].get<std::string>();
+}
+
 bool is_named(std::string_view name, std::string_view start) {
   return name.starts_with(start) && name.ends_with(".json");
 }
 
 }  // namespace
 
-bool is_report_file(std::string_view name) { return is_named(name, "finding-") || is_named(name, "guard-"); }
+bool is_report_file(std::string_view name) {
+  return is_named(name, "finding-") || is_named(name, "guard-") || is_named(name, "skip-");
+}
 
 void read_report_file(const fs::path& path, Collected& out) {
-  path.filename().string().starts_with("finding-") ? read_finding(path, out) : read_marker(path, out);
+  const std::string name = path.filename().string();
+  if (name.starts_with("finding-")) return read_finding(path, out);
+  name.starts_with("guard-") ? read_marker(path, out) : read_skips(path, out);
 }
 
 bool add_report(const fs::path& path, Collected& out) {

@@ -6,8 +6,8 @@
 
 namespace trapline {
 
-// Takes finding-*.json and guard-*.json of this run; temporary and foreign files are left alone. Never
-// throws.
+// Takes finding-*.json, guard-*.json and skip-*.json of this run; temporary and foreign files are left alone.
+// Never throws.
 Collected collect(const ReportFolder& folder);
 
 }  // namespace trapline

@@ -1,5 +1,6 @@
 #include "run/environment.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <string_view>
@@ -50,6 +51,9 @@ std::vector<std::string> guarded_environment(std::span<const std::string> enviro
   if (settings.cpu) set(out, "TRAPLINE_CPU", "1");
   if (settings.steps) set(out, "TRAPLINE_STEPS", std::to_string(*settings.steps));
   if (settings.verbose) set(out, "TRAPLINE_VERBOSE", "1");
+  if (settings.on_fault != "raise") set(out, "TRAPLINE_ON_FAULT", settings.on_fault);
+  if (settings.skip_limit) set(out, "TRAPLINE_SKIP_LIMIT", fmt::format("{}", *settings.skip_limit));
+  if (!settings.quarantine.empty()) set(out, "TRAPLINE_QUARANTINE", settings.quarantine.string());
   return out;
 }
 

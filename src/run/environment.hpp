@@ -16,6 +16,9 @@ struct GuardSettings {
   bool cpu = false;
   std::optional<long> steps;
   bool verbose = false;
+  std::string on_fault = "raise";    // or "skip" or "stop"
+  std::optional<double> skip_limit;  // percent of the optimizer steps
+  std::filesystem::path quarantine;  // absolute; empty: no sample is left out or written down
 };
 
 // `environment` holds NAME=value entries. Entries that Trapline sets are replaced, PYTHONPATH is extended in

@@ -51,6 +51,20 @@ std::vector<std::string> notes_about(const Ended& ended, bool has_findings, std:
   return notes;
 }
 
+std::string sentence_about(const SkipCounts& skip) {
+  if (skip.skipped == 0) return "";
+  std::string text = fmt::format("{} of {} optimizer steps {} skipped ({:.2g} %)", skip.skipped, skip.steps,
+                                 skip.skipped == 1 ? "was" : "were",
+                                 100.0 * static_cast<double>(skip.skipped) / static_cast<double>(skip.steps));
+  if (skip.samples > 0) {
+    text += fmt::format(", {} sample{} in {}", skip.samples, skip.samples == 1 ? " is" : "s are",
+                        skip.quarantine);
+  } else {
+    text += "; which samples of the data set were bad is not known";
+  }
+  return text;
+}
+
 Result<RunOutcome> run(const RunRequest& request) {
   const auto installation = locate(this_executable());
   if (!installation) return installation.error();
@@ -64,18 +78,27 @@ Result<RunOutcome> run(const RunRequest& request) {
   settings.cpu = request.cpu;
   settings.steps = request.steps;
   settings.verbose = request.verbose;
+  settings.on_fault = request.on_fault;
+  settings.skip_limit = request.skip_limit;
+  if (request.quarantine) {
+    settings.quarantine = std::filesystem::absolute(*request.quarantine);
+  } else if (request.on_fault == "skip") {
+    const auto kept = request.reports ? folder->path() : std::filesystem::current_path();
+    settings.quarantine = kept / "trapline-quarantine.jsonl";
+  }
   const auto ended = run_program(request.arguments, guarded_environment(current_environment(), settings));
   if (!ended) return ended.error();
 
   const Collected collected = collect(*folder);
-  RunOutcome outcome{*ended, merge(collected), false};
+  RunOutcome outcome{*ended, merge(collected), false, sentence_about(collected.skip)};
   Report& report = outcome.report;
   const bool has_findings = !report.findings.empty();
   outcome.handled = has_findings && ended->exit_code == 0;
   if (!has_findings && ended->exit_code != 0) report.verdict = Verdict::kUnknown;
   const auto notes = notes_about(*ended, has_findings, collected.guarded_processes);
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
-  if (outcome.handled)
+  if (!outcome.skipped.empty()) report.notes.insert(report.notes.begin(), outcome.skipped);
+  if (outcome.handled && outcome.skipped.empty())
     report.notes.insert(report.notes.begin(), "the program handled the fault and ended well");
   return outcome;
 }

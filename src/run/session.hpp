@@ -8,6 +8,7 @@
 
 #include "core/finding.hpp"
 #include "core/result.hpp"
+#include "report/collected.hpp"
 #include "run/program.hpp"
 
 namespace trapline {
@@ -18,12 +19,16 @@ struct RunRequest {
   bool cpu = false;
   std::optional<long> steps;
   bool verbose = false;
+  std::string on_fault = "raise";  // --on-fault: or "skip" or "stop"
+  std::optional<double> skip_limit;
+  std::optional<std::filesystem::path> quarantine;  // --quarantine
 };
 
 struct RunOutcome {
   Ended ended;
   Report report;
   bool handled = false;  // the program went on after its faults and ended well
+  std::string skipped;   // what --on-fault skip left out, as a sentence; empty: nothing
 };
 
 // An error means that the program was not started.
@@ -31,5 +36,8 @@ Result<RunOutcome> run(const RunRequest& request);
 
 // What to add to the report about how the program ended; pure, so that it can be tested.
 std::vector<std::string> notes_about(const Ended& ended, bool has_findings, std::size_t guarded_processes);
+
+// "2 of 300 optimizer steps were skipped (0.67 %), 3 samples are in FILE"; empty when none was.
+std::string sentence_about(const SkipCounts& skip);
 
 }  // namespace trapline

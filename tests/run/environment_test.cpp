@@ -55,5 +55,18 @@ TEST(Environment, NamesMatchWhole) {
   EXPECT_EQ(find_variable(Texts{"PATH"}, "PATH"), std::nullopt);
 }
 
+TEST(Environment, OnFaultIsSetWhereItIsAskedFor) {
+  GuardSettings asked = settings();
+  asked.on_fault = "skip";
+  asked.skip_limit = 2.5;
+  asked.quarantine = "/q.jsonl";
+  const Texts out = guarded_environment({}, asked);
+  EXPECT_EQ(find_variable(out, "TRAPLINE_ON_FAULT"), "skip");
+  EXPECT_EQ(find_variable(out, "TRAPLINE_SKIP_LIMIT"), "2.5");
+  EXPECT_EQ(find_variable(out, "TRAPLINE_QUARANTINE"), "/q.jsonl");
+  for (const char* name : {"TRAPLINE_ON_FAULT", "TRAPLINE_SKIP_LIMIT", "TRAPLINE_QUARANTINE"})
+    EXPECT_EQ(find_variable(guarded_environment({}, settings()), name), std::nullopt);
+}
+
 }  // namespace
 }  // namespace trapline

@@ -5,6 +5,7 @@
 #include "report/json.hpp"
 #include "run/collect.hpp"
 #include "run/report_folder.hpp"
+#include "run/session.hpp"
 #include "temporary.hpp"
 
 namespace trapline {
@@ -94,6 +95,28 @@ TEST(Collect, CountsGuardedProcessesAndTheirNotes) {
   const Collected collected = collect(*folder);
   EXPECT_EQ(collected.guarded_processes, 3U);
   EXPECT_EQ(collected.notes, std::vector<std::string>{"no compiler"});
+}
+
+TEST(Collect, AddsUpWhatProcessesSkipped) {
+  const Temporary temporary;
+  const auto folder = ReportFolder::open(temporary.path());
+  EXPECT_EQ(sentence_about(collect(*folder).skip), "");
+  temporary.write("skip-h-1.json", R"({"steps":100,"skipped":1,"samples":2,"quarantine":"/q.jsonl"})");
+  EXPECT_EQ(sentence_about(collect(*folder).skip),
+            "1 of 100 optimizer steps was skipped (1 %), 2 samples are in /q.jsonl");
+  temporary.write("skip-h-2.json", R"({"steps":200,"skipped":1,"samples":0,"quarantine":null})");
+  temporary.write("skip-h-3.json", R"({"steps":-1,"skipped":"x"})");
+  temporary.write("skip-h-4.json", R"({"steps":1,"skipped":2})");
+  temporary.write("skip-h-5.json", "[");
+  const Collected collected = collect(*folder);
+  EXPECT_EQ(sentence_about(collected.skip),
+            "2 of 300 optimizer steps were skipped (0.67 %), 2 samples are in /q.jsonl");
+  EXPECT_EQ(collected.notes, std::vector<std::string>{"skip-h-4.json was left out: it makes no sense"});
+}
+
+TEST(Collect, SkippedStepsWithoutNamedSamples) {
+  EXPECT_EQ(sentence_about({.steps = 4, .skipped = 1, .samples = 0, .quarantine = {}}),
+            "1 of 4 optimizer steps was skipped (25 %); which samples of the data set were bad is not known");
 }
 
 }  // namespace

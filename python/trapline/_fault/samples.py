@@ -38,7 +38,7 @@ def locate(
                 hits.append(Located(batch, candidate, found))
         certain = [hit for hit in hits if hit.found.certain]
         hits = certain or [hit for hit in hits if hit.found.constant == 0] or hits
-        if len({_row_of(hit) for hit in hits}) == 1:
+        if len({row_of(hit) for hit in hits}) == 1:
             return hits[0]
         if hits:
             return None
@@ -83,14 +83,17 @@ def sample_facts(located: Optional[Located]) -> Optional[Sample]:
     within = _in_data_set()
     if within is not None:
         return within
-    if located is None:
-        return None
+    return None if located is None else sample_facts_of(located)
+
+
+def sample_facts_of(located: Located) -> Sample:
+    """The same for an element that was found in a batch."""
     sample: Sample = {"batch": located.batch.number}
-    row = _row_of(located)
+    row = row_of(located)
     if row is None:
         return _single(located, sample)
     sample["row"] = row
-    index = _data_set_index(located, row)
+    index = index_of(located, row)
     if index is not None:
         sample["dataset_index"] = index
     return sample
@@ -104,7 +107,7 @@ def _single(located: Located, sample: Sample) -> Sample:
     return sample
 
 
-def _row_of(located: Located) -> Optional[int]:
+def row_of(located: Located) -> Optional[int]:
     """The element's place along the batch dimension; None when it is not clear which dimension that is."""
     place, shape = located.found.place, located.tensor.shape
     indices = located.batch.indices
@@ -121,7 +124,8 @@ def _row_of(located: Located) -> Optional[int]:
     return None
 
 
-def _data_set_index(located: Located, row: int) -> Optional[int]:
+def index_of(located: Located, row: int) -> Optional[int]:
+    """The number, in the data set, of the sample that made the batch's row."""
     indices = located.batch.indices
     if not isinstance(indices, (list, tuple)) or row >= len(indices) or not _is_int(indices[row]):
         return None

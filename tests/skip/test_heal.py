@@ -1,0 +1,64 @@
+"""Every bad call of the conformance table goes on in skip mode; its healed argument has no bad element."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conformance import BAD_CALLS
+from trapline import _heal, _skip
+from trapline._fault import diagnose
+
+
+@pytest.mark.parametrize("call", BAD_CALLS, ids=lambda call: call.contract)
+def test_bad_call_is_healed(skipping, monkeypatch, call):
+    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    healed = []
+    original = _heal.heal
+
+    def watched(tensor, scan, predicate):
+        result = original(tensor, scan, predicate)
+        healed.append((call.contract, tensor, result, scan, predicate))
+        return result
+
+    monkeypatch.setattr(_heal, "heal", watched)
+    if diagnose.contract(call.contract)["remember"]:
+        pytest.skip("no error by itself")
+    before = _skip.spoils()
+    call.run()
+    assert _skip.spoils() > before
+    assert healed
+    for _, tensor, result, scan, predicate in healed:
+        assert result.shape == tensor.shape
+        assert result.dtype == tensor.dtype
+        bad = _heal.bad_elements(tensor, scan, predicate)
+        assert bad.any()
+        still_bad = _heal.bad_elements(result, scan, predicate)
+        if predicate != 6:  # offsets: zeros are in order, and no element tells
+            assert not still_bad.any()
+        if predicate in (0, 1, 2, 3, 4):  # element by element: the good ones stay
+            assert torch.equal(result[~bad], tensor[~bad])
+
+
+def test_values(skipping):
+    scan = {"lo": 0, "hi": 3, "also": -100}
+    labels = torch.tensor([0, -100, 7, -1, 2])
+    assert _heal.heal(labels, scan, 0).tolist() == [0, -100, 2, 0, 2]
+    probabilities = torch.tensor([[0.2, 0.8], [float("nan"), 1.0], [0.0, 0.0]])
+    assert _heal.heal(probabilities, {}, 5).tolist() == [
+        [pytest.approx(0.2), pytest.approx(0.8)],
+        [1, 1],
+        [1, 1],
+    ]
+    unit = torch.tensor([float("nan"), -0.5, 0.25, float("inf")])
+    assert _heal.heal(unit, {}, 3).tolist() == [0.0, 0.0, 0.25, 1.0]
+    assert _heal.heal(torch.tensor([0, 9, 3]), {}, 6).tolist() == [0, 0, 0]
+    assert _heal.heal(torch.tensor([1]), {"lo": 0, "hi": 0}, 0) is None
+    assert _heal.heal(torch.tensor([1]), {"lo": 0, "hi": 1}, 999) is None
+
+
+def test_the_program_keeps_its_own_index_list(skipping):
+    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    index = torch.tensor([0, 9])
+    rows = torch.arange(6.0).reshape(3, 2)
+    assert rows[index, torch.tensor([5, 1])].tolist() == [1.0, 5.0]
+    assert index.tolist() == [0, 9]
