@@ -63,13 +63,32 @@ bool holds_all(std::int32_t dtype, std::int64_t lo, std::int64_t hi) {
   }
 }
 
+bool can_hold(std::int32_t dtype, std::int64_t value) {
+  switch (dtype) {
+    case TRAPLINE_BOOL:
+      return value == 0 || value == 1;
+    case TRAPLINE_UINT8:
+      return value == static_cast<std::uint8_t>(value);
+    case TRAPLINE_INT8:
+      return value == static_cast<std::int8_t>(value);
+    case TRAPLINE_INT16:
+      return value == static_cast<std::int16_t>(value);
+    case TRAPLINE_INT32:
+      return value == static_cast<std::int32_t>(value);
+    default:
+      return true;
+  }
+}
+
 // No integer is in an empty range, so every element is bad, whatever it is.
 trapline_plan_verdict all_bad(const trapline_tensor& tensor, std::int64_t lo, std::int64_t hi,
-                              trapline_scan& scan) {
+                              std::optional<std::int64_t> also, trapline_scan& scan) {
   scan.bad = scan.total = numel(tensor);
   scan.first = 0;
   scan.lo = lo;
   scan.hi = hi;
+  scan.has_also = also ? 1 : 0;
+  scan.also = also.value_or(0);
   scan.reason = static_cast<std::int32_t>(Reason::kAbove);
   return TRAPLINE_PLAN_VIOLATED;
 }
@@ -78,7 +97,7 @@ trapline_plan_verdict plan_range(const Plan& plan, const trapline_tensor& tensor
                                  std::int64_t lo, std::int64_t hi, std::optional<std::int64_t> also,
                                  trapline_scan& scan) {
   if (is_empty(tensor) || holds_all(tensor.dtype, lo, hi)) return TRAPLINE_PLAN_NOTHING;
-  if (hi <= lo && !also) return all_bad(tensor, lo, hi, scan);
+  if (hi <= lo && !(also && can_hold(tensor.dtype, *also))) return all_bad(tensor, lo, hi, also, scan);
   if (trapline_device_check* check = plan.add(tensor, predicate)) {
     check->heal = TRAPLINE_HEAL_ELEMENT;
     check->lo = lo;

@@ -16,7 +16,8 @@ MAY_INCLUDE = {
     "report": {"core"},
     "run": {"core", "report"},
     "inputs": {"core"},
-    "capi": {"core", "checks", "contracts", "catalogue", "report"},
+    "cuda": {"core", "checks", "contracts"},
+    "capi": {"core", "checks", "contracts", "catalogue", "report", "cuda"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
     "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run"},
 }
