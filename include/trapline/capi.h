@@ -80,7 +80,8 @@ typedef struct {
   const char* bound_arg; /* the tensor whose size bounds it */
   const char* dim_arg;   /* the int that names the dimension of bound_arg */
   const char* also_arg;  /* the int that is allowed besides the range: ignore_index; ctc_loss: target_lengths
-                            (a tensor or a list of integers, as the overload has it) */
+                            (a tensor or a list of integers, as the overload has it), or whatever else of
+                            the call the row needs */
   const char* public_op; /* what the user calls it: "cross_entropy" */
   const char* public_argument;
   int32_t predicate; /* trapline::Predicate */

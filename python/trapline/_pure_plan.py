@@ -102,7 +102,7 @@ def _resolve(row: Any, schema: Any) -> RowPlan | None:
     argument = _position(schema, contract.argument.decode(), _TENSORS)
     bound = _position(schema, contract.bound_arg.decode(), _TENSORS + _INTEGERS + _SIZES)
     dim = _position(schema, contract.dim_arg.decode(), _INTEGERS)
-    also = _position(schema, contract.also_arg.decode(), _INTEGERS + _TENSORS + _SIZES)
+    also = _position(schema, contract.also_arg.decode(), (*_INTEGERS, *_TENSORS, *_SIZES, "bool"))
     if argument is None or argument < 0 or bound is None or dim is None or also is None:
         return None
     return RowPlan(row, contract.id.decode(), argument, bound, dim, also, bool(contract.remember))

@@ -63,6 +63,19 @@ constexpr Reason offset(std::int64_t value, bool is_first, std::int64_t previous
   return value > limit ? Reason::kAbove : Reason::kNone;
 }
 
+// Element of a list of ends, from 0 to `limit`, each at least the one before it.
+constexpr Reason end(std::int64_t value, bool is_first, std::int64_t previous, std::int64_t limit) {
+  if (value < 0) return Reason::kBelow;
+  if (!is_first && value < previous) return Reason::kNotAscending;
+  return value > limit ? Reason::kAbove : Reason::kNone;
+}
+
+// A count when `left` is what the counts before it leave over.
+constexpr Reason count(std::int64_t value, std::int64_t left) {
+  if (value < 0) return Reason::kBelow;
+  return value > left ? Reason::kTooMany : Reason::kNone;
+}
+
 // The value of IEEE binary16 bits; exact, payloads of NaN kept.
 constexpr float float16_value(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000u) << 16;

@@ -16,6 +16,8 @@ enum class Reason : std::uint8_t {
   kZeroSum,
   kNotAscending,
   kFirstNotZero,
+  kTooMany,  // counts whose sum is more than there is
+  kTooFew,   // counts whose sum is less than it has to be
 };
 
 }  // namespace trapline

@@ -42,4 +42,22 @@ FloatScan scan_non_negative(const TensorView& view);
 // sum > 0. A row without a sum counts as one bad element, its first, and only when its numbers are good.
 FloatScan scan_probability_rows(const TensorView& view);
 
+// The scans below serve rare operations with small arguments, and the scalar reference is what they are.
+// Rows are those of the last dimension; a 0-dim view is one row.
+
+// Integers in [0, hi) up to the first -1 of their row; what follows it is not looked at, nor counted.
+IntScan scan_ended_index(const TensorView& view, std::int64_t hi);
+
+// Integers in [0, limit], ascending in each row.
+IntScan scan_ends(const TensorView& view, std::int64_t limit);
+
+// Integers >= 0 whose sum in each row is at most `limit`, or exactly `limit`. A row that sums up to too much
+// counts as one bad element, the first that does not fit; to too little, as its last.
+enum class Sum : std::uint8_t { kAtMost, kExactly };
+IntScan scan_counts(const TensorView& view, std::int64_t limit, Sum sum);
+
+// A mask with at most `limit` elements that are not 0: the first one beyond is the first bad one, and all
+// beyond are bad. Strides may be 0.
+IntScan scan_mask(const TensorView& view, std::int64_t limit);
+
 }  // namespace trapline

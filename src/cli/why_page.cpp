@@ -50,6 +50,12 @@ std::string bound_text(const Contract& contract) {
       return argument;
     case Bound::kProduct:
       return "product of " + argument;
+    case Bound::kMatrixRows:
+      return "number of rows of " + argument;
+    case Bound::kSpatial:
+      return "elements of a plane of " + argument;
+    case Bound::kGrouped:
+      return fmt::format("size of the dimension of {} and `{}` that is cut", argument, contract.also_arg);
   }
   return {};
 }
@@ -130,8 +136,9 @@ std::string messages_of(Cause cause) {
 
 std::string rule_text(const Contract& contract) {
   const std::string bound = bound_text(contract);
-  const std::string also =
-      contract.also_arg.empty() ? std::string() : fmt::format(", or equal to `{}`", contract.also_arg);
+  const std::string also = contract.also_arg.empty() || contract.bound == Bound::kSpatial
+                               ? std::string()
+                               : fmt::format(", or equal to `{}`", contract.also_arg);
   switch (contract.predicate) {
     case Predicate::kIndex:
       return fmt::format("in [0, {}){}", bound, also);
@@ -151,6 +158,18 @@ std::string rule_text(const Contract& contract) {
       return "finite";
     case Predicate::kPaddedIndex:
       return fmt::format("in [0, {}) in the first `{}` elements of each row", bound, contract.also_arg);
+    case Predicate::kEndedIndex:
+      return fmt::format("in [0, {}) up to the first -1 of each row", bound);
+    case Predicate::kPivots:
+      return fmt::format("in [1, {}]", bound);
+    case Predicate::kEnds:
+      return fmt::format("in [0, {}], ascending in each row", bound);
+    case Predicate::kCounts:
+      return fmt::format("not negative, with {} as their sum where that is given", bound);
+    case Predicate::kLengths:
+      return fmt::format("not negative, with a sum of at most {} in each row", bound);
+    case Predicate::kMaskCount:
+      return fmt::format("set in at most {} places when broadcast with `{}`", bound, contract.also_arg);
   }
   return {};
 }

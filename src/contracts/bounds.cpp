@@ -42,6 +42,26 @@ std::optional<std::int64_t> product_of(const trapline_arg* sizes) {
   return product;
 }
 
+// The plane of a pooling's input: its last n sizes, n = the integers of `sizes`.
+std::optional<std::int64_t> plane_of(const trapline_tensor& tensor, const trapline_arg* sizes) {
+  if (sizes == nullptr || sizes->kind != TRAPLINE_ARG_SIZES) return std::nullopt;
+  const std::int32_t count = sizes->tensor.dim;
+  if (count == 0 || tensor.dim < count) return std::nullopt;
+  std::int64_t product = 1;
+  for (std::int32_t d = tensor.dim - count; d < tensor.dim; ++d) product *= tensor.sizes[d];
+  return product;
+}
+
+// (rows, k) x (groups, k, n): rows are cut; (groups, m, k) x (k, columns): columns; (m, k) x (k, n): k.
+std::optional<std::int64_t> grouped_dim(const trapline_tensor& left, const trapline_arg* other) {
+  const trapline_tensor* right = tensor_of(other);
+  if (right == nullptr) return std::nullopt;
+  if (left.dim == 2 && right->dim == 3) return left.sizes[0];
+  if (left.dim == 3 && right->dim == 2) return right->sizes[1];
+  if (left.dim == 2 && right->dim == 2) return left.sizes[1];
+  return std::nullopt;
+}
+
 }  // namespace
 
 const trapline_tensor* tensor_of(const trapline_arg* arg) {
@@ -73,6 +93,10 @@ bool fits(Dtypes allowed, std::int32_t dtype) {
       return dtype >= TRAPLINE_UINT8 && dtype <= TRAPLINE_INT64;
     case Dtypes::kFloating:
       return dtype >= TRAPLINE_FLOAT16 && dtype <= TRAPLINE_FLOAT64;
+    case Dtypes::kInt32:
+      return dtype == TRAPLINE_INT32;
+    case Dtypes::kBool:
+      return dtype == TRAPLINE_BOOL;
   }
   return false;
 }
@@ -99,6 +123,12 @@ std::optional<std::int64_t> bound_of(const Contract& contract, const CallArgumen
       return bound->sizes[bound->dim - 1];
     case Bound::kNumel:
       return bound == nullptr ? std::nullopt : std::optional(numel(*bound));
+    case Bound::kMatrixRows:
+      return bound == nullptr || bound->dim < 2 ? std::nullopt : std::optional(bound->sizes[bound->dim - 2]);
+    case Bound::kSpatial:
+      return bound == nullptr ? std::nullopt : plane_of(*bound, call.also);
+    case Bound::kGrouped:
+      return bound == nullptr ? std::nullopt : grouped_dim(*bound, call.also);
   }
   return std::nullopt;
 }

@@ -65,5 +65,7 @@ void diagnose_id(const Case& c);
 void diagnose_index(const Case& c);
 void diagnose_loss_input(const Case& c);
 void diagnose_probability(const Case& c);
+// By predicate rather than by cause; false when the predicate is none of those.
+bool diagnose_counts(const Case& c);
 
 }  // namespace trapline

@@ -1,7 +1,9 @@
 #include "contracts/check_call.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 
 #include "checks/scan.hpp"
 #include "core/tensor_view.hpp"
@@ -175,11 +177,103 @@ trapline_verdict check_padded(const CallArguments& call, const trapline_tensor& 
   return verdict_of(scan);
 }
 
+trapline_verdict judged(const IntScan& found, std::int64_t lo, std::int64_t hi, trapline_scan& scan) {
+  fill(found, scan);
+  scan.lo = lo;
+  scan.hi = hi;
+  return verdict_of(scan);
+}
+
+// How often an element of the mask counts: masked_scatter broadcasts it to the tensor that is filled.
+bool broadcast(const trapline_tensor& mask, const trapline_tensor& self, std::span<std::int64_t> sizes,
+               std::span<std::int64_t> strides) {
+  const auto dims = static_cast<std::int32_t>(sizes.size());
+  for (std::int32_t d = 0; d < dims; ++d) {
+    const std::int32_t m = d - (dims - mask.dim), s = d - (dims - self.dim);
+    const std::int64_t mine = m >= 0 ? mask.sizes[m] : 1;
+    const std::int64_t other = s >= 0 ? self.sizes[s] : 1;
+    if (mine != other && mine != 1 && other != 1) return false;
+    sizes[static_cast<std::size_t>(d)] = mine == 1 ? other : mine;
+    strides[static_cast<std::size_t>(d)] = mine == 1 ? 0 : mask.strides[m];
+  }
+  return true;
+}
+
+// The position in the mask's own shape of an element of the broadcast one.
+std::int64_t own_position(std::int64_t position, const trapline_tensor& mask,
+                          std::span<const std::int64_t> sizes) {
+  std::int64_t own = 0, step = 1;
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    const std::int64_t at = position % sizes[d];
+    position /= sizes[d];
+    const std::int32_t m =
+        static_cast<std::int32_t>(d) - (static_cast<std::int32_t>(sizes.size()) - mask.dim);
+    if (m < 0) continue;
+    own += mask.sizes[m] == 1 ? 0 : at * step;
+    step *= mask.sizes[m];
+  }
+  return own;
+}
+
+trapline_verdict check_mask(const CallArguments& call, const trapline_tensor& mask, std::int64_t limit,
+                            trapline_scan& scan) {
+  constexpr std::size_t kMostDims = 64;
+  const trapline_tensor* self = tensor_of(call.also);
+  if (self == nullptr || mask.dim > static_cast<std::int32_t>(kMostDims) ||
+      self->dim > static_cast<std::int32_t>(kMostDims)) {
+    return TRAPLINE_NOT_APPLICABLE;
+  }
+  std::array<std::int64_t, kMostDims> sizes, strides;
+  const auto dims = static_cast<std::size_t>(std::max(mask.dim, self->dim));
+  const std::span<std::int64_t> whole{sizes.data(), dims}, steps{strides.data(), dims};
+  if (!broadcast(mask, *self, whole, steps)) return TRAPLINE_NOT_APPLICABLE;
+  const TensorView view{mask.data, DType::kBool, whole, steps};
+  if (view.numel() <= limit) return TRAPLINE_NOT_APPLICABLE;  // whatever the mask holds
+  const trapline_verdict verdict = judged(scan_mask(view, limit), 0, limit, scan);
+  if (verdict == TRAPLINE_VIOLATED) scan.first = own_position(scan.first, mask, whole);
+  return verdict;
+}
+
+// The lengths or ends of segments along `axis`, which is the last of their own dimensions.
+bool lies_along(const trapline_tensor& tensor, const Contract& contract, const CallArguments& call) {
+  if (contract.dim_arg.empty()) return true;
+  const trapline_tensor* data = tensor_of(call.bound);
+  if (data == nullptr || call.dim == nullptr || call.dim->kind != TRAPLINE_ARG_INT) return false;
+  const std::int64_t axis = call.dim->integer < 0 ? call.dim->integer + data->dim : call.dim->integer;
+  return axis == tensor.dim - 1;
+}
+
+trapline_verdict check_counts(const Contract& contract, const CallArguments& call,
+                              const trapline_tensor& tensor, trapline_scan& scan) {
+  // repeat_interleave without output_size reads the sum itself.
+  const bool unknown = call.bound == nullptr || call.bound->kind == TRAPLINE_ARG_NONE;
+  const std::optional<std::int64_t> sum = unknown ? kUnbounded : bound_of(contract, call, tensor);
+  if (!sum || tensor.dim != 1) return TRAPLINE_NOT_APPLICABLE;
+  if (*sum == kUnbounded) return check_range(tensor, 0, kUnbounded, std::nullopt, scan);
+  return judged(scan_counts(view_of(tensor), *sum, Sum::kExactly), 0, *sum, scan);
+}
+
 trapline_verdict check_integers(const Contract& contract, const CallArguments& call,
                                 const trapline_tensor& tensor, trapline_scan& scan) {
+  if (contract.predicate == Predicate::kCounts) return check_counts(contract, call, tensor, scan);
   const std::optional<std::int64_t> bound = bound_of(contract, call, tensor);
   if (!bound) return TRAPLINE_NOT_APPLICABLE;
   switch (contract.predicate) {
+    case Predicate::kEndedIndex:
+      return judged(scan_ended_index(view_of(tensor), *bound), 0, *bound, scan);
+    case Predicate::kPivots:
+      if (call.also != nullptr && call.also->kind == TRAPLINE_ARG_INT && call.also->integer == 0) {
+        return TRAPLINE_NOT_APPLICABLE;  // they are not unpacked
+      }
+      return check_range(tensor, 1, *bound + 1, std::nullopt, scan);
+    case Predicate::kEnds:
+      if (!lies_along(tensor, contract, call)) return TRAPLINE_NOT_APPLICABLE;
+      return judged(scan_ends(view_of(tensor), *bound), 0, *bound + 1, scan);
+    case Predicate::kLengths:
+      if (!lies_along(tensor, contract, call)) return TRAPLINE_NOT_APPLICABLE;
+      return judged(scan_counts(view_of(tensor), *bound, Sum::kAtMost), 0, *bound, scan);
+    case Predicate::kMaskCount:
+      return check_mask(call, tensor, *bound, scan);
     case Predicate::kPaddedIndex:
       return check_padded(call, tensor, *bound, scan);
     case Predicate::kOffsets:
@@ -212,6 +306,7 @@ trapline_verdict check_numbers(const Contract& contract, const CallArguments& ca
       fill(scan_probability_rows(view_of(tensor)), scan);
       break;
     case Predicate::kNonNegative:
+      if (result != nullptr && is_empty(*result)) return TRAPLINE_NOT_APPLICABLE;
       fill(scan_non_negative(view_of(tensor)), scan);
       break;
     default:

@@ -25,30 +25,40 @@ enum class Predicate : std::uint8_t {
   kFiniteToInteger,  // floating point elements that are about to become integers: finite
   kPaddedIndex,      // integer in [0, bound) in the first `also_arg`[row] elements of each row; the rest is
                      // padding
+  kEndedIndex,       // integer in [0, bound) up to the first -1 of its row; the rest is padding
+  kPivots,           // integer in [1, bound]: LAPACK counts rows from 1
+  kEnds,             // integers in [0, bound], ascending in each row: where groups end
+  kCounts,           // integers >= 0; their sum is the bound where there is one
+  kLengths,          // integers >= 0; the sum of each row is at most the bound
+  kMaskCount,  // bool mask: as many elements as `bound` has are left when it is broadcast with `also_arg`
 };
 
 // How the bound of an index is computed from the argument named by `bound_arg`. Append only, as above.
 enum class Bound : std::uint8_t {
   kNone,
-  kSizeOfDim,  // its size in the dimension that `dim_arg` names; without dim_arg: dimension 0
-  kClasses,    // its size in dimension 1, or 0 when it has one dimension: the classes of a loss
-  kLastDim,    // its size in the last dimension
-  kNumel,      // its number of elements
-  kInteger,    // bound_arg is an integer and is the bound itself; -1: unbounded (one_hot)
-  kProduct,    // bound_arg is a list of integers: their product (the output size of a pooling)
+  kSizeOfDim,   // its size in the dimension that `dim_arg` names; without dim_arg: dimension 0
+  kClasses,     // its size in dimension 1, or 0 when it has one dimension: the classes of a loss
+  kLastDim,     // its size in the last dimension
+  kNumel,       // its number of elements
+  kInteger,     // bound_arg is an integer and is the bound itself; -1: unbounded (one_hot)
+  kProduct,     // bound_arg is a list of integers: their product (the output size of a pooling)
+  kMatrixRows,  // its size in the last dimension but one: the rows of a matrix
+  kSpatial,     // the product of its last n sizes, n = integers in the list `also_arg`: a pooling's input
+  kGrouped,     // the dimension of bound_arg and `also_arg` that a grouped matrix product cuts into groups
 };
 
 // The dtypes for which the operation reads the argument; for others its own dtype error has the word.
-enum class Dtypes : std::uint8_t { kInt64, kInt32Or64, kInt64OrUInt8, kInteger, kFloating };
+enum class Dtypes : std::uint8_t { kInt64, kInt32Or64, kInt64OrUInt8, kInteger, kFloating, kInt32, kBool };
 
 struct Contract {
-  std::string_view id;               // "nll_loss_forward.target": op + "." + argument; stable, unique
-  std::string_view op;               // ATen base name, without overload
-  std::string_view argument;         // ATen argument name
-  std::string_view bound_arg;        // ATen argument name, "" when not needed
-  std::string_view dim_arg;          // the int that names the dimension of bound_arg
-  std::string_view also_arg;         // the int that is allowed besides the range; the lengths of kPaddedIndex
-  std::string_view public_op;        // "cross_entropy", "x[index]"
+  std::string_view id;         // "nll_loss_forward.target": op + "." + argument; stable, unique
+  std::string_view op;         // ATen base name, without overload
+  std::string_view argument;   // ATen argument name
+  std::string_view bound_arg;  // ATen argument name, "" when not needed
+  std::string_view dim_arg;    // the int that names the dimension of bound_arg
+  std::string_view also_arg;   // the int that is allowed besides the range; the lengths of kPaddedIndex;
+                               // kPivots: the flag without which none is read
+  std::string_view public_op;  // "cross_entropy", "x[index]"
   std::string_view public_argument;  // "target"
   Predicate predicate = Predicate::kIndex;
   Bound bound = Bound::kNone;

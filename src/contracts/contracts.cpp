@@ -36,6 +36,8 @@ constexpr auto kInt32Or64 = Dtypes::kInt32Or64;
 constexpr auto kInt64OrUInt8 = Dtypes::kInt64OrUInt8;
 constexpr auto kAnyInteger = Dtypes::kInteger;
 constexpr auto kFloating = Dtypes::kFloating;
+constexpr auto kInt32 = Dtypes::kInt32;
+constexpr auto kMask = Dtypes::kBool;
 
 // Each row was compared with the schemas of torch 2.13.0 and with what its CPU operation accepts
 // (tests/guard/test_rows.py runs them again).
@@ -48,6 +50,9 @@ constexpr Row kRows[] = {
      "cross_entropy", "target", kLabelOutOfRange},
     {"multi_margin_loss multi_margin_loss_backward", "target", kIndex, kInt64, kClasses, "self", "", "",
      "multi_margin_loss", "target", kLabelOutOfRange},
+    // The CPU rejects a label anywhere in the row, CUDA looks at none.
+    {"multilabel_margin_loss_forward multilabel_margin_loss_backward", "target", kEndedIndex, kInt64, kLastDim, "self",
+     "", "", "multilabel_margin_loss", "target", kLabelOutOfRange, false},
     {"one_hot", "self", kIndex, kInt64, kInteger, "num_classes", "", "",
      "one_hot", "tensor", kLabelOutOfRange, true, true},
     // The kernel reads log_probs at the label without looking: no assert on any backend.
@@ -59,12 +64,16 @@ constexpr Row kRows[] = {
     // Ids of a table.
     {"embedding", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
      "embedding", "input", kEmbeddingIndexOutOfRange},
-    {"embedding_renorm_", "indices", kIndex, kInt32Or64, kSizeOfDim, "self", "", "",
+    {"embedding_renorm embedding_renorm_", "indices", kIndex, kInt32Or64, kSizeOfDim, "self", "", "",
      "embedding", "input", kEmbeddingIndexOutOfRange, false},
     {"embedding_dense_backward", "indices", kIndex, kInt32Or64, kInteger, "num_weights", "", "padding_idx",
      "embedding", "input", kEmbeddingIndexOutOfRange, false},
     {"_embedding_bag _embedding_bag_forward_only", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
      "embedding_bag", "input", kEmbeddingIndexOutOfRange},
+    {"_embedding_bag_dense_backward", "indices", kIndex, kInt32Or64, kInteger, "num_weights", "", "",
+     "embedding_bag", "input", kEmbeddingIndexOutOfRange, false},
+    {"_embedding_bag_per_sample_weights_backward", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
+     "embedding_bag", "input", kEmbeddingIndexOutOfRange, false},
     {"_embedding_bag _embedding_bag_forward_only", "offsets", kOffsets, kInt32Or64, kNumel, "indices", "", "",
      "embedding_bag", "offsets", kIndexOutOfRange},
 
@@ -96,8 +105,32 @@ constexpr Row kRows[] = {
      "max_unpool2d", "indices", kIndexOutOfRange},
     {"max_unpool3d", "indices", kIndex, kInt64, kProduct, "output_size", "", "",
      "max_unpool3d", "indices", kIndexOutOfRange},
-    {"repeat_interleave", "repeats", kNonNegative, kInt32Or64, kNone, "", "", "",
+    {"fractional_max_pool2d_backward", "indices", kIndex, kInt64, kSpatial, "self", "", "output_size",
+     "fractional_max_pool2d", "indices", kIndexOutOfRange},
+    {"fractional_max_pool3d_backward", "indices", kIndex, kInt64, kSpatial, "self", "", "output_size",
+     "fractional_max_pool3d", "indices", kIndexOutOfRange},
+
+    // Counts, lengths and ends: each alone, and what they add up to.
+    {"repeat_interleave", "repeats", kCounts, kInt32Or64, kInteger, "output_size", "", "",
      "repeat_interleave", "repeats", kIndexOutOfRange},
+    {"segment_reduce _segment_reduce_backward", "lengths", kLengths, kInt32Or64, kSizeOfDim, "data", "axis", "",
+     "segment_reduce", "lengths", kIndexOutOfRange},
+    {"segment_reduce _segment_reduce_backward", "offsets", kEnds, kInt32Or64, kSizeOfDim, "data", "axis", "",
+     "segment_reduce", "offsets", kIndexOutOfRange, false},
+    {"_grouped_mm _scaled_grouped_mm", "offs", kEnds, kInt32, kGrouped, "self", "", "mat2",
+     "grouped_mm", "offs", kIndexOutOfRange},
+    {"masked_scatter masked_scatter_", "mask", kMaskCount, kMask, kNumel, "source", "", "self",
+     "masked_scatter", "mask", kShapeMismatch},
+    // Only with check_invariants=True. A message that its device-side assert swallows.
+    {"_validate_compressed_sparse_indices", "compressed_idx", kEnds, kInt32Or64, kInteger, "nnz", "", "",
+     "sparse_compressed_tensor", "compressed_indices", kIndexOutOfRange},
+    {"_validate_compressed_sparse_indices", "plain_idx", kIndex, kInt32Or64, kInteger, "dim", "", "",
+     "sparse_compressed_tensor", "plain_indices", kIndexOutOfRange},
+    // The CPU looks at pivots; CUDA swaps rows by them blindly.
+    {"lu_unpack", "LU_pivots", kPivots, kInt32, kMatrixRows, "LU_data", "", "unpack_pivots",
+     "lu_unpack", "LU_pivots", kIndexOutOfRange, false},
+    {"linalg_lu_solve", "pivots", kPivots, kInt32, kMatrixRows, "LU", "", "",
+     "linalg.lu_solve", "pivots", kIndexOutOfRange, false},
 
     // Loss inputs and probabilities. The gradient of binary_cross_entropy is defined everywhere.
     {"binary_cross_entropy", "self", kUnitInterval, kFloating, kNone, "", "", "",
@@ -110,6 +143,11 @@ constexpr Row kRows[] = {
     {"bernoulli bernoulli_", "p", kUnitInterval, kFloating, kNone, "self", "", "",
      "bernoulli", "p", kInvalidProbability},
     {"poisson", "self", kNonNegative, kFloating, kNone, "", "", "", "poisson", "input", kInvalidProbability},
+    // Wrong numbers without an error on every backend.
+    {"binomial", "count", kNonNegative, kFloating, kNone, "prob", "", "",
+     "binomial", "count", kInvalidProbability, false},
+    {"binomial", "prob", kUnitInterval, kFloating, kNone, "count", "", "",
+     "binomial", "prob", kInvalidProbability, false},
 
     // x.long(): NaN becomes INT64_MIN without a word, and some later operation takes the blame.
     {"copy_", "src", kFiniteToInteger, kFloating, kNone, "self", "", "",

@@ -26,6 +26,11 @@ Valid valid_of(const Facts& facts) {
       valid.min = facts.contract->dtypes == Dtypes::kFloating ? Scalar(0.0) : Scalar(std::int64_t{0});
       break;
     case Predicate::kFiniteToInteger:
+    case Predicate::kMaskCount:
+      break;
+    case Predicate::kCounts:
+    case Predicate::kLengths:
+      valid.min = std::int64_t{0};
       break;
     default:
       valid.min = scan.lo;
@@ -81,6 +86,18 @@ std::string valid_text(const Contract& contract, std::int64_t lo, std::int64_t h
       return "finite";
     case Predicate::kOffsets:
       return fmt::format("0 first, ascending, at most {}", hi - 1);
+    case Predicate::kEnds:
+      return fmt::format("ascending, 0 to {}", hi - 1);
+    case Predicate::kPivots:
+      return fmt::format("[1, {}]", hi - 1);
+    case Predicate::kCounts:
+      return hi == kUnbounded ? ">= 0" : fmt::format(">= 0, sum {}", hi);
+    case Predicate::kLengths:
+      return fmt::format(">= 0, sum at most {}", hi);
+    case Predicate::kMaskCount:
+      return fmt::format("at most {} element{} set", hi, hi == 1 ? "" : "s");
+    case Predicate::kEndedIndex:
+      return fmt::format("[0, {}), up to the first -1 of a row", hi);
     default:
       break;
   }
@@ -104,6 +121,7 @@ Result<Finding> diagnose_violation(const nlohmann::json& json) {
     c.write_garbage();
     return finding;
   }
+  if (diagnose_counts(c)) return finding;
   switch (facts->contract->cause) {
     case Cause::kLabelOutOfRange:
       diagnose_label(c);

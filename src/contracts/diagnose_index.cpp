@@ -29,6 +29,8 @@ std::string indexed(const Case& c) {
   const std::string count = fmt::format("{} element{}", c.hi(), c.hi() == 1 ? "" : "s");
   if (row.bound == Bound::kNumel) return fmt::format("the input has {}", count);
   if (row.bound == Bound::kProduct) return fmt::format("the output has {} per channel", count);
+  if (row.bound == Bound::kSpatial) return fmt::format("each plane of the input has {}", count);
+  if (row.bound == Bound::kInteger) return fmt::format("that dimension has {}", count);
   const auto d = dimension(c);
   return d ? fmt::format("dimension {} of the input has {}", *d, count)
            : fmt::format("that dimension of the input has {}", count);
@@ -57,8 +59,7 @@ void write_offsets(const Case& c) {
 
 void write_count(const Case& c) {
   c.finding.summary = fmt::format("{}, but it must not be negative", c.opening());
-  c.fix(c.op() == "bincount" ? "shift the values before counting: torch.bincount(x - x.min())"
-                             : "repeats = repeats.clamp(min=0)");
+  c.fix("shift the values before counting: torch.bincount(x - x.min())");
   c.fix(fmt::format("{} of {} values are negative: find where they come from", c.facts.scan.bad,
                     c.facts.scan.total));
   c.fix_sample();
@@ -83,6 +84,10 @@ void fix_above(const Case& c) {
   if (c.facts.contract->bound == Bound::kProduct) {
     c.fix(fmt::format("pass the size that went into the pooling: {}(x, indices, output_size=input.size())",
                       c.op()));
+    return;
+  }
+  if (c.facts.contract->bound == Bound::kSpatial) {
+    c.fix(fmt::format("pass the indices that {} returned for this very input", c.op()));
     return;
   }
   if (c.integer() == c.hi() && c.facts.scan.lo <= 0) {

@@ -30,6 +30,12 @@ void write_summary(const Case& c) {
 
 // "-1 looks like an ignore label": one value far from the classes marks what is not to count.
 void write_ignore_label(const Case& c, std::int64_t label) {
+  if (c.facts.contract->predicate == Predicate::kEndedIndex) {
+    c.finding.summary += "; only -1 ends the labels of a row";
+    c.fix(fmt::format("fill each row with -1 behind its last label: {0}[{0} == {1}] = -1", c.argument(),
+                      label));
+    return;
+  }
   if (!has_ignore_index(c)) {
     c.finding.summary +=
         fmt::format("; {} looks like an ignore label, which {} does not have", label, c.op());

@@ -130,6 +130,13 @@ void diagnose_probability(const Case& c) {
     c.finding.summary = fmt::format("{}, but a rate must not be negative", c.opening());
     c.fix("rate = F.softplus(raw), or torch.exp(log_rate)");
     c.fix("or rate.clamp(min=0) when only rounding makes it negative");
+  } else if (c.op() == "binomial") {
+    const bool is_count = c.argument() == "count";
+    c.finding.summary =
+        fmt::format("{}, but {}", c.opening(),
+                    is_count ? "a count must not be negative" : "a probability lies in [0, 1]");
+    c.fix(is_count ? "count = count.clamp(min=0), or leave those elements out"
+                   : "probs = torch.sigmoid(logits), or Binomial(total_count, logits=logits)");
   } else {
     c.finding.summary = fmt::format("{}, but a probability lies in [0, 1]", c.opening());
     c.fix("torch.bernoulli(torch.sigmoid(logits)), or Bernoulli(logits=logits).sample()");

@@ -111,7 +111,7 @@ ScanFact read_scan(const json& object) {
   scan.list_position = integer(object, "list_position");
   if (scan.list_position && *scan.list_position < 0) scan.list_position.reset();
   const auto reason = integer(object, "reason").value_or(0);
-  if (reason >= 0 && reason <= static_cast<std::int64_t>(Reason::kFirstNotZero)) {
+  if (reason >= 0 && reason <= static_cast<std::int64_t>(Reason::kTooFew)) {
     scan.reason = static_cast<Reason>(reason);
   }
   if (const json* flag = member(object, "is_float")) {

@@ -194,8 +194,19 @@ trapline_plan_verdict plan_padded(const CallArguments& call, const Plan& plan, c
   return plan.verdict();
 }
 
+// Counts are summed up: with one of them changed the sum no longer fits the result. The sum itself is not
+// looked at: no kernel adds up.
+trapline_plan_verdict plan_counts(const Plan& plan, const trapline_tensor& tensor, std::int64_t hi,
+                                  trapline_scan& scan) {
+  if (tensor.dim < 1) return TRAPLINE_PLAN_NOTHING;
+  const auto verdict = plan_range(plan, tensor, Predicate::kIndex, 0, hi, std::nullopt, scan);
+  if (verdict == TRAPLINE_PLAN_CHECK) plan.checks.front().heal = TRAPLINE_HEAL_NONE;
+  return verdict;
+}
+
 trapline_plan_verdict plan_integers(const Contract& contract, const CallArguments& call, const Plan& plan,
                                     const trapline_tensor& tensor, trapline_scan& scan) {
+  if (contract.predicate == Predicate::kCounts) return plan_counts(plan, tensor, kUnbounded, scan);
   const std::optional<std::int64_t> bound = bound_of(contract, call, tensor);
   if (!bound) return TRAPLINE_PLAN_NOTHING;
   std::optional<std::int64_t> also;
@@ -211,12 +222,22 @@ trapline_plan_verdict plan_integers(const Contract& contract, const CallArgument
       return plan.verdict();
     case Predicate::kWrappedIndex:
       return plan_range(plan, tensor, Predicate::kWrappedIndex, -*bound, *bound, std::nullopt, scan);
+    case Predicate::kPivots:
+      if (call.also != nullptr && call.also->kind == TRAPLINE_ARG_INT && call.also->integer == 0) {
+        return TRAPLINE_PLAN_NOTHING;
+      }
+      return plan_range(plan, tensor, Predicate::kIndex, 1, *bound + 1, std::nullopt, scan);
+    case Predicate::kEnds:
+      // Each end alone; no kernel looks at the one before it yet.
+      return plan_range(plan, tensor, Predicate::kIndex, 0, *bound + 1, std::nullopt, scan);
+    case Predicate::kLengths:
+      return plan_counts(plan, tensor, *bound + 1, scan);
     case Predicate::kIndex:
       if (!contract.also_arg.empty() && call.also != nullptr && call.also->kind == TRAPLINE_ARG_INT) {
         also = call.also->integer;
       }
       return plan_range(plan, tensor, Predicate::kIndex, 0, *bound, also, scan);
-    default:
+    default:  // kMaskCount, kEndedIndex: no kernel adds up or stops in a row yet
       return TRAPLINE_PLAN_NOTHING;
   }
 }
@@ -236,6 +257,7 @@ trapline_plan_verdict plan_numbers(const Contract& contract, const CallArguments
       heal = TRAPLINE_HEAL_ROW;
       break;
     case Predicate::kNonNegative:
+      if (result != nullptr && is_empty(*result)) return TRAPLINE_PLAN_NOTHING;
       break;
     case Predicate::kUnitInterval:
       if (result != nullptr && is_empty(*result)) return TRAPLINE_PLAN_NOTHING;  // nothing is drawn
@@ -266,11 +288,7 @@ trapline_plan_verdict plan_call(const Contract& contract, const CallArguments& c
   if (tensor == nullptr || !fits(contract.dtypes, tensor->dtype)) return TRAPLINE_PLAN_NOTHING;
   if (contract.dtypes == Dtypes::kFloating) return plan_numbers(contract, call, plan, *tensor);
   if (contract.predicate == Predicate::kNonNegative) {
-    if (tensor->dim != 1) return TRAPLINE_PLAN_NOTHING;
-    const auto verdict = plan_range(plan, *tensor, Predicate::kIndex, 0, kUnbounded, std::nullopt, scan);
-    // Counts are summed up: with one of them changed the sum no longer fits the result.
-    if (verdict == TRAPLINE_PLAN_CHECK) checks.front().heal = TRAPLINE_HEAL_NONE;
-    return verdict;
+    return tensor->dim == 1 ? plan_counts(plan, *tensor, kUnbounded, scan) : TRAPLINE_PLAN_NOTHING;
   }
   return plan_integers(contract, call, plan, *tensor, scan);
 }

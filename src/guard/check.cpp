@@ -16,8 +16,12 @@ int apply(const RowPlan& plan, const Argument* arguments, trapline_scan& scan) {
   Scratch scratch;
   trapline_arg argument, bound, dim, also;
   if (!describe(arguments[plan.argument], Part::kElements, argument, scratch)) return TRAPLINE_NOT_APPLICABLE;
-  if (plan.bound >= 0 && !describe(arguments[plan.bound], Part::kShape, bound, scratch))
+  // A bound that the call leaves out: the row says what then.
+  if (plan.bound >= 0 && arguments[plan.bound].kind == TRAPLINE_ARG_NONE) {
+    bound.kind = TRAPLINE_ARG_NONE;
+  } else if (plan.bound >= 0 && !describe(arguments[plan.bound], Part::kShape, bound, scratch)) {
     return TRAPLINE_NOT_APPLICABLE;
+  }
   if (plan.dim >= 0 && !describe(arguments[plan.dim], Part::kShape, dim, scratch))
     return TRAPLINE_NOT_APPLICABLE;
   if (plan.also >= 0 && !describe(arguments[plan.also], Part::kElements, also, scratch))

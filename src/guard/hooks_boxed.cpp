@@ -16,9 +16,9 @@ Argument view_of(const c10::IValue& value) {
   if (value.isTensor()) {
     argument.kind = TRAPLINE_ARG_TENSOR;
     argument.tensor = &value.toTensor();
-  } else if (value.isInt()) {
+  } else if (value.isInt() || value.isBool()) {
     argument.kind = TRAPLINE_ARG_INT;
-    argument.integer = value.toInt();
+    argument.integer = value.isBool() ? static_cast<std::int64_t>(value.toBool()) : value.toInt();
   } else if (value.isList()) {
     argument.kind = TRAPLINE_ARG_LIST;
     argument.list = value.toListRef();

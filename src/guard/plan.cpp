@@ -32,7 +32,7 @@ std::optional<std::int8_t> position(const c10::FunctionSchema& schema, const cha
 constexpr std::initializer_list<const char*> kTensor = {"Tensor", "Tensor[]", "Tensor?[]"};
 constexpr std::initializer_list<const char*> kInteger = {"int", "SymInt"};
 constexpr std::initializer_list<const char*> kAny = {"Tensor", "Tensor[]", "Tensor?[]", "int",
-                                                     "SymInt", "int[]",    "SymInt[]"};
+                                                     "SymInt", "int[]",    "SymInt[]",  "bool"};
 
 std::optional<RowPlan> resolve(const trapline_contract& row, const c10::FunctionSchema& schema) {
   const auto argument = position(schema, row.argument, kTensor);

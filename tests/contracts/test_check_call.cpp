@@ -117,6 +117,55 @@ TEST(CheckCall, CtcLengthsMustFit) {
   EXPECT_EQ(verdict("_ctc_loss.targets", {padded, scores, kNone, Arg::sizes({0})}), TRAPLINE_OK);
 }
 
+TEST(CheckCall, AMaskCountsAsOftenAsItIsBroadcast) {
+  const Arg mask = Arg::tensor<std::uint8_t>({2, 1}, {0, 1}, TRAPLINE_BOOL);
+  trapline_scan scan{};
+  const Call good{mask, Arg::shape({3}), kNone, Arg::shape({2, 3})};
+  EXPECT_EQ(good.check("masked_scatter.mask", scan), TRAPLINE_OK);
+  const Call bad{mask, Arg::shape({2}), kNone, Arg::shape({4, 2, 3})};
+  EXPECT_EQ(bad.check("masked_scatter.mask", scan), TRAPLINE_VIOLATED);
+  EXPECT_EQ(scan.bad, 10);
+  EXPECT_EQ(scan.first, 1) << "in the mask's own shape";
+  EXPECT_EQ(scan.hi, 2);
+  const Call any{mask, Arg::shape({6}), kNone, Arg::shape({2, 3})};
+  EXPECT_EQ(any.check("masked_scatter.mask", scan), TRAPLINE_NOT_APPLICABLE) << "source is as large as all";
+  const Call shapes{mask, Arg::shape({0}), kNone, Arg::shape({3, 3})};
+  EXPECT_EQ(shapes.check("masked_scatter.mask", scan), TRAPLINE_NOT_APPLICABLE);
+}
+
+TEST(CheckCall, PivotsThatAreNotUnpackedAreNotRead) {
+  const Arg pivots = Arg::tensor<std::int32_t>({2}, {0, 9}, TRAPLINE_INT32);
+  EXPECT_EQ(verdict("lu_unpack.LU_pivots", {pivots, Arg::shape({2, 2}), kNone, Arg::integer(0)}),
+            TRAPLINE_NOT_APPLICABLE);
+  EXPECT_EQ(verdict("lu_unpack.LU_pivots", {pivots, Arg::shape({2, 2}), kNone, Arg::integer(1)}),
+            TRAPLINE_VIOLATED);
+}
+
+TEST(CheckCall, LengthsLieAlongTheAxis) {
+  const Arg lengths = Arg::int64({9, 9});
+  const Arg data = Arg::shape({2, 5});
+  EXPECT_EQ(verdict("segment_reduce.lengths", {lengths, data, Arg::integer(0), kNone}), TRAPLINE_VIOLATED);
+  EXPECT_EQ(verdict("segment_reduce.lengths", {lengths, data, Arg::integer(1), kNone}),
+            TRAPLINE_NOT_APPLICABLE);
+  EXPECT_EQ(verdict("segment_reduce.lengths", {lengths, data, Arg::integer(7), kNone}),
+            TRAPLINE_NOT_APPLICABLE);
+}
+
+TEST(CheckCall, WhatAGroupedProductCuts) {
+  const Arg ends = Arg::tensor<std::int32_t>({2}, {3, 6}, TRAPLINE_INT32);
+  const auto cut = [&](std::vector<std::int64_t> left, std::vector<std::int64_t> right) {
+    return verdict("_grouped_mm.offs",
+                   {ends, Arg::shape(std::move(left)), kNone, Arg::shape(std::move(right))});
+  };
+  EXPECT_EQ(cut({6, 2}, {2, 2, 2}), TRAPLINE_OK);
+  EXPECT_EQ(cut({5, 9}, {2, 9, 9}), TRAPLINE_VIOLATED);
+  EXPECT_EQ(cut({2, 2, 2}, {2, 6}), TRAPLINE_OK);
+  EXPECT_EQ(cut({2, 6, 9}, {9, 5}), TRAPLINE_VIOLATED);
+  EXPECT_EQ(cut({2, 6}, {6, 2}), TRAPLINE_OK);
+  EXPECT_EQ(cut({9, 5}, {5, 9}), TRAPLINE_VIOLATED);
+  EXPECT_EQ(cut({2, 2, 2}, {2, 2, 2}), TRAPLINE_NOT_APPLICABLE);
+}
+
 TEST(CheckCall, UnreadableMemoryIsNotRead) {
   const Arg elsewhere = Arg::shape({4}).with_dtype(TRAPLINE_INT64);
   EXPECT_EQ(verdict("embedding.indices", {elsewhere, Arg::shape({3, 2}), kNone, kNone}),

@@ -227,6 +227,49 @@ TEST(DiagnoseIndex, GatherCountsNoNegatives) {
          "the last index is 19: if indices are counted from 1, index = index - 1");
 }
 
+TEST(DiagnoseCounts, WhatTheyAddUpTo) {
+  expect(Facts("masked_scatter.mask", 1, 576).scan("bad", 2).scan("reason", 9), Cause::kShapeMismatch,
+         "masked_scatter: the mask takes 578 elements, but source has 576",
+         "give source one element for each True: assert source.numel() >= mask.sum()");
+  expect(Facts("repeat_interleave.repeats", 2, 5).scan("reason", 10), Cause::kShapeMismatch,
+         "repeat_interleave: repeats add up to less than output_size=5",
+         "output_size=int(repeats.sum()), or leave output_size out (the sum is then read from the device)");
+  expect(Facts("segment_reduce.lengths", 4, 9).scan("reason", 9), Cause::kShapeMismatch,
+         "segment_reduce: lengths[3] is 4: with it the segments are longer than the 9 elements of data",
+         "compute the lengths from the data that is reduced: lengths.sum(-1) must equal data.size(axis)");
+  expect(Facts("repeat_interleave.repeats", -1, 5).below(), Cause::kIndexOutOfRange,
+         "repeat_interleave: repeats[3] is -1, but it must not be negative",
+         "repeats = repeats.clamp(min=0)");
+}
+
+TEST(DiagnoseCounts, EndsAndPivots) {
+  expect(Facts("_grouped_mm.offs", 9, 9), Cause::kIndexOutOfRange,
+         "grouped_mm: offs[3] is 9, but there are only 8 rows to cut",
+         "offs = group_sizes.cumsum(0, dtype=torch.int32), with group_sizes of the same batch");
+  EXPECT_EQ(diagnose(Facts("segment_reduce.offsets", 2, 9).scan("reason", 7)).summary,
+            "segment_reduce: offsets[3] is 2, less than the one before it: offsets must ascend");
+  expect(Facts("lu_unpack.LU_pivots", 0, 4).scan("lo", 1).below(), Cause::kIndexOutOfRange,
+         "lu_unpack: LU_pivots[3] is 0, but pivots of a matrix with 3 rows are 1 to 3",
+         "pass what torch.linalg.lu_factor(A) returned, unchanged: LU, pivots = ...; lu_unpack(LU, pivots)");
+}
+
+TEST(DiagnoseCounts, TheRangeIsSaidInItsOwnWords) {
+  EXPECT_EQ(diagnose(Facts("lu_unpack.LU_pivots", 4, 4).scan("lo", 1)).valid->text, "[1, 3]");
+  EXPECT_EQ(diagnose(Facts("_grouped_mm.offs", 9, 9)).valid->text, "ascending, 0 to 8");
+  EXPECT_EQ(diagnose(Facts("masked_scatter.mask", 1, 1).scan("reason", 9)).valid->text,
+            "at most 1 element set");
+  EXPECT_EQ(diagnose(Facts("repeat_interleave.repeats", 1, 5).scan("reason", 10)).valid->text, ">= 0, sum 5");
+  EXPECT_EQ(diagnose(Facts("multilabel_margin_loss_forward.target", 3, 3)).valid->text,
+            "[0, 3), up to the first -1 of a row");
+}
+
+TEST(DiagnoseNumbers, Binomial) {
+  EXPECT_EQ(diagnose(Facts("binomial.count", -1.0, 0).scan("reason", 5)).summary,
+            "binomial: count[3] is -1, but a count must not be negative");
+  EXPECT_EQ(diagnose(Facts("binomial.prob", 1.5, 1)).fix.front(),
+            "probs = torch.sigmoid(logits), or Binomial(total_count, logits=logits)");
+}
+
 TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
   expect(
       Facts("binary_cross_entropy.self", 1.75, 1).scan("min", -2.5), Cause::kLossInputOutOfRange,

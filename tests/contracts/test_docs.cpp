@@ -33,6 +33,12 @@ std::string bound_text(const Contract& row) {
       return fmt::format("`{}`", row.bound_arg);
     case Bound::kProduct:
       return fmt::format("the product of `{}`", row.bound_arg);
+    case Bound::kMatrixRows:
+      return fmt::format("`{}.size(-2)`", row.bound_arg);
+    case Bound::kSpatial:
+      return fmt::format("the elements of a plane of `{}`", row.bound_arg);
+    case Bound::kGrouped:
+      return fmt::format("the dimension of `{}` and `{}` that is cut", row.bound_arg, row.also_arg);
   }
   return "?";
 }
@@ -41,8 +47,9 @@ std::string rule_text(const Contract& row) {
   const std::string bound = bound_text(row);
   switch (row.predicate) {
     case Predicate::kIndex:
-      return fmt::format("0 to {} - 1", bound) +
-             (row.also_arg.empty() ? "" : fmt::format(", or `{}`", row.also_arg));
+      return fmt::format("0 to {} - 1", bound) + (row.also_arg.empty() || row.bound == Bound::kSpatial
+                                                      ? ""
+                                                      : fmt::format(", or `{}`", row.also_arg));
     case Predicate::kWrappedIndex:
       return fmt::format("-n to n - 1, n = {}", bound);
     case Predicate::kIndexList:
@@ -59,6 +66,18 @@ std::string rule_text(const Contract& row) {
       return "finite (no error by itself: remembered as the origin of a later one)";
     case Predicate::kPaddedIndex:
       return fmt::format("0 to {} - 1 in the first `{}` of each row", bound, row.also_arg);
+    case Predicate::kEndedIndex:
+      return fmt::format("0 to {} - 1 up to the first -1 of each row", bound);
+    case Predicate::kPivots:
+      return fmt::format("1 to {}", bound);
+    case Predicate::kEnds:
+      return fmt::format("0 to {}, ascending in each row", bound);
+    case Predicate::kCounts:
+      return fmt::format("at least 0; the sum is {} where that is given", bound);
+    case Predicate::kLengths:
+      return fmt::format("at least 0; the sum of each row is at most {}", bound);
+    case Predicate::kMaskCount:
+      return fmt::format("a mask that, broadcast with `{}`, takes at most {} elements", row.also_arg, bound);
   }
   return "?";
 }
@@ -70,7 +89,11 @@ std::string render() {
       "Generated from `src/contracts/contracts.cpp` by `tests/contracts/test_docs.cpp`. Every overload of an "
       "operation\n(functional, in-place, `out=`) that the running torch has is hooked. \"On CUDA\" says what "
       "an "
-      "unguarded violation is\nthere, read from PyTorch's sources, not run.\n\n"
+      "unguarded violation is\nthere, read from PyTorch's sources, not run. In device memory sums, orders "
+      "and "
+      "masks are not looked at yet:\nnothing of `masked_scatter` and `multilabel_margin_loss`, and of "
+      "counts, "
+      "lengths and ends only the range of each.\n\n"
       "| you call | argument | every element must be | cause | on CUDA | ATen operations |\n"
       "|---|---|---|---|---|---|\n";
   std::vector<std::string> order;

@@ -84,6 +84,171 @@ def pooled(dims):
     return torch.ones(1, 1, *([1] * dims))
 
 
+def pivots(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def margins(target, op="multilabel_margin_loss_forward"):
+    scores = torch.linspace(-1, 1, 6).view(2, 3)
+    if op == "multilabel_margin_loss_forward":
+        return F.multilabel_margin_loss(scores, target)
+    is_target = torch.tensor([[1.0, 0, 0], [0, 1.0, 0]])
+    return A.multilabel_margin_loss_backward(torch.ones(()), scores, target, 1, is_target)
+
+
+def grouped(op, offs):
+    left = torch.ones(4, 16, dtype=torch.bfloat16)
+    right = torch.ones(2, 16, 16, dtype=torch.bfloat16)
+    scales = () if op == "_grouped_mm" else (torch.ones(4), torch.ones(2, 16))
+    return getattr(A, op)(left, right, *scales, torch.tensor(offs, dtype=torch.int32))
+
+
+def plane(dims):
+    return torch.arange(float(6**dims)).view(1, 1, *([6] * dims))
+
+
+def bag_gradient(index):
+    bags = torch.tensor([0, 0]), torch.tensor([2]), torch.tensor([0])
+    return A._embedding_bag_dense_backward(torch.ones(1, 2), ints(0, index), *bags, 4, False, 0, None, -1)
+
+
+def weights_gradient(index):
+    rows = torch.arange(8.0).view(4, 2)
+    return A._embedding_bag_per_sample_weights_backward(
+        torch.ones(1, 2), rows, ints(0, index), ints(0), ints(0, 0), 0, -1
+    )
+
+
+def compressed(crow, col):
+    A._validate_compressed_sparse_indices(True, ints(*crow), ints(*col), 2, 3, 2)
+    return torch.zeros(1)
+
+
+def segments(**where):
+    return torch.segment_reduce(torch.arange(4.0), "sum", unsafe=True, **where)
+
+
+def segments_gradient(**where):
+    data = torch.arange(4.0)
+    return A._segment_reduce_backward(torch.ones(2), torch.ones(2), data, "sum", **where)
+
+
+def _count_cases():
+    """Counts, lengths, ends, masks and pivots."""
+    yield (
+        "masked_scatter.mask",
+        lambda: torch.zeros(3).masked_scatter(torch.tensor([True, False, True]), torch.ones(1)),
+        2,
+        1,
+        lambda: torch.zeros(3).masked_scatter(torch.tensor([True, False, True]), torch.ones(2)),
+    )
+    yield (
+        "masked_scatter_.mask",
+        lambda: torch.zeros(2, 3).masked_scatter_(torch.tensor([[False], [True]]), torch.ones(2)),
+        1,
+        1,
+        lambda: torch.zeros(2, 3).masked_scatter_(torch.tensor([[False], [True]]), torch.ones(3)),
+    )
+    for op, run in (("segment_reduce", segments), ("_segment_reduce_backward", segments_gradient)):
+        yield (
+            f"{op}.lengths",
+            lambda run=run: run(lengths=ints(2, 3)),
+            1,
+            3,
+            lambda run=run: run(lengths=ints(3, 1)),
+        )
+        yield (
+            f"{op}.offsets",
+            lambda run=run: run(offsets=ints(0, 2, 5)),
+            2,
+            5,
+            lambda run=run: run(offsets=ints(0, 2, 4)),
+        )
+    for op in ("_grouped_mm", "_scaled_grouped_mm"):
+        yield (
+            f"{op}.offs",
+            lambda op=op: grouped(op, [2, 5]),
+            1,
+            5,
+            lambda op=op: grouped(op, [2, 4]),
+        )
+    check = "_validate_compressed_sparse_indices"
+    yield (
+        f"{check}.compressed_idx",
+        lambda: compressed((0, 1, 3), (0, 1)),
+        2,
+        3,
+        lambda: compressed((0, 1, 2), (0, 1)),
+    )
+    yield (
+        f"{check}.plain_idx",
+        lambda: compressed((0, 1, 2), (0, 3)),
+        1,
+        3,
+        lambda: compressed((0, 1, 2), (0, 2)),
+    )
+    yield (
+        "lu_unpack.LU_pivots",
+        lambda: torch.lu_unpack(torch.eye(3), pivots(1, 0, 3)),
+        1,
+        0,
+        lambda: torch.lu_unpack(torch.eye(3), pivots(3, 2, 3)),
+    )
+    yield (
+        "linalg_lu_solve.pivots",
+        lambda: torch.linalg.lu_solve(torch.eye(3), pivots(1, 2, 4), torch.ones(3, 1)),
+        2,
+        4,
+        lambda: torch.linalg.lu_solve(torch.eye(3), pivots(3, 2, 3), torch.ones(3, 1)),
+    )
+
+
+def _rare_cases():
+    for op in ("multilabel_margin_loss_forward", "multilabel_margin_loss_backward"):
+        yield (
+            f"{op}.target",
+            lambda op=op: margins(ints(0, -1, 0, 1, 3, -1).view(2, 3), op),
+            4,
+            3,
+            lambda op=op: margins(ints(0, -1, 0, 1, 2, -1).view(2, 3), op),
+        )
+    yield "_embedding_bag_dense_backward.indices", lambda: bag_gradient(4), 1, 4, lambda: bag_gradient(3)
+    yield (
+        "_embedding_bag_per_sample_weights_backward.indices",
+        lambda: weights_gradient(4),
+        1,
+        4,
+        lambda: weights_gradient(3),
+    )
+    for dims in (2, 3):
+        name, ones = f"fractional_max_pool{dims}d_backward", [1] * dims
+        backward = named(name)
+        last, at = 6**dims, torch.zeros(1, 1, *ones, dtype=torch.int64)
+        yield (
+            f"{name}.indices",
+            lambda r=backward, d=dims, o=ones, i=at + last: r(torch.ones(1, 1, *o), plane(d), [2] * d, o, i),
+            0,
+            last,
+            lambda r=backward, d=dims, o=ones, i=at + last - 1: r(
+                torch.ones(1, 1, *o), plane(d), [2] * d, o, i
+            ),
+        )
+    yield (
+        "binomial.count",
+        lambda: torch.binomial(torch.tensor([5.0, -1.0]), torch.tensor([0.5, 0.5])),
+        1,
+        -1.0,
+        lambda: torch.binomial(torch.tensor([5.0, 0.0]), torch.tensor([0.5, 0.5])),
+    )
+    yield (
+        "binomial.prob",
+        lambda: torch.binomial(torch.tensor([5.0, 5.0]), torch.tensor([NAN, 0.5])),
+        0,
+        NAN,
+        lambda: torch.binomial(torch.tensor([5.0, 5.0]), torch.tensor([1.0, 0.0])),
+    )
+
+
 GOOD_INDEX = ints(0, 4, 2)
 BAD_INDEX = ints(0, 4, 5)
 
@@ -210,6 +375,13 @@ def cases():
         9,
         lambda: A.embedding_dense_backward(torch.ones(2, 3), ints(1, 3), 4, -1, False),
     )
+    yield (
+        "embedding_renorm.indices",
+        lambda: A.embedding_renorm(table(), ints(1, 6), 1.0, 2.0),
+        1,
+        6,
+        lambda: A.embedding_renorm(table(), ints(1, 0), 1.0, 2.0),
+    )
     for op in ("_embedding_bag", "_embedding_bag_forward_only"):
         run = named(op)
         good, bad_index, bad_offset = (
@@ -228,6 +400,8 @@ def cases():
     )
     yield from _index_put_cases()
     yield from _by_dim_cases()
+    yield from _count_cases()
+    yield from _rare_cases()
     yield "take.index", lambda: table().take(ints(0, 30)), 1, 30, lambda: table().take(ints(0, -30))
     for name in ("put", "put_"):
         op = named(name)

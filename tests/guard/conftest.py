@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent)]
+sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent), str(ROOT / "tests" / "python")]
 os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
 
 try:

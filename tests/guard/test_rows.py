@@ -11,6 +11,16 @@ from conftest import Fault
 
 CASES = list(cases())
 IDS = [case[0] for case in CASES]
+# Without the guard these write outside their memory: the process would not survive.
+CORRUPTS = {
+    "_embedding_bag_dense_backward.indices",
+    "_embedding_bag_per_sample_weights_backward.indices",
+    "_segment_reduce_backward.lengths",
+    "_segment_reduce_backward.offsets",
+    "segment_reduce.lengths",
+    "segment_reduce.offsets",
+    "embedding_renorm.indices",
+}
 
 
 def needs(contract):
@@ -61,7 +71,10 @@ def test_good_call_is_untouched(adapter, guard, case):
     good = case[4]
     needs(case[0])
     torch.manual_seed(1)
-    guarded = flat(good())
+    try:
+        guarded = flat(good())
+    except NotImplementedError:
+        pytest.skip("this torch has no kernel of it for the CPU")
     assert guard.calls() > 0
     adapter.set_enabled(False)
     torch.manual_seed(1)
@@ -73,6 +86,8 @@ def test_good_call_is_untouched(adapter, guard, case):
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_bad_call_is_torchs_own_affair_without_the_guard(guard, case):
     needs(case[0])
+    if case[0] in CORRUPTS:
+        pytest.skip("torch reads and writes out of bounds")
     guard.module.uninstall()
     try:
         case[1]()

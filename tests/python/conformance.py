@@ -49,6 +49,32 @@ def _ctc_backward() -> torch.Tensor:
     return aten._ctc_loss_backward(torch.ones(1), scores, tensor([[1, 7]]), [6], [2], loss, alpha, 0)
 
 
+def _grouped(op: str, ends: list[int]) -> torch.Tensor:
+    left, right = zeros(4, 16, dtype=torch.bfloat16), zeros(2, 16, 16, dtype=torch.bfloat16)
+    offs = tensor(ends, dtype=torch.int32)
+    if op == "_grouped_mm":
+        return aten._grouped_mm(left, right, offs)
+    scales = torch.ones(4), torch.ones(2, 16)
+    return aten._scaled_grouped_mm(left, right, *scales, offs)
+
+
+def _margins(target: list[list[int]], **options: Any) -> torch.Tensor:
+    return F.multilabel_margin_loss(torch.randn(len(target), 3, **options), tensor(target))
+
+
+def _margins_backward(target: list[int]) -> torch.Tensor:
+    scores, is_target = zeros(3), zeros(3)
+    return aten.multilabel_margin_loss_backward(tensor(1.0), scores, tensor(target), 1, is_target)
+
+
+def _pivots(*values: int) -> torch.Tensor:
+    return tensor(values, dtype=torch.int32)
+
+
+def _compressed(crow: list[int], col: list[int]) -> None:
+    aten._validate_compressed_sparse_indices(True, tensor(crow), tensor(col), 2, 3, 2)
+
+
 I = tensor([0, 5, 1])  # noqa: E741 - 5 does not fit a dimension of 3
 WRAPPED = tensor([0, -4, 1])  # -4 does not fit a dimension of 3
 
@@ -87,6 +113,9 @@ BAD_CALLS = [
         3,
         1,
     ),
+    BadCall("multilabel_margin_loss_forward.target", lambda: _margins([[2, -1, 9], [0, 3, -1]]), 3, 4),
+    BadCall("multilabel_margin_loss_forward.target", lambda: _margins([[0, -2, -1]]), -2, 1),
+    BadCall("multilabel_margin_loss_backward.target", lambda: _margins_backward([0, 7, -1]), 7, 1),
     BadCall("one_hot.self", lambda: F.one_hot(tensor([0, 4, 1]), 3), 4, 1),
     BadCall("_ctc_loss.targets", _ctc, 9, 2),
     BadCall("_ctc_loss.targets", lambda: _ctc(requires_grad=True), 9, 2),
@@ -96,6 +125,28 @@ BAD_CALLS = [
     BadCall(
         "embedding.indices",
         lambda: F.embedding(tensor([1, -1], dtype=torch.int32), torch.randn(10, 2)),
+        -1,
+        1,
+    ),
+    BadCall(
+        "embedding_renorm.indices",
+        lambda: aten.embedding_renorm(zeros(10, 2), tensor([3, 10]), 1.0, 2.0),
+        10,
+        1,
+    ),
+    BadCall(
+        "_embedding_bag_dense_backward.indices",
+        lambda: aten._embedding_bag_dense_backward(
+            torch.ones(1, 2), tensor([0, 9]), tensor([0, 0]), tensor([2]), tensor([0]), 4, False, 0, None
+        ),
+        9,
+        1,
+    ),
+    BadCall(
+        "_embedding_bag_per_sample_weights_backward.indices",
+        lambda: aten._embedding_bag_per_sample_weights_backward(
+            torch.ones(1, 2), torch.ones(4, 2), tensor([0, -1]), tensor([0]), tensor([0, 0]), 0
+        ),
         -1,
         1,
     ),
@@ -157,6 +208,86 @@ BAD_CALLS = [
     ),
     BadCall("repeat_interleave.repeats", lambda: torch.repeat_interleave(tensor([2, -1, 1])), -1, 1),
     BadCall(
+        "repeat_interleave.repeats", lambda: torch.repeat_interleave(tensor([2, 1, 1]), output_size=3), 1, 2
+    ),
+    BadCall(
+        "repeat_interleave.repeats",
+        lambda: torch.repeat_interleave(I, tensor([2, 0, 1]), output_size=5),
+        1,
+        2,
+    ),
+    BadCall(
+        "fractional_max_pool2d_backward.indices",
+        lambda: aten.fractional_max_pool2d_backward(
+            torch.ones(1, 1, 1, 1), zeros(1, 1, 3, 2), [2, 2], [1, 1], tensor([[[[6]]]])
+        ),
+        6,
+        0,
+    ),
+    BadCall(
+        "fractional_max_pool3d_backward.indices",
+        lambda: aten.fractional_max_pool3d_backward(
+            torch.ones(1, 1, 1, 1, 1), zeros(1, 1, 2, 2, 2), [2, 2, 2], [1, 1, 1], tensor([[[[[-1]]]]])
+        ),
+        -1,
+        0,
+    ),
+    BadCall(
+        "segment_reduce.lengths",
+        lambda: torch.segment_reduce(zeros(4), "sum", lengths=tensor([2, -1, 3])),
+        -1,
+        1,
+    ),
+    BadCall(
+        "segment_reduce.lengths",
+        lambda: torch.segment_reduce(zeros(4), "sum", lengths=tensor([2, 3]), unsafe=True),
+        3,
+        1,
+    ),
+    BadCall(
+        "segment_reduce.offsets",
+        lambda: torch.segment_reduce(zeros(4), "sum", offsets=tensor([0, 2, 5])),
+        5,
+        2,
+    ),
+    BadCall(
+        "_segment_reduce_backward.lengths",
+        lambda: aten._segment_reduce_backward(
+            torch.ones(2), torch.ones(2), zeros(4), "sum", lengths=tensor([2, 5])
+        ),
+        5,
+        1,
+    ),
+    BadCall(
+        "_segment_reduce_backward.offsets",
+        lambda: aten._segment_reduce_backward(
+            torch.ones(2), torch.ones(2), zeros(4), "sum", offsets=tensor([0, 3, 1])
+        ),
+        1,
+        2,
+    ),
+    BadCall("_grouped_mm.offs", lambda: _grouped("_grouped_mm", [2, 5]), 5, 1),
+    BadCall("_grouped_mm.offs", lambda: _grouped("_grouped_mm", [3, 2]), 2, 1),
+    BadCall("_scaled_grouped_mm.offs", lambda: _grouped("_scaled_grouped_mm", [2, 5]), 5, 1),
+    BadCall("masked_scatter.mask", lambda: zeros(3).masked_scatter(tensor([True] * 3), torch.ones(2)), 1, 2),
+    BadCall(
+        "masked_scatter_.mask",
+        lambda: zeros(2, 2).masked_scatter_(tensor([[True], [False]]), I[:1] * 1.0),
+        1,
+        0,
+    ),
+    BadCall(
+        "_validate_compressed_sparse_indices.compressed_idx", lambda: _compressed([0, 1, 3], [0, 1]), 3, 2
+    ),
+    BadCall("_validate_compressed_sparse_indices.plain_idx", lambda: _compressed([0, 1, 2], [0, 3]), 3, 1),
+    BadCall("lu_unpack.LU_pivots", lambda: torch.lu_unpack(torch.eye(3), _pivots(1, 2, 4)), 4, 2),
+    BadCall(
+        "linalg_lu_solve.pivots",
+        lambda: torch.linalg.lu_solve(torch.eye(3), _pivots(0, 2, 3), torch.ones(3, 1)),
+        0,
+        0,
+    ),
+    BadCall(
         "binary_cross_entropy.self", lambda: F.binary_cross_entropy(tensor([0.5, 1.5]), torch.ones(2)), 1.5, 1
     ),
     BadCall(
@@ -171,6 +302,8 @@ BAD_CALLS = [
     BadCall("bernoulli.p", lambda: aten.bernoulli(zeros(2), tensor([0.5, 2.0])), 2.0, 1),
     BadCall("bernoulli_.p", lambda: zeros(2).bernoulli_(tensor([0.5, 2.0])), 2.0, 1),
     BadCall("poisson.self", lambda: torch.poisson(tensor([1.0, -1.0])), -1.0, 1),
+    BadCall("binomial.count", lambda: torch.binomial(tensor([5.0, -5.0]), tensor([0.5, 0.5])), -5.0, 1),
+    BadCall("binomial.prob", lambda: torch.binomial(tensor([5.0]), tensor([1.5])), 1.5, 0),
 ]
 
 # Calls that are fine, close to the limits: no adapter may object.
@@ -184,6 +317,22 @@ GOOD_CALLS: list[Callable[[], Any]] = [
     lambda: F.one_hot(tensor([0, 2])),
     lambda: F.binary_cross_entropy(tensor([0.0, 1.0]), tensor([1.0, 0.0])),
     lambda: zeros(3).copy_(tensor(2.0)),
+    lambda: _margins([[2, -1, 0], [-1, 0, 0]], requires_grad=True).backward(),
+    lambda: torch.repeat_interleave(tensor([2, 0, 1])),
+    lambda: torch.repeat_interleave(tensor([2, 0, 1]), output_size=3),
+    lambda: torch.repeat_interleave(zeros(2), tensor(2), output_size=4),
+    lambda: torch.segment_reduce(zeros(4), "sum", lengths=tensor([2, 0, 2])),
+    lambda: torch.segment_reduce(zeros(4), "sum", lengths=tensor([2, 1]), unsafe=True),
+    lambda: torch.segment_reduce(zeros(4), "sum", offsets=tensor([1, 1, 4])),
+    lambda: _grouped("_grouped_mm", [2, 4]),
+    lambda: zeros(3).masked_scatter_(tensor([True, False, True]), torch.ones(2)),
+    lambda: zeros(3).masked_scatter(tensor([[True, False, True], [False] * 3]), torch.ones(2)),
+    lambda: torch.lu_unpack(torch.eye(3), _pivots(0, 9, 9), unpack_pivots=False),
+    lambda: torch.lu_unpack(*torch.linalg.lu_factor(torch.randn(3, 4))),
+    lambda: _compressed([0, 1, 2], [0, 2]),
+    lambda: F.fractional_max_pool2d(
+        zeros(1, 1, 6, 6), 2, output_size=3, _random_samples=tensor([[[7.0, -2]]])
+    ),
     lambda: torch.ones(3, dtype=torch.int64).copy_(zeros(3)),
     lambda: zeros(3).masked_fill_(tensor([True, False, True]), INF),
     lambda: tensor([1.0, 2.0]).to(torch.int64),
