@@ -1,19 +1,21 @@
-"""PyTorch's own samples of every guarded operation: bit-identical results with the guard on, and no finding.
+"""PyTorch's own samples of its operations: bit-identical results with the guard on, and no finding.
 
-`TRAPLINE_OPINFO=all` takes every operation that PyTorch describes, guarded or not.
+`make test` takes a few samples of each; `TRAPLINE_LONG=1` takes all samples of all dtypes.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 
 import pytest
 import torch
+from conftest import Fault
 from torch.utils._pytree import tree_flatten, tree_map
 
 pytest.importorskip("expecttest", reason="PyTorch's own test library needs expecttest")
-EVERYTHING = os.environ.get("TRAPLINE_OPINFO") == "all"
+LONG = os.environ.get("TRAPLINE_LONG") == "1"
 
 # Public names that arrive at a guarded operation of another name.
 ARRIVE = {
@@ -36,11 +38,6 @@ ARRIVE = {
 
 def guarded_names(overloads):
     return {name.removeprefix("aten::").partition(".")[0].rstrip("_") for name in overloads} | ARRIVE
-
-
-def chosen(op_db, overloads):
-    names = guarded_names(overloads)
-    return [op for op in op_db if EVERYTHING or op.name in names or op.name.rpartition(".")[2] in names]
 
 
 def copied(value):
@@ -94,43 +91,124 @@ def uninitialized(op):
     return "empty" in op.name
 
 
-def test_samples_are_untouched(guard, capsys):
-    from torch.testing._internal.common_methods_invocations import op_db
+class Tally:
+    """What a pass over operations found, and how much it looked at."""
 
+    def __init__(self):
+        self.operations = self.samples = self.refused = 0
+        self.unmade, self.differ, self.found = [], [], []
+
+    def text(self):
+        seen = f"OpInfo: {self.samples} samples of {self.operations} operations; torch refuses {self.refused}"
+        return "\n".join(["", seen, *(f"OpInfo: no samples: {line}" for line in self.unmade)])
+
+
+def dtypes_of(op, every):
+    """All dtypes of the operation; or float32 where it has that, else the first by name."""
+    supported = sorted(op.supported_dtypes("cpu"), key=str)
+    if every:
+        return supported
+    return [dtype for dtype in supported if dtype is torch.float32] or supported[:1]
+
+
+def samples_of(op, dtype, tally, most):
+    torch.manual_seed(3)
+    gradient = dtype in op.supported_backward_dtypes("cpu")
+    try:
+        return list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=gradient), most))
+    except Exception as error:  # needs a package or a build option that is absent
+        tally.unmade.append(f"{op.name} {dtype}: {type(error).__name__}")
+        return []
+
+
+def compare(guard, op, dtype, sample, tally):
+    """Runs one sample without and with the guard."""
+    guard.violations.clear()
+    guard.module.set_enabled(False)
+    plain = outcome(op, sample)
+    guard.module.set_enabled(True)
+    guarded = outcome(op, sample)
+    tally.samples += 1
+    tally.refused += isinstance(plain, str)
+    name = f"{op.name} {op.variant_test_name} {dtype}"
+    if guard.violations:
+        tally.found.append(f"{name}: {guard.violations[0]['contract']} {guard.violations[0]['scan']}")
+    elif not same(plain, guarded):
+        # An operation that does not repeat its own result says nothing about the guard.
+        guard.module.set_enabled(False)
+        if same(plain, outcome(op, sample)):
+            tally.differ.append(name)
+
+
+def sweep(guard, operations, every, most):
+    tally = Tally()
     warnings.simplefilter("ignore")
-    operations = chosen(op_db, guard.module.info()["overloads"])
-    samples, refused, unmade, differ, found = 0, 0, [], [], []
     for op in operations:
         if uninitialized(op):
             continue
-        for dtype in sorted(op.supported_dtypes("cpu"), key=str):
-            gradient = dtype in op.supported_backward_dtypes("cpu")
-            torch.manual_seed(3)
-            try:
-                inputs = list(op.sample_inputs("cpu", dtype, requires_grad=gradient))
-            except Exception as error:  # needs a package or a build option that is absent
-                unmade.append(f"{op.name} {dtype}: {type(error).__name__}")
-                continue
-            for sample in inputs:
-                guard.violations.clear()
-                guard.module.set_enabled(False)
-                plain = outcome(op, sample)
-                guard.module.set_enabled(True)
-                guarded = outcome(op, sample)
-                samples += 1
-                refused += isinstance(plain, str)
-                name = f"{op.name} {op.variant_test_name} {dtype}"
-                if guard.violations:
-                    found.append(f"{name}: {guard.violations[0]['contract']} {guard.violations[0]['scan']}")
-                elif not same(plain, guarded):
-                    # An operation that does not repeat its own result says nothing about the guard.
-                    guard.module.set_enabled(False)
-                    if same(plain, outcome(op, sample)):
-                        differ.append(name)
+        tally.operations += 1
+        for dtype in dtypes_of(op, every):
+            for sample in samples_of(op, dtype, tally, most):
+                compare(guard, op, dtype, sample, tally)
+    return tally
+
+
+def all_operations():
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return op_db
+
+
+def is_guarded(op, names):
+    return op.name in names or op.name.rpartition(".")[2] in names
+
+
+def test_guarded_operations_are_untouched(guard, capsys):
+    """All dtypes of every operation that arrives at a hook."""
+    names = guarded_names(guard.module.info()["overloads"])
+    operations = [op for op in all_operations() if is_guarded(op, names)]
+    tally = sweep(guard, operations, every=True, most=None if LONG else 3)
     with capsys.disabled():
-        print(f"\nOpInfo: {samples} samples of {len(operations)} operations; torch itself refuses {refused}")
-        for line in unmade:
-            print(f"OpInfo: no samples: {line}")
-    assert samples > 1000
-    assert not found
-    assert not differ
+        print(tally.text())
+    assert tally.samples > 1000
+    assert not tally.found
+    assert not tally.differ
+
+
+def test_all_operations_are_untouched(guard, capsys):
+    """Every operation that PyTorch describes; all its dtypes and samples only with TRAPLINE_LONG=1."""
+    names = guarded_names(guard.module.info()["overloads"])
+    rest = [op for op in all_operations() if not is_guarded(op, names)]
+    tally = sweep(guard, rest, every=LONG, most=None if LONG else 2)
+    with capsys.disabled():
+        print(tally.text())
+    assert tally.operations > 300
+    assert not tally.found
+    assert not tally.differ
+
+
+def test_error_inputs_are_reported(guard, capsys):
+    """What PyTorch's own tests expect an error for: Trapline's, or torch's own before it."""
+    names = guarded_names(guard.module.info()["overloads"])
+    ours, theirs, silent = 0, 0, []
+    warnings.simplefilter("ignore")
+    for op in all_operations():
+        if op.error_inputs_func is None or not is_guarded(op, names):
+            continue
+        for case in op.error_inputs("cpu"):
+            guard.violations.clear()
+            sample = case.sample_input
+            try:
+                op(sample.input, *sample.args, **sample.kwargs)
+            except Fault:
+                ours += 1
+            except Exception:
+                theirs += 1
+                assert not guard.violations, f"{op.name}: Trapline's finding was lost"
+            else:
+                silent.append(f"{op.name}: {case.error_type.__name__} {case.error_regex!r}")
+    with capsys.disabled():
+        print(f"\nOpInfo: error inputs: {ours} reported by Trapline, {theirs} by torch before it")
+    assert ours > 5
+    assert theirs > 30
+    assert not silent
