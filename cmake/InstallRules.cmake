@@ -3,6 +3,9 @@
 include(GNUInstallDirs)
 install(TARGETS trapline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS trapline_capi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TRAPLINE_ARROW)
+  install(TARGETS trapline_arrow LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(FILES include/trapline/capi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trapline)
 install(
   DIRECTORY python/trapline

@@ -21,16 +21,7 @@ inline constexpr int kMostJsonDepth = 64;
 class JsonText {
  public:
   // Ready for parser.iterate(); valid until the next call.
-  simdjson::padded_string_view of(std::string_view text) {
-    if (capacity_ < text.size() + simdjson::SIMDJSON_PADDING) {
-      capacity_ = text.size() + text.size() / 2 + simdjson::SIMDJSON_PADDING;
-      copy_ = std::make_unique_for_overwrite<char[]>(capacity_);
-    }
-    std::memcpy(copy_.get(), text.data(), text.size());
-    std::memset(copy_.get() + text.size(), ' ', simdjson::SIMDJSON_PADDING);
-    size_ = text.size();
-    return simdjson::padded_string_view(copy_.get(), text.size(), capacity_);
-  }
+  simdjson::padded_string_view of(std::string_view text);
   // Where the document stands, from the text's first byte.
   std::size_t offset(ondemand::document& document) const {
     const char* at = nullptr;

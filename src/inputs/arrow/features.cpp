@@ -1,0 +1,59 @@
+#include "inputs/arrow/features.hpp"
+
+#include "inputs/json_text.hpp"
+
+namespace trapline::inputs {
+namespace {
+
+using simdjson::SUCCESS;
+
+// {"names": ["cat", "dog"], "_type": "ClassLabel"}; the keys come in any order.
+std::vector<ClassName> names_of(ondemand::object& feature) {
+  std::vector<ClassName> names;
+  bool is_label = false;
+  for (auto field : feature) {
+    std::string_view key;
+    if (field.unescaped_key().get(key) != SUCCESS) return {};
+    if (key == "_type") {
+      std::string_view type;
+      if (field.value().get_string().get(type) != SUCCESS) return {};
+      is_label = type == "ClassLabel";
+    } else if (key == "names") {
+      ondemand::array list;
+      if (field.value().get_array().get(list) != SUCCESS) return {};
+      for (auto item : list) {
+        std::string_view name;
+        if (item.get_string().get(name) != SUCCESS) return {};
+        names.push_back({static_cast<std::int64_t>(names.size()), std::string(name)});
+      }
+    }
+  }
+  return is_label ? names : std::vector<ClassName>();
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<ClassName>> class_labels(std::string_view json) {
+  std::map<std::string, std::vector<ClassName>> found;
+  JsonText text;
+  ondemand::parser parser;
+  ondemand::document document;
+  ondemand::object features;
+  const auto view = text.of(json);
+  if (parser.iterate(view).get(document) != SUCCESS) return found;
+  if (document["info"]["features"].get_object().get(features) != SUCCESS) return found;
+  for (auto field : features) {
+    std::string_view key;
+    ondemand::value value;
+    ondemand::object feature;
+    if (field.unescaped_key().get(key) != SUCCESS) return found;
+    const std::string name(key);
+    if (field.value().get(value) != SUCCESS) return found;
+    if (value.get_object().get(feature) != SUCCESS) continue;
+    std::vector<ClassName> names = names_of(feature);
+    if (!names.empty()) found.emplace(name, std::move(names));
+  }
+  return found;
+}
+
+}  // namespace trapline::inputs

@@ -1,0 +1,16 @@
+// The classes that Hugging Face datasets writes into a schema's metadata.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inputs/reader.hpp"
+
+namespace trapline::inputs {
+
+// By column. `json`: the metadata's value under "huggingface". What cannot be read names no classes.
+std::map<std::string, std::vector<ClassName>> class_labels(std::string_view json);
+
+}  // namespace trapline::inputs

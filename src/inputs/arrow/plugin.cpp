@@ -1,0 +1,230 @@
+// libtrapline_arrow.so: reads Parquet, and Arrow's file and stream formats, through Arrow C++.
+#include <arrow/api.h>
+#include <arrow/io/memory.h>
+#include <arrow/ipc/reader.h>
+#include <arrow/util/key_value_metadata.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/exception.h>
+#include <parquet/file_reader.h>
+#include <parquet/schema.h>
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+
+#include "inputs/arrow/features.hpp"
+#include "inputs/arrow/leaf_column.hpp"
+#include "inputs/arrow_plugin.hpp"
+#include "inputs/damage.hpp"
+
+namespace trapline::inputs {
+namespace {
+
+// For pages that a file claims to decompress to; a page of Parquet is a megabyte as everybody writes it.
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 30U;
+constexpr std::int64_t kRowsPerBatch = std::int64_t{1} << 16U;
+
+using Batches = std::function<arrow::Result<std::shared_ptr<arrow::RecordBatch>>()>;  // null: the end
+
+// One file of the table, opened.
+class Part {
+ public:
+  virtual ~Part() = default;
+  virtual std::shared_ptr<arrow::Schema> schema() const = 0;
+  virtual std::int64_t rows() const = 0;  // -1: not known beforehand
+  // Batches with just these fields of the schema, in its order. Called once.
+  virtual arrow::Result<Batches> batches(const std::vector<int>& fields) = 0;
+};
+
+class ParquetPart final : public Part {
+ public:
+  static arrow::Result<std::unique_ptr<Part>> open(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                                   arrow::MemoryPool* pool) {
+    auto part = std::make_unique<ParquetPart>();
+    parquet::arrow::FileReaderBuilder builder;
+    ARROW_RETURN_NOT_OK(builder.Open(std::move(file)));
+    parquet::ArrowReaderProperties properties;
+    properties.set_use_threads(false);
+    properties.set_pre_buffer(false);
+    properties.set_batch_size(kRowsPerBatch);
+    ARROW_RETURN_NOT_OK(builder.memory_pool(pool)->properties(properties)->Build(&part->reader_));
+    ARROW_RETURN_NOT_OK(part->reader_->GetSchema(&part->schema_));
+    return part;
+  }
+  std::shared_ptr<arrow::Schema> schema() const override { return schema_; }
+  std::int64_t rows() const override { return reader_->parquet_reader()->metadata()->num_rows(); }
+  arrow::Result<Batches> batches(const std::vector<int>& fields) override {
+    // The columns of Parquet are the leaves; a field has those that begin with its name.
+    const parquet::SchemaDescriptor* schema = reader_->parquet_reader()->metadata()->schema();
+    std::vector<int> columns;
+    for (int column = 0; column < schema->num_columns(); ++column) {
+      const int field = schema->group_node()->FieldIndex(*schema->GetColumnRoot(column));
+      if (std::binary_search(fields.begin(), fields.end(), field)) columns.push_back(column);
+    }
+    std::vector<int> groups(static_cast<std::size_t>(reader_->num_row_groups()));
+    std::iota(groups.begin(), groups.end(), 0);
+    ARROW_ASSIGN_OR_RAISE(batches_, reader_->GetRecordBatchReader(groups, columns));
+    return [this] { return batches_->Next(); };
+  }
+
+ private:
+  std::unique_ptr<parquet::arrow::FileReader> reader_;
+  std::shared_ptr<arrow::Schema> schema_;
+  std::unique_ptr<arrow::RecordBatchReader> batches_;
+};
+
+// Arrow's file format (Feather 2) and its stream format. Both are opened twice: for the schema, and again
+// with the wanted fields, so that nothing else is decompressed.
+template <class Reader>
+class IpcPart final : public Part {
+ public:
+  static arrow::Result<std::unique_ptr<Part>> open(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                                   arrow::MemoryPool* pool) {
+    auto part = std::make_unique<IpcPart>();
+    part->file_ = std::move(file);
+    part->options_.memory_pool = pool;
+    part->options_.use_threads = false;
+    ARROW_ASSIGN_OR_RAISE(part->reader_, Reader::Open(part->file_.get(), part->options_));
+    return part;
+  }
+  std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
+  std::int64_t rows() const override { return -1; }
+  arrow::Result<Batches> batches(const std::vector<int>& fields) override {
+    options_.included_fields = fields;
+    ARROW_RETURN_NOT_OK(file_->Seek(0));
+    ARROW_ASSIGN_OR_RAISE(reader_, Reader::Open(file_.get(), options_));
+    return [this, next = 0]() mutable -> arrow::Result<std::shared_ptr<arrow::RecordBatch>> {
+      if constexpr (std::is_same_v<Reader, arrow::ipc::RecordBatchFileReader>) {
+        if (next == reader_->num_record_batches()) return nullptr;
+        return reader_->ReadRecordBatch(next++);
+      } else {
+        return reader_->Next();
+      }
+    };
+  }
+
+ private:
+  std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  arrow::ipc::IpcReadOptions options_ = arrow::ipc::IpcReadOptions::Defaults();
+  std::shared_ptr<Reader> reader_;
+};
+
+arrow::Result<std::unique_ptr<Part>> open(const ArrowPart& part, arrow::MemoryPool* pool) {
+  auto buffer = std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(part.bytes.data()),
+                                                static_cast<std::int64_t>(part.bytes.size()));
+  auto file = std::make_shared<arrow::io::BufferReader>(std::move(buffer));
+  const std::string_view text = as_text(part.bytes);
+  if (text.starts_with("FEA1"))
+    return arrow::Status::Invalid("Feather version 1 is not read; write version 2");
+  if (text.starts_with("PAR1") || (!text.starts_with("ARROW1") && part.path.ends_with(".parquet"))) {
+    return ParquetPart::open(std::move(file), pool);
+  }
+  if (text.starts_with("ARROW1"))
+    return IpcPart<arrow::ipc::RecordBatchFileReader>::open(std::move(file), pool);
+  return IpcPart<arrow::ipc::RecordBatchStreamReader>::open(std::move(file), pool);
+}
+
+Error problem_of(const ArrowPart& part, const std::string& message) {
+  // Arrow's messages may have several lines, and name its own source files behind the first.
+  const std::string first = message.substr(0, message.find('\n'));
+  const bool dot = first.ends_with('.');
+  return unreadable(part.path, dot ? first.substr(0, first.size() - 1) : first);
+}
+
+class Table {
+ public:
+  Table(std::span<const ArrowPart> parts, Sink& sink)
+      : parts_(parts), sink_(sink), pool_(arrow::default_memory_pool(), kMostMemory) {}
+
+  std::optional<Error> read() {
+    for (const ArrowPart& part : parts_) {
+      std::optional<Error> problem;
+      try {
+        const arrow::Status status = read(part);
+        if (!status.ok()) problem = problem_of(part, status.message());
+      } catch (const std::exception& error) {  // Parquet throws where Arrow returns
+        problem = problem_of(part, error.what());
+      }
+      if (problem) return problem;
+      if (sink_.stopped()) break;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  arrow::Status read(const ArrowPart& part) {
+    ARROW_ASSIGN_OR_RAISE(const std::unique_ptr<Part> opened, open(part, &pool_));
+    if (schema_ == nullptr) {
+      schema_ = opened->schema();
+      begin(parts_.size() == 1 ? opened->rows() : -1);
+    } else if (!schema_->Equals(*opened->schema(), false)) {
+      return arrow::Status::Invalid("its columns are not those of the files before it");
+    }
+    std::set<int> fields;
+    for (const LeafColumn& column : columns_) {
+      if (column.wanted()) fields.insert(column.leaf().field);
+    }
+    if (fields.empty()) return arrow::Status::OK();
+    const std::vector<int> wanted(fields.begin(), fields.end());
+    ARROW_ASSIGN_OR_RAISE(const Batches next, opened->batches(wanted));
+    for (;;) {
+      ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, next());
+      if (batch == nullptr) return arrow::Status::OK();
+      // Lengths, offsets and dictionary indices come from the file.
+      ARROW_RETURN_NOT_OK(batch->ValidateFull());
+      if (batch->num_columns() != static_cast<int>(wanted.size()))
+        return arrow::Status::Invalid("a batch lacks columns");
+      bool any = false;
+      for (LeafColumn& column : columns_) {
+        if (!column.wanted()) continue;
+        const auto place =
+            std::lower_bound(wanted.begin(), wanted.end(), column.leaf().field) - wanted.begin();
+        const std::shared_ptr<arrow::Array>& array = batch->column(static_cast<int>(place));
+        if (!array->type()->Equals(schema_->field(column.leaf().field)->type())) {
+          return arrow::Status::Invalid("a batch has a column of another type");
+        }
+        column.add(array, part.named ? std::string_view(part.path) : std::string_view());
+        any |= column.wanted();
+      }
+      if (!any || sink_.stopped()) return arrow::Status::OK();
+    }
+  }
+
+  void begin(std::int64_t rows) {
+    const Leaves leaves = leaves_of(*schema_);
+    std::map<std::string, std::vector<ClassName>> classes;
+    if (const auto metadata = schema_->metadata(); metadata != nullptr) {
+      const int place = metadata->FindKey("huggingface");
+      if (place >= 0) classes = class_labels(metadata->value(place));
+    }
+    columns_.reserve(leaves.leaves.size());
+    for (const Leaf& leaf : leaves.leaves) {
+      LeafColumn column(sink_, leaf, rows);
+      if (!column.begin()) continue;
+      columns_.push_back(std::move(column));
+      const auto names = classes.find(leaf.name);
+      if (names != classes.end()) sink_.class_names(columns_.back().column(), names->second);
+    }
+    for (const auto& [name, why] : leaves.skipped) sink_.skipped(name, why);
+  }
+
+  std::span<const ArrowPart> parts_;
+  Sink& sink_;
+  arrow::CappedMemoryPool pool_;
+  std::shared_ptr<arrow::Schema> schema_;
+  std::vector<LeafColumn> columns_;
+};
+
+}  // namespace
+}  // namespace trapline::inputs
+
+extern "C" __attribute__((visibility("default"))) void trapline_arrow_read(
+    std::span<const trapline::inputs::ArrowPart> parts, trapline::inputs::Sink& sink,
+    std::optional<trapline::Error>& problem) {
+  trapline::inputs::Table table(parts, sink);
+  problem = table.read();
+}
