@@ -21,6 +21,7 @@ nvcc -std=c++20 -Isrc -arch=compute_75 --expt-relaxed-constexpr -ptx src/cuda/ke
 {
   echo "// Made by scripts/ptx.sh: do not edit."
   echo "// sources: $hash"
+  echo "// compiler: $(nvcc --version | grep -o 'release [0-9.]*, V[0-9.]*')"
   sed -e '/^[[:space:]]*\/\//d' -e '/used_bytes_mask/d' -e 's|//.*||' -e '/^[[:space:]]*$/d' \
     -e 's/[[:space:]]\+/ /g' -e 's/ $//' -e 's/^\.version .*/.version 6.0/' -e 's/^\.target .*/.target sm_50/' "$work/raw.ptx"
 } >"$work/check.ptx"

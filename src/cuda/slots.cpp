@@ -64,10 +64,11 @@ Table& table() {
   return *kTable;
 }
 
-// The device writes these words at any time.
+// The device writes these words at any time. In the order of the program, which the fences of the kernel
+// match.
 template <class T>
-T read(const T& word, std::memory_order order = std::memory_order_relaxed) {
-  return std::atomic_ref<T>(const_cast<T&>(word)).load(order);
+T read(const T& word) {
+  return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_seq_cst);
 }
 
 bool add_chunk(Device& device) {
@@ -91,7 +92,7 @@ bool add_chunk(Device& device) {
 
 // A whole copy of the slot's report when there is one that was not given yet.
 std::optional<Slot> unread(const Slot& slot, const Record& record) {
-  const std::uint32_t before = read(slot.sequence, std::memory_order_acquire);
+  const std::uint32_t before = read(slot.sequence);
   if (before == record.consumed || before % 2 != 0) return std::nullopt;
   Slot copy{};
   copy.launch = read(slot.launch);
@@ -103,7 +104,6 @@ std::optional<Slot> unread(const Slot& slot, const Record& record) {
   copy.max = read(slot.max);
   copy.reason = read(slot.reason);
   copy.sequence = before;
-  std::atomic_thread_fence(std::memory_order_acquire);
   // Otherwise a replay is writing the next one, and will raise the alarm again.
   if (read(slot.sequence) != before) return std::nullopt;
   return copy;
@@ -219,7 +219,7 @@ void complete(const std::vector<std::int64_t>& slots) {
     const auto number = static_cast<std::size_t>(slot);
     Record& record = all.record(slot);
     const Slot& mapped = *all.chunks[number / kChunkSlots]->slot(number % kChunkSlots);
-    if (read(mapped.sequence, std::memory_order_acquire) == record.consumed) {
+    if (read(mapped.sequence) == record.consumed) {
       all.release(slot);
     } else {
       record.state = State::kDone;
@@ -244,9 +244,8 @@ int poll(trapline_device_report* reports, int capacity) {
   // later raises it again.
   const int count = device_count();
   for (int i = 0; i < count; ++i) {
-    std::atomic_ref<std::uint32_t>(*ready_device(i)->alarm).store(0, std::memory_order_seq_cst);
+    std::atomic_ref<std::uint32_t>(*ready_device(i)->alarm).exchange(0, std::memory_order_seq_cst);
   }
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::vector<Found> found = look(all);
   const std::size_t given = std::min(found.size(), static_cast<std::size_t>(capacity));
   for (std::size_t i = 0; i < given; ++i) {

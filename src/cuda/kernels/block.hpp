@@ -79,7 +79,7 @@ inline std::uint32_t count_to(std::uint32_t* counter, std::uint32_t last) {
   return before;
 }
 inline void fence_device() {}
-inline void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void fence_system() {}  // the stores below are ordered among themselves
 
 template <class T>
 void store_shared(T* to, T value) {
