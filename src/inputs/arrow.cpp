@@ -9,6 +9,7 @@
 
 #include "inputs/arrow_plugin.hpp"
 #include "inputs/damage.hpp"
+#include "inputs/folder.hpp"
 #include "inputs/formats.hpp"
 #include "inputs/json_text.hpp"
 #include "inputs/mapped_file.hpp"
@@ -58,11 +59,6 @@ Plugin load() {
 const Plugin& plugin() {
   static const Plugin loaded = load();
   return loaded;
-}
-
-bool is_folder(const Source& source) {
-  std::error_code problem;
-  return source.bytes.empty() && fs::is_directory(source.path, problem);
 }
 
 bool is_there(const fs::path& path) {
@@ -141,7 +137,7 @@ class ArrowReader final : public Reader {
     for (const std::string_view end : {".parquet", ".arrow", ".feather", ".ipc"}) {
       if (source.path.ends_with(end)) return true;
     }
-    if (!is_folder(source)) return false;
+    if (!is_folder(source.path)) return false;
     const fs::path folder(source.path);
     return is_there(folder / "dataset_dict.json") ||
            (is_there(folder / "state.json") && is_there(folder / "dataset_info.json"));
@@ -153,7 +149,7 @@ class ArrowReader final : public Reader {
           "install pyarrow in .venv and build again, or write the data as .npy, .csv or .jsonl");
     }
     const std::optional<Error> problem =
-        is_folder(source) ? read_folder(source.path, sink) : read_file(source, sink);
+        is_folder(source.path) ? read_folder(source.path, sink) : read_file(source, sink);
     if (problem) return *problem;
     return !sink.stopped();
   }
