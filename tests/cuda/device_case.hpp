@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "../checks/random_view.hpp"
 #include "fake_cuda.h"
+#include "random_case.hpp"
 #include "trapline/device.h"
 
 extern "C" {
@@ -20,10 +20,12 @@ int cuStreamSynchronize(void* stream);
 
 namespace trapline::cuda_test {
 
-using trapline::testing::between;
-using trapline::testing::one_of;
-using trapline::testing::Random;
-using trapline::testing::RandomView;
+// Sanitizers make the host build ten times slower; what they look for does not need as many cases.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kFewer = 10;
+#else
+inline constexpr int kFewer = 1;
+#endif
 
 // Uses the driver without a device from here on.
 inline void use_fake_driver() {
@@ -32,28 +34,9 @@ inline void use_fake_driver() {
 }
 
 inline const trapline_contract* row(const std::string& id) {
-  std::size_t count = 0;
-  const trapline_contract* rows = trapline_contracts(&count);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (rows[i].id == id) return &rows[i];
-  }
-  ADD_FAILURE() << "no row " << id;
-  return nullptr;
-}
-
-inline trapline_arg tensor_arg(const TensorView& view) {
-  trapline_arg arg{};
-  arg.kind = TRAPLINE_ARG_TENSOR;
-  arg.tensor = {view.data, view.sizes.data(), view.strides.data(), static_cast<std::int32_t>(view.dim()),
-                static_cast<std::int32_t>(view.dtype)};
-  return arg;
-}
-
-inline trapline_arg int_arg(std::int64_t value) {
-  trapline_arg arg{};
-  arg.kind = TRAPLINE_ARG_INT;
-  arg.integer = value;
-  return arg;
+  const trapline_contract* found = find_row(id);
+  EXPECT_NE(found, nullptr) << "no row " << id;
+  return found;
 }
 
 // Memory that is zeroed and aligned as a device allocator gives it.
