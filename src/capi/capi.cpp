@@ -5,7 +5,6 @@
 #include <exception>
 #include <string>
 #include <vector>
-#include <vector>
 
 #include "capi/diagnose_json.hpp"
 #include "capi/rows.hpp"
