@@ -75,7 +75,8 @@ typedef struct {
  * "" where the row needs none. */
 typedef struct {
   const char* id; /* "nll_loss_forward.target": stable, unique */
-  const char* op; /* ATen base name without overload; a trailing '_' (in-place) is a base name of its own */
+  const char* op; /* ATen base name without overload; a trailing '_' (in-place) is a base name of its own.
+                     With a dot ("bernoulli.out"): that overload alone */
   const char* argument;  /* the argument that is checked */
   const char* bound_arg; /* the tensor whose size bounds it */
   const char* dim_arg;   /* the int that names the dimension of bound_arg */

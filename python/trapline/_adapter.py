@@ -45,10 +45,14 @@ def activate() -> None:
     Raises:
         ImportError: libtrapline.so is missing or of another version.
         RuntimeError: no adapter can serve this torch; the message says what to do.
+        BuildError: this Python is a free-threaded build.
     """
     global adapter, _kind, _enabled
     if adapter is not None:
         return
+    from trapline import _build
+
+    _build.refuse_free_threading()
     _paths.library()  # first: the compiled adapter then links with this very library
     _notes.clear()
     found = None if os.environ.get("TRAPLINE_ADAPTER") == "pure" else _native()

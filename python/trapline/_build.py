@@ -143,12 +143,17 @@ def _compiler() -> list[str]:
     )
 
 
-def _refuse_what_cannot_work() -> None:
+def refuse_free_threading() -> None:
+    """Raise `BuildError` where this Python has no GIL: both adapters count on it."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise BuildError(
             "trapline: guard: this Python is a free-threaded build, which is not supported: "
             "use a build of Python with the GIL"
         )
+
+
+def _refuse_what_cannot_work() -> None:
+    refuse_free_threading()
     try:
         import torch  # noqa: F401
     except ImportError as error:

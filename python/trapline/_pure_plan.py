@@ -73,8 +73,11 @@ def make_plans(library: ctypes.CDLL) -> list[Plan]:
     plans: dict[tuple[str, str], Plan] = {}
     for i in range(count.value):
         row = ctypes.pointer(table[i])
-        packet = getattr(torch.ops.aten, row.contents.op.decode(), None)
+        name, _, only = row.contents.op.decode().partition(".")
+        packet = getattr(torch.ops.aten, name, None)
         for overload in packet.overloads() if packet is not None else ():
+            if only and overload != only:
+                continue
             call = getattr(packet, overload)
             if not _in_dispatcher(call._schema):
                 continue

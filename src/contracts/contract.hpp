@@ -52,7 +52,7 @@ enum class Dtypes : std::uint8_t { kInt64, kInt32Or64, kInt64OrUInt8, kInteger, 
 
 struct Contract {
   std::string_view id;         // "nll_loss_forward.target": op + "." + argument; stable, unique
-  std::string_view op;         // ATen base name, without overload
+  std::string_view op;         // ATen base name, without overload; "bernoulli.out": that alone
   std::string_view argument;   // ATen argument name
   std::string_view bound_arg;  // ATen argument name, "" when not needed
   std::string_view dim_arg;    // the int that names the dimension of bound_arg

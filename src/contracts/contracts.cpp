@@ -10,7 +10,8 @@ namespace trapline {
 namespace {
 
 // Several ATen base names may share a row: functional and in-place forms, forward and backward. `also`, `dim`
-// and the bound are argument names; the operation's overloads are found from its schema.
+// and the bound are argument names; the operation's overloads are found from its schema. A name with a dot is
+// one overload alone.
 struct Row {
   std::string_view ops;
   std::string_view argument;
@@ -139,7 +140,10 @@ constexpr Row kRows[] = {
      "binary_cross_entropy", "target", kLossInputOutOfRange},
     {"multinomial", "self", kProbabilityRows, kFloating, kNone, "", "", "",
      "multinomial", "input", kInvalidProbability},
-    // bernoulli(self) draws by bernoulli_(p=self). `self` of the overloads with p gives nothing but the shape.
+    // bernoulli(self) draws by bernoulli_(p=self), and its out= alone. `self` of the overloads with p gives nothing
+    // but the shape.
+    {"bernoulli.out", "self", kUnitInterval, kFloating, kNone, "", "", "",
+     "bernoulli", "input", kInvalidProbability},
     {"bernoulli bernoulli_", "p", kUnitInterval, kFloating, kNone, "self", "", "",
      "bernoulli", "p", kInvalidProbability},
     {"poisson", "self", kNonNegative, kFloating, kNone, "", "", "", "poisson", "input", kInvalidProbability},

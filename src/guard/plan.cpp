@@ -84,14 +84,19 @@ std::vector<const Plan*> make_plans() {
   auto& dispatcher = c10::Dispatcher::singleton();
   std::vector<const Plan*> plans;
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    const auto [begin, end] = rows.equal_range(name.name);
-    if (begin == end) continue;
+    // Rows of the operation, and those of this overload alone.
+    std::vector<const trapline_contract*> wanted;
+    for (const std::string& key : {name.name, name.name + "." + name.overload_name}) {
+      const auto [begin, end] = rows.equal_range(key);
+      for (auto at = begin; at != end; ++at) wanted.push_back(at->second);
+    }
+    if (wanted.empty()) continue;
     const auto handle = dispatcher.findSchema(name);  // nullopt: kernels without an operator
     if (!handle || handle->schema().arguments().size() > kMaxArguments) continue;
     auto plan = std::make_unique<Plan>(Plan{*handle, name.name, name.overload_name, {}, {}, {}, {}});
     plan->remember = true;
-    for (auto at = begin; at != end; ++at) {
-      const auto row = resolve(*at->second, handle->schema());
+    for (const trapline_contract* contract : wanted) {
+      const auto row = resolve(*contract, handle->schema());
       if (!row) continue;
       plan->rows.push_back(*row);
       plan->composite |= row->row->composite != 0;

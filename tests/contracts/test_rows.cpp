@@ -162,7 +162,7 @@ std::vector<RowCase> row_cases() {
        {Arg::int64({1, 1, 2}, {0, 24}), Arg::shape({4, 2, 3}), none, Arg::sizes({1, 1, 1})},
        {1, 1, Reason::kAbove}},
       {{"binary_cross_entropy.self", "binary_cross_entropy.target", "bernoulli.p", "bernoulli_.p",
-        "binomial.prob"},
+        "bernoulli.out.self", "binomial.prob"},
        {Arg::float32({0.0F, -0.0F, 1.0F}), none, none, none},
        {Arg::float32({0.5F, 1.5F, kNan}), none, none, none},
        {1, 2, Reason::kAbove}},

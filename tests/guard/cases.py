@@ -464,6 +464,13 @@ def cases():
         lambda: A.bernoulli.Tensor(torch.zeros(2), half),
     )
     yield (
+        "bernoulli.out.self",
+        lambda: torch.bernoulli(torch.tensor([0.5, 1.5]), out=torch.empty(2)),
+        1,
+        1.5,
+        lambda: torch.bernoulli(half, out=torch.empty(2)),
+    )
+    yield (
         "bernoulli_.p",
         lambda: torch.zeros(2).bernoulli_(torch.tensor([0.5, NAN])),
         1,

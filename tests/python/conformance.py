@@ -299,6 +299,7 @@ BAD_CALLS = [
     BadCall("multinomial.self", lambda: torch.multinomial(tensor([[0.5, 0.5], [INF, 1.0]]), 1), INF, 2),
     BadCall("multinomial.self", lambda: torch.multinomial(tensor([0.5, -0.5]), 1), -0.5, 1),
     BadCall("bernoulli_.p", lambda: torch.bernoulli(tensor([0.5, NAN])), NAN, 1),
+    BadCall("bernoulli.out.self", lambda: torch.bernoulli(tensor([0.5, 2.0]), out=torch.empty(2)), 2.0, 1),
     BadCall("bernoulli.p", lambda: aten.bernoulli(zeros(2), tensor([0.5, 2.0])), 2.0, 1),
     BadCall("bernoulli_.p", lambda: zeros(2).bernoulli_(tensor([0.5, 2.0])), 2.0, 1),
     BadCall("poisson.self", lambda: torch.poisson(tensor([1.0, -1.0])), -1.0, 1),

@@ -255,3 +255,20 @@ def test_processes_that_start_together_build_once(guarded, native, tmp_path):
     assert sum("building the guard for torch" in err for _, err in answers) == 1
     markers = [json.loads(path.read_text()) for path in guarded.reports.glob("guard-*.json")]
     assert [(marker["adapter"], marker["notes"]) for marker in markers] == [("native", [])] * 4
+
+
+def test_free_threaded_python_is_refused_by_both_adapters(world, monkeypatch):
+    known = _build.sysconfig.get_config_var
+    monkeypatch.setattr(
+        _build.sysconfig, "get_config_var", lambda name: 1 if name == "Py_GIL_DISABLED" else known(name)
+    )
+    for kind in ("", "pure"):
+        monkeypatch.setenv("TRAPLINE_ADAPTER", kind)
+        with pytest.raises(_build.BuildError) as refused:
+            _adapter.activate()
+        assert str(refused.value) == (
+            "trapline: guard: this Python is a free-threaded build, which is not supported: "
+            "use a build of Python with the GIL"
+        )
+        assert _adapter.kind() == ""
+    assert not world.built
