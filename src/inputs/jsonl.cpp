@@ -14,13 +14,23 @@ namespace {
 constexpr std::size_t kMostLine = std::size_t{64} << 20U;
 constexpr std::int64_t kRowsBetweenAsking = 4096;
 
+// Many data sets call lines of records .json: a whole object in the first line, another in the second.
+bool are_lines(std::string_view text) {
+  const std::size_t end = text.find('\n');
+  if (!text.starts_with('{') || end == text.npos || end + 1 == text.size() || text[end + 1] != '{')
+    return false;
+  const std::size_t last = text.find_last_not_of(" \t\r", end - 1);
+  return last != text.npos && last > 0 && text[last] == '}';
+}
+
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
 
 class JsonlReader final : public Reader {
  public:
   std::string_view name() const override { return "jsonl"; }
   bool knows(const Source& source) const override {
-    return source.path.ends_with(".jsonl") || source.path.ends_with(".ndjson");
+    return source.path.ends_with(".jsonl") || source.path.ends_with(".ndjson") ||
+           (source.path.ends_with(".json") && are_lines(as_text(source.bytes)));
   }
 
   Result<bool> read(const Source& source, Sink& sink) const override {

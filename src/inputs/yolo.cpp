@@ -65,9 +65,11 @@ bool is_label_name(const std::string& path) {
 // The label files of a folder: those below folders named "labels", or else those in the folder itself.
 std::vector<std::string> label_files(const std::string& folder) {
   std::vector<std::string> files;
+  const std::size_t above =
+      folder.find_last_not_of('/') == folder.npos ? 0 : folder.rfind('/', folder.find_last_not_of('/')) + 1;
   each_file_below(folder, [&](const std::string& path) {
-    const std::string below = path.substr(folder.size());
-    if (is_label_name(path) && below.find("/labels/") != below.npos) files.push_back(path);
+    if (is_label_name(path) && ("/" + path.substr(above)).find("/labels/") != path.npos)
+      files.push_back(path);
     return true;
   });
   if (files.empty()) {

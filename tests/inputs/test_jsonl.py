@@ -49,6 +49,13 @@ def test_lists_of_lists_and_of_objects_are_flat(tmp_path):
     assert (columns["o.k"].values, columns["o.k"].rows) == ([1, 2, 5], [0, 0, 2])
 
 
+def test_lines_that_are_called_json(tmp_path):
+    path = lines(tmp_path / "t.json", [{"a": 1, "b": {}}, {"a": 2}])
+    assert read_well(path).columns["a"].values == [1, 2]
+    for text in ('{"a": 1}\n', '{\n"a": 1}\n', '{"a":\n{}}', "{\n{"):
+        assert "no reader knows this format" in read(write(path, text.encode())).error
+
+
 def test_bare_values_have_no_name(tmp_path):
     columns = read_well(write(tmp_path / "t.jsonl", b"1\n2\n[3,4]\n")).columns
     assert (columns[""].values, columns[""].rows) == ([1, 2, 3, 4], [0, 1, 2, 2])

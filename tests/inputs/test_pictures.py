@@ -229,7 +229,7 @@ NAMES = [
 @pytest.mark.parametrize("names", NAMES)
 def test_yolo(tmp_path, names):
     yolo(tmp_path, names)
-    for target in (tmp_path, tmp_path / "labels" / "train"):
+    for target in (tmp_path, tmp_path / "labels", f"{tmp_path}/labels/", tmp_path / "labels" / "train"):
         reading = read_well(target)
         assert reading.reader == "yolo"
         column = reading.columns["class"]
