@@ -6,7 +6,11 @@ install(TARGETS trapline_capi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TRAPLINE_ARROW)
   install(TARGETS trapline_arrow LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(FILES include/trapline/capi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trapline)
+install(TARGETS trapline_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET trapline_native)
+  install(TARGETS trapline_native LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(FILES include/trapline/capi.h include/trapline/native.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trapline)
 install(
   DIRECTORY python/trapline
   DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/python
@@ -19,3 +23,9 @@ install(
   PATTERN "*.hpp"
   PATTERN "*.c"
   PATTERN "*.h")
+install(
+  DIRECTORY src/libtorch/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/libtorch
+  FILES_MATCHING
+  PATTERN "*.cpp"
+  PATTERN "*.hpp")

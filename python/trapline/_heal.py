@@ -11,18 +11,24 @@ from __future__ import annotations
 from typing import Any
 
 # trapline::Predicate (src/contracts/contract.hpp)
-_INDEX, _WRAPPED, _LIST, _UNIT, _NON_NEGATIVE, _ROWS, _OFFSETS, _FINITE, _PADDED = range(9)
+_INDEX, _WRAPPED, _LIST, _UNIT, _NON_NEGATIVE, _ROWS, _OFFSETS, _FINITE, _PADDED, _ENDED, _PIVOTS = range(11)
+_ENDS, _COUNTS, _LENGTHS, _MASK_COUNT = range(11, 15)
+_RANGES = (_INDEX, _WRAPPED, _LIST, _PADDED, _ENDED, _PIVOTS)
+# Bad as a whole, and zeros are in order. Ends, counts and lengths are not among them: they have to add up.
+_ZEROS = (_OFFSETS, _MASK_COUNT)
 
 
 def bad_elements(tensor: Any, scan: dict[str, Any], predicate: int | None) -> Any:
     """Boolean tensor of the shape of ``tensor``: what is wrong with it; None where that is not known.
 
-    A row of probabilities that sum to nothing is bad as a whole, and so is a list of offsets.
+    A row of probabilities that sum to nothing is bad as a whole, and so are offsets and masks.
     """
     import torch
 
-    if predicate in (_INDEX, _WRAPPED, _LIST, _PADDED):
+    if predicate in _RANGES:
         bad = (tensor < scan["lo"]) | (tensor >= scan["hi"])
+        if predicate == _ENDED:  # -1 ends a row
+            bad = bad & (tensor != -1)
         return bad if scan.get("also") is None else bad & (tensor != scan["also"])
     if predicate == _UNIT:
         return ~((tensor >= 0) & (tensor <= 1))
@@ -33,11 +39,11 @@ def bad_elements(tensor: Any, scan: dict[str, Any], predicate: int | None) -> An
     if predicate == _ROWS:
         bad = ~((tensor >= 0) & tensor.isfinite())
         return bad | ~(tensor > 0).any(-1, keepdim=True) if tensor.dim() else bad | ~(tensor > 0)
-    return torch.ones_like(tensor, dtype=torch.bool) if predicate == _OFFSETS else None
+    return torch.ones_like(tensor, dtype=torch.bool) if predicate in _ZEROS else None
 
 
 def heal(tensor: Any, scan: dict[str, Any], predicate: int | None) -> Any:
-    """The harmless copy; None where there is none: an index into a dimension of size 0, a new predicate."""
+    """The harmless copy; None where there is none: an index into a dimension of size 0, counts."""
     import torch
 
     with torch.no_grad():
@@ -45,14 +51,14 @@ def heal(tensor: Any, scan: dict[str, Any], predicate: int | None) -> Any:
         bad = bad_elements(tensor, scan, predicate)
         if bad is None:
             return None
-        if predicate in (_INDEX, _WRAPPED, _LIST, _PADDED):
+        if predicate in _RANGES:
             if scan["lo"] >= scan["hi"]:
                 return None
             return torch.where(bad, tensor.clamp(scan["lo"], scan["hi"] - 1), tensor)
         if predicate == _ROWS:
             rows = bad.any(-1, keepdim=True) if tensor.dim() else bad
             return torch.where(rows, torch.ones_like(tensor), tensor)
-        if predicate == _OFFSETS:
+        if predicate in _ZEROS:
             return torch.zeros_like(tensor)
         if predicate == _FINITE:
             return torch.where(bad, torch.zeros_like(tensor), tensor)

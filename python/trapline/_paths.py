@@ -39,6 +39,13 @@ def guard_source_dir() -> str:
     return os.path.join(_PREFIX, "share", "trapline", "guard")
 
 
+def libtorch_source_dir() -> str:
+    """What the guard of C++ programs has of its own, beside :func:`guard_source_dir`."""
+    if _IN_SOURCE_TREE:
+        return os.path.join(_REPO, "src", "libtorch")
+    return os.path.join(_PREFIX, "share", "trapline", "libtorch")
+
+
 def include_dir() -> str:
     """The directory that holds ``trapline/capi.h``."""
     return os.path.join(_REPO if _IN_SOURCE_TREE else _PREFIX, "include")

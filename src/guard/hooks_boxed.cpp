@@ -1,8 +1,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include "guard/answer.hpp"
 #include "guard/check.hpp"
 #include "guard/hooks.hpp"
-#include "guard/raise.hpp"
 
 namespace trapline::guard {
 namespace {

@@ -10,9 +10,9 @@
 #include <tuple>
 #include <utility>
 
+#include "guard/answer.hpp"
 #include "guard/check.hpp"
 #include "guard/hooks.hpp"
-#include "guard/raise.hpp"
 
 // Kernels of the operations' own signatures save the boxing of arguments, about 100 ns a call. One template
 // serves all versions of torch: the signature comes from torch's own declaration (int64_t became SymInt

@@ -53,6 +53,14 @@ std::vector<std::string> guarded_environment(std::span<const std::string> enviro
   if (settings.verbose) set(out, "TRAPLINE_VERBOSE", "1");
   if (settings.on_fault != "raise") set(out, "TRAPLINE_ON_FAULT", settings.on_fault);
   if (settings.skip_limit) set(out, "TRAPLINE_SKIP_LIMIT", fmt::format("{}", *settings.skip_limit));
+  if (!settings.preload.empty()) {
+    const auto inherited = find_variable(environment, "LD_PRELOAD").value_or("");
+    const std::string ours = settings.preload.string();
+    if (inherited != ours && !inherited.starts_with(ours + ":"))
+      set(out, "LD_PRELOAD", inherited.empty() ? ours : ours + ":" + inherited);
+    set(out, "TRAPLINE_LIBTORCH_DIRS", settings.libtorch_folders);
+    set(out, "TRAPLINE_LIBTORCH_BUILDER", (settings.python / "trapline" / "_build_libtorch.py").string());
+  }
   if (!settings.quarantine.empty()) set(out, "TRAPLINE_QUARANTINE", settings.quarantine.string());
   return out;
 }

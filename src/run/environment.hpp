@@ -18,6 +18,8 @@ struct GuardSettings {
   bool verbose = false;
   std::string on_fault = "raise";    // or "skip" or "stop"
   std::optional<double> skip_limit;  // percent of the optimizer steps
+  std::filesystem::path preload;     // libtrapline_preload.so, for a C++ program with libtorch; else empty
+  std::string libtorch_folders;      // where it looks for the guard, with colons in between
   std::filesystem::path quarantine;  // absolute; empty: no sample is left out or written down
 };
 

@@ -9,6 +9,7 @@
 #include "report/merge.hpp"
 #include "run/collect.hpp"
 #include "run/environment.hpp"
+#include "run/libtorch.hpp"
 #include "run/locate.hpp"
 #include "run/report_folder.hpp"
 
@@ -86,7 +87,13 @@ Result<RunOutcome> run(const RunRequest& request) {
     const auto kept = request.reports ? folder->path() : std::filesystem::current_path();
     settings.quarantine = kept / "trapline-quarantine.jsonl";
   }
-  const auto ended = run_program(request.arguments, guarded_environment(current_environment(), settings));
+  const auto environment = current_environment();
+  if (uses_libtorch(request.arguments, environment)) {
+    settings.preload = installation->library.parent_path() / "libtrapline_preload.so";
+    settings.libtorch_folders =
+        libtorch_folders(installation->library.parent_path().parent_path(), environment);
+  }
+  const auto ended = run_program(request.arguments, guarded_environment(environment, settings));
   if (!ended) return ended.error();
 
   const Collected collected = collect(*folder);

@@ -18,6 +18,8 @@ MAY_INCLUDE = {
     "inputs": {"core"},
     "cuda": {"core", "checks", "contracts"},
     "capi": {"core", "checks", "contracts", "catalogue", "report", "cuda"},
+    "native": set(),  # goes into C++ programs: libtrapline through its C face
+    "libtorch": {"guard"},  # compiled with the guard against the user's libtorch
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
     "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run"},
 }

@@ -1,0 +1,20 @@
+// What the language of the program does about a violation: Python in raise.cpp, C++ in src/libtorch.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include "guard/check.hpp"
+
+namespace trapline::guard {
+
+// Python calls the handler under the GIL and throws the instance that it returns as python_error, which
+// crosses autograd's threads and the dispatcher; C++ throws an exception of its own. `arguments` points at
+// all arguments of the call, in schema order.
+//
+// With --on-fault skip the handler may return a tensor instead of an exception: the argument without its bad
+// elements. It then takes the place of the bad one in `arguments` (in a copy, where that is a list), and this
+// function returns. The caller checks the call again: another argument of it may be bad too.
+void answer_violation(ThreadState& state, const Plan& plan, const Violation& violation,
+                      c10::IValue* arguments);
+
+}  // namespace trapline::guard
