@@ -1,6 +1,7 @@
 #include "cli/command_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <memory>
 
+#include "cli/check_command.hpp"
 #include "cli/explain_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/suggest.hpp"
@@ -23,6 +25,12 @@ constexpr auto kCommands = std::to_array<CommandRow>({
     {"run", "start a program with the guard in it and name the cause when it fails",
      "[flags] [--] PROGRAM [ARGUMENT...]", true, declare_run},
     {"explain", "name the cause of a failure from its logs", "[flags] [PATH|-]...", false, declare_explain},
+    {"check labels", "compare the labels of data files with a number of classes", "[flags] FILE...", false,
+     declare_check_labels},
+    {"check ids", "compare the token ids of data files with a table's rows", "[flags] FILE...", false,
+     declare_check_ids},
+    {"check finite", "look for NaN and Inf in data and weights", "[flags] FILE...", false,
+     declare_check_finite},
     {"why", "print the page of a cause: what it means, how to fix it", "[flags] [CODE|CAUSE]...", false,
      declare_why},
 });
@@ -85,7 +93,7 @@ std::string general_help() {
   std::string text =
       "Trapline names the cause of a PyTorch program's device-side assert or shape error.\n\n"
       "usage: trapline COMMAND [flags]\n\ncommands:\n";
-  for (const CommandRow& row : kCommands) text += fmt::format("  {:<10} {}\n", row.name, row.summary);
+  for (const CommandRow& row : kCommands) text += fmt::format("  {:<13} {}\n", row.name, row.summary);
   text +=
       "\nflags:\n  -h, --help   print this help, or the help of a command\n"
       "  --version    print the version\n\n"
@@ -117,10 +125,39 @@ int run_command(const CommandRow& row, Words words) {
   return code ? *code : fail(code.error());
 }
 
+// The rows whose names begin with this word: a command of several.
+std::vector<const CommandRow*> family_of(const std::string& word) {
+  std::vector<const CommandRow*> rows;
+  for (const CommandRow& row : kCommands) {
+    if (row.name.starts_with(word + " ")) rows.push_back(&row);
+  }
+  return rows;
+}
+
+int run_family(const std::vector<const CommandRow*>& rows, const Words& words) {
+  const std::string second = words.size() > 1 ? words[1] : "";
+  const std::string name = words.front() + " " + second;
+  const auto row = std::ranges::find(rows, name, &CommandRow::name);
+  if (row != rows.end()) return run_command(**row, Words(words.begin() + 2, words.end()));
+  if (second == "-h" || second == "--help") {
+    fmt::print("usage: trapline {} WHAT [flags]\n\n", words.front());
+    for (const CommandRow* one : rows) fmt::print("  {:<15} {}\n", one->name, one->summary);
+    fmt::print("\nmore: trapline {} --help\n", rows.front()->name);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const CommandRow* one : rows) names.emplace_back(one->name.substr(words.front().size() + 1));
+  const auto near = nearest(second, names);
+  if (second.empty()) return fail({"check what", "", fmt::format("one of {}", fmt::join(names, ", "))});
+  return fail({fmt::format("`trapline {}` has no '{}'", words.front(), second), "",
+               near ? fmt::format("did you mean `trapline {} {}`?", words.front(), *near)
+                    : fmt::format("one of {}", fmt::join(names, ", "))});
+}
+
 Error unknown_command(const std::string& word) {
   std::vector<std::string> names;
   names.reserve(std::size(kCommands));
-  for (const CommandRow& row : kCommands) names.emplace_back(row.name);
+  for (const CommandRow& row : kCommands) names.emplace_back(row.name.substr(0, row.name.find(' ')));
   const auto near = nearest(word, names);
   if (near)
     return {fmt::format("unknown command '{}'", word), "", fmt::format("did you mean `trapline {}`?", *near)};
@@ -139,6 +176,7 @@ int run_command_line(const Words& words) noexcept try {
   const std::string& first = words.front();
   if (first == "-h" || first == "--help" || first == "help") return fmt::print("{}", general_help()), 0;
   if (first == "--version") return fmt::print("trapline {}\n", kVersion), 0;
+  if (const auto rows = family_of(first); !rows.empty()) return run_family(rows, words);
   const auto row = std::ranges::find(kCommands, first, &CommandRow::name);
   if (row == kCommands.end()) return fail(unknown_command(first));
   return run_command(*row, Words(words.begin() + 1, words.end()));

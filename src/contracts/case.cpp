@@ -31,7 +31,9 @@ std::string stripped(const std::string& code) {
 
 std::string Case::op() const { return std::string(facts.contract->public_op); }
 
-std::string Case::argument() const { return std::string(facts.contract->public_argument); }
+std::string Case::argument() const {
+  return facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
+}
 
 std::string Case::element() const {
   std::string text = argument();
@@ -45,7 +47,9 @@ std::string Case::value() const {
   return facts.scan.value ? to_text(*facts.scan.value) : std::string("invalid");
 }
 
-std::string Case::opening() const { return fmt::format("{}: {} is {}", op(), element(), value()); }
+std::string Case::opening() const {
+  return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, element(), value());
+}
 
 std::string Case::range() const { return fmt::format("[{}, {})", facts.scan.lo, facts.scan.hi); }
 

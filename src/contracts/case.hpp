@@ -23,7 +23,7 @@ class Case {
   std::string argument() const;  // "target"
   std::string element() const;   // "target[3]"; "target" without a position
   std::string value() const;     // "195"
-  std::string opening() const;   // "cross_entropy: target[3] is 195"
+  std::string opening() const;   // "cross_entropy: target[3] is 195"; "train.csv: label[3] is 195"
   std::string range() const;     // "[0, 195)"
   std::string noun() const;      // "label", "id", "index"
 
@@ -67,5 +67,6 @@ void diagnose_loss_input(const Case& c);
 void diagnose_probability(const Case& c);
 // By predicate rather than by cause; false when the predicate is none of those.
 bool diagnose_counts(const Case& c);
+void diagnose_finite(const Case& c);
 
 }  // namespace trapline

@@ -70,6 +70,10 @@ struct Contract {
   bool remember = false;   // no error by itself; kept as the possible origin of a later fault
 };
 
+// The rows that no operation of torch has: what `trapline check` and the library's check functions judge data
+// by. find_contract finds them; contracts(), from which the guard hooks operations, leaves them out.
+std::span<const Contract> data_contracts();
+
 // The table, one contract per ATen base name and argument. Every string_view ends in a NUL.
 std::span<const Contract> contracts();
 

@@ -157,41 +157,63 @@ constexpr Row kRows[] = {
     {"copy_", "src", kFiniteToInteger, kFloating, kNone, "self", "", "",
      "cast to integer", "input", kNanToIndex, false, false, true},
 };
+
+// Data at rest: the arguments of the functions trapline.check_*, and what `trapline check` finds in files.
+constexpr Row kDataRows[] = {
+    {"check_labels", "labels", kIndex, kAnyInteger, kInteger, "num_classes", "", "ignore_index",
+     "check_labels", "labels", kLabelOutOfRange},
+    {"check_ids", "ids", kIndex, kAnyInteger, kInteger, "num_embeddings", "", "",
+     "check_ids", "ids", kEmbeddingIndexOutOfRange},
+    {"check_probs", "probs", kProbabilityRows, kFloating, kNone, "", "", "",
+     "check_probs", "probs", kInvalidProbability},
+    // A missing value where an integer is wanted: the cast that comes next makes a number of it.
+    {"check_integers", "values", kFiniteToInteger, kFloating, kNone, "", "", "",
+     "check_integers", "values", kNanToIndex, false, false, true},
+    {"check_finite", "values", kFiniteToInteger, kFloating, kNone, "", "", "",
+     "check_finite", "values", kNonFiniteValue, false, false, true},
+};
 // clang-format on
 
 struct Table {
   std::deque<std::string> strings;  // ids and base names; a deque never moves them
-  std::vector<Contract> rows;
+  std::vector<Contract> rows;       // the guard's
+  std::vector<Contract> data_rows;
   std::unordered_map<std::string_view, const Contract*> by_id;
 };
 
 std::string_view keep(Table& table, std::string text) { return table.strings.emplace_back(std::move(text)); }
 
-Table expand() {
-  Table table;
-  for (const Row& row : kRows) {
+void expand(Table& table, std::span<const Row> from, std::vector<Contract>& to) {
+  for (const Row& row : from) {
     for (std::string_view rest = row.ops; !rest.empty();) {
       const std::size_t end = std::min(rest.find(' '), rest.size());
       const std::string op(rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));
-      table.rows.push_back({.id = keep(table, op + "." + std::string(row.argument)),
-                            .op = keep(table, op),
-                            .argument = row.argument,
-                            .bound_arg = row.bound_arg,
-                            .dim_arg = row.dim_arg,
-                            .also_arg = row.also_arg,
-                            .public_op = row.public_op,
-                            .public_argument = row.public_argument,
-                            .predicate = row.predicate,
-                            .bound = row.bound,
-                            .dtypes = row.dtypes,
-                            .cause = row.cause,
-                            .device_assert = row.device_assert,
-                            .composite = row.composite,
-                            .remember = row.remember});
+      to.push_back({.id = keep(table, op + "." + std::string(row.argument)),
+                    .op = keep(table, op),
+                    .argument = row.argument,
+                    .bound_arg = row.bound_arg,
+                    .dim_arg = row.dim_arg,
+                    .also_arg = row.also_arg,
+                    .public_op = row.public_op,
+                    .public_argument = row.public_argument,
+                    .predicate = row.predicate,
+                    .bound = row.bound,
+                    .dtypes = row.dtypes,
+                    .cause = row.cause,
+                    .device_assert = row.device_assert,
+                    .composite = row.composite,
+                    .remember = row.remember});
     }
   }
+}
+
+Table expand() {
+  Table table;
+  expand(table, kRows, table.rows);
+  expand(table, kDataRows, table.data_rows);
   for (const Contract& row : table.rows) table.by_id.emplace(row.id, &row);
+  for (const Contract& row : table.data_rows) table.by_id.emplace(row.id, &row);
   return table;
 }
 
@@ -202,6 +224,8 @@ const Table& table() {
 }
 
 }  // namespace
+
+std::span<const Contract> data_contracts() { return table().data_rows; }
 
 std::span<const Contract> contracts() { return table().rows; }
 

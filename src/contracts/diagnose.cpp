@@ -50,7 +50,7 @@ Finding start(const Facts& facts) {
   finding.device_assert = facts.contract->device_assert;
   finding.contained = true;
   finding.op = facts.contract->public_op;
-  finding.argument = facts.contract->public_argument;
+  finding.argument = facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
   finding.element = Element{facts.index, scan.value, scan.bad, scan.total, scan.min, scan.max};
   finding.valid = valid_of(facts);
   if (!facts.tensor.dtype.empty()) finding.tensor = facts.tensor;
@@ -61,6 +61,10 @@ Finding start(const Facts& facts) {
   finding.sample = facts.sample;
   finding.process = facts.process;
   finding.history = facts.history;
+  if (facts.contract->op.starts_with("check_")) {  // of data at rest all was seen
+    finding.values = facts.values;
+    finding.classes = facts.classes;
+  }
   if (!facts.contract->device_assert && !facts.contract->remember) {
     finding.evidence.push_back(
         {"guard", std::nullopt,
@@ -134,6 +138,9 @@ Result<Finding> diagnose_violation(const nlohmann::json& json) {
       break;
     case Cause::kInvalidProbability:
       diagnose_probability(c);
+      break;
+    case Cause::kNonFiniteValue:
+      diagnose_finite(c);
       break;
     case Cause::kNanToIndex:
       finding.summary = fmt::format("{}, which becomes a meaningless integer without an error", c.opening());

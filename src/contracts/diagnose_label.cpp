@@ -15,6 +15,7 @@ bool has_ignore_index(const Case& c) { return c.facts.contract->also_arg == "ign
 
 std::string owner(const Case& c) {
   if (c.op() == "one_hot") return fmt::format("num_classes is {}", c.hi());
+  if (c.op() == "check_labels" && c.layer().empty()) return fmt::format("{} classes are expected", c.hi());
   if (c.op() == "ctc_loss") return fmt::format("log_probs has {} classes", c.hi());
   const std::string who = c.facts.layer && c.facts.layer_certain ? c.layer() : std::string();
   return fmt::format("{} has {} output{}", who.empty() ? "the model" : who, c.hi(), c.hi() == 1 ? "" : "s");
@@ -82,6 +83,26 @@ bool too_few_outputs(const Case& c) {
   // As frequent as evenly spread labels would be, or nearly so.
   const double expected = static_cast<double>(over) / static_cast<double>(c.seen_max() + 1);
   return static_cast<double>(c.facts.scan.bad) >= 0.3 * expected * static_cast<double>(c.facts.scan.total);
+}
+
+// Labels such as 0, 1, 5, 6 for four classes: as many different ones as there may be, but with gaps.
+bool has_gaps(const Case& c) {
+  return c.facts.classes && c.facts.classes->seen <= c.hi() && c.facts.classes->seen > 1 &&
+         !c.facts.classes->missing.empty() && c.seen_min() >= 0;
+}
+
+void write_gaps(const Case& c) {
+  const Classes& classes = *c.facts.classes;
+  c.finding.also = {Cause::kNumClassesMismatch};
+  c.finding.summary += fmt::format("; the classes have a gap: only {} different labels occur, and {} never",
+                                   classes.seen, classes.missing.front());
+  c.fix(fmt::format(
+      "number the classes without a gap: kinds = sorted(set(labels)); label = kinds.index(label), 0 to {}",
+      classes.seen - 1));
+  const std::string resize = c.resize(c.seen_max() + 1);
+  if (c.finding.layer) c.finding.layer->needed.reset();
+  c.fix(resize.empty() ? fmt::format("or give the last layer {} outputs", c.seen_max() + 1)
+                       : fmt::format("or {}", resize));
 }
 
 void fix_range_check(const Case& c) {
@@ -156,6 +177,8 @@ void diagnose_label(const Case& c) {
     write_ignore_label(c, kIgnored);
   } else if (one_based(c)) {
     write_one_based(c);
+  } else if (has_gaps(c)) {
+    write_gaps(c);
   } else if (too_few_outputs(c)) {
     write_too_few_outputs(c);
     c.fix_sample();

@@ -108,15 +108,37 @@ void fix_multinomial(const Case& c) {
 
 }  // namespace
 
+void diagnose_finite(const Case& c) {
+  const bool weight = c.facts.table == "weight";
+  const ScanFact& scan = c.facts.scan;
+  constexpr double kMostFloat16 = 65504;
+  c.finding.summary = fmt::format("{}: {} of {} {} not finite", c.opening(), scan.bad, scan.total,
+                                  scan.bad == 1 ? "value is" : "values are");
+  if (scan.reason == Reason::kInf && c.facts.tensor.dtype == "float16") {
+    c.fix(fmt::format("float16 ends at {}: keep the values in bfloat16 or float32", kMostFloat16));
+  }
+  if (weight) {
+    c.fix("take an earlier checkpoint: training does not recover from a weight that is NaN or Inf");
+    c.fix(
+        "find the step that made it: assert torch.isfinite(loss) before loss.backward(), and clip gradients");
+    if (scan.bad == scan.total)
+      c.fix("every value is bad: the file may have been written from memory that was never filled");
+    return;
+  }
+  c.fix("drop or fill the rows: x = x[np.isfinite(x).all(axis=1)], or np.nan_to_num(x, nan=0.0)");
+  c.fix("find where they come from: missing values, log(0), 0/0 and float16 overflow make NaN and Inf");
+  c.fix_sample();
+}
+
 void diagnose_loss_input(const Case& c) { c.argument() == "target" ? write_target(c) : write_input(c); }
 
 void diagnose_probability(const Case& c) {
   const Reason reason = c.facts.scan.reason;
-  if (c.op() == "multinomial") {
+  if (c.facts.contract->predicate == Predicate::kProbabilityRows) {
     c.finding.summary =
         reason == Reason::kZeroSum
-            ? fmt::format("multinomial: {} of the probabilities has sum 0: nothing can be drawn from it",
-                          row(c))
+            ? fmt::format("{}: {} of the probabilities has sum 0: nothing can be drawn from it",
+                          c.facts.source.empty() ? c.op() : c.facts.source, row(c))
             : fmt::format("{}: {} of the probabilities is not finite and >= 0", c.opening(), row(c));
     fix_multinomial(c);
     return;

@@ -174,6 +174,11 @@ void read_values(const json& object, Facts& facts) {
           SeenFact{*min, *max, integer(*seen, "count").value_or(0), text(*seen, "source") == "dataset"};
     }
   }
+  if (const json* classes = member(object, "classes"); classes != nullptr && classes->is_object()) {
+    const auto count = integer(*classes, "seen");
+    const auto expected = integer(*classes, "expected");
+    if (count && expected) facts.classes = Classes{*count, *expected, integers(*classes, "missing")};
+  }
   if (const json* ids = member(object, "special_ids"); ids != nullptr && ids->is_object()) {
     for (const auto& [name, value] : ids->items()) {
       const auto id = integer(&value);
@@ -227,6 +232,8 @@ Result<Facts> read_facts(const nlohmann::json& json) {
   facts.index = integers(json, "index");
   if (const nlohmann::json* info = member(json, "tensor")) facts.tensor = tensor(*info);
   read_arguments(json, facts);
+  facts.source = text(json, "source");
+  facts.column = text(json, "column");
   facts.table = text(json, "table");
   read_places(json, facts);
   read_values(json, facts);

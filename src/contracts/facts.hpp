@@ -45,9 +45,11 @@ struct Facts {
   ScanFact scan;
   std::vector<std::int64_t> index;
   TensorInfo tensor;
+  std::string source, column;  // of data at rest: the file, and what it calls the argument
   std::map<std::string, ArgumentFact> args;
   std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values with counts
   std::optional<SeenFact> seen;
+  std::optional<Classes> classes;
   std::optional<Frame> origin, surfaced;
   std::vector<Frame> stack;
   std::optional<Layer> layer;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cause.hpp"
@@ -51,6 +52,13 @@ struct TensorInfo {
   std::vector<std::int64_t> shape;
   std::string dtype;   // "int64", as torch prints it without "torch."
   std::string device;  // "cuda:0"
+};
+
+// The classes of a whole data set against those that are expected.
+struct Classes {
+  std::int64_t seen = 0;              // how many different labels occur
+  std::int64_t expected = 0;          // how many there may be: 0 to expected - 1
+  std::vector<std::int64_t> missing;  // valid labels that never occur, the first few
 };
 
 struct Layer {
@@ -104,6 +112,8 @@ struct Finding {
   std::optional<Sample> sample;
   std::optional<Process> process;
   std::vector<Evidence> evidence;
+  std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values, most frequent first
+  std::optional<Classes> classes;
   std::vector<std::string> fix;    // most useful first, with this case's own names and numbers
   std::vector<Operation> history;  // oldest first, at most 20
 };

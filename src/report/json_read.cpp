@@ -208,6 +208,18 @@ class Reader {
     read(object, "line", out.line);
     read(object, "text", out.text);
   }
+  void read_fields(const json& object, std::pair<Scalar, std::int64_t>& out) {
+    std::optional<Scalar> value;
+    required(object, "value");
+    read(object, "value", value);
+    out.first = value.value_or(std::int64_t{0});
+    read(object, "count", out.second);
+  }
+  void read_fields(const json& object, Classes& out) {
+    read(object, "seen", out.seen);
+    read(object, "expected", out.expected);
+    read(object, "missing", out.missing);
+  }
   void read_fields(const json& object, Operation& out) {
     required(object, "op");
     read(object, "op", out.op);
@@ -247,6 +259,8 @@ void Reader::read_fields(const json& object, Finding& out) {
   read_object(object, "sample", out.sample);
   read_object(object, "process", out.process);
   read_list(object, "evidence", out.evidence);
+  read_list(object, "values", out.values);
+  read_object(object, "classes", out.classes);
   read(object, "fix", out.fix);
   read_list(object, "history", out.history);
 }

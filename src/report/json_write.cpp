@@ -116,6 +116,16 @@ json to_object(const Evidence& evidence) {
   return out;
 }
 
+json to_object(const std::pair<Scalar, std::int64_t>& value) {
+  return {{"value", to_json(value.first)}, {"count", value.second}};
+}
+
+json to_object(const Classes& classes) {
+  json out = {{"seen", classes.seen}, {"expected", classes.expected}};
+  if (!classes.missing.empty()) out["missing"] = classes.missing;
+  return out;
+}
+
 json to_object(const Operation& operation) {
   json out = {{"op", valid_utf8(operation.op)}, {"args", texts(operation.args)}};
   put(out, "where", operation.where);
@@ -169,6 +179,8 @@ json to_json(const Finding& finding) {
   put_object(out, "sample", finding.sample);
   put_object(out, "process", finding.process);
   put_list(out, "evidence", finding.evidence);
+  put_list(out, "values", finding.values);
+  put_object(out, "classes", finding.classes);
   put_list(out, "history", finding.history);
   return out;
 }

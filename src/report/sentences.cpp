@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace trapline {
@@ -73,6 +74,24 @@ std::string count_text(const Element& element) {
 }
 
 std::string valid_text(const Valid& valid) { return valid.text.empty() ? range_text(valid) : valid.text; }
+
+std::string values_text(const Finding& finding) {
+  constexpr std::size_t kMost = 8;
+  if (finding.values.empty() || (finding.values.size() == 1 && finding.values.front().second <= 1)) return {};
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, finding.values.size()); ++i) {
+    const auto& [value, count] = finding.values[i];
+    add(text, ", ", to_text(value) + (count == 1 ? "" : fmt::format(" ({} times)", count)));
+  }
+  if (finding.values.size() > kMost) text += fmt::format(" and {} more", finding.values.size() - kMost);
+  return text;
+}
+
+std::string classes_text(const Classes& classes) {
+  std::string text = fmt::format("{} different labels, {} expected", classes.seen, classes.expected);
+  if (!classes.missing.empty()) text += fmt::format("; never: {}", fmt::join(classes.missing, ", "));
+  return text;
+}
 
 std::string layer_text(const Layer& layer) {
   std::string text;

@@ -34,7 +34,7 @@ class TextReport {
       add_headline("trapline:", Paint::kBold,
                    report.verdict == Verdict::kClean ? "no fault found" : "the evidence names no cause");
     } else {
-      add_finding(report.findings.front());
+      add_finding(report.findings.front(), report.command == Command::kCheck);
       page_ = fmt::format("trapline why {}", info(report.findings.front().cause).code);
       add_others(report);
     }
@@ -87,15 +87,23 @@ class TextReport {
     add(std::move(lines), 0);
   }
 
-  void add_finding(const Finding& finding) {
+  // `in_data`: of data at rest, whose place is the first piece of evidence.
+  void add_finding(const Finding& finding, bool in_data) {
     const CauseInfo& cause = info(finding.cause);
     gutter_ = finding.origin ? std::max(gutter_width(*finding.origin), 3) : 3;
     add_headline(fmt::format("error[{}]:", cause.code), Paint::kError,
                  finding.summary.empty() ? cause.title : std::string_view(finding.summary));
-    if (finding.origin) add_place(*finding.origin);
+    if (finding.origin) {
+      add_place(*finding.origin);
+    } else if (in_data && !finding.evidence.empty()) {
+      const Evidence& seen = finding.evidence.front();
+      add_place({seen.source, seen.line.value_or(0), "", "", {}, 0, 0});
+    }
     add_detail("found", found_text(finding), 1);
     if (finding.element) add_detail("in all", count_text(*finding.element), 2);
     if (finding.valid) add_detail("valid", valid_text(*finding.valid), 1);
+    add_detail("values", values_text(finding), 3);
+    if (finding.classes) add_detail("classes", classes_text(*finding.classes), 3);
     if (finding.layer) add_detail("layer", layer_text(*finding.layer), 2);
     if (finding.sample) add_detail("sample", sample_text(*finding.sample), 2);
     add_surface(finding);

@@ -20,8 +20,9 @@ MAY_INCLUDE = {
     "capi": {"core", "checks", "contracts", "catalogue", "report", "cuda"},
     "native": set(),  # goes into C++ programs: libtrapline through its C face
     "libtorch": {"guard"},  # compiled with the guard against the user's libtorch
+    "check": {"core", "checks", "contracts", "inputs"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
-    "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run"},
+    "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run", "inputs", "check"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 

@@ -1,0 +1,82 @@
+// What the checks keep of a file while a reader hands over its columns.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "check/rule.hpp"
+#include "check/scan.hpp"
+#include "check/tally.hpp"
+#include "check/verdict.hpp"
+#include "inputs/reader.hpp"
+
+namespace trapline::check {
+
+struct ColumnResult {
+  std::string name;
+  DType dtype = DType::kInt64;
+  std::vector<std::int64_t> sizes;
+  Tally tally;
+  std::vector<inputs::ClassName> classes;  // as the source itself names them
+  Lengths lengths;                         // ids: of the rows that hold several
+
+  bool clean() const { return tally.clean() && lengths.too_long == 0; }
+};
+
+// Which columns of a file are meant.
+struct Wanted {
+  std::string column;                      // just this one; empty: by name and dtype
+  bool any = false;                        // every column of numbers
+  std::unordered_set<std::string> only{};  // of these names; empty: no such limit
+};
+
+// "label", "y_train", "fine_labels", "input_ids": names that say what a column holds.
+bool is_called(What what, std::string_view name);
+
+class ColumnSink : public inputs::Sink {
+ public:
+  // `closely`: element by element, for the details of what is known to be bad.
+  ColumnSink(const Rule& rule, const Wanted& wanted, bool closely, const Parallel& parallel,
+             const std::atomic<bool>& stop)
+      : rule_(rule), wanted_(wanted), closely_(closely), parallel_(parallel), stop_(stop) {}
+
+  bool begin(const inputs::Column& column) override;
+  bool piece(const inputs::Piece& piece) override;
+  void malformed(const inputs::Column& column, std::int64_t row, std::string_view text) override;
+  bool stopped() const override { return stop_.load(std::memory_order_relaxed); }
+
+  void skipped(std::string_view name, std::string_view why) override;
+  void class_names(const inputs::Column& column, std::span<const inputs::ClassName> names) override;
+
+  std::vector<ColumnResult> take();
+  const std::vector<std::string>& passed_over() const { return passed_over_; }
+  std::int64_t bytes_seen() const { return bytes_; }
+
+ private:
+  struct Open {
+    ColumnResult result;
+    std::int64_t row = -1, row_line = 0, length = 0;  // a row of several values that may go on
+    std::int64_t line_of_row_0 = 0;
+  };
+  Open& open(const inputs::Column& column);
+  void measure(Open& column, const inputs::Piece& piece);
+  void close_row(Open& column);
+
+  const Rule& rule_;
+  const Wanted& wanted_;
+  bool closely_;
+  const Parallel& parallel_;
+  const std::atomic<bool>& stop_;
+  std::vector<Open> columns_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+  std::vector<std::string> passed_over_;  // names of columns that were not wanted, the first few
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace trapline::check

@@ -1,0 +1,238 @@
+#include "check/files.hpp"
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "inputs/mapped_file.hpp"
+
+namespace trapline::check {
+namespace {
+
+namespace fs = std::filesystem;
+using inputs::MappedFile;
+using inputs::Source;
+
+std::string column_list(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + (names[i].empty() ? std::string("(no name)") : names[i]);
+  }
+  if (names.size() > kMost) text += ", ...";
+  return text;
+}
+
+std::string holds(What what) {
+  switch (what) {
+    case What::kLabels:
+      return "labels";
+    case What::kIds:
+      return "ids";
+    default:
+      return "floating point numbers";
+  }
+}
+
+Error no_column(const Rule& rule, const Wanted& wanted, const std::string& path,
+                const std::vector<std::string>& names) {
+  if (!wanted.column.empty()) {
+    return {"cannot check " + path,
+            names.empty() ? fmt::format("it has no column '{}'", wanted.column)
+                          : fmt::format("it has no column '{}', but {}", wanted.column, column_list(names)),
+            "name another one with --column"};
+  }
+  if (names.empty()) {
+    return {"cannot check " + path, fmt::format("it holds no {}", holds(rule.what)), "name another file"};
+  }
+  if (!is_integral(rule.what)) {
+    return {"cannot check " + path, "it holds no floating point numbers: " + column_list(names),
+            "check labels with `trapline check labels`, ids with `trapline check ids`"};
+  }
+  return {"cannot check " + path,
+          fmt::format("which column holds the {} is not clear: {}", holds(rule.what), column_list(names)),
+          "name it with --column"};
+}
+
+bool has_reader(const std::string& path) {
+  const Result<MappedFile> file = MappedFile::open(path);
+  return file && inputs::find_reader(Source{path, file->bytes()}) != nullptr;
+}
+
+void add_folder(const std::string& folder, std::vector<std::string>& files, std::vector<Error>& problems) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (at->is_regular_file(ignored) && !at->path().filename().string().starts_with(".")) {
+      found.push_back(at->path().string());
+    }
+  }
+  std::ranges::sort(found);
+  std::erase_if(found, [](const std::string& path) { return !has_reader(path); });
+  if (found.empty()) {
+    problems.push_back(
+        {"cannot check " + folder, "no file below it has a format that is known", "see docs/check.md"});
+  }
+  files.insert(files.end(), found.begin(), found.end());
+}
+
+std::vector<std::string> matches(const std::string& pattern) {
+  std::vector<std::string> found;
+  glob_t list{};
+  if (::glob(pattern.c_str(), 0, nullptr, &list) == 0) {
+    found.assign(list.gl_pathv, list.gl_pathv + list.gl_pathc);
+  }
+  ::globfree(&list);
+  return found;
+}
+
+void add_path(const std::string& path, std::vector<std::string>& files, std::vector<Error>& problems) {
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file) {
+    problems.push_back(file.error());
+  } else if (inputs::find_reader(Source{path, file->bytes()}) != nullptr) {
+    files.push_back(path);
+  } else if (file->is_folder()) {
+    add_folder(path, files, problems);
+  } else {
+    problems.push_back(
+        {"cannot check " + path, "its format is not known", "see docs/check.md for those that are"});
+  }
+}
+
+// One reading. The error is the reader's, or that no column is the one that is wanted.
+Result<bool> read(const std::string& path, ColumnSink& sink, std::int64_t& bytes) {
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file) return file.error();
+  bytes = static_cast<std::int64_t>(file->bytes().size());
+  const Source source{path, file->bytes()};
+  const inputs::Reader* reader = inputs::find_reader(source);
+  if (reader == nullptr) return Error{"cannot check " + path, "its format is not known", "see docs/check.md"};
+  return reader->read(source, sink);
+}
+
+// Replaces the tallies of columns with something bad in them by those of a closer look.
+void look_again(const Rule& rule, const Job& job, FileResult& result) {
+  Wanted bad{"", true, {}};
+  for (const ColumnResult& column : result.columns) {
+    if (!column.tally.clean()) bad.only.insert(column.name);
+  }
+  if (bad.only.empty()) return;
+  const Parallel alone = one_after_the_other;
+  ColumnSink sink(rule, bad, true, alone, job.stop);
+  std::int64_t bytes = 0;
+  if (const auto whole = read(result.path, sink, bytes); !whole || !*whole) return;
+  // Tables of one source may have columns of the same name: they come in the same order again.
+  std::size_t next = 0;
+  for (ColumnResult& detailed : sink.take()) {
+    while (next < result.columns.size() && result.columns[next].name != detailed.name) ++next;
+    if (next == result.columns.size()) return;
+    result.columns[next++].tally = std::move(detailed.tally);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> expand(const std::vector<std::string>& words, std::vector<Error>& problems) {
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    std::error_code ignored;
+    if (fs::exists(word, ignored) || word.find_first_of("*?[") == std::string::npos) {
+      add_path(word, files, problems);
+      continue;
+    }
+    const std::vector<std::string> found = matches(word);
+    if (found.empty())
+      problems.push_back({"cannot check " + word, "no file matches it", "check the pattern"});
+    for (const std::string& path : found) add_path(path, files, problems);
+  }
+  return files;
+}
+
+FileResult check_file(const Rule& rule, const Wanted& wanted, const std::string& path, const Job& job) {
+  FileResult result;
+  result.path = path;
+  const Parallel parallel = [&](std::int64_t count, const std::function<void(std::int64_t)>& body) {
+    job.workers.run(count, body);
+  };
+  Wanted want = wanted;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    ColumnSink sink(rule, want, false, parallel, job.stop);
+    const Result<bool> whole = read(path, sink, result.bytes);
+    result.columns = sink.take();
+    if (!whole) result.error = whole.error();
+    result.whole = whole && *whole;
+    if (!result.columns.empty() || result.error || !result.whole) break;
+    // The only column there is needs no name.
+    const bool alone = sink.passed_over().size() == 1 && want.column.empty() && is_integral(rule.what);
+    if (attempt == 0 && alone) {
+      want.any = true;
+      continue;
+    }
+    result.error = no_column(rule, want, path, sink.passed_over());
+    break;
+  }
+  if (!job.stop) look_again(rule, job, result);
+  job.progress.bytes += result.bytes;
+  ++job.progress.files;
+  return result;
+}
+
+std::vector<FileResult> check_files(const Rule& rule, const Wanted& wanted,
+                                    const std::vector<std::string>& paths, const Job& job) {
+  std::vector<FileResult> results(paths.size());
+  job.progress.all_files = static_cast<std::int64_t>(paths.size());
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    const auto size = fs::file_size(path, ignored);
+    if (!ignored) job.progress.all_bytes += static_cast<std::int64_t>(size);
+  }
+  job.workers.run(static_cast<std::int64_t>(paths.size()), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    results[at].path = paths[at];
+    if (!job.stop) results[at] = check_file(rule, wanted, paths[at], job);
+  });
+  return results;
+}
+
+Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
+  Report report;
+  report.command = Command::kCheck;
+  Range range;
+  std::int64_t values = 0;
+  std::size_t columns = 0, unread = 0;
+  for (const FileResult& file : results) {
+    for (const ColumnResult& column : file.columns) {
+      range.add(column.tally, rule);
+      values += column.tally.total + column.tally.missing.count + column.tally.malformed.count;
+      ++columns;
+    }
+    if (!file.whole) ++unread;
+  }
+  const std::optional<Range> seen =
+      is_integral(rule.what) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
+  for (const FileResult& file : results) {
+    for (const ColumnResult& column : file.columns) {
+      const Subject subject{file.path, column.name, std::string(name_of(column.dtype)), column.sizes};
+      for (Finding& finding : findings_of(rule, subject, column.tally, seen)) {
+        report.findings.push_back(std::move(finding));
+      }
+      if (auto finding = finding_of(rule, subject, column.lengths)) {
+        report.findings.push_back(std::move(*finding));
+      }
+    }
+  }
+  report.verdict = !report.findings.empty() ? Verdict::kFault
+                   : unread > 0             ? Verdict::kUnknown
+                                            : Verdict::kClean;
+  report.notes.push_back(fmt::format("{} value{} in {} column{} of {} file{} checked", values,
+                                     values == 1 ? "" : "s", columns, columns == 1 ? "" : "s", results.size(),
+                                     results.size() == 1 ? "" : "s"));
+  if (unread > 0) report.notes.push_back(fmt::format("{} of them not read to the end", unread));
+  return report;
+}
+
+}  // namespace trapline::check

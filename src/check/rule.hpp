@@ -1,0 +1,28 @@
+// What is to hold for the elements of a column, with what is known of the model they are meant for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/finding.hpp"
+
+namespace trapline::check {
+
+enum class What : std::uint8_t { kLabels, kIds, kFinite, kProbabilities };
+
+struct Rule {
+  What what = What::kLabels;
+  std::int64_t limit = 0;                    // labels: classes; ids: rows of the table
+  std::optional<std::int64_t> ignore_index;  // labels: allowed besides [0, limit)
+  std::optional<std::int64_t> positions;     // ids: no row of a column may hold more of them
+  std::optional<Layer> layer;                // the head, or the table of ids
+  std::optional<Layer> position_layer;
+  std::map<std::string, std::int64_t> special_ids;  // "pad_token_id"
+  bool weights = false;                             // finite: the columns are weights of a model
+};
+
+inline bool is_integral(What what) { return what == What::kLabels || what == What::kIds; }
+
+}  // namespace trapline::check

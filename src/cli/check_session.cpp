@@ -1,0 +1,125 @@
+#include "cli/check_session.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "report/utf8.hpp"
+
+namespace trapline::cli {
+namespace {
+
+constexpr int kClean = 0;
+constexpr int kFindings = 1;
+constexpr int kUnknownVerdict = 3;
+
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+
+// The first Ctrl-C ends the reading and what was seen is reported; the second ends Trapline.
+void stop_on_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stop_asked = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+}
+
+// One line on a terminal, rewritten while the work goes on and wiped at its end.
+class ProgressBar {
+ public:
+  explicit ProgressBar(const check::Progress& progress) : progress_(progress) {
+    if (::isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { show(); });
+  }
+  ~ProgressBar() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+ private:
+  void show() {
+    using namespace std::chrono_literals;
+    std::unique_lock lock(mutex_);
+    bool shown = false;
+    while (!wake_.wait_for(lock, shown ? 200ms : 600ms, [this] { return done_; })) {
+      shown = true;
+      const std::int64_t all = progress_.all_bytes, seen = progress_.bytes;
+      const auto percent = all > 0 ? std::min<std::int64_t>(100, seen * 100 / all) : 0;
+      write_all(STDERR_FILENO, fmt::format("\r\x1b[Ktrapline: check: {} %, {} of {} files", percent,
+                                           progress_.files.load(), progress_.all_files.load()));
+    }
+    if (shown) write_all(STDERR_FILENO, "\r\x1b[K");
+  }
+
+  const check::Progress& progress_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+const char* const kCheckFooter =
+    "Exit code: 0 clean, 1 findings, 2 usage or an input that could not be read (the others are checked),\n"
+    "3 stopped by Ctrl-C without a finding so far. Formats: docs/check.md";
+
+void declare_check(CLI::App& app, CheckFlags& flags) {
+  app.add_option("--threads", flags.threads, "how many threads read; 0 is all of the machine")
+      ->check(CLI::Range(0U, 1024U).description(""))
+      ->type_name("N");
+  declare_output(app, flags.output);
+  app.footer(kCheckFooter);
+}
+
+Result<int> run_check(const CheckFlags& flags, const Look& look) {
+  const auto output = Output::open(flags.output, STDOUT_FILENO);
+  if (!output) return output.error();
+  ::signal(SIGPIPE, SIG_IGN);
+  stop_on_interrupt();
+  std::vector<Error> problems;
+  Report report;
+  {
+    check::Workers workers(flags.threads);
+    check::Progress progress;
+    const ProgressBar bar(progress);
+    report = look({workers, stop_asked, progress}, problems);
+  }
+  for (const Error& problem : problems) {
+    write_all(STDERR_FILENO, "trapline: " + printable(problem.line()) + "\n");
+  }
+  if (stop_asked) report.notes.emplace_back("stopped by Ctrl-C: what was seen until then");
+  if (!problems.empty()) {
+    report.notes.push_back(
+        fmt::format("{} could not be checked",
+                    problems.size() == 1 ? "1 input" : fmt::format("{} inputs", problems.size())));
+    if (report.verdict == Verdict::kClean) report.verdict = Verdict::kUnknown;
+  }
+  if (!output->write(report)) {
+    return Error{"cannot write the report", "the destination does not take it", "choose another one with -o"};
+  }
+  if (!problems.empty()) return kUsageError;
+  switch (report.verdict) {
+    case Verdict::kFault:
+      return kFindings;
+    case Verdict::kClean:
+      return kClean;
+    case Verdict::kUnknown:
+      break;
+  }
+  return kUnknownVerdict;
+}
+
+}  // namespace trapline::cli
