@@ -87,7 +87,9 @@ std::string_view contract_of(What what) {
 }
 
 json common_facts(const Subject& subject) {
-  json facts = {{"kind", "violation"}, {"tensor", {{"shape", subject.shape}, {"dtype", subject.dtype}}}};
+  json facts = {{"kind", "violation"}};
+  const bool known = std::ranges::none_of(subject.shape, [](std::int64_t size) { return size < 0; });
+  if (known) facts["tensor"] = {{"shape", subject.shape}, {"dtype", subject.dtype}};
   if (!subject.source.empty()) facts["source"] = subject.source;
   if (!subject.name.empty()) facts["column"] = subject.name;
   return facts;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "check/model.hpp"
 #include "cli/check_session.hpp"
 
 namespace trapline::cli {
@@ -11,7 +12,7 @@ namespace {
 
 struct FileFlags {
   std::vector<std::string> paths;
-  std::string column;
+  std::string column, model;
   std::optional<std::int64_t> classes, rows, positions;
   std::int64_t ignore_index = -100;
   CheckFlags common;
@@ -44,26 +45,76 @@ Result<int> check_paths(const FileFlags& flags, const check::Rule& rule) {
 }
 
 Result<int> check_labels(const FileFlags& flags) {
-  if (!flags.classes) {
-    return Error{"how many classes are there is not said", "",
-                 "add --classes N, the number of the model's outputs"};
-  }
   check::Rule rule;
   rule.what = check::What::kLabels;
-  rule.limit = *flags.classes;
+  std::optional<std::int64_t> classes = flags.classes;
+  if (!flags.model.empty()) {
+    std::vector<Error> problems;
+    const auto model = check::read_model(flags.model, problems);
+    if (!model) return model.error();
+    if (!problems.empty()) return problems.front();
+    if (!classes) classes = model->classes();
+    if (!classes) {
+      return Error{"cannot tell the classes of " + flags.model, "it has neither a classifier nor id2label",
+                   "name their number with --classes N"};
+    }
+    if (const check::Tensor* head = model->head(); head != nullptr && !flags.classes) {
+      rule.layer = check::head_layer(*head);
+    }
+  }
+  if (!classes) {
+    return Error{"how many classes are there is not said", "",
+                 "add --classes N, the number of the model's outputs, or --model DIR"};
+  }
+  rule.limit = *classes;
   rule.ignore_index = flags.ignore_index;
   return check_paths(flags, rule);
 }
 
 Result<int> check_ids(const FileFlags& flags) {
-  if (!flags.rows) {
-    return Error{"how many rows the table has is not said", "", "add --rows N, the table's num_embeddings"};
-  }
   check::Rule rule;
   rule.what = check::What::kIds;
-  rule.limit = *flags.rows;
+  std::optional<std::int64_t> rows = flags.rows;
   rule.positions = flags.positions;
+  if (!flags.model.empty()) {
+    std::vector<Error> problems;
+    const auto model = check::read_model(flags.model, problems);
+    if (!model) return model.error();
+    if (!problems.empty()) return problems.front();
+    if (!rows) rows = model->rows_of_tokens();
+    if (!rows) {
+      return Error{"cannot tell the token table of " + flags.model, "it has neither weights nor vocab_size",
+                   "name its rows with --rows N"};
+    }
+    const check::Tensor* table = model->token_table();
+    if (table != nullptr && !flags.rows) rule.layer = check::table_layer(*table);
+    const check::Tensor* positions = model->position_table();
+    if (positions != nullptr && !flags.positions) {
+      rule.positions = model->longest_sequence();
+      rule.position_layer = check::table_layer(*positions);
+    }
+    rule.special_ids = model->special_ids();
+  }
+  if (!rows) {
+    return Error{"how many rows the table has is not said", "",
+                 "add --rows N, the table's num_embeddings, or --model DIR"};
+  }
+  rule.limit = *rows;
   return check_paths(flags, rule);
+}
+
+void declare_model(CLI::App& app, FileFlags& flags) {
+  app.add_option("--model", flags.model, "take it from this Hugging Face model folder")->type_name("DIR");
+}
+
+Result<int> check_model(const FileFlags& flags) {
+  if (flags.paths.size() != 1) {
+    return Error{flags.paths.empty() ? "no model to check" : "too many models", "",
+                 "name one folder, the one with config.json"};
+  }
+  return run_check(flags.common, [&](const check::Job& job, std::vector<Error>& problems) {
+    return check::check_model(flags.paths.front(), job, problems);
+  });
 }
 
 CLI::Option* add_count(CLI::App& app, const char* name, std::optional<std::int64_t>& value,
@@ -79,6 +130,7 @@ Action declare_check_labels(CLI::App& app, const std::vector<std::string>&) {
   auto flags = std::make_shared<FileFlags>();
   declare_files(app, *flags, true);
   add_count(app, "--classes", flags->classes, "how many classes the model has: labels are 0 to N - 1");
+  declare_model(app, *flags);
   app.add_option("--ignore-index", flags->ignore_index,
                  "a label that does not count; -100, as in PyTorch's losses")
       ->type_name("K");
@@ -89,10 +141,19 @@ Action declare_check_ids(CLI::App& app, const std::vector<std::string>&) {
   auto flags = std::make_shared<FileFlags>();
   declare_files(app, *flags, true);
   add_count(app, "--rows", flags->rows, "how many rows the embedding table has: ids are 0 to N - 1");
+  declare_model(app, *flags);
   add_count(app, "--positions", flags->positions,
             "how many rows the position table has: no longer list of ids")
       ->type_name("M");
   return [flags] { return check_ids(*flags); };
+}
+
+Action declare_check_model(CLI::App& app, const std::vector<std::string>&) {
+  auto flags = std::make_shared<FileFlags>();
+  app.add_option("folder", flags->paths, "the folder of a Hugging Face model: config, tokenizer, weights")
+      ->type_name("DIR");
+  declare_check(app, flags->common);
+  return [flags] { return check_model(*flags); };
 }
 
 Action declare_check_finite(CLI::App& app, const std::vector<std::string>&) {

@@ -112,8 +112,8 @@ void diagnose_finite(const Case& c) {
   const bool weight = c.facts.table == "weight";
   const ScanFact& scan = c.facts.scan;
   constexpr double kMostFloat16 = 65504;
-  c.finding.summary = fmt::format("{}: {} of {} {} not finite", c.opening(), scan.bad, scan.total,
-                                  scan.bad == 1 ? "value is" : "values are");
+  c.finding.summary = fmt::format("{}: {} of {} values {} not finite", c.opening(), scan.bad, scan.total,
+                                  scan.bad == 1 ? "is" : "are");
   if (scan.reason == Reason::kInf && c.facts.tensor.dtype == "float16") {
     c.fix(fmt::format("float16 ends at {}: keep the values in bfloat16 or float32", kMostFloat16));
   }

@@ -38,9 +38,11 @@ TEST(Cause, CodesAreStable) {
   EXPECT_EQ(info(Cause::kLossInputOutOfRange).code, "TL106");
   EXPECT_EQ(info(Cause::kInvalidProbability).code, "TL107");
   EXPECT_EQ(info(Cause::kNanToIndex).code, "TL108");
+  EXPECT_EQ(info(Cause::kNonFiniteValue).code, "TL109");
   EXPECT_EQ(info(Cause::kShapeMismatch).code, "TL201");
   EXPECT_EQ(info(Cause::kDeviceMismatch).code, "TL202");
   EXPECT_EQ(info(Cause::kDtypeMismatch).code, "TL203");
+  EXPECT_EQ(info(Cause::kIncompleteCheckpoint).code, "TL204");
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// JSON files of model folders: bounded in size and depth, whatever they hold.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/result.hpp"
+
+namespace trapline::check {
+
+// The object in the file. `leave_out`: values under this name are dropped while reading (the merges of a
+// tokenizer, which nothing here needs).
+Result<nlohmann::json> read_json_object(const std::string& path, std::string_view leave_out = {});
+
+// The member as an integer that fits; nothing when it is absent or of another type.
+std::optional<std::int64_t> integer_of(const nlohmann::json& object, const char* name);
+// The member as text; empty when it is absent or of another type.
+std::string text_of(const nlohmann::json& object, const char* name);
+
+}  // namespace trapline::check
