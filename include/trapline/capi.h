@@ -122,6 +122,41 @@ TRAPLINE_API int trapline_check(const trapline_contract* row, const trapline_arg
                                 const trapline_arg* bound, const trapline_arg* dim, const trapline_arg* also,
                                 trapline_scan* out);
 
+/* Data at rest: labels, ids, weights and probabilities that no operation has been given yet. */
+typedef enum {
+  TRAPLINE_DATA_LABELS = 0, /* integers in [0, limit), or ignore_index */
+  TRAPLINE_DATA_IDS,        /* integers in [0, limit); the last dimension is a sequence when positions >= 0 */
+  TRAPLINE_DATA_FINITE,     /* floating point: no NaN, no infinity */
+  TRAPLINE_DATA_PROBABILITIES /* floating point: rows of the last dimension are finite, >= 0, with a sum > 0
+                               */
+} trapline_data_kind;
+
+typedef struct {
+  int32_t kind; /* trapline_data_kind */
+  int32_t has_ignore_index;
+  int64_t limit;        /* labels: classes; ids: rows of the table; else unused */
+  int64_t ignore_index; /* labels */
+  int64_t positions;    /* ids: the longest sequence; -1: not checked */
+} trapline_data_rule;
+
+/* One sweep over a tensor in host memory, of any integer (labels, ids) or floating point dtype; floating
+ * point labels and ids must be whole numbers. TRAPLINE_NOT_APPLICABLE for other dtypes; else *out is filled
+ * as by trapline_check, but for `first`, which is -1. */
+TRAPLINE_API int trapline_data_check(const trapline_data_rule* rule, const trapline_tensor* tensor,
+                                     trapline_scan* out);
+
+/* The same, element by element, as a JSON object that can be merged with those of other parts of the data.
+ * `first_row`: number of the tensor's first row in the whole. {"error": text} when it does not apply. To be
+ * released with trapline_free. */
+TRAPLINE_API char* trapline_data_tally(const trapline_data_rule* rule, const trapline_tensor* tensor,
+                                       int64_t first_row);
+
+/* Merges tallies (a JSON list, in the order of the data) into {"findings": [...], "total": n}; `subject` is a
+ * JSON object with what is known of the data: source, name, dtype, shape. {"error": text} when they cannot be
+ * read. To be released with trapline_free. */
+TRAPLINE_API char* trapline_data_findings(const trapline_data_rule* rule, const char* tallies,
+                                          const char* subject);
+
 /* Turns facts (JSON, see docs/facts.md) into a finding (JSON, finding.schema.json). Returns a string to be
  * released with trapline_free. Facts that cannot be read give {"error": "what: why: what to do"}; an
  * exception that is none of Trapline's business gives {"finding": null}; otherwise {"finding": {...}}. Never

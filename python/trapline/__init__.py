@@ -14,10 +14,27 @@ Importing this package is cheap: it imports neither torch nor the compiled libra
 
 from __future__ import annotations
 
+from typing import Any
+
 from trapline._errors import DeviceAssertError
 
 __version__ = "0.1.0"
-__all__ = ["DeviceAssertError", "__version__", "enabled", "install", "is_active", "set_enabled", "uninstall"]
+__all__ = [
+    "DeviceAssertError",
+    "__version__",
+    "check_finite",
+    "check_ids",
+    "check_labels",
+    "check_loss",
+    "check_probs",
+    "checked",
+    "checking_collate",
+    "enabled",
+    "install",
+    "is_active",
+    "set_enabled",
+    "uninstall",
+]
 
 
 def install() -> None:
@@ -76,3 +93,23 @@ class enabled:
 
     def __exit__(self, *_: object) -> None:
         set_enabled(self._before.pop())
+
+
+# The checks of data at hand: loaded when first used, so that a guarded program does not pay for them.
+_LATE = {
+    "check_finite": "_check",
+    "check_ids": "_check",
+    "check_labels": "_check",
+    "check_loss": "_check",
+    "check_probs": "_check",
+    "checked": "_loader",
+    "checking_collate": "_loader",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'trapline' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"trapline.{_LATE[name]}"), name)

@@ -1,5 +1,6 @@
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, Callable
 
 __version__: str
 
@@ -46,3 +47,78 @@ class enabled:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
+
+def check_labels(
+    x: Any, num_classes: int, ignore_index: int | None = -100, *, column: str | None = None
+) -> None:
+    """Class labels are in [0, num_classes), or equal to ``ignore_index`` (None: no such value).
+
+    ``x``: any shape, integers of any width or whole floating point numbers, of NumPy, torch (a tensor on
+    a device is judged there), Arrow, pandas, polars, DLPack, a buffer or a list. Nothing is copied and the GIL
+    is released while it is read. ``column`` names the column of a table.
+
+    Raises:
+        DeviceAssertError: a label is outside; ``error.finding`` has its place, value, range and counts.
+        TypeError: ``x`` holds no numbers, or none of the right kind.
+        ValueError: ``num_classes`` is not above 0.
+    """
+
+def check_ids(
+    x: Any, num_embeddings: int, *, positions: int | None = None, column: str | None = None
+) -> None:
+    """Ids are in [0, num_embeddings). ``x`` as in :func:`check_labels`, lists of ids per row included.
+
+    With ``positions`` the last dimension, or a row's list, is a sequence of at most so many ids.
+    Raises as :func:`check_labels` does.
+    """
+
+def check_finite(x: Any, *, column: str | None = None) -> None:
+    """Floating point numbers, any shape and width: neither NaN nor infinite.
+
+    Raises as :func:`check_labels`.
+    """
+
+def check_probs(x: Any, *, column: str | None = None) -> None:
+    """Rows of the last dimension: finite, >= 0, sum above 0; they need not sum to 1.
+
+    Raises as :func:`check_labels`.
+    """
+
+def check_loss(loss_fn: Callable[[Any, Any], Any], input: Any, target: Any) -> Any:
+    """``loss_fn(input, target)`` after a check of both against what the loss wants.
+
+    Known by name: cross_entropy, nll_loss, multi_margin_loss, binary_cross_entropy, its form with logits,
+    mse_loss, l1_loss, and their modules; ``functools.partial`` of one is looked through. ``input`` (N, C, ...)
+    floating point, ``target`` as the loss takes it, torch tensors both.
+
+    Raises:
+        DeviceAssertError: an element is outside of what the loss takes.
+        TypeError: the loss is not known.
+    """
+
+class CheckedLoader:
+    def __iter__(self) -> Iterator[Any]: ...
+    def __len__(self) -> int: ...
+
+def checked(
+    loader: Any,
+    *,
+    labels: Any = None,
+    num_classes: int | None = None,
+    ids: Any = None,
+    num_embeddings: int | None = None,
+    finite: Any = (),
+    ignore_index: int | None = -100,
+    positions: int | None = None,
+) -> CheckedLoader:
+    """``for batch in trapline.checked(loader, num_classes=10)``: checks every batch before it is handed on.
+
+    ``labels``, ``ids``, ``finite``: the part of the batch, as a key, an attribute or a position; labels are
+    ``batch[1]`` and ids ``batch[0]`` unless said otherwise. The finding's ``sample`` names batch and row.
+    """
+
+def checking_collate(collate_fn: Callable[[list], Any] | None = None, **checks: Any) -> Callable[[list], Any]:
+    """A ``collate_fn`` for a DataLoader that collates and checks, in the worker.
+
+    Options as :func:`checked`.
+    """

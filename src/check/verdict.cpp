@@ -122,8 +122,10 @@ Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
   facts["index"] = tally.first->index;
   facts["values"] = values_facts(tally.detail);
   if (range) {
-    facts["seen"] = {
-        {"min", range->min}, {"max", range->max}, {"count", range->count}, {"source", "dataset"}};
+    facts["seen"] = {{"min", range->min},
+                     {"max", range->max},
+                     {"count", range->count},
+                     {"source", subject.source.empty() ? "calls" : "dataset"}};
   }
   if (auto classes = classes_facts(rule, tally)) facts["classes"] = std::move(*classes);
   if (rule.layer) facts["layer"] = layer_facts(*rule.layer);

@@ -87,8 +87,10 @@ bool too_few_outputs(const Case& c) {
 
 // Labels such as 0, 1, 5, 6 for four classes: as many different ones as there may be, but with gaps.
 bool has_gaps(const Case& c) {
-  return c.facts.classes && c.facts.classes->seen <= c.hi() && c.facts.classes->seen > 1 &&
-         !c.facts.classes->missing.empty() && c.seen_min() >= 0;
+  const auto kinds = static_cast<std::int64_t>(c.distinct());
+  return c.facts.classes && c.facts.classes->seen <= c.hi() && c.seen_count() / 3 >= c.hi() &&
+         c.facts.scan.bad / kinds >= c.seen_count() / c.facts.classes->seen / 4 &&
+         c.facts.classes->seen > 1 && !c.facts.classes->missing.empty() && c.seen_min() >= 0;
 }
 
 void write_gaps(const Case& c) {

@@ -17,7 +17,7 @@ MAY_INCLUDE = {
     "run": {"core", "report"},
     "inputs": {"core"},
     "cuda": {"core", "checks", "contracts"},
-    "capi": {"core", "checks", "contracts", "catalogue", "report", "cuda"},
+    "capi": {"core", "checks", "contracts", "catalogue", "report", "inputs", "cuda", "check"},
     "native": set(),  # goes into C++ programs: libtrapline through its C face
     "libtorch": {"guard"},  # compiled with the guard against the user's libtorch
     "check": {"core", "checks", "contracts", "inputs"},

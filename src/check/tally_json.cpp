@@ -1,0 +1,200 @@
+#include "check/tally_json.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace trapline::check {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostItems = 1 << 20;
+
+// Kept apart from the text of a report: numbers come as "f:1.5" and "f:nan", and come back as the very same
+// Scalar.
+json scalar(const Scalar& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
+  return "f:" + to_text(value);
+}
+
+std::optional<Scalar> scalar_from(const json& value) {
+  if (value.is_number_integer()) return Scalar(value.get<std::int64_t>());
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  if (!text.starts_with("f:")) return std::nullopt;
+  if (text == "f:nan") return Scalar(std::numeric_limits<double>::quiet_NaN());
+  if (text == "f:inf") return Scalar(std::numeric_limits<double>::infinity());
+  if (text == "f:-inf") return Scalar(-std::numeric_limits<double>::infinity());
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + 2, end, number);
+  return error == std::errc{} && stop == end ? std::optional(Scalar(number)) : std::nullopt;
+}
+
+const json* member(const json& object, const char* name) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(name);
+  return found == object.end() ? nullptr : &*found;
+}
+
+void read(const json& object, const char* name, std::int64_t& out) {
+  const json* value = member(object, name);
+  if (value != nullptr && value->is_number_integer()) out = value->get<std::int64_t>();
+}
+
+void read(const json& object, const char* name, std::string& out) {
+  const json* value = member(object, name);
+  if (value != nullptr && value->is_string()) out = value->get<std::string>();
+}
+
+void read(const json& object, const char* name, std::optional<Scalar>& out) {
+  if (const json* value = member(object, name)) out = scalar_from(*value);
+}
+
+template <class Take>
+void each(const json& object, const char* name, Take take) {
+  const json* list = member(object, name);
+  if (list == nullptr || !list->is_array() || list->size() > kMostItems) return;
+  for (const json& item : *list) take(item);
+}
+
+json place(const Place& at) {
+  json out = {{"index", at.index}, {"value", scalar(at.value)}};
+  if (at.line > 0) out["line"] = at.line;
+  if (!at.source.empty()) out["source"] = at.source;
+  return out;
+}
+
+Place place_from(const json& object) {
+  Place at;
+  each(object, "index", [&](const json& one) {
+    if (one.is_number_integer()) at.index.push_back(one.get<std::int64_t>());
+  });
+  read(object, "line", at.line);
+  read(object, "source", at.source);
+  if (const json* value = member(object, "value")) at.value = scalar_from(*value).value_or(std::int64_t{0});
+  return at;
+}
+
+json odd(const Odd& one) { return {{"count", one.count}, {"first", place(one.first)}, {"text", one.text}}; }
+
+Odd odd_from(const json* object) {
+  Odd one;
+  if (object == nullptr) return one;
+  read(*object, "count", one.count);
+  read(*object, "text", one.text);
+  if (const json* first = member(*object, "first")) one.first = place_from(*first);
+  return one;
+}
+
+// Runs of classes that occur, as [from, end).
+json seen_runs(const std::vector<bool>& seen) {
+  json runs = json::array();
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (!seen[i]) continue;
+    const std::size_t from = i;
+    while (i < seen.size() && seen[i]) ++i;
+    runs.push_back({from, i});
+  }
+  return {{"of", seen.size()}, {"runs", std::move(runs)}};
+}
+
+std::vector<bool> seen_from(const json* object) {
+  if (object == nullptr) return {};
+  std::int64_t size = 0;
+  read(*object, "of", size);
+  if (size <= 0 || size > Detail::kMostClasses) return {};
+  std::vector<bool> seen(static_cast<std::size_t>(size));
+  each(*object, "runs", [&](const json& run) {
+    if (!run.is_array() || run.size() != 2 || !run[0].is_number_integer() || !run[1].is_number_integer())
+      return;
+    const auto from = run[0].get<std::int64_t>(), end = run[1].get<std::int64_t>();
+    if (from < 0 || end > size) return;
+    for (std::int64_t i = from; i < end; ++i) seen[static_cast<std::size_t>(i)] = true;
+  });
+  return seen;
+}
+
+}  // namespace
+
+json to_json(const Tally& tally) {
+  json out = {{"total", tally.total},
+              {"bad", tally.bad},
+              {"kept", tally.kept},
+              {"reason", static_cast<int>(tally.reason)},
+              {"detailed", tally.detailed}};
+  const auto put = [&](const char* name, const std::optional<Scalar>& value) {
+    if (value) out[name] = scalar(*value);
+  };
+  put("min", tally.min);
+  put("max", tally.max);
+  put("kept_min", tally.kept_min);
+  put("kept_max", tally.kept_max);
+  if (tally.first) out["first"] = place(*tally.first);
+  if (tally.missing.count > 0) out["missing"] = odd(tally.missing);
+  if (tally.malformed.count > 0) out["malformed"] = odd(tally.malformed);
+  if (!tally.detailed) return out;
+  json values = json::array();
+  for (const auto& [value, count] : tally.detail.values) values.push_back({scalar(value), count});
+  out["values"] = std::move(values);
+  out["other_values"] = tally.detail.other_values;
+  json places = json::array();
+  for (const Place& at : tally.detail.places) places.push_back(place(at));
+  out["places"] = std::move(places);
+  if (!tally.detail.seen.empty()) out["seen"] = seen_runs(tally.detail.seen);
+  return out;
+}
+
+Tally tally_from(const json& object) {
+  Tally tally;
+  read(object, "total", tally.total);
+  read(object, "bad", tally.bad);
+  read(object, "kept", tally.kept);
+  read(object, "min", tally.min);
+  read(object, "max", tally.max);
+  read(object, "kept_min", tally.kept_min);
+  read(object, "kept_max", tally.kept_max);
+  std::int64_t reason = 0;
+  read(object, "reason", reason);
+  if (reason >= 0 && reason <= static_cast<std::int64_t>(Reason::kFirstNotZero)) {
+    tally.reason = static_cast<Reason>(reason);
+  }
+  if (const json* first = member(object, "first")) tally.first = place_from(*first);
+  tally.missing = odd_from(member(object, "missing"));
+  tally.malformed = odd_from(member(object, "malformed"));
+  const json* detailed = member(object, "detailed");
+  tally.detailed = detailed != nullptr && detailed->is_boolean() && detailed->get<bool>();
+  each(object, "values", [&](const json& pair) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[1].is_number_integer()) return;
+    if (const auto value = scalar_from(pair[0])) tally.detail.values[*value] += pair[1].get<std::int64_t>();
+  });
+  read(object, "other_values", tally.detail.other_values);
+  each(object, "places", [&](const json& one) {
+    if (tally.detail.places.size() < Detail::kMostPlaces) tally.detail.places.push_back(place_from(one));
+  });
+  tally.detail.seen = seen_from(member(object, "seen"));
+  return tally;
+}
+
+json to_json(const Lengths& lengths) {
+  return {{"rows", lengths.rows},
+          {"too_long", lengths.too_long},
+          {"longest", lengths.longest},
+          {"row", lengths.row},
+          {"line", lengths.line}};
+}
+
+Lengths lengths_from(const json& object) {
+  Lengths lengths;
+  read(object, "rows", lengths.rows);
+  read(object, "too_long", lengths.too_long);
+  read(object, "longest", lengths.longest);
+  read(object, "row", lengths.row);
+  read(object, "line", lengths.line);
+  return lengths;
+}
+
+}  // namespace trapline::check
