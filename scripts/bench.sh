@@ -8,6 +8,10 @@ echo "== checks: SIMD scan against a plain read-sum of the same bytes and agains
 "$build/bin/bench_checks"
 echo "== log: trapline explain against grep -cF on the same files"
 .venv/bin/python bench/log/bench_log.py
+if .venv/bin/python -c 'import numpy' 2>/dev/null; then
+  echo "== check: labels, weights and tables against NumPy, torch, pyarrow and DuckDB"
+  .venv/bin/python bench/check/bench_check.py
+fi
 if .venv/bin/python -c 'import torch' 2>/dev/null; then
   echo "== guard: one operation"
   .venv/bin/python bench/guard/bench_ops.py

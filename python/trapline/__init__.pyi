@@ -54,7 +54,7 @@ def check_labels(
     """Class labels are in [0, num_classes), or equal to ``ignore_index`` (None: no such value).
 
     ``x``: any shape, integers of any width or whole floating point numbers, of NumPy, torch (a tensor on
-    a device is judged there), Arrow, pandas, polars, DLPack, a buffer or a list. Nothing is copied and the GIL
+    a device is judged there), Arrow, pandas, polars, DLPack, a buffer or a list. Nothing is copied, the GIL
     is released while it is read. ``column`` names the column of a table.
 
     Raises:
@@ -88,8 +88,8 @@ def check_loss(loss_fn: Callable[[Any, Any], Any], input: Any, target: Any) -> A
     """``loss_fn(input, target)`` after a check of both against what the loss wants.
 
     Known by name: cross_entropy, nll_loss, multi_margin_loss, binary_cross_entropy, its form with logits,
-    mse_loss, l1_loss, and their modules; ``functools.partial`` of one is looked through. ``input`` (N, C, ...)
-    floating point, ``target`` as the loss takes it, torch tensors both.
+    mse_loss, l1_loss, and their modules; ``functools.partial`` of one is looked through.
+    ``input``: (N, C, ...) floating point, ``target`` as the loss takes it, torch tensors both.
 
     Raises:
         DeviceAssertError: an element is outside of what the loss takes.

@@ -239,9 +239,8 @@ def _unit_interval(logits: Any, target: Any) -> None:
     count = ctypes.c_size_t()
     rows = lib.trapline_contracts(ctypes.byref(count))
     for argument, x in (("self", logits), ("target", target)):
-        if x.device.type != "cpu":
-            if bool(((x >= 0) & (x <= 1)).all()):
-                continue
+        if x.device.type != "cpu" and bool(((x >= 0) & (x <= 1)).all()):
+            continue
         view = _tensors.views(x.detach().cpu())[0]
         wanted = f"binary_cross_entropy.{argument}".encode()
         row = next(rows[i] for i in range(count.value) if rows[i].id == wanted)

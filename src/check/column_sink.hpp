@@ -34,6 +34,7 @@ struct Wanted {
   std::string column;                      // just this one; empty: by name and dtype
   bool any = false;                        // every column of numbers
   std::unordered_set<std::string> only{};  // of these names; empty: no such limit
+  bool none_is_fine = false;               // a file without such a column is no problem
 };
 
 // "label", "y_train", "fine_labels", "input_ids": names that say what a column holds.

@@ -167,12 +167,13 @@ FileResult check_file(const Rule& rule, const Wanted& wanted, const std::string&
     result.whole = whole && *whole;
     if (!result.columns.empty() || result.error || !result.whole) break;
     // The only column there is needs no name.
-    const bool alone = sink.passed_over().size() == 1 && want.column.empty() && is_integral(rule.what);
+    const bool alone =
+        sink.passed_over().size() == 1 && want.column.empty() && !want.none_is_fine && is_integral(rule.what);
     if (attempt == 0 && alone) {
       want.any = true;
       continue;
     }
-    result.error = no_column(rule, want, path, sink.passed_over());
+    if (!want.none_is_fine) result.error = no_column(rule, want, path, sink.passed_over());
     break;
   }
   if (!job.stop) look_again(rule, job, result);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "check/dataset.hpp"
 #include "check/model.hpp"
 #include "cli/check_session.hpp"
 
@@ -44,7 +45,8 @@ Result<int> check_paths(const FileFlags& flags, const check::Rule& rule) {
   });
 }
 
-Result<int> check_labels(const FileFlags& flags) {
+// The rule that the flags and the model make; a limit of 0 where neither tells.
+Result<check::Rule> label_rule(const FileFlags& flags) {
   check::Rule rule;
   rule.what = check::What::kLabels;
   std::optional<std::int64_t> classes = flags.classes;
@@ -62,16 +64,12 @@ Result<int> check_labels(const FileFlags& flags) {
       rule.layer = check::head_layer(*head);
     }
   }
-  if (!classes) {
-    return Error{"how many classes are there is not said", "",
-                 "add --classes N, the number of the model's outputs, or --model DIR"};
-  }
-  rule.limit = *classes;
+  rule.limit = classes.value_or(0);
   rule.ignore_index = flags.ignore_index;
-  return check_paths(flags, rule);
+  return rule;
 }
 
-Result<int> check_ids(const FileFlags& flags) {
+Result<check::Rule> id_rule(const FileFlags& flags) {
   check::Rule rule;
   rule.what = check::What::kIds;
   std::optional<std::int64_t> rows = flags.rows;
@@ -95,12 +93,47 @@ Result<int> check_ids(const FileFlags& flags) {
     }
     rule.special_ids = model->special_ids();
   }
-  if (!rows) {
+  rule.limit = rows.value_or(0);
+  return rule;
+}
+
+Result<int> check_labels(const FileFlags& flags) {
+  const Result<check::Rule> rule = label_rule(flags);
+  if (!rule) return rule.error();
+  if (rule->limit == 0) {
+    return Error{"how many classes are there is not said", "",
+                 "add --classes N, the number of the model's outputs, or --model DIR"};
+  }
+  return check_paths(flags, *rule);
+}
+
+Result<int> check_ids(const FileFlags& flags) {
+  const Result<check::Rule> rule = id_rule(flags);
+  if (!rule) return rule.error();
+  if (rule->limit == 0) {
     return Error{"how many rows the table has is not said", "",
                  "add --rows N, the table's num_embeddings, or --model DIR"};
   }
-  rule.limit = *rows;
-  return check_paths(flags, rule);
+  return check_paths(flags, *rule);
+}
+
+Result<int> check_dataset(const FileFlags& flags) {
+  if (flags.paths.empty()) return Error{"no data set to check", "", "name its folder"};
+  FileFlags of_labels = flags, of_ids = flags;
+  // A model for text has no classes and one for images no table: what it does not tell is not held against.
+  if (!flags.model.empty()) {
+    std::vector<Error> problems;
+    const auto model = check::read_model(flags.model, problems);
+    if (!model) return model.error();
+    if (!flags.classes && !model->classes()) of_labels.model.clear();
+    if (!flags.rows && !model->rows_of_tokens()) of_ids.model.clear();
+  }
+  const Result<check::Rule> labels = label_rule(of_labels), ids = id_rule(of_ids);
+  if (!labels) return labels.error();
+  if (!ids) return ids.error();
+  return run_check(flags.common, [&](const check::Job& job, std::vector<Error>& problems) {
+    return check::check_dataset(flags.paths, {*labels, *ids}, job, problems);
+  });
 }
 
 void declare_model(CLI::App& app, FileFlags& flags) {
@@ -154,6 +187,16 @@ Action declare_check_model(CLI::App& app, const std::vector<std::string>&) {
       ->type_name("DIR");
   declare_check(app, flags->common);
   return [flags] { return check_model(*flags); };
+}
+
+Action declare_check_dataset(CLI::App& app, const std::vector<std::string>&) {
+  auto flags = std::make_shared<FileFlags>();
+  declare_files(app, *flags, false);
+  add_count(app, "--classes", flags->classes, "how many classes the model has");
+  add_count(app, "--rows", flags->rows, "how many rows the embedding table has");
+  add_count(app, "--positions", flags->positions, "how many rows the position table has")->type_name("M");
+  declare_model(app, *flags);
+  return [flags] { return check_dataset(*flags); };
 }
 
 Action declare_check_finite(CLI::App& app, const std::vector<std::string>&) {

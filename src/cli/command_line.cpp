@@ -31,6 +31,8 @@ constexpr auto kCommands = std::to_array<CommandRow>({
      declare_check_ids},
     {"check model", "compare a model folder's config, tokenizer and weights with each other", "[flags] DIR",
      false, declare_check_model},
+    {"check dataset", "look at a folder of data: labels, ids and numbers as their names tell",
+     "[flags] DIR...", false, declare_check_dataset},
     {"check finite", "look for NaN and Inf in data and weights", "[flags] FILE...", false,
      declare_check_finite},
     {"why", "print the page of a cause: what it means, how to fix it", "[flags] [CODE|CAUSE]...", false,

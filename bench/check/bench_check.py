@@ -1,0 +1,155 @@
+# ruff: noqa: B023, PLW0108 - every function is run before its loop goes on
+"""Speed of `trapline check` and trapline.check_*, each against named peers on the same data in the same run.
+
+One thread each, files in the page cache, the best of several runs. `--gib` sets the size (1 in the goals).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("TRAPLINE_BUILD_DIR", ROOT / "build"))
+os.environ["TRAPLINE_BUILD_DIR"] = str(BUILD)
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+    os.environ[name] = "1"
+sys.path.insert(0, str(ROOT / "python"))
+
+import numpy as np  # noqa: E402
+import trapline  # noqa: E402
+
+
+def best(run: Callable[[], Any], times: int = 5) -> float:
+    run()
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def command(*words: object) -> Callable[[], None]:
+    line = [str(BUILD / "bin" / "trapline"), "check", *map(str, words), "--threads", "1"]
+
+    def run() -> None:
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"trapline: bench: {' '.join(line)}: {done.stdout}{done.stderr}")
+
+    return run
+
+
+def show(what: str, ours: float, size: int, peers: dict[str, float]) -> None:
+    print(f"{what}: {ours * 1e3:.0f} ms, {size / ours / 1e9:.1f} GB/s")
+    for name, seconds in peers.items():
+        print(f"    {seconds / ours:6.2f} times as fast as {name} ({seconds * 1e3:.0f} ms)")
+
+
+def labels(folder: Path, size: int) -> None:
+    data = np.arange(size // 8, dtype=np.int64) % 1000
+    file = folder / "labels.npy"
+    np.save(file, data)
+    peers = {
+        "a read-sum, x.sum()": best(data.sum),
+        "NumPy ((a >= 0) & (a < n)).all()": best(lambda: ((data >= 0) & (data < 1000)).all()),
+    }
+    if torch := optional("torch"):
+        tensor = torch.from_numpy(data)
+        peers["torch aminmax"] = best(lambda: torch.aminmax(tensor))
+    show("labels int64, trapline.check_labels", best(lambda: trapline.check_labels(data, 1000)), size, peers)
+    mapped = {"np.load(mmap_mode='r').sum()": best(lambda: np.load(file, mmap_mode="r").sum())}
+    mapped["np.load, ((a >= 0) & (a < n)).all()"] = best(
+        lambda: ((a := np.load(file, mmap_mode="r")) >= 0).all() and (a < 1000).all()
+    )
+    show("labels .npy, trapline check labels", best(command("labels", file, "--classes", 1000)), size, mapped)
+    file.unlink()
+
+
+def finite(folder: Path, size: int) -> None:
+    torch, safetensors = optional("torch"), optional("safetensors.torch")
+    if not torch or not safetensors:
+        return
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        tensor = torch.ones(size // dtype.itemsize, dtype=dtype)
+        peers = {
+            "torch isfinite(x).all()": best(lambda: torch.isfinite(tensor).all(), 2),
+            "torch aminmax": best(lambda: torch.aminmax(tensor), 2),
+        }
+        if dtype != torch.bfloat16:
+            array = tensor.numpy()
+            peers["NumPy isfinite(x).all()"] = best(lambda: np.isfinite(array).all(), 2)
+        name = str(dtype).rpartition(".")[2]
+        show(
+            f"finite {name}, trapline.check_finite", best(lambda: trapline.check_finite(tensor)), size, peers
+        )
+        file = folder / "w.safetensors"
+        safetensors.save_file({"w": tensor}, str(file))
+        show(f"finite {name} .safetensors, trapline check finite", best(command("finite", file)), size, {
+            "load_file, isfinite(x).all()": best(
+                lambda: torch.isfinite(safetensors.load_file(str(file))["w"]).all(), 2
+            ),
+        })  # fmt: skip
+        file.unlink()
+
+
+def parquet(folder: Path, size: int) -> None:
+    pa, duckdb = optional("pyarrow"), optional("duckdb")
+    if not pa:
+        return
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    file = folder / "labels.parquet"
+    pq.write_table(pa.table({"label": np.random.default_rng(0).integers(0, 1000, size // 8)}), file)
+    try:
+        ours = best(command("labels", file, "--classes", 1000), 3)
+    except SystemExit as error:
+        print(f"labels .parquet: left out: {str(error)[:200]}")
+        return
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    peers = {
+        "pyarrow read_table + compute.min_max": best(
+            lambda: pc.min_max(pq.read_table(file, use_threads=False)["label"]), 3
+        )
+    }
+    if duckdb:
+        base = duckdb.connect(config={"threads": 1})
+        query = f"select count(*) from '{file}' where label < 0 or label >= 1000"
+        peers["DuckDB, one thread"] = best(lambda: base.execute(query).fetchall(), 3)
+    show("labels .parquet, trapline check labels", ours, size, peers)
+    file.unlink()
+
+
+def optional(name: str) -> Any:
+    import importlib
+
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        print(f"trapline: bench: {name} is missing: it is left out")
+        return None
+    if name == "torch":
+        module.set_num_threads(1)
+    return module
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gib", type=float, default=1.0)
+    size = int(parser.parse_args().gib * (1 << 30)) // 64 * 64
+    with tempfile.TemporaryDirectory() as folder:
+        labels(Path(folder), size)
+        finite(Path(folder), size // 4)
+        parquet(Path(folder), size // 4)
+
+
+main()

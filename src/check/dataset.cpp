@@ -1,0 +1,106 @@
+#include "check/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace trapline::check {
+namespace {
+
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+// What was guessed of the columns of one name, over all files.
+struct Guess {
+  std::size_t files = 0;
+  Tally tally;
+};
+
+std::int64_t named_classes(const std::vector<FileResult>& results) {
+  std::int64_t classes = 0;
+  for (const FileResult& file : results) {
+    for (const ColumnResult& column : file.columns) {
+      for (const inputs::ClassName& name : column.classes) classes = std::max(classes, name.id + 1);
+    }
+  }
+  return classes;
+}
+
+void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const std::string& against,
+                 std::vector<std::string>& notes) {
+  constexpr std::size_t kMost = 8;
+  std::map<std::string, Guess> guesses;
+  for (const FileResult& file : results) {
+    for (const ColumnResult& column : file.columns) {
+      Guess& guess = guesses[column.name];
+      ++guess.files;
+      guess.tally.total += column.tally.total;
+      if (column.tally.min && column.tally.max) guess.tally.widen(*column.tally.min, *column.tally.max);
+    }
+  }
+  std::size_t told = 0;
+  for (const auto& [name, guess] : guesses) {
+    if (told++ == kMost) {
+      notes.push_back(fmt::format("and {} more columns", guesses.size() - kMost));
+      return;
+    }
+    const Tally& tally = guess.tally;
+    const std::string range =
+        tally.min && tally.max ? fmt::format(", {} to {}", to_text(*tally.min), to_text(*tally.max)) : "";
+    const char* what = rule.what == What::kLabels ? "labels" : rule.what == What::kIds ? "ids" : "numbers";
+    notes.push_back(fmt::format("guessed: {} holds {} ({} in {} file{}{}), {}",
+                                name.empty() ? "the array" : "column '" + name + "'", what, tally.total,
+                                guess.files, guess.files == 1 ? "" : "s", range, against));
+  }
+}
+
+}  // namespace
+
+Report check_dataset(const std::vector<std::string>& paths, const Expected& expected, const Job& job,
+                     std::vector<Error>& problems) {
+  const std::vector<std::string> files = expand(paths, problems);
+  Report report;
+  report.command = Command::kCheck;
+  report.verdict = files.empty() ? Verdict::kUnknown : Verdict::kClean;
+  std::map<std::string, bool> useful;
+  const auto look = [&](Rule rule, const char* unknown, const char* known) {
+    const bool bounded = rule.limit > 0 || !is_integral(rule.what);
+    if (!bounded) rule.limit = kUnbounded;
+    Wanted wanted;
+    wanted.none_is_fine = true;
+    std::vector<FileResult> results = check_files(rule, wanted, files, job);
+    std::string against = bounded ? known : unknown;
+    if (const std::int64_t classes = named_classes(results);
+        !bounded && classes > 0 && rule.what == What::kLabels) {
+      rule.limit = classes;  // the data set says itself how many there are
+      results = check_files(rule, wanted, files, job);
+      against = fmt::format("held against the {} classes that the data set names", classes);
+    }
+    Report part = report_of(rule, results);
+    std::ranges::move(part.findings, std::back_inserter(report.findings));
+    say_guesses(rule, results, against, report.notes);
+    for (const FileResult& file : results) {
+      useful[file.path] = useful[file.path] || !file.columns.empty() || file.error;
+      const bool known_problem = file.error && std::ranges::any_of(problems, [&](const Error& one) {
+                                   return one.line() == file.error->line();
+                                 });
+      if (file.error && !known_problem) problems.push_back(*file.error);
+      if (!file.whole && report.verdict == Verdict::kClean) report.verdict = Verdict::kUnknown;
+    }
+  };
+  look(expected.labels, "not held against a number of classes: add --classes N or --model DIR",
+       "held against the classes of the model");
+  look(expected.ids, "not held against a table: add --rows N or --model DIR",
+       "held against the table of the model");
+  Rule finite;
+  finite.what = What::kFinite;
+  look(finite, "", "looked at for NaN and Inf");
+  for (const auto& [path, any] : useful) {
+    if (!any) report.notes.push_back(path + ": nothing in it was taken for labels, ids or numbers");
+  }
+  if (!report.findings.empty()) report.verdict = Verdict::kFault;
+  return report;
+}
+
+}  // namespace trapline::check
