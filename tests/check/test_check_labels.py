@@ -185,7 +185,7 @@ def test_fortran_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ([], "trapline: check what: one of labels, ids, finite"),
+        ([], "trapline: check what: one of labels, ids, model, dataset, finite"),
         (["lables"], "trapline: `trapline check` has no 'lables': did you mean `trapline check labels`?"),
         (["labels", "x.npy"], "trapline: how many classes are there is not said: add --classes N"),
         (["labels", "--classes", "3"], "trapline: nothing to check: name a file or a folder"),
