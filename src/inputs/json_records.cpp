@@ -112,8 +112,8 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
       ondemand::array elements;
       if (const auto problem = value.get_array().get(elements); problem != SUCCESS) return problem;
       for (auto element : elements) {
-        ondemand::value each;
-        if (const auto problem = std::move(element).get(each); problem != SUCCESS) return problem;
+        if (element.error() != SUCCESS) return element.error();
+        ondemand::value each = element.value_unsafe();
         if (const auto problem = this->value(each, key, depth + 1); problem != SUCCESS) return problem;
       }
       return SUCCESS;
