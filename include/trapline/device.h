@@ -24,7 +24,7 @@ typedef enum {
       0,                 /* no element is harmless by itself: wait for the result before the operation runs */
   TRAPLINE_HEAL_ELEMENT, /* each bad element alone: clamped into the range; NaN becomes the lower end */
   TRAPLINE_HEAL_ROW,     /* a bad row of probabilities becomes a row of equal ones */
-  TRAPLINE_HEAL_ALL,     /* a list of offsets becomes all zeros when any is bad */
+  TRAPLINE_HEAL_ALL,     /* a list (row) of offsets or ends becomes all zeros when any is bad */
   TRAPLINE_HEAL_REPORT   /* the operation does no harm: report only, no copy (a cast of NaN to integer) */
 } trapline_heal;
 
@@ -89,8 +89,10 @@ TRAPLINE_API int64_t trapline_device_reserve(int device, void* stream, int flags
 TRAPLINE_API int64_t trapline_device_scratch(const trapline_device_check* check, int flags);
 
 /* Enqueues the check on `stream` (a CUstream) of the current context. `healed`: device address of numel
- * contiguous elements of the same dtype, or NULL for report only. 1: enqueued; 0: not (driver error, e.g. a
- * context already lost): the slot is free again. */
+ * contiguous elements of the same dtype, or NULL for report only (TRAPLINE_HEAL_NONE has no copy). 1:
+ * enqueued; 0: not (driver error, e.g. a context already lost, or an address that is not aligned to its
+ * elements): the slot is free again. `stream` must be alive; what was launched on it may still run when it is
+ * destroyed. */
 TRAPLINE_API int trapline_device_launch(int device, void* stream, int64_t slot,
                                         const trapline_device_check* check, void* healed, void* scratch,
                                         int flags);
@@ -106,8 +108,9 @@ typedef struct {
 /* 0 when nothing can be there: one load of mapped memory per device in use, a nanosecond. */
 TRAPLINE_API int trapline_device_pending(void);
 
-/* Takes published reports, oldest launch first; each is given exactly once per run of its check (a captured
- * check runs again at every replay). Returns how many were written. */
+/* Takes published reports, oldest launch first; each is given exactly once. A captured check runs again at
+ * every replay: of several replays between two polls the last bad one is given. Returns how many were
+ * written. */
 TRAPLINE_API int trapline_device_poll(trapline_device_report* reports, int capacity);
 
 /* Waits until every check launched so far on any stream of any device has run (not for what was enqueued

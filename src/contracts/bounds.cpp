@@ -133,4 +133,12 @@ std::optional<std::int64_t> bound_of(const Contract& contract, const CallArgumen
   return std::nullopt;
 }
 
+bool lies_along(const trapline_tensor& tensor, const Contract& contract, const CallArguments& call) {
+  if (contract.dim_arg.empty()) return true;
+  const trapline_tensor* data = tensor_of(call.bound);
+  if (data == nullptr || call.dim == nullptr || call.dim->kind != TRAPLINE_ARG_INT) return false;
+  const std::int64_t axis = call.dim->integer < 0 ? call.dim->integer + data->dim : call.dim->integer;
+  return axis == tensor.dim - 1;
+}
+
 }  // namespace trapline

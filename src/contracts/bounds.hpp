@@ -34,4 +34,7 @@ bool fits(Dtypes allowed, std::int32_t dtype);  // trapline_dtype
 std::optional<std::int64_t> bound_of(const Contract& contract, const CallArguments& call,
                                      const trapline_tensor& tensor);
 
+// The lengths or ends of segments along `axis`, which is the last of their own dimensions.
+bool lies_along(const trapline_tensor& tensor, const Contract& contract, const CallArguments& call);
+
 }  // namespace trapline

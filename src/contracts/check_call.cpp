@@ -234,15 +234,6 @@ trapline_verdict check_mask(const CallArguments& call, const trapline_tensor& ma
   return verdict;
 }
 
-// The lengths or ends of segments along `axis`, which is the last of their own dimensions.
-bool lies_along(const trapline_tensor& tensor, const Contract& contract, const CallArguments& call) {
-  if (contract.dim_arg.empty()) return true;
-  const trapline_tensor* data = tensor_of(call.bound);
-  if (data == nullptr || call.dim == nullptr || call.dim->kind != TRAPLINE_ARG_INT) return false;
-  const std::int64_t axis = call.dim->integer < 0 ? call.dim->integer + data->dim : call.dim->integer;
-  return axis == tensor.dim - 1;
-}
-
 trapline_verdict check_counts(const Contract& contract, const CallArguments& call,
                               const trapline_tensor& tensor, trapline_scan& scan) {
   // repeat_interleave without output_size reads the sum itself.

@@ -194,8 +194,23 @@ trapline_plan_verdict plan_padded(const CallArguments& call, const Plan& plan, c
   return plan.verdict();
 }
 
-// Counts are summed up: with one of them changed the sum no longer fits the result. The sum itself is not
-// looked at: no kernel adds up.
+// A device looks at such a row with one thread, so a longer one is only checked element by element.
+constexpr std::int64_t kLongestRow = 4096;
+
+// Elements that are judged together with those before them in their row. False: the rows are too long.
+bool plan_in_order(const Plan& plan, const trapline_tensor& tensor, Predicate predicate, std::int32_t heal,
+                   std::int64_t hi) {
+  if (tensor.dim > 0 && tensor.sizes[tensor.dim - 1] > kLongestRow) return false;
+  if (is_empty(tensor)) return true;
+  if (trapline_device_check* check = plan.add(tensor, predicate)) {
+    check->heal = heal;
+    check->hi = hi;
+  }
+  return true;
+}
+
+// Counts are summed up: with one of them changed the sum no longer fits the result. In rows that are too long
+// the sum is not looked at.
 trapline_plan_verdict plan_counts(const Plan& plan, const trapline_tensor& tensor, std::int64_t hi,
                                   trapline_scan& scan) {
   if (tensor.dim < 1) return TRAPLINE_PLAN_NOTHING;
@@ -204,9 +219,20 @@ trapline_plan_verdict plan_counts(const Plan& plan, const trapline_tensor& tenso
   return verdict;
 }
 
+trapline_plan_verdict plan_sum(const Contract& contract, const CallArguments& call, const Plan& plan,
+                               const trapline_tensor& tensor, trapline_scan& scan) {
+  const bool unknown = call.bound == nullptr || call.bound->kind == TRAPLINE_ARG_NONE;
+  const std::optional<std::int64_t> sum = unknown ? kUnbounded : bound_of(contract, call, tensor);
+  if (!sum || tensor.dim != 1) return TRAPLINE_PLAN_NOTHING;
+  if (*sum == kUnbounded || !plan_in_order(plan, tensor, Predicate::kCounts, TRAPLINE_HEAL_NONE, *sum)) {
+    return plan_counts(plan, tensor, kUnbounded, scan);
+  }
+  return plan.verdict();
+}
+
 trapline_plan_verdict plan_integers(const Contract& contract, const CallArguments& call, const Plan& plan,
                                     const trapline_tensor& tensor, trapline_scan& scan) {
-  if (contract.predicate == Predicate::kCounts) return plan_counts(plan, tensor, kUnbounded, scan);
+  if (contract.predicate == Predicate::kCounts) return plan_sum(contract, call, plan, tensor, scan);
   const std::optional<std::int64_t> bound = bound_of(contract, call, tensor);
   if (!bound) return TRAPLINE_PLAN_NOTHING;
   std::optional<std::int64_t> also;
@@ -228,16 +254,22 @@ trapline_plan_verdict plan_integers(const Contract& contract, const CallArgument
       }
       return plan_range(plan, tensor, Predicate::kIndex, 1, *bound + 1, std::nullopt, scan);
     case Predicate::kEnds:
-      // Each end alone; no kernel looks at the one before it yet.
+      if (!lies_along(tensor, contract, call)) return TRAPLINE_PLAN_NOTHING;
+      if (plan_in_order(plan, tensor, Predicate::kEnds, TRAPLINE_HEAL_ALL, *bound + 1)) return plan.verdict();
       return plan_range(plan, tensor, Predicate::kIndex, 0, *bound + 1, std::nullopt, scan);
     case Predicate::kLengths:
+      if (!lies_along(tensor, contract, call)) return TRAPLINE_PLAN_NOTHING;
+      if (plan_in_order(plan, tensor, Predicate::kLengths, TRAPLINE_HEAL_NONE, *bound)) return plan.verdict();
       return plan_counts(plan, tensor, *bound + 1, scan);
     case Predicate::kIndex:
       if (!contract.also_arg.empty() && call.also != nullptr && call.also->kind == TRAPLINE_ARG_INT) {
         also = call.also->integer;
       }
       return plan_range(plan, tensor, Predicate::kIndex, 0, *bound, also, scan);
-    default:  // kMaskCount, kEndedIndex: no kernel adds up or stops in a row yet
+    case Predicate::kEndedIndex:
+      if (*bound > 0) plan_in_order(plan, tensor, Predicate::kEndedIndex, TRAPLINE_HEAL_ELEMENT, *bound);
+      return plan.verdict();
+    default:  // kMaskCount: no kernel counts yet
       return TRAPLINE_PLAN_NOTHING;
   }
 }

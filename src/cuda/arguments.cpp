@@ -19,8 +19,13 @@ struct Rule {
   Predicate predicate;
   bool floating;
   Kernel kernel;
-  Judge judge;
+  std::int32_t judge;  // Judge or Sequence, as the kernel has it
 };
+
+template <class Enum>
+constexpr std::int32_t number(Enum value) {
+  return static_cast<std::int32_t>(value);
+}
 
 // To check one more predicate on a device, add a row, and the kernel when it is a new one.
 constexpr Rule kRules[] = {
@@ -28,10 +33,14 @@ constexpr Rule kRules[] = {
     {Predicate::kWrappedIndex, false, kIndexKernel, {}},
     {Predicate::kPaddedIndex, false, kPaddedKernel, {}},
     {Predicate::kOffsets, false, kOffsetsKernel, {}},
-    {Predicate::kUnitInterval, true, kNumbersKernel, Judge::kUnitInterval},
-    {Predicate::kNonNegative, true, kNumbersKernel, Judge::kNonNegative},
-    {Predicate::kFiniteToInteger, true, kNumbersKernel, Judge::kFinite},
+    {Predicate::kUnitInterval, true, kNumbersKernel, number(Judge::kUnitInterval)},
+    {Predicate::kNonNegative, true, kNumbersKernel, number(Judge::kNonNegative)},
+    {Predicate::kFiniteToInteger, true, kNumbersKernel, number(Judge::kFinite)},
     {Predicate::kProbabilityRows, true, kRowsKernel, {}},
+    {Predicate::kEnds, false, kSequencesKernel, number(Sequence::kEnds)},
+    {Predicate::kEndedIndex, false, kSequencesKernel, number(Sequence::kEndedIndex)},
+    {Predicate::kCounts, false, kSequencesKernel, number(Sequence::kCountsExactly)},
+    {Predicate::kLengths, false, kSequencesKernel, number(Sequence::kCountsAtMost)},
 };
 
 const Rule* rule_of(const trapline_device_check& check) {
@@ -58,7 +67,9 @@ std::optional<Kernel> kernel_of(const trapline_device_check& check, const void* 
   if (!aligned(check.data, bytes) || !aligned(healed, bytes) || !aligned(scratch, alignof(Scratch))) {
     return std::nullopt;
   }
-  if (rule->kernel == kRowsKernel && check.last_dim <= 0) return std::nullopt;
+  if ((rule->kernel == kRowsKernel || rule->kernel == kSequencesKernel) && check.last_dim <= 0) {
+    return std::nullopt;
+  }
   if (rule->kernel == kPaddedKernel &&
       (check.lengths == nullptr || !aligned(check.lengths, sizeof(std::int64_t)) || check.last_dim < 0)) {
     return std::nullopt;
@@ -79,7 +90,7 @@ CheckArgs arguments_of(const trapline_device_check& check, void* healed) {
   args.lengths_count = check.lengths_count;
   args.dtype = check.dtype;
   const Rule* rule = rule_of(check);
-  args.judge = rule == nullptr ? 0 : static_cast<std::int32_t>(rule->judge);
+  args.judge = rule == nullptr ? 0 : rule->judge;
   args.has_also = check.has_also;
   args.dim = check.dim;
   for (std::int32_t d = 0; d < check.dim; ++d) {
@@ -93,9 +104,10 @@ unsigned blocks_of(const trapline_device_check& check) {
   const Rule* rule = rule_of(check);
   if (rule == nullptr || rule->kernel == kOffsetsKernel || check.numel <= kOneBlock) return 1;
   std::int64_t blocks = (check.numel - 1) / (kThreads * kPerThread) + 1;
-  if (rule->kernel == kRowsKernel && check.last_dim > 0) {
+  if ((rule->kernel == kRowsKernel || rule->kernel == kSequencesKernel) && check.last_dim > 0) {
     const std::int64_t rows = check.numel / check.last_dim;
-    blocks = check.last_dim <= kNarrowRow ? (rows - 1) / kThreads + 1 : rows;
+    const bool by_thread = rule->kernel == kSequencesKernel || check.last_dim <= kNarrowRow;
+    blocks = by_thread ? (rows - 1) / kThreads + 1 : rows;
   }
   return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kMaxBlocks));
 }

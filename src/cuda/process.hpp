@@ -15,7 +15,15 @@ namespace trapline::cuda {
 
 inline constexpr int kMaxDevices = 64;
 
-enum Kernel : unsigned { kIndexKernel, kPaddedKernel, kOffsetsKernel, kNumbersKernel, kRowsKernel, kKernels };
+enum Kernel : unsigned {
+  kIndexKernel,
+  kPaddedKernel,
+  kOffsetsKernel,
+  kNumbersKernel,
+  kRowsKernel,
+  kSequencesKernel,
+  kKernels
+};
 
 // Mapped host memory as both sides see it.
 struct Mapped {

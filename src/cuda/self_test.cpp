@@ -28,6 +28,7 @@ CheckArgs arguments(const Mapped& memory, Kernel kernel) {
   args.lengths = reinterpret_cast<const std::int64_t*>(at(offsetof(Bench, length)));
   args.launch = 1;
   args.hi = 5;
+  args.judge = 0;  // in [0, 1]; ends
   args.numel = args.last_dim = args.lengths_count = 1;
   args.dtype = static_cast<std::int32_t>(floating ? DType::kFloat64 : DType::kInt64);
   return args;

@@ -69,6 +69,12 @@ struct Spec {
   const char* id;
   std::vector<DType> dtypes;
   std::int64_t min_dim, max_dim;
+  std::int64_t longest_row = std::numeric_limits<std::int64_t>::max();
+
+  bool takes(const TensorView& view) const {
+    return view.dim() >= min_dim && view.dim() <= max_dim &&
+           (view.dim() == 0 || view.sizes.back() <= longest_row);
+  }
 };
 
 inline const std::vector<DType> kInts{DType::kInt64, DType::kInt32};
@@ -87,14 +93,19 @@ inline const Spec kSpecs[] = {
     {"poisson.self", kFloats, 0, 4},
     {"copy_.src", kFloats, 0, 4},
     {"multinomial.self", kFloats, 1, 2},
+    // One thread looks at a row of these, so longer ones are only checked element by element.
+    {"multilabel_margin_loss_forward.target", {DType::kInt64}, 0, 4, 4096},
+    {"repeat_interleave.repeats", kInts, 1, 1, 4096},
+    {"segment_reduce.lengths", kInts, 1, 4, 4096},
+    {"segment_reduce.offsets", kInts, 1, 4, 4096},
 };
 
 struct Case {
   const Spec& spec;
   RandomView view;
-  trapline_arg argument{}, bound{}, also{};
+  trapline_arg argument{}, bound{}, dim{}, also{};
   std::vector<std::int64_t> bound_sizes, bound_strides, lengths;
-  std::int64_t lengths_size = 0, one = 1;
+  std::int64_t lengths_size = 0, one = 1, sum = 0;
 
   Case(Random& random, const Spec& of, RandomView made) : spec(of), view(std::move(made)) {
     argument = tensor_arg(view.view());
@@ -109,6 +120,12 @@ struct Case {
     } else if (id == "_ctc_loss.targets") {
       bound_sizes = {50, 1, std::max<std::int64_t>(limit, 1)};
       choose_lengths(random);
+    } else if (id == "segment_reduce.lengths" || id == "segment_reduce.offsets") {
+      bound_sizes.assign(argument.tensor.sizes, argument.tensor.sizes + argument.tensor.dim);
+      bound_sizes.back() = limit;
+      dim = int_arg(argument.tensor.dim - 1);
+    } else if (id == "multilabel_margin_loss_forward.target") {
+      bound_sizes = {std::max<std::int64_t>(limit, 1)};
     } else {
       bound_sizes = {limit};
     }
@@ -117,6 +134,8 @@ struct Case {
                            id != "binary_cross_entropy.self" && id != "bincount.self";
     if (has_bound) bound = tensor_arg({nullptr, DType::kInt64, bound_sizes, bound_strides});
     fill(random, limit);
+    if (id == "repeat_interleave.repeats")
+      bound = int_arg(sum + one_of<std::int64_t>(random, {0, 0, 0, 1, -1}));
   }
 
   void choose_lengths(Random& random) {
@@ -141,16 +160,27 @@ struct Case {
     if (between(random, 0, 30) == 0) bad.clear(), bad.push_back(-1);  // all of them
     const bool all = !bad.empty() && bad[0] == -1;
     const DType dtype = view.view().dtype;
-    const bool offsets = std::string(spec.id) == "_embedding_bag.offsets";
+    const std::string id = spec.id;
+    const bool offsets = id == "_embedding_bag.offsets" || id == "segment_reduce.offsets";
+    const bool counts = id == "segment_reduce.lengths" || id == "repeat_interleave.repeats";
+    const bool ended = id == "multilabel_margin_loss_forward.target";
+    const std::int64_t row = view.view().dim() == 0 ? 1 : view.view().sizes.back();
     const double zero = between(random, 0, 20) == 0 ? 1 : 0;  // rows without a sum
     std::int64_t at = 0, last = 0;
     view.fill(0xBBBBBBBBBBBBBBBBULL, [&]() -> std::uint64_t {
       const bool is_bad = all || std::find(bad.begin(), bad.end(), at) != bad.end();
       const bool is_first = at++ == 0;
+      if (id == "segment_reduce.offsets" && (at - 1) % row == 0) last = 0;
       if (is_floating(dtype)) {
         const double good = zero != 0 ? 0.0 : one_of(random, {0.0, -0.0, 0.5, 1.0, 1e-6, 0.25});
         return number_bits(dtype, is_bad ? one_of(random, {kNan, kInf, -kInf, 2.0, -1.0, -0.5}) : good);
       }
+      if (counts && !is_bad) {
+        const std::int64_t value = between(random, 0, row > 50 ? 30 : 2) == 1 ? 1 : 0;
+        sum += value;
+        return static_cast<std::uint64_t>(value);
+      }
+      if (ended && between(random, 0, 15) == 0) return static_cast<std::uint64_t>(-1);
       if (is_bad) {
         return static_cast<std::uint64_t>(one_of<std::int64_t>(
             random, {limit, limit + 3, -1, -limit - 1, std::numeric_limits<std::int64_t>::min(),
@@ -166,7 +196,7 @@ struct Case {
 
   const trapline_contract* contract() const { return find_row(spec.id); }
   int check_on_host(const trapline_arg& checked, trapline_scan& scan) const {
-    return trapline_check(contract(), &checked, &bound, nullptr, &also, &scan);
+    return trapline_check(contract(), &checked, &bound, &dim, &also, &scan);
   }
 };
 

@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "src/cuda/kernels/check.ptx").read_text()
-KERNELS = {"trapline_index", "trapline_padded", "trapline_offsets", "trapline_numbers", "trapline_rows"}
+KERNELS = {"trapline_index", "trapline_padded", "trapline_offsets", "trapline_numbers", "trapline_rows"} | {
+    "trapline_sequences"
+}
 
 
 def ptx_script(argument: str) -> str:

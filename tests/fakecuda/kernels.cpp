@@ -36,6 +36,7 @@ constexpr Entry kEntries[] = {
     {"trapline_offsets", run<std::int64_t, check_offsets>},
     {"trapline_numbers", run<double, check_numbers>},
     {"trapline_rows", run<double, check_rows>},
+    {"trapline_sequences", run<std::int64_t, check_sequences>},
 };
 
 }  // namespace

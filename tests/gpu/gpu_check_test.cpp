@@ -71,12 +71,12 @@ std::int64_t launch(Lane& lane, const trapline_device_check& check, void* healed
 }
 
 // "" when the device found what the host found.
-std::string run_case(const Case& one, Lane& lane, bool capturing, bool with_copy) {
+std::string run_case(const Case& one, Lane& lane, bool capturing, bool wants_copy) {
   trapline_scan expected{}, known{};
   const int verdict = one.check_on_host(one.argument, expected);
   trapline_device_check check{};
   int count = 0;
-  const int planned = trapline_device_plan(one.contract(), &one.argument, &one.bound, nullptr, &one.also,
+  const int planned = trapline_device_plan(one.contract(), &one.argument, &one.bound, &one.dim, &one.also,
                                            &check, 1, &count, &known);
   if (planned != TRAPLINE_PLAN_CHECK) return "";
   check.data = pointer(upload(lane, one.view.view()));
@@ -85,6 +85,7 @@ std::string run_case(const Case& one, Lane& lane, bool capturing, bool with_copy
     check.lengths = pointer(lane.lengths.get(bytes));
     MUST(calls().copy_to_device(lane.lengths.address, one.lengths.data(), bytes, lane.stream));
   }
+  const bool with_copy = wants_copy && check.heal != TRAPLINE_HEAL_NONE;
   const std::size_t bytes = static_cast<std::size_t>(check.numel) * size_of(one.view.view().dtype);
   void* healed = with_copy ? pointer(lane.healed.get(bytes)) : nullptr;
   // The flag only: one block and no scratch, as in a graph.
@@ -114,7 +115,7 @@ void run_checks(int cases) {
     for (int i = 0; i < cases;) {
       const auto most = static_cast<std::int64_t>(spec.dtypes.size()) - 1;
       RandomView view(random, spec.dtypes[static_cast<std::size_t>(between(random, 0, most))]);
-      if (view.view().dim() < spec.min_dim || view.view().dim() > spec.max_dim) continue;
+      if (!spec.takes(view.view())) continue;
       ++i;
       const Case one(random, spec, std::move(view));
       const std::string problem = run_case(one, lane, between(random, 0, 9) == 0, between(random, 0, 3) != 0);

@@ -16,6 +16,9 @@ inline constexpr std::int64_t kNarrowRow = 64;
 // Of trapline_numbers: what must hold for each number.
 enum class Judge : std::int32_t { kUnitInterval, kNonNegative, kFinite };
 
+// Of trapline_sequences: what must hold for the integers of each row, in their order.
+enum class Sequence : std::int32_t { kEnds, kEndedIndex, kCountsExactly, kCountsAtMost };
+
 // The report of one launch, in mapped host memory, 64 bytes. Only the device writes it after it was zeroed.
 // `sequence` is odd while the fields are being written and even, two more than before, when they are whole.
 struct Slot {
@@ -63,7 +66,7 @@ struct CheckArgs {
   std::int64_t last_dim;  // of a row; trapline_padded: 0 when all labels are in one row
   std::int64_t lengths_count;
   std::int32_t dtype;  // trapline::DType
-  std::int32_t judge;
+  std::int32_t judge;  // Judge or Sequence, as the kernel has it
   std::int32_t has_also;
   std::int32_t dim;
   std::int64_t sizes[kMaxDims], strides[kMaxDims];  // strides count elements

@@ -208,4 +208,84 @@ TRAPLINE_DEVICE void check_rows(const Block& block, const CheckArgs& args, Share
   finish(block, args, shared);
 }
 
+// What the elements of a row before this one say about it.
+struct RowState {
+  std::int64_t previous = 0;
+  std::int64_t left = 0;  // of the sum
+  bool is_first = true;
+  bool judged = false;  // one word about the sum of a row is enough
+};
+
+TRAPLINE_DEVICE Reason judge_count(const CheckArgs& args, RowState& state, std::int64_t value, bool is_last) {
+  const Reason reason = element::count(value, state.left);
+  if (reason == Reason::kBelow) {
+    state.judged = true;
+    return reason;
+  }
+  if (state.judged) return Reason::kNone;
+  if (reason != Reason::kNone) {
+    state.judged = true;
+    return reason;
+  }
+  state.left -= value;
+  const bool exactly = static_cast<Sequence>(args.judge) == Sequence::kCountsExactly;
+  return is_last && exactly && state.left > 0 ? Reason::kTooFew : Reason::kNone;
+}
+
+TRAPLINE_DEVICE Reason judge_in_row(const CheckArgs& args, RowState& state, std::int64_t value,
+                                    bool is_last) {
+  Reason reason = Reason::kNone;
+  switch (static_cast<Sequence>(args.judge)) {
+    case Sequence::kEnds:
+      reason = element::end(value, state.is_first, state.previous, args.hi - 1);
+      break;
+    case Sequence::kEndedIndex:
+      reason = element::index(value, 0, args.hi);
+      break;
+    default:
+      reason = judge_count(args, state, value, is_last);
+      break;
+  }
+  state.previous = value;
+  state.is_first = false;
+  return reason;
+}
+
+// One thread per row: each element is judged together with those before it.
+TRAPLINE_DEVICE void check_row_in_order(const CheckArgs& args, Partial<std::int64_t>& partial,
+                                        std::int64_t start) {
+  const auto sequence = static_cast<Sequence>(args.judge);
+  const std::int64_t end = start + args.last_dim;
+  RowState state;
+  state.left = args.hi;
+  bool ended = false, any = false;
+  TRAPLINE_LOOP
+  for (std::int64_t at = start; at < end; ++at) {
+    const std::int64_t value = load_integer(args, offset_of(args, at));
+    ended = ended || (sequence == Sequence::kEndedIndex && value == -1);
+    Reason reason = Reason::kNone;
+    if (!ended) {
+      reason = judge_in_row(args, state, value, at == end - 1);
+      add(partial, at, value, reason);
+      any = any || reason != Reason::kNone;
+    }
+    if (args.healed == nullptr) continue;
+    const std::int64_t clamped = reason == Reason::kBelow ? 0 : args.hi - 1;
+    store_integer(args, at, reason == Reason::kNone ? value : clamped);
+  }
+  if (args.healed == nullptr || !any || sequence != Sequence::kEnds) return;
+  TRAPLINE_LOOP
+  for (std::int64_t at = start; at < end; ++at) store_integer(args, at, 0);  // no group holds anything
+}
+
+TRAPLINE_DEVICE void check_sequences(const Block& block, const CheckArgs& args,
+                                     Shared<std::int64_t>& shared) {
+  block.each([&](unsigned thread) {
+    visit_positions(block, shared, thread, args.numel / args.last_dim, [&](auto& partial, std::int64_t row) {
+      check_row_in_order(args, partial, row * args.last_dim);
+    });
+  });
+  finish(block, args, shared);
+}
+
 }  // namespace trapline::cuda
