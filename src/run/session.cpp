@@ -102,7 +102,9 @@ Result<RunOutcome> run(const RunRequest& request) {
   const bool has_findings = !report.findings.empty();
   outcome.handled = has_findings && ended->exit_code == 0;
   if (!has_findings && ended->exit_code != 0) report.verdict = Verdict::kUnknown;
-  const auto notes = notes_about(*ended, has_findings, collected.guarded_processes);
+  // The preloaded library itself says when it has no guard.
+  const std::size_t guarded = settings.preload.empty() ? collected.guarded_processes : 1;
+  const auto notes = notes_about(*ended, has_findings, guarded);
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   if (!outcome.skipped.empty()) report.notes.insert(report.notes.begin(), outcome.skipped);
   if (outcome.handled && outcome.skipped.empty())
