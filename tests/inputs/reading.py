@@ -76,19 +76,19 @@ class Reading:
             self.ended = line["end"]
 
 
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+def read(path: Any, *columns: str, limit: int = MEMORY) -> Reading:
+    """What the reader of ``path`` delivers in ``limit`` bytes; ``columns``: only these are wanted."""
 
+    def set_limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-def read(path: Any, *columns: str, limit: bool = True) -> Reading:
-    """What the reader of ``path`` delivers; ``columns``: only these are wanted."""
     done = subprocess.run(
         [str(DUMP), str(path), *columns],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         check=False,
         timeout=120,
-        preexec_fn=_limit if limit else None,
+        preexec_fn=set_limit,
     )
     error = done.stderr.decode(errors="replace")
     assert done.returncode in (0, 2), f"exit code {done.returncode}: {error}"
@@ -98,7 +98,7 @@ def read(path: Any, *columns: str, limit: bool = True) -> Reading:
     return Reading(done.returncode, lines, error.strip())
 
 
-def read_well(path: Any, *columns: str, limit: bool = True) -> Reading:
+def read_well(path: Any, *columns: str, limit: int = MEMORY) -> Reading:
     """As read(); the file must be good."""
     reading = read(path, *columns, limit=limit)
     assert reading.error == ""

@@ -15,8 +15,8 @@ parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = pytest.mark.skipif(
     not (BUILD / "lib" / "libtrapline_arrow.so").exists(), reason="built without Arrow C++"
 )
-# Arrow's own thread pools and memory pools reserve more address space than the other readers may have.
-LIMIT = {"limit": False}
+# Arrow's own pools reserve more address space than the other readers may have; decompressed pages have 1 GiB.
+LIMIT = {"limit": 3 << 30}
 
 
 def as_parquet(table, path):

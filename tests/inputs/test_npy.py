@@ -81,7 +81,7 @@ def test_versions(tmp_path, version):
 def test_large_arrays_come_in_pieces_with_their_rows(tmp_path):
     array = np.arange(700_000, dtype=">i8").reshape(350_000, 2)
     np.save(tmp_path / "a.npy", array)
-    column = read_well(tmp_path / "a.npy", limit=False).columns[""]
+    column = read_well(tmp_path / "a.npy").columns[""]
     assert len(column.pieces) > 1
     assert column.values == list(range(700_000))
     assert column.rows == [i // 2 for i in range(700_000)]
@@ -90,7 +90,7 @@ def test_large_arrays_come_in_pieces_with_their_rows(tmp_path):
 def test_rows_larger_than_a_buffer_are_flat(tmp_path):
     array = np.arange(600_000, dtype=">i4").reshape(2, 300_000)
     np.save(tmp_path / "a.npy", array)
-    column = read_well(tmp_path / "a.npy", limit=False).columns[""]
+    column = read_well(tmp_path / "a.npy").columns[""]
     assert column.values == list(range(600_000))
     assert column.rows == [0] * 300_000 + [1] * 300_000
 

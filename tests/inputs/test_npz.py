@@ -36,7 +36,7 @@ def test_arrays_of_numpy(tmp_path, save):
 def test_large_compressed_arrays_come_in_pieces(tmp_path):
     array = np.arange(600_000).reshape(-1, 3)
     np.savez_compressed(tmp_path / "a.npz", a=array, b=np.arange(600_000)[None])
-    columns = read_well(tmp_path / "a.npz", limit=False).columns
+    columns = read_well(tmp_path / "a.npz").columns
     assert len(columns["a"].pieces) > 1 and len(columns["b"].pieces) > 1
     assert columns["a"].values == list(range(600_000))
     assert columns["a"].rows == [i // 3 for i in range(600_000)]
