@@ -136,7 +136,7 @@ class SafetensorsReader final : public Reader {
     for (const std::string& index : folder.indices) {
       const Result<MappedFile> file = MappedFile::open(index);
       if (!file) return file.error();
-      const Result<bool> read = read_index(index, file->bytes(), sink);
+      Result<bool> read = read_index(index, file->bytes(), sink);
       if (!read || !*read) return read;
     }
     if (!folder.indices.empty()) return true;

@@ -269,6 +269,17 @@ def test_damage(tmp_path, name, data):
     assert reading.code == 2 and f"cannot read {path}: " in reading.error
 
 
+def test_rows_that_are_not_there(tmp_path):
+    # What the fuzzer found: the count in the footer was believed.
+    parquet.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    # The schema's end, then field 3: the number of rows, in zigzag.
+    for number, why in [(b"\x05", "it claims -3 rows"), (b"\x08", "it claims 4 rows, 3 are there")]:
+        at = whole.index(b"\x16\x06\x19", whole.index(b"schema"))
+        path = write(tmp_path / "u.parquet", whole[: at + 1] + number + whole[at + 2 :])
+        assert why in read(path, **LIMIT).error
+
+
 def test_the_old_feather_is_refused(tmp_path):
     path = write(tmp_path / "t.feather", b"FEA1" + bytes(40) + b"FEA1")
     assert "Feather version 1 is not read" in read(path, **LIMIT).error

@@ -53,6 +53,7 @@ class ParquetPart final : public Part {
     properties.set_batch_size(kRowsPerBatch);
     ARROW_RETURN_NOT_OK(builder.memory_pool(pool)->properties(properties)->Build(&part->reader_));
     ARROW_RETURN_NOT_OK(part->reader_->GetSchema(&part->schema_));
+    if (part->rows() < 0) return arrow::Status::Invalid("it claims ", part->rows(), " rows");
     return part;
   }
   std::shared_ptr<arrow::Schema> schema() const override { return schema_; }
@@ -171,9 +172,14 @@ class Table {
     if (fields.empty()) return arrow::Status::OK();
     const std::vector<int> wanted(fields.begin(), fields.end());
     ARROW_ASSIGN_OR_RAISE(const Batches next, opened->batches(wanted));
+    std::int64_t rows = 0;
     for (;;) {
       ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, next());
-      if (batch == nullptr) return arrow::Status::OK();
+      if (batch == nullptr) {
+        if (opened->rows() < 0 || opened->rows() == rows) return arrow::Status::OK();
+        return arrow::Status::Invalid("it claims ", opened->rows(), " rows, ", rows, " are there");
+      }
+      rows += batch->num_rows();
       // Lengths, offsets and dictionary indices come from the file.
       ARROW_RETURN_NOT_OK(batch->ValidateFull());
       if (batch->num_columns() != static_cast<int>(wanted.size()))
