@@ -123,8 +123,11 @@ def parquet(folder: Path, size: int) -> None:
     }
     if duckdb:
         base = duckdb.connect(config={"threads": 1})
-        query = f"select count(*) from '{file}' where label < 0 or label >= 1000"
-        peers["DuckDB, one thread"] = best(lambda: base.execute(query).fetchall(), 3)
+        # Of the plain columns DuckDB knows the answer from the file's statistics, without reading a value.
+        query = f"select min(label + 0), max(label + 0) from '{file}'"
+        peers["DuckDB, min and max of the values, one thread"] = best(
+            lambda: base.execute(query).fetchall(), 3
+        )
     show("labels .parquet, trapline check labels", ours, size, peers)
     file.unlink()
 

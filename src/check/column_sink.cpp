@@ -9,18 +9,16 @@
 namespace trapline::check {
 namespace {
 
-using std::string_view_literals::operator""sv;
-
 // Words of a column's name that say what it holds.
-constexpr std::array kLabelWords{"label"sv, "labels"sv,     "target"sv,      "targets"sv,    "y"sv,
-                                 "class"sv, "classes"sv,    "category"sv,    "categories"sv, "mask"sv,
-                                 "masks"sv, "annotation"sv, "segmentation"sv};
-constexpr std::array kIdWords{"ids"sv, "id"sv, "token"sv, "tokens"sv, "tok"sv};
+constexpr auto kLabelWords = std::to_array<std::string_view>({"label", "labels", "target", "targets", "y",
+                                                              "class", "classes", "category", "categories",
+                                                              "mask", "masks", "annotation", "segmentation"});
+constexpr auto kIdWords = std::to_array<std::string_view>({"ids", "id", "token", "tokens", "tok"});
 // And words with which it holds something else all the same.
-constexpr std::array kNoLabelWords{"name"sv,    "names"sv, "text"sv, "weight"sv,
-                                   "weights"sv, "file"sv,  "path"sv};
-constexpr std::array kNoIdWords{"type"sv,  "types"sv,  "position"sv, "mask"sv, "sample"sv, "row"sv,
-                                "label"sv, "labels"sv, "index"sv,    "user"sv, "image"sv};
+constexpr auto kNoLabelWords =
+    std::to_array<std::string_view>({"name", "names", "text", "weight", "weights", "file", "path"});
+constexpr auto kNoIdWords = std::to_array<std::string_view>(
+    {"type", "types", "position", "mask", "sample", "row", "label", "labels", "index", "user", "image"});
 
 constexpr std::size_t kMostNames = 32;
 
@@ -50,7 +48,7 @@ bool could_be(What what, const inputs::Column& column) {
 }  // namespace
 
 bool is_called(What what, std::string_view name) {
-  if (name.empty() || !is_integral(what)) return true;
+  if (!is_integral(what)) return true;
   bool yes = false, no = false;
   each_word(name, [&](const std::string& word) {
     yes = yes || (what == What::kLabels ? has(kLabelWords, word) : has(kIdWords, word));

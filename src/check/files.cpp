@@ -166,9 +166,11 @@ FileResult check_file(const Rule& rule, const Wanted& wanted, const std::string&
     if (!whole) result.error = whole.error();
     result.whole = whole && *whole;
     if (!result.columns.empty() || result.error || !result.whole) break;
-    // The only column there is needs no name.
-    const bool alone =
-        sink.passed_over().size() == 1 && want.column.empty() && !want.none_is_fine && is_integral(rule.what);
+    // The only column there is needs no name. (The index that pandas writes has none either.)
+    const std::vector<std::string>& names = sink.passed_over();
+    const bool guess =
+        !want.none_is_fine || (rule.what == What::kLabels && names.size() == 1 && names[0].empty());
+    const bool alone = names.size() == 1 && want.column.empty() && is_integral(rule.what) && guess;
     if (attempt == 0 && alone) {
       want.any = true;
       continue;
