@@ -80,6 +80,11 @@ def set_enabled(on: bool) -> bool:
     return before
 
 
+def is_enabled() -> bool:
+    """True when there is a guard and its checks are switched on."""
+    return _enabled
+
+
 def kind() -> str:
     """``native``, ``pure``, or ``""`` while there is no guard."""
     return _kind if adapter is not None else ""
@@ -97,7 +102,9 @@ def history() -> list[dict[str, Any]]:
 
 def remembered() -> list[dict[str, Any]]:
     """Casts of NaN and the like, newest first: possible origins of a later fault."""
-    return [] if adapter is None else adapter.remembered()
+    compiled = sys.modules.get("trapline._compile.op")
+    casts = [] if compiled is None else compiled.remembered()
+    return casts if adapter is None else casts + adapter.remembered()
 
 
 def info() -> dict[str, Any]:

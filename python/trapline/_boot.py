@@ -1,8 +1,9 @@
 """Puts the guard into this process when torch is imported. Start-up code: imports almost nothing itself.
 
-A finder in front of ``sys.meta_path`` answers for the module ``torch`` only. It asks the other finders for
-torch's spec and replaces, on that one loader object, ``exec_module`` by a function that puts the original
-back, runs it, and then activates the guard. Loader, spec and module stay what they are without Trapline.
+A finder in front of ``sys.meta_path`` answers for the module ``torch`` only and, once the guard is in, for
+what torch.compile is made of. It asks the other finders for the module's spec and replaces, on
+that one loader object, ``exec_module`` by a function that puts the original back, runs it, and then activates
+the guard. Loader, spec and module stay what they are without Trapline.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ _finder: _TorchFinder | None = None
 _active: ModuleType | None = None  # trapline._adapter once the guard is in
 _failure: str | None = None  # why it is not, in one line
 _forks_watched = False
+# Parts that wait until the program imports what they are for.
+_LATER = {"torch._dynamo.trace_rules": "_compile.dynamo", "torch._inductor.compile_fx": "_compile"}
 
 
 class _TorchFinder:
-    """Meta path finder for ``torch``; for any other name it answers None at once."""
+    """Meta path finder for the modules that are waited for; for any other name it answers None at once."""
 
     def __init__(self) -> None:
-        self.armed = True
+        self.waiting: dict[str, Callable[[], None]] = {}
         self._asking: set[int] = set()  # threads inside find_spec: the others may ask us in turn
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname != "torch" or not self.armed:
+        done = self.waiting.get(fullname)
+        if done is None:
             return None
         thread = _thread.get_ident()
         if thread in self._asking:
@@ -42,7 +46,7 @@ class _TorchFinder:
                 find = None if finder is self else getattr(finder, "find_spec", None)
                 spec = find(fullname, path, target) if find is not None else None
                 if spec is not None:
-                    _run_after_import(spec, _torch_imported)
+                    _run_after_import(spec, done)
                     return spec
         finally:
             self._asking.discard(thread)
@@ -76,13 +80,38 @@ def _run_after_import(spec: Any, done: Callable[[], None]) -> None:
 
 def _torch_imported() -> None:
     if _finder is not None:
-        _finder.armed = False
+        _finder.waiting.pop("torch", None)
     _activate()
+
+
+def _install_later(module: str, part: str) -> None:
+    """Install a part when ``module`` is imported, or now if it is."""
+
+    def imported() -> None:
+        if _finder is not None:
+            _finder.waiting.pop(module, None)
+        if _active is not None:
+            _part(part)
+
+    if module in sys.modules:
+        _part(part)
+    else:
+        _wait_for(module, imported)
+
+
+def _wait_for(module: str, done: Callable[[], None]) -> None:
+    global _finder
+    with _lock:
+        if _finder is None:
+            _finder = _TorchFinder()
+        _finder.waiting[module] = done
+        if _finder not in sys.meta_path:
+            sys.meta_path.insert(0, _finder)
 
 
 def install() -> None:
     """Guard this process: now if torch is imported, else when it is. Never raises; see :func:`failure`."""
-    global _finder, _failure
+    global _failure
     if os.environ.get("TRAPLINE_OFF") == "1":
         return
     _failure = None
@@ -91,12 +120,7 @@ def install() -> None:
         if _torch_is_complete():
             _activate(say=False)
             return
-    with _lock:
-        if _finder is None:
-            _finder = _TorchFinder()
-        _finder.armed = True
-        if _finder not in sys.meta_path:
-            sys.meta_path.insert(0, _finder)
+    _wait_for("torch", _torch_imported)
 
 
 def _torch_is_complete() -> bool:
@@ -125,6 +149,9 @@ def _activate(say: bool = True) -> None:
                 print(text, file=sys.stderr)
         _part("_fault")
         _part("_host_errors")
+        if _active is not None:
+            for module, part in _LATER.items():
+                _install_later(module, part)
         if os.environ.get("TRAPLINE_CPU") == "1":
             _part("_cpu")
         mode = os.environ.get("TRAPLINE_ON_FAULT", "raise")
@@ -171,10 +198,10 @@ def uninstall() -> None:
     global _active
     with _lock:
         if _finder is not None:
-            _finder.armed = False
+            _finder.waiting.clear()
         if _active is None:
             return
-        for name in ("_steps", "_quarantine", "_skip", "_cpu", "_host_errors", "_fault"):
+        for name in ("_compile", "_steps", "_quarantine", "_skip", "_cpu", "_host_errors", "_fault"):
             undo = getattr(sys.modules.get(f"trapline.{name}"), "uninstall", None)
             if undo is not None:
                 undo()

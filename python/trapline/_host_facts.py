@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
-from ._fault import frames, owners, places, source, values, write
+from ._fault import frames, graphs, owners, places, source, values, write
 
 Facts = dict[str, Any]
 _MAX_OPERANDS = 12
@@ -61,11 +61,14 @@ def collect(error: BaseException) -> Optional[Facts]:
     cause = error.__cause__
     if type(cause).__name__ in _REMOTE and isinstance(getattr(cause, "tb", None), str):
         return _from_text(cause.tb.strip().strip('"').strip() + "\n")
+    traced = _traced(name, message)
     name, message = _unwrapped(name, message)
     if "." in name or error.__traceback__ is None:
         return None
     trace = _frames_of(error.__traceback__)
     stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)])
+    if traced:
+        return _while_traced(name, message, graphs.with_graph_stack(stack, traced))
     visible = [pair for pair in trace if frames.make_stack([(pair[0].f_code, pair[1])]) != []]
     origin = frames.origin_of(stack)
     facts: Facts = {"kind": "host_error", "exception": name, "message": message, "stack": stack}
@@ -82,6 +85,22 @@ def collect(error: BaseException) -> Optional[Facts]:
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
+    return facts
+
+
+def _traced(name: str, message: str) -> str:
+    """torch.compile finds many of these errors while it traces: then the program's own frames are text."""
+    return message.partition("\nfrom user code:\n")[2] if name.startswith("torch._dynamo.") else ""
+
+
+def _while_traced(name: str, message: str, stack: list[frames.Frame]) -> Facts:
+    """Facts without operands: the tensors of the trace are made up, and nobody holds them any more."""
+    facts: Facts = {"kind": "host_error", "exception": name, "message": message, "stack": stack}
+    origin = frames.origin_of(stack)
+    if origin is not None:
+        facts["origin"] = origin
+        facts["call"] = origin["code"][origin.get("column", 1) - 1 : origin.get("end_column")].strip()
+    facts["process"] = write.process_facts()
     return facts
 
 

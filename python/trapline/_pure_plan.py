@@ -81,10 +81,10 @@ def make_plans(library: ctypes.CDLL) -> list[Plan]:
             call = getattr(packet, overload)
             if not _in_dispatcher(call._schema):
                 continue
-            resolved = _resolve(row, call._schema)
+            resolved = resolve(row, call._schema)
             if resolved is not None:
                 key = (call._schema.name, call._schema.overload_name)
-                plan = plans.get(key) or plans.setdefault(key, _new_plan(call))
+                plan = plans.get(key) or plans.setdefault(key, new_plan(call))
                 plan.rows.append(resolved)
     for plan in plans.values():
         _choose_recorded(plan)
@@ -100,7 +100,7 @@ def _in_dispatcher(schema: Any) -> bool:
     return True
 
 
-def _resolve(row: Any, schema: Any) -> RowPlan | None:
+def resolve(row: Any, schema: Any) -> RowPlan | None:
     contract = row.contents
     argument = _position(schema, contract.argument.decode(), _TENSORS)
     bound = _position(schema, contract.bound_arg.decode(), _TENSORS + _INTEGERS + _SIZES)
@@ -121,7 +121,7 @@ def _position(schema: Any, name: str, types: tuple[str, ...]) -> int | None:
     return None
 
 
-def _new_plan(call: Any) -> Plan:
+def new_plan(call: Any) -> Plan:
     schema = call._schema
     return Plan(
         call=call,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from . import adapter, frames
+from . import adapter, frames, graphs
 
 
 def storage_pointer(tensor: Any) -> int:
@@ -44,7 +44,7 @@ def nan_cast_facts(tensor: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]
 
 
 def _facts(cast: dict[str, Any]) -> Optional[dict[str, Any]]:
-    origin = frames.origin_of(frames.make_stack(cast.get("frames") or []))
+    origin = frames.origin_of(graphs.make_stack(cast.get("frames") or [], "", cast.get("graph_stack")))
     if origin is None:
         return None
     return {"frame": origin, "bad": int((cast.get("scan") or {}).get("bad", 1))}

@@ -16,6 +16,8 @@ from . import places, source
 
 Frame = dict[str, Any]
 Pair = tuple[CodeType, int]
+# What Dynamo calls the rest of a function after a part that it could not compile.
+_RESUMED = re.compile(r"\btorch_dynamo_resume_in_(.+)_at_\d+$")
 
 
 def _line_of(code: CodeType, lasti: int) -> int:
@@ -39,7 +41,7 @@ def _position(code: CodeType, lasti: int) -> tuple[int, Optional[int], Optional[
     return _line_of(code, lasti), None, None, None
 
 
-def _characters(text: str, offset: int) -> int:
+def characters(text: str, offset: int) -> int:
     """A UTF-8 offset as a number of characters."""
     return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "replace"))
 
@@ -65,6 +67,21 @@ def _columns_by_name(text: str, operation: str) -> Optional[tuple[int, int]]:
     return (found.start() + 1, found.end() + 1) if found else None
 
 
+def function_name(code: CodeType) -> str:
+    """The function's qualified name, without the functions around it."""
+    return plain_name(getattr(code, "co_qualname", code.co_name))
+
+
+def plain_name(name: str) -> str:
+    """A function's name as it is written in the program."""
+    return _RESUMED.sub(r"\1", name.rpartition("<locals>.")[2])
+
+
+def line_of(code: CodeType, lasti: int) -> int:
+    """The line that a frame is at."""
+    return _position(code, lasti)[0]
+
+
 def make_frame(pair: Pair, operation: str = "") -> Frame:
     """One frame; `operation` is the public name to look for where the columns are not recorded."""
     code, lasti = pair
@@ -76,19 +93,18 @@ def make_frame(pair: Pair, operation: str = "") -> Frame:
     filename = code.co_filename
     if not filename.startswith("<"):
         filename = os.path.abspath(filename)
-    function = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
     frame: Frame = {
         "file": filename,
         "line": max(line, 0),
-        "function": function,
+        "function": function_name(code),
         "code": text,
         "user": places.is_user(code),
     }
     if not text:
         return frame
     if column is not None and end_column is not None:
-        first = _characters(text, column) + 1
-        last = _characters(text, end_column) + 1 if end_line in (None, line) else _end_of_code(text) + 1
+        first = characters(text, column) + 1
+        last = characters(text, end_column) + 1 if end_line in (None, line) else _end_of_code(text) + 1
         if first < last <= len(text) + 1:
             frame["column"], frame["end_column"] = first, last
     else:

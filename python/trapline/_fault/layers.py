@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from . import owners, scope
@@ -38,8 +39,14 @@ _MAX_NODES = 2000
 Layer = dict[str, Any]
 
 
-def layer_facts(op: str, args: dict[str, Any], scan: dict[str, Any]) -> Optional[Layer]:
-    """The layer behind a violation of `op` (ATen base name); None when it was not found without doubt."""
+def layer_facts(
+    op: str, args: dict[str, Any], scan: dict[str, Any], weights: Sequence[Any] = ()
+) -> Optional[Layer]:
+    """The layer behind a violation of `op` (ATen base name); None when it was not found without doubt.
+
+    `weights`: in compiled code there is no autograd graph; these are the tensors that the compiler's own
+    graph says the scores are computed with.
+    """
     size = scan.get("hi")
     if scan.get("is_float") or not isinstance(size, int):
         return None
@@ -52,6 +59,8 @@ def layer_facts(op: str, args: dict[str, Any], scan: dict[str, Any]) -> Optional
             return layer
     if op.startswith(_LOSSES):
         scores = args.get("self")
+        if weights:
+            return _layer_of_weights(weights, size)
         if scope.is_tensor(scores) and _class_dimension(op, scores, args, size):
             return logits_layer(scores, size)
     return None
@@ -217,6 +226,22 @@ def _layer_of_owners(owned: list[Owner], classes: int, producer: bool) -> Option
                 if layer is not None:
                     return layer
     return None
+
+
+def _layer_of_weights(weights: Sequence[Any], classes: int) -> Optional[Layer]:
+    found: dict[str, Layer] = {}
+    for weight in weights:
+        if weight.grad_fn is not None:  # the scores themselves, which another compiled part computed
+            return logits_layer(weight, classes)
+        owned = [owners.unparametrized(owner) for owner in owners.owners_of(weight)]
+        layer = _layer_of_owners(owned, classes, True)
+        if layer is not None:
+            found.setdefault(layer["name"], layer)
+    if not found:
+        return None
+    layer = next(iter(found.values()))
+    layer["certain"] = len(found) == 1
+    return layer
 
 
 def _only_layer_of_width(classes: int) -> Optional[Layer]:

@@ -38,7 +38,8 @@ def is_library_file(filename: str) -> bool:
         return False
     if filename.startswith("<"):
         return filename not in ("<stdin>", "<string>")
-    if "torchinductor_" in filename:
+    compiled = os.environ.get("TORCHINDUCTOR_CACHE_DIR")  # Inductor sets it when the user does not
+    if "torchinductor_" in filename or (compiled and filename.startswith(compiled.rstrip(os.sep) + os.sep)):
         return True
     if any(part in _PACKAGES for part in filename.replace("\\", "/").split("/")):
         return True

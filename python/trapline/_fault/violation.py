@@ -7,7 +7,7 @@ import sys
 import traceback
 from typing import Any, Callable
 
-from . import adapter, casts, diagnose, frames, history, layers, samples, seen, tables, values, write
+from . import adapter, casts, diagnose, frames, graphs, history, layers, samples, seen, tables, values, write
 
 _RAISED = "trapline.raised"  # key under which a violation keeps the exception made for it
 
@@ -61,7 +61,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
     operation = str(row.get("public_op") or "")
     pairs = violation.get("frames") or frames.live_pairs()
-    add("stack", lambda: frames.make_stack(pairs, operation))
+    add("stack", lambda: graphs.make_stack(pairs, operation, violation.get("graph_stack")))
     add("origin", lambda: frames.origin_of(facts.get("stack", [])))
     add("device", lambda: tensor.device.type)
     add("tensor", lambda: values.describe(tensor))
@@ -71,7 +71,8 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     add("values", lambda: [list(pair) for pair in values.bad_values(tensor, scan, row.get("predicate"))])
     operator = str(violation.get("op") or "").replace("aten::", "").split(".")[0]
     arguments = violation.get("args") or {}
-    add("layer", lambda: layers.layer_facts(operator, arguments, scan))
+    owners = violation.get("owners") or []
+    add("layer", lambda: layers.layer_facts(operator, arguments, scan, owners))
     if operator.startswith(("embedding", "_embedding_bag")):
         name = (facts.get("layer") or {}).get("name", "")
         add("table", lambda: tables.table_kind(name, tensor))
