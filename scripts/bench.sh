@@ -17,6 +17,8 @@ if .venv/bin/python -c 'import torch' 2>/dev/null; then
   .venv/bin/python bench/guard/bench_ops.py
   echo "== guard: a training step"
   .venv/bin/python bench/guard/bench_train.py
+  echo "== guard: a training step compiled by Inductor"
+  .venv/bin/python bench/guard/bench_compile.py
 else
   echo "trapline: bench: torch is missing: the guard's benchmarks are left out"
 fi

@@ -1,6 +1,7 @@
 """Every example, compiled by Inductor for the CPU: cause and origin are those that it has without a compiler.
 
-`compiled_example.py` says what is compiled (of `two_devices` nothing: no model is moved as a whole there). TRAPLINE_LONG=1 runs them all, otherwise the first ten.
+`compiled_example.py` says what is compiled: nothing of `two_devices`, where no model is moved as a whole.
+TRAPLINE_LONG=1 runs all examples, otherwise the ten of FIRST.
 """
 
 from __future__ import annotations

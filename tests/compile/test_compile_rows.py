@@ -18,6 +18,10 @@ import conformance  # noqa: E402
 NOT_COMPILED = {
     "_ctc_loss.targets": "Dynamo leaves what depends on lengths in tensors to the dispatcher",
     "_ctc_loss_backward.targets": "the same",
+    "_scaled_grouped_mm.offs": "torch's shape function wants the dtypes of a GPU",
+    "_validate_compressed_sparse_indices.compressed_idx": "torch's shape function reads elements",
+    "_validate_compressed_sparse_indices.plain_idx": "the same",
+    "binomial.prob": "numbers in the program: the operation and its check run while it is compiled",
     "_embedding_bag.indices": "Dynamo refuses to make a leaf that requires grad: test_embedding_bag",
     "_embedding_bag.offsets": "the same",
 }
@@ -78,6 +82,8 @@ def test_bad_call_is_caught(caught, call):
 @pytest.mark.parametrize("number", range(len(conformance.GOOD_CALLS)))
 def test_good_call_passes(caught, number):
     call = conformance.GOOD_CALLS[number]
+    if "_compressed" in call.__code__.co_names:
+        pytest.skip(NOT_COMPILED["_validate_compressed_sparse_indices.compressed_idx"])
     torch.compile(call, backend="inductor" if LONG else _as_traced)()
 
 

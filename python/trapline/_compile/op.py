@@ -91,28 +91,27 @@ def _like(argument: torch.Tensor, healed: torch.Tensor) -> torch.Tensor:
 
 def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
     """None, the exception to raise, or the argument healed (``--on-fault skip``)."""
-    site = _read(text)
-    row = site.row.contents
-    values = _Values(site, argument, others, numbers)
-    scan = _capi.Scan()
-    verdict = site.judge(
-        site.row,
-        values.described(site.argument),
-        values.described(row.bound_arg.decode()),
-        values.described(row.dim_arg.decode()),
-        values.described(row.also_arg.decode()),
-        ctypes.byref(scan),
-    )
-    if verdict != _capi.VIOLATED:
+    call = _thread.calls.get(text)
+    if call is None or call.numbers != numbers or call.strides != argument.stride():
+        site = _read(text)
+        call = _Call(site, _Values(site, argument, others, numbers), argument)
+        if not site.reads_others:
+            _thread.calls[text] = call
+    if call.checked is None:
         return None
+    call.checked.data = argument.data_ptr() or None
+    if call.site.judge(*call.arguments) != _capi.VIOLATED:
+        return None
+    site, scan = call.site, call.scan
     if site.list_position is not None:
         scan.list_position = site.list_position
     stack = sites.choose(site.program, site.node)
-    if row.remember:
+    if site.row.contents.remember:
         cast = {"contract": site.contract, "scan": _pure._scan(scan), "frames": _pure._frames(_MOST_FRAMES)}
         _casts.appendleft({**cast, "storage": 0, "shape": list(argument.shape), "graph_stack": stack})
         return None
-    return _adapter.on_violation(
+    values = _Values(site, argument, others, numbers)
+    return _answer(
         {
             "contract": site.contract,
             "op": site.op,
@@ -126,6 +125,45 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
             "thread": threading.get_native_id(),
         }
     )
+
+
+def _answer(violation: dict[str, Any]) -> Any:
+    """What the handler says. The operations that it runs itself are not guarded, nor remembered as casts."""
+    adapter = _adapter.adapter
+    assert adapter is not None
+    adapter.set_enabled(False)
+    try:
+        return _adapter.on_violation(violation)
+    finally:
+        adapter.set_enabled(True)
+
+
+class _Call:
+    """One check as the C interface takes it, kept for the next one of the same sizes and strides."""
+
+    def __init__(self, site: _Site, values: _Values, argument: torch.Tensor) -> None:
+        row = site.row.contents
+        names = (site.argument, row.bound_arg.decode(), row.dim_arg.decode(), row.also_arg.decode())
+        described = [values.described(name) if name else None for name in names]
+        self.site = site
+        self.numbers = list(values.numbers)
+        self.strides = argument.stride()
+        self.scan = _capi.Scan()
+        self.checked = None  # the structure that takes the argument's address
+        if described[0] is not None:
+            first = described[0]
+            items = first.list if first.kind == _capi.ARG_LIST else None
+            self.checked = first.tensor if items is None else items[site.list_position]
+        pointers = [None if value is None else ctypes.byref(value) for value in described]
+        self.arguments = (site.row, *pointers, ctypes.byref(self.scan))
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.calls: dict[str, _Call] = {}
+
+
+_thread = _Thread()
 
 
 class _Site:
@@ -144,6 +182,8 @@ class _Site:
         self.owners: list[int] = said.get("owners", [])
         self.row = _rows()[self.contract]
         self.judge = _paths.library().trapline_check
+        also = self.arguments.get(self.row.contents.also_arg.decode(), ["none"])
+        self.reads_others = also[0] == "tensor" and also[3] is not None
         self.starts: dict[int, int] = {}  # where the numbers of each entry begin
         start = 0
         for entry in _entries(self.arguments.values()):
@@ -170,14 +210,11 @@ class _Values:
         self._site = site
         self._argument = argument
         self._others = others
-        self._numbers = list(numbers)
+        self.numbers = numbers
 
     def described(self, name: str) -> Any:
-        """The argument as the C interface takes it; None when the row names none."""
-        if not name:
-            return None
-        arg = self._arg(self._site.arguments[name])
-        return None if arg is None else ctypes.byref(arg)
+        """The argument as the C interface takes it; None when it cannot be judged."""
+        return self._arg(self._site.arguments[name])
 
     def arguments(self) -> dict[str, Any]:
         """By name, for a report: tensors that the check was not given are told by a meta tensor."""
@@ -189,7 +226,7 @@ class _Values:
 
     def _sizes(self, entry: Any) -> list[int]:
         start = self._site.starts[id(entry)]
-        return self._numbers[start : start + _length(entry)]
+        return self.numbers[start : start + _length(entry)]
 
     def _value(self, entry: Any) -> Any:
         kind = entry[0]
@@ -200,7 +237,7 @@ class _Values:
                 return self._others[entry[3]]
             return torch.empty(self._sizes(entry), dtype=getattr(torch, entry[1]), device="meta")
         if kind == "int":
-            return self._numbers[self._site.starts[id(entry)]]
+            return self.numbers[self._site.starts[id(entry)]]
         if kind == "ints":
             return self._sizes(entry)
         if kind == "bool":
