@@ -59,6 +59,7 @@ def activate() -> None:
     _kind = "native" if found is not None else "pure"
     adapter = found if found is not None else _pure()
     _enabled = True
+    _follow_device(adapter)
     _write_marker()
 
 
@@ -66,8 +67,21 @@ def deactivate() -> None:
     """Take the guard out of torch again, while no operation runs in another thread."""
     global adapter, _enabled
     if adapter is not None:
+        from trapline import _device
+
+        _device.uninstall()
         adapter.uninstall()
     adapter, _enabled = None, False
+
+
+def _follow_device(module: ModuleType) -> None:
+    """Without it the guard still looks at operations; a fault is then learnt of later."""
+    try:
+        from trapline import _device
+
+        _device.install(module)
+    except Exception as error:
+        _debug(f"waits for the device are not followed: {error!r}")
 
 
 def set_enabled(on: bool) -> bool:

@@ -48,8 +48,8 @@ def adapter_name() -> str:
 
     digest = hashlib.sha256()
     folder = source_dir()
-    header = os.path.join(_paths.include_dir(), "trapline", "capi.h")
-    for path in [*(os.path.join(folder, name) for name in _sources(folder)), header]:
+    headers = [os.path.join(_paths.include_dir(), "trapline", name) for name in ("capi.h", "device.h")]
+    for path in [*(os.path.join(folder, name) for name in _sources(folder)), *headers]:
         digest.update(os.path.basename(path).encode())
         with open(path, "rb") as file:
             digest.update(file.read())

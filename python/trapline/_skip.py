@@ -94,7 +94,7 @@ def answer(violation: dict[str, Any]) -> Any:
     from trapline import _fault
 
     if _mode == "skip" and _can_skip():
-        healed = _heal(violation)
+        healed = _late(violation) if violation.get("late") else _heal(violation)
         if healed is not None:
             return healed
     error = _fault.handler(violation)
@@ -192,6 +192,25 @@ def _heal(violation: dict[str, Any]) -> Any:
     except Exception as problem:
         _debug(f"the samples cannot be named: {problem!r}")
     return healed
+
+
+def _late(violation: dict[str, Any]) -> Any:
+    """A fault that was found on the device: the operation has had its healed copy long ago, or never will."""
+    from trapline import _fault, _heal
+    from trapline._fault import diagnose
+
+    if not violation.get("contained"):
+        return None
+    error = _fault.handler(violation)
+    spoil(error)
+    try:
+        tensor = violation["tensor"].detach().cpu()  # None: nobody has kept it
+        predicate = diagnose.contract(violation["contract"]).get("predicate")
+        bad = _heal.bad_elements(tensor, violation["scan"], predicate)
+        _quarantine(dict(violation, tensor=tensor), bad, error)
+    except Exception as problem:
+        _debug(f"the samples cannot be named: {problem!r}")
+    return True
 
 
 def spoil_again() -> None:

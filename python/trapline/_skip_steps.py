@@ -17,7 +17,7 @@ import weakref
 from collections import defaultdict
 from typing import Any, Callable
 
-from trapline import _skip
+from trapline import _device, _skip
 
 
 class _Abandoned(BaseException):
@@ -135,6 +135,7 @@ class _Inside:
 
 def _spoilt(optimizer: Any) -> bool:
     """True when no rank, this one included, may take this step."""
+    _device.before_step()
     now = _skip.spoils()
     own = now > _seen.get(optimizer, 0)
     _seen[optimizer] = now

@@ -48,7 +48,7 @@ Finding start(const Facts& facts) {
   finding.certainty = Certainty::kProven;
   finding.role = Role::kRoot;
   finding.device_assert = facts.contract->device_assert;
-  finding.contained = true;
+  finding.contained = facts.contained;
   finding.op = facts.contract->public_op;
   finding.argument = facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
   finding.element = Element{facts.index, scan.value, scan.bad, scan.total, scan.min, scan.max};
@@ -72,6 +72,13 @@ Finding start(const Facts& facts) {
              "on CUDA {} has no device-side assert for this: the fault would stay silent or end in another "
              "error",
              facts.contract->public_op)});
+  }
+  if (!facts.thread.empty()) {
+    finding.evidence.push_back({"guard", std::nullopt,
+                                fmt::format("checked on the device, by a call of thread {}; the program {}",
+                                            facts.thread,
+                                            facts.contained ? "went on with harmless values until here"
+                                                            : "could not be kept from failing")});
   }
   return finding;
 }

@@ -235,6 +235,11 @@ Result<Facts> read_facts(const nlohmann::json& json) {
   facts.source = text(json, "source");
   facts.column = text(json, "column");
   facts.table = text(json, "table");
+  if (const nlohmann::json* contained = member(json, "contained");
+      contained != nullptr && contained->is_boolean()) {
+    facts.contained = contained->get<bool>();
+  }
+  facts.thread = text(json, "thread");
   read_places(json, facts);
   read_values(json, facts);
   return facts;

@@ -60,6 +60,8 @@ struct Facts {
   std::optional<Process> process;
   std::optional<NanCastFact> nan_cast;
   std::vector<Operation> history;
+  bool contained = true;  // the operation did not get the bad values
+  std::string thread;     // that made the call, when the host learned of it later
 
   // The size `dim` of the tensor argument `name`; nullopt when it is not known. Negative dims count from the
   // end.

@@ -17,4 +17,9 @@ namespace trapline::guard {
 void answer_violation(ThreadState& state, const Plan& plan, const Violation& violation,
                       c10::IValue* arguments);
 
+// The same for a fault of an earlier call. There is nothing to heal any more: True in the place of a tensor
+// means that the handler has dealt with it, which it can where the operation got a healed copy.
+struct LateFault;
+void answer_fault(ThreadState& state, const LateFault& fault);
+
 }  // namespace trapline::guard

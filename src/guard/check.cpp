@@ -12,24 +12,6 @@
 namespace trapline::guard {
 namespace {
 
-int apply(const RowPlan& plan, const Argument* arguments, trapline_scan& scan) {
-  Scratch scratch;
-  trapline_arg argument, bound, dim, also;
-  if (!describe(arguments[plan.argument], Part::kElements, argument, scratch)) return TRAPLINE_NOT_APPLICABLE;
-  // A bound that the call leaves out: the row says what then.
-  if (plan.bound >= 0 && arguments[plan.bound].kind == TRAPLINE_ARG_NONE) {
-    bound.kind = TRAPLINE_ARG_NONE;
-  } else if (plan.bound >= 0 && !describe(arguments[plan.bound], Part::kShape, bound, scratch)) {
-    return TRAPLINE_NOT_APPLICABLE;
-  }
-  if (plan.dim >= 0 && !describe(arguments[plan.dim], Part::kShape, dim, scratch))
-    return TRAPLINE_NOT_APPLICABLE;
-  if (plan.also >= 0 && !describe(arguments[plan.also], Part::kElements, also, scratch))
-    return TRAPLINE_NOT_APPLICABLE;
-  return trapline_check(plan.row, &argument, plan.bound >= 0 ? &bound : nullptr,
-                        plan.dim >= 0 ? &dim : nullptr, plan.also >= 0 ? &also : nullptr, &scan);
-}
-
 void record_tensor(CallRecord& record, const at::Tensor& tensor, std::int8_t argument, int list_position) {
   if (record.tensors == kMaxRecorded || !tensor.defined()) return;
   TensorRecord& out = record.tensor[record.tensors++];
@@ -85,12 +67,10 @@ bool check_rows(ThreadState& state, const Plan& plan, const Argument* arguments,
     }
   } commit{state, record != nullptr};
   if (record != nullptr) {
-    record->plan = &plan;
-    record_arguments(*record, plan, arguments);
-    record->frames = static_cast<std::uint8_t>(capture(record->frame, kHistoryFrames));
+    record_call_into(*record, plan, arguments);
   }
   for (const RowPlan& row : plan.rows) {
-    const int verdict = apply(row, arguments, violation.scan);
+    const int verdict = apply_row(row, arguments, violation.scan);
     if (verdict == TRAPLINE_NOT_APPLICABLE) continue;
     if (record != nullptr) record_range(*record, row, violation.scan);
     if (verdict != TRAPLINE_VIOLATED) continue;
@@ -105,6 +85,30 @@ bool check_rows(ThreadState& state, const Plan& plan, const Argument* arguments,
 }
 
 }  // namespace
+
+int apply_row(const RowPlan& plan, const Argument* arguments, trapline_scan& scan) {
+  Scratch scratch;
+  trapline_arg argument, bound, dim, also;
+  if (!describe(arguments[plan.argument], Part::kElements, argument, scratch)) return TRAPLINE_NOT_APPLICABLE;
+  // A bound that the call leaves out: the row says what then.
+  if (plan.bound >= 0 && arguments[plan.bound].kind == TRAPLINE_ARG_NONE) {
+    bound.kind = TRAPLINE_ARG_NONE;
+  } else if (plan.bound >= 0 && !describe(arguments[plan.bound], Part::kShape, bound, scratch)) {
+    return TRAPLINE_NOT_APPLICABLE;
+  }
+  if (plan.dim >= 0 && !describe(arguments[plan.dim], Part::kShape, dim, scratch))
+    return TRAPLINE_NOT_APPLICABLE;
+  if (plan.also >= 0 && !describe(arguments[plan.also], Part::kElements, also, scratch))
+    return TRAPLINE_NOT_APPLICABLE;
+  return trapline_check(plan.row, &argument, plan.bound >= 0 ? &bound : nullptr,
+                        plan.dim >= 0 ? &dim : nullptr, plan.also >= 0 ? &also : nullptr, &scan);
+}
+
+void record_call_into(CallRecord& record, const Plan& plan, const Argument* arguments) {
+  record.plan = &plan;
+  record_arguments(record, plan, arguments);
+  record.frames = static_cast<std::uint8_t>(capture(record.frame, kHistoryFrames));
+}
 
 bool check_call(ThreadState& state, const Plan& plan, const Argument* arguments,
                 Violation& violation) noexcept {

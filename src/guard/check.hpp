@@ -2,6 +2,7 @@
 #pragma once
 
 #include "guard/describe.hpp"
+#include "guard/history.hpp"
 #include "guard/plan.hpp"
 #include "guard/state.hpp"
 
@@ -17,6 +18,12 @@ struct Violation {
 // untouched.
 bool check_call(ThreadState& state, const Plan& plan, const Argument* arguments,
                 Violation& violation) noexcept;
+
+// The verdict of trapline_check for one row.
+int apply_row(const RowPlan& plan, const Argument* arguments, trapline_scan& scan);
+
+// The call as the history keeps it, without the ranges that only a check knows.
+void record_call_into(CallRecord& record, const Plan& plan, const Argument* arguments);
 
 // With TRAPLINE_DEBUG=1 says on stderr that the guard stepped aside.
 void stepped_aside(const char* where, const char* why) noexcept;

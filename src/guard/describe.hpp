@@ -19,6 +19,21 @@ struct Argument {
   c10::ArrayRef<c10::IValue> list;
 };
 
+inline Argument view_of(const c10::IValue& value) {
+  Argument argument;
+  if (value.isTensor()) {
+    argument.kind = TRAPLINE_ARG_TENSOR;
+    argument.tensor = &value.toTensor();
+  } else if (value.isInt() || value.isBool()) {
+    argument.kind = TRAPLINE_ARG_INT;
+    argument.integer = value.isBool() ? static_cast<std::int64_t>(value.toBool()) : value.toInt();
+  } else if (value.isList()) {
+    argument.kind = TRAPLINE_ARG_LIST;
+    argument.list = value.toListRef();
+  }
+  return argument;
+}
+
 inline std::int32_t dtype_of(c10::ScalarType type) {
   switch (type) {
     case c10::ScalarType::Bool:
@@ -58,14 +73,18 @@ inline std::int32_t dtype_of(c10::ScalarType type) {
   return true;
 }
 
+// Where the tensors are whose elements are read; what is elsewhere can only give a bound.
+enum class Place { kHost, kDevice };
+
 // False when the tensor has no strides to speak of; then no row applies to it.
-[[gnu::always_inline]] inline bool describe(const at::Tensor& tensor, trapline_tensor& out) {
+[[gnu::always_inline]] inline bool describe(const at::Tensor& tensor, trapline_tensor& out,
+                                            Place place = Place::kHost) {
   if (!describe_shape(tensor, out) || tensor.layout() != c10::kStrided) return false;
   out.strides = tensor.strides().data();
   // tensor.data_ptr() would un-share a lazily copied tensor, and has_storage() is virtual; the guard only
   // looks.
   const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
-  if (!storage || !tensor.device().is_cpu()) return true;
+  if (!storage || tensor.device().is_cpu() != (place == Place::kHost)) return true;
   const void* start = storage.data();
   if (start == nullptr) return true;
   out.data = static_cast<const char*>(start) +
@@ -81,7 +100,7 @@ struct Scratch {
   std::vector<std::int64_t> integers;
 };
 
-inline bool describe_list(c10::ArrayRef<c10::IValue> list, trapline_arg& out, Scratch& scratch) {
+inline bool describe_list(c10::ArrayRef<c10::IValue> list, trapline_arg& out, Scratch& scratch, Place place) {
   if (!list.empty() && list[0].isInt()) {
     out.kind = TRAPLINE_ARG_SIZES;
     for (const c10::IValue& element : list) scratch.integers.push_back(element.toInt());
@@ -96,7 +115,7 @@ inline bool describe_list(c10::ArrayRef<c10::IValue> list, trapline_arg& out, Sc
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (!list[i].isTensor() || !list[i].toTensor().defined()) {
       scratch.tensors[i].dim = -1;
-    } else if (!describe(list[i].toTensor(), scratch.tensors[i])) {
+    } else if (!describe(list[i].toTensor(), scratch.tensors[i], place)) {
       return false;
     }
   }
@@ -108,17 +127,17 @@ enum class Part { kElements, kShape };
 
 // False: the contract cannot be judged.
 [[gnu::always_inline]] inline bool describe(const Argument& argument, Part part, trapline_arg& out,
-                                            Scratch& scratch) {
+                                            Scratch& scratch, Place place = Place::kHost) {
   out.kind = argument.kind;
   switch (argument.kind) {
     case TRAPLINE_ARG_TENSOR:
-      return part == Part::kElements ? describe(*argument.tensor, out.tensor)
+      return part == Part::kElements ? describe(*argument.tensor, out.tensor, place)
                                      : describe_shape(*argument.tensor, out.tensor);
     case TRAPLINE_ARG_INT:
       out.integer = argument.integer;
       return true;
     case TRAPLINE_ARG_LIST:
-      return describe_list(argument.list, out, scratch);
+      return describe_list(argument.list, out, scratch, place);
     default:
       return false;
   }

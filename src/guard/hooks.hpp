@@ -15,8 +15,9 @@ namespace trapline::guard {
 // What is left to dispatch to after BackendSelect. FULL_AFTER keeps PythonDispatcher, which redispatch needs.
 inline const c10::DispatchKeySet kBelow{c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect};
 
-// Only the dense CPU kernel itself is guarded. This one test leaves out meta, fake, sparse, nested and
-// quantized tensors, every other device, and tracing, whose PythonDispatcher key is not a kernel.
+// Only the dense kernels themselves are guarded, the CPU's here and at once, the device's by
+// reaches_device() and late. This one test leaves out meta, fake, sparse, nested and quantized tensors, every
+// other device, and tracing, whose PythonDispatcher key is not a kernel.
 inline bool reaches_dense_cpu(c10::DispatchKeySet below) {
   return below.remove(c10::DispatchKey::PythonDispatcher).highestPriorityTypeId() == c10::DispatchKey::CPU;
 }
@@ -25,8 +26,9 @@ inline bool reaches_dense_cpu(c10::DispatchKeySet below) {
 void hook_boxed(torch::Library& library, const Plan& plan);
 
 // For an operation that is decomposed above the backends and checks its arguments while doing so (one_hot): a
-// kernel on AutogradCPU that checks first and then runs the same decomposition.
-void hook_composite(torch::Library& autograd, const Plan& plan);
+// kernel on the backend's autograd key that checks first and then runs the same decomposition.
+void hook_composite(torch::Library& autograd, const Plan& plan, c10::DispatchKey autograd_key,
+                    c10::DispatchKey backend_key);
 
 // What follows a violation of the call whose arguments are the last on `stack`: throws, or returns with
 // arguments that are in order.

@@ -3,6 +3,7 @@
 #include "guard/answer.hpp"
 #include "guard/check.hpp"
 #include "guard/hooks.hpp"
+#include "guard/hooks_device.hpp"
 
 namespace trapline::guard {
 namespace {
@@ -10,21 +11,6 @@ namespace {
 using c10::DispatchKey;
 using c10::DispatchKeySet;
 using torch::jit::Stack;
-
-Argument view_of(const c10::IValue& value) {
-  Argument argument;
-  if (value.isTensor()) {
-    argument.kind = TRAPLINE_ARG_TENSOR;
-    argument.tensor = &value.toTensor();
-  } else if (value.isInt() || value.isBool()) {
-    argument.kind = TRAPLINE_ARG_INT;
-    argument.integer = value.isBool() ? static_cast<std::int64_t>(value.toBool()) : value.toInt();
-  } else if (value.isList()) {
-    argument.kind = TRAPLINE_ARG_LIST;
-    argument.list = value.toListRef();
-  }
-  return argument;
-}
 
 bool violates(ThreadState& state, const Plan& plan, const Stack& stack, Violation& violation) {
   const std::size_t count = plan.handle.schema().arguments().size();
@@ -46,34 +32,43 @@ class Boxed final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     keys = keys & kBelow;
     ThreadState& state = t_state;
-    if (!enabled() || !outermost(state) || !reaches_dense_cpu(keys)) return op.redispatchBoxed(keys, stack);
+    if (!enabled() || !outermost(state) || !reaches_dense_cpu(keys)) return elsewhere(state, op, keys, stack);
     check_stack(state, plan_, *stack);
     const DepthScope depth(state);
     op.redispatchBoxed(keys, stack);
   }
 
  private:
+  [[gnu::noinline]] void elsewhere(ThreadState& state, const c10::OperatorHandle& op, DispatchKeySet keys,
+                                   Stack* stack) {
+    if (!enabled() || !outermost(state) || !reaches_device(keys)) return op.redispatchBoxed(keys, stack);
+    call_on_device(state, plan_, *stack, [&] { op.redispatchBoxed(keys, stack); });
+  }
+
   const Plan& plan_;
 };
 
 class Composite final : public c10::OperatorKernel {
  public:
-  explicit Composite(const Plan& plan) : plan_(plan) {}
+  Composite(const Plan& plan, DispatchKey autograd, DispatchKey backend)
+      : plan_(plan), autograd_(autograd), backend_(backend) {}
 
   void operator()(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-    // The decomposition is what the dispatcher has at CPU too, since the operation has no CPU kernel of its
-    // own. It starts from the top again for what it calls, whatever keys it is called with. Under a tracer
-    // that has PythonDispatcher on, Python may hold another decomposition, and is asked for it.
-    DispatchKeySet decomposition(DispatchKey::CPU);
+    // The decomposition is what the dispatcher has at the backend too, since the operation has no kernel of
+    // its own there. It starts from the top again for what it calls, whatever keys it is called with. Under a
+    // tracer that has PythonDispatcher on, Python may hold another decomposition, and is asked for it.
+    DispatchKeySet decomposition(backend_);
     if (keys.has(DispatchKey::PythonDispatcher))
       decomposition = decomposition.add(DispatchKey::PythonDispatcher);
-    const DispatchKeySet below = (keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::AutogradCPU))
+    const DispatchKeySet below = (keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, autograd_))
                                      .remove(DispatchKey::ADInplaceOrView)
                                      .remove(DispatchKey::BackendSelect);
     ThreadState& state = t_state;
-    if (!enabled() || !outermost(state) || !reaches_dense_cpu(below)) {
-      return op.redispatchBoxed(decomposition, stack);
+    if (!enabled() || !outermost(state)) return op.redispatchBoxed(decomposition, stack);
+    if (reaches_device(below) && backend_ == g_device_key) {
+      return call_on_device(state, plan_, *stack, [&] { op.redispatchBoxed(decomposition, stack); });
     }
+    if (!reaches_dense_cpu(below)) return op.redispatchBoxed(decomposition, stack);
     check_stack(state, plan_, *stack);
     const DepthScope depth(state);
     op.redispatchBoxed(decomposition, stack);
@@ -81,6 +76,7 @@ class Composite final : public c10::OperatorKernel {
 
  private:
   const Plan& plan_;
+  const DispatchKey autograd_, backend_;
 };
 
 }  // namespace
@@ -102,13 +98,14 @@ void hook_boxed(torch::Library& library, const Plan& plan) {
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Boxed>(plan)));
 }
 
-void hook_composite(torch::Library& autograd, const Plan& plan) {
+void hook_composite(torch::Library& autograd, const Plan& plan, DispatchKey autograd_key,
+                    DispatchKey backend_key) {
   const bool decomposes = plan.handle.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
-                          !plan.handle.hasKernelForDispatchKey(DispatchKey::CPU) &&
-                          !plan.handle.hasKernelForDispatchKey(DispatchKey::AutogradCPU);
+                          !plan.handle.hasKernelForDispatchKey(backend_key) &&
+                          !plan.handle.hasKernelForDispatchKey(autograd_key);
   if (!decomposes) return;
-  autograd.impl(plan.impl_name.c_str(),
-                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Composite>(plan)));
+  autograd.impl(plan.impl_name.c_str(), torch::CppFunction::makeFromBoxedFunctor(
+                                            std::make_unique<Composite>(plan, autograd_key, backend_key)));
 }
 
 }  // namespace trapline::guard

@@ -13,6 +13,7 @@
 #include "guard/answer.hpp"
 #include "guard/check.hpp"
 #include "guard/hooks.hpp"
+#include "guard/hooks_device.hpp"
 
 // Kernels of the operations' own signatures save the boxing of arguments, about 100 ns a call. One template
 // serves all versions of torch: the signature comes from torch's own declaration (int64_t became SymInt
@@ -76,7 +77,7 @@ struct Hot<Op, Result(Args...)> {
     keys = keys & kBelow;
     ThreadState& state = t_state;
     if (!enabled() || !outermost(state) || !reaches_dense_cpu(keys)) {
-      return Op::redispatch(keys, std::forward<Args>(args)...);
+      return elsewhere(state, keys, std::forward<Args>(args)...);
     }
     Violation violation;
     if (violates(state, violation, args...)) return answer(state, keys, violation, args...);
@@ -92,6 +93,17 @@ struct Hot<Op, Result(Args...)> {
     std::size_t at = 0;
     (view(arguments[at++], args, kept), ...);
     return check_call(state, *plan, arguments, violation);
+  }
+
+  // On the device the launch of the check costs more than boxing.
+  [[gnu::noinline]] static Result elsewhere(ThreadState& state, c10::DispatchKeySet keys, Args... args) {
+    if (!enabled() || !outermost(state) || !reaches_device(keys)) {
+      return Op::redispatch(keys, std::forward<Args>(args)...);
+    }
+    torch::jit::Stack stack;
+    torch::jit::push(stack, std::forward<Args>(args)...);
+    call_on_device(state, *plan, stack, [&] { plan->handle.redispatchBoxed(keys, &stack); });
+    return Unboxed<Result>::of(stack);
   }
 
   // Out of line: only what follows a violation needs all arguments boxed.
@@ -119,10 +131,25 @@ struct Copy {
         c10::isFloatingType(src.scalar_type()) && outermost(t_state) && reaches_dense_cpu(keys)) {
       check(self, src);
     }
+    if (has_device() && reaches_device(keys)) return on_the_device(keys, self, src, non_blocking);
     return at::_ops::copy_::redispatch(keys, self, src, non_blocking);
   }
 
  private:
+  [[gnu::noinline]] static at::Tensor& on_the_device(c10::DispatchKeySet keys, at::Tensor& self,
+                                                     const at::Tensor& src, bool non_blocking) {
+    ThreadState& state = t_state;
+    if (!enabled() || !outermost(state)) return at::_ops::copy_::redispatch(keys, self, src, non_blocking);
+    if (c10::isIntegralType(self.scalar_type(), false) && c10::isFloatingType(src.scalar_type())) {
+      torch::jit::Stack stack{self, src, non_blocking};
+      check_on_device(state, *plan, stack);  // reports only: the arguments stay what they are
+    }
+    on_device(state, [&] { at::_ops::copy_::redispatch(keys, self, src, non_blocking); });
+    // Even a copy that does not block may be complete when it returns: to memory that is not pinned.
+    if (self.device().is_cpu() && !src.device().is_cpu()) raise_late(state, Whose::kAny);
+    return self;
+  }
+
   [[gnu::noinline]] static void check(const at::Tensor& self, const at::Tensor& src) {
     Argument arguments[3];
     Kept kept;

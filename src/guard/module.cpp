@@ -8,8 +8,10 @@
 
 #include "guard/bench.hpp"
 #include "guard/convert.hpp"
+#include "guard/device_python.hpp"
 #include "guard/history.hpp"
 #include "guard/hooks.hpp"
+#include "guard/hooks_device.hpp"
 #include "guard/raise.hpp"
 #include "guard/remember.hpp"
 
@@ -19,6 +21,7 @@ namespace {
 struct Installed {
   torch::Library select{torch::Library::IMPL, "aten", c10::DispatchKey::BackendSelect, __FILE__, __LINE__};
   torch::Library autograd{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__};
+  std::unique_ptr<torch::Library> device_autograd;  // where there is a device
   std::vector<const Plan*> hooked;
 };
 
@@ -26,13 +29,23 @@ struct Installed {
 Installed* g_installed = nullptr;
 
 void hook_all(Installed& installed) {
+  choose_device();
+  if (has_device()) {
+    installed.device_autograd = std::make_unique<torch::Library>(torch::Library::IMPL, "aten",
+                                                                 g_device_autograd_key, __FILE__, __LINE__);
+  }
   for (const Plan* plan : plans()) {
     // Another extension's kernel sits there: overriding it would print a warning and break it.
     if (plan->handle.hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
     if (!hook_hot(installed.select, *plan)) hook_boxed(installed.select, *plan);
-    if (plan->composite) hook_composite(installed.autograd, *plan);
+    if (plan->composite) {
+      hook_composite(installed.autograd, *plan, c10::DispatchKey::AutogradCPU, c10::DispatchKey::CPU);
+      if (has_device())
+        hook_composite(*installed.device_autograd, *plan, g_device_autograd_key, g_device_key);
+    }
     installed.hooked.push_back(plan);
   }
+  if (has_device()) hook_reads(installed.select);
 }
 
 // The leading "major.minor.patch" of a version: "2.13.0+cpu" and "2.13.0a0" give "2.13.0".
@@ -105,6 +118,7 @@ PyObject* uninstall(PyObject*, PyObject*) {
   g_enabled.store(false);
   delete g_installed;
   g_installed = nullptr;
+  device_uninstalled();
   set_handler(nullptr);
   Py_RETURN_NONE;
 }
@@ -136,6 +150,7 @@ PyObject* info(PyObject*, PyObject*) {
     }
   }
   put(dict, "overloads", std::move(hooked));
+  put(dict, "device", device_info());
   return dict.release();
 }
 
@@ -174,6 +189,15 @@ PyMethodDef kMethods[] = {
     {"set_enabled", set_enabled, METH_O, "set_enabled(on): switches checking on or off, at any time."},
     {"history", history, METH_NOARGS, "history() -> list[dict]: the last guarded calls, oldest first."},
     {"remembered", remembered, METH_NOARGS, "remembered() -> list[dict]: possible origins, newest first."},
+    {"device_poll", device_poll, METH_O,
+     "device_poll(own): raises the oldest fault that the device has reported, if there is one; only one that "
+     "this "
+     "thread caused where `own` is true."},
+    {"device_step", device_step, METH_NOARGS,
+     "device_step(): a training step ends: waits for the checks, not for the device, and raises as "
+     "device_poll."},
+    {"device_remaining", device_remaining, METH_NOARGS,
+     "device_remaining() -> list: the exceptions of all faults that were not raised. Waits for the checks."},
     {"info", info, METH_NOARGS, "info() -> dict: what this build is for and what it hooks."},
 #ifdef TRAPLINE_BENCH
     {"bench", bench, METH_VARARGS, "bench(name, count) -> float: nanoseconds per call."},

@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "guard/hooks_device.hpp"
+
 namespace trapline::guard {
 namespace {
 
@@ -93,8 +95,9 @@ std::vector<const Plan*> make_plans() {
     if (wanted.empty()) continue;
     const auto handle = dispatcher.findSchema(name);  // nullopt: kernels without an operator
     if (!handle || handle->schema().arguments().size() > kMaxArguments) continue;
-    auto plan = std::make_unique<Plan>(Plan{*handle, name.name, name.overload_name, {}, {}, {}, {}});
+    auto plan = std::make_unique<Plan>(Plan{*handle, name.name, name.overload_name, {}, {}, {}, {}, {}, {}});
     plan->remember = true;
+    plan->reads = is_read(name.name);
     for (const trapline_contract* contract : wanted) {
       const auto row = resolve(*contract, handle->schema());
       if (!row) continue;

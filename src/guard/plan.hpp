@@ -31,6 +31,7 @@ struct Plan {
   std::vector<std::int8_t> recorded;  // positions of the tensors that the history keeps
   bool composite = false;             // decomposed before the backend keys
   bool remember = false;              // all rows only remember
+  bool reads = false;                 // brings values of the device to the host
 };
 
 // One plan for every overload of the running torch that a row applies to; made at the first call.

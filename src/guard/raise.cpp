@@ -9,16 +9,19 @@
 #include <string>
 
 #include "guard/convert.hpp"
+#include "guard/device_faults.hpp"
 
 namespace trapline::guard {
 namespace {
 
 PyObject* g_handler = nullptr;  // guarded by the GIL
 
+PyRef thread_label(const char* name, long id) { return PyRef(PyUnicode_FromFormat("%s/%ld", name, id)); }
+
 PyRef thread_label() {
   char name[32] = "";
   pthread_getname_np(pthread_self(), name, sizeof name);
-  return PyRef(PyUnicode_FromFormat("%s/%ld", name, syscall(SYS_gettid)));
+  return thread_label(name, syscall(SYS_gettid));
 }
 
 // The tensor that offends: the argument itself, or the one of the list that the scan names.
@@ -48,13 +51,52 @@ PyRef describe_violation(const Plan& plan, const Violation& violation, c10::Arra
   return dict;
 }
 
+// None where a tensor is gone. One that was written to since still tells its shape and its owner.
+PyRef reference_to_python(const ArgumentRef& reference) {
+  const auto wrap = [](const TensorRef& tensor) {
+    const at::Tensor found = tensor.lock();
+    return found.defined() ? value_to_python(found) : none();
+  };
+  if (!reference.holds_tensors) return value_to_python(reference.value);
+  if (!reference.is_list) return wrap(reference.tensors[0]);
+  PyRef list(PyList_New(0));
+  for (const TensorRef& tensor : reference.tensors) append(list, wrap(tensor));
+  return list;
+}
+
+PyRef describe_fault(const LateFault& fault) {
+  const LaunchRecord& record = fault.record;
+  const CallFacts& call = *record.call;
+  PyRef dict(PyDict_New());
+  put(dict, "contract", text(record.row->row->id));
+  put(dict, "op", text(call.plan->op));
+  put(dict, "overload", text(call.plan->overload));
+  put(dict, "scan", scan_to_python(fault.scan));
+  const at::Tensor tensor = record.tensor.lock_unchanged();  // other content is not what was checked
+  put(dict, "tensor", tensor.defined() ? value_to_python(tensor) : none());
+  PyRef args(PyDict_New());
+  const auto& names = call.plan->handle.schema().arguments();
+  for (std::size_t i = 0; i < call.arguments.size(); ++i)
+    put(args, names[i].name().c_str(), reference_to_python(call.arguments[i]));
+  put(dict, "args", std::move(args));
+  put(dict, "frames", frames_to_python(call.frames.data(), call.frames.size()));
+  put(dict, "thread", thread_label(call.thread.name, static_cast<long>(call.thread.id)));
+  // Beyond what a violation that is raised at once says:
+  put(dict, "late", PyRef(PyBool_FromLong(1)));
+  put(dict, "backward", PyRef(PyBool_FromLong(call.backward)));
+  put(dict, "contained", PyRef(PyBool_FromLong(record.contained)));
+  put(dict, "device", text(record.device.str()));
+  put(dict, "shape", sizes_to_python(record.shape.data(), record.shape.size()));
+  put(dict, "dtype", text(dtype_name(record.dtype)));
+  return dict;
+}
+
 // When the handler fails, its violation must not pass unseen.
-void set_fallback_error(const Plan& plan, const Violation& violation, const char* why) {
-  const trapline_scan& scan = violation.scan;
+void set_fallback_error(const Plan& plan, const RowPlan& row, const trapline_scan& scan, const char* why) {
   PyErr_Format(PyExc_IndexError,
                "trapline: %s: %lld of %lld elements of '%s' are not valid, the first at %lld (%s)",
                plan.op.c_str(), static_cast<long long>(scan.bad), static_cast<long long>(scan.total),
-               violation.row->row->argument, static_cast<long long>(scan.first), why);
+               row.row->argument, static_cast<long long>(scan.first), why);
 }
 
 void replace(const Violation& violation, const at::Tensor& healed, c10::IValue* arguments) {
@@ -68,30 +110,42 @@ void replace(const Violation& violation, const at::Tensor& healed, c10::IValue* 
   argument = std::move(list);
 }
 
-// True when the handler gave an argument to go on with; else the Python error that is to be raised is set.
-bool handle(const Plan& plan, const Violation& violation, c10::IValue* arguments) {
-  const c10::ArrayRef<c10::IValue> all(arguments, plan.handle.schema().arguments().size());
-  PyRef error;
+// True when the handler's answer, if it is no exception, is one that `accept` takes; else the Python error
+// that is to be raised is set.
+template <class Describe, class Accept>
+bool handle(const Plan& plan, const RowPlan& row, const trapline_scan& scan, const Describe& describe,
+            const Accept& accept) {
+  PyRef answer;
   if (g_handler != nullptr) {
     PyRef handler = PyRef::borrowed(g_handler);  // it may uninstall the guard
-    PyRef dict = describe_violation(plan, violation, all);
-    if (dict) error = PyRef(PyObject_CallFunctionObjArgs(handler.get(), dict.get(), nullptr));
+    PyRef dict = describe();
+    if (dict) answer = PyRef(PyObject_CallFunctionObjArgs(handler.get(), dict.get(), nullptr));
   }
-  if (error && PyExceptionInstance_Check(error.get())) {
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+  if (answer && PyExceptionInstance_Check(answer.get())) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(answer.get())), answer.get());
     return false;
   }
-  if (error && THPVariable_Check(error.get()) && offender(violation, all) != nullptr) {
-    replace(violation, THPVariable_Unpack(error.get()), arguments);
-    return true;
-  }
+  if (answer && accept(answer.get())) return true;
   // Ctrl-C and sys.exit() in the handler are the user's; every other failure is ours.
   if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return false;
-  const char* why = error ? "the handler returned no exception" : "the handler failed";
+  const char* why = answer ? "the handler returned no exception" : "the handler failed";
   if (g_handler == nullptr) why = "there is no handler";
   PyErr_Clear();
-  set_fallback_error(plan, violation, why);
+  set_fallback_error(plan, row, scan, why);
   return false;
+}
+
+// Returns when `ask` says so, else throws the Python error that it has set.
+template <class Ask>
+void ask_python(ThreadState& state, const Ask& ask) {
+  const BusyScope busy(state);  // the handler may run operations of its own
+  python_error error;
+  {
+    pybind11::gil_scoped_acquire gil;
+    if (ask()) return;
+    error.persist();
+  }
+  throw error;
 }
 
 }  // namespace
@@ -105,14 +159,26 @@ void set_handler(PyObject* handler) {
 
 void answer_violation(ThreadState& state, const Plan& plan, const Violation& violation,
                       c10::IValue* arguments) {
-  const BusyScope busy(state);  // the handler may run operations of its own
-  python_error error;
-  {
-    pybind11::gil_scoped_acquire gil;
-    if (handle(plan, violation, arguments)) return;
-    error.persist();
-  }
-  throw error;
+  const c10::ArrayRef<c10::IValue> all(arguments, plan.handle.schema().arguments().size());
+  ask_python(state, [&] {
+    return handle(
+        plan, *violation.row, violation.scan, [&] { return describe_violation(plan, violation, all); },
+        [&](PyObject* answer) {
+          if (!THPVariable_Check(answer) || offender(violation, all) == nullptr) return false;
+          replace(violation, THPVariable_Unpack(answer), arguments);
+          return true;
+        });
+  });
+}
+
+void answer_fault(ThreadState& state, const LateFault& fault) {
+  ask_python(state, [&] { return ask_about_fault(fault); });
+}
+
+bool ask_about_fault(const LateFault& fault) {
+  return handle(
+      *fault.record.call->plan, *fault.record.row, fault.scan, [&] { return describe_fault(fault); },
+      [&](PyObject* answer) { return answer == Py_True && fault.record.contained; });
 }
 
 }  // namespace trapline::guard

@@ -24,22 +24,35 @@ Store& store() {
   return *all;
 }
 
-}  // namespace
-
-void remember(const RowPlan& row, const trapline_scan& scan, const Argument* arguments) {
-  Remembered item{row.row, scan, {}, 0, {}};
-  item.frames.resize(kRememberedFrames);
-  item.frames.resize(capture(item.frames.data(), kRememberedFrames));
-  const Argument& result = arguments[row.bound >= 0 ? row.bound : row.argument];
-  if (result.kind == TRAPLINE_ARG_TENSOR && result.tensor->defined()) {
-    const at::Tensor& tensor = *result.tensor;
-    if (tensor.has_storage()) item.storage = reinterpret_cast<std::uintptr_t>(tensor.storage().data());
-    item.shape = tensor.sizes().vec();
-  }
+void put_first(Remembered item) {
   Store& all = store();
   const std::lock_guard<std::mutex> lock(all.mutex);
   all.items.push_front(std::move(item));
   if (all.items.size() > kRemembered) all.items.pop_back();
+}
+
+}  // namespace
+
+Result result_of(const RowPlan& row, const Argument* arguments) {
+  Result out;
+  const Argument& result = arguments[row.bound >= 0 ? row.bound : row.argument];
+  if (result.kind != TRAPLINE_ARG_TENSOR || !result.tensor->defined()) return out;
+  const at::Tensor& tensor = *result.tensor;
+  if (tensor.has_storage()) out.storage = reinterpret_cast<std::uintptr_t>(tensor.storage().data());
+  out.shape = tensor.sizes().vec();
+  return out;
+}
+
+void remember(const RowPlan& row, const trapline_scan& scan, const Argument* arguments) {
+  Result result = result_of(row, arguments);
+  Remembered item{row.row, scan, {}, result.storage, std::move(result.shape)};
+  item.frames.resize(kRememberedFrames);
+  item.frames.resize(capture(item.frames.data(), kRememberedFrames));
+  put_first(std::move(item));
+}
+
+void remember_late(const LaunchRecord& record, const trapline_scan& scan) {
+  put_first({record.row->row, scan, record.call->frames, record.result_storage, record.result_shape});
 }
 
 std::vector<Remembered> read_remembered() {

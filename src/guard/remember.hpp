@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "guard/describe.hpp"
+#include "guard/device_records.hpp"
 #include "guard/frames.h"
 #include "guard/plan.hpp"
 
@@ -22,9 +23,18 @@ struct Remembered {
   std::vector<std::int64_t> shape;
 };
 
-// Keeps the newest kRemembered. The result of the call is the tensor that the row names as its bound, or else
-// the argument itself.
+// The tensor that takes the values: the one that the row names as its bound, or else the argument itself.
+struct Result {
+  std::uintptr_t storage = 0;
+  std::vector<std::int64_t> shape;
+};
+Result result_of(const RowPlan& row, const Argument* arguments);
+
+// Keeps the newest kRemembered.
 void remember(const RowPlan& row, const trapline_scan& scan, const Argument* arguments);
+
+// The same for a violation that the device found in an earlier call.
+void remember_late(const LaunchRecord& record, const trapline_scan& scan);
 
 std::vector<Remembered> read_remembered();  // newest first
 

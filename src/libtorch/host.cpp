@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "guard/answer.hpp"
+#include "guard/device_faults.hpp"
 #include "guard/hooks.hpp"
 #include "guard/intern.hpp"
 #include "trapline/native.h"
@@ -82,7 +83,9 @@ void install() {
   for (const Plan* plan : plans()) {
     if (plan->handle.hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
     if (!hook_hot(installed->select, *plan)) hook_boxed(installed->select, *plan);
-    if (plan->composite) hook_composite(installed->autograd, *plan);
+    if (plan->composite) {
+      hook_composite(installed->autograd, *plan, c10::DispatchKey::AutogradCPU, c10::DispatchKey::CPU);
+    }
   }
   trapline_native_started(TORCH_VERSION);
   g_enabled.store(true);
@@ -111,6 +114,11 @@ void answer_violation(ThreadState& state, const Plan& plan, const Violation& vio
     headline = headline_of(plan, violation, arguments);
   }
   throw DeviceAssertError(headline);
+}
+
+// Without choose_device() no device is guarded.
+void answer_fault(ThreadState&, const LateFault& fault) {
+  throw DeviceAssertError(std::string(fault.record.row->row->id) + " is violated");
 }
 
 }  // namespace guard

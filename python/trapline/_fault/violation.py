@@ -40,7 +40,8 @@ def collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
 def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     scan = violation["scan"]
-    tensor = violation["tensor"]
+    tensor = violation["tensor"]  # None: checked on the device, and gone or written to since
+    late = bool(violation.get("late"))
     row = diagnose.contract(violation["contract"])
     facts: dict[str, Any] = {
         "kind": "violation",
@@ -60,33 +61,58 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
             facts[name] = value
 
     operation = str(row.get("public_op") or "")
-    pairs = violation.get("frames") or frames.live_pairs()
+    pairs = violation.get("frames") or ([] if late else frames.live_pairs())
     add("stack", lambda: graphs.make_stack(pairs, operation, violation.get("graph_stack")))
     add("origin", lambda: frames.origin_of(facts.get("stack", [])))
-    add("device", lambda: tensor.device.type)
-    add("tensor", lambda: values.describe(tensor))
+    if late:
+        _late(violation, facts, add)
+    described = values.describe(tensor) if tensor is not None else _described(violation)
+    add("device", lambda: described["device"].split(":")[0])
+    add("tensor", lambda: described)
     add("args", lambda: values.describe_args(violation.get("args") or {}))
     if scan.get("first", -1) >= 0:
-        add("index", lambda: values.unravel(scan["first"], tensor.shape))
-    add("values", lambda: [list(pair) for pair in values.bad_values(tensor, scan, row.get("predicate"))])
-    operator = str(violation.get("op") or "").replace("aten::", "").split(".")[0]
+        add("index", lambda: values.unravel(scan["first"], described["shape"]))
     arguments = violation.get("args") or {}
+    operator = str(violation.get("op") or "").replace("aten::", "").split(".")[0]
     owners = violation.get("owners") or []
     add("layer", lambda: layers.layer_facts(operator, arguments, scan, owners))
     if operator.startswith(("embedding", "_embedding_bag")):
-        name = (facts.get("layer") or {}).get("name", "")
-        add("table", lambda: tables.table_kind(name, tensor))
         add("special_ids", tables.special_ids)
+    if tensor is not None:
+        _look_into(tensor, violation, row.get("predicate"), facts, add)
+    elif scan.get("bad") == 1:
+        add("values", lambda: [[values.number(scan["value"]), 1]])
+    add("process", lambda: write.process_facts(described["device"]))
+    add("history", lambda: history.history_facts(adapter.history()))
+    return facts
+
+
+_Add = Callable[[str, Callable[[], Any]], None]
+
+
+def _look_into(
+    tensor: Any, violation: dict[str, Any], predicate: Any, facts: dict[str, Any], add: _Add
+) -> None:
+    """What the content of the offending tensor tells. One copy of it serves all that follows."""
+    scan = violation["scan"]
+    content = tensor if tensor.device.type == "cpu" else tensor.detach().cpu()
+    arguments = (violation.get("args") or {}).items()
+    violation = dict(
+        violation,
+        tensor=content,
+        args={name: content if value is tensor else value for name, value in arguments},
+    )
+    add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate)])
+    operator = str(violation.get("op") or "").replace("aten::", "")
+    if operator.startswith(("embedding", "_embedding_bag")):
+        name = (facts.get("layer") or {}).get("name", "")
+        add("table", lambda: tables.table_kind(name, content))
     found: list[Any] = []
-    predicate = row.get("predicate")
     add("sample", lambda: _sample(violation, predicate, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     if "nan_cast" in facts and "sample" not in facts:
-        add("sample", lambda: samples.sample_facts(samples.locate_cast(tensor, scan, predicate)))
-    add("process", lambda: write.process_facts(str(tensor.device)))
-    add("history", lambda: history.history_facts(adapter.history()))
-    return facts
+        add("sample", lambda: samples.sample_facts(samples.locate_cast(content, scan, predicate)))
 
 
 def _sample(violation: dict[str, Any], predicate: Any, found: list[Any]) -> Any:
@@ -95,6 +121,19 @@ def _sample(violation: dict[str, Any], predicate: Any, found: list[Any]) -> Any:
     if located is not None:
         found.append(located)
     return samples.sample_facts(located or samples.locate_partner(violation))
+
+
+def _late(violation: dict[str, Any], facts: dict[str, Any], add: _Add) -> None:
+    """The program has gone on since the call: where it was when it learned of the fault, and which thread."""
+    facts["contained"] = bool(violation.get("contained"))
+    add("thread", lambda: violation.get("thread"))
+    add("surfaced", lambda: frames.origin_of(frames.make_stack(frames.live_pairs())))
+    if facts.get("surfaced") == facts.get("origin"):
+        facts.pop("surfaced", None)
+
+
+def _described(violation: dict[str, Any]) -> dict[str, Any]:
+    return {name: violation.get(name) for name in ("shape", "dtype", "device")}
 
 
 def _finding(facts: dict[str, Any], notes: list[str]) -> dict[str, Any]:

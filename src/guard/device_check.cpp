@@ -1,0 +1,280 @@
+#include "guard/device_check.hpp"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "guard/answer.hpp"
+#include "guard/check.hpp"
+#include "guard/device_arguments.hpp"
+#include "guard/device_cache.hpp"
+#include "guard/device_faults.hpp"
+#include "guard/device_records.hpp"
+#include "guard/device_stream.hpp"
+#include "guard/history.hpp"
+#include "guard/remember.hpp"
+
+namespace trapline::guard {
+namespace {
+
+std::atomic<std::uint64_t> g_calls{0}, g_launches{0}, g_reused{0}, g_uncopied{0};
+
+// Zeroed memory that all launches of a stream share.
+void* scratch_for(const c10::Device& device, void* stream, std::int64_t bytes) {
+  if (bytes <= 0) return nullptr;
+  struct All {
+    std::mutex mutex;
+    std::map<std::pair<int, void*>, at::Tensor> tensors;
+  };
+  static auto* all = new All;  // never destroyed: the device may be gone before static objects
+  const std::lock_guard<std::mutex> lock(all->mutex);
+  at::Tensor& tensor = all->tensors[{device.index(), stream}];
+  if (!tensor.defined() || tensor.numel() < bytes)
+    tensor = at::zeros({bytes}, at::TensorOptions().device(device).dtype(at::kByte));
+  return tensor.mutable_data_ptr();
+}
+
+// The arguments of one call while its rows are applied.
+struct Call {
+  const Plan& plan;
+  c10::ArrayRef<c10::IValue> values;
+  Argument arguments[kMaxArguments];
+  c10::Device device;
+  Stream stream;
+  bool tracked = false;
+  std::shared_ptr<const CallFacts> facts;
+  std::vector<at::Tensor> kept;  // alive until the checks are enqueued
+  // What becomes of the call:
+  std::vector<std::pair<std::int8_t, c10::IValue>> replaced;
+  bool wait = false;
+  bool violated = false;
+  Violation violation;
+};
+
+const at::Tensor& checked_tensor(const Call& call, const RowPlan& row, int list_position) {
+  const Argument& argument = call.arguments[row.argument];
+  return argument.kind == TRAPLINE_ARG_LIST ? argument.list[list_position].toTensor() : *argument.tensor;
+}
+
+bool is_written_to(const Plan& plan, std::int8_t argument) {
+  const auto* alias = plan.handle.schema().arguments()[argument].alias_info();
+  return alias != nullptr && alias->isWrite();
+}
+
+void replace(Call& call, const RowPlan& row, int list_position, const at::Tensor& healed) {
+  c10::IValue* out = nullptr;
+  for (auto& [position, value] : call.replaced) {
+    if (position == row.argument) out = &value;
+  }
+  if (out == nullptr) {
+    const c10::IValue& old = call.values[row.argument];
+    // A list is the caller's.
+    call.replaced.emplace_back(row.argument, old.isList() ? c10::IValue(old.toList().copy()) : old);
+    out = &call.replaced.back().second;
+  }
+  if (out->isList()) {
+    out->toList().set(static_cast<std::size_t>(list_position), healed);
+  } else {
+    *out = healed;
+  }
+}
+
+// A copy to heal into; undefined where there is to be none.
+at::Tensor copy_for(const Call& call, const RowPlan& row, const at::Tensor& tensor, std::int32_t heal) {
+  if (heal == TRAPLINE_HEAL_NONE || heal == TRAPLINE_HEAL_REPORT || is_written_to(call.plan, row.argument))
+    return {};
+  if (tensor.numel() * static_cast<std::int64_t>(tensor.itemsize()) > heal_cap()) {
+    g_uncopied.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
+  try {
+    return at::empty(tensor.sizes(), at::TensorOptions().dtype(tensor.scalar_type()).device(tensor.device()));
+  } catch (const std::exception& error) {  // out of memory
+    stepped_aside("a healed copy", error.what());
+    return {};
+  }
+}
+
+void fill_record(LaunchRecord& record, const Call& call, const RowPlan& row, const at::Tensor& tensor,
+                 const trapline_device_check& check, bool copied) {
+  record.call = call.facts;
+  record.row = &row;
+  record.device = call.device;
+  record.tensor = TensorRef(tensor);
+  record.shape = tensor.sizes().vec();
+  record.dtype = tensor.scalar_type();
+  record.waited = check.heal == TRAPLINE_HEAL_NONE && !call.stream.capturing;
+  record.contained = copied || record.waited || check.heal == TRAPLINE_HEAL_REPORT;
+  record.captured = call.stream.capturing;
+  record.result_storage = 0;
+  record.result_shape.clear();
+  if (row.row->remember != 0) {
+    Result result = result_of(row, call.arguments);
+    record.result_storage = result.storage;
+    record.result_shape = std::move(result.shape);
+  }
+  record.order = next_order();
+}
+
+void launch(Call& call, const RowPlan& row, const trapline_device_check& check) {
+  const at::Tensor& tensor = checked_tensor(call, row, check.list_position);
+  const bool reusable = call.tracked && !call.stream.capturing && check.heal != TRAPLINE_HEAL_NONE &&
+                        check.heal != TRAPLINE_HEAL_REPORT;
+  if (reusable) {
+    const at::Tensor known = find_healed(tensor, check, call.stream.handle);
+    if (known.defined()) {
+      g_reused.fetch_add(1, std::memory_order_relaxed);
+      return replace(call, row, check.list_position, known);
+    }
+  }
+  const at::Tensor healed = copy_for(call, row, tensor, check.heal);
+  const int flags = call.stream.capturing ? TRAPLINE_LAUNCH_CAPTURING : 0;
+  const int device = call.device.index();
+  void* scratch = scratch_for(call.device, call.stream.handle, trapline_device_scratch(&check, flags));
+  if (call.facts == nullptr) call.facts = call_facts(call.plan, call.values);
+  const std::int64_t slot = trapline_device_reserve(device, call.stream.handle, flags);
+  LaunchRecord* record = launch_record(slot);
+  if (record == nullptr) return;
+  fill_record(*record, call, row, tensor, check, healed.defined());
+  if (trapline_device_launch(device, call.stream.handle, slot, &check,
+                             healed.defined() ? healed.mutable_data_ptr() : nullptr, scratch, flags) != 1)
+    return;
+  g_launches.fetch_add(1, std::memory_order_relaxed);
+  call.wait |= record->waited;
+  if (!healed.defined()) return;
+  if (reusable) keep_healed(tensor, check, call.stream.handle, healed);
+  replace(call, row, check.list_position, healed);
+}
+
+// The value of an index into nothing is worth a copy to the host: the program ends here anyway.
+void violated_at_once(Call& call, const RowPlan& row) {
+  if (call.stream.capturing) return;
+  HostArguments host(call.plan, row, call.arguments);
+  Violation violation;
+  if (apply_row(row, host.arguments(), violation.scan) != TRAPLINE_VIOLATED) return;
+  violation.row = &row;
+  call.violation = violation;
+  call.violated = true;
+}
+
+// Arguments in host memory beside a tensor on the device are checked here and now.
+void apply_on_host(Call& call, const RowPlan& row, const Argument* arguments) {
+  Violation violation;
+  if (apply_row(row, arguments, violation.scan) != TRAPLINE_VIOLATED) return;
+  if (row.row->remember != 0) return remember(row, violation.scan, call.arguments);
+  violation.row = &row;
+  call.violation = violation;
+  call.violated = true;
+}
+
+void apply_on_device(Call& call, const RowPlan& row, const Argument* arguments) {
+  constexpr int kMostChecks = 16;
+  trapline_device_check checks[kMostChecks];
+  int count = 0;
+  trapline_scan scan;
+  const int verdict = plan_row(row, arguments, checks, kMostChecks, count, scan);
+  if (verdict == TRAPLINE_PLAN_VIOLATED) return violated_at_once(call, row);
+  if (verdict != TRAPLINE_PLAN_CHECK) return;
+  for (int i = 0; i < count && i < kMostChecks; ++i) launch(call, row, checks[i]);
+}
+
+void apply_one(Call& call, const RowPlan& row) {
+  Argument arguments[kMaxArguments];
+  for (const std::int8_t at : {row.argument, row.bound, row.dim, row.also}) {
+    if (at >= 0) arguments[at] = call.arguments[at];
+  }
+  SplitList split(arguments[row.argument]);
+  if (split.any_on_host()) {
+    arguments[row.argument] = split.on_host();
+    apply_on_host(call, row, arguments);
+  }
+  if (call.violated || !split.any_on_device()) return;
+  arguments[row.argument] = split.on_device();
+  if (row.also >= 0 && !lengths_on_device(arguments[row.also], call.device, call.stream.capturing, call.kept))
+    return;
+  apply_on_device(call, row, arguments);
+}
+
+void record_call(ThreadState& state, const Call& call) {
+  if (call.plan.remember) return;
+  CallRecord* record = begin_record(state);
+  if (record == nullptr) return;
+  record_call_into(*record, call.plan, call.arguments);
+  commit_record(state);
+}
+
+// False: the guard has no business here.
+bool find_device(Call& call) {
+  for (const std::int8_t at : call.plan.needed) {
+    const Argument& argument = call.arguments[at];
+    if (argument.kind == TRAPLINE_ARG_TENSOR && argument.tensor->defined() &&
+        !argument.tensor->device().is_cpu()) {
+      call.device = argument.tensor->device();
+      return true;
+    }
+  }
+  return false;
+}
+
+void apply_rows(ThreadState& state, Call& call) {
+  if (!find_device(call)) return;
+  const c10::DeviceGuard current(call.device);
+  // What is made here belongs to no mode of the program: it is not traced, and no subclass.
+  const c10::impl::ExcludeDispatchKeyGuard no_python(c10::python_ks);
+  if (!current_stream(call.device, call.stream) || !device_ready(call.device, call.stream.capturing)) return;
+  g_calls.fetch_add(1, std::memory_order_relaxed);
+  call.tracked = autograd_tracks(call.values);
+  record_call(state, call);
+  for (const RowPlan& row : call.plan.rows) {
+    apply_one(call, row);
+    if (call.violated) return;
+  }
+}
+
+// True when the host has waited for a check of this call.
+bool prepare(ThreadState& state, Call& call) noexcept {
+  const BusyScope busy(state);
+  try {
+    for (const std::int8_t at : call.plan.needed) call.arguments[at] = view_of(call.values[at]);
+    apply_rows(state, call);
+    return call.wait && trapline_device_wait_stream(call.device.index(), call.stream.handle) != 0;
+  } catch (const std::exception& error) {
+    stepped_aside(call.plan.op.c_str(), error.what());
+  } catch (...) {
+    stepped_aside(call.plan.op.c_str(), "unknown exception");
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack) {
+  raise_late(state, Whose::kOwn);
+  const std::size_t count = plan.handle.schema().arguments().size();
+  c10::IValue* values = stack.data() + (stack.size() - count);
+  // Each round heals one tensor in host memory, where the handler does so (--on-fault skip).
+  for (std::size_t round = 0; round < plan.rows.size() * kMaxList; ++round) {
+    Call call{plan, c10::ArrayRef<c10::IValue>(values, count), {}, c10::Device(c10::DeviceType::CPU)};
+    const bool waited = prepare(state, call);
+    if (call.violated) {
+      answer_violation(state, plan, call.violation, values);
+      continue;
+    }
+    for (auto& [position, value] : call.replaced) values[position] = std::move(value);
+    if (waited) raise_late(state, Whose::kOwn);
+    return;
+  }
+  TORCH_CHECK(false, "trapline: guard: ", plan.op, ": its arguments cannot be healed: use --on-fault raise");
+}
+DeviceCounts device_counts() {
+  return {g_calls.load(), g_launches.load(), g_reused.load(), g_uncopied.load()};
+}
+
+}  // namespace trapline::guard

@@ -1,0 +1,143 @@
+#include "guard/device_faults.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <limits>
+#include <mutex>
+
+#include "guard/answer.hpp"
+#include "guard/check.hpp"
+#include "guard/device_stream.hpp"
+#include "guard/remember.hpp"
+
+namespace trapline::guard {
+namespace {
+
+constexpr std::size_t kMostTold = 64;
+constexpr std::uint64_t kNotRaised = std::numeric_limits<std::uint64_t>::max();
+
+// A bad tensor that is known: neither another operation that was launched with it before the program could
+// learn of it, nor the backward call of the same one is a second fault.
+struct Told {
+  TensorRef tensor;
+  const trapline_contract* row;
+  std::int64_t lo, hi;
+  std::uint64_t order, raised;  // of its launch; the last launch before it was raised
+};
+
+struct FaultStore {
+  std::mutex mutex;
+  std::deque<LateFault> waiting;  // by order of launch
+  std::deque<Told> told;          // newest first
+};
+
+FaultStore& fault_store() {
+  static auto* all = new FaultStore;  // never destroyed: threads may outlive static destruction
+  return *all;
+}
+
+std::atomic<bool> g_waiting{false};  // fault_store().waiting is not empty
+
+bool is_told(const FaultStore& all, const LateFault& fault) {
+  if (fault.record.captured || fault.record.waited) return false;
+  return std::any_of(all.told.begin(), all.told.end(), [&](const Told& told) {
+    return told.tensor.same_as(fault.record.tensor) &&
+           told.row->predicate == fault.record.row->row->predicate && told.lo == fault.scan.lo &&
+           told.hi == fault.scan.hi && (fault.record.call->replayed || fault.record.order <= told.raised);
+  });
+}
+
+void add_fault(FaultStore& all, LateFault fault) {
+  if (is_told(all, fault)) return;
+  all.told.push_front({fault.record.tensor, fault.record.row->row, fault.scan.lo, fault.scan.hi,
+                       fault.record.order, kNotRaised});
+  if (all.told.size() > kMostTold) all.told.pop_back();
+  const auto after = std::find_if(all.waiting.begin(), all.waiting.end(), [&](const LateFault& other) {
+    return other.record.order > fault.record.order;
+  });
+  all.waiting.insert(after, std::move(fault));
+  g_waiting.store(true, std::memory_order_release);
+}
+
+void collect(FaultStore& all) {
+  constexpr int kBatch = 16;
+  trapline_device_report reports[kBatch];
+  while (trapline_device_pending() != 0) {
+    const int count = trapline_device_poll(reports, kBatch);
+    if (count <= 0) return;
+    for (int i = 0; i < count; ++i) {
+      const LaunchRecord* record = launch_record(reports[i].slot);
+      if (record == nullptr || record->call == nullptr) continue;
+      if (record->row->row->remember != 0) {
+        remember_late(*record, reports[i].scan);
+      } else {
+        add_fault(all, {*record, reports[i].scan});
+      }
+    }
+  }
+}
+
+bool belongs(const LateFault& fault, Whose whose) {
+  // A thread of autograd has no program of its own that could come by.
+  return whose == Whose::kAny || fault.record.call->backward ||
+         fault.record.call->thread.id == this_thread().id;
+}
+
+bool nothing_there() { return !g_waiting.load(std::memory_order_acquire) && trapline_device_pending() == 0; }
+
+}  // namespace
+
+std::optional<LateFault> take_fault(Whose whose) {
+  FaultStore& all = fault_store();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  collect(all);
+  const auto found = std::find_if(all.waiting.begin(), all.waiting.end(),
+                                  [&](const LateFault& fault) { return belongs(fault, whose); });
+  if (found == all.waiting.end()) return std::nullopt;
+  LateFault fault = std::move(*found);
+  all.waiting.erase(found);
+  g_waiting.store(!all.waiting.empty(), std::memory_order_release);
+  for (Told& told : all.told) {
+    if (told.order == fault.record.order) told.raised = current_order();
+  }
+  return fault;
+}
+
+void raise_late(ThreadState& state, Whose whose) {
+  if (!device_used() || nothing_there()) return;
+  const auto next = [&]() -> std::optional<LateFault> {
+    const BusyScope busy(state);
+    try {
+      if (!is_capturing()) return take_fault(whose);
+    } catch (const std::exception& error) {
+      stepped_aside("a report of the device", error.what());
+    }
+    return std::nullopt;
+  };
+  while (const auto fault = next()) answer_fault(state, *fault);
+}
+
+void raise_instead(ThreadState& state) {
+  if (!device_used()) return;
+  const auto next = [&]() -> std::optional<LateFault> {
+    const BusyScope busy(state);
+    try {
+      return take_fault(Whose::kAny);
+    } catch (const std::exception&) {
+      return std::nullopt;
+    }
+  };
+  while (const auto fault = next()) answer_fault(state, *fault);
+}
+
+void forget_faults() {
+  FaultStore& all = fault_store();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  collect(all);
+  all.waiting.clear();
+  all.told.clear();
+  g_waiting.store(false);
+}
+
+}  // namespace trapline::guard

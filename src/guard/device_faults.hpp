@@ -1,0 +1,37 @@
+// What the checks on the device found, from the moment that the host learns of it until it is raised.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "guard/device_records.hpp"
+#include "guard/state.hpp"
+#include "trapline/device.h"
+
+namespace trapline::guard {
+
+struct LateFault {
+  LaunchRecord record;
+  trapline_scan scan;
+};
+
+enum class Whose {
+  kOwn,  // this thread's; at guarded calls
+  kAny   // where results are read
+};
+
+// Raises the fault that was launched first, if there is one, as raise_violation does. One load when nothing
+// is there. Without effect while this thread's stream captures.
+void raise_late(ThreadState& state, Whose whose);
+
+// Takes the fault that was launched first; the caller has to make it known.
+std::optional<LateFault> take_fault(Whose whose);
+
+// After an operation failed: a device-side assert kills every later call with an error that names
+// nothing. Raises the fault in its place, or returns.
+void raise_instead(ThreadState& state);
+
+// Drops what was found and not raised: the guard is going.
+void forget_faults();
+
+}  // namespace trapline::guard

@@ -1,0 +1,17 @@
+// The part of the extension module that is about the device.
+#pragma once
+
+#include <Python.h>
+
+#include "guard/convert.hpp"
+
+namespace trapline::guard {
+
+PyObject* device_poll(PyObject*, PyObject* own);
+PyObject* device_step(PyObject*, PyObject*);
+PyObject* device_remaining(PyObject*, PyObject*);
+
+PyRef device_info();
+void device_uninstalled();
+
+}  // namespace trapline::guard

@@ -1,0 +1,191 @@
+#include "guard/device_records.hpp"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <torch/csrc/autograd/function.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <new>
+
+#include "guard/intern.hpp"
+
+namespace trapline::guard {
+namespace {
+
+constexpr int kSegment = 256;
+constexpr int kSegments = 256;
+constexpr int kLateFrames = 64;
+
+std::atomic<LaunchRecord*> g_segments[kSegments];
+std::mutex g_segments_mutex;
+std::atomic<std::uint64_t> g_order{0};
+
+// Frames of forward calls, for the backward calls that autograd makes of them in threads without Python. The
+// newest calls win; a backward call whose forward call was overwritten is reported without frames.
+struct ForwardFrames {
+  std::uint64_t thread = 0, number = 0;  // as autograd numbers its nodes: per thread
+  std::vector<trapline_frame> frames;
+};
+
+struct Forward {
+  std::mutex mutex;
+  std::array<ForwardFrames, 4096> calls;
+};
+
+Forward& forward_calls() {
+  static auto* all = new Forward;  // never destroyed: threads may outlive static destruction
+  return *all;
+}
+
+ForwardFrames& forward_slot(Forward& all, std::uint64_t thread, std::uint64_t number) {
+  return all.calls[(number + thread * 1021) % all.calls.size()];
+}
+
+void keep_forward(const std::vector<trapline_frame>& frames) {
+  const std::uint64_t next = at::sequence_number::peek();
+  if (next == 0) return;
+  Forward& all = forward_calls();
+  const std::uint64_t thread = at::RecordFunction::currentThreadId();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  // The node of this very call was made last.
+  ForwardFrames& slot = forward_slot(all, thread, next - 1);
+  slot.thread = thread;
+  slot.number = next - 1;
+  slot.frames = frames;
+}
+
+std::vector<trapline_frame> frames_of_forward(const torch::autograd::Node& node) {
+  Forward& all = forward_calls();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const ForwardFrames& slot = forward_slot(all, node.thread_id(), node.sequence_nr());
+  if (slot.thread == node.thread_id() && slot.number == node.sequence_nr()) return slot.frames;
+  return {};
+}
+
+ArgumentRef reference_to(const c10::IValue& value) {
+  ArgumentRef out;
+  if (value.isTensor()) {
+    out.holds_tensors = true;
+    out.tensors.emplace_back(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) {
+      if (!element.isTensor() && !element.isNone()) {
+        out.tensors.clear();
+        break;
+      }
+      out.tensors.push_back(element.isTensor() ? TensorRef(element.toTensor()) : TensorRef());
+    }
+    out.is_list = out.holds_tensors = !out.tensors.empty();
+    if (!out.is_list) out.value = value;
+  } else if (!value.isGenerator() && !value.isCustomClass()) {
+    out.value = value;
+  }
+  return out;
+}
+
+const void* data_of(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  return storage ? storage.data() : nullptr;
+}
+
+std::int64_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? -1 : static_cast<std::int64_t>(tensor._version());
+}
+
+bool needs_gradient(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
+
+}  // namespace
+
+TensorRef::TensorRef(const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  impl_.emplace(tensor.getIntrusivePtr());
+  version_ = version_of(tensor);
+  data_ = data_of(tensor);
+}
+
+at::Tensor TensorRef::lock() const {
+  if (!impl_) return {};
+  auto strong = impl_->lock();
+  return strong ? at::Tensor(std::move(strong)) : at::Tensor();
+}
+
+bool TensorRef::is(const at::Tensor& tensor) const {
+  return version_ >= 0 && tensor.defined() && impl_->_unsafe_get_target() == tensor.unsafeGetTensorImpl() &&
+         version_ == version_of(tensor) && data_ == data_of(tensor);
+}
+
+at::Tensor TensorRef::lock_unchanged() const {
+  at::Tensor tensor = lock();
+  return is(tensor) ? tensor : at::Tensor();
+}
+
+// A weak reference keeps the address from being given to another tensor.
+bool TensorRef::same_as(const TensorRef& other) const {
+  return version_ >= 0 && version_ == other.version_ && data_ == other.data_ &&
+         impl_->_unsafe_get_target() == other.impl_->_unsafe_get_target();
+}
+
+LaunchRecord* launch_record(std::int64_t slot) {
+  if (slot < 0 || slot >= std::int64_t{kSegment} * kSegments) return nullptr;
+  std::atomic<LaunchRecord*>& segment = g_segments[slot / kSegment];
+  LaunchRecord* records = segment.load(std::memory_order_acquire);
+  if (records == nullptr) {
+    const std::lock_guard<std::mutex> lock(g_segments_mutex);
+    records = segment.load(std::memory_order_acquire);
+    if (records == nullptr) {
+      records = new (std::nothrow) LaunchRecord[kSegment];
+      if (records == nullptr) return nullptr;
+      segment.store(records, std::memory_order_release);
+    }
+  }
+  return &records[slot % kSegment];
+}
+
+std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10::IValue> values) {
+  auto facts = std::make_shared<CallFacts>();
+  facts->plan = &plan;
+  facts->arguments.reserve(values.size());
+  for (const c10::IValue& value : values) facts->arguments.push_back(reference_to(value));
+  facts->frames.resize(kLateFrames);
+  facts->frames.resize(capture(facts->frames.data(), kLateFrames));
+  facts->thread = this_thread();
+  const auto node = torch::autograd::get_current_node();
+  facts->replayed = node != nullptr;
+  if (node != nullptr && facts->frames.empty()) {
+    facts->backward = true;
+    facts->frames = frames_of_forward(*node);
+  } else if (node == nullptr && autograd_tracks(values)) {
+    keep_forward(facts->frames);
+  }
+  return facts;
+}
+
+bool autograd_tracks(c10::ArrayRef<c10::IValue> values) {
+  if (torch::autograd::get_current_node() != nullptr) return true;
+  if (!at::GradMode::is_enabled()) return false;
+  for (const c10::IValue& value : values) {
+    if (value.isTensor() && needs_gradient(value.toTensor())) return true;
+  }
+  return false;
+}
+
+const ThreadName& this_thread() {
+  thread_local const ThreadName name = [] {
+    ThreadName out;
+    out.id = syscall(SYS_gettid);
+    pthread_getname_np(pthread_self(), out.name, sizeof out.name);
+    return out;
+  }();
+  return name;
+}
+
+std::uint64_t next_order() { return g_order.fetch_add(1, std::memory_order_relaxed) + 1; }
+std::uint64_t current_order() { return g_order.load(std::memory_order_relaxed); }
+
+}  // namespace trapline::guard

@@ -1,0 +1,50 @@
+// What the hooks do when the next kernel is the device's own.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "guard/device_check.hpp"
+#include "guard/device_faults.hpp"
+#include "guard/device_stream.hpp"
+#include "guard/state.hpp"
+
+namespace torch {
+class Library;
+}
+
+namespace trapline::guard {
+
+// Whether the operation brings values to the host.
+bool is_read(const std::string& op);
+
+// Hooks the operations that do and that no row guards.
+void hook_reads(torch::Library& library);
+
+// Runs the operation itself. When it fails because the device is lost, the cause may be known.
+template <class Run>
+auto on_device(ThreadState& state, const Run& run) -> decltype(run()) {
+  try {
+    const DepthScope depth(state);
+    return run();
+  } catch (const std::exception& error) {
+    const char* text = error.what();
+    if (std::strstr(text, "CUDA error") != nullptr || std::strstr(text, "device-side assert") != nullptr)
+      raise_instead(state);
+    throw;
+  }
+}
+
+// A guarded call on the device whose arguments lie on the stack.
+template <class Run>
+void call_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack, const Run& run) {
+  check_on_device(state, plan, stack);
+  on_device(state, run);
+  if (plan.reads) raise_late(state, Whose::kAny);
+}
+
+}  // namespace trapline::guard

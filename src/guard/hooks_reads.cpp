@@ -1,0 +1,76 @@
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_local_scalar_dense_ops.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "guard/hooks.hpp"
+#include "guard/hooks_device.hpp"
+
+// Operations that bring values of the device to the host. What was computed from healed values must not pass
+// here unseen: when such an operation is done, the checks before it have run, too.
+namespace trapline::guard {
+namespace {
+
+constexpr const char* kReads[] = {
+    "_local_scalar_dense",  // item(), bool(), float(), int(), tolist() of one element
+    "nonzero",
+    "masked_select",
+    "_unique",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+    "unique_dim_consecutive",
+    "equal",
+    "bincount",
+    "repeat_interleave",
+    "_linalg_check_errors",
+};
+
+class Read final : public c10::OperatorKernel {
+ public:
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    keys = keys & kBelow;
+    ThreadState& state = t_state;
+    if (!enabled() || !outermost(state) || !reaches_device(keys)) return op.redispatchBoxed(keys, stack);
+    on_device(state, [&] { op.redispatchBoxed(keys, stack); });
+    raise_late(state, Whose::kAny);
+  }
+};
+
+// item() is everywhere: no boxing.
+at::Scalar read_scalar(c10::DispatchKeySet keys, const at::Tensor& self) {
+  using Op = at::_ops::_local_scalar_dense;
+  keys = keys & kBelow;
+  ThreadState& state = t_state;
+  if (!reaches_device(keys) || !enabled() || !outermost(state)) return Op::redispatch(keys, self);
+  const at::Scalar value = on_device(state, [&] { return Op::redispatch(keys, self); });
+  raise_late(state, Whose::kAny);
+  return value;
+}
+
+}  // namespace
+
+bool is_read(const std::string& op) {
+  return std::any_of(std::begin(kReads), std::end(kReads),
+                     [&](const char* name) { return op == std::string("aten::") + name; });
+}
+
+void hook_reads(torch::Library& library) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (!is_read(name.name)) continue;
+    const auto handle = dispatcher.findSchema(name);
+    // A guarded operation has its hook already, and another extension's kernel is not overridden.
+    if (!handle || handle->hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
+    std::string impl_name = name.name.substr(std::strlen("aten::"));
+    if (!name.overload_name.empty()) impl_name += "." + name.overload_name;
+    if (impl_name == "_local_scalar_dense") {
+      library.impl(impl_name.c_str(), torch::CppFunction(TORCH_FN(read_scalar)));
+    } else {
+      library.impl(impl_name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Read>()));
+    }
+  }
+}
+
+}  // namespace trapline::guard
