@@ -83,10 +83,10 @@ class ParquetPart final : public Part {
 template <class Reader>
 class IpcPart final : public Part {
  public:
-  static arrow::Result<std::unique_ptr<Part>> open(std::shared_ptr<arrow::io::RandomAccessFile> file,
+  static arrow::Result<std::unique_ptr<Part>> open(const std::shared_ptr<arrow::io::RandomAccessFile>& file,
                                                    arrow::MemoryPool* pool) {
     auto part = std::make_unique<IpcPart>();
-    part->file_ = std::move(file);
+    part->file_ = file;
     part->options_.memory_pool = pool;
     part->options_.use_threads = false;
     ARROW_ASSIGN_OR_RAISE(part->reader_, Reader::Open(part->file_.get(), part->options_));
@@ -124,9 +124,8 @@ arrow::Result<std::unique_ptr<Part>> open(const ArrowPart& part, arrow::MemoryPo
   if (text.starts_with("PAR1") || (!text.starts_with("ARROW1") && part.path.ends_with(".parquet"))) {
     return ParquetPart::open(std::move(file), pool);
   }
-  if (text.starts_with("ARROW1"))
-    return IpcPart<arrow::ipc::RecordBatchFileReader>::open(std::move(file), pool);
-  return IpcPart<arrow::ipc::RecordBatchStreamReader>::open(std::move(file), pool);
+  if (text.starts_with("ARROW1")) return IpcPart<arrow::ipc::RecordBatchFileReader>::open(file, pool);
+  return IpcPart<arrow::ipc::RecordBatchStreamReader>::open(file, pool);
 }
 
 Error problem_of(const ArrowPart& part, const std::string& message) {
