@@ -35,6 +35,10 @@ demo: configure ## Build the program, then diagnose a real failing one
 test: build ## Build and run all tests
 	@scripts/test.sh $(BUILD)
 
+.PHONY: test-long
+test-long: build ## The same, over many more random programs and samples
+	@TRAPLINE_LONG=1 scripts/test.sh $(BUILD)
+
 .PHONY: bench
 bench: ## Speed, as ratios against named peers in one run
 	@$(MAKE) --no-print-directory build CMAKE_ARGS=-DTRAPLINE_BENCH=ON
