@@ -30,6 +30,11 @@ enum class WordingKind : std::uint8_t {
 enum class Device : std::int8_t { kNo, kYes, kUnknown };
 
 struct WordingRow {
+  // Whether it is a failure of its own, not something that stands beside one.
+  constexpr bool speaks() const {
+    return kind != WordingKind::kContext && kind != WordingKind::kHint && kind != WordingKind::kEvidence;
+  }
+
   std::string_view id;  // "cuda.illegal_address"; stable, unique
   WordingKind kind;
   Cause cause;

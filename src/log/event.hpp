@@ -49,6 +49,7 @@ struct Event {
   const AssertRow* assert_row = nullptr;
   const WordingRow* wording = nullptr;
   bool by_condition = true;             // kAssert: the condition was legible
+  bool cut = false;                     // kAssert: a piece of the line is missing
   bool known_file = false;              // kAssert: the file is one of the table's
   std::string file, kernel, condition;  // kAssert, as printed
   std::int64_t file_line = 0;

@@ -71,6 +71,18 @@ bool read_coordinate(std::string_view text, std::string_view label, std::size_t&
   return true;
 }
 
+bool ends_assert(std::string_view text) {
+  if (text.find("failed") != std::string_view::npos ||
+      text.find("\xE5\xA4\xB1\xE8\xB4\xA5") != std::string_view::npos)
+    return true;
+  const std::size_t word = text.find("ssertion");
+  if (word == std::string_view::npos) return false;
+  const std::size_t open = text.find_first_of("`'", word);
+  const std::size_t inside = text.find_first_not_of("`'", open);
+  return open != std::string_view::npos && inside != std::string_view::npos &&
+         text.find_first_of("`'", inside) != std::string_view::npos;
+}
+
 std::optional<AssertLine> parse_assert(std::string_view text) {
   AssertLine line;
   std::size_t from = 0, place_begin = std::string_view::npos;

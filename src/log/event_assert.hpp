@@ -24,6 +24,9 @@ struct AssertLine {
   Coordinate block, thread;
 };
 
+// Whether the text behind the word "assertion" comes to its end: "failed", or a quotation that is closed.
+bool ends_assert(std::string_view text);
+
 // nullopt: no assertion. The views point into `text`.
 std::optional<AssertLine> parse_assert(std::string_view text);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostEvents = 128, kLongestText = 400;
 constexpr std::size_t kLongestLine = std::size_t{256} << 10U;  // one pasted log without line ends
-constexpr std::size_t kShortestWrap = 40;                      // nobody wraps lines at less
+
 constexpr std::int64_t kNear = 1200;  // folded characters between a place and its condition
 
 RE2::Options quiet(bool case_sensitive = true) {
@@ -29,12 +29,6 @@ RE2::Options quiet(bool case_sensitive = true) {
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
-}
-
-// Whether a row is a failure of its own, not something that stands beside one.
-bool speaks(const WordingRow& row) {
-  return row.kind != WordingKind::kContext && row.kind != WordingKind::kHint &&
-         row.kind != WordingKind::kEvidence;
 }
 
 // Blanks that were doubled or padded are one: rules look for words.
@@ -86,7 +80,11 @@ void EventStream::line(std::string_view text, const Line& origin, std::int64_t& 
   notice(text, origin);
   scan(text, origin, order);
   if (frames_.closed_now()) add_exception(text, origin, order);
-  if (before_length_ < kShortestWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
+  before_text_ = text.size() < EventStream::kShortestWrap
+                     ? std::string_view()
+                     : text.substr(text.size() - std::min(text.size(), kLongestText));
+  if (before_length_ < EventStream::kShortestWrap || origin.number > before_number_ + 1)
+    wrap_from_ = origin.number;
   before_length_ = text.size();
   before_number_ = origin.number;
   if (!trim(text).empty()) {
@@ -114,7 +112,7 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
         case CataloguePhrase::Kind::kWording: {
           // Words of two lines make a message only where the first one was long enough to be wrapped.
           const bool spans = phrase.length > folded_ - line_at;
-          if (spans && before_length_ < kShortestWrap) break;
+          if (spans && before_length_ < EventStream::kShortestWrap) break;
           spanning = spanning || spans;
           hits_.push_back(&wordings[phrase.index]);
           break;
@@ -149,17 +147,34 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
   };
   Folder::feed(text, emit);
 
-  bool parsed = false;
-  if (assertion || contains(text, "block:") || contains(text, "global id:") ||
-      contains(text, "\xE6\x96\xAD\xE8\xA8\x80")) {
-    if (const auto line = parse_assert(text)) {
+  bool parsed = finish_open(text, origin, order);
+  if (parsed) {
+    site_ = Site{};
+  } else if (assertion || contains(text, "block:") || contains(text, "global id:") ||
+             contains(text, "\xE6\x96\xAD\xE8\xA8\x80")) {
+    std::string joined;
+    if (auto line = parse_assert(text)) {
+      // Its beginning, with the name of the file, may stand on the line before.
+      if (line->has_place && line->file.empty() && !before_text_.empty() &&
+          origin.number <= before_number_ + 1) {
+        joined = before_text_ + std::string(text);
+        if (const auto whole = parse_assert(joined); whole && whole->has_place && !whole->file.empty())
+          line = whole;
+      }
       if (line->form == AssertForm::kHost || !line->condition.empty() || line->has_place) {
         // A line that was wrapped has (the rest of) its condition on the next one.
         bool wrapped = line->condition.empty() && line->form == AssertForm::kDevice && !assertion;
-        if (line->form == AssertForm::kDevice && site_.at >= 0 && conditions_.empty() &&
-            !contains(text, "failed") && !contains(text, "\xE5\xA4\xB1\xE8\xB4\xA5") &&
+        if (line->form == AssertForm::kDevice && conditions_.empty() && !ends_assert(text) &&
             !find_assert({line->file, line->line, line->kernel, line->condition}).by_condition)
           wrapped = true;
+        if (wrapped) {
+          open_text_ = joined.empty() ? std::string(text) : joined;
+          open_number_ = origin.number;
+        }
+        if (wrapped && site_.at < 0) {
+          site_ = Site{std::string(line->file), std::string(line->kernel), line->line, folded_};
+          site_.block = line->has_place;
+        }
         if (site_.at >= 0) site_.line = line->line;
         const bool named = line->form == AssertForm::kHost &&
                            std::any_of(hits_.begin(), hits_.end(), [](const WordingRow* row) {
@@ -199,24 +214,6 @@ void EventStream::scan(std::string_view text, const Line& origin, std::int64_t& 
   }
 }
 
-// A message that was wrapped: its first line looked like an exception of which the catalogue knows nothing,
-// and this line says what it is. True when that event was taken back; `whole` is the message in one piece.
-bool EventStream::take_back_exception(std::string_view text, bool spanning, const Line& origin,
-                                      std::string& whole) {
-  if (events_.empty() || events_.back().kind != EventKind::kException) return false;
-  if (std::none_of(hits_.begin(), hits_.end(), [](const WordingRow* row) { return speaks(*row); }))
-    return false;
-  const Event& exception = events_.back();
-  if (exception.number < wrap_from_ || origin.number > before_number_ + 1) return false;
-  const char first = text.empty() ? '\0' : text.front();
-  const bool goes_on = before_length_ >= kShortestWrap && !frames_.closed_now() &&
-                       ((first >= 'a' && first <= 'z') || first == ' ' || first == '-' || first == '>');
-  if (!spanning && !goes_on) return false;
-  whole = exception.text + std::string(text);
-  events_.pop_back();
-  return true;
-}
-
 void EventStream::add_assert(const AssertLine& line, std::string_view text, const Line& origin,
                              std::int64_t& order) {
   Event event;
@@ -233,6 +230,7 @@ void EventStream::add_assert(const AssertLine& line, std::string_view text, cons
   event.file_line = line.line;
   event.kernel = line.kernel.substr(0, kLongestText);
   event.condition = line.condition.substr(0, kLongestText);
+  event.cut = line.form == AssertForm::kDevice && (pieced_ || line.file.empty() || !ends_assert(text));
   if (match.row != nullptr && match.row->cause == Cause::kCompiledIndexAssert) {
     if (const std::size_t at = line.condition.rfind("< "); at != std::string_view::npos) {
       const char* const begin = line.condition.data() + at + 2;
@@ -329,7 +327,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
 }
 
 void EventStream::add_exception(std::string_view text, const Line& origin, std::int64_t& order) {
-  if (std::any_of(hits_.begin(), hits_.end(), [](const WordingRow* row) { return speaks(*row); })) return;
+  if (std::any_of(hits_.begin(), hits_.end(), [](const WordingRow* row) { return row->speaks(); })) return;
   for (const Event& event : events_) {
     if (event.kind == EventKind::kException && event.exception == frames_.exception() &&
         event.message == frames_.message())
@@ -389,13 +387,6 @@ void EventStream::notice(std::string_view text, const Line& origin) {
   const int progress = std::max(progress_in(text), origin.progress);
   if (progress == 0) hints_.first_batch = true;
   if (progress > 5) hints_.later_batch = true;
-}
-
-void EventStream::finish(std::int64_t& order) {
-  Line origin;
-  origin.source = source;
-  origin.number = last_number_;
-  flush_site(origin, order);
 }
 
 void EventStream::compact() {

@@ -56,6 +56,8 @@ class EventStream {
   std::size_t most_places = 4096;  // blocks and threads kept per assertion
 
  private:
+  static constexpr std::size_t kShortestWrap = 40;  // nobody wraps lines at less
+
   struct Site {  // the last place in a CUDA source that was named
     std::string file, kernel;
     std::int64_t line = 0;
@@ -70,6 +72,8 @@ class EventStream {
   void flush_site(const Line& origin, std::int64_t& order);
   void add_wording(const WordingRow& row, std::string_view text, const Line& origin, std::int64_t& order);
   void add_exception(std::string_view text, const Line& origin, std::int64_t& order);
+  bool finish_open(std::string_view text, const Line& origin, std::int64_t& order);
+  void drop_open();
   bool take_back_exception(std::string_view text, bool spanning, const Line& origin, std::string& whole);
   void add_numbered(std::string_view text, const Line& origin, std::int64_t& order);
   void notice(std::string_view text, const Line& origin);
@@ -87,7 +91,12 @@ class EventStream {
   std::int64_t last_number_ = 0;
   std::size_t before_length_ = 0;  // of the line before
   std::int64_t before_number_ = 0;
-  std::int64_t wrap_from_ = 0;                  // where a run of lines began that may be one, wrapped
+  std::string before_text_;       // the end of the line before, if that was long enough to be wrapped
+  std::string open_text_;         // an assertion line without its end ...
+  std::int64_t open_number_ = 0;  // ... up to this line
+  bool pieced_ = false;           // the assertion at hand was put together of pieces
+  std::string cut_text_;          // one whose end never came
+  std::int64_t wrap_from_ = 0;    // where a run of lines began that may be one, wrapped
   std::int64_t block_at_ = -1, place_at_ = -1;  // folded characters: "block", "block ... thread"
   std::vector<const WordingRow*> hits_;
   std::vector<const AssertRow*> conditions_;

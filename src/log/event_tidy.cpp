@@ -12,6 +12,10 @@ struct Replacement {
 
 constexpr std::array kEntities = {
     Replacement{"&nbsp;", " "},
+    Replacement{"&amp;lt;", "<"},
+    Replacement{"&amp;gt;", ">"},
+    Replacement{"&amp;amp;", "&"},
+    Replacement{"&amp;quot;", "\""},
     Replacement{"&lt;", "<"},
     Replacement{"&gt;", ">"},
     Replacement{"&amp;", "&"},

@@ -85,6 +85,10 @@ Decision decide_assert(const Event& event, const Scene& scene) {
     }
     d.cause = kCustomKernelAssert;
     d.certainty = Certainty::kDetermined;
+    if (event.cut) {  // what is missing could have told another story
+      d.certainty = Certainty::kLikely;
+      d.also = {kInsufficientEvidence};
+    }
     // The kernel's own words may say more: a loss that tests its label.
     if (speaks_of_labels(event.condition)) {
       d.also = {d.cause};

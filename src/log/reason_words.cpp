@@ -101,7 +101,19 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
   }
 }
 
-std::string who(const Finding& f) { return f.op.empty() ? std::string("a kernel") : f.op; }
+// The operation as the program calls it: cross_entropy ends in PyTorch's nll_loss kernels, and few programs
+// call those themselves.
+std::string who(const Finding& f) {
+  if (f.op.empty()) return "a kernel";
+  if (!f.op.starts_with("nll_loss")) return f.op;
+  bool itself = false;
+  for (const Frame& frame : f.stack) {
+    if (frame.function.starts_with("cross_entropy") || frame.code.find("cross_entropy") != std::string::npos)
+      return "cross_entropy";
+    itself = itself || frame.code.find("nll_loss(") != std::string::npos;
+  }
+  return itself ? f.op : "cross_entropy";
+}
 
 std::string subject(const Event& event, const Decision& d, const Finding& f) {
   const std::string where = event.kind == EventKind::kAssert ? place(event) : std::string();

@@ -31,5 +31,58 @@ TEST(ExplainLogs, ABarGluedToTheAssertionSpeaksOfTheFirstBatch) {
     EXPECT_EQ(root_of(log).cause, Cause::kIndexOutOfRange) << log;
 }
 
+// A custom kernel's assertion is only told for sure from a whole line with a file: pieces of one of PyTorch's
+// look the same.
+TEST(ExplainLogs, PiecesOfAnAssertionAreNotACustomKernelForSure) {
+  const std::string whole =
+      "/home/u/ops/my_kernel.cu:12: my_kernel: block: [0,0,0], thread: [3,0,0] Assertion `n > k` failed.\n";
+  EXPECT_EQ(root_of(whole).cause, Cause::kCustomKernelAssert);
+  EXPECT_EQ(root_of(whole).certainty, Certainty::kDetermined);
+  for (const std::string log :
+       {"my_kernel: block: [0,0,0], thread: [3,0,0] Assertion `n > k` failed.\n",
+        "/home/u/ops/my_kernel.cu:12: my_kernel: block: [0,0,0], thread: [3,0,0] Assertion `n >",
+        "/home/u/ops/my_kernel.cu:12: my_kernel: block: [0,0,0], thread: [3,0,0] Assertion `n >\n k` "
+        "failed.\n"}) {
+    EXPECT_EQ(root_of(log).cause, Cause::kCustomKernelAssert) << log;
+    EXPECT_EQ(root_of(log).certainty, Certainty::kLikely) << log;
+    EXPECT_EQ(root_of(log).device_assert, true) << log;
+  }
+}
+
+// Hard wraps that cut the file's name, the word or the condition: the line before and the lines behind belong
+// to it.
+TEST(ExplainLogs, AnAssertionInPiecesIsPutTogether) {
+  const Finding f = root_of(
+      "> ../aten/src/ATen/native/cuda/NLLLoss2d.cu:104: nll_loss2d_forward_ker\n"
+      "> nel: block: [0,0,0], thread: [6,0,0] Assertion `t >= 0 && t < n_clas\n> ses` failed.\n");
+  EXPECT_EQ(f.cause, Cause::kLabelOutOfRange);
+  EXPECT_EQ(f.op, "nll_loss2d");
+}
+
+// "failed" at the end of one short line and "AssertionError" at the beginning of the next are not one
+// message.
+TEST(ExplainLogs, WordsOfTwoShortLinesAreNoMessage) {
+  EXPECT_EQ(root_of("Error: step failed\nAssertionError: Torch not compiled with CUDA enabled\n").cause,
+            Cause::kArchMismatch);
+}
+
+// A message in two lines is one failure, not an exception of the host program and what its second line says.
+TEST(ExplainLogs, AWrappedMessageIsNoHostException) {
+  EXPECT_EQ(
+      root_of("RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:825, unhandled cuda er\nror, NCCL version "
+              "2.7.8\n")
+          .cause,
+      Cause::kInsufficientEvidence);
+}
+
+// A bracket before a path is no progress bar.
+TEST(ExplainLogs, ABracketBeforeAPathIsNoBar) {
+  EXPECT_EQ(
+      root_of("stderr=['../aten/src/ATen/native/cuda/NLLLoss2d.cu:104: nll_loss2d_forward_kernel: block: "
+              "[0,0,0], thread: [0,0,0] Assertion `t >= 0 && t < n_classes` failed.\\n', '']\n")
+          .op,
+      "nll_loss2d");
+}
+
 }  // namespace
 }  // namespace trapline

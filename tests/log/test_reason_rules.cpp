@@ -47,6 +47,7 @@ TEST(Rules, AssertDeterminesItsCause) {
   EXPECT_EQ(f.cause, kLabelOutOfRange);
   EXPECT_EQ(f.certainty, Certainty::kDetermined);
   EXPECT_EQ(f.op, "nll_loss");
+  EXPECT_NE(f.summary.find("in cross_entropy"), std::string::npos) << f.summary;  // as the program calls it
   EXPECT_EQ(f.argument, "target");
   EXPECT_EQ(f.device_assert, true);
   EXPECT_EQ(f.contained, false);
