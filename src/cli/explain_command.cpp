@@ -149,6 +149,7 @@ Result<int> execute(ExplainFlags& flags) {
   if (!output->write(report)) {
     return Error{"cannot write the report", "the destination does not take it", "choose another one with -o"};
   }
+  if (const std::string pointer = output->pointer(report); !pointer.empty()) say(pointer);
   if (job.has_problems()) return kUsageError;
   switch (report.verdict) {
     case Verdict::kFault:

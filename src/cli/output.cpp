@@ -1,6 +1,7 @@
 #include "cli/output.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -53,6 +54,12 @@ bool Output::write(const Report& report) const {
   Style style = resolve_style(color, look_around(descriptor_));
   style.verbose = flags_.verbose;
   return write_all(descriptor_, find_format(flags_.format)->render(report, style));
+}
+
+std::string Output::pointer(const Report& report) const {
+  if (!owned_ || report.findings.empty()) return {};
+  const CauseInfo& cause = info(report.findings.front().cause);
+  return fmt::format("{} ({}): the report is in {}", cause.title, cause.code, flags_.file);
 }
 
 bool write_all(int descriptor, std::string_view text) {

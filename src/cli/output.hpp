@@ -37,6 +37,9 @@ class Output {
   // Writes the report in the chosen format; false when the destination does not take it.
   bool write(const Report& report) const;
   bool is_file() const { return owned_; }
+  // For a report that went to a file: one line that says what was found and where to read it. Empty when
+  // nothing was found, or when the user sees the report itself.
+  std::string pointer(const Report& report) const;
 
  private:
   Output(const OutputFlags& flags, int descriptor, bool owned)

@@ -54,7 +54,11 @@ void print(const RunFlags& flags, const Output& output, const RunOutcome& outcom
   }
   // After a traceback an empty line helps the eye to find the beginning.
   if (for_people) write_all(STDERR_FILENO, "\n");
-  if (output.write(outcome.report)) return;
+  if (output.write(outcome.report)) {
+    const std::string pointer = output.pointer(outcome.report);
+    if (!outcome.handled && !pointer.empty()) say(pointer);
+    return;
+  }
   if (!output.is_file()) return;
   say("cannot write '" + flags.output.file + "': the report follows here: free some space");
   OutputFlags here = flags.output;

@@ -116,7 +116,8 @@ def test_no_input_on_a_terminal() -> None:
 def test_report_goes_to_the_file(log: Path, tmp_path: Path) -> None:
     output = tmp_path / "report.json"
     done = explain("--format", "json", "-o", output, log)
-    assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
+    said = f"trapline: class label outside the valid range (TL101): the report is in {output}\n"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", said)
     assert json.loads(output.read_text())["findings"][0]["code"] == "TL101"
     assert verdict(output)["findings"][0]["code"] == "TL101"  # and a report can be explained again
     (tmp_path / "link.json").symlink_to(output)
