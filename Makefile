@@ -44,6 +44,14 @@ bench: ## Speed, as ratios against named peers in one run
 	@$(MAKE) --no-print-directory build CMAKE_ARGS=-DTRAPLINE_BENCH=ON
 	@scripts/bench.sh $(BUILD)
 
+.PHONY: gpu-proof
+gpu-proof: ## Prove on this machine's NVIDIA GPU what the tests prove without one; writes docs/proof/
+	@scripts/gpu_proof.sh $(BUILD)
+
+.PHONY: bundle
+bundle: ## Put the libraries that the build links beside it, to run it on a machine that lacks them
+	@scripts/bundle.sh $(BUILD)
+
 .PHONY: lint
 lint: ## Format and static checks
 	@scripts/setup.sh lint
