@@ -159,6 +159,8 @@ def _activate(say: bool = True) -> None:
             _part("_skip", mode, _number("TRAPLINE_SKIP_LIMIT", 1.0))
         if os.environ.get("TRAPLINE_QUARANTINE"):
             _part("_quarantine", os.environ["TRAPLINE_QUARANTINE"])
+        if os.environ.get("TRAPLINE_WATCH") == "nan":
+            _part("_watch")
         steps = os.environ.get("TRAPLINE_STEPS", "")
         if steps.isdigit():
             _part("_steps", int(steps))
@@ -201,7 +203,7 @@ def uninstall() -> None:
             _finder.waiting.clear()
         if _active is None:
             return
-        for name in ("_compile", "_steps", "_quarantine", "_skip", "_cpu", "_host_errors", "_fault"):
+        for name in ("_compile", "_steps", "_watch", "_quarantine", "_skip", "_cpu", "_host_errors", "_fault"):
             undo = getattr(sys.modules.get(f"trapline.{name}"), "uninstall", None)
             if undo is not None:
                 undo()

@@ -5,6 +5,7 @@
 
 #include "catalogue/host_errors.hpp"
 #include "contracts/diagnose.hpp"
+#include "contracts/watch.hpp"
 #include "core/result.hpp"
 #include "report/json.hpp"
 
@@ -54,7 +55,11 @@ std::string diagnose_json(std::string_view text) {
     const std::optional<Finding> result = diagnose_host_error(*facts);
     return finding(result ? to_json(*result) : json(nullptr));
   }
-  return error({"facts", "`kind` is neither violation nor host_error", "see docs/facts.md"});
+  if (kind != facts->end() && *kind == "watch") {
+    const Result<Finding> result = diagnose_watch(*facts);
+    return result ? finding(to_json(*result)) : error(result.error());
+  }
+  return error({"facts", "`kind` is neither violation, host_error nor watch", "see docs/facts.md"});
 }
 
 }  // namespace trapline

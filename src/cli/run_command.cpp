@@ -97,6 +97,9 @@ Action declare_run(CLI::App& app, const std::vector<std::string>& program) {
   app.add_option("--steps", flags->steps, "end the program cleanly after N optimizer steps")
       ->check(CLI::Range(1L, 1'000'000'000'000L).description(""))
       ->type_name("N");
+  app.add_option("--watch", flags->request.watch, "name the step and layer where NaN or Inf began")
+      ->check(CLI::IsMember({"nan"}).description(""))
+      ->type_name("nan");
   app.add_option("--report", flags->reports, "keep the findings of all processes in the folder DIR")
       ->type_name("DIR");
   app.add_option("--on-fault", flags->request.on_fault,

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "contracts/case.hpp"
+#include "contracts/watch.hpp"
 
 namespace trapline {
 namespace {
@@ -119,18 +120,18 @@ std::string valid_text(const Contract& contract, std::int64_t lo, std::int64_t h
   return text;
 }
 
-Result<Finding> diagnose_violation(const nlohmann::json& json) {
-  const Result<Facts> facts = read_facts(json);
-  if (!facts) return facts.error();
-  Finding finding = start(*facts);
-  const Case c(*facts, finding);
+namespace {
+
+void write_words(const Case& c) {
+  const Facts* const facts = &c.facts;
+  Finding& finding = c.finding;
   if (facts->contract->predicate != Predicate::kOffsets && c.nan_cast()) {
     c.write_nan_cast();
-    return finding;
+    return;
   }
   if (c.garbage()) {
     c.write_garbage();
-    return finding;
+    return;
   }
   if (diagnose_counts(c)) return finding;
   switch (facts->contract->cause) {
@@ -158,6 +159,22 @@ Result<Finding> diagnose_violation(const nlohmann::json& json) {
       diagnose_index(c);
       break;
   }
+}
+
+// A NaN or an infinity, or what a cast made of one.
+bool is_not_finite(const Finding& finding, const Facts& facts) {
+  return finding.cause == Cause::kNanToIndex || facts.scan.reason == Reason::kNan ||
+         facts.scan.reason == Reason::kInf;
+}
+
+}  // namespace
+
+Result<Finding> diagnose_violation(const nlohmann::json& json) {
+  const Result<Facts> facts = read_facts(json);
+  if (!facts) return facts.error();
+  Finding finding = start(*facts);
+  write_words(Case(*facts, finding));
+  if (facts->watch && is_not_finite(finding, *facts)) add_watch(*facts->watch, finding);
   return finding;
 }
 

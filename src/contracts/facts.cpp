@@ -149,6 +149,7 @@ void read_places(const json& object, Facts& facts) {
       facts.nan_cast = NanCastFact{std::move(*place), integer(*cast, "bad").value_or(0)};
     }
   }
+  facts.watch = read_watch(object);
   if (const json* sample = member(object, "sample"); sample != nullptr && sample->is_object()) {
     facts.sample = Sample{integer(*sample, "dataset_index"), integer(*sample, "batch"),
                           integer(*sample, "row"), text(*sample, "request")};

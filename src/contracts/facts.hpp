@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "contracts/contract.hpp"
+#include "contracts/watch.hpp"
 #include "core/finding.hpp"
 #include "core/result.hpp"
 
@@ -59,6 +60,7 @@ struct Facts {
   std::optional<Sample> sample;
   std::optional<Process> process;
   std::optional<NanCastFact> nan_cast;
+  std::optional<WatchFact> watch;
   std::vector<Operation> history;
   bool contained = true;  // the operation did not get the bad values
   std::string thread;     // that made the call, when the host learned of it later

@@ -50,6 +50,7 @@ std::vector<std::string> guarded_environment(std::span<const std::string> enviro
   set(out, "TRAPLINE_LIB", settings.library.string());
   if (settings.cpu) set(out, "TRAPLINE_CPU", "1");
   if (settings.steps) set(out, "TRAPLINE_STEPS", std::to_string(*settings.steps));
+  if (!settings.watch.empty()) set(out, "TRAPLINE_WATCH", settings.watch);
   if (settings.verbose) set(out, "TRAPLINE_VERBOSE", "1");
   if (settings.on_fault != "raise") set(out, "TRAPLINE_ON_FAULT", settings.on_fault);
   if (settings.skip_limit) set(out, "TRAPLINE_SKIP_LIMIT", fmt::format("{}", *settings.skip_limit));

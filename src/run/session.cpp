@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -79,6 +80,7 @@ Result<RunOutcome> run(const RunRequest& request) {
   settings.cpu = request.cpu;
   settings.steps = request.steps;
   settings.verbose = request.verbose;
+  settings.watch = request.watch;
   settings.on_fault = request.on_fault;
   settings.skip_limit = request.skip_limit;
   if (request.quarantine) {
@@ -100,7 +102,10 @@ Result<RunOutcome> run(const RunRequest& request) {
   RunOutcome outcome{*ended, merge(collected), false, sentence_about(collected.skip)};
   Report& report = outcome.report;
   const bool has_findings = !report.findings.empty();
-  outcome.handled = has_findings && ended->exit_code == 0;
+  // What `--watch` saw was never raised, so no program can have handled it.
+  const bool raised = std::any_of(report.findings.begin(), report.findings.end(),
+                                  [](const Finding& one) { return one.cause != Cause::kNonFiniteValue; });
+  outcome.handled = raised && ended->exit_code == 0;
   if (!has_findings && ended->exit_code != 0) report.verdict = Verdict::kUnknown;
   // The preloaded library itself says when it has no guard.
   const std::size_t guarded = settings.preload.empty() ? collected.guarded_processes : 1;

@@ -111,8 +111,15 @@ def _look_into(
     add("sample", lambda: _sample(violation, predicate, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
+    add("watch", _watch_facts)
     if "nan_cast" in facts and "sample" not in facts:
         add("sample", lambda: samples.sample_facts(samples.locate_cast(content, scan, predicate)))
+
+
+def _watch_facts() -> Any:
+    """What ``--watch nan`` saw, when it watches."""
+    watch = sys.modules.get("trapline._watch")
+    return None if watch is None else watch.facts()
 
 
 def _sample(violation: dict[str, Any], predicate: Any, found: list[Any]) -> Any:

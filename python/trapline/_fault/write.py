@@ -64,6 +64,11 @@ def write_finding(finding: dict[str, Any], version: str, notes: list[str]) -> Op
         return _write(folder, finding, version, notes)
 
 
+def was_written() -> bool:
+    """True when this process has written a finding."""
+    return _pid == os.getpid() and _written > 0
+
+
 def _write(folder: str, finding: dict[str, Any], version: str, notes: list[str]) -> Optional[str]:
     global _pid, _written, _dropped, _last
     if _pid != os.getpid():  # a forked child numbers its own findings

@@ -1,0 +1,76 @@
+"""C6: `--watch nan` names the step and the layer where NaN began, with a fault and without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import e2e_runner as runner
+
+TRAINING = """
+import sys
+import torch
+
+torch.manual_seed(0)
+
+
+class Head(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 8)
+        self.score = torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.score(self.body(x).log() if broken else self.body(x).relu())
+
+
+broken = False
+model = Head()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(6):
+    x = torch.randn(16, 4)
+    if step == 3 and "--fixed" not in sys.argv:
+        x[5, 2] = float("nan")  # a missing value
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), torch.randint(0, 3, (16,)))
+    loss.backward()
+    optimizer.step()
+if "--sample" in sys.argv:
+    torch.multinomial(torch.softmax(model(torch.randn(2, 4)), dim=-1), 1)
+print("done")
+"""
+
+
+def test_C6_training_that_ends_with_nan(tmp_path: Path) -> None:
+    script = runner.write_program(tmp_path / "training.py", TRAINING)
+    outcome = runner.trapline(["--watch", "nan"], [runner.PYTHON, script])
+    assert (outcome.returncode, outcome.stdout) == (0, "done\n"), outcome.stderr
+    assert "TL109" in outcome.stderr
+    words = " ".join(outcome.stderr.split())  # the report wraps lines
+    assert "the first NaN of this run was in step 4, in the output of `body` (Linear)" in words
+    assert "handled" not in outcome.stderr
+
+
+def test_C6_later_fault_names_where_the_nan_began(tmp_path: Path) -> None:
+    script = runner.write_program(tmp_path / "training.py", TRAINING)
+    command = [runner.PYTHON, script, "--sample"]
+    outcome = runner.trapline_json(tmp_path, command, ["--watch", "nan"])
+    assert outcome.returncode == 1
+    assert outcome.report is not None
+    (finding,) = outcome.report["findings"]
+    assert finding["cause"] == "invalid_probability"
+    assert finding["fix"][0] == "print the input of `body` in step 4: everything before it was finite"
+    assert finding["evidence"][-1]["source"] == "watch"
+
+
+def test_C6_nothing_is_said_of_a_good_training(tmp_path: Path) -> None:
+    script = runner.write_program(tmp_path / "training.py", TRAINING)
+    command = [runner.PYTHON, script, "--fixed", "--sample"]
+    watched, plain = runner.trapline(["--watch", "nan"], command), runner.trapline([], command)
+    assert watched.returncode == 0
+    assert (watched.stdout, watched.stderr) == (plain.stdout, plain.stderr)
+
+
+def test_unknown_watch_is_refused() -> None:
+    outcome = runner.trapline(["--watch", "everything"], [runner.PYTHON, "-c", "pass"])
+    assert outcome.returncode == 2
+    assert "--watch" in outcome.stderr and "nan" in outcome.stderr
