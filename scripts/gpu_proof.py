@@ -26,6 +26,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("contracts", "host", "compile")
+KERNEL_MODES = ("check", "graph", "lost", "cost")  # of gpu_check_test, each in a process of its own
 MACHINE = """
 import json, platform, torch
 gpu = torch.cuda.is_available()
@@ -114,9 +115,10 @@ class Proof:
         if not program.is_file():
             self.note("kernels", "gpu_check_test", None, f"{program.name} is not built")
             return
-        code, out, err = self.run([str(program)], 120)
-        ok = None if code == 77 else code == 0
-        self.note("kernels", program.name, ok, last_line(out if ok else err or out))
+        for mode in KERNEL_MODES:
+            code, out, err = self.run([str(program), mode], 60)
+            ok = None if code == 77 else code == 0
+            self.note("kernels", mode, ok, last_line(out or err))
 
     def part(self, name: str) -> None:
         """One program of tests/gpu; where a case loses the context, the rest goes on in a fresh process."""
