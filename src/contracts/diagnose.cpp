@@ -123,9 +123,7 @@ std::string valid_text(const Contract& contract, std::int64_t lo, std::int64_t h
 namespace {
 
 void write_words(const Case& c) {
-  const Facts* const facts = &c.facts;
-  Finding& finding = c.finding;
-  if (facts->contract->predicate != Predicate::kOffsets && c.nan_cast()) {
+  if (c.facts.contract->predicate != Predicate::kOffsets && c.nan_cast()) {
     c.write_nan_cast();
     return;
   }
@@ -133,8 +131,8 @@ void write_words(const Case& c) {
     c.write_garbage();
     return;
   }
-  if (diagnose_counts(c)) return finding;
-  switch (facts->contract->cause) {
+  if (diagnose_counts(c)) return;
+  switch (c.facts.contract->cause) {
     case Cause::kLabelOutOfRange:
       diagnose_label(c);
       break;
@@ -151,7 +149,8 @@ void write_words(const Case& c) {
       diagnose_finite(c);
       break;
     case Cause::kNanToIndex:
-      finding.summary = fmt::format("{}, which becomes a meaningless integer without an error", c.opening());
+      c.finding.summary =
+          fmt::format("{}, which becomes a meaningless integer without an error", c.opening());
       c.fix("make it finite before the cast: torch.nan_to_num(x, nan=0.0), or drop the row");
       c.fix_sample();
       break;
