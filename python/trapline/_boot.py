@@ -203,7 +203,7 @@ def uninstall() -> None:
             _finder.waiting.clear()
         if _active is None:
             return
-        for name in ("_compile", "_steps", "_watch", "_quarantine", "_skip", "_cpu", "_host_errors", "_fault"):
+        for name in reversed(_PARTS):
             undo = getattr(sys.modules.get(f"trapline.{name}"), "uninstall", None)
             if undo is not None:
                 undo()
