@@ -22,6 +22,8 @@ _finder: _TorchFinder | None = None
 _active: ModuleType | None = None  # trapline._adapter once the guard is in
 _failure: str | None = None  # why it is not, in one line
 _forks_watched = False
+# In the order of their installation.
+_PARTS = ("_fault", "_host_errors", "_cpu", "_skip", "_quarantine", "_watch", "_steps", "_compile")
 # Parts that wait until the program imports what they are for.
 _LATER = {"torch._dynamo.trace_rules": "_compile.dynamo", "torch._inductor.compile_fx": "_compile"}
 
