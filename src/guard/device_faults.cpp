@@ -37,7 +37,8 @@ FaultStore& fault_store() {
   return *all;
 }
 
-std::atomic<bool> g_waiting{false};  // fault_store().waiting is not empty
+// fault_store().waiting is not empty, or reports are on their way into it.
+std::atomic<bool> g_waiting{false};
 
 bool is_told(const FaultStore& all, const LateFault& fault) {
   if (fault.record.captured || fault.record.waited) return false;
@@ -57,15 +58,16 @@ void add_fault(FaultStore& all, LateFault fault) {
     return other.record.order > fault.record.order;
   });
   all.waiting.insert(after, std::move(fault));
-  g_waiting.store(true, std::memory_order_release);
+  g_waiting.store(true);
 }
 
 void collect(FaultStore& all) {
   constexpr int kBatch = 16;
   trapline_device_report reports[kBatch];
   while (trapline_device_pending() != 0) {
+    g_waiting.store(true);  // before the reports leave the device's memory: a thread that reads must wait
     const int count = trapline_device_poll(reports, kBatch);
-    if (count <= 0) return;
+    if (count <= 0) break;
     for (int i = 0; i < count; ++i) {
       const LaunchRecord* record = launch_record(reports[i].slot);
       if (record == nullptr || record->call == nullptr) continue;
@@ -76,6 +78,7 @@ void collect(FaultStore& all) {
       }
     }
   }
+  g_waiting.store(!all.waiting.empty());
 }
 
 bool belongs(const LateFault& fault, Whose whose) {
@@ -84,7 +87,8 @@ bool belongs(const LateFault& fault, Whose whose) {
          fault.record.call->thread.id == this_thread().id;
 }
 
-bool nothing_there() { return !g_waiting.load(std::memory_order_acquire) && trapline_device_pending() == 0; }
+// In this order: a report is in `waiting`, or announced, before it is no longer pending.
+bool nothing_there() { return trapline_device_pending() == 0 && !g_waiting.load(); }
 
 }  // namespace
 
@@ -97,7 +101,7 @@ std::optional<LateFault> take_fault(Whose whose) {
   if (found == all.waiting.end()) return std::nullopt;
   LateFault fault = std::move(*found);
   all.waiting.erase(found);
-  g_waiting.store(!all.waiting.empty(), std::memory_order_release);
+  g_waiting.store(!all.waiting.empty());
   for (Told& told : all.told) {
     if (told.order == fault.record.order) told.raised = current_order();
   }
