@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
 
 #include "catalogue/host_case.hpp"
 #include "catalogue/host_rows.hpp"
@@ -21,6 +24,41 @@ void look_upstream(const std::string& name, Finding& f) {
   f.fix.push_back("clip gradients (`torch.nn.utils.clip_grad_norm_`) or lower the learning rate");
 }
 
+// A constraint of torch.distributions as a range: "GreaterThan(lower_bound=0.0)" is "> 0".
+std::string words_of(std::string_view constraint) {
+  constexpr std::string_view kEach = "IndependentConstraint(";
+  if (constraint.starts_with(kEach)) {
+    constraint.remove_prefix(kEach.size());
+    constraint = constraint.substr(0, constraint.rfind(','));
+  }
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"Real()", "numbers, not NaN"},
+      {"Simplex()", ">= 0, the sum of each row 1"},
+      {"GreaterThan(lower_bound=0.0)", "> 0"},
+      {"GreaterThanEq(lower_bound=0.0)", ">= 0"},
+      {"Interval(lower_bound=0.0, upper_bound=1.0)", "[0, 1]"},
+      {"PositiveDefinite()", "a symmetric matrix with positive eigenvalues"},
+      {"LowerCholesky()", "a lower triangular matrix with a positive diagonal"},
+  };
+  for (const auto& [name, words] : kWords) {
+    if (constraint == name) return std::string(words);
+  }
+  return std::string(constraint);
+}
+
+// The row of a printed matrix in which the first NaN stands; -1: not printed, or rows before it are left out.
+std::int64_t row_with_nan(std::string_view printed) {
+  const std::size_t at = printed.find("nan");
+  if (at == std::string_view::npos || !printed.starts_with("tensor([[") ||
+      printed.starts_with("tensor([[[")) {
+    return -1;
+  }
+  const std::string_view before = printed.substr(0, at);
+  // "..." on a line of its own stands for rows, within a row for columns.
+  if (before.find("\n        ...,") != std::string_view::npos) return -1;
+  return std::count(before.begin(), before.end(), '[') - 2;
+}
+
 void distribution(const HostCase& c, Finding& f) {
   const std::string& parameter = c.capture(1);
   const std::string& type = c.capture(3);
@@ -34,10 +72,19 @@ void distribution(const HostCase& c, Finding& f) {
   f.op = type;
   f.argument = parameter;
   f.tensor = TensorInfo{c.shape(2), operand ? operand->dtype : "", operand ? operand->device : ""};
-  f.valid = Valid{c.capture(4), {}, {}, {}};
+  const std::string valid = words_of(c.capture(4));
+  f.valid = Valid{valid, {}, {}, {}};
+  const std::int64_t row = nan ? row_with_nan(values) : -1;
   const std::string shown = name == parameter ? name : fmt::format("{}={}", parameter, name);
   f.summary = fmt::format("{}: {} {} {}", type, shown, to_text(c.shape(2)),
-                          nan ? "holds NaN" : fmt::format("breaks the constraint {}", c.capture(4)));
+                          nan ? (row < 0 ? std::string("holds NaN") : fmt::format("holds NaN in row {}", row))
+                              : fmt::format("must be {}", valid));
+  if (nan && parameter == "logits" && values.find("inf") != std::string::npos) {
+    f.fix.push_back(
+        "a row in which every logit is -inf becomes NaN: a mask that leaves no choice; keep at least one in "
+        "each "
+        "row");
+  }
   if (nan) return look_upstream(name, f);
   if (parameter == "probs" &&
       (type == "Categorical" || type == "OneHotCategorical" || type == "Multinomial")) {
@@ -49,7 +96,7 @@ void distribution(const HostCase& c, Finding& f) {
              parameter == "df") {
     f.fix.push_back(fmt::format("make it positive: `F.softplus({}) + 1e-6` or `{}.exp()`", name, name));
   } else {
-    f.fix.push_back(fmt::format("give {} values that satisfy {}", name, c.capture(4)));
+    f.fix.push_back(fmt::format("give {} values that are {}", name, valid));
   }
 }
 

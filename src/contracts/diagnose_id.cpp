@@ -64,11 +64,17 @@ std::string special_name(const Case& c) {
 
 void fix_table(const Case& c, std::int64_t needed) {
   const std::string resize = c.resize(needed);
-  if (is_token_table(c)) c.fix("model.resize_token_embeddings(len(tokenizer))");
+  const bool tokens = is_token_table(c) || !special_name(c).empty();
+  if (tokens && !c.facts.resizable.empty()) {
+    c.fix(fmt::format("{}.resize_token_embeddings(len(tokenizer))", c.facts.resizable));
+  }
   if (!resize.empty()) {
     c.fix(resize);
   } else {
     c.fix(fmt::format("give the table {} rows: nn.Embedding({}, ...)", needed, needed));
+  }
+  if (is_token_table(c) && c.facts.resizable.empty()) {
+    c.fix("or, with a Hugging Face model: model.resize_token_embeddings(len(tokenizer))");
   }
 }
 

@@ -241,6 +241,12 @@ Result<Facts> read_facts(const nlohmann::json& json) {
     facts.contained = contained->get<bool>();
   }
   facts.thread = text(json, "thread");
+  facts.resizable = text(json, "resizable");
+  if (const nlohmann::json* weights = member(json, "weights")) {
+    facts.weights = WeightsFact{text(*weights, "name"), integer(*weights, "bad").value_or(0),
+                                integer(*weights, "total").value_or(0)};
+    if (facts.weights->name.empty() || facts.weights->bad <= 0) facts.weights.reset();
+  }
   read_places(json, facts);
   read_values(json, facts);
   return facts;

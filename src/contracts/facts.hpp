@@ -36,6 +36,12 @@ struct SeenFact {
   bool dataset = false;
 };
 
+// Parameters of the models in reach that hold NaN or Inf.
+struct WeightsFact {
+  std::string name;  // the first one
+  std::int64_t bad = 0, total = 0;
+};
+
 struct NanCastFact {
   Frame frame;
   std::int64_t bad = 0;
@@ -57,6 +63,8 @@ struct Facts {
   bool layer_certain = true;
   std::string table;  // "position", "token", or empty
   std::map<std::string, std::int64_t> special_ids;
+  std::string resizable;  // the variable of a model that has resize_token_embeddings
+  std::optional<WeightsFact> weights;
   std::optional<Sample> sample;
   std::optional<Process> process;
   std::optional<NanCastFact> nan_cast;

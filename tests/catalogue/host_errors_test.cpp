@@ -245,7 +245,39 @@ TEST(HostErrorWords, NanInADistribution) {
                  "torch.Size([2, 3])) to satisfy the constraint Simplex(), but found invalid "
                  "values:\ntensor([[nan, nan, nan]])"}});
   EXPECT_EQ(f.cause, Cause::kInvalidProbability);
-  EXPECT_EQ(f.summary, "Categorical: probs [2, 3] holds NaN");
+  EXPECT_EQ(f.summary, "Categorical: probs [2, 3] holds NaN in row 0");
+  EXPECT_EQ(f.valid->text, ">= 0, the sum of each row 1");
+}
+
+TEST(HostErrorWords, TheRowOfADistributionWithNan) {
+  const auto summary = [](const char* values) {
+    return diagnose(
+               {{"exception", "ValueError"},
+                {"message", std::string("Expected parameter logits (Tensor of shape (9, 2)) of distribution "
+                                        "Categorical(logits: torch.Size([9, 2])) to satisfy the constraint "
+                                        "IndependentConstraint(Real(), 1), but found invalid values:\n") +
+                                values}})
+        .summary;
+  };
+  EXPECT_EQ(summary("tensor([[-1., -inf],\n        [ 0.,  1.],\n        [nan, nan]])"),
+            "Categorical: logits [9, 2] holds NaN in row 2");
+  EXPECT_EQ(summary("tensor([[-1., -inf],\n        ...,\n        [nan, nan]])"),
+            "Categorical: logits [9, 2] holds NaN");
+}
+
+TEST(HostErrorWords, WhatADistributionTakes) {
+  const Finding f =
+      diagnose({{"exception", "ValueError"},
+                {"message",
+                 "Expected parameter logits (Tensor of shape (2, 2)) of distribution Categorical(logits: "
+                 "torch.Size([2, 2])) "
+                 "to satisfy the constraint IndependentConstraint(Real(), 1), but found invalid values:\n"
+                 "tensor([[-inf, 0.],\n        [nan, nan]], grad_fn=<SubBackward0>)"}});
+  EXPECT_EQ(f.valid->text, "numbers, not NaN");
+  EXPECT_EQ(
+      f.fix.front(),
+      "a row in which every logit is -inf becomes NaN: a mask that leaves no choice; keep at least one in "
+      "each row");
 }
 
 }  // namespace

@@ -195,7 +195,13 @@ TEST(DiagnoseId, SpecialId) {
          "embedding: input[3] is 5000, but the table `words` has 5000 rows: valid ids are [0, 5000); "
          "pad_token_id is "
          "5000, which has no row",
-         "model.resize_token_embeddings(len(tokenizer))");
+         "change `words` to Embedding(..., num_embeddings=5001)");
+  expect(Facts("embedding.indices", 5000, 5000)
+             .layer("bert.words", "Embedding", "num_embeddings")
+             .with("resizable", "bert"),
+         Cause::kEmbeddingIndexOutOfRange,
+         "embedding: input[3] is 5000, but the table `bert.words` has 5000 rows: valid ids are [0, 5000)",
+         "bert.resize_token_embeddings(len(tokenizer))");
 }
 
 TEST(DiagnoseId, PositionTable) {
@@ -294,6 +300,18 @@ TEST(DiagnoseLossInput, Targets) {
   EXPECT_EQ(
       diagnose(Facts("binary_cross_entropy.target", -1.0, 1).scan("min", -1.0).scan("max", 1.0)).fix.front(),
       "target = (target + 1) / 2");
+}
+
+TEST(DiagnoseProbability, WeightsThatAreNanAlready) {
+  const Facts facts = Facts("poisson.self", "nan", 0)
+                          .scan("reason", 3)
+                          .with("weights", {{"name", "policy.body.0.weight"}, {"bad", 4}, {"total", 4}});
+  expect(
+      facts, Cause::kInvalidProbability,
+      "poisson: input[3] is nan: the NaN was made before the sampling; the weights are NaN or Inf already: 4 "
+      "of 4 parameters, `policy.body.0.weight` first",
+      "an earlier step broke the weights: stop at the first bad loss: assert torch.isfinite(loss) before "
+      "loss.backward()");
 }
 
 TEST(DiagnoseProbability, NamesTheRow) {

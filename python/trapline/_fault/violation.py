@@ -7,8 +7,24 @@ import sys
 import traceback
 from typing import Any, Callable
 
-from . import adapter, casts, diagnose, frames, graphs, history, layers, samples, seen, tables, values, write
+from . import (
+    adapter,
+    bags,
+    casts,
+    diagnose,
+    frames,
+    graphs,
+    history,
+    layers,
+    models,
+    samples,
+    seen,
+    tables,
+    values,
+    write,
+)
 
+_NAN = 3  # trapline::Reason::kNan
 _RAISED = "trapline.raised"  # key under which a violation keeps the exception made for it
 
 
@@ -66,7 +82,8 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     add("origin", lambda: frames.origin_of(facts.get("stack", [])))
     if late:
         _late(violation, facts, add)
-    described = values.describe(tensor) if tensor is not None else _described(violation)
+    given = None if tensor is None else _given(violation, notes)
+    described = values.describe(given) if given is not None else _described(violation)
     add("device", lambda: described["device"].split(":")[0])
     add("tensor", lambda: described)
     add("args", lambda: values.describe_args(violation.get("args") or {}))
@@ -107,6 +124,9 @@ def _look_into(
     if operator.startswith(("embedding", "_embedding_bag")):
         name = (facts.get("layer") or {}).get("name", "")
         add("table", lambda: tables.table_kind(name, content))
+        add("resizable", models.resizable)
+    if scan.get("is_float") and scan.get("reason") == _NAN:
+        add("weights", models.bad_weights)
     found: list[Any] = []
     add("sample", lambda: _sample(violation, predicate, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
@@ -120,6 +140,16 @@ def _watch_facts() -> Any:
     """What ``--watch nan`` saw, when it watches."""
     watch = sys.modules.get("trapline._watch")
     return None if watch is None else watch.facts()
+
+
+def _given(violation: dict[str, Any], notes: list[str]) -> Any:
+    """The offending argument in the shape in which the caller has it."""
+    try:
+        return bags.as_given(violation)
+    except Exception as error:
+        _debug("given")
+        notes.append(f"the caller's shape is not known: {type(error).__name__}: {error}"[:200])
+        return violation["tensor"]
 
 
 def _sample(violation: dict[str, Any], predicate: Any, found: list[Any]) -> Any:

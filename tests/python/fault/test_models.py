@@ -1,0 +1,54 @@
+"""What the variables at a fault say: the batch behind flat ids, models that resize, weights that are NaN."""
+
+import torch
+from conftest import make_violation
+from torch import nn
+from trapline._fault import bags, models
+
+
+def bag_violation(ids, rows):
+    args = {"weight": torch.zeros(rows, 2), "indices": ids, "offsets": torch.arange(0, ids.numel(), 3)}
+    return make_violation("_embedding_bag.indices", ids, 0, rows, args)
+
+
+def test_the_batch_that_was_flattened():
+    batch = torch.tensor([[1, 2, 3], [4, 9, 0]])
+    violation = bag_violation(batch.reshape(-1), 5)
+    assert bags.as_given(violation) is batch
+    assert violation["scan"]["first"] == 4  # row 1, column 1 of the batch
+
+
+def test_flat_ids_stay_flat():
+    ids = torch.tensor([1, 2, 3, 4, 9, 0])
+    other = torch.tensor([[1, 2, 3], [4, 9, 1]])  # not the same values
+    assert bags.as_given(bag_violation(ids, 5)) is ids
+    assert other.shape == (2, 3)
+
+
+def test_offsets_are_no_batch():
+    offsets = torch.tensor([0, 9])
+    batch = offsets.view(1, 2)
+    args = {"weight": torch.zeros(5, 2), "indices": offsets, "offsets": offsets}
+    violation = make_violation("_embedding_bag.offsets", offsets, 0, 5, args)
+    assert bags.as_given(violation) is offsets
+    assert batch.shape == (1, 2)
+
+
+def test_weights_that_are_nan_already():
+    policy = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
+    assert models.bad_weights() is None
+    with torch.no_grad():
+        policy[1].weight[0, 0] = float("nan")
+        policy[1].bias[0] = float("inf")
+    assert models.bad_weights() == {"name": "policy.1.weight", "bad": 2, "total": 4}
+
+
+def test_a_model_that_resizes_its_table():
+    class Model(nn.Module):
+        def resize_token_embeddings(self, size):
+            raise AssertionError("is not to be called")
+
+    assert models.resizable() is None
+    bert = Model()
+    assert models.resizable() == "bert"
+    del bert
