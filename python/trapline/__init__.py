@@ -20,6 +20,7 @@ from trapline._errors import DeviceAssertError
 
 __version__ = "0.1.0"
 __all__ = [
+    "CheckedLoader",
     "DeviceAssertError",
     "__version__",
     "check_finite",
@@ -97,6 +98,7 @@ class enabled:
 
 # The checks of data at hand: loaded when first used, so that a guarded program does not pay for them.
 _LATE = {
+    "CheckedLoader": "_loader",
     "check_finite": "_check",
     "check_ids": "_check",
     "check_labels": "_check",
