@@ -75,11 +75,11 @@ Finding start(const Facts& facts) {
              facts.contract->public_op)});
   }
   if (!facts.thread.empty()) {
-    finding.evidence.push_back({"guard", std::nullopt,
-                                fmt::format("checked on the device, by a call of thread {}; the program {}",
-                                            facts.thread,
-                                            facts.contained ? "went on with harmless values until here"
-                                                            : "could not be kept from failing")});
+    finding.evidence.push_back(
+        {"guard", std::nullopt,
+         fmt::format("checked on the device, by a call of thread {}; the program {}", facts.thread,
+                     facts.contained ? "went on with harmless values until here"
+                                     : "could not be kept from failing")});
   }
   return finding;
 }

@@ -21,7 +21,7 @@ struct GuardSettings {
   std::filesystem::path preload;     // libtrapline_preload.so, for a C++ program with libtorch; else empty
   std::string libtorch_folders;      // where it looks for the guard, with colons in between
   std::filesystem::path quarantine;  // absolute; empty: no sample is left out or written down
-  std::string watch{};  // what `--watch` names: "nan"; empty: nothing
+  std::string watch{};               // what `--watch` names: "nan"; empty: nothing
 };
 
 // `environment` holds NAME=value entries. Entries that Trapline sets are replaced, PYTHONPATH is extended in

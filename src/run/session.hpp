@@ -22,7 +22,7 @@ struct RunRequest {
   std::string on_fault = "raise";  // --on-fault: or "skip" or "stop"
   std::optional<double> skip_limit;
   std::optional<std::filesystem::path> quarantine;  // --quarantine
-  std::string watch;  // --watch: "nan"; empty: nothing
+  std::string watch;                                // --watch: "nan"; empty: nothing
 };
 
 struct RunOutcome {

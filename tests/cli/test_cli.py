@@ -129,7 +129,8 @@ def test_json_goes_to_standard_error_or_the_file(tmp_path: Path) -> None:
     assert json.loads(done.stderr.split(b"\n", 1)[1])["verdict"] == "fault"
     output = tmp_path / "r.json"
     done = trapline("run", "--format", "json", "-o", str(output), *leave_finding(1))
-    said = f"err\ntrapline: the model has fewer outputs than the data has classes (TL102): the report is in {output}\n"
+    title = "the model has fewer outputs than the data has classes"
+    said = f"err\ntrapline: {title} (TL102): the report is in {output}\n"
     assert done.stderr.decode() == said
     assert json.loads(output.read_text())["findings"][0]["code"] == "TL102"
     done = trapline("run", "--format", "json", "-o", "-", *leave_finding(1))
