@@ -3,7 +3,9 @@
 // missing.
 #pragma once
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace trapline::cuda {
@@ -13,6 +15,12 @@ inline constexpr Result kSuccess = 0;
 inline constexpr Result kNotReady = 600;
 using Handle = void*;                      // CUcontext, CUmodule, CUfunction, CUstream, CUevent
 using DevicePointer = unsigned long long;  // CUdeviceptr
+
+// The driver's addresses are numbers; kernels take them as pointers, which the host never follows.
+template <class T>
+T* pointer_to(DevicePointer address) {
+  return std::bit_cast<T*>(static_cast<std::uintptr_t>(address));
+}
 
 inline constexpr unsigned kHostAllocPortableMapped = 0x01U | 0x02U;
 inline constexpr unsigned kStreamNonBlocking = 0x01U;

@@ -48,13 +48,13 @@ bool launch(int index, void* handle, std::int64_t slot, const trapline_device_ch
     blocks = blocks_of(check);
     args.scratch = static_cast<Scratch*>(scratch);
   }
-  args.alarm = reinterpret_cast<std::uint32_t*>(device->alarm_address);
+  args.alarm = pointer_to<std::uint32_t>(device->alarm_address);
 
   Stream& stream = stream_of(*device, handle);
   const std::lock_guard lock(stream.mutex());
   const Ticket ticket = begin_launch(*device, slot, check, capturing);
   if (ticket.slot == 0) return false;
-  args.slot = reinterpret_cast<Slot*>(ticket.slot);
+  args.slot = pointer_to<Slot>(ticket.slot);
   args.launch = ticket.launch;
   void* parameters[] = {&args};
   const Result result = device->driver->launch_kernel(device->kernels[*kernel], blocks, 1, 1, kThreads, 1, 1,

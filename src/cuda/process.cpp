@@ -134,8 +134,9 @@ bool make_ready(int index) {
   device->driver = &all.driver;
   device->context = context;
   if (std::string why = set_up(*device); !why.empty()) {
-    all.why = std::move(why);
-    all.refused[at] = true;  // what it holds is kept: a kernel may still write to it
+    // What the device holds is kept: a kernel may still write to it.
+    all.why = std::move(why);  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
+    all.refused[at] = true;
     return false;
   }
   const int order = all.count.load(std::memory_order_relaxed);
@@ -151,7 +152,7 @@ const char* why_not_ready() {
   Process& all = process();
   const std::lock_guard lock(all.mutex);
   kept = all.why;
-  return kept.c_str();
+  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer): it lives as long as the thread
 }
 
 Mapped map_memory(Device& device, std::size_t bytes) {

@@ -22,10 +22,9 @@ CheckArgs arguments(const Mapped& memory, Kernel kernel) {
   const auto at = [&](std::size_t offset) { return memory.device + offset; };
   const bool floating = kernel == kNumbersKernel || kernel == kRowsKernel;
   CheckArgs args{};
-  args.slot = reinterpret_cast<Slot*>(at(offsetof(Bench, slots) + kernel * sizeof(Slot)));
-  args.data =
-      reinterpret_cast<const void*>(at(floating ? offsetof(Bench, number) : offsetof(Bench, integer)));
-  args.lengths = reinterpret_cast<const std::int64_t*>(at(offsetof(Bench, length)));
+  args.slot = pointer_to<Slot>(at(offsetof(Bench, slots) + kernel * sizeof(Slot)));
+  args.data = pointer_to<const void>(at(floating ? offsetof(Bench, number) : offsetof(Bench, integer)));
+  args.lengths = pointer_to<const std::int64_t>(at(offsetof(Bench, length)));
   args.launch = 1;
   args.hi = 5;
   args.judge = 0;  // in [0, 1]; ends
@@ -57,7 +56,7 @@ bool self_test(Device& device) {
   Result result = kSuccess;
   for (unsigned k = 0; k < kKernels && result == kSuccess; ++k) {
     CheckArgs args = arguments(memory, static_cast<Kernel>(k));
-    args.alarm = reinterpret_cast<std::uint32_t*>(device.alarm_address);
+    args.alarm = pointer_to<std::uint32_t>(device.alarm_address);
     void* parameters[] = {&args};
     result = driver.launch_kernel(device.kernels[k], 1, 1, 1, kThreads, 1, 1, 0, stream, parameters, nullptr);
   }

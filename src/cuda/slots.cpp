@@ -21,6 +21,7 @@ struct Record {
   State state = State::kFree;
   bool capturing = false;
   bool has_also = false;
+  bool given = false;  // by the last poll: whoever polled may still read its own record of the slot
   std::int32_t list_position = -1;
   std::int32_t dtype = 0;
   std::uint32_t consumed = 0;  // Slot::sequence of the last report that was given
@@ -42,6 +43,7 @@ struct Table {
   std::mutex mutex;  // of everything below; never held across a call of the driver
   std::vector<Chunk*> chunks;
   std::array<std::vector<std::int64_t>, kMaxDevices> free;
+  std::vector<std::int64_t> given;  // slots of the last poll's reports
   std::uint64_t launches = 0;
   std::atomic<bool> more{false};  // reports that the last poll had no room for
 
@@ -160,6 +162,16 @@ std::vector<Found> look(Table& all) {
   return found;
 }
 
+// What the poll before this one gave was dealt with. Nothing else happens to a slot that is done: its one
+// report was given.
+void take_back(Table& all) {
+  for (const std::int64_t slot : all.given) {
+    all.record(slot).given = false;
+    if (all.record(slot).state == State::kDone) all.release(slot);
+  }
+  all.given.clear();
+}
+
 }  // namespace
 
 std::int64_t take_slot(Device& device, bool grow) {
@@ -219,7 +231,7 @@ void complete(const std::vector<std::int64_t>& slots) {
     const auto number = static_cast<std::size_t>(slot);
     Record& record = all.record(slot);
     const Slot& mapped = *all.chunks[number / kChunkSlots]->slot(number % kChunkSlots);
-    if (read(mapped.sequence) == record.consumed) {
+    if (read(mapped.sequence) == record.consumed && !record.given) {
       all.release(slot);
     } else {
       record.state = State::kDone;
@@ -242,12 +254,15 @@ int poll(trapline_device_report* reports, int capacity) {
   const std::lock_guard lock(all.mutex);
   // First the alarms, then the slots: a report whose alarm is cleared here is seen below, and one that comes
   // later raises it again.
+  all.more.store(true, std::memory_order_relaxed);  // until it is known, also when memory is exhausted
   const int count = device_count();
   for (int i = 0; i < count; ++i) {
     std::atomic_ref<std::uint32_t>(*ready_device(i)->alarm).exchange(0, std::memory_order_seq_cst);
   }
   const std::vector<Found> found = look(all);
+  take_back(all);
   const std::size_t given = std::min(found.size(), static_cast<std::size_t>(capacity));
+  all.given.reserve(given);
   for (std::size_t i = 0; i < given; ++i) {
     const auto& [slot, report] = found[i];
     Record& record = all.record(slot);
@@ -255,7 +270,8 @@ int poll(trapline_device_report* reports, int capacity) {
     reports[i] = {slot, all.chunks[number / kChunkSlots]->device->index, record.list_position, record.row,
                   scan_of(report, record)};
     record.consumed = report.sequence;
-    if (record.state == State::kDone) all.release(slot);
+    record.given = true;
+    all.given.push_back(slot);
   }
   all.more.store(given < found.size(), std::memory_order_relaxed);
   return static_cast<int>(given);

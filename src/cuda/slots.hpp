@@ -1,7 +1,8 @@
 // The slots of all launches: one mapped report each, and what the host has to remember about the launch.
 //
-// A slot is free, reserved, launched, or done (its launch has run, its report was not polled yet), and then
-// free again. One that was launched into a graph stays launched for ever, since any replay may report.
+// A slot is free, reserved, launched, or done (its launch has run, its report was not polled yet, or by the
+// last poll only), and then free again. One that was launched into a graph stays launched for ever, since any
+// replay may report.
 #pragma once
 
 #include <cstdint>

@@ -73,6 +73,40 @@ TEST_F(Slots, AFreedSlotKeepsItsUnpolledReport) {
   EXPECT_EQ(reports[0].scan.ivalue, 77);
 }
 
+// Who polled reads his own record of the slot; until he polls again no other thread may get that slot and
+// write there.
+TEST_F(Slots, AReportedSlotIsNotReservedBeforeTheNextPoll) {
+  Lane lane;
+  const std::int64_t bad = 78;
+  const std::int64_t slot = launch(lane, one_label(&bad), nullptr);
+  ASSERT_EQ(trapline_device_wait(), 1);
+  trapline_device_report report;
+  ASSERT_EQ(trapline_device_poll(&report, 1), 1);
+  ASSERT_EQ(report.slot, slot);
+  const std::int64_t good = 0;
+  static std::atomic<bool> go{false};
+  const auto is_given = [&] {
+    go.store(false);
+    fake_cuda_enqueue(  // nothing comes back, so that every free slot is given
+        lane.stream,
+        [](void*) {
+          while (!go.load()) std::this_thread::yield();
+        },
+        nullptr);
+    std::set<std::int64_t> slots;
+    for (int i = 0; i < 6000; ++i) slots.insert(launch(lane, one_label(&good), nullptr));
+    go.store(true);
+    EXPECT_EQ(trapline_device_wait(), 1);
+    return slots.contains(slot);
+  };
+  EXPECT_FALSE(is_given());
+  // With the next report it comes back.
+  ASSERT_GE(launch(lane, one_label(&bad), nullptr), 0);
+  ASSERT_EQ(trapline_device_wait(), 1);
+  ASSERT_EQ(trapline_device_poll(&report, 1), 1);
+  EXPECT_TRUE(is_given());
+}
+
 TEST_F(Slots, WaitingDoesNotIncludeWhatCameAfter) {
   Lane lane;
   static std::atomic<bool> go{false}, before{false};

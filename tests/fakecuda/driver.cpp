@@ -141,7 +141,10 @@ FAKE cuModuleLoadData(void** module, const void* image) {
   if (!may_call_unsafe()) return kCaptureUnsupported;
   const std::string text = static_cast<const char*>(image);
   if (text.find(".version ") == std::string::npos || text.find(".target ") == std::string::npos) return 218;
-  *module = new std::string(text);
+  Machine& all = machine();
+  const std::lock_guard lock(all.mutex);
+  *module =
+      const_cast<std::string*>(all.modules.emplace_back(std::make_unique<const std::string>(text)).get());
   return kOk;
 }
 FAKE cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -85,6 +86,7 @@ struct Machine {
   std::map<std::uintptr_t, Block> memory;  // by address
   std::map<std::uintptr_t, std::size_t> freed;
   std::vector<std::shared_ptr<Graph>> graphs;
+  std::vector<std::unique_ptr<const std::string>> modules;  // their PTX; they live as long as the context
   std::uint64_t next_number = 0;
   bool spoiled = false;  // a capture met a forbidden call
 

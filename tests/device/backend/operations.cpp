@@ -102,6 +102,13 @@ void copy_results(const Stack& from, const Stack& to) {
   }
 }
 
+// From the host, but in the order of the stream: the memory may be that of a freed tensor which work of
+// another thread on this stream still has to read.
+void write_in_order(const at::Tensor& to, const at::Tensor& from) {
+  enqueue([to = host_view(to), from] { copy_now(to, from); });
+  synchronize(current_handle());
+}
+
 // As an operation of CUDA whose result depends on values: it waits.
 void run_now(const c10::OperatorHandle& op, Stack& arguments) {
   synchronize(current_handle());
@@ -113,7 +120,7 @@ void run_now(const c10::OperatorHandle& op, Stack& arguments) {
   op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), &host);
   arguments = map_stack(host, [](const at::Tensor& tensor) {
     at::Tensor out = like_meta(tensor);
-    copy_now(host_view(out), tensor);
+    write_in_order(out, tensor);
     return out;
   });
 }
@@ -141,7 +148,7 @@ void run_into(const c10::OperatorHandle& op, Stack& arguments) {
   arguments.clear();
   for (std::size_t i = 0; i < out.size(); ++i) {
     out[i].resize_(host[i].toTensor().sizes());
-    copy_now(host_view(out[i]), host[i].toTensor());
+    write_in_order(out[i], host[i].toTensor());
     arguments.push_back(out[i]);
   }
 }
