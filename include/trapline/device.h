@@ -81,7 +81,8 @@ enum {
 
 /* A slot is the number under which the caller keeps its own record of the launch (stack, shapes). Slots are
  * dense from 0, process-wide; a slot comes back only after its launch has run and its report, if any, was
- * polled. -1: none can be had (driver error): do not check. */
+ * polled, and another poll gave a report after that one: the caller reads its record of the slot in peace, as
+ * long as it polls in one thread at a time. -1: none can be had (driver error): do not check. */
 TRAPLINE_API int64_t trapline_device_reserve(int device, void* stream, int flags);
 
 /* Bytes of zeroed device memory that a launch of this check wants as scratch; 0: none. Scratch may be shared

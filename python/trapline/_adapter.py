@@ -118,7 +118,8 @@ def remembered() -> list[dict[str, Any]]:
     """Casts of NaN and the like, newest first: possible origins of a later fault."""
     compiled = sys.modules.get("trapline._compile.op")
     casts = [] if compiled is None else compiled.remembered()
-    return casts if adapter is None else casts + adapter.remembered()
+    found = [] if adapter is None else adapter.remembered()
+    return casts + [compiled.complete_cast(cast) if compiled and "site" in cast else cast for cast in found]
 
 
 def info() -> dict[str, Any]:
@@ -134,6 +135,8 @@ def on_violation(violation: dict[str, Any]) -> Any:
     from trapline import DeviceAssertError
 
     try:
+        if "site" in (violation.get("args") or ()):  # of a compiled graph, found on the device
+            sys.modules["trapline._compile.op"].complete(violation)
         from trapline import _skip
 
         answer = _skip.answer(violation)

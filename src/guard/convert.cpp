@@ -177,6 +177,7 @@ PyObject* remembered_to_python() {
     put(dict, "frames", frames_to_python(item.frames.data(), item.frames.size()));
     put(dict, "storage", PyRef(PyLong_FromUnsignedLongLong(item.storage)));
     put(dict, "shape", sizes_to_python(item.shape.data(), item.shape.size()));
+    if (!item.site.empty()) put(dict, "site", text(item.site));
     append(list, std::move(dict));
   }
   return list.release();

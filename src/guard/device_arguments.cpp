@@ -89,6 +89,11 @@ bool lengths_on_device(Argument& lengths, const c10::Device& device, bool captur
   return true;
 }
 
+at::Tensor copy_to_host(const at::Tensor& tensor) {
+  return !tensor.defined() || tensor.device().is_cpu() ? tensor
+                                                       : copy_to(tensor, at::kCPU, tensor.scalar_type());
+}
+
 HostArguments::HostArguments(const Plan& plan, const RowPlan& row, const Argument* arguments) {
   tensors_.reserve(64);
   for (const std::int8_t at : plan.needed) arguments_[at] = arguments[at];
@@ -98,18 +103,14 @@ HostArguments::HostArguments(const Plan& plan, const RowPlan& row, const Argumen
 
 void HostArguments::copy(std::int8_t position) {
   Argument& argument = arguments_[position];
-  const auto on_host = [](const at::Tensor& tensor) {
-    return !tensor.defined() || tensor.device().is_cpu() ? tensor
-                                                         : copy_to(tensor, at::kCPU, tensor.scalar_type());
-  };
   if (argument.kind == TRAPLINE_ARG_TENSOR) {
     if (tensors_.size() == tensors_.capacity()) return;
-    tensors_.push_back(on_host(*argument.tensor));
+    tensors_.push_back(copy_to_host(*argument.tensor));
     argument.tensor = &tensors_.back();
   } else if (argument.kind == TRAPLINE_ARG_LIST) {
     std::vector<c10::IValue> list;
     for (const c10::IValue& element : argument.list)
-      list.push_back(element.isTensor() ? c10::IValue(on_host(element.toTensor())) : element);
+      list.push_back(element.isTensor() ? c10::IValue(copy_to_host(element.toTensor())) : element);
     lists_.push_back(std::move(list));
     argument.list = lists_.back();
   }

@@ -36,6 +36,9 @@ class SplitList {
 bool lengths_on_device(Argument& lengths, const c10::Device& device, bool capturing,
                        std::vector<at::Tensor>& kept);
 
+// Waits for the device.
+at::Tensor copy_to_host(const at::Tensor& tensor);
+
 // What a row reads, copied to host memory. Waits for the device.
 class HostArguments {
  public:

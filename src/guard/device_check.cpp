@@ -13,6 +13,7 @@
 
 #include "guard/answer.hpp"
 #include "guard/check.hpp"
+#include "guard/compiled_site.hpp"
 #include "guard/device_arguments.hpp"
 #include "guard/device_cache.hpp"
 #include "guard/device_faults.hpp"
@@ -115,7 +116,9 @@ void fill_record(LaunchRecord& record, const Call& call, const RowPlan& row, con
   record.captured = call.stream.capturing;
   record.result_storage = 0;
   record.result_shape.clear();
-  if (row.row->remember != 0) {
+  if (row.row->remember != 0 && call.plan.site != nullptr) {
+    record.result_shape = record.shape;  // a compiled graph does not tell where the result is
+  } else if (row.row->remember != 0) {
     Result result = result_of(row, call.arguments);
     record.result_storage = result.storage;
     record.result_shape = std::move(result.shape);
@@ -185,6 +188,31 @@ void apply_on_device(Call& call, const RowPlan& row, const Argument* arguments) 
   for (int i = 0; i < count && i < kMostChecks; ++i) launch(call, row, checks[i]);
 }
 
+// A check of a compiled graph: its one tensor is on the device, and of the others the sizes are known.
+void apply_site(Call& call) {
+  const CompiledSite& site = *call.plan.site;
+  const RowPlan& row = site.plan.rows[0];
+  SiteArguments described;
+  if (!describe_site(site, SiteCall(call.values), Place::kDevice, described)) return;
+  constexpr int kMostChecks = 4;
+  trapline_device_check checks[kMostChecks];
+  int count = 0;
+  trapline_scan scan;
+  const int verdict =
+      trapline_device_plan(row.row, described.part(site, 0), described.part(site, 1), described.part(site, 2),
+                           described.part(site, 3), checks, kMostChecks, &count, &scan);
+  if (verdict == TRAPLINE_PLAN_VIOLATED && !call.stream.capturing) {
+    const at::Tensor host = copy_to_host(call.values[0].toTensor());
+    call.violation.row = &row;
+    call.violated = judge_site(site, SiteCall(call.values, host), call.violation.scan) == TRAPLINE_VIOLATED;
+  }
+  if (verdict != TRAPLINE_PLAN_CHECK) return;
+  for (int i = 0; i < count && i < kMostChecks; ++i) {
+    const bool wants_lengths = checks[i].lengths_count > 0 && checks[i].lengths == nullptr;
+    if (!wants_lengths) launch(call, row, checks[i]);
+  }
+}
+
 void apply_one(Call& call, const RowPlan& row) {
   Argument arguments[kMaxArguments];
   for (const std::int8_t at : {row.argument, row.bound, row.dim, row.also}) {
@@ -232,6 +260,7 @@ void apply_rows(ThreadState& state, Call& call) {
   g_calls.fetch_add(1, std::memory_order_relaxed);
   call.tracked = autograd_tracks(call.values);
   record_call(state, call);
+  if (call.plan.site != nullptr) return apply_site(call);
   for (const RowPlan& row : call.plan.rows) {
     apply_one(call, row);
     if (call.violated) return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "guard/bench.hpp"
+#include "guard/compiled.hpp"
 #include "guard/convert.hpp"
 #include "guard/device_python.hpp"
 #include "guard/history.hpp"
@@ -198,6 +199,8 @@ PyMethodDef kMethods[] = {
      "device_poll."},
     {"device_remaining", device_remaining, METH_NOARGS,
      "device_remaining() -> list: the exceptions of all faults that were not raised. Waits for the checks."},
+    {"compiled_check", compiled_check, METH_VARARGS,
+     "compiled_check(read, ask) -> callable: the kernel of trapline::check, for graphs that were compiled."},
     {"info", info, METH_NOARGS, "info() -> dict: what this build is for and what it hooks."},
 #ifdef TRAPLINE_BENCH
     {"bench", bench, METH_VARARGS, "bench(name, count) -> float: nanoseconds per call."},

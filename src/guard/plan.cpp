@@ -95,7 +95,7 @@ std::vector<const Plan*> make_plans() {
     if (wanted.empty()) continue;
     const auto handle = dispatcher.findSchema(name);  // nullopt: kernels without an operator
     if (!handle || handle->schema().arguments().size() > kMaxArguments) continue;
-    auto plan = std::make_unique<Plan>(Plan{*handle, name.name, name.overload_name, {}, {}, {}, {}, {}, {}});
+    auto plan = std::make_unique<Plan>(Plan{*handle, name.name, name.overload_name});
     plan->remember = true;
     plan->reads = is_read(name.name);
     for (const trapline_contract* contract : wanted) {

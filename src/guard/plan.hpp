@@ -20,6 +20,8 @@ struct RowPlan {
   std::int8_t argument, bound, dim, also;  // positions in the schema; -1: the row names none
 };
 
+struct CompiledSite;
+
 // Hooks keep pointers to plans, and threads may still be in them after an uninstall: plans are never freed.
 struct Plan {
   c10::OperatorHandle handle;
@@ -27,11 +29,12 @@ struct Plan {
   std::string overload;   // "" or "out"
   std::string impl_name;  // "embedding", "index_select.out": what torch::Library::impl wants
   std::vector<RowPlan> rows;
-  std::vector<std::int8_t> needed;    // positions that rows or the history read, ascending
-  std::vector<std::int8_t> recorded;  // positions of the tensors that the history keeps
-  bool composite = false;             // decomposed before the backend keys
-  bool remember = false;              // all rows only remember
-  bool reads = false;                 // brings values of the device to the host
+  std::vector<std::int8_t> needed;     // positions that rows or the history read, ascending
+  std::vector<std::int8_t> recorded;   // positions of the tensors that the history keeps
+  bool composite = false;              // decomposed before the backend keys
+  bool remember = false;               // all rows only remember
+  bool reads = false;                  // brings values of the device to the host
+  const CompiledSite* site = nullptr;  // a check of a compiled graph: its handle is that of trapline::check
 };
 
 // One plan for every overload of the running torch that a row applies to; made at the first call.

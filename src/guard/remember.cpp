@@ -52,7 +52,9 @@ void remember(const RowPlan& row, const trapline_scan& scan, const Argument* arg
 }
 
 void remember_late(const LaunchRecord& record, const trapline_scan& scan) {
-  put_first({record.row->row, scan, record.call->frames, record.result_storage, record.result_shape});
+  const CallFacts& call = *record.call;
+  put_first({record.row->row, scan, call.frames, record.result_storage, record.result_shape,
+             call.plan->site == nullptr ? "" : call.arguments.back().value.toStringRef()});
 }
 
 std::vector<Remembered> read_remembered() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "guard/describe.hpp"
@@ -21,6 +22,7 @@ struct Remembered {
   std::vector<trapline_frame> frames;  // innermost first; code objects are kept alive
   std::uintptr_t storage;              // address of the storage that took the values; 0: unknown
   std::vector<std::int64_t> shape;
+  std::string site = "";  // of a compiled graph
 };
 
 // The tensor that takes the values: the one that the row names as its bound, or else the argument itself.

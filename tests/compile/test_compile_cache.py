@@ -77,6 +77,8 @@ def test_a_second_process_takes_the_checks_out_of_the_cache(run):
     assert (moved["error"], moved["op"]) == ("DeviceAssertError", "cross_entropy")
     assert moved["line"] == LINE + 7
     assert moved["code"].strip() == "return F.cross_entropy(scores * 2, labels)"
+    pure = run(BAD, moved=7, TRAPLINE_ADAPTER="pure")  # the same code, the check in Python
+    assert (pure["misses"], pure["error"], pure["line"]) == (0, "DeviceAssertError", LINE + 7)
     without = run(BAD, TRAPLINE_OFF="1")
     assert without["misses"] > 0  # code with checks is not for a process without a guard
     assert without["error"] != "DeviceAssertError"

@@ -149,17 +149,42 @@ def test_scores_are_not_computed_for_the_check(model):
     with torch._inductor.config.patch(force_disable_caches=True):
         compiled = torch.compile(programs.step)
         _, codes = run_fw_bw_and_get_code(lambda: compiled(model, WORDS, LABELS))
-    calls = [
-        line.partition(" = torch.ops.trapline.check.default(")[2] for line in "\n".join(codes).splitlines()
-    ]
+    calls = [line.partition(" = torch.ops.trapline.checked(")[2] for line in "\n".join(codes).splitlines()]
     tensors = sorted(call.partition("], [")[0] for call in calls if call)
     words, labels, table = "primals_2", "primals_7", "primals_1"
     assert tensors == [
-        f"{words}, [",  # the table's gradient
         f"{words}, [{table}",
-        f"{labels}, [",  # the loss's gradient
         f"{labels}, [primals_6, primals_5",  # the last layer, for the report
     ]
+
+
+def test_the_operations_kernel_judges_as_the_compiled_code_does(guard):
+    """What is not lowered, and what `cpp_wrapper` writes, goes through the dispatcher."""
+    with torch._inductor.config.patch(force_disable_caches=True):
+        compiled = torch.compile(programs.first_pick, fullgraph=True)
+        compiled(torch.ones(2, 3), tensor([[0], [1]]))
+    calls, direct = [], torch.ops.trapline.checked
+    torch.ops.trapline.checked = lambda *call: (calls.append(call), direct(*call))[1]
+    try:
+        compiled(torch.ones(2, 3), tensor([[0], [1]]))
+    finally:
+        torch.ops.trapline.checked = direct
+    ((index, others, numbers, site),) = calls
+    for check in (direct, torch.ops.trapline.check.default):
+        assert check(index, others, numbers, site).data_ptr() == index.data_ptr()
+        found = finding_of(check, tensor([[0], [9]]), others, numbers, site)
+        assert (found["element"]["index"], found["element"]["value"]) == ([1, 0], 9)
+        assert found["origin"]["line"] == programs.line_of("first")
+        with trapline.enabled(False):
+            assert check(tensor([[0], [9]]), others, numbers, site).tolist() == [[0], [9]]
+        assert check(index, others, numbers, "no site") is not None
+
+
+def test_inputs_are_what_they_were_after_the_backward_pass(model):
+    """The result of a check is kept for the backward pass, and has the memory of the input."""
+    words, labels = WORDS.clone(), LABELS.clone()
+    torch.compile(programs.step)(model, words, labels).backward()
+    assert torch.equal(words, WORDS) and torch.equal(labels, LABELS)
 
 
 def test_cuda_graph_mode(model):

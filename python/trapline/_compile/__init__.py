@@ -30,9 +30,13 @@ def install() -> None:
     module = sys.modules["torch._inductor.compile_fx"]
     if _original is not None:
         return
-    from trapline._compile import above, op
+    from trapline._compile import above, lowering, op
 
     op.define()
+    try:
+        lowering.install()
+    except Exception as error:
+        _debug(f"compiled code calls the checks through the dispatcher: {error!r}")
     above.install()
     _original = module.compile_fx
     module.compile_fx = _guarded(_original)

@@ -8,7 +8,7 @@ from typing import Any, Callable
 import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
-from trapline._compile import table
+from trapline._compile import merge, table
 from trapline._compile.sites import Program
 
 # src/contracts/contract.hpp. trapline::Bound: the bound is the number of classes of a tensor of scores.
@@ -58,14 +58,19 @@ def finish(graph: torch.fx.Graph, program: Program) -> None:
         with torch._subclasses.fake_tensor.unset_fake_temporarily():
             node.meta["val"] = torch.ops.aten.alias.default(node.args[0].meta["val"])
     for node in checks_of(graph):
-        site = json.loads(node.args[3])
-        if site["contract"] == table.CAST and not _leads_to_index(node):
+        if json.loads(node.args[3])["contract"] == table.CAST and not _leads_to_index(node):
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
-            continue
+    checks = set(checks_of(graph))
+    merge.merge([node for node in graph.nodes if node in checks])
+    for node in checks_of(graph):
+        site = json.loads(node.args[3])
         site["program"], site["node"] = program.key, program.node(node.meta.get("stack_trace"))
         others = _needed(node, site)
-        node.args = (node.args[0], others, node.args[2], json.dumps(site, separators=(",", ":")))
+        # What is a constant need not be made a list of at every call.
+        site["numbers"] = [number if isinstance(number, int) else None for number in node.args[2]]
+        numbers = [number for number in node.args[2] if not isinstance(number, int)]
+        node.args = (node.args[0], others, numbers, json.dumps(site, separators=(",", ":")))
 
 
 def _needed(node: Any, site: dict[str, Any]) -> list[Any]:

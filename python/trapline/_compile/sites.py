@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _FRAME = re.compile(r'^\s*File "(.*)", line (\d+), in (.*)$')
@@ -57,12 +57,16 @@ def stacks_of(key: str, node: int) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def choose(key: str, node: int) -> str:
-    """The stack that a check stands for: of several the one that is running now; "" if none is known."""
+def choose(key: str, node: int, running: Iterable[Any] | None = None) -> str:
+    """The stack that a check stands for; "" if none is known.
+
+    Of several it is the one of a function that is running: ``running`` are code objects, innermost first, and
+    where it is None those of this thread now.
+    """
     candidates = stacks_of(key, node)
-    frame = sys._getframe(1) if len(candidates) > 1 else None
-    while frame is not None:
-        code = frame.f_code
+    if len(candidates) < 2:
+        return candidates[0] if candidates else ""
+    for code in _running() if running is None else running:
         within = []
         for candidate in candidates:
             file, line, function, _ = frames_of(candidate)[0]
@@ -70,8 +74,14 @@ def choose(key: str, node: int) -> str:
                 within.append((line - code.co_firstlineno, candidate))
         if within:
             return min(within)[1]
+    return candidates[0]
+
+
+def _running() -> Iterator[Any]:
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame.f_code
         frame = frame.f_back
-    return candidates[0] if candidates else ""
 
 
 def frames_of(stack: str) -> list[tuple[str, int, str, str]]:
