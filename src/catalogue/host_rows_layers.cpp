@@ -224,7 +224,7 @@ void state_dict(const HostCase& c, Finding& f) {
   f.summary = fmt::format("load_state_dict: `{}` has shape {} in the checkpoint but {} in the model", key,
                           to_text(saved), to_text(model));
   const std::string layer = key.substr(0, key.rfind('.') == std::string::npos ? 0 : key.rfind('.'));
-  if (saved.size() >= 1 && model.size() == saved.size() && saved[0] != model[0]) {
+  if (!saved.empty() && model.size() == saved.size() && saved[0] != model[0]) {
     f.fix.push_back(fmt::format("build the model with the checkpoint's size: {} instead of {} in {}",
                                 saved[0], model[0], layer.empty() ? "that layer" : "`" + layer + "`"));
   } else {

@@ -50,7 +50,7 @@ std::string broadcast_fix(const Operand& a, const Operand& b) {
       if (broadcasts(grown, longer->shape)) return fmt::format("{}.unsqueeze({})", shorter->name, d);
     }
   }
-  if (const std::string call = call_that_fits(b.name, b.shape, a.shape);
+  if (std::string call = call_that_fits(b.name, b.shape, a.shape);
       !call.empty() && a.shape.size() == b.shape.size()) {
     return call;
   }

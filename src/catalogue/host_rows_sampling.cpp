@@ -246,12 +246,13 @@ std::span<const HostErrorRow> sampling_rows() {
        {"invalid Poisson rate, expected rate to be non-negative"}},
       {"one_hot.values",
        "RuntimeError",
-       R"(Class values must be (?:smaller than num_classes|non-negative)\.)",
+       R"((?:one_hot: )?Class values must be (?:smaller than num_classes|non-negative)\.)",
        Cause::kIndexOutOfRange,
        "one_hot",
        "input",
        class_value,
-       {"Class values must be smaller than num_classes.", "Class values must be non-negative."}},
+       {"Class values must be smaller than num_classes.", "Class values must be non-negative.",
+        "one_hot: Class values must be smaller than num_classes."}},  // traced by torch.compile
   };
   return *rows;
 }

@@ -1,6 +1,8 @@
 #include "catalogue/phrases.hpp"
 
 #include <deque>
+#include <limits>
+#include <stdexcept>
 
 namespace trapline {
 
@@ -12,13 +14,17 @@ void Phrases::add(std::string_view folded, std::uint32_t id) {
     if (letter < 0) return;  // not folded: cannot occur
     State next = nodes_[at].next[static_cast<std::size_t>(letter)];
     if (next == 0) {
+      if (nodes_.size() > std::numeric_limits<State>::max()) throw std::length_error("too many phrases");
       next = static_cast<State>(nodes_.size());
       nodes_.emplace_back();
       nodes_[at].next[static_cast<std::size_t>(letter)] = next;
     }
     at = next;
   }
-  nodes_[at].ids.push_back(id);
+  std::int32_t* last = &nodes_[at].first;
+  while (*last >= 0) last = &ids_[static_cast<std::size_t>(*last)].next;
+  *last = static_cast<std::int32_t>(ids_.size());
+  ids_.push_back({id, -1});
 }
 
 void Phrases::build() {
@@ -30,7 +36,7 @@ void Phrases::build() {
     const State at = queue.front();
     queue.pop_front();
     Node& node = nodes_[at];
-    node.output = node.ids.empty() ? nodes_[node.fail].output : at;
+    node.output = node.first < 0 ? nodes_[node.fail].output : at;
     for (std::size_t letter = 0; letter < kLetters; ++letter) {
       const State child = node.next[letter];
       const State fallback = nodes_[node.fail].next[letter];

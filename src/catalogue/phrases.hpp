@@ -12,9 +12,12 @@ namespace trapline {
 
 class Phrases {
  public:
-  using State = std::uint32_t;
+  using State = std::uint16_t;  // small nodes: the table is filled anew by every process
 
-  // Adds a phrase in folded form. The identifiers of one phrase may be several.
+  // Room for so many letters of phrases that share no beginning; only to save copies.
+  void reserve(std::size_t nodes) { nodes_.reserve(nodes); }
+  // Adds a phrase in folded form. The identifiers of one phrase may be several. Throws when there are more
+  // than 65,535 states.
   void add(std::string_view folded, std::uint32_t id);
   // To be called once, after the last add() and before the first step().
   void build();
@@ -29,7 +32,8 @@ class Phrases {
   template <class Found>
   void each(State state, Found&& found) const {
     for (State at = nodes_[state].output; at != 0; at = nodes_[nodes_[at].fail].output) {
-      for (const std::uint32_t id : nodes_[at].ids) found(id);
+      for (std::int32_t id = nodes_[at].first; id >= 0; id = ids_[static_cast<std::size_t>(id)].next)
+        found(ids_[static_cast<std::size_t>(id)].id);
     }
   }
 
@@ -43,10 +47,15 @@ class Phrases {
   struct Node {
     std::array<State, kLetters> next{};
     State fail = 0;
-    State output = 0;  // this node or the nearest suffix at which a phrase ends
-    std::vector<std::uint32_t> ids;
+    State output = 0;         // this node or the nearest suffix at which a phrase ends
+    std::int32_t first = -1;  // of the identifiers that end here, in ids_; -1: none
+  };
+  struct Identifier {
+    std::uint32_t id;
+    std::int32_t next;  // the one added after it; -1: none
   };
   std::vector<Node> nodes_ = std::vector<Node>(1);
+  std::vector<Identifier> ids_;
 };
 
 }  // namespace trapline

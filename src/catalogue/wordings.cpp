@@ -61,6 +61,7 @@ const WordingRow* find_cuda_error(std::int64_t number) {
 const CataloguePhrases& catalogue_phrases() {
   static const auto* const built = [] {
     auto* all = new CataloguePhrases;
+    all->automaton.reserve(16384);
     std::unordered_map<std::string, bool> known;
     const auto add = [&](const std::string& key, CataloguePhrase::Kind kind, std::size_t index) {
       if (key.empty() || !known.emplace(std::to_string(static_cast<int>(kind)) + key, true).second) return;

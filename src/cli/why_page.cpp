@@ -47,7 +47,7 @@ std::string bound_text(const Contract& contract) {
     case Bound::kNumel:
       return "number of elements of " + argument;
     case Bound::kInteger:
-      return argument;
+      return std::string(argument);
     case Bound::kProduct:
       return "product of " + argument;
     case Bound::kMatrixRows:

@@ -71,7 +71,7 @@ class Decompressor : public ByteSource {
 
   ByteSource& compressed_;
   Compression format_;
-  std::array<char, 64 * 1024> buffer_;
+  std::array<char, std::size_t{64} * 1024> buffer_;
   std::size_t next_ = 0, filled_ = 0;
   std::uint64_t base_ = 0;  // offset of the buffer in the file
   std::string problem_;
@@ -231,16 +231,21 @@ class Zstd final : public Decompressor {
 }  // namespace
 
 Compression compression_of(std::string_view magic) {
-  if (magic.starts_with("\x1f\x8b\x08")) return Compression::kGzip;
-  if (magic.starts_with("\x28\xb5\x2f\xfd")) return Compression::kZstd;
-  if (magic.size() >= 4 && magic.starts_with("BZh") && magic[3] >= '1' && magic[3] <= '9' &&
+  using namespace std::string_view_literals;
+  // A file that ends within its magic is an archive, too, of which next to nothing was copied. From two bytes
+  // on: one alone may be anything.
+  const auto is = [&](std::string_view whole) {
+    return magic.starts_with(whole) || (magic.size() >= 2 && whole.starts_with(magic));
+  };
+  if (is("\x1f\x8b\x08"sv)) return Compression::kGzip;
+  if (is("\x28\xb5\x2f\xfd"sv)) return Compression::kZstd;
+  if (is("\xfd"
+         "7zXZ\0"sv)) {
+    return Compression::kXz;
+  }
+  if (is("BZh"sv) && (magic.size() < 4 || (magic[3] >= '1' && magic[3] <= '9')) &&
       (magic.size() < 5 || magic[4] == '\x31' || magic[4] == '\x17')) {
     return Compression::kBzip2;
-  }
-  if (magic.starts_with(std::string_view("\xfd"
-                                         "7zXZ\0",
-                                         6))) {
-    return Compression::kXz;
   }
   return Compression::kNone;
 }

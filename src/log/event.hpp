@@ -34,6 +34,7 @@ struct Traceback {
 
 struct Coordinate {
   std::int32_t x = 0, y = 0, z = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the 0 is the compiler's own
   auto operator<=>(const Coordinate&) const = default;
 };
 

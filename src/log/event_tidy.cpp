@@ -34,11 +34,26 @@ constexpr std::array kEntities = {
     Replacement{"=3D", "="},
 };
 
+// Whether there may be something to decode: one pass over a table of bytes, since nearly every line has none.
+bool may_be_encoded(std::string_view text) {
+  static constexpr auto kMayStart = [] {
+    std::array<bool, 256> table{};
+    for (const char c : std::string_view("&\\=\xEF\xE3\xC2")) table[static_cast<unsigned char>(c)] = true;
+    return table;
+  }();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!kMayStart[static_cast<unsigned char>(c)]) continue;
+    if (c == '\\' && !text.substr(i).starts_with("\\u00")) continue;
+    if (c == '=' && !text.substr(i).starts_with("=3D")) continue;
+    return true;
+  }
+  return false;
+}
+
 // Full-width punctuation and blanks to ASCII; entities to their characters. True when something changed.
 bool decode(std::string_view text, std::string& out) {
-  if (text.find_first_of("&\xEF\xE3\xC2") == std::string_view::npos &&
-      text.find("\\u00") == std::string_view::npos && text.find("=3D") == std::string_view::npos)
-    return false;
+  if (!may_be_encoded(text)) return false;
   out.clear();
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {

@@ -42,6 +42,25 @@ class Descriptor {
   int fd_;
 };
 
+// Opens files by name; those of one folder, one after the other, without a walk from the root for each.
+class Opener {
+ public:
+  int open(const std::string& path, int flags) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == path.npos) return ::open(path.c_str(), flags);
+    if (!folder_ || path.compare(0, slash + 1, name_) != 0) {
+      name_ = path.substr(0, slash + 1);
+      folder_ = std::make_unique<Descriptor>(::open(name_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    }
+    if (folder_->get() < 0) return ::open(path.c_str(), flags);
+    return ::openat(folder_->get(), path.c_str() + slash + 1, flags);
+  }
+
+ private:
+  std::string name_;  // with its slash
+  std::unique_ptr<Descriptor> folder_;
+};
+
 }  // namespace
 
 // The stages whose memory is worth keeping from file to file.
@@ -49,7 +68,8 @@ struct LogReader::Stages {
   Stages(LineSink& sink, bool prefilter) : lines(sink), window(lines, prefilter) {}
   LineMaker lines;
   Window window;
-  std::array<char, 64 * 1024> peeked{};
+  Opener opener;
+  std::array<char, std::size_t{64} * 1024> peeked{};
   std::array<char, kSniffSize> unpacked{};
 };
 
@@ -73,15 +93,22 @@ void LogReader::note(std::string text) {
 
 bool LogReader::read_path(const std::string& path) {
   if (path == "-") return read_stream(STDIN_FILENO, "<stdin>");
+  if (path.empty()) {  // "$LOG" of a variable that is not set
+    problem({"a path is empty", "", "check the variable that should hold it"});
+    return false;
+  }
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    problem({path, std::strerror(errno), errno == ENOENT ? "check the name" : "check the permissions"});
+    const bool wrong_name = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG || errno == ELOOP;
+    problem({path, std::strerror(errno), wrong_name ? "check the name" : "check the permissions"});
     return false;
   }
   return S_ISDIR(status.st_mode) ? read_folder(path) : read_file(path, true);
 }
 
-bool LogReader::read_stream(int fd, const std::string& name) { return read_descriptor(fd, name, true); }
+bool LogReader::read_stream(int fd, const std::string& name) {
+  return read_descriptor(fd, name, true, false);
+}
 
 bool LogReader::read_folder(const std::string& path) {
   bool any = false;
@@ -103,16 +130,17 @@ bool LogReader::read_folder(const std::string& path) {
 
 bool LogReader::read_file(const std::string& path, bool named) {
   // Non-blocking only for the opening: a named pipe without a writer must not hold up a folder.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (named ? 0 : O_NONBLOCK)));
+  const Descriptor file(
+      stages_->opener.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (named ? 0 : O_NONBLOCK)));
   if (file.get() < 0) {
     problem({path, std::strerror(errno), "check the permissions"});
     return false;
   }
-  return read_descriptor(file.get(), path, named);
+  return read_descriptor(file.get(), path, named, true);
 }
 
-bool LogReader::read_descriptor(int fd, const std::string& name, bool named) {
-  DescriptorSource descriptor(fd);
+bool LogReader::read_descriptor(int fd, const std::string& name, bool named, bool fresh) {
+  DescriptorSource descriptor(fd, fresh);
   PeekedSource head(descriptor, stages_->peeked, descriptor.live() ? kMagicSize : kSniffSize);
   const Compression compression = compression_of(head.peeked());
   const std::unique_ptr<ByteSource> unpacked = decompress(compression, head);
@@ -145,6 +173,7 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named) {
   window.reset();
   stages_->lines.begin(name);
   bool told = true;
+  bool only_zeros = true;  // what a crashed file system leaves of a file
   std::int64_t delivered = 0;
   Clock::time_point delivered_at;  // the first line that was not told yet
   while (true) {
@@ -160,6 +189,7 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named) {
     }
     const std::size_t got = source.read(room, size);
     if (got == 0) break;
+    only_zeros = only_zeros && std::all_of(room, room + got, [](char c) { return c == 0; });
     window.filled(got);
     if (told && window.delivered() != delivered) {
       told = false;
@@ -181,6 +211,8 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named) {
     Error error{name, source.problem().substr(0, colon), source.problem().substr(colon + 2)};
     end.problem = error.line();
     problem(std::move(error));
+  } else if (only_zeros && end.bytes > 0) {
+    problem({name, "it holds zero bytes only", "name another copy: this one was not written to its end"});
   }
   if (end.shortened > 0) {
     note(name + ": " + std::to_string(end.shortened) + (end.shortened == 1 ? " line is" : " lines are") +

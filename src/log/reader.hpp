@@ -54,7 +54,7 @@ class LogReader {
 
   bool read_folder(const std::string& path);
   bool read_file(const std::string& path, bool named);
-  bool read_descriptor(int fd, const std::string& name, bool named);
+  bool read_descriptor(int fd, const std::string& name, bool named, bool fresh);
   void problem(Error error);
   void note(std::string text);
 
@@ -63,7 +63,7 @@ class LogReader {
   ReadSummary summary_;
   std::unique_ptr<Stages> stages_;
   std::int64_t unasked_ =
-      256 * 1024;  // bytes of small sources without any hit that are delivered all the same
+      std::int64_t{256} * 1024;  // bytes of small sources without any hit that are delivered all the same
 };
 
 }  // namespace trapline

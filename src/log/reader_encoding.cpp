@@ -38,6 +38,25 @@ bool is_odd_control(unsigned char c) {
          c == 0x7f;
 }
 
+// Whether a byte is there that a plain text in UTF-8 has no use for. Pieces of one size and no early exit:
+// the loop becomes vectors.
+bool has_controls(std::string_view text) {
+  const auto look = [](const char* bytes, std::size_t count) {
+    unsigned char any = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto byte = static_cast<unsigned char>(bytes[i]);
+      const bool blank = static_cast<unsigned char>(byte - 9) < 5;  // tab to carriage return
+      any |= static_cast<unsigned char>((byte < 32 && !blank) || byte == 0x7f);
+    }
+    return any != 0;
+  };
+  constexpr std::size_t kPiece = 256;
+  for (; text.size() >= kPiece; text.remove_prefix(kPiece)) {
+    if (look(text.data(), kPiece)) return true;
+  }
+  return look(text.data(), text.size());
+}
+
 }  // namespace
 
 EncodingGuess guess_encoding(std::string_view head) {
@@ -48,13 +67,7 @@ EncodingGuess guess_encoding(std::string_view head) {
     if (head.starts_with(magic.bytes)) return {Encoding::kBinary, 0, magic.what};
   }
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return {Encoding::kBinary, 0, "a tar archive"};
-  unsigned any = 0;  // no early exit: this loop becomes vectors
-  for (const char c : head) {
-    const auto byte = static_cast<unsigned char>(c);
-    any |= static_cast<unsigned>(byte < 9) | static_cast<unsigned>(byte > 13 && byte < 32) |
-           static_cast<unsigned>(byte == 0x7f);
-  }
-  if (any == 0) return {};
+  if (!has_controls(head)) return {};
   std::array<std::size_t, 2> zeros{};    // at even and odd offsets
   std::array<std::size_t, 2> letters{};  // ASCII text at even and odd offsets
   std::size_t odd = 0;
@@ -102,7 +115,7 @@ std::size_t Utf16Source::read(char* data, std::size_t size) {
   while (taken_ == out_.size()) {
     out_.clear();
     taken_ = 0;
-    std::array<char, 16 * 1024> raw;
+    std::array<char, std::size_t{16} * 1024> raw;
     std::memcpy(raw.data(), pending_.data(), pending_.size());
     const std::size_t before = pending_.size();
     const std::size_t got = utf16_.read(raw.data() + before, raw.size() - before);

@@ -41,8 +41,10 @@ void walk(const fs::path& folder, std::int64_t max_files, int depth, FolderListi
 }  // namespace
 
 bool natural_less(std::string_view a, std::string_view b) {
-  std::size_t i = 0;
-  std::size_t k = 0;
+  // The files of a folder begin alike; what differs starts at a number's first digit.
+  auto i = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  while (i > 0 && digit(a[i - 1])) --i;
+  std::size_t k = i;
   while (i < a.size() && k < b.size()) {
     if (!digit(a[i]) || !digit(b[k])) {
       if (a[i] != b[k]) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[k]);

@@ -11,13 +11,13 @@
 
 namespace trapline {
 
-DescriptorSource::DescriptorSource(int fd) : fd_(fd) {
+DescriptorSource::DescriptorSource(int fd, bool fresh) : fd_(fd) {
   struct stat status {};
   const bool known = ::fstat(fd, &status) == 0;
   live_ = known && !S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode);
   // Files below /proc say that they are empty; they are read to their end like a stream.
   if (known && S_ISREG(status.st_mode) && status.st_size > 0) {
-    const off_t position = ::lseek(fd, 0, SEEK_CUR);
+    const off_t position = fresh ? 0 : ::lseek(fd, 0, SEEK_CUR);
     left_ = position < 0 ? -1 : std::max<off_t>(status.st_size - position, 0);
   }
 }

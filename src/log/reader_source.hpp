@@ -18,11 +18,11 @@ class ByteSource {
   virtual const std::string& problem() const = 0;
 };
 
-// A descriptor that somebody else closes. `quiet` is told when a live one has had nothing to say for a
-// moment.
+// A descriptor that somebody else closes.
 class DescriptorSource : public ByteSource {
  public:
-  explicit DescriptorSource(int fd);
+  // `fresh`: nobody has read from it yet.
+  DescriptorSource(int fd, bool fresh);
   std::size_t read(char* data, std::size_t size) override;
   const std::string& problem() const override { return problem_; }
 

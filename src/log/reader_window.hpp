@@ -28,10 +28,10 @@ class RawLineSink {
 //  - a source without any hit that is shorter than kHead, when the reader asks for it.
 class Window {
  public:
-  static constexpr std::size_t kHead = 64 * 1024;
-  static constexpr std::size_t kAround = 32 * 1024;
-  static constexpr std::size_t kBlock = 512 * 1024;
-  static constexpr std::size_t kLongLine = 64 * 1024;  // longer ones are cut into pieces
+  static constexpr std::size_t kHead = std::size_t{64} * 1024;
+  static constexpr std::size_t kAround = std::size_t{32} * 1024;
+  static constexpr std::size_t kBlock = std::size_t{512} * 1024;
+  static constexpr std::size_t kLongLine = std::size_t{64} * 1024;  // longer ones are cut into pieces
 
   Window(RawLineSink& sink, bool prefilter);
   Window(const Window&) = delete;

@@ -83,6 +83,30 @@ TEST(Phrases, OverlapsAndSuffixes) {
   EXPECT_EQ(found, (std::vector<std::uint32_t>{1, 0, 2}));
 }
 
+TEST(Phrases, OnePhraseMayStandForSeveral) {
+  Phrases phrases;
+  phrases.add("ab", 7);
+  phrases.add("b", 5);
+  phrases.add("ab", 3);
+  phrases.add("ab", 9);
+  phrases.build();
+  std::vector<std::uint32_t> found;
+  const Phrases::State state = phrases.step(phrases.step(0, 'a'), 'b');
+  phrases.each(state, [&](std::uint32_t id) { found.push_back(id); });
+  EXPECT_EQ(found, (std::vector<std::uint32_t>{7, 3, 9, 5}));
+}
+
+TEST(Phrases, MoreThanItCanCountAreRefused) {
+  Phrases phrases;
+  std::string phrase = "aaaaaaaa";
+  EXPECT_THROW(
+      while (true) {
+        phrases.add(phrase, 0);
+        for (std::size_t k = 0; ++phrase[k] > 'z'; ++k) phrase[k] = 'a';
+      },
+      std::length_error);
+}
+
 TEST(Phrases, AnyByteIsTaken) {
   const CataloguePhrases& all = catalogue_phrases();
   Phrases::State state = 0;

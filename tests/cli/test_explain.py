@@ -54,6 +54,12 @@ def verdict(*words: object, **options: Any) -> dict[str, Any]:
     return report
 
 
+def zstd(text: bytes) -> bytes:
+    if shutil.which("zstd") is None:
+        pytest.skip("the zstd program is missing")
+    return subprocess.run(["zstd", "-c"], input=text, capture_output=True, check=True).stdout
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "train.log"
@@ -157,7 +163,21 @@ def test_binary(log: Path, tmp_path: Path) -> None:
     assert explain(tmp_path).returncode == 1  # in a folder it is left out
 
 
-@pytest.mark.parametrize("unpacked", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_what_cannot_be_opened_in_a_folder_is_said_once_each(tmp_path: Path) -> None:
+    (tmp_path / "rank0.log").write_text(LABEL_LOG)
+    (tmp_path / "rank1.log").write_text(LABEL_LOG)
+    (tmp_path / "rank1.log").chmod(0)
+    (tmp_path / "locked").mkdir(mode=0)
+    done = explain(tmp_path)
+    assert done.returncode == 2 and done.stdout.startswith(b"error[TL101]: ")
+    assert done.stderr.decode().splitlines() == [
+        f"trapline: {tmp_path / name}: Permission denied: check the permissions"
+        for name in ("locked", "rank1.log")
+    ]
+
+
+@pytest.mark.parametrize("unpacked", [gzip.compress, bz2.compress, lzma.compress, zstd])
 def test_archives(tmp_path: Path, unpacked: Any) -> None:
     packed = unpacked((CLEAN_LOG * 2000 + LABEL_LOG).encode())
     (tmp_path / "log").write_bytes(packed)
@@ -165,6 +185,10 @@ def test_archives(tmp_path: Path, unpacked: Any) -> None:
     (tmp_path / "log").write_bytes(packed[: len(packed) // 2])
     done = explain(tmp_path / "log")
     assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+    assert b"ends too early" in done.stderr
+    (tmp_path / "whole").write_text(LABEL_LOG)
+    done = explain(tmp_path / "log", tmp_path / "whole")  # the rest is read
+    assert done.returncode == 2 and done.stdout.startswith(b"error[TL101]: ")
     assert verdict(tmp_path / "log")["verdict"] != "clean"  # the fault may be in what is missing
 
 

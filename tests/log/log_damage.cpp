@@ -120,6 +120,10 @@ std::string full_width(const std::string& text) {
   return out;
 }
 
+std::string html(const std::string& text) {
+  return replaced(replaced(replaced(text, "&", "&amp;"), "<", "&lt;"), ">", "&gt;");
+}
+
 // Two ranks print the same at once; their pieces alternate.
 std::string interleaved(const std::string& text) {
   return by_line(text, [](const std::string& line) { return "[rank1]: " + line + "\n[rank3]: " + line; });
@@ -202,11 +206,7 @@ const std::vector<LogDamage>& log_damages() {
       {"inline code", around("`", "`")},
       {"code tag", around("<code>", "</code>")},
       {"html paragraphs", around("<p>", "</p><br/>")},
-      {"html entities",
-       [](const std::string& t) {
-         return replaced(replaced(replaced(replaced(t, "&", "&amp;"), "<", "&lt;"), ">", "&gt;"), "\"",
-                         "&quot;");
-       }},
+      {"html entities", [](const std::string& t) { return replaced(html(t), "\"", "&quot;"); }},
       {"html entities twice",
        [](const std::string& t) {
          return replaced(replaced(replaced(t, "&", "&amp;amp;"), "<", "&amp;lt;"), ">", "&amp;gt;");
@@ -269,6 +269,66 @@ const std::vector<LogDamage>& log_damages() {
          for (int i = 0; i < 400; ++i) out += "step " + std::to_string(i) + " loss 0.693 lr 1e-4\n";
          return out + t + "wandb: Run history: done\n";
        }},
+  };
+  return *all;
+}
+
+const std::vector<LogDamage>& line_damages() {
+  static const auto* const all = new std::vector<LogDamage>{
+      {"none", [](const std::string& t) { return t; }},
+      {"lost back-quotes", swap("`", "")},
+      {"doubled back-quotes", swap("`", "``")},
+      {"straight quotes", swap("`", "'")},
+      {"missing dot", [](const std::string& t) { return t.substr(0, t.size() - 1); }, false},
+      {"markdown bold", [](const std::string& t) { return "**" + t + "**"; }},
+      {"markdown bold condition",
+       [](const std::string& t) {
+         return replaced(replaced(t, "Assertion `", "Assertion **`"), "` failed", "`** failed");
+       }},
+      {"underscored words",
+       [](const std::string& t) {
+         return replaced(replaced(t, "Assertion", "__Assertion"), "failed.", "failed__.");
+       }},
+      {"inline code", [](const std::string& t) { return "`" + t + "`"; }},
+      {"quoted mail", [](const std::string& t) { return "> " + t; }},
+      {"box", [](const std::string& t) { return "\u2502 " + t + "      \u2502"; }},
+      {"html", [](const std::string& t) { return replaced(html(t), " ", "&nbsp;"); }},
+      {"json escapes",
+       [](const std::string& t) {
+         return replaced(replaced(replaced(t, "<", "\\u003c"), ">", "\\u003e"), "&", "\\u0026");
+       }},
+      {"glued to a bar",
+       [](const std::string& t) { return "  3%|2         | 40/1200 [01:20<19:20, 0.69it/s]" + t; }},
+      {"glued to text", [](const std::string& t) { return "Right, so" + t; }},
+      {"time stamp", [](const std::string& t) { return "2024-11-21T03:36:55.186800470Z " + t; }},
+      {"line number", [](const std::string& t) { return "10888:" + t; }},
+      {"literal line ends", [](const std::string& t) { return "failed.\\n" + t + "\\n" + t; }},
+      {"hip",
+       [](const std::string& t) {
+         const std::size_t block = t.find("block: ["), assertion = t.find("Assertion");
+         if (block == std::string::npos || assertion == std::string::npos || assertion < block) return t;
+         return replaced(t.substr(0, block) + "Device-side assertion" + t.substr(assertion + 9),
+                         ".cu:", ".hip:");
+       }},
+      {"windows",
+       [](const std::string& t) {
+         const std::size_t block = t.find("block: ["), colon = t.find(": ");
+         if (block == std::string::npos || colon == std::string::npos || colon > block) return t;
+         return "C:\\b\\pytorch\\" + replaced(t.substr(0, colon), "/", "\\") + ": " + t.substr(block);
+       },
+       true, false},
+      {"full width", full_width},
+      {"wrapped at 80", wrap(80, "", ""), true, false},
+      {"wrapped at 119", wrap(119, "", ""), true, false},
+      {"read by OCR", [](const std::string& t) { return replaced(replaced(t, "Index", "1ndex"), "o", "0"); },
+       true, false},
+      {"cut after the condition", [](const std::string& t) { return t.substr(0, t.rfind("` failed") + 4); },
+       false, false},
+      {"beginning cut off",
+       [](const std::string& t) { return t.substr(std::min(t.find("thread:"), t.size() - 1)); }, false,
+       false},
+      {"blanks at the end", [](const std::string& t) { return t + "            "; }},
+      {"^M", [](const std::string& t) { return t + "^M"; }},
   };
   return *all;
 }

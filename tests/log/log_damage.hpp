@@ -1,5 +1,5 @@
 // What happens to a log on its way into a bug report: launchers, collectors, editors, mail, translation. Each
-// damage takes the whole text of a log and gives back what a user would have of it.
+// damage takes a text and gives back what a user would have of it.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,11 @@ struct LogDamage {
   bool keeps_op = true;
 };
 
-// Damages that the whole way from bytes to the verdict must survive.
+// Damages of whole logs that the way from bytes to the verdict must survive.
 const std::vector<LogDamage>& log_damages();
+
+// Damages of a single line (without its line feed) that the reasoner alone must survive; some cost it what
+// the row says about the operation.
+const std::vector<LogDamage>& line_damages();
 
 }  // namespace trapline

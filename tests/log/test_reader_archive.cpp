@@ -84,6 +84,19 @@ TEST(ReaderArchive, EachFormatIsKnownByItsMagicAndReadInFull) {
   EXPECT_EQ(compression_of(""), Compression::kNone);
 }
 
+TEST(ReaderArchive, AnArchiveCutWithinItsMagicIsNoEmptyLog) {
+  for (const Format& format : kFormats) {
+    for (std::size_t size = 2; size <= 4; ++size) {
+      const Kept kept = read_text(format.pack("error\n").substr(0, size));
+      ASSERT_EQ(kept.ends.size(), 1U);
+      EXPECT_TRUE(kept.ends[0].damaged) << format.name << " of " << size << " bytes";
+      EXPECT_NE(kept.ends[0].problem.find("ends too early, at offset " + std::to_string(size)),
+                std::string::npos)
+          << kept.ends[0].problem;
+    }
+  }
+}
+
 TEST(ReaderArchive, MembersInARowAreOneText) {
   for (const Format& format : kFormats) {
     const Kept kept = read_text(format.pack("error one\n") + format.pack("error two\n"));

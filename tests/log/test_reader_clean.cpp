@@ -22,6 +22,16 @@ TEST(ReaderClean, EscapeSequencesGo) {
   EXPECT_EQ(cleaned("x\x1b"), "x");
 }
 
+TEST(ReaderClean, NothingOddIsMissedWhereverItStands) {
+  for (std::size_t before = 0; before < 100; ++before) {
+    const std::string start = std::string(before, 'a') + " error";
+    EXPECT_EQ(cleaned(start + "\x1b[31m red"), start + " red") << before;
+    EXPECT_EQ(cleaned(start + "\x7f."), start + ".") << before;
+    EXPECT_EQ(cleaned(start + "\xff."), start + "\uFFFD.") << before;
+    EXPECT_EQ(cleaned(start + "\t."), start + "\t.") << before;
+  }
+}
+
 TEST(ReaderClean, BytesThatAreNoTextAreReplacedOrGo) {
   bool replaced = false;
   EXPECT_EQ(cleaned("caf\xe9 x", &replaced), "caf\uFFFD x");

@@ -91,6 +91,34 @@ TEST(ReaderFiles, AFolderIsReadInNaturalOrderAndItsBinariesAreSkipped) {
   EXPECT_TRUE(reader.summary().problems.empty());
 }
 
+TEST(ReaderFiles, FilesOfOneNameInSeveralFoldersAreTold) {
+  const Folder folder;
+  const std::string one = folder.write("a/rank0.log", "error a\n");
+  const std::string two = folder.write("a/b/rank0.log", "error ab\n");
+  const std::string three = folder.write("c/rank0.log", "error c\n");
+  Kept kept;
+  LogReader reader(kept);
+  for (const std::string& path : {one, two, one, three, two, three}) EXPECT_TRUE(reader.read_path(path));
+  EXPECT_TRUE(reader.read_path(folder.path()));
+  EXPECT_EQ(kept.texts(), (Texts{"error a", "error ab", "error a", "error c", "error ab", "error c",
+                                 "error ab", "error a", "error c"}));
+}
+
+TEST(ReaderFiles, AFileOfZerosIsNoLog) {
+  const Folder folder;
+  const std::string zeros = folder.write("zeros.log", std::string(300'000, '\0'));
+  const std::string begun = folder.write("begun.log", std::string(300'000, '\0') + "error\n");
+  Kept kept;
+  LogReader reader(kept);
+  reader.read_path(zeros);
+  ASSERT_EQ(reader.summary().problems.size(), 1U);
+  EXPECT_EQ(reader.summary().problems[0].line(),
+            zeros + ": it holds zero bytes only: name another copy: this one was not written to its end");
+  reader.read_path(begun);
+  EXPECT_EQ(reader.summary().problems.size(), 1U);
+  EXPECT_EQ(kept.texts().back(), "error");
+}
+
 TEST(ReaderFiles, TooManyFilesAreSaid) {
   const Folder folder;
   for (int k = 0; k < 5; ++k) folder.write("rank" + std::to_string(k) + ".log", "error\n");
@@ -119,6 +147,8 @@ TEST(ReaderFiles, WhatCannotBeReadIsAProblemAndTheRestIsRead) {
   EXPECT_FALSE(reader.read_path(folder.write("noise", noise)));
   EXPECT_TRUE(reader.read_path(folder.write("job.log", "error\n")));
   EXPECT_TRUE(reader.read_path(folder.write("nothing.log", "")));
+  EXPECT_FALSE(reader.read_path(folder.path("job.log/rank0.log")));
+  EXPECT_FALSE(reader.read_path(""));
   EXPECT_EQ(kept.texts(), (Texts{"error"}));
   Texts problems;
   for (const Error& error : reader.summary().problems) problems.push_back(error.line());
@@ -126,13 +156,20 @@ TEST(ReaderFiles, WhatCannotBeReadIsAProblemAndTheRestIsRead) {
             (Texts{folder.path("missing.log") + ": No such file or directory: check the name",
                    folder.path("empty") + ": no logs in this folder: name the files, or another folder",
                    folder.path("core") + ": this is an ELF program or core dump: name the program's log",
-                   folder.path("noise") + ": not a text: name the program's log"}));
+                   folder.path("noise") + ": not a text: name the program's log",
+                   folder.path("job.log/rank0.log") + ": Not a directory: check the name",
+                   "a path is empty: check the variable that should hold it"}));
 }
 
 TEST(ReaderFiles, NaturalOrder) {
   Texts names = {"rank10", "rank2", "rank02", "a", "rank1b", "rank1a", "rank"};
   std::sort(names.begin(), names.end(), natural_less);
   EXPECT_EQ(names, (Texts{"a", "rank", "rank1a", "rank1b", "rank02", "rank2", "rank10"}));
+  EXPECT_TRUE(natural_less("job/rank129.log", "job/rank1210.log"));
+  EXPECT_TRUE(natural_less("run01/rank1", "run1/rank2"));
+  EXPECT_TRUE(natural_less("run1/rank1", "run01/rank2"));
+  EXPECT_TRUE(natural_less("job/rank00", "job/rank001"));
+  EXPECT_FALSE(natural_less("job/rank7", "job/rank7"));
 }
 
 // A pipe whose writer goes on: lines come while it is open, and quiet() when it pauses.

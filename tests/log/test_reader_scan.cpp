@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <hwy/highway.h>
 
 #include <algorithm>
 #include <random>
@@ -9,6 +10,19 @@
 
 namespace trapline {
 namespace {
+
+// Every test with every instruction set of this machine.
+class ReaderScan : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override {
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
 
 // The lines (by their start) that hold a hit.
 std::set<std::size_t> lines_of(std::string_view block, const std::vector<Hit>& hits) {
@@ -29,11 +43,11 @@ void expect_as_reference(std::string_view block) {
                              [](const Hit& a, const Hit& b) { return a.position < b.position; }));
 }
 
-TEST(ReaderScan, FindsEveryLiteralAnywhereInEitherCase) {
+TEST_P(ReaderScan, FindsEveryLiteralAnywhereInEitherCase) {
   for (const scan::Literal& literal : scan::literals()) {
     std::string upper(literal.text);
     for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-    for (std::size_t before = 0; before < 80; ++before) {
+    for (std::size_t before = 0; before < 160; ++before) {
       for (const std::string_view text : {literal.text, std::string_view(upper)}) {
         const std::string block =
             std::string(before, 'x') + std::string(text) + std::string(before % 7, '.') + "\n";
@@ -49,7 +63,7 @@ TEST(ReaderScan, FindsEveryLiteralAnywhereInEitherCase) {
   }
 }
 
-TEST(ReaderScan, AgreesWithTheReferenceOnRandomText) {
+TEST_P(ReaderScan, AgreesWithTheReferenceOnRandomText) {
   std::mt19937 random(20261121);
   const auto literals = scan::literals();
   for (int round = 0; round < 400; ++round) {
@@ -78,7 +92,7 @@ TEST(ReaderScan, AgreesWithTheReferenceOnRandomText) {
   }
 }
 
-TEST(ReaderScan, SkipsTheRestOfALineButNotOfAnEndlessOne) {
+TEST_P(ReaderScan, SkipsTheRestOfALineButNotOfAnEndlessOne) {
   std::vector<Hit> hits;
   scan_block("error error error\nerror\n", hits);
   ASSERT_EQ(hits.size(), 2U);
@@ -92,7 +106,7 @@ TEST(ReaderScan, SkipsTheRestOfALineButNotOfAnEndlessOne) {
   EXPECT_EQ(hits[1].kind, HitKind::kFlood);
 }
 
-TEST(ReaderScan, HealthyLogsHaveNoHits) {
+TEST_P(ReaderScan, HealthyLogsHaveNoHits) {
   constexpr std::string_view kHealthy =
       "2024-05-11 21:05:25,123 - INFO - train.py:120 - epoch 12 step 482 loss 2.1439 lr 0.000394 grad_norm "
       "1.27\n"
@@ -108,7 +122,7 @@ TEST(ReaderScan, HealthyLogsHaveNoHits) {
   EXPECT_TRUE(hits.empty()) << kHealthy.substr(hits.empty() ? 0 : hits[0].position, 20);
 }
 
-TEST(ReaderScan, FaultsHaveHits) {
+TEST_P(ReaderScan, FaultsHaveHits) {
   for (const std::string_view line :
        {"x.cu:1: f: block: [0,0,0], thread: [1,0,0] Assertion `t >= 0 && t < n_classes` failed.",
         "RuntimeError: CUDA error: device-side assert triggered",
@@ -140,7 +154,7 @@ TEST(ReaderScan, FaultsHaveHits) {
   }
 }
 
-TEST(ReaderScan, CountsLineFeeds) {
+TEST_P(ReaderScan, CountsLineFeeds) {
   for (std::size_t size = 0; size < 200; ++size) {
     std::string text(size, 'x');
     for (std::size_t k = 0; k < size; k += 3) text[k] = '\n';
@@ -149,6 +163,9 @@ TEST(ReaderScan, CountsLineFeeds) {
     EXPECT_EQ(scan_block(text, hits), (size + 2) / 3);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Targets, ReaderScan, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
 
 }  // namespace
 }  // namespace trapline
