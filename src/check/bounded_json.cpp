@@ -51,6 +51,12 @@ std::optional<std::int64_t> integer_of(const json& object, const char* name) {
   return found->get<std::int64_t>();
 }
 
+std::int64_t saturated(const json& integer) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const bool above = integer.is_number_unsigned() && integer.get<std::uint64_t>() > std::uint64_t{kMost};
+  return above ? kMost : integer.get<std::int64_t>();
+}
+
 std::string text_of(const json& object, const char* name) {
   if (!object.is_object()) return {};
   const auto found = object.find(name);

@@ -17,6 +17,8 @@ Result<nlohmann::json> read_json_object(const std::string& path, std::string_vie
 
 // The member as an integer that fits; nothing when it is absent or of another type.
 std::optional<std::int64_t> integer_of(const nlohmann::json& object, const char* name);
+// An integer of any size as the nearest that fits.
+std::int64_t saturated(const nlohmann::json& integer);
 // The member as text; empty when it is absent or of another type.
 std::string text_of(const nlohmann::json& object, const char* name);
 

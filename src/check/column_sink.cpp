@@ -5,6 +5,7 @@
 #include <cctype>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 namespace trapline::check {
 namespace {
@@ -45,6 +46,13 @@ bool could_be(What what, const inputs::Column& column) {
   return is_integral(what) || is_floating(column.dtype);
 }
 
+// Rows count from the start of the file that they lie in.
+void put_in_file(Place& place, const std::string& file, std::int64_t file_row) {
+  if (!place.index.empty()) place.index[0] -= file_row;
+  place.source = file;
+  place.before = file_row;
+}
+
 }  // namespace
 
 bool is_called(What what, std::string_view name) {
@@ -66,7 +74,7 @@ bool ColumnSink::begin(const inputs::Column& column) {
   }
   if (!wanted_.only.empty()) wanted = wanted && wanted_.only.contains(column.name);
   if (!wanted) {
-    if (passed_over_.size() < kMostNames) passed_over_.push_back(column.name);
+    pass_over(column.name);
     return false;
   }
   by_name_[column.name] = columns_.size();  // a later table may have a column of the same name
@@ -92,27 +100,47 @@ bool ColumnSink::piece(const inputs::Piece& piece) {
   const std::int64_t carried =
       !piece.row_of.empty() && piece.row_of.front() == column.row ? column.length : 0;
   column.result.dtype = piece.view.dtype;
-  column.result.tally.merge(closely_ ? look_closer(rule_, piece, carried)
-                                     : scan_piece(rule_, piece, carried, parallel_));
-  if (piece.first_line > 0) column.line_of_row_0 = piece.first_line - piece.first_row;
+  Tally tally = closely_ ? look_closer(rule_, piece, carried) : scan_piece(rule_, piece, carried, parallel_);
+  if (!column.file.empty()) {
+    if (tally.first) put_in_file(*tally.first, column.file, column.file_row);
+    put_in_file(tally.missing.first, column.file, column.file_row);
+    put_in_file(tally.malformed.first, column.file, column.file_row);
+    for (Place& place : tally.detail.places) put_in_file(place, column.file, column.file_row);
+  }
+  column.result.tally.merge(tally);
   measure(column, piece);
   bytes_ += piece.view.numel() * static_cast<std::int64_t>(size_of(piece.view.dtype));
   return !stopped();
 }
 
-void ColumnSink::malformed(const inputs::Column& column, std::int64_t row, std::string_view text) {
+void ColumnSink::malformed(const inputs::Column& column, std::int64_t row, std::int64_t line,
+                           std::string_view text) {
   constexpr std::size_t kMostText = 80;
   Open& at = open(column);
   Odd& odd = at.result.tally.malformed;
   if (odd.count++ > 0) return;
   odd.first.index = {row};
-  odd.first.line = at.line_of_row_0 > 0 ? at.line_of_row_0 + row : 0;
+  odd.first.line = line;
+  if (!at.file.empty()) put_in_file(odd.first, at.file, at.file_row);
   odd.text = std::string(text.substr(0, kMostText));
 }
 
+void ColumnSink::file(const inputs::Column& column, std::string_view path, std::int64_t first_row) {
+  Open& at = open(column);
+  close_row(at);  // it lay in the file before
+  at.file = std::string(path);
+  at.file_row = first_row;
+}
+
 void ColumnSink::skipped(std::string_view name, std::string_view why) {
-  if (passed_over_.size() < kMostNames)
-    passed_over_.push_back(std::string(name) + " (" + std::string(why) + ")");
+  pass_over(std::string(name) + " (" + std::string(why) + ")");
+}
+
+// The tables of one source (splits, masks) have columns of the same names.
+void ColumnSink::pass_over(std::string name) {
+  if (passed_over_.size() < kMostNames && std::ranges::find(passed_over_, name) == passed_over_.end()) {
+    passed_over_.push_back(std::move(name));
+  }
 }
 
 void ColumnSink::class_names(const inputs::Column& column, std::span<const inputs::ClassName> names) {
@@ -126,7 +154,7 @@ void ColumnSink::measure(Open& column, const inputs::Piece& piece) {
     for (std::int64_t i = 0; i < piece.view.sizes[0]; ++i) {
       const std::int64_t row = piece.first_row + i;
       const std::int64_t line = piece.first_line > 0 ? piece.first_line + i : 0;
-      column.result.lengths.add(row, line, length, *rule_.positions);
+      add_length(column, row, line, length, *rule_.positions);
     }
     return;
   }
@@ -140,9 +168,17 @@ void ColumnSink::measure(Open& column, const inputs::Piece& piece) {
   }
 }
 
+void ColumnSink::add_length(Open& column, std::int64_t row, std::int64_t line, std::int64_t length,
+                            std::int64_t most) {
+  Lengths& lengths = column.result.lengths;
+  if (lengths.add(row, line, length, most) && !column.file.empty()) {
+    put_in_file(lengths.first, column.file, column.file_row);
+  }
+}
+
 void ColumnSink::close_row(Open& column) {
   if (column.row >= 0 && rule_.positions) {
-    column.result.lengths.add(column.row, column.row_line, column.length, *rule_.positions);
+    add_length(column, column.row, column.row_line, column.length, *rule_.positions);
   }
   column.row = -1;
   column.length = 0;

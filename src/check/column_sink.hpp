@@ -49,7 +49,9 @@ class ColumnSink : public inputs::Sink {
 
   bool begin(const inputs::Column& column) override;
   bool piece(const inputs::Piece& piece) override;
-  void malformed(const inputs::Column& column, std::int64_t row, std::string_view text) override;
+  void malformed(const inputs::Column& column, std::int64_t row, std::int64_t line,
+                 std::string_view text) override;
+  void file(const inputs::Column& column, std::string_view path, std::int64_t first_row) override;
   bool stopped() const override { return stop_.load(std::memory_order_relaxed); }
 
   void skipped(std::string_view name, std::string_view why) override;
@@ -63,11 +65,15 @@ class ColumnSink : public inputs::Sink {
   struct Open {
     ColumnResult result;
     std::int64_t row = -1, row_line = 0, length = 0;  // a row of several values that may go on
-    std::int64_t line_of_row_0 = 0;
+    std::string file;                                 // where the column's source is several
+    std::int64_t file_row = 0;                        // its first row
   };
   Open& open(const inputs::Column& column);
   void measure(Open& column, const inputs::Piece& piece);
+  static void add_length(Open& column, std::int64_t row, std::int64_t line, std::int64_t length,
+                         std::int64_t most);
   void close_row(Open& column);
+  void pass_over(std::string name);
 
   const Rule& rule_;
   const Wanted& wanted_;
@@ -76,7 +82,7 @@ class ColumnSink : public inputs::Sink {
   const std::atomic<bool>& stop_;
   std::vector<Open> columns_;
   std::unordered_map<std::string, std::size_t> by_name_;
-  std::vector<std::string> passed_over_;  // names of columns that were not wanted, the first few
+  std::vector<std::string> passed_over_;  // different names of columns that were not wanted, the first few
   std::int64_t bytes_ = 0;
 };
 

@@ -43,7 +43,7 @@ class HeaderSink : public inputs::Sink {
     return false;
   }
   bool piece(const inputs::Piece&) override { return false; }
-  void malformed(const inputs::Column&, std::int64_t, std::string_view) override {}
+  void malformed(const inputs::Column&, std::int64_t, std::int64_t, std::string_view) override {}
 
  private:
   std::vector<Tensor>& tensors_;
@@ -176,7 +176,8 @@ std::optional<std::int64_t> Model::longest_sequence() const {
 
 std::optional<std::int64_t> Model::rows_of_tokens() const {
   if (const Tensor* table = token_table()) return table->rows();
-  return integer_of(config, "vocab_size");
+  const auto says = integer_of(config, "vocab_size");
+  return says && *says >= 0 ? says : std::nullopt;
 }
 
 std::int64_t Model::named_classes() const {

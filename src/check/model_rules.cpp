@@ -17,6 +17,9 @@ namespace {
 using nlohmann::json;
 using Findings = std::vector<Finding>;
 
+// Of positions and layers: what is beyond is neither, and sums with it stay in range.
+constexpr std::int64_t kMostNumber = std::int64_t{1} << 62U;
+
 void add(Findings& findings, Cause cause, std::string source, std::string summary,
          std::vector<std::string> fixes, std::optional<Layer> layer = std::nullopt) {
   Finding finding;
@@ -97,7 +100,7 @@ void named_ids(const Model& model, const json& object, const char* file, Finding
   if (!rows || !object.is_object()) return;
   const auto look = [&](const std::string& name, const json& value) {
     if (!value.is_number_integer()) return;
-    const auto id = value.get<std::int64_t>();
+    const std::int64_t id = saturated(value);
     if (id < 0 || id >= *rows) add_id(findings, model, {file, name, id}, 1, id);
   };
   for (const auto& [name, value] : object.items()) {
@@ -133,10 +136,10 @@ void positions(const Model& model, Findings& findings) {
   if (table == nullptr) return;
   const std::string key(family.longest);
   const auto says = integer_of(model.config, key.c_str());
-  if (says && *says + family.extra_rows != table->rows()) {
+  if (says && *says != table->rows() - family.extra_rows) {
     add(findings, Cause::kShapeMismatch, model.path("config.json"),
-        fmt::format("{} is {}, which needs {} rows, but `{}` has {}", key, *says, *says + family.extra_rows,
-                    table->name, table->rows()),
+        fmt::format("{} is {}, which needs {} rows, but `{}` has {}", key, *says,
+                    std::min(*says, kMostNumber) + family.extra_rows, table->name, table->rows()),
         {fmt::format("set {} to {}", key, table->rows() - family.extra_rows)}, table_layer(*table));
   }
   const std::int64_t longest = *model.longest_sequence();
@@ -170,7 +173,7 @@ void classes(const Model& model, Findings& findings) {
   if (ids == model.config.end() || !ids->is_object() || most == 0) return;
   for (const auto& [name, id] : ids->items()) {
     if (!id.is_number_integer()) continue;
-    const auto number = id.get<std::int64_t>();
+    const std::int64_t number = saturated(id);
     if (number >= 0 && number < most) continue;
     add(findings, Cause::kLabelOutOfRange, model.path("config.json"),
         fmt::format("label2id gives '{}' the label {}, but there are {} classes: valid labels are [0, {})",
@@ -254,7 +257,9 @@ std::map<std::string, std::set<std::int64_t>> layers_of(const Model& model) {
       std::int64_t number = 0;
       const char* begin = tensor.name.data() + dot + 1;
       const auto [stop, error] = std::from_chars(begin, tensor.name.data() + tensor.name.size(), number);
-      if (error != std::errc{} || stop == tensor.name.data() + tensor.name.size() || *stop != '.') continue;
+      if (error != std::errc{} || number < 0 || number > kMostNumber ||
+          stop == tensor.name.data() + tensor.name.size() || *stop != '.')
+        continue;
       const std::string stack = tensor.name.substr(0, dot);
       if (stack.ends_with("layers") || stack.ends_with("layer") || stack.ends_with(".h") || stack == "h" ||
           stack.ends_with("block")) {

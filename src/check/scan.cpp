@@ -187,7 +187,6 @@ Tally look_at_rows(const Rule& rule, const inputs::Piece& piece, std::int64_t ca
 
 Place place_of(const inputs::Piece& piece, std::int64_t flat, std::int64_t carried) {
   Place place;
-  place.source = std::string(piece.file);
   const auto& sizes = piece.view.sizes;
   if (sizes.empty()) return place;
   place.index.resize(sizes.size());

@@ -16,10 +16,11 @@
 namespace trapline::check {
 
 struct Place {
-  std::vector<std::int64_t> index;  // position in the column: row first
+  std::vector<std::int64_t> index;  // position in the column, or in the file of it: row first
   std::int64_t line = 0;            // of a text file, from 1; 0: none
   Scalar value = std::int64_t{0};
-  std::string source{};  // the part it was seen in, where a tally goes over several; else empty
+  std::string source{};     // the file it was seen in, where a column goes over several; else empty
+  std::int64_t before = 0;  // rows of the column in the files before that one
 };
 
 // Values that are no integers where integers are wanted.

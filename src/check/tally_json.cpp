@@ -65,6 +65,7 @@ json place(const Place& at) {
   json out = {{"index", at.index}, {"value", scalar(at.value)}};
   if (at.line > 0) out["line"] = at.line;
   if (!at.source.empty()) out["source"] = at.source;
+  if (at.before > 0) out["before"] = at.before;
   return out;
 }
 
@@ -75,6 +76,7 @@ Place place_from(const json& object) {
   });
   read(object, "line", at.line);
   read(object, "source", at.source);
+  read(object, "before", at.before);
   if (const json* value = member(object, "value")) at.value = scalar_from(*value).value_or(std::int64_t{0});
   return at;
 }
@@ -183,8 +185,8 @@ json to_json(const Lengths& lengths) {
   return {{"rows", lengths.rows},
           {"too_long", lengths.too_long},
           {"longest", lengths.longest},
-          {"row", lengths.row},
-          {"line", lengths.line}};
+          {"row", lengths.first.index.empty() ? 0 : lengths.first.index[0]},
+          {"line", lengths.first.line}};
 }
 
 Lengths lengths_from(const json& object) {
@@ -192,8 +194,9 @@ Lengths lengths_from(const json& object) {
   read(object, "rows", lengths.rows);
   read(object, "too_long", lengths.too_long);
   read(object, "longest", lengths.longest);
-  read(object, "row", lengths.row);
-  read(object, "line", lengths.line);
+  lengths.first.index = {0};
+  read(object, "row", lengths.first.index[0]);
+  read(object, "line", lengths.first.line);
   return lengths;
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 
 #include "check/bounded_json.hpp"
@@ -22,6 +23,8 @@ using nlohmann::json;
 constexpr std::array kSpecial{"bos_token", "eos_token", "unk_token", "sep_token",
                               "pad_token", "cls_token", "mask_token"};
 constexpr std::int64_t kNoLimit = 1'000'000'000;  // transformers writes 1e30 for "no limit"
+
+constexpr std::int64_t kLargestId = std::numeric_limits<std::int64_t>::max() - 1;  // a size is one more
 
 std::string id_of(const std::string& token) { return fmt::format("the id of '{}'", token); }
 
@@ -57,6 +60,7 @@ class TokenizerFiles {
   }
 
   void see(const std::string& token, std::int64_t id, const std::string& file) {
+    id = std::min(id, kLargestId);
     out_.vocabulary.emplace(token, id);
     if (id >= out_.size) {
       out_.size = id + 1;
@@ -66,7 +70,11 @@ class TokenizerFiles {
 
   void add(const std::string& token, const json& id, const char* file) {
     if (!id.is_number_integer()) return;
-    const auto number = id.get<std::int64_t>();
+    add(token, saturated(id), file);
+  }
+
+  void add(const std::string& token, std::int64_t number, const char* file) {
+    number = std::min(number, kLargestId);
     out_.vocabulary.emplace(token, number);
     out_.size = std::max(out_.size, number + 1);
     const bool known = std::ranges::any_of(out_.ids, [&](const NamedId& one) { return one.id == number; });
@@ -94,7 +102,7 @@ class TokenizerFiles {
     if (vocabulary == model.end()) return;
     if (vocabulary->is_object()) {
       for (const auto& [token, id] : vocabulary->items()) {
-        if (id.is_number_integer()) see(token, id.get<std::int64_t>(), out_.file);
+        if (id.is_number_integer()) see(token, saturated(id), out_.file);
       }
     } else if (vocabulary->is_array()) {  // Unigram: pairs of token and score, in the order of the ids
       std::int64_t id = 0;
@@ -110,7 +118,7 @@ class TokenizerFiles {
     if (!file) return false;
     out_.file = name;
     for (const auto& [token, id] : file->items()) {
-      if (id.is_number_integer()) see(token, id.get<std::int64_t>(), name);
+      if (id.is_number_integer()) see(token, saturated(id), name);
     }
     return true;
   }
@@ -189,7 +197,7 @@ class TokenizerFiles {
       out_.absent.push_back(
           {file, fmt::format("{} '{}', which no vocabulary holds, gets a new id that", role, token), next});
       out_.vocabulary.emplace(token, next);
-      out_.size = next + 1;
+      out_.size = std::min(next, kLargestId) + 1;
     }
   }
 

@@ -104,19 +104,33 @@ std::string element(const std::string& name, const Place& place) {
   return place.index.empty() ? name : fmt::format("{}[{}]", name, fmt::join(place.index, ", "));
 }
 
-void add_evidence(const Rule& rule, const Subject& subject, const Place& place, Finding& finding) {
-  const std::string& source = place.source.empty() ? subject.source : place.source;
+// The very file, where the subject is several.
+Subject in_file(const Subject& subject, const Place& place) {
+  Subject inside = subject;
+  if (!place.source.empty()) inside.source = place.source;
+  return inside;
+}
+
+void add_evidence(const Subject& subject, const Place& place, const std::string& text, Finding& finding) {
+  const std::string source = in_file(subject, place).source;
   if (source.empty()) return;
   const std::optional<std::int64_t> line = place.line > 0 ? std::optional(place.line) : std::nullopt;
+  std::string whole;
+  if (place.before > 0 && !place.index.empty()) {
+    whole = fmt::format(" (row {} of all files)", place.before + place.index[0]);
+  }
+  finding.evidence.push_back({source, line, text + whole});
+}
+
+void add_evidence(const Rule& rule, const Subject& subject, const Place& place, Finding& finding) {
   std::string name = subject.name.empty() && is_integral(rule.what) ? called(rule, subject) : subject.name;
   if (name.empty()) name = "values";
-  finding.evidence.push_back(
-      {source, line, fmt::format("{} is {}", element(name, place), to_text(place.value))});
+  add_evidence(subject, place, fmt::format("{} is {}", element(name, place), to_text(place.value)), finding);
 }
 
 Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
                   const std::optional<Range>& range) {
-  json facts = common_facts(subject);
+  json facts = common_facts(in_file(subject, *tally.first));
   facts["contract"] = contract_of(rule.what);
   facts["scan"] = scan_facts(rule, tally);
   facts["index"] = tally.first->index;
@@ -145,7 +159,7 @@ Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
 }
 
 Finding missing_value(const Rule& rule, const Subject& subject, const Tally& tally) {
-  Subject named = subject;
+  Subject named = in_file(subject, tally.missing.first);
   named.name = called(rule, subject);
   json facts = common_facts(named);
   facts["contract"] = "check_integers.values";
@@ -166,6 +180,7 @@ Finding missing_value(const Rule& rule, const Subject& subject, const Tally& tal
 Finding no_integer(const Rule& rule, const Subject& subject, const Tally& tally) {
   const Odd& odd = tally.malformed;
   const std::string name = called(rule, subject);
+  const std::string source = in_file(subject, odd.first).source;
   const std::int64_t total = tally.total + tally.missing.count + odd.count;
   const bool empty = odd.text.empty();
   const bool fraction = !empty && odd.text.find_first_not_of("0123456789.+-eE") == std::string::npos;
@@ -177,7 +192,7 @@ Finding no_integer(const Rule& rule, const Subject& subject, const Tally& tally)
   finding.element = Element{odd.first.index, std::nullopt, odd.count, total, std::nullopt, std::nullopt};
   finding.valid = Valid{"integers", {}, {}, {}};
   finding.summary = fmt::format("{}: {} is {}, which is no integer: {} of {} value{}",
-                                subject.source.empty() ? "check" : subject.source, element(name, odd.first),
+                                source.empty() ? "check" : source, element(name, odd.first),
                                 empty      ? "empty"
                                 : fraction ? odd.text
                                            : fmt::format("'{}'", odd.text),
@@ -193,11 +208,7 @@ Finding no_integer(const Rule& rule, const Subject& subject, const Tally& tally)
   } else {
     finding.fix.emplace_back("turn text into ids with the model's tokenizer: tokenizer(text)[\"input_ids\"]");
   }
-  const std::string& source = odd.first.source.empty() ? subject.source : odd.first.source;
-  if (!source.empty()) {
-    finding.evidence.push_back({source, odd.first.line > 0 ? std::optional(odd.first.line) : std::nullopt,
-                                fmt::format("{} is '{}'", element(name, odd.first), odd.text)});
-  }
+  add_evidence(subject, odd.first, fmt::format("{} is '{}'", element(name, odd.first), odd.text), finding);
   return finding;
 }
 
@@ -218,19 +229,17 @@ void Range::add(const Tally& tally, const Rule& rule) {
   count += tally.detailed ? tally.kept : tally.total;
 }
 
-void Lengths::add(std::int64_t at_row, std::int64_t at_line, std::int64_t length, std::int64_t most) {
+bool Lengths::add(std::int64_t row, std::int64_t line, std::int64_t length, std::int64_t most) {
   ++rows;
-  if (length > most && too_long++ == 0) {
-    row = at_row;
-    line = at_line;
-  }
   longest = std::max(longest, length);
+  if (length <= most || too_long++ > 0) return false;
+  first = {{row}, line};
+  return true;
 }
 
 void Lengths::merge(const Lengths& later) {
   if (too_long == 0 && later.too_long > 0) {
-    row = later.row;
-    line = later.line;
+    first = later.first;
   }
   rows += later.rows;
   too_long += later.too_long;
@@ -248,9 +257,10 @@ std::vector<Finding> findings_of(const Rule& rule, const Subject& subject, const
 
 std::optional<Finding> finding_of(const Rule& rule, const Subject& subject, const Lengths& lengths) {
   if (lengths.too_long == 0 || !rule.positions) return std::nullopt;
-  json facts = common_facts(subject);
+  const std::int64_t row = lengths.first.index.empty() ? 0 : lengths.first.index[0];
+  json facts = common_facts(in_file(subject, lengths.first));
   facts["contract"] = "check_ids.ids";
-  facts["column"] = fmt::format("the last position of row {}", lengths.row);
+  facts["column"] = fmt::format("the last position of row {}", row);
   facts["table"] = "position";
   facts["scan"] = {{"bad", lengths.too_long},
                    {"total", lengths.rows},
@@ -264,12 +274,9 @@ std::optional<Finding> finding_of(const Rule& rule, const Subject& subject, cons
   if (!made) return std::nullopt;
   Finding finding = *made;
   finding.argument = subject.name.empty() ? "ids" : subject.name;
-  finding.element->index = {lengths.row};
+  finding.element->index = {row};
   finding.values.clear();
-  if (!subject.source.empty()) {
-    finding.evidence.push_back({subject.source, lengths.line > 0 ? std::optional(lengths.line) : std::nullopt,
-                                fmt::format("row {} is too long", lengths.row)});
-  }
+  add_evidence(subject, lengths.first, fmt::format("row {} is too long", row), finding);
   return finding;
 }
 

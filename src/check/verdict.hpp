@@ -31,8 +31,9 @@ struct Range {
 // How long the rows of a column of ids are.
 struct Lengths {
   std::int64_t rows = 0, too_long = 0, longest = 0;
-  std::int64_t row = 0, line = 0;  // of the first row that is too long, or of the longest
-  void add(std::int64_t at_row, std::int64_t at_line, std::int64_t length, std::int64_t most);
+  Place first{};  // of the rows that are too long
+  // True: this is the first row that is too long.
+  bool add(std::int64_t row, std::int64_t line, std::int64_t length, std::int64_t most);
   void merge(const Lengths& later);
 };
 

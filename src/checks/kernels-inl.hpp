@@ -15,23 +15,6 @@ HWY_BEFORE_NAMESPACE();
 namespace trapline::simd::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-struct AsIs {
-  template <class V>
-  HWY_INLINE V operator()(V v) const {
-    return v;
-  }
-};
-
-// Floating point bits to integers of the same order: negative numbers have their magnitude inverted.
-struct Ordered {
-  template <class V>
-  HWY_INLINE V operator()(V v) const {
-    const hn::DFromV<V> d;
-    const auto magnitude = hn::Set(d, hwy::LimitsMax<hn::TFromV<V>>());
-    return hn::Xor(v, hn::And(hn::BroadcastSignBit(v), magnitude));
-  }
-};
-
 // Fills a whole vector from 1 <= n < Lanes(d) elements by repeating the first, which changes no extreme.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> LoadFew(D d, const T* data, std::size_t n) {
@@ -81,22 +64,44 @@ HWY_INLINE void ForEachVector(D d, const T* data, std::size_t n, Step&& step) {
   step(last, last, last, last);
 }
 
-template <class Key, class T>
-HWY_INLINE Extremes<T> ExtremesOf(Key key, const T* data, std::size_t n) {
+template <class T>
+HWY_INLINE Extremes<T> ExtremesOf(const T* data, std::size_t n) {
   const hn::ScalableTag<T> d;
-  const auto first = key(n < hn::Lanes(d) ? LoadFew(d, data, n) : hn::LoadU(d, data));
+  const auto first = n < hn::Lanes(d) ? LoadFew(d, data, n) : hn::LoadU(d, data);
   auto min0 = first, min1 = first, max0 = first, max1 = first;
   ForEachVector(d, data, n, [&](auto a, auto b, auto c, auto e) HWY_ATTR {
-    a = key(a);
-    b = key(b);
-    c = key(c);
-    e = key(e);
     min0 = hn::Min(min0, hn::Min(a, b));
     max0 = hn::Max(max0, hn::Max(a, b));
     min1 = hn::Min(min1, hn::Min(c, e));
     max1 = hn::Max(max1, hn::Max(c, e));
   });
   return Reduce(d, hn::Min(min0, min1), hn::Max(max0, max1), false);
+}
+
+// Sign and magnitude, without turning either into the other. Read as signed integers, the greatest is the
+// greatest number if one is positive; as unsigned ones, it is the least number if one is negative. Where all
+// have one sign, the other extreme is the least signed integer.
+template <class T, class U = hwy::MakeUnsigned<T>>
+HWY_INLINE Extremes<U> BitExtremes(const T* data, std::size_t n) {
+  const hn::ScalableTag<T> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const auto first = n < hn::Lanes(d) ? LoadFew(d, data, n) : hn::LoadU(d, data);
+  auto min0 = first, min1 = first, max0 = first, max1 = first;
+  auto top0 = hn::BitCast(du, first), top1 = top0;
+  ForEachVector(d, data, n, [&](auto a, auto b, auto c, auto e) HWY_ATTR {
+    min0 = hn::Min(min0, hn::Min(a, b));
+    max0 = hn::Max(max0, hn::Max(a, b));
+    top0 = hn::Max(top0, hn::Max(hn::BitCast(du, a), hn::BitCast(du, b)));
+    min1 = hn::Min(min1, hn::Min(c, e));
+    max1 = hn::Max(max1, hn::Max(c, e));
+    top1 = hn::Max(top1, hn::Max(hn::BitCast(du, c), hn::BitCast(du, e)));
+  });
+  const Extremes<T> as_signed = Reduce(d, hn::Min(min0, min1), hn::Max(max0, max1), false);
+  const U top = Reduce(du, top0, hn::Max(top0, top1), false).max;
+  const bool negative = top > static_cast<U>(hwy::LimitsMax<T>());
+  const bool positive = as_signed.max >= 0;
+  const U other = static_cast<U>(as_signed.min);
+  return {negative ? top : other, positive ? static_cast<U>(as_signed.max) : other, false};
 }
 
 template <class T>

@@ -1,7 +1,5 @@
 #include "checks/kernels.hpp"
 
-#include <limits>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "checks/kernels.cpp"  // compiled once per instruction set
 #include <hwy/foreach_target.h>
@@ -14,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace trapline::simd::HWY_NAMESPACE {
 
 #define TRAPLINE_EXTREMES(name, T) \
-  Extremes<T> name(const T* data, std::size_t n) { return ExtremesOf(AsIs{}, data, n); }
+  Extremes<T> name(const T* data, std::size_t n) { return ExtremesOf(data, n); }
 TRAPLINE_EXTREMES(ExtremesU8, std::uint8_t)
 TRAPLINE_EXTREMES(ExtremesI8, std::int8_t)
 TRAPLINE_EXTREMES(ExtremesI16, std::int16_t)
@@ -22,12 +20,12 @@ TRAPLINE_EXTREMES(ExtremesI32, std::int32_t)
 TRAPLINE_EXTREMES(ExtremesI64, std::int64_t)
 #undef TRAPLINE_EXTREMES
 
-#define TRAPLINE_ORDERED(name, T) \
-  Extremes<T> name(const T* data, std::size_t n) { return ExtremesOf(Ordered{}, data, n); }
-TRAPLINE_ORDERED(Ordered16, std::int16_t)
-TRAPLINE_ORDERED(Ordered32, std::int32_t)
-TRAPLINE_ORDERED(Ordered64, std::int64_t)
-#undef TRAPLINE_ORDERED
+#define TRAPLINE_BITS(name, T) \
+  Extremes<hwy::MakeUnsigned<T>> name(const T* bits, std::size_t n) { return BitExtremes(bits, n); }
+TRAPLINE_BITS(Bits16, std::int16_t)
+TRAPLINE_BITS(Bits32, std::int32_t)
+TRAPLINE_BITS(Bits64, std::int64_t)
+#undef TRAPLINE_BITS
 
 #define TRAPLINE_EXTREMES_BUT(name, T)                                 \
   Extremes<T> name(const T* data, std::size_t n, T lo, T hi, T also) { \
@@ -71,30 +69,15 @@ TRAPLINE_DISPATCH_BUT(ExtremesButI32, std::int32_t)
 TRAPLINE_DISPATCH_BUT(ExtremesButI64, std::int64_t)
 #undef TRAPLINE_DISPATCH_BUT
 
-// Back from the order to the bits: the key is its own inverse.
-template <class Bits, class Key>
-Extremes<Bits> bits_of(const Extremes<Key>& keys) {
-  const auto back = [](Key key) {
-    return static_cast<Bits>(key < 0 ? key ^ std::numeric_limits<Key>::max() : key);
-  };
-  return {back(keys.min), back(keys.max), false};
-}
-
-HWY_EXPORT(Ordered16);
-Extremes<std::uint16_t> bit_extremes(const std::uint16_t* bits, std::size_t n) {
-  return bits_of<std::uint16_t>(
-      HWY_DYNAMIC_DISPATCH(Ordered16)(reinterpret_cast<const std::int16_t*>(bits), n));
-}
-HWY_EXPORT(Ordered32);
-Extremes<std::uint32_t> bit_extremes(const std::uint32_t* bits, std::size_t n) {
-  return bits_of<std::uint32_t>(
-      HWY_DYNAMIC_DISPATCH(Ordered32)(reinterpret_cast<const std::int32_t*>(bits), n));
-}
-HWY_EXPORT(Ordered64);
-Extremes<std::uint64_t> bit_extremes(const std::uint64_t* bits, std::size_t n) {
-  return bits_of<std::uint64_t>(
-      HWY_DYNAMIC_DISPATCH(Ordered64)(reinterpret_cast<const std::int64_t*>(bits), n));
-}
+#define TRAPLINE_DISPATCH_BITS(name, T)                                                      \
+  HWY_EXPORT(name);                                                                          \
+  Extremes<T> bit_extremes(const T* bits, std::size_t n) {                                   \
+    return HWY_DYNAMIC_DISPATCH(name)(reinterpret_cast<const hwy::MakeSigned<T>*>(bits), n); \
+  }
+TRAPLINE_DISPATCH_BITS(Bits16, std::uint16_t)
+TRAPLINE_DISPATCH_BITS(Bits32, std::uint32_t)
+TRAPLINE_DISPATCH_BITS(Bits64, std::uint64_t)
+#undef TRAPLINE_DISPATCH_BITS
 
 HWY_EXPORT(AscendingI32);
 bool ascending(const std::int32_t* data, std::size_t n) {

@@ -22,7 +22,7 @@ Extremes<std::int32_t> extremes(const std::int32_t* data, std::size_t n);
 Extremes<std::int64_t> extremes(const std::int64_t* data, std::size_t n);
 
 // The bits of the least and the greatest of floating point numbers of that width. All formats are sign and
-// magnitude, so their bits are ordered as integers are; no rounding mode or flush-to-zero of the user's
+// magnitude, so integers order their bits; no rounding mode or flush-to-zero of the user's
 // process plays a part. NaN lies beyond the infinities: if there is one, it is an extreme. -0.0 is less than
 // 0.0.
 Extremes<std::uint16_t> bit_extremes(const std::uint16_t* bits, std::size_t n);

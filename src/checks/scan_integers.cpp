@@ -12,8 +12,9 @@
 namespace trapline {
 namespace {
 
-// A run is swept in blocks that stay in the first-level cache, so that a bad block is cheap to look at again.
-constexpr std::int64_t kBlockBytes = 16 * 1024;
+// A run is swept in blocks that stay in the second-level cache, so that a bad block is cheap to look at
+// again.
+constexpr std::int64_t kBlockBytes = std::int64_t{64} * 1024;
 
 // [lo, hi) and `also`, as values of T.
 template <class T>
@@ -24,7 +25,7 @@ struct Range {
   T also{};
 
   Range(std::int64_t from, std::int64_t end, std::optional<std::int64_t> extra) {
-    constexpr std::int64_t kMin = std::numeric_limits<T>::min();
+    constexpr std::int64_t kMin = widen(std::numeric_limits<T>::min());
     constexpr std::int64_t kMax = std::numeric_limits<T>::max();
     none = end <= from || from > kMax || end <= kMin;
     if (!none) {
@@ -40,10 +41,11 @@ template <class T>
 void add_run(Sweep<T>& sweep, const T* data, std::int64_t n, std::int64_t stride, const Range<T>& range) {
   if (stride == 1 && n >= kWorthSimd) {
     const auto count = static_cast<std::size_t>(n);
-    const simd::Extremes<T> run = range.has_also
-                                      ? simd::extremes_but(data, count, range.lo, range.hi, range.also)
-                                      : simd::extremes(data, count);
-    sweep.add(run.min, run.max, range.has_also ? run.bad : run.min < range.lo || run.max > range.hi);
+    const simd::Extremes<T> run = simd::extremes(data, count);
+    bool bad = run.min < range.lo || run.max > range.hi;
+    // Judging each element takes twice as long, so only where `also` can be what lies outside.
+    if (bad && range.has_also) bad = simd::extremes_but(data, count, range.lo, range.hi, range.also).bad;
+    sweep.add(run.min, run.max, bad);
     return;
   }
   T min = load(data);
@@ -81,8 +83,8 @@ IntScan scan_contiguous(const TensorView& view, std::int64_t total, const Range<
     Sweep<T> sweep;
     add_run(sweep, data + start, n, 1, range);
     IntScan block;
-    block.min = sweep.min;
-    block.max = sweep.max;
+    block.min = widen(sweep.min);
+    block.max = widen(sweep.max);
     if (sweep.bad) {
       const std::array<std::int64_t, 1> size{n}, stride{1};
       block = reference::scan_index({data + start, view.dtype, size, stride}, lo, hi, also);
@@ -110,8 +112,8 @@ IntScan scan_typed(const TensorView& view, std::int64_t lo, std::int64_t hi,
       });
   if (sweep.bad) return reference::scan_index(view, lo, hi, also);
   scan.total = total;
-  scan.min = sweep.min;
-  scan.max = sweep.max;
+  scan.min = widen(sweep.min);
+  scan.max = widen(sweep.max);
   return scan;
 }
 

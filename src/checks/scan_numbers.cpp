@@ -15,7 +15,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::int64_t kBlockBytes = 16 * 1024;
+constexpr std::int64_t kBlockBytes = std::int64_t{64} * 1024;  // stays in the second-level cache
 
 template <class T>
 constexpr bool kNumber = !std::is_same_v<decltype(widen(T{})), std::int64_t>;

@@ -150,6 +150,7 @@ int run_family(const std::vector<const CommandRow*>& rows, const Words& words) {
     return 0;
   }
   std::vector<std::string> names;
+  names.reserve(rows.size());
   for (const CommandRow* one : rows) names.emplace_back(one->name.substr(words.front().size() + 1));
   const auto near = nearest(second, names);
   if (second.empty()) return fail({"check what", "", fmt::format("one of {}", fmt::join(names, ", "))});

@@ -84,6 +84,11 @@ std::int64_t Case::seen_max() const {
   return max;
 }
 
+std::int64_t Case::needed() const {
+  const std::int64_t max = seen_max();
+  return next(max < kAbsurd ? max : integer());
+}
+
 std::int64_t Case::seen_count() const {
   return std::max(facts.scan.total, facts.seen ? facts.seen->count : std::int64_t{0});
 }

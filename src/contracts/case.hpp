@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,11 @@
 #include "core/finding.hpp"
 
 namespace trapline {
+
+// value + 1, as far as there is one: values come from memory that may be garbage.
+constexpr std::int64_t next(std::int64_t value) {
+  return value == std::numeric_limits<std::int64_t>::max() ? value : value + 1;
+}
 
 class Case {
  public:
@@ -40,6 +46,8 @@ class Case {
   // ignores is left out of the minimum as far as that can be told: then it is not known.
   std::optional<std::int64_t> seen_min() const;
   std::int64_t seen_max() const;
+  // Rows or classes for the largest value that was seen and is not garbage.
+  std::int64_t needed() const;
   std::int64_t seen_count() const;
   std::string seen_where() const;  // "in the whole data set", "in 2048 labels seen so far", "in this call"
 

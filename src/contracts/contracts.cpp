@@ -12,7 +12,7 @@ namespace {
 // Several ATen base names may share a row: functional and in-place forms, forward and backward. `also`, `dim`
 // and the bound are argument names; the operation's overloads are found from its schema. A name with a dot is
 // one overload alone.
-struct Row {
+struct Row {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of a row
   std::string_view ops;
   std::string_view argument;
   Predicate predicate;

@@ -38,7 +38,7 @@ std::string table(const Case& c, std::string_view kind) {
 }
 
 void write_position(const Case& c) {
-  const std::int64_t needed = c.seen_max() + 1;
+  const std::int64_t needed = c.needed();
   c.finding.cause = Cause::kPositionIndexOutOfRange;
   c.finding.also = {Cause::kEmbeddingIndexOutOfRange};
   c.finding.summary = fmt::format("{}, but {} has {} rows: the sequence of {} positions is too long",
@@ -90,7 +90,7 @@ void write_negative(const Case& c) {
   c.fix(fmt::format(
       "give padding a row: ids = ids.masked_fill(ids < 0, 0) with nn.Embedding({}, ..., padding_idx=0) "
       "and all other ids moved up by 1",
-      c.hi() + 1));
+      next(c.hi())));
   c.fix("an embedding does not count negative ids from the end; correct them in the data set");
   c.fix_sample();
 }
@@ -114,7 +114,7 @@ void diagnose_id(const Case& c) {
     write_negative(c);
     return;
   }
-  const std::int64_t needed = c.seen_max() + 1;
+  const std::int64_t needed = c.needed();
   const std::string special = special_name(c);
   if (!special.empty()) {
     c.finding.summary += fmt::format("; {} is {}, which has no row", special, c.value());

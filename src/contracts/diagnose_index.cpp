@@ -93,7 +93,7 @@ void fix_above(const Case& c) {
   if (c.integer() == c.hi() && c.facts.scan.lo <= 0) {
     c.fix(fmt::format("the last index is {}: if indices are counted from 1, index = index - 1", c.hi() - 1));
   }
-  const std::int64_t needed = c.seen_max() + 1;
+  const std::int64_t needed = c.needed();
   const std::string resize = c.resize(needed);
   if (!resize.empty()) c.fix(resize);
   if (c.op() == "scatter" || c.op() == "scatter_add" || c.op() == "scatter_reduce" || c.op() == "index_add" ||

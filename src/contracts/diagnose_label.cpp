@@ -69,19 +69,19 @@ void write_one_based(const Case& c) {
   c.fix(
       "in the data set: return image, label - 1; at prediction time add it again: label = logits.argmax(1) + "
       "1");
-  const std::string resize = c.resize(c.hi() + 1);
+  const std::string resize = c.resize(next(c.hi()));
   c.finding.layer.has_value() ? c.finding.layer->needed.reset() : void();
   if (!resize.empty()) c.fix(fmt::format("only if there is a class 0 as well: {}", resize));
 }
 
 // More classes than outputs, rather than a broken label: a small overshoot, or many different labels beyond.
 bool too_few_outputs(const Case& c) {
-  const std::int64_t over = c.seen_max() - c.hi() + 1;
+  const std::int64_t over = c.needed() - c.hi();
   if (over <= std::max<std::int64_t>(2, c.hi() / 5)) return true;
   const auto kinds = static_cast<std::int64_t>(c.distinct());
   if (kinds < std::min<std::int64_t>(over, 3)) return false;
   // As frequent as evenly spread labels would be, or nearly so.
-  const double expected = static_cast<double>(over) / static_cast<double>(c.seen_max() + 1);
+  const double expected = static_cast<double>(over) / static_cast<double>(c.needed());
   return static_cast<double>(c.facts.scan.bad) >= 0.3 * expected * static_cast<double>(c.facts.scan.total);
 }
 
@@ -101,9 +101,9 @@ void write_gaps(const Case& c) {
   c.fix(fmt::format(
       "number the classes without a gap: kinds = sorted(set(labels)); label = kinds.index(label), 0 to {}",
       classes.seen - 1));
-  const std::string resize = c.resize(c.seen_max() + 1);
+  const std::string resize = c.resize(c.needed());
   if (c.finding.layer) c.finding.layer->needed.reset();
-  c.fix(resize.empty() ? fmt::format("or give the last layer {} outputs", c.seen_max() + 1)
+  c.fix(resize.empty() ? fmt::format("or give the last layer {} outputs", c.needed())
                        : fmt::format("or {}", resize));
 }
 
@@ -113,7 +113,7 @@ void fix_range_check(const Case& c) {
 }
 
 void write_too_few_outputs(const Case& c) {
-  const std::int64_t needed = c.seen_max() + 1;
+  const std::int64_t needed = c.needed();
   c.finding.cause = Cause::kNumClassesMismatch;
   c.finding.also = {Cause::kLabelOutOfRange};
   const std::string resize = c.resize(needed);
@@ -143,9 +143,9 @@ void write_broken_label(const Case& c) {
   c.fix_sample();
   c.fix(fmt::format("correct or drop the record with label {}: {} of {} labels are outside {}", c.value(),
                     c.facts.scan.bad, c.facts.scan.total, c.range()));
-  const std::string resize = c.resize(c.seen_max() + 1);
+  const std::string resize = c.resize(c.needed());
   if (c.finding.layer) c.finding.layer->needed.reset();
-  if (!resize.empty()) c.fix(fmt::format("if the data really has {} classes: {}", c.seen_max() + 1, resize));
+  if (!resize.empty()) c.fix(fmt::format("if the data really has {} classes: {}", c.needed(), resize));
   fix_range_check(c);
 }
 

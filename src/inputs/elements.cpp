@@ -152,11 +152,10 @@ void convert(Encoding encoding, const std::byte* from, std::byte* to, std::size_
   }
 }
 
-DenseDelivery::DenseDelivery(Sink& sink, const Column& column, Encoding encoding, std::string_view file)
+DenseDelivery::DenseDelivery(Sink& sink, const Column& column, Encoding encoding)
     : sink_(sink),
       column_(column),
       encoding_(encoding),
-      file_(file),
       sizes_(column.sizes),
       strides_(row_major(column.sizes)) {
   const std::span<const std::int64_t> sizes(column.sizes);
@@ -190,7 +189,6 @@ bool DenseDelivery::deliver_rows(const void* data, std::int64_t rows) {
   piece.column = &column_;
   piece.view = {data, column_.dtype, sizes_, strides_};
   piece.first_row = next_row_;
-  piece.file = file_;
   next_row_ += rows;
   wanted_ = sink_.piece(piece) && !sink_.stopped();
   return wanted_;
@@ -242,31 +240,29 @@ bool DenseDelivery::deliver_buffer() {
   piece.view = {data, column_.dtype, sizes, kStrides};
   piece.first_row = first_row;
   piece.row_of = row_of_;
-  piece.file = file_;
   wanted_ = sink_.piece(piece) && !sink_.stopped();
   return wanted_;
 }
 
 bool deliver_strided(Sink& sink, const Column& column, Encoding encoding, std::span<const std::byte> storage,
-                     std::int64_t offset, std::span<const std::int64_t> strides, std::string_view file) {
+                     std::int64_t offset, std::span<const std::int64_t> strides) {
   const std::int64_t elements = product(column.sizes).value_or(0);
   if (elements == 0) return true;
   const std::size_t width = encoding.bytes();
   const auto start = static_cast<std::size_t>(offset) * width;
   TensorView view{storage.data() + start, column.dtype, column.sizes, strides};
   if (view.is_contiguous()) {
-    DenseDelivery delivery(sink, column, encoding, file);
+    DenseDelivery delivery(sink, column, encoding);
     return delivery.all(storage.subspan(start, static_cast<std::size_t>(elements) * width));
   }
   if (encoding.direct() && reinterpret_cast<std::uintptr_t>(storage.data()) % width == 0) {
     Piece piece;
     piece.column = &column;
     piece.view = view;
-    piece.file = file;
     return sink.piece(piece) && !sink.stopped();
   }
   // Gathered in row-major order: an odometer over the dimensions.
-  DenseDelivery delivery(sink, column, encoding, file);
+  DenseDelivery delivery(sink, column, encoding);
   std::vector<std::int64_t> index(column.sizes.size(), 0);
   std::int64_t at = offset;
   for (std::int64_t left = elements; left > 0; --left) {

@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "inputs/reader.hpp"
 
 namespace trapline::inputs {
 
+// How a file stores an element. The first ten are the dtypes of core, element by element; the others have no
+// dtype there and become one that holds all their values.
 enum class Stored : std::uint8_t {
   kBool,
   kUInt8,
@@ -54,8 +55,8 @@ inline constexpr std::size_t kMappedPieceBytes = std::size_t{16} << 20U;
 // whether the sink wants more.
 class DenseDelivery {
  public:
-  // `column` and `file` must outlive the delivery; column.sizes must have a product().
-  DenseDelivery(Sink& sink, const Column& column, Encoding encoding, std::string_view file = {});
+  // `column` must outlive the delivery; column.sizes must have a product().
+  DenseDelivery(Sink& sink, const Column& column, Encoding encoding);
   // The whole column; `bytes` is mapped memory.
   bool all(std::span<const std::byte> bytes);
   // The next bytes, cut anywhere.
@@ -70,7 +71,6 @@ class DenseDelivery {
   Sink& sink_;
   const Column& column_;
   Encoding encoding_;
-  std::string_view file_;
   std::vector<std::int64_t> sizes_, strides_;  // of a piece
   std::int64_t row_elements_ = 1;
   std::int64_t next_row_ = 0;
@@ -85,6 +85,6 @@ class DenseDelivery {
 // Elements that lie strided in `storage` (a view that torch saved). The caller has checked that every element
 // lies inside. Offsets and strides are in elements.
 bool deliver_strided(Sink& sink, const Column& column, Encoding encoding, std::span<const std::byte> storage,
-                     std::int64_t offset, std::span<const std::int64_t> strides, std::string_view file = {});
+                     std::int64_t offset, std::span<const std::int64_t> strides);
 
 }  // namespace trapline::inputs

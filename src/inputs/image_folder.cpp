@@ -59,6 +59,7 @@ void read_tree(const std::vector<std::string>& folders, Sink& sink) {
   std::int64_t row = 0;
   for (std::size_t label = 0; label < folders.size(); ++label) {
     if (pictures[label] == 0) sink.skipped(folders[label], "a class without pictures");
+    sink.file(column, folders[label], row);
     std::vector<std::int64_t> labels(static_cast<std::size_t>(std::min(pictures[label], kLabelsPerPiece)),
                                      static_cast<std::int64_t>(label));
     for (std::int64_t left = pictures[label]; left > 0;) {
@@ -68,7 +69,6 @@ void read_tree(const std::vector<std::string>& folders, Sink& sink) {
       piece.column = &column;
       piece.view = {labels.data(), DType::kInt64, sizes, kStrides};
       piece.first_row = row;
-      piece.file = folders[label];
       if (!sink.piece(piece) || sink.stopped()) return;
       row += sizes[0];
       left -= sizes[0];

@@ -40,7 +40,7 @@ ValueColumn* JsonRecords::column_of(Key& key) {
     ++columns_;
     key.column = std::make_unique<ValueColumn>(sink_, Column{key.path, DType::kInt64, {-1}}, kValuesPerPiece);
     key.column->begin();
-    for (const std::int64_t row : key.nulls) key.column->malformed(row, "");
+    for (const auto& [row, line] : key.nulls) key.column->malformed(row, line, "");
     key.nulls = {};
   }
   return key.column->wanted() ? key.column.get() : nullptr;
@@ -85,14 +85,14 @@ bool JsonRecords::special(T& value, Key& key) {
 
 void JsonRecords::null(Key& key) {
   if (key.column != nullptr) {
-    key.column->malformed(row_, "");
+    key.column->malformed(row_, line_, "");
   } else if (key.nulls.size() < kMostNulls) {
-    key.nulls.push_back(row_);
+    key.nulls.emplace_back(row_, line_);
   }
 }
 
 void JsonRecords::text(Key& key, std::string_view raw) {
-  if (key.column != nullptr) return key.column->malformed(row_, raw);
+  if (key.column != nullptr) return key.column->malformed(row_, line_, raw);
   if (!key.told) sink_.skipped(key.path, "text");
   key.told = true;
 }

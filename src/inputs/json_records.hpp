@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "inputs/json_text.hpp"
@@ -32,8 +33,9 @@ class JsonRecords {
     std::vector<std::unique_ptr<Key>> below;
     std::size_t guess = 0;  // where in `below` the next key of a record probably is
     std::unique_ptr<ValueColumn> column;
-    bool told = false;                // skipped() was called
-    std::vector<std::int64_t> nulls;  // rows before the first value
+    bool told = false;  // skipped() was called
+    // Rows before the first value, with their lines.
+    std::vector<std::pair<std::int64_t, std::int64_t>> nulls{};
   };
 
   Key& below(Key& key, std::string_view name);

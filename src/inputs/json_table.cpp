@@ -39,7 +39,7 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override {
     return value([&](ValueColumn* column, const std::string&) {
-      if (column != nullptr) column->malformed(row_, "");
+      if (column != nullptr) column->malformed(row_, 0, "");
     });
   }
   bool boolean(bool flag) override { return number(std::int64_t{flag}); }
@@ -53,7 +53,7 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
     if (is_category("name")) category_.name = text;
     return value([&](ValueColumn* column, const std::string& path) {
       if (column != nullptr) {
-        column->malformed(row_, text);
+        column->malformed(row_, 0, text);
       } else if (texts_.size() < kMostColumns && texts_.emplace(path, true).second) {
         sink_.skipped(path, "text");
       }

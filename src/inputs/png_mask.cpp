@@ -114,7 +114,8 @@ std::optional<Error> read_png(const std::string& path, std::span<const std::byte
   const Encoding encoding{shape.depth == 16 ? Stored::kUInt16 : Stored::kUInt8, shape.depth == 16};
   const Column column{"", encoding.dtype(), {shape.height, shape.width}};
   if (!sink.begin(column)) return std::nullopt;
-  DenseDelivery delivery(sink, column, encoding, file);
+  if (!file.empty()) sink.file(column, file, 0);
+  DenseDelivery delivery(sink, column, encoding);
   const bool interlaced = shape.passes > 1;
   if (interlaced && shape.row_bytes * shape.height > kMostInterlaced) {
     return unreadable(path, "an interlaced picture of more than 256 MiB", "save it without interlacing");

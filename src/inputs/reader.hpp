@@ -39,8 +39,6 @@ struct Piece {
   // Text formats: the line of the first row, 1-based; 0: no lines. The line of row r is
   // first_line + (r - first_row).
   std::int64_t first_line = 0;
-  // The file the rows lie in, where the source is a folder or an index of several; empty: the source itself.
-  std::string_view file{};
 };
 
 struct ClassName {
@@ -57,8 +55,14 @@ class Sink {
   virtual bool begin(const Column& column) = 0;
   virtual bool piece(const Piece& piece) = 0;
   // A value that is no number where one is expected ("cat" in a column of labels). Empty text: a missing
-  // value. The piece of its row does not hold it.
-  virtual void malformed(const Column& column, std::int64_t row, std::string_view text) = 0;
+  // value. The piece of its row does not hold it. `line`: of a text format, 1-based; 0: no lines.
+  virtual void malformed(const Column& column, std::int64_t row, std::int64_t line,
+                         std::string_view text) = 0;
+  // The column's rows from `first_row` on lie in `path`: called before they come, where the source is a
+  // folder or an index of several files. Not called: they lie in the source itself.
+  virtual void file(const Column& column, std::string_view path, std::int64_t first_row) {
+    static_cast<void>(column), static_cast<void>(path), static_cast<void>(first_row);
+  }
   // A column that has no elements to check ("text", "binary"), or whose elements no dtype here can hold.
   virtual void skipped(std::string_view name, std::string_view why) {
     static_cast<void>(name), static_cast<void>(why);

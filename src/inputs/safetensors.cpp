@@ -48,7 +48,8 @@ void deliver(const std::vector<SafetensorsTensor>& tensors, std::span<const std:
     Column column{tensor.name, encoding.dtype(), tensor.sizes};
     if (row->complex) column.sizes.push_back(2);
     if (!sink.begin(column)) continue;
-    DenseDelivery delivery(sink, column, encoding, file);
+    if (!file.empty()) sink.file(column, file, 0);
+    DenseDelivery delivery(sink, column, encoding);
     delivery.all(bytes.subspan(tensor.begin, tensor.end - tensor.begin));
   }
 }

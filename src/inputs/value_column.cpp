@@ -55,8 +55,8 @@ Number number_of(std::string_view text) {
   return result;
 }
 
-ValueColumn::ValueColumn(Sink& sink, Column column, std::size_t most, std::string_view file)
-    : sink_(&sink), column_(std::move(column)), most_(static_cast<std::int64_t>(most)), file_(file) {
+ValueColumn::ValueColumn(Sink& sink, Column column, std::size_t most)
+    : sink_(&sink), column_(std::move(column)), most_(static_cast<std::int64_t>(most)) {
   floats_ = is_floating(column_.dtype);
 }
 
@@ -76,17 +76,17 @@ void ValueColumn::add(std::int64_t row, std::int64_t line, const Number& number,
       return add(row, line, number.number);
     case Number::Kind::kMissing:
     case Number::Kind::kText:
-      return malformed(row, text);
+      return malformed(row, line, text);
   }
 }
 
-void ValueColumn::malformed(std::int64_t row, std::string_view text) {
-  if (wanted_) sink_->malformed(column_, row, text);
+void ValueColumn::malformed(std::int64_t row, std::int64_t line, std::string_view text) {
+  if (wanted_) sink_->malformed(column_, row, line, text);
 }
 
-void ValueColumn::set_file(std::string_view file) {
+void ValueColumn::in_file(std::string_view path, std::int64_t first_row) {
   flush();
-  file_ = file;
+  if (wanted_) sink_->file(column_, path, first_row);
 }
 
 bool ValueColumn::make_room_slowly(std::int64_t row, std::int64_t line) {
@@ -122,7 +122,6 @@ bool ValueColumn::flush() {
   piece.first_row = first_row_;
   piece.row_of = rows_;
   piece.first_line = first_line_;
-  piece.file = file_;
   wanted_ = sink_->piece(piece);
   integers_.clear();
   numbers_.clear();

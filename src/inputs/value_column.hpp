@@ -22,7 +22,7 @@ Number number_of(std::string_view text);
 class ValueColumn {
  public:
   // `most`: values held before a piece goes out.
-  ValueColumn(Sink& sink, Column column, std::size_t most, std::string_view file = {});
+  ValueColumn(Sink& sink, Column column, std::size_t most);
   ValueColumn(ValueColumn&&) = default;
 
   // The sink's begin(); false: add() and the like do nothing.
@@ -42,9 +42,9 @@ class ValueColumn {
   }
   void add(std::int64_t row, std::int64_t line, double value);
   void add(std::int64_t row, std::int64_t line, const Number& number, std::string_view text);
-  void malformed(std::int64_t row, std::string_view text);
-  // From here on the rows lie in another file.
-  void set_file(std::string_view file);
+  void malformed(std::int64_t row, std::int64_t line, std::string_view text);
+  // The rows from `first_row` on lie in `path`.
+  void in_file(std::string_view path, std::int64_t first_row);
   // Hands over what is held. Called at the end, too.
   bool flush();
 
@@ -65,7 +65,6 @@ class ValueColumn {
   Sink* sink_;
   Column column_;
   std::int64_t most_;
-  std::string_view file_;
   std::vector<std::int64_t> integers_;
   std::vector<double> numbers_;
   std::vector<std::int64_t> rows_;  // of each value; empty while value i is of row first_row_ + i

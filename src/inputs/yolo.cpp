@@ -111,8 +111,10 @@ class Labels {
   }
   std::optional<Error> read(const std::string& path, std::span<const std::byte> bytes,
                             std::string_view file) {
-    classes_.set_file(file);
-    boxes_.set_file(file);
+    if (!file.empty()) {
+      classes_.in_file(file, row_);
+      boxes_.in_file(file, row_);
+    }
     std::string_view text = as_text(bytes);
     std::size_t offset = 0;
     for (std::int64_t line = 1; offset < text.size(); ++line) {
@@ -176,7 +178,7 @@ class YoloReader final : public Reader {
       const Result<MappedFile> file = MappedFile::open(path);
       if (!file) return file.error();
       if (std::optional<Error> problem = labels.read(path, file->bytes(), path)) return *std::move(problem);
-      labels.flush();  // the file's name must not outlive this turn
+      labels.flush();
     }
     return !sink.stopped();
   }

@@ -1,6 +1,7 @@
 // The words: for each hint the exact summary and the first fix.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "contracts/contract.hpp"
@@ -202,6 +203,17 @@ TEST(DiagnoseId, SpecialId) {
          Cause::kEmbeddingIndexOutOfRange,
          "embedding: input[3] is 5000, but the table `bert.words` has 5000 rows: valid ids are [0, 5000)",
          "bert.resize_token_embeddings(len(tokenizer))");
+}
+
+TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const Facts facts =
+      Facts("embedding.indices", 5000, 5000).layer("words", "Embedding", "num_embeddings").scan("max", most);
+  const Finding finding = diagnose(facts);
+  ASSERT_FALSE(finding.fix.empty());
+  EXPECT_EQ(finding.fix.front(), "change `words` to Embedding(..., num_embeddings=5001)");
+  ASSERT_TRUE(finding.layer.has_value());
+  EXPECT_EQ(finding.layer->needed, 5001);
 }
 
 TEST(DiagnoseId, PositionTable) {

@@ -53,8 +53,8 @@ struct Checked final : inputs::Sink {
     sum = sum + data[static_cast<std::size_t>(last) * width + width - 1];
     return true;
   }
-  void malformed(const Column&, std::int64_t row, std::string_view text) override {
-    require(row >= 0);
+  void malformed(const Column&, std::int64_t row, std::int64_t line, std::string_view text) override {
+    require(row >= 0 && line >= 0);
     for (const char c : text) sum = sum + static_cast<unsigned char>(c);
   }
   bool stopped() const override { return columns > 100000; }

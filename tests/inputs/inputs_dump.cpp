@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "inputs/mapped_file.hpp"
@@ -80,8 +82,10 @@ std::string element(const TensorView& view, std::int64_t at) {
 
 struct Dump final : inputs::Sink {
   std::vector<std::string> only;
+  std::map<std::string, std::pair<std::string, std::int64_t>> files;  // of each column, and its first row
   bool begin(const Column& column) override {
     bool wanted = only.empty();
+    files.erase(column.name);
     for (const std::string& name : only) wanted |= name == column.name;
     std::printf("{\"begin\":%s,\"dtype\":\"%s\",\"sizes\":%s}\n", text(column.name).c_str(),
                 std::string(name_of(column.dtype)).c_str(), list(column.sizes).c_str());
@@ -89,6 +93,7 @@ struct Dump final : inputs::Sink {
   }
   bool piece(const Piece& piece) override {
     const TensorView& view = piece.view;
+    const auto& file = files[piece.column->name];
     std::string values;
     std::vector<std::int64_t> index(view.sizes.size(), 0);
     std::int64_t at = 0;
@@ -102,15 +107,19 @@ struct Dump final : inputs::Sink {
       }
     }
     std::printf("{\"piece\":%s,\"dtype\":\"%s\",\"sizes\":%s,\"first_row\":%" PRId64
-                ",\"first_line\":%" PRId64 ",\"file\":%s,\"row_of\":%s,\"values\":[%s]}\n",
+                ",\"first_line\":%" PRId64 ",\"file\":%s,\"file_row\":%" PRId64
+                ",\"row_of\":%s,\"values\":[%s]}\n",
                 text(piece.column->name).c_str(), std::string(name_of(view.dtype)).c_str(),
-                list(view.sizes).c_str(), piece.first_row, piece.first_line, text(piece.file).c_str(),
-                list(piece.row_of).c_str(), values.c_str());
+                list(view.sizes).c_str(), piece.first_row, piece.first_line, text(file.first).c_str(),
+                file.second, list(piece.row_of).c_str(), values.c_str());
     return true;
   }
-  void malformed(const Column& column, std::int64_t row, std::string_view raw) override {
-    std::printf("{\"malformed\":%s,\"row\":%" PRId64 ",\"text\":%s}\n", text(column.name).c_str(), row,
-                text(raw).c_str());
+  void malformed(const Column& column, std::int64_t row, std::int64_t line, std::string_view raw) override {
+    std::printf("{\"malformed\":%s,\"row\":%" PRId64 ",\"line\":%" PRId64 ",\"text\":%s}\n",
+                text(column.name).c_str(), row, line, text(raw).c_str());
+  }
+  void file(const Column& column, std::string_view path, std::int64_t first_row) override {
+    files[column.name] = {std::string(path), first_row};
   }
   void skipped(std::string_view name, std::string_view why) override {
     std::printf("{\"skipped\":%s,\"why\":%s}\n", text(name).c_str(), text(why).c_str());

@@ -35,7 +35,8 @@ struct Kept final : Sink {
     }
     return pieces < most_pieces;
   }
-  void malformed(const Column& column, std::int64_t row, std::string_view text) override {
+  void malformed(const Column& column, std::int64_t row, std::int64_t /*line*/,
+                 std::string_view text) override {
     odd.emplace_back(column.name + ":" + std::to_string(row) + ":" + std::string(text));
   }
   void skipped(std::string_view name, std::string_view why) override {

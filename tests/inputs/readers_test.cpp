@@ -57,7 +57,7 @@ TEST(Readers, AnArrayIsNotCopied) {
       data = piece.view.data;
       return true;
     }
-    void malformed(const Column&, std::int64_t, std::string_view) override {}
+    void malformed(const Column&, std::int64_t, std::int64_t, std::string_view) override {}
     const void* data = nullptr;
   } where;
   EXPECT_EQ(read_bytes("a.npy", {start, data.size()}, where), "");

@@ -19,6 +19,8 @@ RAISES = {
     "nan_to_index": (IndexError, "is out of bounds for dimension 0 with size 8"),
     "shape_mismatch": (RuntimeError, "mat1 and mat2 shapes cannot be multiplied"),
     "dtype_mismatch": (RuntimeError, "Long"),
+    "non_finite_value": (RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0"),
+    "incomplete_checkpoint": (RuntimeError, 'Missing key(s) in state_dict: "1.weight", "1.bias"'),
 }
 
 

@@ -76,13 +76,11 @@ void LeafColumn::deliver(const void* data, std::span<const std::int64_t> sizes, 
                 sizes.size() == 1 ? std::span<const std::int64_t>(kOne) : strides_};
   piece.first_row = first_row;
   piece.row_of = row_of;
-  piece.file = file_;
   wanted_ = sink_->piece(piece) && !sink_->stopped();
 }
 
-void LeafColumn::add(const std::shared_ptr<arrow::Array>& array, std::string_view file) {
+void LeafColumn::add(const std::shared_ptr<arrow::Array>& array) {
   const std::int64_t first = next_row_;
-  file_ = file;
   const arrow::Array& top = stored(*array);
   if (wanted_ && !add_dense(top)) {
     for (std::int64_t i = 0; i < top.length() && wanted_; ++i) walk(top, i, i + 1, 0, first + i);
@@ -139,7 +137,7 @@ void LeafColumn::walk(const arrow::Array& outer, std::int64_t begin, std::int64_
   if (array.null_count() == 0) return down(begin, end);
   for (std::int64_t i = begin; i < end && wanted_; ++i) {
     if (array.IsNull(i)) {
-      sink_->malformed(column_, row, "");
+      sink_->malformed(column_, row, 0, "");
     } else {
       down(i, i + 1);
     }
@@ -189,7 +187,7 @@ void LeafColumn::copy(const arrow::Array& array, std::int64_t begin, std::int64_
     const bool null = array.IsNull(i);
     const std::int64_t at = dictionary != nullptr && !null ? dictionary->GetValueIndex(i) : i;
     if (null || values.IsNull(at)) {
-      sink_->malformed(column_, row, "");
+      sink_->malformed(column_, row, 0, "");
       continue;
     }
     if (copied_rows_.size() == kMostHeld) flush_copied();

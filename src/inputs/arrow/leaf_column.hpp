@@ -23,7 +23,9 @@ class LeafColumn {
   const Column& column() const { return column_; }
 
   // The next rows; `array` is valid (its offsets and indices have been checked) and of the leaf's field.
-  void add(const std::shared_ptr<arrow::Array>& array, std::string_view file);
+  void add(const std::shared_ptr<arrow::Array>& array);
+  // The rows after those that were added lie in `path`.
+  void in_file(std::string_view path) { sink_->file(column_, path, next_row_); }
 
  private:
   bool add_dense(const arrow::Array& array);
@@ -39,7 +41,6 @@ class LeafColumn {
   Sink* sink_;
   Leaf leaf_;
   Column column_;
-  std::string_view file_;
   std::int64_t next_row_ = 0;
   bool wanted_ = false;
   std::vector<std::int64_t> strides_, sizes_;

@@ -169,6 +169,9 @@ class Table {
       if (column.wanted()) fields.insert(column.leaf().field);
     }
     if (fields.empty()) return arrow::Status::OK();
+    for (LeafColumn& column : columns_) {
+      if (part.named && column.wanted()) column.in_file(part.path);
+    }
     const std::vector<int> wanted(fields.begin(), fields.end());
     ARROW_ASSIGN_OR_RAISE(const Batches next, opened->batches(wanted));
     std::int64_t rows = 0;
@@ -192,7 +195,7 @@ class Table {
         if (!array->type()->Equals(schema_->field(column.leaf().field)->type())) {
           return arrow::Status::Invalid("a batch has a column of another type");
         }
-        column.add(array, part.named ? std::string_view(part.path) : std::string_view());
+        column.add(array);
         any |= column.wanted();
       }
       if (!any || sink_.stopped()) return arrow::Status::OK();

@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,11 @@ def test_spark_function() -> None:
     assert check.findings(rows) == whole(table)
 
 
-def test_spark(tmp_path: Path) -> None:
-    sql = pytest.importorskip("pyspark.sql")
+def test_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is missing: Spark itself is not tested")
+    path = os.pathsep.join([str(REPO / "python"), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)  # of the workers
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     session = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     try:
         frame = session.createDataFrame(make_table().to_pandas())
