@@ -66,6 +66,12 @@ format: ## Format all sources in place
 asan tsan: setup ## Build and run the C++ tests under sanitizers
 	@cmake --preset $@ >/dev/null && cmake --build --preset $@ -j $(JOBS) && ctest --preset $@
 
+.PHONY: guard-asan guard-tsan
+guard-asan: setup ## The guard inside Python under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/sanitize_guard.sh address
+guard-tsan: setup ## The guard inside Python under ThreadSanitizer
+	@scripts/sanitize_guard.sh thread
+
 .PHONY: install
 install: build ## Install to PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix "$(PREFIX)"

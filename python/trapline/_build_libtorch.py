@@ -19,7 +19,15 @@ if __package__ in (None, ""):  # started as a file
 from trapline import _build, _paths
 
 # Files of src/guard whose work is that of Python; src/libtorch has their counterparts.
-_PYTHON_ONLY = ("bench.cpp", "convert.cpp", "device_python.cpp", "intern.cpp", "module.cpp", "raise.cpp")
+_PYTHON_ONLY = (
+    "bench.cpp",
+    "compiled.cpp",
+    "convert.cpp",
+    "device_python.cpp",
+    "intern.cpp",
+    "module.cpp",
+    "raise.cpp",
+)
 
 
 def build(libtorch: str, out_dir: str) -> str:
