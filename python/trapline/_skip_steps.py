@@ -36,7 +36,9 @@ _undo: list[Callable[[], None]] = []
 _seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _several: set[type] = set()  # classes whose step evaluates its closure more than once
 _exists = False
-_group: tuple[Any, Any] | None = None  # the default process group, and ours over the same ranks
+# Of the default process group: ours over the same ranks. Only torch may keep them alive, so that
+# destroy_process_group() ends their threads: one that wants the GIL while the interpreter ends aborts it.
+_groups: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
 
 
 def install() -> None:
@@ -68,11 +70,12 @@ def install() -> None:
 
 def uninstall() -> None:
     """Put everything back."""
-    global _exists, _group
+    global _exists
     while _undo:
         _undo.pop()()
     _seen.clear()
-    _exists, _group = False, None
+    _groups.clear()
+    _exists = False
 
 
 def optimizer_exists() -> bool:
@@ -263,8 +266,10 @@ def _agreed(own: bool) -> bool:
 
 def _own_group(distributed: Any) -> Any:
     """A gloo group of all ranks: no wait for a GPU, no place in the order of the program's collectives."""
-    global _group
     default = distributed.distributed_c10d._get_default_group()
-    if _group is None or _group[0] is not default:
-        _group = (default, distributed.new_group(backend="gloo"))
-    return _group[1]
+    made = _groups.get(default)
+    own = None if made is None else made()
+    if own is None:
+        own = distributed.new_group(backend="gloo")
+        _groups[default] = weakref.ref(own)
+    return own

@@ -50,7 +50,7 @@ if __name__ == "__main__":
 """
 
 RANKS = """
-import sys
+import contextlib, sys
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -60,10 +60,13 @@ def main(folder, how):
     rank = dist.get_rank()
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
-    if how.startswith("fsdp"):
+    if how.startswith("fsdp2"):
         from torch.distributed.fsdp import fully_shard
         fully_shard(net)
         ranked = net
+    elif how.startswith("fsdp1"):
+        from torch.distributed.fsdp import FullyShardedDataParallel
+        ranked = FullyShardedDataParallel(net, device_id=torch.device("cpu"))
     else:
         ranked = torch.nn.parallel.DistributedDataParallel(net)
     optimizer = torch.optim.AdamW(ranked.parameters(), lr=0.05)
@@ -78,11 +81,38 @@ def main(folder, how):
         optimizer.zero_grad()
         F.cross_entropy(ranked(x), y).backward()
         optimizer.step()
-    values = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in net.parameters()]
-    torch.save([v.detach() for v in values], f"{folder}/{how}-{rank}.pt")
+    whole = contextlib.nullcontext()
+    if how.startswith("fsdp1"):
+        whole = FullyShardedDataParallel.summon_full_params(ranked)
+    with whole:
+        values = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in net.parameters()]
+        torch.save([v.detach() for v in values], f"{folder}/{how}-{rank}.pt")
     dist.destroy_process_group()
 
 main(*sys.argv[1:])
+"""
+
+# Its threads would still run when the interpreter ends, and one that wants the GIL then aborts the process.
+THREADS_OF_A_GROUP = """
+import os
+import torch
+import torch.distributed as dist
+
+def threads():
+    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+    return sum(name.startswith("pt_gloo_runloop") for name in names)
+
+weight = torch.nn.Parameter(torch.zeros(3))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for turn in range(2):
+    where = {"rank": int(os.environ["RANK"]), "world_size": 2}
+    dist.init_process_group("gloo", init_method=f"file://{os.getcwd()}/store{turn}", **where)
+    before = threads()
+    weight.sum().backward()
+    optimizer.step()  # the ranks agree, over a group of the guard's own
+    agreed = threads()
+    dist.destroy_process_group()
+    os.write(1, f"{before < agreed} {threads()}\\n".encode())  # one write: the ranks share the pipe
 """
 
 
@@ -176,7 +206,7 @@ def test_flags_that_make_no_sense():
     assert len(mode.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("how", ["ddp", "fsdp"])
+@pytest.mark.parametrize("how", ["ddp", "fsdp1", "fsdp2"])
 def test_ranks_agree(tmp_path, how):
     """The bad row is on one rank; both leave the step out and end with the weights of a run without it."""
     import torch
@@ -197,3 +227,15 @@ def test_ranks_agree(tmp_path, how):
         assert torch.equal(a, b)
         assert torch.equal(a, c)
     assert "2 of 10 optimizer steps were skipped (20 %)" in skips(outcomes[how])
+
+
+def test_destroy_process_group_ends_the_threads_of_ours_too(tmp_path):
+    program = runner.write_program(tmp_path / "threads.py", THREADS_OF_A_GROUP)
+    outcome = runner.trapline(
+        ["--on-fault", "skip"],
+        [*TWO_RANKS, str(program)],
+        cwd=tmp_path,
+        env=runner.environment(OMP_NUM_THREADS="1"),
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.split("\n") == ["True 0"] * 4 + [""]
