@@ -24,7 +24,7 @@ try:
 except ImportError:  # not on this platform: the atomic rename has to do
     fcntl = None  # type: ignore[assignment]
 
-_FLAGS = ["-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-w"]
+_FLAGS = ["-O3", "-fno-plt", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-w"]
 _TORCH_LIBRARIES = ("libc10", "libtorch_cpu", "libtorch", "libtorch_python")
 
 

@@ -2,6 +2,7 @@
 // scan.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -21,11 +22,18 @@ bool scan_small_index(const T* data, std::int64_t n, std::int64_t lo, std::int64
   std::int64_t min = widen(load(data));
   std::int64_t max = min;
   if (!also) {  // all are in [lo, hi) when the extremes are
-    for (std::int64_t i = 1; i < n; ++i) {
-      const std::int64_t value = widen(load(data + i));
+    // Two chains: each comparison waits for the one before it.
+    std::int64_t min2 = min, max2 = max;
+    for (std::int64_t i = 1; i + 1 < n; i += 2) {
+      const std::int64_t value = widen(load(data + i)), value2 = widen(load(data + i + 1));
       min = value < min ? value : min;
       max = value > max ? value : max;
+      min2 = value2 < min2 ? value2 : min2;
+      max2 = value2 > max2 ? value2 : max2;
     }
+    const std::int64_t last = widen(load(data + n - 1));
+    min = std::min({min, min2, last});
+    max = std::max({max, max2, last});
     if (min < lo || max >= hi) return false;
   } else {
     const std::int64_t extra = *also;

@@ -64,43 +64,6 @@ std::optional<std::int64_t> grouped_dim(const trapline_tensor& left, const trapl
 
 }  // namespace
 
-const trapline_tensor* tensor_of(const trapline_arg* arg) {
-  return arg != nullptr && arg->kind == TRAPLINE_ARG_TENSOR && arg->tensor.dim >= 0 ? &arg->tensor : nullptr;
-}
-
-std::int64_t numel(const trapline_tensor& tensor) {
-  std::int64_t count = 1;
-  for (std::int32_t d = 0; d < tensor.dim; ++d) count *= tensor.sizes[d];
-  return count;
-}
-
-bool is_empty(const trapline_tensor& tensor) {
-  for (std::int32_t d = 0; d < tensor.dim; ++d) {
-    if (tensor.sizes[d] == 0) return true;
-  }
-  return false;
-}
-
-bool fits(Dtypes allowed, std::int32_t dtype) {
-  switch (allowed) {
-    case Dtypes::kInt64:
-      return dtype == TRAPLINE_INT64;
-    case Dtypes::kInt32Or64:
-      return dtype == TRAPLINE_INT64 || dtype == TRAPLINE_INT32;
-    case Dtypes::kInt64OrUInt8:
-      return dtype == TRAPLINE_INT64 || dtype == TRAPLINE_UINT8;
-    case Dtypes::kInteger:
-      return dtype >= TRAPLINE_UINT8 && dtype <= TRAPLINE_INT64;
-    case Dtypes::kFloating:
-      return dtype >= TRAPLINE_FLOAT16 && dtype <= TRAPLINE_FLOAT64;
-    case Dtypes::kInt32:
-      return dtype == TRAPLINE_INT32;
-    case Dtypes::kBool:
-      return dtype == TRAPLINE_BOOL;
-  }
-  return false;
-}
-
 std::optional<std::int64_t> bound_of(const Contract& contract, const CallArguments& call,
                                      const trapline_tensor& tensor) {
   const trapline_tensor* bound = tensor_of(call.bound);

@@ -23,11 +23,42 @@ struct CallArguments {
 inline constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
 // The tensor of the argument; null when it is none.
-const trapline_tensor* tensor_of(const trapline_arg* arg);
+inline const trapline_tensor* tensor_of(const trapline_arg* arg) {
+  return arg != nullptr && arg->kind == TRAPLINE_ARG_TENSOR && arg->tensor.dim >= 0 ? &arg->tensor : nullptr;
+}
 
-std::int64_t numel(const trapline_tensor& tensor);
-bool is_empty(const trapline_tensor& tensor);
-bool fits(Dtypes allowed, std::int32_t dtype);  // trapline_dtype
+inline std::int64_t numel(const trapline_tensor& tensor) {
+  std::int64_t count = 1;
+  for (std::int32_t d = 0; d < tensor.dim; ++d) count *= tensor.sizes[d];
+  return count;
+}
+
+inline bool is_empty(const trapline_tensor& tensor) {
+  for (std::int32_t d = 0; d < tensor.dim; ++d) {
+    if (tensor.sizes[d] == 0) return true;
+  }
+  return false;
+}
+
+inline bool fits(Dtypes allowed, std::int32_t dtype) {  // trapline_dtype
+  switch (allowed) {
+    case Dtypes::kInt64:
+      return dtype == TRAPLINE_INT64;
+    case Dtypes::kInt32Or64:
+      return dtype == TRAPLINE_INT64 || dtype == TRAPLINE_INT32;
+    case Dtypes::kInt64OrUInt8:
+      return dtype == TRAPLINE_INT64 || dtype == TRAPLINE_UINT8;
+    case Dtypes::kInteger:
+      return dtype >= TRAPLINE_UINT8 && dtype <= TRAPLINE_INT64;
+    case Dtypes::kFloating:
+      return dtype >= TRAPLINE_FLOAT16 && dtype <= TRAPLINE_FLOAT64;
+    case Dtypes::kInt32:
+      return dtype == TRAPLINE_INT32;
+    case Dtypes::kBool:
+      return dtype == TRAPLINE_BOOL;
+  }
+  return false;
+}
 
 // Valid integers end below it; kUnbounded: no upper end. nullopt when the sizes do not fit each other: then
 // the operation's own checks have the word.

@@ -72,6 +72,12 @@ struct Hot;
 template <class Op, class Result, class... Args>
 struct Hot<Op, Result(Args...)> {
   static inline const Plan* plan = nullptr;
+  using Handle = c10::TypedOperatorHandle<Result(Args...)>;
+  static inline c10::optional<Handle> handle;
+
+  static Result redispatch(c10::DispatchKeySet keys, Args... args) {
+    return handle->redispatch(keys, std::forward<Args>(args)...);
+  }
 
   static Result call(c10::DispatchKeySet keys, Args... args) {
     keys = keys & kBelow;
@@ -82,7 +88,7 @@ struct Hot<Op, Result(Args...)> {
     Violation violation;
     if (violates(state, violation, args...)) return answer(state, keys, violation, args...);
     const DepthScope depth(state);
-    return Op::redispatch(keys, std::forward<Args>(args)...);
+    return redispatch(keys, std::forward<Args>(args)...);
   }
 
  private:
@@ -98,7 +104,7 @@ struct Hot<Op, Result(Args...)> {
   // On the device the launch of the check costs more than boxing.
   [[gnu::noinline]] static Result elsewhere(ThreadState& state, c10::DispatchKeySet keys, Args... args) {
     if (!enabled() || !outermost(state) || !reaches_device(keys)) {
-      return Op::redispatch(keys, std::forward<Args>(args)...);
+      return redispatch(keys, std::forward<Args>(args)...);
     }
     torch::jit::Stack stack;
     torch::jit::push(stack, std::forward<Args>(args)...);
@@ -173,7 +179,9 @@ bool hook_if(torch::Library& library, const Plan& plan, const char* op, const ch
 
 template <class Op>
 bool hook_if(torch::Library& library, const Plan& plan) {
-  return hook_if<Hot<Op>>(library, plan, Op::name, Op::overload_name);
+  if (!hook_if<Hot<Op>>(library, plan, Op::name, Op::overload_name)) return false;
+  Hot<Op>::handle = plan.handle.template typed<typename Op::schema>();
+  return true;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <Python.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -70,9 +71,35 @@ bool insert(void* code) {
   return true;
 }
 
-}  // namespace
+// Stacks that were seen before, so that a call costs one comparison and not a look-up for each frame. A cell
+// holds nothing but code objects of the set: a mix of two stacks, written by two threads, says no more than
+// that all of them are known.
+constexpr int kStackFrames = 8;
+using CodeStack = std::array<std::atomic<void*>, kStackFrames>;
+std::array<CodeStack, 256> g_stacks;
 
-int keep_alive(const trapline_frame* frames, int count) {
+CodeStack& stack_of(const trapline_frame* frames, int count) {
+  // A few tell: what all stacks of a program share, torch's frames and the outermost, tells nothing anyway.
+  const auto number = [&](int i) { return reinterpret_cast<std::uintptr_t>(frames[i].code) >> 4; };
+  const std::uintptr_t sum = count == 0 ? 0 : number(0) + 5 * number(count / 2) + 25 * number(count - 1);
+  return g_stacks[static_cast<std::uint64_t>(sum) * 0x9E3779B97F4A7C15ULL >> 56];
+}
+
+bool seen(const CodeStack& stack, const trapline_frame* frames, int count) {
+  std::uintptr_t differs = 0;
+  for (int i = 0; i < count; ++i) {
+    differs |= reinterpret_cast<std::uintptr_t>(stack[i].load(std::memory_order_relaxed)) ^
+               reinterpret_cast<std::uintptr_t>(frames[i].code);
+  }
+  return differs == 0;
+}
+
+void remember_stack(CodeStack& stack, const trapline_frame* frames, int count) {
+  for (int i = 0; i < count; ++i) stack[i].store(frames[i].code, std::memory_order_relaxed);
+}
+
+// How many frames may be kept.
+int intern(const trapline_frame* frames, int count) {
   const Table* table = g_table.load(std::memory_order_acquire);
   int known = 0;
   while (known < count && contains(table, frames[known].code)) ++known;
@@ -80,6 +107,17 @@ int keep_alive(const trapline_frame* frames, int count) {
   const PyGILState_STATE gil = PyGILState_Ensure();
   while (known < count && insert(frames[known].code)) ++known;
   PyGILState_Release(gil);
+  return known;
+}
+
+}  // namespace
+
+int keep_alive(const trapline_frame* frames, int count) {
+  if (count > kStackFrames) return intern(frames, count);
+  CodeStack& stack = stack_of(frames, count);
+  if (seen(stack, frames, count)) return count;
+  const int known = intern(frames, count);
+  if (known == count) remember_stack(stack, frames, count);
   return known;
 }
 
