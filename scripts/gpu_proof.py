@@ -175,13 +175,21 @@ def table(record: dict[str, Any]) -> str:
         + ", ".join(f"{count} {word}" for word, count in counts.items())
         + f"; {record['seconds']:.0f} s.",
         "",
-        "| training step | ms | with the guard | quartiles | `CUDA_LAUNCH_BLOCKING=1` |",
-        "|---|---|---|---|---|",
+        "| training step | ms | with the guard | quartiles | `--on-fault skip` | `CUDA_LAUNCH_BLOCKING=1` |",
+        "|---|---|---|---|---|---|",
     ]
     for row in record["overhead"]:
         quartiles = " to ".join(f"{value:.4f}" for value in row["guard_quartiles"])
         peer = "-" if row["launch_blocking"] is None else f"{row['launch_blocking']:.2f}"
-        lines.append(f"| {row['model']} | {row['step_ms']:.2f} | {row['guard']:.4f} | {quartiles} | {peer} |")
+        figures = [
+            row["model"],
+            f"{row['step_ms']:.2f}",
+            f"{row['guard']:.4f}",
+            quartiles,
+            f"{row['skip']:.4f}",
+            peer,
+        ]
+        lines.append(f"| {' | '.join(figures)} |")
     lines += ["", "| part | case | | detail |", "|---|---|---|---|"]
     for row in cases:
         word = {True: "right", False: "**wrong**", None: "left out"}[row["ok"]]

@@ -1,7 +1,7 @@
-"""What the guard adds to a training step of real size, on any device: no guard, guard,
-CUDA_LAUNCH_BLOCKING=1.
+"""What the guard adds to a training step of real size, on any device: no guard, guard, guard with
+`--on-fault skip`, CUDA_LAUNCH_BLOCKING=1.
 
-Guard and no guard alternate inside one process, in an order that changes every round; a figure is the
+No guard and the guards alternate inside one process, in an order that changes every round; a figure is the
 median over the rounds of (with / without) of the same round, with the quartiles beside it.
 CUDA_LAUNCH_BLOCKING is read when CUDA starts, so that peer has a process of its own and is compared by its
 median. A step is timed from an idle device to an idle device, many steps at a time, as wall-clock time.
@@ -83,28 +83,30 @@ def blocking(name: str, args: argparse.Namespace) -> float | None:
 
 def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
     import trapline
-    from trapline import _adapter
+    from trapline import _adapter, _skip
 
     device = torch.device(args.device)
     torch.manual_seed(0)
     step = models.MODELS[name](device, args.small)
     count = steps_a_round(step, device)
-    times: dict[str, list[float]] = {"none": [], "guard": []}
+    times: dict[str, list[float]] = {"none": [], "guard": [], "skip": []}
     deadline = time.monotonic() + args.seconds
     turn = 0
     while time.monotonic() < deadline or turn < 5:
         for kind in list(times)[:: -1 if turn % 2 else 1]:
-            if kind == "guard":
+            if kind != "none":
                 trapline.install()
+                _skip.install("skip" if kind == "skip" else "raise")
                 assert _adapter.kind() == "native", "the compiled guard is not there: " + "; ".join(
                     _adapter.notes()
                 )
             step()
             times[kind].append(seconds_of(step, count, device))
+            _skip.uninstall()
             trapline.uninstall()
         turn += 1
-    ratios = sorted(with_guard / without for with_guard, without in zip(times["guard"], times["none"]))
-    quartiles = statistics.quantiles(ratios, n=4)
+    ratios = {kind: [a / b for a, b in zip(times[kind], times["none"])] for kind in ("guard", "skip")}
+    quartiles = statistics.quantiles(ratios["guard"], n=4)
     none = statistics.median(times["none"])
     slow = blocking(name, args)
     return {
@@ -112,8 +114,9 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
         "step_ms": none * 1e3,
         "rounds": turn,
         "steps_a_round": count,
-        "guard": statistics.median(ratios),
+        "guard": statistics.median(ratios["guard"]),
         "guard_quartiles": [quartiles[0], quartiles[2]],
+        "skip": statistics.median(ratios["skip"]),
         "launch_blocking": None if slow is None else slow / none,
     }
 
@@ -129,15 +132,17 @@ def main() -> int:
         print(plain(names[0], args))
         return 0
     rows = []
-    print(f"{'step on ' + args.device:24s}{'ms':>9s}{'guard':>9s}{'quartiles':>17s}{'LAUNCH_BLOCKING':>17s}")
+    columns = f"{'ms':>9s}{'guard':>9s}{'quartiles':>17s}{'skip':>9s}{'LAUNCH_BLOCKING':>17s}"
+    print(f"{'step on ' + args.device:24s}{columns}")
     for name in names:
         row = measure(name, args)
         rows.append(row)
         low, high = row["guard_quartiles"]
         peer = "-" if row["launch_blocking"] is None else f"{row['launch_blocking']:.3f}"
-        print(
-            f"{name:24s}{row['step_ms']:9.2f}{row['guard']:9.4f}{low:9.4f}{high:8.4f}{peer:>17s}", flush=True
+        figures = (
+            f"{row['step_ms']:9.2f}{row['guard']:9.4f}{low:9.4f}{high:8.4f}{row['skip']:9.4f}{peer:>17s}"
         )
+        print(f"{name:24s}{figures}", flush=True)
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -119,8 +119,11 @@ def _wrap_step_of(kind: type) -> None:
             return _step_with_closure(self, original, closure, args, kwargs)
         if _spoilt(self):
             return _drop(self)
-        with _Inside():
+        _state.inside += 1  # without _Inside(): every step of the program comes by here
+        try:
             result = original(self, *args, **kwargs)
+        finally:
+            _state.inside -= 1
         _skip.count_step(False)
         return result
 
@@ -140,8 +143,9 @@ def _spoilt(optimizer: Any) -> bool:
     """True when no rank, this one included, may take this step."""
     _device.before_step()
     now = _skip.spoils()
-    own = now > _seen.get(optimizer, 0)
-    _seen[optimizer] = now
+    own = now > 0 and now > _seen.get(optimizer, 0)
+    if own:
+        _seen[optimizer] = now
     return _agreed(own)
 
 

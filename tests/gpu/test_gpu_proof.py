@@ -70,6 +70,7 @@ def test_the_table_counts_and_names_what_is_wrong():
                 "step_ms": 1.5,
                 "guard": 1.004,
                 "guard_quartiles": [1.0, 1.01],
+                "skip": 1.006,
                 "launch_blocking": 1.6,
             }
         ],
@@ -81,6 +82,6 @@ def test_the_table_counts_and_names_what_is_wrong():
     }
     page = gpu_proof.table(record)
     assert "1 right, 1 wrong, 1 left out; 61 s" in page
-    assert "| mlp | 1.50 | 1.0040 | 1.0000 to 1.0100 | 1.60 |" in page
+    assert "| mlp | 1.50 | 1.0040 | 1.0000 to 1.0100 | 1.0060 | 1.60 |" in page
     assert "| host | b | **wrong** | x\\|y |" in page
     assert gpu_proof.file_stem(record["machine"]) == "nvidia-x-torch2.9.0"
