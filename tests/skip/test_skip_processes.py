@@ -206,6 +206,21 @@ def test_flags_that_make_no_sense():
     assert len(mode.stderr.splitlines()) == 1
 
 
+def run_ranks(program: Path, folder: Path, how: str) -> runner.Outcome:
+    """torch's gloo threads abort a rank whose interpreter is ending, once in some fifty runs of FSDP1 without
+    the guard. Everything is done by then, so that such a run is repeated.
+    """
+    for attempt in range(3):
+        outcome = runner.trapline(
+            ["--on-fault", "skip", "--report", folder / f"{how}-report{attempt}"],
+            [*TWO_RANKS, str(program), str(folder), how],
+            env=runner.environment(OMP_NUM_THREADS="1"),
+        )
+        if "terminate called without an active exception" not in outcome.stderr:
+            break
+    return outcome
+
+
 @pytest.mark.parametrize("how", ["ddp", "fsdp1", "fsdp2"])
 def test_ranks_agree(tmp_path, how):
     """The bad row is on one rank; both leave the step out and end with the weights of a run without it."""
@@ -214,11 +229,7 @@ def test_ranks_agree(tmp_path, how):
     program = runner.write_program(tmp_path / "ranks.py", RANKS)
     outcomes = {}
     for which in (how, f"{how}-without"):
-        outcomes[which] = runner.trapline(
-            ["--on-fault", "skip", "--report", tmp_path / which],
-            [*TWO_RANKS, str(program), str(tmp_path), which],
-            env=runner.environment(OMP_NUM_THREADS="1"),
-        )
+        outcomes[which] = run_ranks(program, tmp_path, which)
         assert outcomes[which].returncode == 0, outcomes[which].stderr
     left, right, clean = (
         torch.load(tmp_path / name) for name in (f"{how}-0.pt", f"{how}-1.pt", f"{how}-without-0.pt")
