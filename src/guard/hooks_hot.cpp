@@ -6,6 +6,7 @@
 #include <ATen/ops/nll_loss_backward_ops.h>
 #include <ATen/ops/nll_loss_forward_ops.h>
 
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -72,8 +73,9 @@ struct Hot;
 template <class Op, class Result, class... Args>
 struct Hot<Op, Result(Args...)> {
   static inline const Plan* plan = nullptr;
+  // Op::redispatch() is a call into another library, and again one into the dispatcher.
   using Handle = c10::TypedOperatorHandle<Result(Args...)>;
-  static inline c10::optional<Handle> handle;
+  static inline std::optional<Handle> handle;
 
   static Result redispatch(c10::DispatchKeySet keys, Args... args) {
     return handle->redispatch(keys, std::forward<Args>(args)...);
@@ -179,9 +181,11 @@ bool hook_if(torch::Library& library, const Plan& plan, const char* op, const ch
 
 template <class Op>
 bool hook_if(torch::Library& library, const Plan& plan) {
-  if (!hook_if<Hot<Op>>(library, plan, Op::name, Op::overload_name)) return false;
-  Hot<Op>::handle = plan.handle.template typed<typename Op::schema>();
-  return true;
+  // Before the hook, which other threads may run into at once.
+  if (plan.op == Op::name && plan.overload == Op::overload_name && !Hot<Op>::handle) {
+    Hot<Op>::handle = plan.handle.template typed<typename Op::schema>();
+  }
+  return hook_if<Hot<Op>>(library, plan, Op::name, Op::overload_name);
 }
 
 }  // namespace
