@@ -37,8 +37,12 @@ def best(run: Callable[[], Any], times: int = 5) -> float:
     return min(seconds)
 
 
+def line_of(*words: object, threads: int = 1) -> list[str]:
+    return [str(BUILD / "bin" / "trapline"), "check", *map(str, words), "--threads", str(threads)]
+
+
 def command(*words: object, threads: int = 1) -> Callable[[], None]:
-    line = [str(BUILD / "bin" / "trapline"), "check", *map(str, words), "--threads", str(threads)]
+    line = line_of(*words, threads=threads)
 
     def run() -> None:
         done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -79,9 +83,8 @@ class Peak:
     """Runs a command and samples its memory: in all, and without the pages of mapped files."""
 
     def __init__(self, *words: object, threads: int = 1) -> None:
-        line = [str(BUILD / "bin" / "trapline"), "check", *map(str, words), "--threads", str(threads)]
         self.all = self.own = 0
-        with subprocess.Popen(line, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(line_of(*words, threads=threads), stdout=subprocess.DEVNULL) as process:
             while process.poll() is None:
                 try:
                     text = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")

@@ -1,7 +1,6 @@
 // The scans against the scalar reference, over random views and every instruction set of this machine.
 // TRAPLINE_TEST_SEED and TRAPLINE_TEST_COUNT in the environment make long runs of it.
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +11,7 @@
 
 #include "checks/reference.hpp"
 #include "checks/scan.hpp"
+#include "instruction_sets.hpp"
 #include "random_view.hpp"
 
 namespace trapline {
@@ -31,17 +31,8 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 }
 
 // Runs every scan with one instruction set.
-class Differential : public ::testing::TestWithParam<std::int64_t> {
+class Differential : public testing::WithEveryInstructionSet {
  protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-
   const std::uint64_t seed_ = from_environment("TRAPLINE_TEST_SEED", 1);
   const std::uint64_t count_ = from_environment("TRAPLINE_TEST_COUNT", 1500);
 };
@@ -198,8 +189,7 @@ TEST_P(Differential, Numbers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, Differential, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
+INSTANTIATE_TEST_SUITE_P(Targets, Differential, testing::every_instruction_set(), testing::name_of_set);
 
 }  // namespace
 }  // namespace trapline

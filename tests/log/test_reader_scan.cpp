@@ -1,28 +1,17 @@
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <random>
 #include <set>
 
+#include "../checks/instruction_sets.hpp"
 #include "log/scan.hpp"
 #include "log/scan_literals.hpp"
 
 namespace trapline {
 namespace {
 
-// Every test with every instruction set of this machine.
-class ReaderScan : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
+class ReaderScan : public testing::WithEveryInstructionSet {};
 
 // The lines (by their start) that hold a hit.
 std::set<std::size_t> lines_of(std::string_view block, const std::vector<Hit>& hits) {
@@ -164,8 +153,7 @@ TEST_P(ReaderScan, CountsLineFeeds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ReaderScan, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
+INSTANTIATE_TEST_SUITE_P(Targets, ReaderScan, testing::every_instruction_set(), testing::name_of_set);
 
 }  // namespace
 }  // namespace trapline
