@@ -19,6 +19,8 @@ import sys
 import threading
 from typing import Any
 
+from trapline import _data_sets
+
 _lock = threading.Lock()
 _path: str | None = None
 _bad: dict[str, set[int]] = {}  # data set's identity -> indices
@@ -57,7 +59,7 @@ def add(data_set: Any, samples: list[dict[str, Any]], finding: dict[str, Any]) -
     Returns:
         (identity, base index) of all of them, new or not.
     """
-    base, chosen = unwrap(data_set)
+    base, chosen = _data_sets.unwrap(data_set)
     described = describe(base)
     identity = _identity(described)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -91,7 +93,7 @@ def bad_indices(data_set: Any) -> set[int]:
     """Which indices of ``data_set`` are in quarantine."""
     if not _bad:
         return set()
-    base, chosen = unwrap(data_set)
+    base, chosen = _data_sets.unwrap(data_set)
     bad = _bad.get(_identity(describe(base)))
     if not bad:
         return set()
@@ -99,19 +101,6 @@ def bad_indices(data_set: Any) -> set[int]:
 
 
 # Data sets ----------------------------------------------------------------------------------------
-
-
-def unwrap(data_set: Any) -> tuple[Any, list[int] | None]:
-    """The data set below Subsets, and the index in it for each index of this one (None: the same)."""
-    subset = getattr(sys.modules.get("torch.utils.data"), "Subset", None)
-    chosen: list[int] | None = None
-    for _ in range(8):
-        if subset is None or not isinstance(data_set, subset):
-            break
-        own = [int(i) for i in data_set.indices]
-        chosen = own if chosen is None else [own[i] for i in chosen]
-        data_set = data_set.dataset
-    return data_set, chosen
 
 
 def describe(data_set: Any) -> dict[str, Any]:
@@ -152,14 +141,10 @@ def _identity(described: dict[str, Any]) -> str:
 
 def _file_of(data_set: Any, index: int) -> str | None:
     """The file that a sample comes from, where the data set says so."""
+    file = _data_sets.file_of(data_set, index)
+    if file is not None:
+        return file
     try:
-        for name in ("samples", "imgs", "files", "paths", "image_paths"):  # torchvision's names first
-            entries = getattr(data_set, name, None)
-            if isinstance(entries, (list, tuple)) and len(entries) == len(data_set):
-                entry = entries[index]
-                entry = entry[0] if isinstance(entry, (list, tuple)) else entry
-                if isinstance(entry, (str, os.PathLike)):
-                    return os.fspath(entry)
         for cached in getattr(data_set, "cache_files", None) or ():  # Hugging Face
             return str(cached["filename"])
     except Exception:

@@ -55,7 +55,7 @@ class Case {
   std::string layer() const;
   // "change `fc.5` to Linear(..., out_features=196)"; with `needed` also put into the finding's layer.
   std::string resize(std::int64_t needed) const;
-  // Adds "look at sample 1507 of the data set ..." when the sample is known.
+  // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.
   void fix_sample() const;
 
   // Memory that was never written, or is no integer: no label or id is that large.

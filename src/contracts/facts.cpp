@@ -132,6 +132,28 @@ void read_arguments(const json& object, Facts& facts) {
   }
 }
 
+std::optional<DataSet> data_set(const json* value) {
+  if (value == nullptr || !value->is_object()) return std::nullopt;
+  return DataSet{text(*value, "name"), text(*value, "type"), integer(*value, "length")};
+}
+
+Sample read_sample(const json& object) {
+  Sample sample{integer(object, "dataset_index"), integer(object, "batch"), integer(object, "row"),
+                text(object, "request")};
+  sample.loader = text(object, "loader");
+  sample.dataset = data_set(member(object, "dataset"));
+  sample.base_index = integer(object, "base_index");
+  sample.base = data_set(member(object, "base"));
+  sample.file = text(object, "file");
+  sample.key = text(object, "key");
+  sample.one_of = integers(object, "one_of");
+  sample.of = integer(object, "of");
+  sample.by = text(object, "by");
+  const json* likely = member(object, "likely");
+  sample.likely = likely != nullptr && likely->is_boolean() && likely->get<bool>();
+  return sample;
+}
+
 void read_places(const json& object, Facts& facts) {
   facts.origin = frame(member(object, "origin"));
   facts.surfaced = frame(member(object, "surfaced"));
@@ -151,8 +173,7 @@ void read_places(const json& object, Facts& facts) {
   }
   facts.watch = read_watch(object);
   if (const json* sample = member(object, "sample"); sample != nullptr && sample->is_object()) {
-    facts.sample = Sample{integer(*sample, "dataset_index"), integer(*sample, "batch"),
-                          integer(*sample, "row"), text(*sample, "request")};
+    facts.sample = read_sample(*sample);
   }
   if (const json* process = member(object, "process"); process != nullptr && process->is_object()) {
     facts.process = Process{integer(*process, "rank"), integer(*process, "pid"), text(*process, "host"),

@@ -69,9 +69,27 @@ struct Layer {
   std::string arguments{};  // "in_features=300, out_features=195": how a call would make it; empty: unknown
 };
 
+// A data set as the program has it.
+struct DataSet {
+  std::string
+      name;  // an expression of the user's that gives it: "train_set", "self.val_set"; empty: none does
+  std::string type;  // "Subset"
+  std::optional<std::int64_t> length{};
+};
+
 struct Sample {
-  std::optional<std::int64_t> dataset_index, batch, row;
+  std::optional<std::int64_t> dataset_index, batch, row;  // dataset_index: in the loader's own data set
   std::string request;
+  std::string loader{};  // an expression of the user's that gives the DataLoader
+  std::optional<DataSet> dataset{};
+  std::optional<std::int64_t> base_index{};  // in the data set below Subset, random_split, ConcatDataset
+  std::optional<DataSet> base{};
+  std::string file{};                  // that the sample is made of
+  std::string key{};                   // what a stream calls the sample: webdataset's __key__
+  std::vector<std::int64_t> one_of{};  // the row is not known: indices of the batch, the first few
+  std::optional<std::int64_t> of{};    // of how many
+  std::string by{};                    // a word for how it was found, where that is not equality
+  bool likely = false;                 // not proven
 };
 
 struct Process {

@@ -190,11 +190,28 @@ class Reader {
     read(object, "needed", out.needed);
     read(object, "arguments", out.arguments);
   }
+  void read_fields(const json& object, DataSet& out) {
+    read(object, "name", out.name);
+    read(object, "type", out.type);
+    read(object, "length", out.length);
+  }
   void read_fields(const json& object, Sample& out) {
     read(object, "dataset_index", out.dataset_index);
     read(object, "batch", out.batch);
     read(object, "row", out.row);
     read(object, "request", out.request);
+    read(object, "loader", out.loader);
+    read_object(object, "dataset", out.dataset);
+    read(object, "base_index", out.base_index);
+    read_object(object, "base", out.base);
+    read(object, "file", out.file);
+    read(object, "key", out.key);
+    read(object, "one_of", out.one_of);
+    read(object, "of", out.of);
+    read(object, "by", out.by);
+    std::optional<bool> likely;
+    read(object, "likely", likely);
+    out.likely = likely.value_or(false);
   }
   void read_fields(const json& object, Process& out) {
     read(object, "rank", out.rank);

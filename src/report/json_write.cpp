@@ -91,12 +91,30 @@ json to_object(const Layer& layer) {
   return out;
 }
 
+json to_object(const DataSet& data_set) {
+  json out = json::object();
+  put(out, "name", data_set.name);
+  put(out, "type", data_set.type);
+  put(out, "length", data_set.length);
+  return out;
+}
+
 json to_object(const Sample& sample) {
   json out = json::object();
   put(out, "dataset_index", sample.dataset_index);
   put(out, "batch", sample.batch);
   put(out, "row", sample.row);
   put(out, "request", sample.request);
+  put(out, "loader", sample.loader);
+  if (sample.dataset) out["dataset"] = to_object(*sample.dataset);
+  put(out, "base_index", sample.base_index);
+  if (sample.base) out["base"] = to_object(*sample.base);
+  put(out, "file", sample.file);
+  put(out, "key", sample.key);
+  if (!sample.one_of.empty()) out["one_of"] = sample.one_of;
+  put(out, "of", sample.of);
+  put(out, "by", sample.by);
+  if (sample.likely) out["likely"] = true;
   return out;
 }
 

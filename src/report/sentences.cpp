@@ -23,6 +23,46 @@ std::string range_text(const Valid& valid) {
   return {};
 }
 
+std::string set_text(const DataSet& data_set) {
+  return data_set.length ? fmt::format("{} of {}", data_set.type, *data_set.length) : data_set.type;
+}
+
+// train_set[5]; where the program has no name for the data set, its class and length.
+std::string entry_text(std::int64_t index, const std::optional<DataSet>& data_set,
+                       const std::string& loader) {
+  if (data_set && !data_set->name.empty()) return fmt::format("{}[{}]", data_set->name, index);
+  if (!loader.empty()) return fmt::format("{}.dataset[{}]", loader, index);
+  if (data_set && !data_set->type.empty())
+    return fmt::format("sample {} of the {}", index, set_text(*data_set));
+  return fmt::format("data set index {}", index);
+}
+
+std::string candidates_text(const Sample& sample) {
+  std::string text = fmt::format("one of samples {}", fmt::join(sample.one_of, ", "));
+  const auto shown = static_cast<std::int64_t>(sample.one_of.size());
+  if (sample.of && *sample.of > shown) text += fmt::format(" and {} more", *sample.of - shown);
+  if (sample.dataset && !sample.dataset->name.empty()) {
+    text += " of " + sample.dataset->name;
+  } else if (!sample.loader.empty()) {
+    text += fmt::format(" of {}.dataset", sample.loader);
+  } else if (sample.dataset && !sample.dataset->type.empty()) {
+    text += " of the " + set_text(*sample.dataset);
+  }
+  return text;
+}
+
+// How the sample was found, where it was not by equality. docs/facts.md lists the words.
+std::string how_text(const Sample& sample) {
+  std::string_view how;
+  if (sample.by == "length") how = "the longest of its batch";
+  if (sample.by == "nan") how = "NaN or Inf is in the same places of the batch";
+  if (sample.by == "rows") how = "it is the batch's row with NaN or Inf";
+  if (sample.by == "function") how = "computed from the numbers of the batch";
+  if (sample.by == "column") how = "as column 0 of the targets counts the images";
+  if (how.empty()) return sample.likely ? "likely" : "";
+  return sample.likely ? fmt::format("likely: {}", how) : std::string(how);
+}
+
 }  // namespace
 
 std::string place_text(const Frame& frame, std::string_view directory) {
@@ -111,9 +151,17 @@ std::string sample_text(const Sample& sample) {
   if (sample.batch) add(batch, ", ", fmt::format("batch {}", *sample.batch));
   if (sample.row) add(batch, ", ", fmt::format("row {}", *sample.row));
   std::string text;
-  if (sample.dataset_index) text = fmt::format("data set index {}", *sample.dataset_index);
+  if (sample.dataset_index) {
+    text = entry_text(*sample.dataset_index, sample.dataset, sample.loader);
+    if (sample.base_index && sample.base) add(text, " = ", entry_text(*sample.base_index, sample.base, ""));
+  } else if (!sample.one_of.empty()) {
+    text = candidates_text(sample);
+  }
   if (!batch.empty()) text += text.empty() ? batch : " (" + batch + ")";
+  add(text, ", ", sample.file);
+  if (!sample.key.empty()) add(text, ", ", fmt::format("\"{}\"", sample.key));
   if (!sample.request.empty()) add(text, ", ", "request " + sample.request);
+  add(text, ", ", how_text(sample));
   return text;
 }
 

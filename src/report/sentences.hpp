@@ -19,7 +19,7 @@ std::string valid_text(const Valid& valid);         // [0, 195) or -100
 std::string values_text(const Finding& finding);
 std::string classes_text(const Classes& classes);
 std::string layer_text(const Layer& layer);              // "fc.5" Linear(out_features=195): needs 196
-std::string sample_text(const Sample& sample);           // data set index 4711 (batch 12, row 3)
+std::string sample_text(const Sample& sample);           // train_set[4711] (batch 12, row 3)
 std::string process_text(const Process& process);        // rank 2, cuda:1, pid 4242 on gpu7
 std::string operation_text(const Operation& operation);  // embedding(weight float32 [100, 16], ...)
 

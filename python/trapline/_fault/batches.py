@@ -10,34 +10,73 @@ import weakref
 from collections import deque
 from typing import Any, Callable, Optional
 
+from . import scope
+
 _HELD_ELEMENTS = 1 << 16
 _MAX_ITEMS = 32
 _MAX_BATCHES = 6
+_DEPTH = 3  # (images, [{"boxes": ..., "labels": ...}, ...])
+# Collate functions that put one sample into one row, in the sampler's order. A user's own may sort or drop.
+_KEEP_ORDER = ("torch.utils.data._utils.collate", "transformers.data.data_collator")
 
 
 class Loader:
     """What a loader's iterator says about its batches; outlives the iterator, not the data set."""
 
-    __slots__ = ("_data_set", "_iterator", "batched", "iterable", "keeps_order")
+    __slots__ = ("_data_set", "_iterator", "_own", "_user", "batched", "iterable", "keeps_order")
 
     def __init__(self, iterator: Any) -> None:
         from torch.utils.data import dataloader
 
         self.batched = bool(iterator._auto_collation)
         self.iterable = iterator._dataset_kind == dataloader._DatasetKind.Iterable
-        # torch's own stacking of the samples keeps the sampler's order; a user's function may sort or drop
-        self.keeps_order = iterator._collate_fn is dataloader.default_collate
+        self.keeps_order = _module(iterator._collate_fn) in _KEEP_ORDER
         self._iterator = weakref.ref(iterator)
+        self._user = getattr(iterator, "_trapline_loader_ref", None)
+        # fastai hands torch's iterator a stand-in; its own loader, behind that, knows the indices
+        own = getattr(iterator._dataset, "d", None) if self.iterable else None
+        self._own = weakref.ref(own) if hasattr(own, _FASTAI_INDICES) else None
+        if self._own is not None:
+            self._user, self.iterable, self.batched = self._own, False, True
+            self._data_set: Any = self._own
+            return
         try:
-            self._data_set: Any = weakref.ref(iterator._dataset)
+            self._data_set = weakref.ref(iterator._dataset)
         except TypeError:  # a list as a data set
             self._data_set = None
 
     def data_set(self) -> Any:
         """The data set, while the program has it."""
+        if self._own is not None:
+            return getattr(self._own(), "dataset", None)
         if self._data_set is not None:
             return self._data_set()
         return getattr(self._iterator(), "_dataset", None)
+
+    def user_loader(self) -> Any:
+        """The DataLoader that the program iterates over, while it has it."""
+        return None if self._user is None else self._user()
+
+    def indices(self, number: int, noted: Any) -> Any:
+        """The sampler's indices of a batch: those noted; fastai's loader draws a whole epoch at its start."""
+        if self._own is None:
+            return None if self.iterable else noted
+        own = self._own()
+        drawn, size = getattr(own, _FASTAI_INDICES, None), getattr(own, "bs", None)
+        if self._iterator() is None or not isinstance(drawn, (list, tuple)) or not isinstance(size, int):
+            return None
+        return list(drawn[number * size : (number + 1) * size]) or None
+
+
+_FASTAI_INDICES = "_DataLoader__idxs"
+
+
+def _module(collate: Any) -> str:
+    """Where a collate function, or the class of a collating object, is defined."""
+    inner = getattr(collate, "data_collator", None)  # the Trainer of transformers puts its own around it
+    if inner is not None and type(collate).__module__ == "transformers.trainer_utils":
+        return _module(inner)
+    return str(getattr(collate, "__module__", None) or type(collate).__module__)
 
 
 class Batch:
@@ -60,10 +99,28 @@ class Batch:
             value = part() if isinstance(part, weakref.ref) else part
             if isinstance(value, torch.Tensor):
                 found.append(value)
-            elif value is not None:  # a user's batch class
+            elif value is not None and type(value) is not tuple:  # a user's batch class
                 held = list(getattr(value, "__dict__", {}).values())[:_MAX_ITEMS]
                 found += [item for item in held if isinstance(item, torch.Tensor)]
         return found
+
+    def per_sample(self) -> list[list[Any]]:
+        """Tensors of lists with one entry per sample, like members together: [boxes of 0, of 1, ...]."""
+        count = len(self.indices) if isinstance(self.indices, (list, tuple)) else 0
+        groups: list[list[Any]] = []
+        for at, mark in enumerate(self.parts):
+            if type(mark) is not tuple or mark[1] != count or count < 2:
+                continue
+            own = [part for part in self.parts[mark[0] : at] if type(part) is not tuple]
+            each, rest = divmod(len(own), count)
+            if rest or not each:
+                continue
+            alive = [part() if isinstance(part, weakref.ref) else part for part in own]
+            for member in range(each):
+                group = alive[member::each]
+                if all(scope.is_tensor(part) and part.dim() == group[0].dim() for part in group):
+                    groups.append(group)
+        return groups
 
 
 _noted: deque[tuple[Loader, int, Any, list[Any]]] = deque(maxlen=_MAX_BATCHES)
@@ -73,13 +130,11 @@ _originals: dict[str, Callable[..., Any]] = {}
 def newest_first() -> list[Batch]:
     """The last batches of all loaders of this process."""
     noted = reversed(list(_noted))
-    return [
-        Batch(loader, n, None if loader.iterable else indices, parts) for loader, n, indices, parts in noted
-    ]
+    return [Batch(loader, n, loader.indices(n, indices), parts) for loader, n, indices, parts in noted]
 
 
 def install() -> None:
-    """Wraps the two methods that every DataLoader iterator has. A second call changes nothing."""
+    """Wraps three methods that every DataLoader iterator has. A second call changes nothing."""
     if _originals:
         return
     import torch
@@ -89,6 +144,7 @@ def install() -> None:
     reference = weakref.ref
     original_next = _BaseDataLoaderIter.__next__
     original_index = _BaseDataLoaderIter._next_index
+    original_init = _BaseDataLoaderIter.__init__
 
     def gather(data: Any, parts: list[Any], depth: int) -> None:
         kind = type(data)
@@ -96,22 +152,33 @@ def install() -> None:
             parts.append(data if data.numel() <= _HELD_ELEMENTS and not data._is_view() else reference(data))
         elif kind is list or kind is tuple:
             if depth:
+                start = len(parts)
                 for item in data[:_MAX_ITEMS] if len(data) > _MAX_ITEMS else data:
                     gather(item, parts, depth - 1)
+                if depth < _DEPTH:  # one entry per sample, perhaps: Batch.per_sample()
+                    parts.append((start, len(data)))
         elif kind is str or kind is int or kind is float or data is None:
             return
         elif isinstance(data, tensor_type):
             parts.append(reference(data))
         elif isinstance(data, tuple):
-            gather(tuple(data), parts, depth)
+            for item in tuple(data)[:_MAX_ITEMS] if depth else ():
+                gather(item, parts, depth - 1)
         elif hasattr(data, "values") and hasattr(data, "keys"):
-            if depth:
-                gather(list(data.values()), parts, depth - 1)
+            for item in list(data.values())[:_MAX_ITEMS] if depth else ():
+                gather(item, parts, depth - 1)
         else:
             try:
                 parts.append(reference(data))
             except TypeError:
                 return
+
+    def __init__(self: Any, loader: Any) -> None:
+        original_init(self, loader)
+        try:
+            self._trapline_loader_ref = reference(loader)  # once per epoch
+        except TypeError:
+            pass
 
     def _next_index(self: Any) -> Any:
         index = original_index(self)
@@ -128,7 +195,7 @@ def install() -> None:
         data = original_next(self)
         try:
             parts: list[Any] = []
-            gather(data, parts, 3)
+            gather(data, parts, _DEPTH)
             try:
                 loader = self._trapline_loader
             except AttributeError:
@@ -139,8 +206,10 @@ def install() -> None:
             pass
         return data
 
+    _originals["__init__"] = original_init
     _originals["__next__"] = original_next
     _originals["_next_index"] = original_index
+    _BaseDataLoaderIter.__init__ = __init__
     _BaseDataLoaderIter._next_index = _next_index
     _BaseDataLoaderIter.__next__ = __next__
 

@@ -10,6 +10,7 @@ from . import scope
 
 _MAX_STARTS = 64
 _MAX_LENGTH = 1 << 20
+_MAX_BOXES = 1 << 12  # numbers
 
 
 def made(sample: Any, row: Any, value: Any) -> bool:
@@ -64,3 +65,26 @@ def _numbers(array: Any) -> list[Any]:
         return array.reshape(-1).tolist() if size <= _MAX_LENGTH else []
     except (TypeError, ValueError, RuntimeError, AttributeError):
         return []
+
+
+def longest(sample: Any) -> int:
+    """The length of a sample's longest sequence of integers: a text's ids; 0 when it has none."""
+    return max((len(sequence) for sequence in _sequences(sample, True)), default=0)
+
+
+def holds(sample: Any, run: list[Any]) -> bool:
+    """True when these numbers stand side by side somewhere in the sample: one box of an image's."""
+    for sequence in _sequences(sample, bool(run) and isinstance(run[0], int)):
+        if len(sequence) > _MAX_BOXES:  # a picture
+            continue
+        for start in range(len(sequence) - len(run) + 1):
+            if all(_near(a, b) for a, b in zip(sequence[start:], run)):
+                return True
+    return False
+
+
+def _near(one: Any, other: Any) -> bool:
+    """Equal as numbers, or as float32 would have them."""
+    return one == other or (
+        isinstance(one, float) and isinstance(other, float) and abs(one - other) <= 1e-6 * abs(other)
+    )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional
 
 from .casts import storage_pointer
 from .values import MAX_ELEMENTS, bad_mask, unravel
 
 _MAX_OFFSETS = 64
-_TELLING = 4  # elements whose equality is taken for more than chance, when they are not all the same
+TELLING = 4  # elements whose equality is taken for more than chance, when they are not all the same
+_TELLING_PART = 8  # the same where it was also chosen which elements to compare
+_NOWHERE = -100  # what stands where a shift left a column free; Hugging Face puts the same there
 View = Callable[[Any], Any]
 
 
@@ -24,11 +26,18 @@ class Match:
 
 
 def locate(
-    tensor: Any, scan: dict[str, Any], predicate: Optional[int], batch: Any, newest: bool, values: bool = True
+    tensor: Any,
+    scan: dict[str, Any],
+    predicate: Optional[int],
+    batch: Any,
+    newest: bool,
+    values: bool = True,
+    masks: Sequence[Any] = (),
 ) -> Optional[Match]:
     """Where tensor's first bad element is in `batch`, or None when that cannot be shown.
 
-    A few equal numbers prove little: then only the whole tensor of the newest batch counts.
+    A few equal numbers prove little: then only the whole tensor of the newest batch counts. `masks` are the
+    batch's tensors that may have said which elements to take: labels[mask == 1].
     """
     if not tensor.numel() or not batch.numel() or scan.get("first", -1) < 0 or not batch.dim():
         return None
@@ -40,7 +49,7 @@ def locate(
     flat = tensor.detach().reshape(-1).cpu()
     mask = bad_mask(flat, scan, predicate) if values else None
     source = batch.detach().cpu()
-    telling = flat.numel() >= _TELLING and bool((flat != flat[0]).any())
+    telling = flat.numel() >= TELLING and bool((flat != flat[0]).any())
     whole = (
         tensor.numel() == batch.numel() and tensor.dtype.is_floating_point == batch.dtype.is_floating_point
     )
@@ -52,7 +61,14 @@ def locate(
             continue
         constant = _difference(flat, part.to(flat.dtype), scan, mask)
         if constant is not None and (telling or constant == 0):
-            return Match(_place(view, batch, scan["first"]), view, constant, False)
+            place = _place(view, batch, scan["first"])
+            if place is not None:
+                return Match(place, view, constant, False)
+    if telling and _TELLING_PART <= flat.numel() < batch.numel():
+        for view in _selections(flat, source, masks):
+            if bool((view(source).to(flat.dtype) == flat).all()):
+                place = _place(view, batch, scan["first"])
+                return None if place is None else Match(place, view, 0, False)
     return None
 
 
@@ -105,6 +121,9 @@ def _views(tensor: Any, batch: Any) -> Iterator[View]:
         yield lambda value: value
         if batch.dim() > 1:
             yield lambda value: value.transpose(0, 1)
+        if batch.dim() > 1 and shape[-1] > 1:  # targets shifted by one, the last padded; decoder ids
+            yield lambda value: _cat(value[..., 1:], value.new_full((*shape[:-1], 1), _NOWHERE))
+            yield lambda value: _cat(value.new_full((*shape[:-1], 1), _NOWHERE), value[..., :-1])
         return
     if batch.dim() > 1:
         rest = batch.numel() // shape[1] if shape[1] else 0
@@ -120,6 +139,24 @@ def _views(tensor: Any, batch: Any) -> Iterator[View]:
     if batch.dim() > 2 and count * shape[-1] == batch.numel():
         for column in range(min(shape[-1], _MAX_OFFSETS)):
             yield lambda value, c=column: value.select(-1, c)
+
+
+def _cat(left: Any, right: Any) -> Any:
+    import torch
+
+    return torch.cat([left, right], -1)
+
+
+def _selections(flat: Any, batch: Any, masks: Sequence[Any]) -> Iterator[View]:
+    """Elements that the program picked out: by a mask of the batch's own, or those of some values."""
+    import torch
+
+    chosen = [mask.detach().cpu().reshape(-1) != 0 for mask in masks if mask.shape == batch.shape]
+    if not flat.dtype.is_floating_point:
+        chosen.append(torch.isin(batch.reshape(-1), flat.unique().to(batch.dtype)))
+    for keep in chosen:
+        if int(keep.sum()) == flat.numel():
+            yield lambda value, keep=keep: value.reshape(-1)[keep]
 
 
 def _difference(flat: Any, part: Any, scan: dict[str, Any], mask: Any) -> Optional[int]:
@@ -142,8 +179,10 @@ def _difference(flat: Any, part: Any, scan: dict[str, Any], mask: Any) -> Option
     return None
 
 
-def _place(view: View, batch: Any, first: int) -> list[int]:
+def _place(view: View, batch: Any, first: int) -> Optional[list[int]]:
+    """Where the element is in the batch; None when the program put it there itself."""
     import torch
 
     positions = torch.arange(batch.numel()).reshape(batch.shape)
-    return unravel(int(view(positions).reshape(-1)[first]), batch.shape)
+    position = int(view(positions).reshape(-1)[first])
+    return unravel(position, batch.shape) if position >= 0 else None

@@ -55,7 +55,8 @@ def _places(located: Located, bad: Any) -> list[tuple[list[int], int]]:
         return [(list(located.found.place), first)]
     numbers = torch.arange(batch.numel()).reshape(batch.shape)
     positions = view(numbers).reshape(-1)[at]
-    return [(values.unravel(int(p), batch.shape), int(a)) for p, a in zip(positions.tolist(), at.tolist())]
+    pairs = zip(positions.tolist(), at.tolist())
+    return [(values.unravel(p, batch.shape), a) for p, a in pairs if p >= 0]  # below 0: not of the batch
 
 
 def _row_dimension(located: Located) -> Optional[int]:

@@ -6,21 +6,23 @@ import random
 import sys
 from typing import Any, Optional
 
-from . import batches, contents, match, scope, values
+from . import batches, contents, hand, match, scope, values, where
 from .batches import Batch
 from .match import Match
 
-_MAX_FETCHED = 256  # samples that are asked for again
-Sample = dict[str, int]
+MAX_FETCHED = 256  # samples that are asked for again
+_MAX_SHOWN = 8  # candidates
+Sample = dict[str, Any]
 
 
 class Located:
-    """A bad element found in a batch: which batch, which of its tensors, where."""
+    """A bad element found in a batch: which batch, which of its tensors, where. `row`: of a list's entry."""
 
-    def __init__(self, batch: Batch, tensor: Any, found: Match) -> None:
+    def __init__(self, batch: Batch, tensor: Any, found: Match, row: Optional[int] = None) -> None:
         self.batch = batch
         self.tensor = tensor
         self.found = found
+        self.row = row
 
 
 def locate(
@@ -30,12 +32,16 @@ def locate(
 
     `by_value`: the elements that the scan calls bad have to agree; without it most of the tensor has to.
     """
-    for age, batch in enumerate(batches.newest_first()):
+    for age, batch in enumerate(_current_first()):
         hits: list[Located] = []
-        for candidate in batch.tensors():
-            found = match.locate(tensor, scan, predicate, candidate, age == 0, by_value)
+        tensors = batch.tensors()
+        rows = {id(part): row for group in batch.per_sample() for row, part in enumerate(group)}
+        masks = [part for part in tensors if part.numel() > tensor.numel() and _is_mask(part)]
+        for candidate in tensors:
+            found = match.locate(tensor, scan, predicate, candidate, age == 0, by_value, masks)
             if found is not None:
-                hits.append(Located(batch, candidate, found))
+                hits.append(Located(batch, candidate, found, rows.get(id(candidate))))
+        hits = hits or _concatenated(tensor, scan, batch)
         certain = [hit for hit in hits if hit.found.certain]
         hits = certain or [hit for hit in hits if hit.found.constant == 0] or hits
         if len({row_of(hit) for hit in hits}) == 1:
@@ -43,6 +49,44 @@ def locate(
         if hits:
             return None
     return None
+
+
+def _current_first() -> list[Batch]:
+    """The last batches, newest first; before them the one that the program works on, where frames show it."""
+    remembered = batches.newest_first()
+    current = hand.in_hand() if len(remembered) > 1 else None
+    if current is None:
+        return remembered
+    return [current] + [batch for batch in remembered if batch.parts is not current.parts]
+
+
+def _is_mask(part: Any) -> bool:
+    if part.dtype.is_floating_point or part.is_complex() or part.numel() > values.MAX_ELEMENTS:
+        return False
+    return bool(((part == 0) | (part == 1)).all())
+
+
+def _concatenated(tensor: Any, scan: dict[str, Any], batch: Batch) -> list[Located]:
+    """The entry of a list, one per sample, that the element came from when the program put them together."""
+    import torch
+
+    first, hits = scan.get("first", -1), []
+    for group in batch.per_sample():
+        sizes = [part.numel() for part in group]
+        if first < 0 or sum(sizes) != tensor.numel() or tensor.numel() < match.TELLING:
+            continue
+        if len({part.dtype for part in group}) > 1 or tensor.numel() > values.MAX_ELEMENTS:
+            continue
+        flat = tensor.detach().reshape(-1).cpu()
+        whole = torch.cat([part.detach().reshape(-1).cpu() for part in group]).to(flat.dtype)
+        if not bool((whole == flat).all()) or not bool((flat != flat[0]).any()):
+            continue
+        row = 0
+        while first >= sizes[row]:
+            first, row = first - sizes[row], row + 1
+        place = values.unravel(first, group[row].shape)
+        hits.append(Located(batch, group[row], Match(place, None, 0, False), row))
+    return hits
 
 
 def locate_partner(violation: dict[str, Any]) -> Optional[Located]:
@@ -55,39 +99,32 @@ def locate_partner(violation: dict[str, Any]) -> Optional[Located]:
     return locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, by_value=False)
 
 
-def locate_cast(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Located]:
-    """For a NaN that became an integer: the newest batch's one floating tensor that is not finite at exactly
-    the elements that are bad now. The values themselves cannot be compared: the cast has lost them."""
-    newest = batches.newest_first()[:1]
-    if not newest or scan.get("first", -1) < 0 or tensor.numel() > values.MAX_ELEMENTS:
-        return None
-    bad = values.bad_mask(tensor.detach().reshape(-1).cpu(), scan, predicate)
-    if bad is None:
-        return None
-    hits: list[Located] = []
-    for candidate in newest[0].tensors():
-        if (
-            not candidate.dim()
-            or not candidate.dtype.is_floating_point
-            or candidate.numel() != tensor.numel()
-        ):
-            continue
-        if ((~candidate.detach().isfinite()).reshape(-1).cpu() == bad).all():
-            place = values.unravel(scan["first"], candidate.shape)
-            hits.append(Located(newest[0], candidate, Match(place, None, 0, False)))
-    return hits[0] if len(hits) == 1 else None
-
-
-def sample_facts(located: Optional[Located]) -> Optional[Sample]:
-    """Batch, row and data set index, as far as they are known."""
+def sample_facts(located: Optional[Located], by: str = "", likely: bool = False) -> Optional[Sample]:
+    """Batch, row and data set index, as far as they are known, in terms of the program."""
     within = _in_data_set()
     if within is not None:
         return within
-    return None if located is None else sample_facts_of(located)
+    if located is None:
+        return None
+    sample = sample_facts_of(located)
+    if "dataset_index" in sample or "row" in sample:
+        if by:
+            sample["by"] = by
+        if likely:
+            sample["likely"] = True
+    if "dataset_index" not in sample:
+        _find_candidates(located, sample)
+    _beside(located, sample)
+    return described(located.batch, sample)
+
+
+def described(batch: Batch, sample: Sample) -> Sample:
+    """The same with the names of the data set and the loader."""
+    return where.described(sample, batch.loader.data_set(), batch.loader.user_loader())
 
 
 def sample_facts_of(located: Located) -> Sample:
-    """The same for an element that was found in a batch."""
+    """Batch, row and data set index of an element that was found in a batch."""
     sample: Sample = {"batch": located.batch.number}
     row = row_of(located)
     if row is None:
@@ -102,17 +139,78 @@ def sample_facts_of(located: Located) -> Sample:
 def _single(located: Located, sample: Sample) -> Sample:
     """Loaders without batching (batch_size=None): the index is the sample's own."""
     index = located.batch.indices
-    if not located.batch.loader.batched and _is_int(index):
+    if not located.batch.loader.batched and is_int(index):
         sample["dataset_index"] = int(index)
     return sample
 
 
+def _find_candidates(located: Located, sample: Sample) -> None:
+    """The sample, or those of the batch that it may be: who has the box, who has the value."""
+    indices, data_set = located.batch.indices, located.batch.loader.data_set()
+    if not isinstance(indices, (list, tuple)) or not all(is_int(index) for index in indices):
+        return
+    box = _box_of(located) if located.row is None else None
+    having: list[Any] = []
+    if data_set is not None and len(indices) <= MAX_FETCHED and located.tensor.dim():
+        value = located.tensor[tuple(located.found.place)].item()
+        runs = ([box[1]] if box else []) + ([[value]] if isinstance(value, int) else [])
+        with RandomState():
+            fetched = [fetch(data_set, index) for index in indices] if runs else []
+            for run in runs:
+                having = having or [i for i, item in zip(indices, fetched) if contents.holds(item, run)]
+    if len(having) == 1:
+        sample["dataset_index"] = int(having[0])
+        sample.pop("by", None)
+        return
+    image = box[0] if box else located.row
+    if image is not None and image < len(indices) and (not having or indices[image] in having):
+        sample.update(row=image, dataset_index=int(indices[image]), likely=True)
+        if box:
+            sample["by"] = "column"
+        return
+    with_candidates(sample, having or list(indices))
+
+
+def _box_of(located: Located) -> Optional[tuple[int, list[Any]]]:
+    """Of targets [boxes, 5 or more] whose first column counts the images: which image, and the box itself."""
+    tensor, place = located.tensor, located.found.place
+    if tensor.dim() != 2 or tensor.shape[1] < _BOX or tensor.numel() > values.MAX_ELEMENTS:
+        return None
+    images = tensor[:, 0].detach().cpu().double()
+    rises = bool((images[1:] >= images[:-1]).all()) and float(images[0]) >= 0
+    if not rises or not bool((images == images.floor()).all()) or images[-1] >= len(located.batch.indices):
+        return None
+    return int(images[place[0]]), tensor[place[0], 1:].tolist()
+
+
+_BOX = 5  # image, and four numbers at least
+
+
+def with_candidates(sample: Sample, indices: list[Any]) -> Sample:
+    """The sample is one of these."""
+    distinct = list(dict.fromkeys(int(index) for index in indices))
+    sample["one_of"], sample["of"] = distinct[:_MAX_SHOWN], len(distinct)
+    return sample
+
+
+def _beside(located: Located, sample: Sample) -> None:
+    """What the batch itself says about its row: webdataset's keys, a list of paths."""
+    row, count = sample.get("row"), located.tensor.shape[0] if located.tensor.dim() else 0
+    for key, name in (("__key__", "key"), ("path", "file"), ("file_name", "file"), ("image_path", "file")):
+        entries = hand.beside(located.tensor, key) if row is not None and name not in sample else None
+        listed = isinstance(entries, (list, tuple)) and len(entries) == count and row < count
+        if listed and isinstance(entries[row], str):
+            sample[name] = entries[row]
+
+
 def row_of(located: Located) -> Optional[int]:
     """The element's place along the batch dimension; None when it is not clear which dimension that is."""
+    if located.row is not None:
+        return located.row
     place, shape = located.found.place, located.tensor.shape
     indices = located.batch.indices
     loader = located.batch.loader
-    if not place or (not loader.batched and (loader.iterable or _is_int(indices))):
+    if not place or (not loader.batched and (loader.iterable or is_int(indices))):
         return None
     if not isinstance(indices, (list, tuple)):
         return place[0]  # iterable data sets: the row of the batch tensor
@@ -127,7 +225,7 @@ def row_of(located: Located) -> Optional[int]:
 def index_of(located: Located, row: int) -> Optional[int]:
     """The number, in the data set, of the sample that made the batch's row."""
     indices = located.batch.indices
-    if not isinstance(indices, (list, tuple)) or row >= len(indices) or not _is_int(indices[row]):
+    if not isinstance(indices, (list, tuple)) or row >= len(indices) or not is_int(indices[row]):
         return None
     if located.batch.loader.keeps_order:
         return int(indices[row])
@@ -136,30 +234,32 @@ def index_of(located: Located, row: int) -> Optional[int]:
         return None
     # A user's collate function may sort or drop samples: ask the data set which sample made the row.
     place, tensor = located.found.place, located.tensor
-    whole_row = tensor[row] if place[0] == row else tensor[:, row]
+    whole_row = tensor  # an entry of a list
+    if located.row is None:
+        whole_row = tensor[row] if place[0] == row else tensor[:, row]
     value = tensor[tuple(place)].item()
-    with _RandomState():
-        if contents.made(_fetch(data_set, indices[row]), whole_row, value):
+    with RandomState():
+        if contents.made(fetch(data_set, indices[row]), whole_row, value):
             return int(indices[row])
-        if len(indices) > _MAX_FETCHED:
+        if len(indices) > MAX_FETCHED:
             return None
-        others = [index for index in indices if _is_int(index)]
-        having = [index for index in others if contents.made(_fetch(data_set, index), whole_row, value)]
+        others = [index for index in indices if is_int(index)]
+        having = [index for index in others if contents.made(fetch(data_set, index), whole_row, value)]
     return int(having[0]) if len(having) == 1 else None
 
 
-def _is_int(value: Any) -> bool:
+def is_int(value: Any) -> bool:
     return not isinstance(value, bool) and hasattr(value, "__index__")
 
 
-def _fetch(data_set: Any, index: Any) -> Any:
+def fetch(data_set: Any, index: Any) -> Any:
     try:
         return data_set[index]
     except Exception:
         return None
 
 
-class _RandomState:
+class RandomState:
     """Puts the random generators back: asking the data set must not change what the program draws next."""
 
     def __enter__(self) -> None:
@@ -184,25 +284,31 @@ def _in_data_set() -> Optional[Sample]:
     sample: Sample = {}
     index: Any = None
     indices: Any = None
+    data_set: Any = None
+    loader: Any = None
     for frame in scope.live_frames():
         name = frame.f_code.co_filename.replace("\\", "/")
         if name.endswith("torch/utils/data/_utils/fetch.py"):
             variables = frame.f_locals
             index = variables.get("idx", index)
             indices = variables.get("possibly_batched_index", indices)
+            data_set = getattr(variables.get("self"), "dataset", data_set)
         elif indices is not None and name.endswith("torch/utils/data/_utils/worker.py"):
-            if _is_int(frame.f_locals.get("idx")):
+            if is_int(frame.f_locals.get("idx")):
                 sample["batch"] = int(frame.f_locals["idx"])
         elif indices is not None and name.endswith("torch/utils/data/dataloader.py"):
-            number = getattr(frame.f_locals.get("self"), "_num_yielded", None)
-            if _is_int(number) and "batch" not in sample:
+            iterator = frame.f_locals.get("self")
+            number = getattr(iterator, "_num_yielded", None)
+            reference = getattr(iterator, "_trapline_loader_ref", None)
+            loader = reference() if reference is not None else loader
+            if is_int(number) and "batch" not in sample:
                 sample["batch"] = int(number)
     if indices is None:
         return None
-    if _is_int(index):
+    if is_int(index):
         sample["dataset_index"] = int(index)
         if isinstance(indices, (list, tuple)) and list(indices).count(index) == 1:
             sample["row"] = list(indices).index(index)
-    elif _is_int(indices):
+    elif is_int(indices):
         sample["dataset_index"] = int(indices)
-    return sample or None
+    return where.described(sample, data_set, loader) if sample else None

@@ -14,6 +14,7 @@ from . import (
     diagnose,
     frames,
     graphs,
+    guesses,
     history,
     layers,
     models,
@@ -128,12 +129,11 @@ def _look_into(
     if scan.get("is_float") and scan.get("reason") == _NAN:
         add("weights", models.bad_weights)
     found: list[Any] = []
-    add("sample", lambda: _sample(violation, predicate, found))
+    position = facts.get("table") == "position"
+    add("sample", lambda: _sample(violation, predicate, position, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     add("watch", _watch_facts)
-    if "nan_cast" in facts and "sample" not in facts:
-        add("sample", lambda: samples.sample_facts(samples.locate_cast(content, scan, predicate)))
 
 
 def _watch_facts() -> Any:
@@ -152,12 +152,16 @@ def _given(violation: dict[str, Any], notes: list[str]) -> Any:
         return violation["tensor"]
 
 
-def _sample(violation: dict[str, Any], predicate: Any, found: list[Any]) -> Any:
+def _sample(violation: dict[str, Any], predicate: Any, position: bool, found: list[Any]) -> Any:
     """The sample facts; leaves the batch tensor in `found` for the range over the data set."""
-    located = samples.locate(violation["tensor"], violation["scan"], predicate)
+    tensor, scan = violation["tensor"], violation["scan"]
+    located = samples.locate(tensor, scan, predicate)
     if located is not None:
         found.append(located)
-    return samples.sample_facts(located or samples.locate_partner(violation))
+        return samples.sample_facts(located)
+    if position and not violation.get("late"):  # positions are nobody's: the text that is too long is
+        return guesses.too_long(scan["hi"])
+    return guesses.sample_facts(violation, predicate)
 
 
 def _late(violation: dict[str, Any], facts: dict[str, Any], add: _Add) -> None:

@@ -69,7 +69,12 @@ for x, labels in DataLoader(TensorDataset(torch.randn(40, 4), y), batch_size=8):
     layer = finding["layer"]
     assert (layer["name"], layer["type"], layer["attribute"]) == ("2", "Linear", "out_features")
     assert (layer["value"], layer["needed"]) == (9, 10)
-    assert finding["sample"] == {"batch": 3, "row": 5, "dataset_index": 29}
+    assert finding["sample"] == {
+        "batch": 3,
+        "row": 5,
+        "dataset_index": 29,
+        "dataset": {"type": "TensorDataset", "length": 40},
+    }
     origin = finding["origin"]
     assert (
         os.path.basename(origin["file"]) == "train.py"
