@@ -28,7 +28,20 @@ std::string stripped(const std::string& code) {
                                     : code.substr(begin, code.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
+// What a layer has as many of as its attribute says.
+std::string_view unit(const Layer& layer) {
+  if (layer.attribute.starts_with("out_")) return "outputs";
+  return layer.attribute == "num_embeddings" ? "rows" : "entries";
+}
+
+std::string plural(const std::string& noun, std::int64_t count) {
+  if (count == 1) return noun;
+  return noun == "index" ? "indices" : noun + "s";
+}
+
 }  // namespace
+
+std::string Need::text() const { return exact ? std::to_string(count) : fmt::format("at least {}", count); }
 
 std::string Case::op() const { return std::string(facts.contract->public_op); }
 
@@ -64,6 +77,12 @@ bool Case::only(std::int64_t wanted) const {
                                                    [&](const auto& pair) { return pair.first == scalar; });
 }
 
+bool Case::has(std::int64_t wanted) const {
+  const Scalar scalar = wanted;
+  return facts.scan.value == scalar || std::any_of(facts.values.begin(), facts.values.end(),
+                                                   [&](const auto& pair) { return pair.first == scalar; });
+}
+
 std::size_t Case::distinct() const { return std::max<std::size_t>(1, facts.values.size()); }
 
 std::optional<std::int64_t> Case::seen_min() const {
@@ -90,6 +109,23 @@ std::int64_t Case::needed() const {
   return next(max < kAbsurd ? max : integer());
 }
 
+Need Case::need() const {
+  const std::int64_t least = needed();
+  if (facts.counted && facts.counted->count >= least) return {facts.counted->count, true, facts.counted->of};
+  const bool all = (facts.seen && facts.seen->dataset) || !facts.source.empty();
+  return {least, all, ""};
+}
+
+std::string Case::basis(const Need& need) const {
+  if (!need.of.empty()) return fmt::format(": {} is {}", need.of, need.count);
+  if (need.exact) {
+    return facts.seen ? fmt::format(": {} go to {} {}", plural(noun(), 2), need.count - 1, seen_where())
+                      : std::string();
+  }
+  return fmt::format(" ({} is the highest of {} {} seen)", need.count - 1, seen_count(),
+                     plural(noun(), seen_count()));
+}
+
 std::int64_t Case::seen_count() const {
   return std::max(facts.scan.total, facts.seen ? facts.seen->count : std::int64_t{0});
 }
@@ -104,22 +140,54 @@ std::string Case::layer() const {
   return facts.layer && !facts.layer->name.empty() ? fmt::format("`{}`", facts.layer->name) : std::string();
 }
 
-std::string Case::resize(std::int64_t needed) const {
+std::string Case::resize(const Need& need) const {
   if (layer().empty()) return {};
-  finding.layer->needed = needed;
+  if (need.exact) finding.layer->needed = need.count;
   const Layer& owner = *facts.layer;
   const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
-  if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
-    return fmt::format("give {} {} instead of {} entries{}", layer(), needed, hi(), sure);
+  if (!facts.library.owner.empty()) {
+    return fmt::format("create {} of {} so that {} has {} {}{}{}", facts.library.maker, facts.library.owner,
+                       layer(), need.text(), unit(owner), sure, basis(need));
   }
-  const std::string argument = fmt::format("{}={}", owner.attribute, needed);
+  if (!need.exact) {
+    return fmt::format("give {} {} {} instead of {}{}{}: {}", layer(), need.text(), unit(owner), hi(),
+                       basis(need), sure, how_to_count());
+  }
+  if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
+    return fmt::format("give {} {} {} instead of {}{}{}", layer(), need.count, unit(owner), hi(), sure,
+                       basis(need));
+  }
+  const std::string argument = fmt::format("{}={}", owner.attribute, need.count);
   std::string call = fmt::format("..., {}", argument);
   const std::string before = fmt::format("{}={}", owner.attribute, owner.value.value_or(-1));
   if (const auto at = owner.arguments.find(before); at != std::string::npos) {
     call = owner.arguments;
     call.replace(at, before.size(), argument);
   }
-  return fmt::format("change {} to {}({}){}", layer(), owner.type, call, sure);
+  return fmt::format("change {} to {}({}){}{}", layer(), owner.type, call, sure, basis(need));
+}
+
+std::string Case::how_to_count() const {
+  if (noun() == "label") return "count the classes of the whole data set: num_classes = int(max(labels)) + 1";
+  if (noun() == "id")
+    return "count the ids of the whole data set, int(max(ids)) + 1, or take the vocabulary's length";
+  return "count over the whole data set: int(max(index)) + 1";
+}
+
+std::string Case::knob(Situation situation, const Need* need) const {
+  KnobValues values{need != nullptr && need->exact ? std::to_string(need->count) : "N", value(),
+                    std::to_string(facts.position ? facts.position->usable() : hi())};
+  std::string text = knob_advice(situation, facts.library, values);
+  if (text.empty() || need == nullptr) return text;
+  if (need->exact) return text + basis(*need);
+  return fmt::format("{}, N {}{}: {}", text, need->text(), basis(*need), how_to_count());
+}
+
+std::string Case::enlarge(Situation situation, const Need& need) const {
+  std::string text = knob(situation, &need);
+  if (text.empty()) return resize(need);
+  if (need.exact && finding.layer) finding.layer->needed = need.count;
+  return text;
 }
 
 void Case::fix_sample() const {

@@ -16,6 +16,14 @@ constexpr std::int64_t next(std::int64_t value) {
   return value == std::numeric_limits<std::int64_t>::max() ? value : value + 1;
 }
 
+// How many rows or classes are wanted, and how that is known.
+struct Need {
+  std::int64_t count = 0;
+  bool exact = false;        // all was counted; else it is the least that one batch shows
+  std::string of;            // what was counted: "len(tokenizer)"; empty: the values
+  std::string text() const;  // "196"; "at least 196"
+};
+
 class Case {
  public:
   Case(const Facts& case_facts, Finding& case_finding) : facts(case_facts), finding(case_finding) {}
@@ -39,6 +47,8 @@ class Case {
   bool above() const { return facts.scan.reason == Reason::kAbove; }
   // Every offending value that is known is `wanted`.
   bool only(std::int64_t wanted) const;
+  // `wanted` is one of the offending values that are known.
+  bool has(std::int64_t wanted) const;
   // Distinct offending values that are known, at least one.
   std::size_t distinct() const;
 
@@ -48,13 +58,24 @@ class Case {
   std::int64_t seen_max() const;
   // Rows or classes for the largest value that was seen and is not garbage.
   std::int64_t needed() const;
+  // The same for words: exact only after a count of everything.
+  Need need() const;
+  // What the number rests on: " (371 is the highest of 4 labels seen)", ": len(tokenizer) is 215".
+  std::string basis(const Need& need) const;
   std::int64_t seen_count() const;
   std::string seen_where() const;  // "in the whole data set", "in 2048 labels seen so far", "in this call"
 
   // "`fc.5`", or "" when no layer is known.
   std::string layer() const;
-  // "change `fc.5` to Linear(..., out_features=196)"; with `needed` also put into the finding's layer.
-  std::string resize(std::int64_t needed) const;
+  std::string how_to_count() const;  // "count the classes of the whole data set: ..."
+  // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.
+  // Of a layer that a library made: where it is made.
+  std::string resize(const Need& need) const;
+  // The argument of the user's own call that makes it large enough, for a library that is known; else
+  // resize().
+  std::string enlarge(Situation situation, const Need& need) const;
+  // The row of knobs.def that fits; empty when there is none.
+  std::string knob(Situation situation, const Need* need = nullptr) const;
   // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.
   void fix_sample() const;
 
@@ -70,6 +91,8 @@ class Case {
 // One per family of causes. They write summary and fix, and may change cause, also and layer.
 void diagnose_label(const Case& c);
 void diagnose_id(const Case& c);
+// A sequence beyond the position table, by whichever operation it is met.
+void write_position(const Case& c);
 void diagnose_index(const Case& c);
 void diagnose_loss_input(const Case& c);
 void diagnose_probability(const Case& c);

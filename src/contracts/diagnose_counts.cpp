@@ -47,9 +47,9 @@ void write_sum(const Case& c) {
 
 void write_negative(const Case& c) {
   c.finding.summary = fmt::format("{}, but it must not be negative", c.opening());
-  c.fix(fmt::format("{0} = {0}.clamp(min=0)", c.argument()));
   c.fix(fmt::format("{} of {} values are wrong: find where they come from", c.facts.scan.bad,
                     c.facts.scan.total));
+  c.fix(fmt::format("only if a negative one means none: {0} = {0}.clamp(min=0)", c.argument()));
   c.fix_sample();
 }
 

@@ -37,44 +37,120 @@ std::string table(const Case& c, std::string_view kind) {
                            : fmt::format("the {}table {}", kind, c.layer());
 }
 
-void write_position(const Case& c) {
-  const std::int64_t needed = c.needed();
-  c.finding.cause = Cause::kPositionIndexOutOfRange;
-  c.finding.also = {Cause::kEmbeddingIndexOutOfRange};
-  c.finding.summary = fmt::format("{}, but {} has {} rows: the sequence of {} positions is too long",
-                                  c.opening(), table(c, "position "), c.hi(), needed);
-  c.fix(fmt::format(
-      "truncate to max_length={0}: tokenizer(..., truncation=True, max_length={0}), or ids = ids[:, :{0}]",
-      c.hi()));
-  const std::string resize = c.resize(needed);
-  c.fix(resize.empty()
-            ? fmt::format("or give the position table {} rows (new rows have to be trained)", needed)
-            : fmt::format("or {} (new rows have to be trained)", resize));
-  c.fix(fmt::format("or split long inputs into windows of {} with some overlap", c.hi()));
-  c.fix_sample();
+// Positions arrive one at a time, [4, 1]: a loop that generates.
+bool one_at_a_time(const Case& c) {
+  return c.facts.generation || (c.facts.tensor.shape.size() >= 2 && c.facts.tensor.shape.back() == 1);
 }
 
-// "pad_token_id" when a special id is the offending value.
+void fix_generation(const Case& c, std::int64_t usable) {
+  const std::optional<std::int64_t> prompt =
+      c.facts.generation ? c.facts.generation->prompt : std::optional<std::int64_t>();
+  if (prompt && *prompt < usable) {
+    c.fix(fmt::format(
+        "{0}max_new_tokens={1}: at most {2} - {3}, for {2} positions and {3} tokens of the prompt",
+        c.facts.generation->wanted ? fmt::format("instead of {}: ", *c.facts.generation->wanted)
+                                   : std::string(),
+        usable - *prompt, usable, *prompt));
+  } else {
+    c.fix(fmt::format("generate fewer tokens: prompt and new tokens together may be {}", usable));
+  }
+  c.fix(
+      fmt::format("or go on with the last part only: ids = ids[:, -{}:] in each step, without a cache of the "
+                  "positions before it",
+                  usable / 2));
+}
+
+void fix_length(const Case& c, std::int64_t usable) {
+  const std::string knob = c.knob(Situation::kPositions);
+  if (!knob.empty()) {
+    c.fix(knob);
+    return;
+  }
+  c.fix(fmt::format("truncate to {0}: ids = ids[:, :{0}], where the batch is made", usable));
+}
+
+// "pad_token_id" when a special id is the offending value. T5 starts with its pad token: then it is that one.
 std::string special_name(const Case& c) {
+  if (const auto pad = c.facts.special_ids.find("pad_token_id");
+      pad != c.facts.special_ids.end() && pad->second == c.integer()) {
+    return pad->first;
+  }
   for (const auto& [name, id] : c.facts.special_ids) {
     if (id == c.integer()) return name;
   }
   return {};
 }
 
-void fix_table(const Case& c, std::int64_t needed) {
-  const std::string resize = c.resize(needed);
-  const bool tokens = is_token_table(c) || !special_name(c).empty();
-  if (tokens && !c.facts.resizable.empty()) {
-    c.fix(fmt::format("{}.resize_token_embeddings(len(tokenizer))", c.facts.resizable));
+bool hugging_face(const Case& c) {
+  return !c.facts.resizable.empty() || c.facts.library.owner == "transformers";
+}
+
+std::optional<std::int64_t> special_with_row(const Case& c, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto found = c.facts.special_ids.find(name);
+    if (found != c.facts.special_ids.end() && found->second >= 0 && found->second < c.hi()) {
+      return found->second;
+    }
   }
-  if (!resize.empty()) {
-    c.fix(resize);
+  return std::nullopt;
+}
+
+// The setting that holds the value, and what to put there.
+void fix_special(const Case& c, const std::string& name) {
+  if (!hugging_face(c)) {
+    c.fix(fmt::format("or give {} an id that has a row, below {}", name, c.hi()));
+    return;
+  }
+  if (name == "decoder_start_token_id") {
+    if (const auto pad = special_with_row(c, {"pad_token_id"})) {
+      c.fix(fmt::format("model.config.decoder_start_token_id = {}: the pad token, as T5 starts", *pad));
+    }
+    if (const auto bos = special_with_row(c, {"bos_token_id", "cls_token_id"})) {
+      c.fix(fmt::format("model.config.decoder_start_token_id = {}: the token that begins a text", *bos));
+    }
+    if (c.finding.fix.empty()) {
+      c.fix("model.config.decoder_start_token_id = tokenizer.pad_token_id (T5) or tokenizer.bos_token_id");
+    }
+    c.fix("the same in model.generation_config.decoder_start_token_id, which generate() reads");
+  } else if (name == "pad_token_id") {
+    c.fix("or use an id that has a row: tokenizer.pad_token = tokenizer.eos_token");
   } else {
-    c.fix(fmt::format("give the table {} rows: nn.Embedding({}, ...)", needed, needed));
+    c.fix(
+        fmt::format("or set model.config.{0} to an id below {1}: the tokenizer that the model was trained "
+                    "with has its {0}",
+                    name, c.hi()));
   }
-  if (is_token_table(c) && c.facts.resizable.empty()) {
-    c.fix("or, with a Hugging Face model: model.resize_token_embeddings(len(tokenizer))");
+}
+
+// The tokenizer, or the vocabulary, is no larger than the table: the id is not from it.
+bool foreign(const Case& c) { return c.facts.counted && c.facts.counted->count <= c.integer(); }
+
+void fix_table(const Case& c) {
+  if (foreign(c)) {
+    c.finding.summary += fmt::format("; {} is {}, so the id does not come from there", c.facts.counted->of,
+                                     c.facts.counted->count);
+    c.fix(
+        fmt::format("make the ids with the tokenizer or vocabulary of this model: none above {} exists there",
+                    c.facts.counted->count - 1));
+    return;
+  }
+  const Need need = c.need();
+  if (!c.facts.resizable.empty() && (is_token_table(c) || !special_name(c).empty())) {
+    const std::string knob = c.knob(Situation::kIds);
+    c.fix(knob.empty() ? fmt::format("{}.resize_token_embeddings(len(tokenizer)){}", c.facts.resizable,
+                                     need.exact ? c.basis(need)
+                                                : fmt::format(": {} rows{}", need.text(), c.basis(need)))
+                       : knob);
+    if (need.exact && c.finding.layer) c.finding.layer->needed = need.count;
+    return;
+  }
+  const std::string enlarge = c.enlarge(Situation::kIds, need);
+  if (!enlarge.empty()) {
+    c.fix(enlarge);
+  } else if (need.exact) {
+    c.fix(fmt::format("give the table {0} rows: nn.Embedding({0}, ...){1}", need.count, c.basis(need)));
+  } else {
+    c.fix(fmt::format("give the table {} rows{}: {}", need.text(), c.basis(need), c.how_to_count()));
   }
 }
 
@@ -97,6 +173,43 @@ void write_negative(const Case& c) {
 
 }  // namespace
 
+void write_position(const Case& c) {
+  const std::int64_t usable = c.facts.position ? c.facts.position->usable() : c.hi();
+  const std::int64_t offset = c.facts.position ? c.facts.position->offset : 0;
+  const std::int64_t last = c.needed() - offset;
+  const std::int64_t length =
+      c.facts.position && c.facts.position->length ? std::max(*c.facts.position->length, last) : last;
+  c.finding.cause = Cause::kPositionIndexOutOfRange;
+  c.finding.also = {c.facts.contract->cause};
+  std::string name = table(c, "position ");
+  if (c.layer().empty() && c.facts.position && !c.facts.position->name.empty()) {
+    name = fmt::format("the position table `{}`", c.facts.position->name);
+  }
+  c.finding.summary = fmt::format(
+      "{}, but {} has {} rows{}: the sequence of {} positions is too long", c.opening(), name,
+      c.facts.position ? c.facts.position->rows : c.hi(),
+      offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(), length);
+  if (one_at_a_time(c)) {
+    fix_generation(c, usable);
+  } else {
+    fix_length(c, usable);
+  }
+  const std::string setting = c.facts.position ? c.facts.position->setting : std::string();
+  if (!setting.empty()) {
+    c.fix(
+        fmt::format("or give the model more positions where it is made, {}={} at least (new rows have to be "
+                    "trained)",
+                    setting, length + offset));
+  } else {
+    c.fix(fmt::format("or give the position table at least {} rows (new rows have to be trained)",
+                      length + offset));
+  }
+  if (!one_at_a_time(c)) {
+    c.fix(fmt::format("or split long inputs into windows of {} with some overlap", usable));
+  }
+  c.fix_sample();
+}
+
 void diagnose_id(const Case& c) {
   if (c.hi() == 0) {
     c.finding.summary = fmt::format("{}, but {} is empty: it has 0 rows", c.opening(), table(c, ""));
@@ -114,23 +227,24 @@ void diagnose_id(const Case& c) {
     write_negative(c);
     return;
   }
-  const std::int64_t needed = c.needed();
   const std::string special = special_name(c);
   if (!special.empty()) {
     c.finding.summary += fmt::format("; {} is {}, which has no row", special, c.value());
-    fix_table(c, needed);
-    c.fix(fmt::format("or use an id that has a row: tokenizer.pad_token = tokenizer.eos_token"));
+    if (special != "decoder_start_token_id") fix_table(c);
+    fix_special(c, special);
   } else {
-    fix_table(c, needed);
-    if (is_token_table(c)) {
+    fix_table(c);
+    if (hugging_face(c) && is_token_table(c)) {
       c.fix("load tokenizer and model from the same checkpoint: len(tokenizer) must not exceed the table");
-    } else {
+    } else if (!foreign(c)) {
       c.fix(fmt::format(
           "or map ids that were not known at training time to a row of their own: {} of {} ids are "
           "outside {}",
           c.facts.scan.bad, c.facts.scan.total, c.range()));
     }
-    if (c.integer() == c.hi()) c.fix(fmt::format("if ids are counted from 1 (1..{}): ids = ids - 1", c.hi()));
+    if (c.seen_min() >= 1 && c.seen_max() == c.hi()) {
+      c.fix(fmt::format("if ids are counted from 1 (1..{}): ids = ids - 1", c.hi()));
+    }
   }
   c.fix_sample();
 }

@@ -72,12 +72,25 @@ void fix_below(const Case& c) {
                       c.range()));
     return;
   }
-  c.fix(fmt::format("{} does not count negative indices from the end: index = index % {}", c.op(), c.hi()));
-  if (c.integer() == -1) {
+  // One negative value, or -1 or -100 among them, marks padding: counting it from the end would make a real
+  // element of it, without a word.
+  const bool marks = c.has(-1) || c.has(-100);
+  if (marks || c.only(c.integer())) {
+    const std::string knob = c.knob(Situation::kIgnore);
+    if (!knob.empty()) c.fix(knob);
     c.fix(
-        "if -1 marks padding: index.clamp(min=0) for the call, then zero those results: out = out * (index "
-        ">= 0)");
+        fmt::format("if {} marks padding: {}(..., index.clamp(min=0)) for the call, then leave those results "
+                    "out: out = out.masked_fill(index < 0, 0)",
+                    c.value(), c.op()));
   }
+  if (marks) {
+    c.fix(fmt::format("{} does not count negative indices from the end", c.op()));
+    return;
+  }
+  c.fix(
+      fmt::format("{0} does not count negative indices from the end; where they are meant so: index = "
+                  "torch.where(index < 0, index + {1}, index)",
+                  c.op(), c.hi()));
 }
 
 void fix_above(const Case& c) {
@@ -90,16 +103,17 @@ void fix_above(const Case& c) {
     c.fix(fmt::format("pass the indices that {} returned for this very input", c.op()));
     return;
   }
-  if (c.integer() == c.hi() && c.facts.scan.lo <= 0) {
+  if (c.seen_min() >= 1 && c.seen_max() == c.hi()) {
     c.fix(fmt::format("the last index is {}: if indices are counted from 1, index = index - 1", c.hi() - 1));
   }
-  const std::int64_t needed = c.needed();
-  const std::string resize = c.resize(needed);
-  if (!resize.empty()) c.fix(resize);
+  const Need need = c.need();
+  std::string larger = c.knob(Situation::kIndex, &need);
+  if (larger.empty()) larger = c.enlarge(Situation::kClasses, need);
+  if (!larger.empty()) c.fix(larger);
   if (c.op() == "scatter" || c.op() == "scatter_add" || c.op() == "scatter_reduce" || c.op() == "index_add" ||
       c.op() == "x[index] = value") {
-    c.fix(fmt::format("make the tensor that is written to larger: it needs {} elements in that dimension",
-                      needed));
+    c.fix(fmt::format("make the tensor that is written to larger: it needs {} elements in that dimension{}",
+                      need.text(), c.basis(need)));
   } else {
     c.fix(fmt::format("compute the index from the tensor that is read: {} of {} indices are outside {}",
                       c.facts.scan.bad, c.facts.scan.total, c.range()));
@@ -119,6 +133,7 @@ void diagnose_index(const Case& c) {
     return;
   }
   c.finding.summary = fmt::format("{}, but {}: valid indices are {}", c.opening(), indexed(c), c.range());
+  if (c.above() && c.facts.table == "position") return write_position(c);
   c.above() ? fix_above(c) : fix_below(c);
   c.fix_sample();
 }

@@ -40,15 +40,24 @@ void write_ignore_label(const Case& c, std::int64_t label) {
   if (!has_ignore_index(c)) {
     c.finding.summary +=
         fmt::format("; {} looks like an ignore label, which {} does not have", label, c.op());
+    if (const std::string knob = c.knob(Situation::kIgnore); !knob.empty()) {
+      c.fix(knob);
+      return;
+    }
     c.fix(fmt::format("leave the unlabelled elements out before the call: keep = {0} != {1}; {0} = {0}[keep]",
                       c.argument(), label));
     return;
   }
   const std::int64_t ignored = c.facts.scan.also.value_or(-100);
   c.finding.summary += fmt::format("; {} looks like an ignore label, but ignore_index is {}", label, ignored);
-  c.fix(
-      fmt::format("F.cross_entropy(..., ignore_index={0}) or nn.CrossEntropyLoss(ignore_index={0})", label));
-  c.fix(fmt::format("or mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored));
+  const std::string knob = c.knob(Situation::kIgnore);
+  if (!knob.empty()) c.fix(knob);
+  if (c.facts.library.caller.empty()) {
+    c.fix(fmt::format("F.cross_entropy(..., ignore_index={0}) or nn.CrossEntropyLoss(ignore_index={0})",
+                      label));
+  }
+  c.fix(fmt::format("{2}mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored,
+                    c.finding.fix.empty() ? "" : "or "));
   if (label == 255 && c.facts.tensor.dtype == "uint8") {
     c.fix("255 in uint8 can also be a -1 that was stored there: read the labels as int64 from the start");
   }
@@ -69,13 +78,15 @@ void write_one_based(const Case& c) {
   c.fix(
       "in the data set: return image, label - 1; at prediction time add it again: label = logits.argmax(1) + "
       "1");
-  const std::string resize = c.resize(next(c.hi()));
+  const std::string resize = c.enlarge(Situation::kClasses, {next(c.hi()), true, ""});
   c.finding.layer.has_value() ? c.finding.layer->needed.reset() : void();
   if (!resize.empty()) c.fix(fmt::format("only if there is a class 0 as well: {}", resize));
 }
 
 // More classes than outputs, rather than a broken label: a small overshoot, or many different labels beyond.
 bool too_few_outputs(const Case& c) {
+  // The data set says itself how many classes it has.
+  if (c.facts.counted) return c.facts.counted->count > c.integer();
   const std::int64_t over = c.needed() - c.hi();
   if (over <= std::max<std::int64_t>(2, c.hi() / 5)) return true;
   const auto kinds = static_cast<std::int64_t>(c.distinct());
@@ -101,9 +112,10 @@ void write_gaps(const Case& c) {
   c.fix(fmt::format(
       "number the classes without a gap: kinds = sorted(set(labels)); label = kinds.index(label), 0 to {}",
       classes.seen - 1));
-  const std::string resize = c.resize(c.needed());
+  const Need need = c.need();
+  const std::string resize = c.enlarge(Situation::kClasses, need);
   if (c.finding.layer) c.finding.layer->needed.reset();
-  c.fix(resize.empty() ? fmt::format("or give the last layer {} outputs", c.needed())
+  c.fix(resize.empty() ? fmt::format("or give the last layer {} outputs", need.text())
                        : fmt::format("or {}", resize));
 }
 
@@ -113,17 +125,22 @@ void fix_range_check(const Case& c) {
 }
 
 void write_too_few_outputs(const Case& c) {
-  const std::int64_t needed = c.needed();
+  const Need need = c.need();
   c.finding.cause = Cause::kNumClassesMismatch;
   c.finding.also = {Cause::kLabelOutOfRange};
-  const std::string resize = c.resize(needed);
-  if (c.op() == "one_hot") {
-    c.fix(fmt::format("F.one_hot(..., num_classes={})", needed));
-  } else if (!resize.empty()) {
+  const std::string resize = c.enlarge(Situation::kClasses, need);
+  if (!resize.empty()) {
     c.fix(resize);
+  } else if (c.op() == "one_hot" && need.exact) {
+    c.fix(fmt::format("F.one_hot(..., num_classes={}){}", need.count, c.basis(need)));
+  } else if (c.op() == "one_hot") {
+    c.fix(fmt::format("F.one_hot(..., num_classes=N), N {}{}: {}", need.text(), c.basis(need),
+                      c.how_to_count()));
+  } else if (need.exact) {
+    c.fix(fmt::format("give the last layer {} outputs instead of {}{}", need.count, c.hi(), c.basis(need)));
   } else {
-    c.fix(fmt::format("give the last layer {} outputs instead of {}: labels go to {} {}", needed, c.hi(),
-                      c.seen_max(), c.seen_where()));
+    c.fix(fmt::format("give the last layer {} outputs instead of {}{}: {}", need.text(), c.hi(),
+                      c.basis(need), c.how_to_count()));
   }
   if (c.hi() == 1) {
     c.fix(
@@ -133,7 +150,7 @@ void write_too_few_outputs(const Case& c) {
   }
   if (c.op() == "ctc_loss")
     c.fix("count the blank: log_probs needs one class more than the alphabet has letters");
-  if (c.seen_min() != 0 && c.seen_max() == c.hi()) {
+  if (c.seen_min() >= 1 && c.seen_max() == c.hi()) {
     c.fix(fmt::format("if labels are counted from 1 (1..{}): labels = labels - 1", c.hi()));
   }
 }
@@ -143,9 +160,17 @@ void write_broken_label(const Case& c) {
   c.fix_sample();
   c.fix(fmt::format("correct or drop the record with label {}: {} of {} labels are outside {}", c.value(),
                     c.facts.scan.bad, c.facts.scan.total, c.range()));
-  const std::string resize = c.resize(c.needed());
-  if (c.finding.layer) c.finding.layer->needed.reset();
-  if (!resize.empty()) c.fix(fmt::format("if the data really has {} classes: {}", c.needed(), resize));
+  if (c.facts.counted && c.facts.counted->count <= c.integer()) {
+    c.finding.summary +=
+        fmt::format("; {} is {}: there is no such class", c.facts.counted->of, c.facts.counted->count);
+    if (c.seen_min() >= 1 && c.seen_max() == c.hi()) {
+      c.fix(fmt::format("if labels are counted from 1 (1..{}): labels = labels - 1", c.hi()));
+    }
+  } else {
+    const std::string resize = c.enlarge(Situation::kClasses, c.need());
+    if (c.finding.layer) c.finding.layer->needed.reset();
+    if (!resize.empty()) c.fix(fmt::format("if {} really is a class: {}", c.value(), resize));
+  }
   fix_range_check(c);
 }
 

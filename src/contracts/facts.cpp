@@ -181,6 +181,36 @@ void read_places(const json& object, Facts& facts) {
   }
 }
 
+std::vector<std::string> texts(const json& object, const char* name) {
+  std::vector<std::string> list;
+  each(object, name, [&](const json& value) {
+    if (value.is_string()) list.push_back(value.get_ref<const std::string&>().substr(0, kMaxText));
+  });
+  return list;
+}
+
+// What tells where the user can act.
+void read_advice(const json& object, Facts& facts) {
+  if (const json* counted = member(object, "counted")) {
+    const auto count = integer(*counted, "count");
+    if (count && *count > 0) facts.counted = CountedFact{*count, text(*counted, "of")};
+  }
+  if (const json* position = member(object, "position")) {
+    const PositionFact fact{integer(*position, "rows").value_or(0), integer(*position, "offset").value_or(0),
+                            integer(*position, "length"), text(*position, "name"),
+                            text(*position, "setting")};
+    if (fact.offset >= 0 && fact.rows > fact.offset) facts.position = fact;
+  }
+  if (const json* generation = member(object, "generation");
+      generation != nullptr && generation->is_object()) {
+    facts.generation = GenerationFact{integer(*generation, "prompt"), integer(*generation, "wanted")};
+  }
+  if (const json* library = member(object, "library")) {
+    facts.library = {text(*library, "caller"), text(*library, "owner"), text(*library, "maker"),
+                     texts(*library, "owners"), texts(*library, "callers")};
+  }
+}
+
 void read_values(const json& object, Facts& facts) {
   each(object, "values", [&](const json& pair) {
     if (!pair.is_array() || pair.size() != 2) return;
@@ -270,6 +300,7 @@ Result<Facts> read_facts(const nlohmann::json& json) {
   }
   read_places(json, facts);
   read_values(json, facts);
+  read_advice(json, facts);
   return facts;
 }
 

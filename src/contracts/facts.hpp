@@ -12,6 +12,7 @@
 #include "contracts/contract.hpp"
 #include "contracts/watch.hpp"
 #include "core/finding.hpp"
+#include "core/knobs.hpp"
 #include "core/result.hpp"
 
 namespace trapline {
@@ -34,6 +35,26 @@ struct ScanFact {
 struct SeenFact {
   std::int64_t min = 0, max = 0, count = 0;
   bool dataset = false;
+};
+
+// How many classes or ids there are, by a source that counts them all.
+struct CountedFact {
+  std::int64_t count = 0;
+  std::string of;  // "len(tokenizer)", "dataset.classes"
+};
+
+// The position table of the module that ran.
+struct PositionFact {
+  std::int64_t rows = 0, offset = 0;   // BART and RoBERTa leave their first rows out
+  std::optional<std::int64_t> length;  // of the sequence
+  std::string name;                    // "bert.embeddings.position_embeddings"
+  std::string setting;                 // "max_position_embeddings", the configuration's word
+  std::int64_t usable() const { return rows - offset; }
+};
+
+// A loop that makes one position after the other.
+struct GenerationFact {
+  std::optional<std::int64_t> prompt, wanted;  // tokens of the prompt; max_new_tokens
 };
 
 // Parameters of the models in reach that hold NaN or Inf.
@@ -63,7 +84,11 @@ struct Facts {
   bool layer_certain = true;
   std::string table;  // "position", "token", or empty
   std::map<std::string, std::int64_t> special_ids;
-  std::string resizable;  // the variable of a model that has resize_token_embeddings
+  std::string resizable;  // the variable of the model that has resize_token_embeddings and owns the table
+  std::optional<CountedFact> counted;
+  std::optional<PositionFact> position;
+  std::optional<GenerationFact> generation;
+  LibraryFact library;
   std::optional<WeightsFact> weights;
   std::optional<Sample> sample;
   std::optional<Process> process;

@@ -1,0 +1,236 @@
+// What the report advises: no number without a count, no help that harms, the knob of the user's own call.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "contracts/contract.hpp"
+#include "contracts/diagnose.hpp"
+
+namespace trapline {
+namespace {
+
+using nlohmann::json;
+
+json facts_of(const char* contract, std::int64_t value, std::int64_t hi, json more = json::object()) {
+  json facts = {{"kind", "violation"},
+                {"contract", contract},
+                {"index", {3}},
+                {"tensor", {{"shape", {4}}, {"dtype", "int64"}, {"device", "cpu"}}},
+                {"values", json::array({json::array({value, 1})})},
+                {"scan",
+                 {{"bad", 1},
+                  {"total", 4},
+                  {"first", 3},
+                  {"value", value},
+                  {"min", value < 0 ? value : 0},
+                  {"max", value < 0 ? 2 : value},
+                  {"lo", 0},
+                  {"hi", hi},
+                  {"reason", value < 0 ? 1 : 2}}}};
+  facts.merge_patch(more);
+  return facts;
+}
+
+json layer(const char* name, const char* attribute, std::int64_t value) {
+  return {{"name", name}, {"type", "Linear"}, {"attribute", attribute}, {"value", value}, {"certain", true}};
+}
+
+Finding diagnose(const json& facts) {
+  const Result<Finding> result = diagnose_violation(facts);
+  EXPECT_TRUE(result) << (result ? "" : result.error().line());
+  return result ? *result : Finding{};
+}
+
+bool says(const Finding& finding, std::string_view words) {
+  return std::any_of(finding.fix.begin(), finding.fix.end(),
+                     [&](const std::string& line) { return line.find(words) != std::string::npos; });
+}
+
+std::string all(const Finding& finding) {
+  std::string text = finding.summary;
+  for (const std::string& line : finding.fix) text += "\n" + line;
+  return text;
+}
+
+TEST(AdviceNeed, OneBatchGivesNoNumber) {
+  const Finding finding = diagnose(
+      facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
+  EXPECT_EQ(
+      finding.fix.front(),
+      "give `fc.5` at least 372 outputs instead of 370 (371 is the highest of 4 labels seen): count the "
+      "classes of the whole data set: num_classes = int(max(labels)) + 1");
+  EXPECT_FALSE(finding.layer->needed);
+}
+
+TEST(AdviceNeed, ACountGivesTheNumberAndSaysOfWhat) {
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", 371, 370,
+                                            {{"layer", layer("fc.5", "out_features", 370)},
+                                             {"counted", {{"count", 500}, {"of", "len(dataset.classes)"}}}}));
+  EXPECT_EQ(finding.fix.front(),
+            "change `fc.5` to Linear(..., out_features=500): len(dataset.classes) is 500");
+  EXPECT_EQ(finding.layer->needed, 500);
+}
+
+TEST(AdviceNeed, TheDataSetKnowsThatThereIsNoSuchClass) {
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", 10, 10,
+                                            {{"layer", layer("fc", "out_features", 10)},
+                                             {"counted", {{"count", 10}, {"of", "len(dataset.classes)"}}}}));
+  EXPECT_EQ(finding.cause, Cause::kLabelOutOfRange);
+  EXPECT_NE(finding.summary.find("; len(dataset.classes) is 10: there is no such class"), std::string::npos);
+  EXPECT_FALSE(says(finding, "outputs")) << all(finding);
+}
+
+TEST(AdviceNeed, OneHotAndTables) {
+  EXPECT_EQ(
+      diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
+      "F.one_hot(..., num_classes=N), N at least 9 (8 is the highest of 4 labels seen): count the classes "
+      "of the whole data set: num_classes = int(max(labels)) + 1");
+  const Finding finding = diagnose(facts_of(
+      "embedding.indices", 213, 200,
+      {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));
+  EXPECT_EQ(finding.fix.front(), "model.resize_token_embeddings(len(tokenizer)): len(tokenizer) is 215");
+}
+
+TEST(AdviceNeed, AnIdThatNoTokenizerHere) {
+  const Finding finding = diagnose(facts_of(
+      "embedding.indices", 213, 200,
+      {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 200}, {"of", "len(tokenizer)"}}}}));
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << "it would change nothing";
+  EXPECT_NE(finding.summary.find("len(tokenizer) is 200, so the id does not come from there"),
+            std::string::npos);
+}
+
+TEST(AdviceHarm, PaddingIsNeverCountedFromTheEnd) {
+  for (const std::int64_t padding : {-1, -100}) {
+    const Finding finding = diagnose(facts_of("gather.index", padding, 7));
+    EXPECT_NE(finding.fix.front().find("clamp(min=0)"), std::string::npos) << all(finding);
+    EXPECT_NE(finding.fix.front().find("masked_fill(index < 0, 0)"), std::string::npos);
+    EXPECT_FALSE(says(finding, "%")) << all(finding);
+    EXPECT_FALSE(says(finding, "torch.where")) << all(finding);
+  }
+  const Finding mixed = diagnose(facts_of("gather.index", -3, 7, {{"values", {{-3, 1}, {-2, 2}}}}));
+  EXPECT_TRUE(says(mixed, "torch.where(index < 0, index + 7, index)")) << all(mixed);
+}
+
+TEST(AdviceHarm, DecoderStart) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 205, 205,
+                        {{"resizable", "model"},
+                         {"table", "token"},
+                         {"special_ids", {{"decoder_start_token_id", 205}, {"pad_token_id", 0}}}}));
+  EXPECT_EQ(finding.fix.front(), "model.config.decoder_start_token_id = 0: the pad token, as T5 starts");
+  EXPECT_FALSE(says(finding, "tokenizer.pad_token = ")) << all(finding);
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
+}
+
+TEST(AdviceHarm, ThePadTokenKeepsItsOwnLines) {
+  const Finding finding = diagnose(facts_of(
+      "embedding.indices", 205, 205,
+      {{"resizable", "model"}, {"special_ids", {{"decoder_start_token_id", 205}, {"pad_token_id", 205}}}}));
+  EXPECT_TRUE(says(finding, "model.resize_token_embeddings(len(tokenizer))"));
+  EXPECT_TRUE(says(finding, "tokenizer.pad_token = tokenizer.eos_token"));
+}
+
+TEST(AdviceHarm, GenerationIsNotTruncated) {
+  const Finding finding = diagnose(facts_of("embedding.indices", 64, 64,
+                                            {{"table", "position"},
+                                             {"tensor", {{"shape", {4, 1}}, {"dtype", "int64"}}},
+                                             {"generation", {{"prompt", 10}, {"wanted", 100}}}}));
+  EXPECT_EQ(finding.cause, Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(
+      finding.fix.front(),
+      "instead of 100: max_new_tokens=54: at most 64 - 10, for 64 positions and 10 tokens of the prompt");
+  EXPECT_FALSE(says(finding, "truncat")) << all(finding);
+}
+
+TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
+  const auto from_one = [](std::int64_t min, std::int64_t max, const char* contract) {
+    return says(diagnose(facts_of(contract, 100, 100, {{"scan", {{"min", min}, {"max", max}}}})),
+                "counted from 1");
+  };
+  for (const char* contract : {"embedding.indices", "index_select.index", "scatter.index"}) {
+    EXPECT_TRUE(from_one(1, 100, contract)) << contract;
+    EXPECT_FALSE(from_one(0, 100, contract)) << contract;
+    EXPECT_FALSE(from_one(1, 101, contract)) << contract;
+  }
+}
+
+TEST(AdviceHarm, NoHuggingFaceLinesElsewhere) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 100, 100,
+                        {{"table", "token"}, {"layer", layer("tok_emb", "num_embeddings", 100)}}));
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
+  EXPECT_FALSE(says(finding, "okenizer")) << all(finding);
+}
+
+TEST(AdvicePosition, TheFirstRowsOfATableMayBeOthers) {
+  const Finding finding =
+      diagnose(facts_of("gather.index", 514, 514,
+                        {{"table", "position"},
+                         {"position",
+                          {{"rows", 514},
+                           {"offset", 2},
+                           {"length", 600},
+                           {"name", "roberta.embeddings.position_embeddings"},
+                           {"setting", "max_position_embeddings"}}},
+                         {"library",
+                          {{"caller", "transformers"},
+                           {"owner", "transformers"},
+                           {"owners", {"transformers.modeling_utils.PreTrainedModel"}}}}}));
+  EXPECT_EQ(finding.cause, Cause::kPositionIndexOutOfRange);
+  EXPECT_NE(finding.summary.find("`roberta.embeddings.position_embeddings` has 514 rows, the first 2 of them "
+                                 "for other uses: the sequence of 600 positions is too long"),
+            std::string::npos)
+      << finding.summary;
+  EXPECT_TRUE(says(finding, "truncation=True, max_length=512")) << all(finding);
+}
+
+const json kTransformersHead = {{"caller", "transformers"},
+                                {"owner", "transformers"},
+                                {"maker", "BertForSequenceClassification"},
+                                {"owners",
+                                 {"transformers.models.bert.modeling_bert.BertForSequenceClassification",
+                                  "transformers.modeling_utils.PreTrainedModel"}}};
+
+TEST(AdviceKnob, TheHeadOfALibrarysModel) {
+  Finding finding = diagnose(facts_of("nll_loss_forward.target", 3, 3,
+                                      {{"layer", layer("classifier", "out_features", 3)},
+                                       {"library", kTransformersHead},
+                                       {"counted", {{"count", 4}, {"of", "dataset.features"}}}}));
+  EXPECT_EQ(finding.fix.front(),
+            "from_pretrained(..., num_labels=4), or num_labels in the config: dataset.features is 4");
+  EXPECT_FALSE(says(finding, "change `classifier`")) << all(finding);
+  EXPECT_EQ(finding.layer->needed, 4);
+  finding =
+      diagnose(facts_of("nll_loss_forward.target", 3, 3,
+                        {{"layer", layer("classifier", "out_features", 3)}, {"library", kTransformersHead}}));
+  EXPECT_EQ(
+      finding.fix.front(),
+      "from_pretrained(..., num_labels=N), or num_labels in the config, N at least 4 (3 is the highest of 4 "
+      "labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
+  EXPECT_FALSE(finding.layer->needed);
+}
+
+TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
+  const Finding finding = diagnose(facts_of(
+      "nll_loss_forward.target", 3, 3,
+      {{"layer", layer("net.head", "out_features", 3)},
+       {"library",
+        {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
+  EXPECT_EQ(
+      finding.fix.front(),
+      "create Net of somelib so that `net.head` has at least 4 outputs (3 is the highest of 4 labels seen)");
+}
+
+TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {
+  const Finding inside = diagnose(facts_of("nll_loss_forward.target", -1, 5,
+                                           {{"scan", {{"also", -100}}}, {"library", kTransformersHead}}));
+  EXPECT_FALSE(says(inside, "nn.CrossEntropyLoss")) << all(inside);
+  EXPECT_TRUE(says(inside, "labels[labels == -1] = -100")) << all(inside);
+  const Finding own = diagnose(facts_of("nll_loss_forward.target", -1, 5, {{"scan", {{"also", -100}}}}));
+  EXPECT_TRUE(says(own, "nn.CrossEntropyLoss(ignore_index=-1)")) << all(own);
+}
+
+}  // namespace
+}  // namespace trapline
