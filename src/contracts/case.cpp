@@ -48,7 +48,12 @@ std::string Case::value() const {
 }
 
 std::string Case::opening() const {
-  return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, element(), value());
+  std::string text = element();
+  // Elsewhere in the user's variable than in the argument, which a library or a line before made of it.
+  if (const auto& variable = finding.element->variable; variable && variable->index != facts.index) {
+    text += fmt::format(" ({})", to_text(*variable));
+  }
+  return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, text, value());
 }
 
 std::string Case::range() const { return fmt::format("[{}, {})", facts.scan.lo, facts.scan.hi); }

@@ -51,6 +51,7 @@ struct Facts {
   const Contract* contract = nullptr;
   ScanFact scan;
   std::vector<std::int64_t> index;
+  std::optional<Variable> variable;  // that holds the same element, in the user's code
   TensorInfo tensor;
   std::string source, column;  // of data at rest: the file, and what it calls the argument
   std::map<std::string, ArgumentFact> args;

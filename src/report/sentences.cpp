@@ -26,6 +26,12 @@ std::string range_text(const Valid& valid) {
 }  // namespace
 
 std::string place_text(const Frame& frame, std::string_view directory) {
+  if (frame.cell > 0) {  // its file has a name that no user has ever seen
+    std::string text = fmt::format("Cell In[{}]", frame.cell);
+    if (frame.line > 0) text += fmt::format(", line {}", frame.line);
+    if (!frame.function.empty() && frame.function.front() != '<') text += " in " + frame.function;
+    return text;
+  }
   std::string text = frame.file;
   const std::size_t below = directory.size();
   if (below > 1 && text.size() > below + 1 && text.starts_with(directory) && text[below] == '/') {
@@ -52,6 +58,7 @@ std::string found_text(const Finding& finding) {
   }
   if (element.value) text += (text.empty() ? "" : " is ") + to_text(*element.value);
   if (finding.tensor) add(text, element.value ? ", in " : ": ", tensor_text(*finding.tensor));
+  if (element.variable) text += "; it is " + to_text(*element.variable);
   return text;
 }
 

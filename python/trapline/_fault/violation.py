@@ -21,6 +21,7 @@ from . import (
     seen,
     tables,
     values,
+    variables,
     write,
 )
 
@@ -131,6 +132,7 @@ def _look_into(
     add("sample", lambda: _sample(violation, predicate, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
+    add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
     add("watch", _watch_facts)
     if "nan_cast" in facts and "sample" not in facts:
         add("sample", lambda: samples.sample_facts(samples.locate_cast(content, scan, predicate)))
