@@ -104,9 +104,7 @@ std::string Case::seen_where() const {
                              : fmt::format("in the {} seen so far", facts.seen->count);
 }
 
-std::string Case::layer() const {
-  return facts.layer && !facts.layer->name.empty() ? fmt::format("`{}`", facts.layer->name) : std::string();
-}
+std::string Case::layer() const { return facts.layer ? layer_name(facts.layer->name, '`') : std::string(); }
 
 std::string Case::resize(std::int64_t needed) const {
   if (layer().empty()) return {};
@@ -176,6 +174,7 @@ void Case::write_nan_cast() const {
   if (facts.nan_cast) {
     const Frame& cast = facts.nan_cast->frame;
     finding.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
     finding.surfaced = finding.origin;
     finding.origin = cast;
     const std::string code = stripped(cast.code);
@@ -186,6 +185,7 @@ void Case::write_nan_cast() const {
                           code));
   } else {
     finding.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf", opening());
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
     fix(fmt::format(
         "find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`, and make its input finite: "
         "torch.nan_to_num(x, nan=0.0)",

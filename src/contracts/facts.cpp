@@ -157,6 +157,7 @@ void read_places(const json& object, Facts& facts) {
     }
   }
   facts.watch = read_watch(object);
+  facts.nan = read_nan(object);
   if (const json* sample = member(object, "sample"); sample != nullptr && sample->is_object()) {
     facts.sample = Sample{integer(*sample, "dataset_index"), integer(*sample, "batch"),
                           integer(*sample, "row"), text(*sample, "request")};
@@ -253,7 +254,10 @@ Result<Facts> read_facts(const nlohmann::json& json) {
   if (const nlohmann::json* weights = member(json, "weights")) {
     facts.weights = WeightsFact{text(*weights, "name"), integer(*weights, "bad").value_or(0),
                                 integer(*weights, "total").value_or(0)};
-    if (facts.weights->name.empty() || facts.weights->bad <= 0) facts.weights.reset();
+    const WeightsFact& seen = *facts.weights;
+    if (seen.bad < 0 || (seen.bad > 0 && seen.name.empty()) || (seen.bad == 0 && seen.total <= 0)) {
+      facts.weights.reset();
+    }
   }
   read_places(json, facts);
   read_values(json, facts);

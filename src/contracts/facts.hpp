@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "contracts/contract.hpp"
+#include "contracts/nan.hpp"
 #include "contracts/watch.hpp"
 #include "core/finding.hpp"
 #include "core/result.hpp"
@@ -36,9 +37,9 @@ struct SeenFact {
   bool dataset = false;
 };
 
-// Parameters of the models in reach that hold NaN or Inf.
+// Parameters of the models in reach that hold NaN or Inf; bad is 0 when all were looked at and none does.
 struct WeightsFact {
-  std::string name;  // the first one
+  std::string name;  // the first one; empty: none
   std::int64_t bad = 0, total = 0;
 };
 
@@ -70,6 +71,7 @@ struct Facts {
   std::optional<Process> process;
   std::optional<NanCastFact> nan_cast;
   std::optional<WatchFact> watch;
+  std::optional<NanFact> nan;
   std::vector<Operation> history;
   bool contained = true;  // the operation did not get the bad values
   std::string thread;     // that made the call, when the host learned of it later

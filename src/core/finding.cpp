@@ -10,4 +10,9 @@ std::string to_text(const Variable& variable) {
   return variable.index.empty() ? text : text + "]";
 }
 
+std::string layer_name(const std::string& name, char quote) {
+  if (name.empty()) return name;
+  return name.front() >= '0' && name.front() <= '9' ? "layer " + name : quote + name + quote;
+}
+
 }  // namespace trapline

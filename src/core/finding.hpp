@@ -49,7 +49,8 @@ struct Element {
   std::optional<std::int64_t> bad;    // how many elements offend
   std::optional<std::int64_t> total;  // of how many
   std::optional<Scalar> min, max;     // over the whole argument
-  std::optional<Variable> variable{};  // the same element in a variable of the user's, when it has another name
+  std::optional<Variable>
+      variable{};  // the same element in a variable of the user's, when it has another name
 };
 
 struct Valid {
@@ -78,6 +79,10 @@ struct Layer {
   std::optional<std::int64_t> value{}, needed{};
   std::string arguments{};  // "in_features=300, out_features=195": how a call would make it; empty: unknown
 };
+
+// How a layer is written: `fc.5`, with `quote` around it; "layer 2" for the child of a Sequential that no
+// variable leads to, since a bare number reads like a slip.
+std::string layer_name(const std::string& name, char quote);
 
 struct Sample {
   std::optional<std::int64_t> dataset_index, batch, row;

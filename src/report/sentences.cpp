@@ -101,8 +101,7 @@ std::string classes_text(const Classes& classes) {
 }
 
 std::string layer_text(const Layer& layer) {
-  std::string text;
-  if (!layer.name.empty()) text = '"' + layer.name + '"';
+  std::string text = layer_name(layer.name, '"');
   std::string type = layer.type;
   if (!layer.attribute.empty() && layer.value) {
     type += layer.arguments.empty() ? fmt::format("({}={})", layer.attribute, *layer.value)

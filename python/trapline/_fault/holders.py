@@ -46,12 +46,13 @@ def held_by(frame: FrameType) -> Iterator[Held]:
 
 def _parts(name: str, value: Any) -> Iterator[Held]:
     """One level into a container or an object."""
-    for part, item in _items(name, value)[:_MAX_ITEMS]:
+    for part, item in items(name, value)[:_MAX_ITEMS]:
         if _is_array(item) or _is_integers(item):
             yield part, item
 
 
-def _items(name: str, value: Any) -> list[Held]:
+def items(name: str, value: Any) -> list[Held]:
+    """What a container or an object holds, each with the name that leads there."""
     if issubclass(type(value), dict):
         return _keyed(name, value)
     if issubclass(type(value), (list, tuple)):
@@ -61,10 +62,10 @@ def _items(name: str, value: Any) -> list[Held]:
             (f"{name}.{fields[at]}" if isinstance(fields, tuple) and at < len(fields) else f"{name}[{at}]", item)
             for at, item in enumerate(own.__getitem__(value, slice(0, _MAX_ITEMS)))
         ]
-    held = _attributes(value)
+    held = attributes(value)
     if issubclass(type(value), UserDict) and type(held.get("data")) is dict:  # Hugging Face's BatchEncoding
         return _keyed(name, held["data"])
-    store = _attributes(held.get("_store")).get("_mapping")  # the Data of PyTorch Geometric
+    store = attributes(held.get("_store")).get("_mapping")  # the Data of PyTorch Geometric
     if type(store) is dict:
         held = store
     elif type(held.get("_buffers")) is dict:  # nn.Module
@@ -81,7 +82,8 @@ def _keyed(name: str, value: Any) -> list[Held]:
     ]
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def attributes(value: Any) -> dict[str, Any]:
+    """What an object's own ``__dict__`` holds."""
     try:
         held = object.__getattribute__(value, "__dict__")
     except (AttributeError, TypeError):
