@@ -32,7 +32,7 @@ void linear(const HostCase& c, Finding& f, std::int64_t features, std::int64_t i
     f.layer = Layer{module->name, module->type, "in_features", in, features};
   }
   const std::string layer =
-      module && !module->name.empty() ? fmt::format("`{}`", module->name) : std::string("the layer");
+      module && !module->name.empty() ? layer_name(module->name, '`') : std::string("the layer");
   if (input && input->shape.size() > 2 && numel(input->shape) == in * input->shape.front()) {
     f.fix.push_back(named ? fmt::format("flatten first: `{}.flatten(1)`", name)
                           : fmt::format("flatten first: put `nn.Flatten()` before {}", layer));

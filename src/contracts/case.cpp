@@ -62,7 +62,12 @@ std::string Case::value() const {
 }
 
 std::string Case::opening() const {
-  return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, element(), value());
+  std::string text = element();
+  // Elsewhere in the user's variable than in the argument, which a library or a line before made of it.
+  if (const auto& variable = finding.element->variable; variable && variable->index != facts.index) {
+    text += fmt::format(" ({})", to_text(*variable));
+  }
+  return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, text, value());
 }
 
 std::string Case::range() const { return fmt::format("[{}, {})", facts.scan.lo, facts.scan.hi); }
@@ -136,9 +141,7 @@ std::string Case::seen_where() const {
                              : fmt::format("in the {} seen so far", facts.seen->count);
 }
 
-std::string Case::layer() const {
-  return facts.layer && !facts.layer->name.empty() ? fmt::format("`{}`", facts.layer->name) : std::string();
-}
+std::string Case::layer() const { return facts.layer ? layer_name(facts.layer->name, '`') : std::string(); }
 
 std::string Case::resize(const Need& need) const {
   if (layer().empty()) return {};
@@ -255,6 +258,7 @@ void Case::write_nan_cast() const {
   if (facts.nan_cast) {
     const Frame& cast = facts.nan_cast->frame;
     finding.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
     finding.surfaced = finding.origin;
     finding.origin = cast;
     const std::string code = stripped(cast.code);
@@ -265,6 +269,7 @@ void Case::write_nan_cast() const {
                           code));
   } else {
     finding.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf", opening());
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
     fix(fmt::format(
         "find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`, and make its input finite: "
         "torch.nan_to_num(x, nan=0.0)",

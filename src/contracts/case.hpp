@@ -100,4 +100,14 @@ void diagnose_probability(const Case& c);
 bool diagnose_counts(const Case& c);
 void diagnose_finite(const Case& c);
 
+// Adds what is known of a NaN's origin to the summary, and what to do about it; true when that is enough.
+bool explain_nan(const Case& c);
+// The command that names the layer was among it.
+bool nan_watched(const Case& c);
+// The program does this ("generation", "policy"), or nobody knows what it does.
+bool nan_when(const Case& c, const char* situation);
+bool nan_trains(const Case& c);
+// "x[3] is NaN": what was cast to an integer; empty when it was not found.
+std::string nan_cast_source(const Case& c);
+
 }  // namespace trapline

@@ -53,6 +53,10 @@ Finding start(const Facts& facts) {
   finding.op = facts.contract->public_op;
   finding.argument = facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
   finding.element = Element{facts.index, scan.value, scan.bad, scan.total, scan.min, scan.max};
+  // Where the words already name it so, it is no news.
+  if (facts.variable && (facts.variable->name != finding.argument || facts.variable->index != facts.index)) {
+    finding.element->variable = facts.variable;
+  }
   finding.valid = valid_of(facts);
   if (!facts.tensor.dtype.empty()) finding.tensor = facts.tensor;
   finding.origin = facts.origin;

@@ -16,28 +16,18 @@ std::string row(const Case& c) {
   return fmt::format("row {}", c.facts.index.front());
 }
 
-// The step before this one broke the model: nothing that this call was given is to blame.
-bool write_weights(const Case& c) {
-  if (!c.facts.weights || c.facts.scan.reason != Reason::kNan) return false;
-  const WeightsFact& weights = *c.facts.weights;
-  c.finding.summary += fmt::format("; the weights are NaN or Inf already: {} of {} parameters, `{}` first",
-                                   weights.bad, weights.total, weights.name);
-  c.fix(
-      "an earlier step broke the weights: stop at the first bad loss: assert torch.isfinite(loss) before "
-      "loss.backward()");
-  c.fix(
-      "0/0, log(0) and float16 overflow in the loss make NaN: add an eps to divisors, clamp before log and "
-      "clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)");
-  return true;
-}
-
 void fix_nan(const Case& c, const std::string& what) {
-  if (write_weights(c)) return c.fix_sample();
-  c.fix(
-      fmt::format("find where the NaN begins: torch.autograd.set_detect_anomaly(True), or assert "
-                  "torch.isfinite(x).all() after each layer, backwards from `{}`",
-                  what));
-  c.fix("lower the learning rate or clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)");
+  if (explain_nan(c)) return c.fix_sample();
+  if (!nan_watched(c)) {
+    c.fix(
+        fmt::format("find where the NaN begins: torch.autograd.set_detect_anomaly(True), or assert "
+                    "torch.isfinite(x).all() after each layer, backwards from `{}`",
+                    what));
+  }
+  if (nan_trains(c)) {
+    c.fix(
+        "lower the learning rate or clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)");
+  }
   c.fix(
       "check the data: assert torch.isfinite(inputs).all(); log(0), 0/0 and float16 overflow make NaN as "
       "well");
@@ -96,18 +86,23 @@ void write_input(const Case& c) {
 void fix_multinomial(const Case& c) {
   switch (c.facts.scan.reason) {
     case Reason::kNan:
-      if (write_weights(c)) break;
+      if (explain_nan(c)) break;
       c.fix(
           "check the logits: assert torch.isfinite(logits).all() before softmax; float16 overflows: "
           "torch.softmax(logits.float(), dim=-1)");
-      c.fix(
-          "a row in which every logit is -inf gives NaN: keep at least one token in top-k, top-p and "
-          "bad-word filters");
-      c.fix("temperature must be above 0: logits / max(temperature, 1e-5)");
+      if (nan_when(c, "generation")) {
+        c.fix(
+            "a row in which every logit is -inf gives NaN: keep at least one token in top-k, top-p and "
+            "bad-word filters");
+        c.fix("temperature must be above 0: logits / max(temperature, 1e-5)");
+      } else if (nan_when(c, "policy")) {
+        c.fix("an action mask must leave at least one action: a row in which every logit is -inf gives NaN");
+      }
       break;
     case Reason::kInf:
+      if (explain_nan(c)) break;
       c.fix("pass softmax output, not exp(logits): torch.softmax(logits.float(), dim=-1)");
-      c.fix("temperature must be above 0: logits / max(temperature, 1e-5)");
+      if (nan_when(c, "generation")) c.fix("temperature must be above 0: logits / max(temperature, 1e-5)");
       break;
     case Reason::kZeroSum:
       c.fix(

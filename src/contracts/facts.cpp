@@ -71,6 +71,12 @@ TensorInfo tensor(const json& object) {
   return {integers(object, "shape"), text(object, "dtype"), text(object, "device")};
 }
 
+std::optional<Variable> variable(const json& object, const char* name) {
+  const json* value = member(object, name);
+  if (value == nullptr || text(*value, "name").empty()) return std::nullopt;
+  return Variable{text(*value, "name"), integers(*value, "index")};
+}
+
 std::optional<Frame> frame(const json* value) {
   if (value == nullptr || text(*value, "file").empty()) return std::nullopt;
   Frame result;
@@ -82,6 +88,7 @@ std::optional<Frame> frame(const json* value) {
     result.user = user->get<bool>();
   result.column = integer(*value, "column").value_or(0);
   result.end_column = integer(*value, "end_column").value_or(0);
+  result.cell = integer(*value, "cell").value_or(0);
   return result;
 }
 
@@ -172,6 +179,7 @@ void read_places(const json& object, Facts& facts) {
     }
   }
   facts.watch = read_watch(object);
+  facts.nan = read_nan(object);
   if (const json* sample = member(object, "sample"); sample != nullptr && sample->is_object()) {
     facts.sample = read_sample(*sample);
   }
@@ -282,6 +290,7 @@ Result<Facts> read_facts(const nlohmann::json& json) {
   }
   facts.scan = read_scan(*scan);
   facts.index = integers(json, "index");
+  facts.variable = variable(json, "variable");
   if (const nlohmann::json* info = member(json, "tensor")) facts.tensor = tensor(*info);
   read_arguments(json, facts);
   facts.source = text(json, "source");
@@ -296,7 +305,10 @@ Result<Facts> read_facts(const nlohmann::json& json) {
   if (const nlohmann::json* weights = member(json, "weights")) {
     facts.weights = WeightsFact{text(*weights, "name"), integer(*weights, "bad").value_or(0),
                                 integer(*weights, "total").value_or(0)};
-    if (facts.weights->name.empty() || facts.weights->bad <= 0) facts.weights.reset();
+    const WeightsFact& seen = *facts.weights;
+    if (seen.bad < 0 || (seen.bad > 0 && seen.name.empty()) || (seen.bad == 0 && seen.total <= 0)) {
+      facts.weights.reset();
+    }
   }
   read_places(json, facts);
   read_values(json, facts);

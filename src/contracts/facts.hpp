@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "contracts/contract.hpp"
+#include "contracts/nan.hpp"
 #include "contracts/watch.hpp"
 #include "core/finding.hpp"
 #include "core/knobs.hpp"
@@ -57,9 +58,9 @@ struct GenerationFact {
   std::optional<std::int64_t> prompt, wanted;  // tokens of the prompt; max_new_tokens
 };
 
-// Parameters of the models in reach that hold NaN or Inf.
+// Parameters of the models in reach that hold NaN or Inf; bad is 0 when all were looked at and none does.
 struct WeightsFact {
-  std::string name;  // the first one
+  std::string name;  // the first one; empty: none
   std::int64_t bad = 0, total = 0;
 };
 
@@ -72,6 +73,7 @@ struct Facts {
   const Contract* contract = nullptr;
   ScanFact scan;
   std::vector<std::int64_t> index;
+  std::optional<Variable> variable;  // that holds the same element, in the user's code
   TensorInfo tensor;
   std::string source, column;  // of data at rest: the file, and what it calls the argument
   std::map<std::string, ArgumentFact> args;
@@ -94,6 +96,7 @@ struct Facts {
   std::optional<Process> process;
   std::optional<NanCastFact> nan_cast;
   std::optional<WatchFact> watch;
+  std::optional<NanFact> nan;
   std::vector<Operation> history;
   bool contained = true;  // the operation did not get the bad values
   std::string thread;     // that made the call, when the host learned of it later

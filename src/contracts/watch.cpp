@@ -36,8 +36,9 @@ std::string place_text(const WatchSeen& seen) {
     return seen.type.empty() ? fmt::format("the {} of a layer without a name", noun)
                              : fmt::format("the {} of a {}", noun, seen.type);
   }
-  return seen.type.empty() ? fmt::format("the {} of `{}`", noun, seen.name)
-                           : fmt::format("the {} of `{}` ({})", noun, seen.name, seen.type);
+  const std::string name = layer_name(seen.name, '`');
+  return seen.type.empty() ? fmt::format("the {} of {}", noun, name)
+                           : fmt::format("the {} of {} ({})", noun, name, seen.type);
 }
 
 std::string where_text(const WatchSeen& seen) {
@@ -58,7 +59,7 @@ std::string look_text(const WatchFact& watch) {
         place_text(at));
   }
   return fmt::format("print the input of {} in {} {}: everything before it was finite",
-                     at.name.empty() ? "that layer" : fmt::format("`{}`", at.name), at.unit, at.step);
+                     at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step);
 }
 
 }  // namespace

@@ -32,7 +32,16 @@ struct Frame {
   std::optional<bool> user;     // true: the user's own code; false: a library
   std::int64_t column = 0;      // 1-based, in characters of `code`, where the operation starts; 0: unknown
   std::int64_t end_column = 0;  // 1-based, one past its end; 0: unknown
+  std::int64_t cell = 0;        // of a notebook: the 4 of In[4]; 0: none
 };
+
+// An element as the caller knows it: edge_index[1, 3] where the operation was given something made of it.
+struct Variable {
+  std::string name;  // "edge_index", "batch[\"labels\"]"
+  std::vector<std::int64_t> index;
+};
+
+std::string to_text(const Variable& variable);  // edge_index[1, 3]
 
 struct Element {
   std::vector<std::int64_t> index;  // position of the first offending element in the argument
@@ -40,6 +49,8 @@ struct Element {
   std::optional<std::int64_t> bad;    // how many elements offend
   std::optional<std::int64_t> total;  // of how many
   std::optional<Scalar> min, max;     // over the whole argument
+  std::optional<Variable>
+      variable{};  // the same element in a variable of the user's, when it has another name
 };
 
 struct Valid {
@@ -76,6 +87,9 @@ struct DataSet {
   std::string type;  // "Subset"
   std::optional<std::int64_t> length{};
 };
+// How a layer is written: `fc.5`, with `quote` around it; "layer 2" for the child of a Sequential that no
+// variable leads to, since a bare number reads like a slip.
+std::string layer_name(const std::string& name, char quote);
 
 struct Sample {
   std::optional<std::int64_t> dataset_index, batch, row;  // dataset_index: in the loader's own data set

@@ -159,6 +159,11 @@ class Reader {
     read(object, "user", out.user);
     read(object, "column", out.column);
     read(object, "end_column", out.end_column);
+    read(object, "cell", out.cell);
+  }
+  void read_fields(const json& object, Variable& out) {
+    read(object, "name", out.name);
+    read(object, "index", out.index);
   }
   void read_fields(const json& object, Element& out) {
     read(object, "index", out.index);
@@ -167,6 +172,7 @@ class Reader {
     read(object, "total", out.total);
     read(object, "min", out.min);
     read(object, "max", out.max);
+    read_object(object, "variable", out.variable);
   }
   void read_fields(const json& object, Valid& out) {
     read(object, "text", out.text);

@@ -41,6 +41,7 @@ json to_object(const Frame& frame) {
   put(out, "user", frame.user);
   if (frame.column > 0) out["column"] = frame.column;
   if (frame.end_column > 0) out["end_column"] = frame.end_column;
+  if (frame.cell > 0) out["cell"] = frame.cell;
   return out;
 }
 
@@ -52,6 +53,9 @@ json to_object(const Element& element) {
   put(out, "total", element.total);
   put(out, "min", element.min);
   put(out, "max", element.max);
+  if (element.variable) {
+    out["variable"] = {{"name", valid_utf8(element.variable->name)}, {"index", element.variable->index}};
+  }
   return out;
 }
 

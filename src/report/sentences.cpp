@@ -66,6 +66,12 @@ std::string how_text(const Sample& sample) {
 }  // namespace
 
 std::string place_text(const Frame& frame, std::string_view directory) {
+  if (frame.cell > 0) {  // its file has a name that no user has ever seen
+    std::string text = fmt::format("Cell In[{}]", frame.cell);
+    if (frame.line > 0) text += fmt::format(", line {}", frame.line);
+    if (!frame.function.empty() && frame.function.front() != '<') text += " in " + frame.function;
+    return text;
+  }
   std::string text = frame.file;
   const std::size_t below = directory.size();
   if (below > 1 && text.size() > below + 1 && text.starts_with(directory) && text[below] == '/') {
@@ -92,6 +98,7 @@ std::string found_text(const Finding& finding) {
   }
   if (element.value) text += (text.empty() ? "" : " is ") + to_text(*element.value);
   if (finding.tensor) add(text, element.value ? ", in " : ": ", tensor_text(*finding.tensor));
+  if (element.variable) text += "; it is " + to_text(*element.variable);
   return text;
 }
 
@@ -134,8 +141,7 @@ std::string classes_text(const Classes& classes) {
 }
 
 std::string layer_text(const Layer& layer) {
-  std::string text;
-  if (!layer.name.empty()) text = '"' + layer.name + '"';
+  std::string text = layer_name(layer.name, '"');
   std::string type = layer.type;
   if (!layer.attribute.empty() && layer.value) {
     type += layer.arguments.empty() ? fmt::format("({}={})", layer.attribute, *layer.value)

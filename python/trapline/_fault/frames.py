@@ -100,6 +100,9 @@ def make_frame(pair: Pair, operation: str = "") -> Frame:
         "code": text,
         "user": places.is_user(code),
     }
+    cell = source.cell_of(code.co_filename)
+    if cell is not None:
+        frame["cell"] = cell
     if not text:
         return frame
     if column is not None and end_column is not None:

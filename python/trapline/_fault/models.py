@@ -16,7 +16,7 @@ def resizable() -> Optional[str]:
 
 
 def bad_weights() -> Optional[dict[str, Any]]:
-    """The first parameter that holds NaN or Inf, how many do, how many there are; None: none does."""
+    """The first parameter that holds NaN or Inf, how many do, how many there are; None: none was looked at."""
     first, bad, total = "", 0, 0
     for variable, module in owners.roots():
         for name, parameter in module.named_parameters():
@@ -26,5 +26,10 @@ def bad_weights() -> Optional[dict[str, Any]]:
             if bool(parameter.detach().isfinite().all()):
                 continue
             bad += 1
-            first = first or owners.clean_name(f"{variable}.{name}")
-    return {"name": first, "bad": bad, "total": total} if bad else None
+            first = first or _parameter(variable, owners.clean_name(name))
+    return {"name": first, "bad": bad, "total": total} if total else None
+
+
+def _parameter(variable: str, path: str) -> str:
+    name = owners.written(variable, path)
+    return name if name != path else f"{variable}.{path}"

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from . import scope
+from . import holders, places, scope
+
+_MAX_VARIABLES = 256
 
 # Wrappers that put themselves between a model and its parameters' names.
 _WRAPPERS = re.compile(
@@ -23,7 +25,7 @@ class Owner:
         self.module = module
         self.parameter = parameter
         self.path = path
-        self.name = path or ("" if variable == "self" else variable)
+        self.name = written(variable, path)
 
     @property
     def type(self) -> str:
@@ -34,6 +36,16 @@ class Owner:
 def clean_name(name: str) -> str:
     """A qualified name without the wrappers' parts: module. of DDP, _orig_mod. of torch.compile."""
     return _WRAPPERS.sub("", name).rstrip(".")
+
+
+def written(variable: str, path: str) -> str:
+    """A qualified name as the program writes it: `fc.5`, but `model[2]` where the root is a Sequential."""
+    if variable == "self" or not path:
+        return path or ("" if variable == "self" else variable)
+    leading = re.match(r"\d+(?:\.\d+)*(?=\.|$)", path)
+    if not variable or leading is None:
+        return path
+    return variable + "".join(f"[{n}]" for n in leading[0].split(".")) + path[leading.end() :]
 
 
 def is_module(value: Any) -> bool:
@@ -52,6 +64,12 @@ def roots() -> list[tuple[str, Any]]:
             if is_module(value) and id(value) not in seen:
                 seen.add(id(value))
                 found.append((name, value))
+        if places.is_user(frame.f_code):  # `learn.model`, `trainer.model`
+            for name, value in list(scope.variables(frame))[:_MAX_VARIABLES]:
+                for attribute, part in list(holders.attributes(value).items()) if not is_module(value) else ():
+                    if is_module(part) and id(part) not in seen:
+                        seen.add(id(part))
+                        found.append((f"{name}.{attribute}", part))
     # `head = model.head` beside `model`: the name is wanted as seen from `model`
     inner = {id(part) for _, module in found for part in module.modules() if part is not module}
     return [(name, module) for name, module in found if id(module) not in inner]

@@ -34,7 +34,20 @@ PROCESS_START = _process_start()
 
 def is_notebook(filename: str) -> bool:
     """True for a notebook cell: its text lives in linecache, not in a file that could be compared."""
-    return filename.startswith(("<ipython-input", "<python-input")) or "ipykernel_" in filename
+    typed = filename.startswith(("<ipython-input", "<python-input")) or "ipykernel_" in filename
+    return typed or cell_of(filename) is not None
+
+
+def cell_of(filename: str) -> Optional[int]:
+    """The 4 of IPython's ``In[4]`` for a cell's file name, which is different in every session."""
+    module = sys.modules.get("IPython.core.interactiveshell")
+    shell = getattr(getattr(module, "InteractiveShell", None), "_instance", None)
+    numbers = getattr(getattr(shell, "compile", None), "_filename_map", None)
+    number = numbers.get(filename) if type(numbers) is dict else None
+    if number is None and filename.startswith("<ipython-input-"):
+        digits = filename[len("<ipython-input-") :].partition("-")[0]
+        number = int(digits) if digits.isdigit() else None
+    return number if type(number) is int and number > 0 else None
 
 
 @lru_cache(maxsize=64)

@@ -18,14 +18,15 @@ from . import (
     history,
     layers,
     models,
+    nans,
     samples,
     seen,
     tables,
     values,
+    variables,
     write,
 )
 
-_NAN = 3  # trapline::Reason::kNan
 _RAISED = "trapline.raised"  # key under which a violation keeps the exception made for it
 
 
@@ -126,13 +127,17 @@ def _look_into(
         name = (facts.get("layer") or {}).get("name", "")
         add("table", lambda: tables.table_kind(name, content))
         add("resizable", models.resizable)
-    if scan.get("is_float") and scan.get("reason") == _NAN:
+    if nans.is_not_finite(scan):
         add("weights", models.bad_weights)
+        add("nan", lambda: nans.nan_facts(violation, tensor))
     found: list[Any] = []
     position = facts.get("table") == "position"
     add("sample", lambda: _sample(violation, predicate, position, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
+    if "nan" not in facts:
+        add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
+    add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
     add("watch", _watch_facts)
 
 

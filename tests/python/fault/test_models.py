@@ -36,11 +36,11 @@ def test_offsets_are_no_batch():
 
 def test_weights_that_are_nan_already():
     policy = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
-    assert models.bad_weights() is None
+    assert models.bad_weights() == {"name": "", "bad": 0, "total": 4}
     with torch.no_grad():
         policy[1].weight[0, 0] = float("nan")
         policy[1].bias[0] = float("inf")
-    assert models.bad_weights() == {"name": "policy.1.weight", "bad": 2, "total": 4}
+    assert models.bad_weights() == {"name": "policy[1].weight", "bad": 2, "total": 4}
 
 
 def test_a_model_that_resizes_its_table():

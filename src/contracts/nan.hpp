@@ -1,0 +1,29 @@
+// What surrounds a NaN: what went into the model, in which dtype it computes, what the program is doing.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "core/finding.hpp"
+
+namespace trapline {
+
+struct NanFact {
+  std::optional<Variable> input;  // of the user's code, not finite, and given to `module` or to the cast
+  std::optional<Scalar> value;    // what it holds there
+  std::string module;             // variable or class of the model that was given it; empty: none was seen
+  std::string half;               // the model whose parameters are float16
+  bool autocast = false;          // float16 comes from autocast
+  std::string banned;             // scores of which a whole row is -inf, by their name in the program
+  std::int64_t banned_row = 0;
+  std::string situation;  // "generation", "policy", "training", "inference"; empty: not known
+  bool trains = true;     // the process holds an optimizer, as far as that was looked for
+  std::string command;    // how the program was started; empty: not known, or the watch is on
+};
+
+// Member "nan" of facts (docs/facts.md); nullopt when it is missing or no object.
+std::optional<NanFact> read_nan(const nlohmann::json& facts);
+
+}  // namespace trapline

@@ -1,0 +1,162 @@
+"""Where a NaN comes from: the input, the dtype, a banned row; and what the program was doing."""
+
+import pytest
+from conftest import make_violation
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from trapline._fault import nans  # noqa: E402
+
+NAN = float("nan")
+
+
+def probabilities(probs):
+    """What multinomial(probs) shows to the guard."""
+    bad = ~probs.isfinite()
+    violation = make_violation("multinomial.self", probs, 0, 0, {"self": probs}, bad=bad)
+    violation["scan"]["reason"] = 3
+    return violation
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return torch.softmax(self.body(x), -1)
+
+
+class Actor(Policy):
+    def forward(self, observation, collect):
+        hidden = self.body(observation)
+        return collect(probabilities(torch.softmax(hidden, -1)))
+
+
+def observations(bad=NAN):
+    obs = torch.ones(3, 4)
+    obs[1, 1] = bad
+    return obs
+
+
+def test_what_went_into_a_model_that_has_returned(facts_of):
+    policy, obs = Policy(), observations()
+    with torch.no_grad():
+        probs = policy(obs)
+    facts = facts_of(probabilities(probs))
+    assert facts["nan"]["input"] == {"name": "obs", "index": [1, 1], "value": "nan", "module": "policy"}
+    assert facts["weights"] == {"name": "", "bad": 0, "total": 2}
+
+
+def test_what_a_running_model_was_given(facts_of):
+    actor, made = Actor(), observations(float("inf"))
+    made[0, 2] = float("-inf")  # as in a mask: not what is looked for
+    found = actor(made, facts_of)["nan"]["input"]
+    assert found == {"name": "observation", "index": [1, 1], "value": "inf", "module": "actor"}
+
+
+def test_a_batch_and_an_array_as_input(facts_of):
+    numpy = pytest.importorskip("numpy")
+    policy = Policy()
+    batch = {"x": observations()}
+    with torch.no_grad():
+        probs = policy(batch["x"])
+    assert facts_of(probabilities(probs))["nan"]["input"]["name"] == 'batch["x"]'
+    del batch
+    array = numpy.ones((2, 4), dtype=numpy.float32)
+    array[0, 3] = NAN
+    with torch.no_grad():
+        probs = policy(torch.as_tensor(array))
+    found = facts_of(probabilities(probs))["nan"]["input"]
+    assert found == {"name": "array", "index": [0, 3], "value": "nan", "module": "policy"}
+
+
+def test_an_output_is_no_input(facts_of):
+    policy, obs = Policy(), torch.ones(3, 4)
+    head = nn.Linear(2, 2)
+    with torch.no_grad():
+        h = policy(obs)
+        h[0, 0] = NAN
+        h = head(h)
+        probs = torch.softmax(h, -1)
+    assert "input" not in facts_of(probabilities(probs))["nan"]
+
+
+def test_the_model_is_float16(facts_of):
+    lm = Policy().half()
+    probs = torch.full((1, 2), NAN)
+    facts = facts_of(probabilities(probs))
+    assert facts["nan"]["precision"] == {"dtype": "float16", "module": "lm", "by": "parameters"}
+    assert facts["nan"]["trains"] is False and lm.training
+
+
+def test_a_row_that_was_banned(facts_of):
+    scores = torch.zeros(3, 5)
+    scores[2] = float("-inf")
+    facts = facts_of(probabilities(torch.softmax(scores, -1)))
+    assert facts["nan"]["banned"] == {"name": "scores", "row": 2}
+
+
+def test_what_the_program_does(facts_of):
+    probs = torch.full((2, 3), NAN)
+
+    def generate(temperature):
+        return facts_of(probabilities(probs))["nan"]["situation"]
+
+    assert generate(1.0) == "generation"
+    assert facts_of(probabilities(probs.clone().requires_grad_()))["nan"]["situation"] == "training"
+    model = Policy().eval()
+    assert facts_of(probabilities(probs))["nan"]["situation"] == "inference"
+    assert facts_of(probabilities(probs))["nan"]["trains"] is False
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert facts_of(probabilities(probs))["nan"]["trains"] is True and optimizer is not None
+
+
+def test_a_draw_in_a_policy(facts_of):
+    from torch.distributions import Categorical
+
+    seen = []
+
+    class Drawn(Categorical):
+        def sample(self):
+            return super().sample()
+
+    def act(obs):
+        policy = Policy()
+        with torch.no_grad():
+            dist = Drawn(probs=policy(obs))
+        multinomial, torch.multinomial = torch.multinomial, lambda probs, *_: seen.append(
+            facts_of(probabilities(torch.full((1, 2), NAN)))
+        ) or torch.zeros(1, 1, dtype=torch.long)
+        try:
+            dist.sample()
+        finally:
+            torch.multinomial = multinomial
+
+    act(torch.ones(1, 4))
+    assert seen[0]["nan"]["situation"] == "policy"
+
+
+def test_the_source_of_a_cast(facts_of):
+    features = torch.tensor([[0.0, 1.0], [NAN, 2.0]])
+    violation = make_violation(
+        "embedding.indices", features.long(), 0, 9, {"weight": torch.zeros(9, 2), "indices": features.long()}
+    )
+    assert facts_of(violation)["nan"] == {"input": {"name": "features", "index": [1, 0], "value": "nan"}}
+
+
+@pytest.mark.parametrize(
+    ("started", "shown"),
+    [
+        (["python3", "train.py"], "python train.py"),
+        (["/usr/bin/python3", "-u", "-W", "ignore", "train.py", "--token", "secret"], "python train.py ..."),
+        (["python", "-m", "proj.train", "x"], "python -m proj.train ..."),
+        (["python", "-c", "import torch"], "python -c ..."),
+        (["python"], ""),
+    ],
+)
+def test_the_next_command(monkeypatch, started, shown):
+    monkeypatch.setattr(nans.sys, "orig_argv", started)
+    assert nans.command() == shown
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    assert nans.command() == shown.replace("python", "torchrun ...", 1)
