@@ -21,7 +21,6 @@ _lock = _thread.RLock()
 _finder: _TorchFinder | None = None
 _active: ModuleType | None = None  # trapline._adapter once the guard is in
 _failure: str | None = None  # why it is not, in one line
-_forks_watched = False
 # In the order of their installation.
 _PARTS = ("_fault", "_host_errors", "_cpu", "_skip", "_quarantine", "_watch", "_steps", "_compile")
 # Parts that wait until the program imports what they are for.
@@ -177,10 +176,9 @@ def _number(variable: str, otherwise: float) -> float:
 
 def _watch_forks() -> None:
     """A child forked while another thread holds our lock must not inherit it as held for ever."""
-    global _forks_watched
-    if not _forks_watched and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_fresh_lock)
-        _forks_watched = True
+    from trapline import _forks
+
+    _forks.in_child(_fresh_lock)
 
 
 def _fresh_lock() -> None:

@@ -107,6 +107,8 @@ def load(path: str, capi_version: int) -> ctypes.CDLL:
     lib.trapline_check.argtypes = [ctypes.POINTER(Contract), arg, arg, arg, arg, ctypes.POINTER(Scan)]
     lib.trapline_diagnose.restype = ctypes.c_void_p  # not c_char_p: the pointer is needed to release it
     lib.trapline_diagnose.argtypes = [ctypes.c_char_p]
+    lib.trapline_render.restype = ctypes.c_void_p
+    lib.trapline_render.argtypes = [ctypes.c_char_p, ctypes.c_int]
     lib.trapline_free.restype = None
     lib.trapline_free.argtypes = [ctypes.c_void_p]
     return lib
@@ -120,6 +122,18 @@ def diagnose(lib: ctypes.CDLL, facts: dict[str, Any]) -> dict[str, Any]:
         return {"error": "trapline: diagnose: out of memory: free some and run again"}
     try:
         return json.loads(ctypes.string_at(pointer).decode("utf-8", "replace"))
+    finally:
+        lib.trapline_free(pointer)
+
+
+def render(lib: ctypes.CDLL, report: dict[str, Any], descriptor: int = 2) -> str:
+    """trapline_render(): a report as text, as wide and as coloured as the descriptor takes it."""
+    text = json.dumps(_plain(report), ensure_ascii=False, allow_nan=False, default=str)
+    pointer = lib.trapline_render(text.encode("utf-8", "replace"), descriptor)
+    if not pointer:
+        return ""
+    try:
+        return ctypes.string_at(pointer).decode("utf-8", "replace")
     finally:
         lib.trapline_free(pointer)
 

@@ -2,9 +2,9 @@
 program.
 
 `install` chains the places where Python tells of an exception that nobody caught. The program's own
-traceback, its standard error and its exit code stay what they are; only a report file is written beside
-them, and only when libtrapline's catalogue knows the message. Exceptions that a program handles are
-never looked at.
+traceback and its exit code stay what they are; a report file is written beside them (without `trapline run`
+the report follows the traceback), and only when libtrapline's catalogue knows the message. Exceptions that a
+program handles are never looked at. What ended the program is told to `_fault.life`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ def install() -> None:
     _previous.update(
         excepthook=sys.excepthook,
         thread=threading.excepthook,
+        unraisable=sys.unraisablehook,
         print_exc=traceback.print_exc,
         format_exc=traceback.format_exc,
     )
     sys.excepthook = _excepthook
     threading.excepthook = _thread_excepthook
+    sys.unraisablehook = _unraisablehook
     traceback.print_exc = _print_exc
     traceback.format_exc = _format_exc
     atexit.register(_at_exit)
@@ -49,6 +51,8 @@ def uninstall() -> None:
         sys.excepthook = _previous["excepthook"]
     if threading.excepthook is _thread_excepthook:
         threading.excepthook = _previous["thread"]
+    if sys.unraisablehook is _unraisablehook:
+        sys.unraisablehook = _previous["unraisable"]
     if traceback.print_exc is _print_exc:
         traceback.print_exc = _previous["print_exc"]
     if traceback.format_exc is _format_exc:
@@ -60,15 +64,26 @@ def uninstall() -> None:
 def _excepthook(kind: Any, value: Any, trace: Any) -> None:
     try:
         _previous.get("excepthook", sys.__excepthook__)(kind, value, trace)
-    finally:
-        explain(value)
+    finally:  # at Python's own prompt the session goes on
+        explain(value, "cell" if hasattr(sys, "ps1") or sys.flags.interactive else "process")
 
 
 def _thread_excepthook(args: Any) -> None:
     try:
         _previous.get("thread", threading.__excepthook__)(args)
     finally:
-        explain(args.exc_value)
+        explain(args.exc_value, "thread")
+
+
+def _unraisablehook(args: Any) -> None:
+    """A function that atexit called, or a destructor: Python tells of their exceptions in this way only."""
+    try:
+        _previous.get("unraisable", sys.__unraisablehook__)(args)
+    finally:
+        from trapline._errors import DeviceAssertError
+
+        if isinstance(args.exc_value, DeviceAssertError):
+            explain(args.exc_value, "exit")
 
 
 def _print_exc(*args: Any, **kwargs: Any) -> None:
@@ -101,6 +116,12 @@ def _explain_if_called_by(function: str, file: str) -> None:
 def _at_exit() -> None:
     """A program may replace sys.excepthook and forget ours; the interpreter keeps the exception."""
     explain(getattr(sys, "last_value", None))
+    try:
+        from trapline._fault import life
+
+        life.at_exit()
+    except Exception as failure:
+        _debug(failure)
 
 
 def _watch_ipython() -> None:
@@ -111,43 +132,71 @@ def _watch_ipython() -> None:
 
 
 def _after_cell(result: Any) -> None:
-    if _previous:
-        explain(getattr(result, "error_in_exec", None))
+    if not _previous:
+        return
+    error = getattr(result, "error_in_exec", None)
+    if error is not None:
+        explain(error, "cell")
+    elif "trapline._fault.life" in sys.modules:
+        sys.modules["trapline._fault.life"].cell_ended_well()
 
 
-def explain(error: Optional[BaseException]) -> Optional[dict[str, Any]]:
-    """Writes the finding for an exception that ends the program; None when it is none of Trapline's business.
+def explain(error: Optional[BaseException], how: str = "process") -> Optional[dict[str, Any]]:
+    """The finding for an exception that nobody caught; None when it is none of Trapline's business.
 
-    Never raises.
+    It is written into the report folder, where there is one; else its report is printed. `how`: what the
+    exception ended: "process", "thread", "cell", or "exit" (a function that atexit called). Never raises.
     """
     try:
         if error is None or any(error is known for known in _explained):
             return None
         _explained[:] = [*_explained[-3:], error]
-        return _explain(error)
+        finding = _explain(error, how)
+        if finding and not os.environ.get("TRAPLINE_REPORT_DIR"):
+            _print_report(finding)
+        return finding
     except Exception as failure:
-        if os.environ.get("TRAPLINE_DEBUG") == "1":
-            print(f"trapline: host errors: {failure!r}: this exception is not explained", file=sys.stderr)
+        _debug(failure)
         return None
 
 
-def _explain(error: BaseException) -> Optional[dict[str, Any]]:
+def _debug(failure: Exception) -> None:
+    if os.environ.get("TRAPLINE_DEBUG") == "1":
+        print(f"trapline: host errors: {failure!r}: this exception is not explained", file=sys.stderr)
+
+
+def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
     from trapline import _host_facts
     from trapline._errors import DeviceAssertError
-    from trapline._fault import diagnose, write
+    from trapline._fault import diagnose, life, write
 
     chain = _chain(error)
-    if any(isinstance(link, DeviceAssertError) for link in chain):
-        return None  # the guard has written its finding
-    for link in chain:
-        if not isinstance(link, Exception):
-            continue
-        facts = _host_facts.collect(link)
-        finding = diagnose.diagnose(facts) if facts else None
-        if finding:
-            write.write_finding(finding, diagnose.version(), [])
-            return finding
-    return None
+    if not any(isinstance(link, DeviceAssertError) for link in chain):
+        for link in chain:
+            if not isinstance(link, Exception):
+                continue
+            facts = _host_facts.collect(link)
+            finding = diagnose.diagnose(facts) if facts else None
+            if finding:
+                file = write.write_finding(finding, diagnose.version(), [], last=True)
+                life.explained(finding, file, how)
+                return finding
+    fault = life.uncaught(error, how)
+    if fault is None:
+        life.ended_by(error, how)
+    return fault
+
+
+def _print_report(finding: dict[str, Any]) -> None:
+    """Under `trapline.install()` nobody else prints it: after the traceback, or below the cell."""
+    from trapline import _paths
+    from trapline._fault import diagnose, write
+
+    report = write.report_of(finding, diagnose.version(), [])
+    text = _paths.render(report)
+    if text and sys.stderr is not None:
+        sys.stderr.write("\n" + text)
+        sys.stderr.flush()
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -100,6 +100,13 @@ def call_diagnose(facts: dict[str, Any]) -> dict[str, Any]:
     return _capi.diagnose(library(), facts)
 
 
+def render(report: dict[str, Any]) -> str:
+    """A report as text for standard error; "" where the library cannot."""
+    from trapline import _capi
+
+    return _capi.render(library(), report)
+
+
 def report_dir() -> str | None:
     """The folder that ``trapline run`` collects findings from; None when the guard is used as a library."""
     return os.environ.get("TRAPLINE_REPORT_DIR") or None

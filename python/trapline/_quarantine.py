@@ -33,9 +33,15 @@ def install(path: str) -> None:
     _path = os.path.abspath(path)
     _bad.clear()
     _read(_path)
-    from trapline import _quarantine_loader
+    from trapline import _forks, _quarantine_loader
 
+    _forks.in_child(_fresh_lock)
     _quarantine_loader.install()
+
+
+def _fresh_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
 
 
 def uninstall() -> None:

@@ -105,6 +105,9 @@ def answer(violation: dict[str, Any]) -> Any:
 
 def stop(error: BaseException) -> None:
     """End this process now: no ``finally``, no ``atexit``; what it has written is flushed."""
+    from trapline._fault import life
+
+    life.stopped(error)
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is sys.stderr:

@@ -11,6 +11,9 @@
 #include "contracts/check_call.hpp"
 #include "contracts/contract.hpp"
 #include "core/version.hpp"
+#include "report/json.hpp"
+#include "report/style.hpp"
+#include "report/text.hpp"
 
 namespace {
 
@@ -47,6 +50,17 @@ char* trapline_diagnose(const char* facts_json) {
     return copy(trapline::diagnose_json(facts_json == nullptr ? "" : facts_json));
   } catch (const std::exception&) {
     return copy(R"({"error": "diagnose: memory is exhausted: free some"})");
+  }
+}
+
+char* trapline_render(const char* report_json, int descriptor) {
+  try {
+    const auto report = trapline::parse_report(report_json == nullptr ? "" : report_json, {});
+    if (!report) return nullptr;
+    const auto style = trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::look_around(descriptor));
+    return copy(trapline::render_text(*report, style));
+  } catch (const std::exception&) {
+    return nullptr;
   }
 }
 

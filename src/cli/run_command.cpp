@@ -27,17 +27,14 @@ void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + prin
 
 // One line, because the program dealt with its faults: a report would look like a failure.
 std::string handled_line(const RunFlags& flags, const RunOutcome& outcome) {
-  const Report& report = outcome.report;
-  const std::size_t count = report.findings.size();
   const std::string where = !flags.output.file.empty() && flags.output.file != "-"
                                 ? "see " + flags.output.file
                             : !flags.reports.empty() ? "see " + flags.reports
-                                                     : "-o FILE or --report DIR keeps the report";
-  if (!outcome.skipped.empty())
-    return fmt::format("{} ({}): {}", outcome.skipped, info(report.findings.front().cause).code, where);
-  return fmt::format("{} raised and handled by the program ({}): {}",
-                     count == 1 ? "1 fault was" : fmt::format("{} faults were", count),
-                     info(report.findings.front().cause).code, where);
+                                                     : "to see them: trapline run --report DIR -- ...";
+  if (!outcome.skipped.empty()) {
+    return fmt::format("{} ({}): {}", outcome.skipped, info(outcome.report.findings.front().cause).code, where);
+  }
+  return fmt::format("{}; {}", outcome.caught, where);
 }
 
 // The program's standard output stays its own: without -o the report goes to standard error, whatever its
@@ -46,6 +43,7 @@ void print(const RunFlags& flags, const Output& output, const RunOutcome& outcom
   const bool for_people = flags.output.format == "text" && !output.is_file() && flags.output.file.empty();
   if (outcome.handled && (for_people || output.is_file())) say(handled_line(flags, outcome));
   if (for_people) {
+    if (outcome.handled && !outcome.unchecked.empty()) say(outcome.unchecked);
     if (outcome.handled) return;
     if (outcome.report.findings.empty()) {
       for (const std::string& note : outcome.report.notes) say(note);

@@ -49,8 +49,8 @@ void add_note(std::vector<std::string>& notes, const std::string& note) {
   if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
 }
 
-void add_findings(const Report& report, long long written, Collected& out) {
-  for (const Finding& finding : report.findings) out.findings.push_back({finding, written});
+void add_findings(const Report& report, long long written, const std::string& file, Collected& out) {
+  for (const Finding& finding : report.findings) out.findings.push_back({finding, written, file});
   for (const std::string& note : report.notes) add_note(out.notes, note);
 }
 
@@ -61,7 +61,7 @@ void read_finding(const fs::path& path, Collected& out) {
   if (!file) return add_note(out.notes, name + " could not be read: " + std::strerror(errno));
   const auto report = parse_report(file->text, limits);
   if (!report) return add_note(out.notes, name + " was left out: " + report.error().why);
-  add_findings(*report, file->written, out);
+  add_findings(*report, file->written, name, out);
 }
 
 void read_marker(const fs::path& path, Collected& out) {
@@ -95,6 +95,40 @@ void read_skips(const fs::path& path, Collected& out) {
     out.skip.quarantine = counts["quarantine"].get<std::string>();
 }
 
+void read_end(const fs::path& path, Collected& out) {
+  const auto file = read_file(path, std::size_t{1} << 16U);
+  if (!file) return;
+  const auto json = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return;
+  const auto text = [&](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const auto yes = [&](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_boolean() && found->get<bool>();
+  };
+  const auto names = [&](const char* name) {
+    std::vector<std::string> list;
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_array()) return list;
+    for (const auto& one : *found) {
+      if (one.is_string()) list.push_back(one.get<std::string>());
+    }
+    return list;
+  };
+  ProcessEnd end{file->written,      yes("over"),    yes("went_on"), names("unhandled"), names("left_with"),
+                 text("elsewhere"), text("other"), {},             std::nullopt};
+  if (const auto raised = json.find("raised"); raised != json.end() && raised->is_object()) {
+    for (const auto& [code, count] : raised->items()) {
+      if (count.is_number_unsigned()) end.raised[code] = count.get<std::uint64_t>();
+    }
+  }
+  if (const auto checked = json.find("checked"); checked != json.end() && checked->is_boolean())
+    end.checked = checked->get<bool>();
+  out.ends.push_back(std::move(end));
+}
+
 bool is_named(std::string_view name, std::string_view start) {
   return name.starts_with(start) && name.ends_with(".json");
 }
@@ -102,12 +136,14 @@ bool is_named(std::string_view name, std::string_view start) {
 }  // namespace
 
 bool is_report_file(std::string_view name) {
-  return is_named(name, "finding-") || is_named(name, "guard-") || is_named(name, "skip-");
+  return is_named(name, "finding-") || is_named(name, "guard-") || is_named(name, "ended-") ||
+         is_named(name, "skip-");
 }
 
 void read_report_file(const fs::path& path, Collected& out) {
   const std::string name = path.filename().string();
   if (name.starts_with("finding-")) return read_finding(path, out);
+  if (name.starts_with("ended-")) return read_end(path, out);
   name.starts_with("guard-") ? read_marker(path, out) : read_skips(path, out);
 }
 
@@ -117,7 +153,7 @@ bool add_report(const fs::path& path, Collected& out) {
   if (!file) return false;
   const auto report = parse_report(file->text, limits);
   if (!report) return false;
-  add_findings(*report, file->written, out);
+  add_findings(*report, file->written, "", out);
   return true;
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,20 @@ namespace trapline {
 struct CollectedFinding {
   Finding finding;
   long long written = 0;  // time of the file, ns
+  std::string file{};     // its name; empty: of another kind of report
+};
+
+// What one process knew of its own end, and of the faults that were raised in it.
+struct ProcessEnd {
+  long long written = 0;
+  bool over = false;                           // it came to its end; false: it was killed, or goes on
+  bool went_on = false;                        // what nobody caught ended a cell of a notebook only
+  std::vector<std::string> unhandled;          // files of the findings that nobody caught
+  std::vector<std::string> left_with;          // files of those that it left with, as by sys.exit in an except
+  std::string elsewhere;                       // words of an exception that came from another process's fault
+  std::string other;                           // the exception that ended it and is none of ours
+  std::map<std::string, std::uint64_t> raised;  // how often, by code
+  std::optional<bool> checked;                 // whether any guarded operation ran; nullopt: not known
 };
 
 // What --on-fault skip left out, added up over the processes.
@@ -27,11 +43,12 @@ struct SkipCounts {
 struct Collected {
   std::vector<CollectedFinding> findings;  // as they were written, earliest first
   std::vector<std::string> notes;          // of the processes, and about files that could not be read
+  std::vector<ProcessEnd> ends;            // of the processes that had something to tell
   std::size_t guarded_processes = 0;       // processes in which the guard was at work
   SkipCounts skip;
 };
 
-// Whether a file of this name is a process's finding-*.json, guard-*.json or skip-*.json.
+// Whether a file of this name is a process's finding-*.json, guard-*.json, ended-*.json or skip-*.json.
 bool is_report_file(std::string_view name);
 
 // Adds what the file says; a file that cannot be read or makes no sense becomes a note. Never throws.

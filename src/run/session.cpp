@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
+#include "report/ends.hpp"
 #include "report/merge.hpp"
 #include "run/collect.hpp"
 #include "run/environment.hpp"
@@ -32,6 +34,27 @@ bool is_request_to_end(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGPIPE || signal == SIGQUIT;
 }
 
+// "0.67 %"; 100 % is said of all only.
+std::string share_of(std::uint64_t part, std::uint64_t whole) {
+  const double share = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  if (part < whole && share >= 99.5) return "over 99 %";
+  return share >= 9.95 ? fmt::format("{:.0f} %", share) : fmt::format("{:.2g} %", share);
+}
+
+// Of a --cpu run: a line when it is known that no process ran one guarded operation.
+std::string unchecked_line(const Collected& collected) {
+  const auto& ends = collected.ends;
+  if (collected.guarded_processes == 0) {
+    return "no operation that Trapline checks ran: no guarded process imported torch, so this run says nothing "
+           "about the program";
+  }
+  std::size_t idle = 0;
+  for (const ProcessEnd& end : ends) idle += end.checked == false ? 1 : 0;
+  if (!collected.findings.empty() || idle < collected.guarded_processes) return "";
+  return "no operation that Trapline checks ran, so this run says nothing about the program: look whether it "
+         "ended early, e.g. because it asks for more GPUs than --cpu shows";
+}
+
 }  // namespace
 
 std::vector<std::string> notes_about(const Ended& ended, bool has_findings, std::size_t guarded_processes) {
@@ -53,11 +76,33 @@ std::vector<std::string> notes_about(const Ended& ended, bool has_findings, std:
   return notes;
 }
 
+std::vector<std::string> notes_about(const Settled& settled, const Ended& ended, bool has_findings,
+                                     const std::string& where) {
+  std::vector<std::string> notes;
+  if (!settled.other.empty()) {
+    notes.push_back(fmt::format(
+        "the program ended by {}: that is no fault of the kinds that Trapline knows", settled.other));
+  }
+  if (has_findings && settled.caught_before) {
+    notes.push_back(ended.signal != 0
+                        ? fmt::format("the program caught this fault; later signal {} ended it", ended.signal)
+                        : fmt::format("the program caught this fault; later it ended with exit code {}",
+                                      ended.exit_code));
+  }
+  // An abort is how an uncaught exception ends a C++ program.
+  if (has_findings && !settled.caught_before && !settled.uncaught && ended.signal != 0 &&
+      ended.signal != SIGABRT) {
+    notes.push_back("whether the program had caught this fault before is not known");
+  }
+  const std::string caught = sentence_about(settled.caught);
+  if (!caught.empty()) notes.push_back(fmt::format("{}; {}", caught, where));
+  return notes;
+}
+
 std::string sentence_about(const SkipCounts& skip) {
   if (skip.skipped == 0) return "";
-  std::string text = fmt::format("{} of {} optimizer steps {} skipped ({:.2g} %)", skip.skipped, skip.steps,
-                                 skip.skipped == 1 ? "was" : "were",
-                                 100.0 * static_cast<double>(skip.skipped) / static_cast<double>(skip.steps));
+  std::string text = fmt::format("{} of {} optimizer steps {} skipped ({})", skip.skipped, skip.steps,
+                                 skip.skipped == 1 ? "was" : "were", share_of(skip.skipped, skip.steps));
   if (skip.samples > 0) {
     text += fmt::format(", {} sample{} in {}", skip.samples, skip.samples == 1 ? " is" : "s are",
                         skip.quarantine);
@@ -98,21 +143,35 @@ Result<RunOutcome> run(const RunRequest& request) {
   const auto ended = run_program(request.arguments, guarded_environment(environment, settings));
   if (!ended) return ended.error();
 
-  const Collected collected = collect(*folder);
-  RunOutcome outcome{*ended, merge(collected), false, sentence_about(collected.skip)};
+  Collected collected = collect(*folder);
+  const Settled settled = settle(collected, ended->exit_code != 0);
+  RunOutcome outcome{*ended,
+                     merge(collected),
+                     false,
+                     sentence_about(collected.skip),
+                     sentence_about(settled.caught),
+                     request.cpu ? unchecked_line(collected) : ""};
   Report& report = outcome.report;
   const bool has_findings = !report.findings.empty();
   // What `--watch` saw was never raised, so no program can have handled it.
   const bool raised = std::any_of(report.findings.begin(), report.findings.end(),
                                   [](const Finding& one) { return one.cause != Cause::kNonFiniteValue; });
-  outcome.handled = raised && ended->exit_code == 0;
-  if (!has_findings && ended->exit_code != 0) report.verdict = Verdict::kUnknown;
+  const bool on_request = is_request_to_end(ended->signal) || ended->exit_code == 130;
+  outcome.handled = raised && !settled.uncaught &&
+                    (ended->exit_code == 0 || (on_request && settled.caught_before));
+  if (!has_findings && (ended->exit_code != 0 || !outcome.unchecked.empty())) report.verdict = Verdict::kUnknown;
   // The preloaded library itself says when it has no guard.
   const std::size_t guarded = settings.preload.empty() ? collected.guarded_processes : 1;
-  const auto notes = notes_about(*ended, has_findings, guarded);
+  auto notes = notes_about(*ended, has_findings || !settled.other.empty(), guarded);
+  if (!outcome.handled && ended->exit_code != 0) {
+    const std::string where = request.reports ? "they are in " + folder->path().string()
+                                              : "to see them: trapline run --report DIR -- ...";
+    std::ranges::move(notes_about(settled, *ended, has_findings, where), std::back_inserter(notes));
+  }
+  if (!outcome.unchecked.empty()) notes.push_back(outcome.unchecked);
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   if (!outcome.skipped.empty()) report.notes.insert(report.notes.begin(), outcome.skipped);
-  if (outcome.handled && outcome.skipped.empty())
+  if (outcome.handled && outcome.skipped.empty() && ended->exit_code == 0)
     report.notes.insert(report.notes.begin(), "the program handled the fault and ended well");
   return outcome;
 }

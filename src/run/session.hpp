@@ -9,6 +9,7 @@
 #include "core/finding.hpp"
 #include "core/result.hpp"
 #include "report/collected.hpp"
+#include "report/ends.hpp"
 #include "run/program.hpp"
 
 namespace trapline {
@@ -30,6 +31,8 @@ struct RunOutcome {
   Report report;
   bool handled = false;  // the program went on after its faults and ended well
   std::string skipped;   // what --on-fault skip left out, as a sentence; empty: nothing
+  std::string caught;    // "the program caught 4 faults (TL102, TL105)"; empty: none
+  std::string unchecked;  // said when a --cpu run ended without one guarded operation
 };
 
 // An error means that the program was not started.
@@ -37,6 +40,10 @@ Result<RunOutcome> run(const RunRequest& request);
 
 // What to add to the report about how the program ended; pure, so that it can be tested.
 std::vector<std::string> notes_about(const Ended& ended, bool has_findings, std::size_t guarded_processes);
+
+// What became of the faults of a program that failed: which ones it caught, and what ended it.
+std::vector<std::string> notes_about(const Settled& settled, const Ended& ended, bool has_findings,
+                                     const std::string& where);
 
 // "2 of 300 optimizer steps were skipped (0.67 %), 3 samples are in FILE"; empty when none was.
 std::string sentence_about(const SkipCounts& skip);

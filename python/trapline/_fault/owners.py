@@ -139,7 +139,7 @@ def owners_of(tensor: Any) -> list[Owner]:
                 if _same(parameter, tensor, pointer):
                     owner = Owner(module, parameter_name, clean_name(name), variable)
                     found.setdefault(id(module), owner)
-    if found:
+    if found or not _may_be_owned(tensor):
         return list(found.values())
     holders = []
     for candidate in gc.get_objects():
@@ -149,6 +149,13 @@ def owners_of(tensor: Any) -> list[Owner]:
             if _same(parameter, tensor, pointer):
                 holders.append((candidate, parameter_name))
     return [Owner(module, name, _path_on_heap(module)) for module, name in holders]
+
+
+def _may_be_owned(tensor: Any) -> bool:
+    """A walk over the heap takes a second in a large program: only for what can be a parameter."""
+    import torch
+
+    return bool(tensor.requires_grad) or isinstance(tensor, torch.nn.Parameter)
 
 
 def variable_of(tensor: Any) -> Optional[str]:

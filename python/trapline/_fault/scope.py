@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from types import FrameType
+from contextlib import contextmanager
+from types import FrameType, TracebackType
 from typing import Any
 
 from . import places
@@ -22,8 +23,27 @@ def _chain(frame: FrameType | None) -> list[FrameType]:
     return chain
 
 
+_past = threading.local()  # .frames: of a call that is over, while its finding is completed
+
+
+@contextmanager
+def frames_of(trace: TracebackType | None) -> Iterator[None]:
+    """Inside it, the live frames are those that a traceback has kept."""
+    frames: list[FrameType] = []
+    while trace is not None:
+        frames.insert(0, trace.tb_frame)
+        trace = trace.tb_next
+    _past.frames = [frame for frame in frames if not places.is_own(frame.f_code.co_filename)][:_MAX_FRAMES]
+    try:
+        yield
+    finally:
+        _past.frames = None
+
+
 def live_frames() -> list[FrameType]:
     """Frames of this thread, innermost first, then those of the main thread where this is another one."""
+    if getattr(_past, "frames", None):
+        return list(_past.frames)
     own = _chain(sys._getframe(1))
     main = threading.main_thread().ident
     if main is not None and main != threading.get_ident():

@@ -17,10 +17,13 @@ from . import (
     guesses,
     history,
     layers,
+    life,
     models,
     nans,
     samples,
+    scope,
     seen,
+    sites,
     tables,
     values,
     variables,
@@ -36,16 +39,68 @@ def handler(violation: dict[str, Any]) -> BaseException:
     if isinstance(raised, BaseException):
         return raised
     notes: list[str] = []
+    site, file = None, None
+    known = False
     try:
-        facts = collect(violation, notes)
-        finding = _finding(facts, notes)
-        write.write_finding(finding, diagnose.version(), notes)
+        site = sites.site_of(violation)
+        known = sites.is_reported(site)
+        if known or write.is_full():
+            finding = _finding(_summed_up(violation, sites.origin_of(site)), notes)
+        else:
+            finding = _finding(collect(violation, notes), notes)
+            file = write.write_finding(finding, diagnose.version(), notes)
+            sites.reported(site, violation, finding.get("origin"))
     except Exception as error:
         _debug("handler")
         finding = _bare(violation, f"{type(error).__name__}: {error}")
     exception = _exception(finding)
+    try:
+        if known or write.is_full():  # for `complete`; not the violation itself, which holds the exception
+            exception._violation = dict(violation)  # type: ignore[attr-defined]
+        life.raised(exception, finding, file, not known)
+    except Exception:
+        _debug("life")
     violation[_RAISED] = exception
     return exception
+
+
+def _summed_up(violation: dict[str, Any], origin: Any) -> dict[str, Any]:
+    """What makes a full sentence, and no more: a loop may raise and catch a fault ten thousand times."""
+    scan = violation["scan"]
+    tensor = violation["tensor"]
+    described = values.describe(tensor) if tensor is not None else _described(violation)
+    facts: dict[str, Any] = {
+        "kind": "violation",
+        "contract": violation["contract"],
+        "device": str(described.get("device") or "cpu").split(":")[0],
+        "scan": values.scan_facts(scan),
+        "tensor": described,
+        "args": values.describe_args(violation.get("args") or {}),
+        "process": write.process_facts(str(described.get("device") or "cpu")),
+    }
+    if scan.get("first", -1) >= 0 and described.get("shape") is not None:
+        facts["index"] = values.unravel(scan["first"], described["shape"])
+    if violation.get("late"):
+        facts["contained"] = bool(violation.get("contained"))
+    if origin is not None:
+        facts["origin"] = origin
+    return facts
+
+
+def complete(exception: BaseException) -> dict[str, Any]:
+    """The whole finding of a fault that was summed up, made from the frames of its traceback."""
+    finding: dict[str, Any] = exception.finding  # type: ignore[attr-defined]
+    violation = exception.__dict__.pop("_violation", None)
+    if violation is None:
+        return finding
+    notes: list[str] = []
+    try:
+        with scope.frames_of(exception.__traceback__):
+            whole = _finding(collect(violation, notes), notes)
+        finding = exception.finding = whole  # type: ignore[attr-defined]
+    except Exception:
+        _debug("complete")
+    return finding
 
 
 def collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:

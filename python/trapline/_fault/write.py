@@ -9,6 +9,8 @@ import sys
 import threading
 from typing import Any, Optional
 
+from .. import _forks
+
 MAX_FINDINGS = 20
 _RANK_VARIABLES = (
     "RANK",
@@ -20,11 +22,18 @@ _RANK_VARIABLES = (
 )
 
 _lock = threading.Lock()
-_pid = os.getpid()
 _written = 0
-_dropped = 0
 _complained = False
-_last: Optional[tuple[str, dict[str, Any]]] = None
+
+
+def _start_over() -> None:
+    """A forked child numbers its own findings, and must not wait for a lock that its parent held."""
+    global _lock, _written
+    _lock = threading.Lock()
+    _written = 0
+
+
+_forks.in_child(_start_over)
 
 
 def host_name() -> str:
@@ -55,42 +64,38 @@ def report_of(finding: dict[str, Any], version: str, notes: list[str]) -> dict[s
     }
 
 
-def write_finding(finding: dict[str, Any], version: str, notes: list[str]) -> Optional[str]:
-    """Writes the report file into TRAPLINE_REPORT_DIR. None: no folder is named, or it cannot be written."""
+def write_finding(
+    finding: dict[str, Any], version: str, notes: list[str], last: bool = False
+) -> Optional[str]:
+    """Writes the report file into TRAPLINE_REPORT_DIR; its path. None: no folder is named, it cannot be
+    written, or there are enough of them. `last`: written all the same, since it ended the program."""
+    global _written
     folder = os.environ.get("TRAPLINE_REPORT_DIR")
     if not folder:
         return None
     with _lock:
-        return _write(folder, finding, version, notes)
+        if is_full() and not last:
+            return None
+        name = f"finding-{host_name()}-{os.getpid()}-{_written}.json"
+        if not write_json(folder, name, report_of(finding, version, notes)):
+            return None
+        _written += 1
+        return os.path.join(folder, name)
+
+
+def is_full() -> bool:
+    """True when no more than the fault that ends the program will be written."""
+    return _written >= MAX_FINDINGS
 
 
 def was_written() -> bool:
     """True when this process has written a finding."""
-    return _pid == os.getpid() and _written > 0
+    return _written > 0
 
 
-def _write(folder: str, finding: dict[str, Any], version: str, notes: list[str]) -> Optional[str]:
-    global _pid, _written, _dropped, _last
-    if _pid != os.getpid():  # a forked child numbers its own findings
-        _pid, _written, _dropped, _last = os.getpid(), 0, 0, None
-    if _written >= MAX_FINDINGS:
-        _dropped += 1
-        if _last is not None:  # the last file carries the count, so that no folder is flooded
-            path, report = _last
-            note = f"{_dropped} more faults of this process are counted here and not written"
-            report = dict(report, notes=[*report["notes"], note])
-            _replace(path, report)
-        return None
-    path = os.path.join(folder, f"finding-{host_name()}-{os.getpid()}-{_written}.json")
-    report = report_of(finding, version, notes)
-    if not _replace(path, report):
-        return None
-    _written += 1
-    _last = (path, report)
-    return path
-
-
-def _replace(path: str, report: dict[str, Any]) -> bool:
+def write_json(folder: str, name: str, report: dict[str, Any]) -> bool:
+    """Writes a file of the report folder, at once or not at all. It says so once when that fails."""
+    path = os.path.join(folder, name)
     temporary = f"{path}.tmp{threading.get_ident()}"
     try:
         with open(temporary, "w", encoding="utf-8") as file:
