@@ -90,7 +90,7 @@ def _own_lengths(batch: Batch) -> dict[int, int]:
         fetched = [samples.fetch(data_set, index) for index in batch.indices]
     lengths = {at: contents.longest(sample) for at, sample in enumerate(fetched)}
     widest = max(lengths.values(), default=0)
-    # Only if the collate function padded to the longest and neither cut nor added are they those of the batch.
+    # Only if the collate function padded to the longest, and neither cut nor added, are they the batch's.
     shapes = [tuple(tensor.shape) for tensor in batch.tensors() if tensor.dim() == 2]
     return lengths if widest > 1 and any(widest in shape for shape in shapes) else {}
 
