@@ -269,3 +269,25 @@ def test_an_index_that_only_has_the_batchs_shape(facts_of):
         del age
         break
     assert "sample" not in facts
+
+
+def test_a_text_that_generation_made_longer_has_no_sample(facts_of):
+    for batch in DataLoader(Texts(), batch_size=4, collate_fn=pad, sampler=[0, 1, 2, 4]):
+        prompt = batch["input_ids"]
+        grown = torch.cat([prompt, torch.ones(4, 20, dtype=torch.long)], 1)
+        facts, _ = position_facts(facts_of, grown)
+        break
+    assert facts["table"] == "position" and "sample" not in facts
+
+
+def test_a_label_that_the_collate_function_made_of_a_word(facts_of):
+    """No sample has the number of the class; one has the same number elsewhere: that is said to be no proof."""
+    data = [{"name": name, "width": 5 if name == "ant" else 2} for name in ("cat", "dog", "cow", "ant")]
+
+    def collate(samples):
+        return torch.tensor([[["cow", "dog", "ant", "cat"].index(s["name"]) + 2 for s in samples]] * 3)
+
+    for y in DataLoader(data, batch_size=4, collate_fn=collate):
+        facts = facts_of(label_violation(torch.zeros(12, 5), y.view(-1)))
+        break
+    assert facts["sample"].get("likely") is True or "dataset_index" not in facts["sample"]
