@@ -34,6 +34,16 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     return samples.sample_facts(None)
 
 
+def counts_up(tensor: Any, scan: dict[str, Any]) -> bool:
+    """True for positions: the numbers before the bad one rise by one, whatever the operation."""
+    first = scan.get("first", -1)
+    if tensor.dtype.is_floating_point or not tensor.dim() or first < 0 or tensor.numel() > _MAX_MASK:
+        return False
+    place = values.unravel(first, tensor.shape)
+    row = tensor.detach()[tuple(place[:-1])][: place[-1] + 1].cpu()
+    return row.numel() >= _FEWEST and bool((row[1:] - row[:-1] == 1).all())
+
+
 # A text that is too long -----------------------------------------------------------------------
 
 

@@ -291,3 +291,15 @@ def test_a_label_that_the_collate_function_made_of_a_word(facts_of):
         facts = facts_of(label_violation(torch.zeros(12, 5), y.view(-1)))
         break
     assert facts["sample"].get("likely") is True or "dataset_index" not in facts["sample"]
+
+
+def test_positions_that_index_another_buffer(facts_of):
+    """RoBERTa gathers its token types by position first: the table of positions is not asked any more."""
+    for batch in DataLoader(Texts(), batch_size=4, collate_fn=pad):
+        keep = batch["attention_mask"]
+        positions = (keep.cumsum(1) + 1) * keep + 1 * (1 - keep)
+        args = {"self": torch.zeros(4, 16), "dim": 1, "index": positions}
+        if int(positions.max()) > 15:
+            facts = facts_of(make_violation("gather.index", positions, 0, 16, args))
+            break
+    assert of(facts, "batch", "dataset_index", "by") == (0, 3, "length")
