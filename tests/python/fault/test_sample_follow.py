@@ -281,7 +281,7 @@ def test_a_text_that_generation_made_longer_has_no_sample(facts_of):
 
 
 def test_a_label_that_the_collate_function_made_of_a_word(facts_of):
-    """No sample has the number of the class; one has the same number elsewhere: that is said to be no proof."""
+    """No sample has the number of the class; one has the same number elsewhere: no proof."""
     data = [{"name": name, "width": 5 if name == "ant" else 2} for name in ("cat", "dog", "cow", "ant")]
 
     def collate(samples):
