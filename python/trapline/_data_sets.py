@@ -53,7 +53,7 @@ def base_of(data_set: Any, index: int) -> tuple[Any, int]:
 
 
 def file_of(data_set: Any, index: int) -> str | None:
-    """The file that a sample of a base data set is made of, where a list with one entry per sample says so."""
+    """The file that a sample of a base data set is made of, where a list with one entry per sample says."""
     try:
         for name in (*_MIXED, *_PATHS):
             entries = getattr(data_set, name, None)

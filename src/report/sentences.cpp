@@ -55,9 +55,10 @@ std::string candidates_text(const Sample& sample) {
 std::string how_text(const Sample& sample) {
   std::string_view how;
   if (sample.by == "length") how = "the longest of its batch";
-  if (sample.by == "nan") how = "NaN or Inf is in the same places of the batch";
-  if (sample.by == "rows") how = "it is the batch's row with NaN or Inf";
+  if (sample.by == "nan") how = "the batch has NaN or Inf there";
+  if (sample.by == "rows") how = "the row of the batch with NaN or Inf";
   if (sample.by == "function") how = "computed from the numbers of the batch";
+  if (sample.by == "value") how = "the only one of its batch with this value";
   if (sample.by == "column") how = "as column 0 of the targets counts the images";
   if (how.empty()) return sample.likely ? "likely" : "";
   return sample.likely ? fmt::format("likely: {}", how) : std::string(how);

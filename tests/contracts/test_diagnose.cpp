@@ -149,6 +149,22 @@ TEST(DiagnoseLabel, BrokenRecord) {
          "look at sample 77 of the data set");
 }
 
+TEST(DiagnoseLabel, TheSampleIsPrintedThroughANameThatTheProgramHas) {
+  const auto first = [](json sample) {
+    return diagnose(label(37, 12).with("sample", std::move(sample))).fix.at(0);
+  };
+  const json set = {{"name", "train_set"}, {"type", "Subset"}, {"length", 100}};
+  const json nameless = {{"type", "Subset"}, {"length", 100}};
+  EXPECT_EQ(first({{"dataset_index", 77}, {"loader", "train_loader"}, {"dataset", set}}),
+            "look at sample 77: print(train_loader.dataset[77])");
+  EXPECT_EQ(first({{"dataset_index", 77}, {"dataset", set}}), "look at sample 77: print(train_set[77])");
+  EXPECT_EQ(first({{"dataset_index", 77}, {"dataset", nameless}}),
+            "look at sample 77 of the Subset of 100 that the DataLoader reads");
+  EXPECT_EQ(first({{"one_of", {3, 19, 22}}, {"of", 3}, {"dataset", set}}),
+            "look at samples 3, 19, 22: print([train_set[i] for i in [3, 19, 22]])");
+  EXPECT_EQ(first({{"one_of", {3, 19, 22}}, {"of", 9}, {"dataset", set}}).find("look at"), std::string::npos);
+}
+
 TEST(DiagnoseLabel, ManyClassesBeyond) {
   const Facts facts = label(37, 12).scan("bad", 20).with("values", {{37, 1}, {20, 3}, {14, 2}});
   EXPECT_EQ(diagnose(facts).cause, Cause::kNumClassesMismatch);

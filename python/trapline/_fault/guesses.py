@@ -34,37 +34,65 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     return samples.sample_facts(None)
 
 
+def counts_up(tensor: Any, scan: dict[str, Any]) -> bool:
+    """True for positions: the numbers before the bad one rise by one, whatever the operation."""
+    first = scan.get("first", -1)
+    if tensor.dtype.is_floating_point or not tensor.dim() or first < 0 or tensor.numel() > _MAX_MASK:
+        return False
+    place = values.unravel(first, tensor.shape)
+    row = tensor.detach()[tuple(place[:-1])][: place[-1] + 1].cpu()
+    return row.numel() >= _FEWEST and bool((row[1:] - row[:-1] == 1).all())
+
+
 # A text that is too long -----------------------------------------------------------------------
 
 
-def too_long(limit: int, frames: Optional[list[FrameType]] = None) -> Optional[Sample]:
-    """The longest sample of the batch in hand; those beyond `limit` where several are equally long."""
+def too_long(
+    limit: int, tensor: Any = None, bad: Any = None, frames: Optional[list[FrameType]] = None
+) -> Optional[Sample]:
+    """The longest sample of the batch in hand; all of them where several are equally long.
+
+    `tensor`: the positions, when there are any, and `bad` which of them. Positions of a text that the model
+    has made longer (generate) are as wide as nothing in the batch: then no sample is at fault.
+    """
     batch = hand.in_hand(frames)
     if batch is None:
         return None
-    if not isinstance(batch.indices, (list, tuple)):
-        return samples.described(batch, {"batch": batch.number})
+    widths = {part.shape[1] for part in batch.tensors() if part.dim() == 2}
+    if tensor is None:
+        fits = any(width > limit for width in widths)
+    else:
+        last = tensor.shape[-1] if tensor.dim() else 0
+        fits = last > 1 and not widths.isdisjoint((last - 1, last, last + 1))  # ids[:, :-1], one token more
+    if not fits:
+        return None
     sample: Sample = {"batch": batch.number}
-    lengths = _masked_lengths(batch, frames) or {}
-    by_row = bool(lengths)
-    if not lengths or not batch.loader.keeps_order:
-        lengths, by_row = _own_lengths(batch), False
-    beyond = {at: length for at, length in lengths.items() if length > limit}
-    longest = [at for at, length in beyond.items() if length == max(beyond.values())]
-    indices = [batch.indices[at] for at in longest or range(len(batch.indices))]
-    if not all(samples.is_int(index) for index in indices):
-        return sample
-    if len(longest) == 1:
-        sample["dataset_index"] = int(indices[0])
-        if by_row:
-            sample["row"] = longest[0]
-        if len(batch.indices) > 1:
-            sample["by"] = "length"
+    indices = batch.indices
+    if not isinstance(indices, (list, tuple)) or not all(samples.is_int(index) for index in indices):
         return samples.described(batch, sample)
-    return samples.described(batch, samples.with_candidates(sample, indices))
+    count, in_order = len(indices), batch.loader.keeps_order
+    masked = _masked_lengths(batch, frames) if in_order else {}
+    lengths = masked or _own_lengths(batch)
+    beyond = {at: length for at, length in lengths.items() if length > limit}
+    if in_order and bad is not None and tensor.dim() == 2 and tensor.shape[0] == count > 1:
+        rows = _bad_rows(tensor, bad)  # one row of positions for each text
+        own = [] if rows is None else rows.nonzero().reshape(-1).tolist()
+        beyond = {at: lengths.get(at, 0) for at in own} or beyond
+    longest = [at for at, length in beyond.items() if length == max(beyond.values())]
+    if len(longest) != 1:
+        return samples.described(
+            batch, samples.with_candidates(sample, [indices[at] for at in longest] or indices)
+        )
+    sample["dataset_index"] = int(indices[longest[0]])
+    if in_order:
+        sample["row"] = longest[0]
+    if lengths and count > 1:
+        sample["by"] = "length"
+    sample.update({} if lengths else {"likely": True})
+    return samples.described(batch, sample)
 
 
-def _masked_lengths(batch: Batch, frames: Optional[list[FrameType]]) -> Optional[dict[int, int]]:
+def _masked_lengths(batch: Batch, frames: Optional[list[FrameType]]) -> dict[int, int]:
     """Row to length, as an `attention_mask` of the innermost frame that has one for this batch says."""
     count = len(batch.indices)
     for frame in scope.live_frames() if frames is None else frames:
@@ -78,7 +106,7 @@ def _masked_lengths(batch: Batch, frames: Optional[list[FrameType]]) -> Optional
                 continue
             if not mask.dtype.is_floating_point and mask.numel() <= _MAX_MASK:
                 return dict(enumerate((mask.detach() != 0).sum(1).tolist()))
-    return None
+    return {}
 
 
 def _own_lengths(batch: Batch) -> dict[int, int]:
@@ -90,7 +118,7 @@ def _own_lengths(batch: Batch) -> dict[int, int]:
         fetched = [samples.fetch(data_set, index) for index in batch.indices]
     lengths = {at: contents.longest(sample) for at, sample in enumerate(fetched)}
     widest = max(lengths.values(), default=0)
-    # Only if the collate function padded to the longest and neither cut nor added are they those of the batch.
+    # Only if the collate function padded to the longest, and neither cut nor added, are they the batch's.
     shapes = [tuple(tensor.shape) for tensor in batch.tensors() if tensor.dim() == 2]
     return lengths if widest > 1 and any(widest in shape for shape in shapes) else {}
 

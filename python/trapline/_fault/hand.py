@@ -49,7 +49,7 @@ def tensors_of(frame: FrameType) -> Iterator[Any]:
     """Tensors that are variables of a frame, or items of its containers."""
     for _, value in scope.variables(frame):
         for item in _items(value):
-            if scope.is_tensor(item) and item.dim() and item.numel():
+            if scope.is_tensor(item) and item.device.type != "meta" and item.dim() and item.numel():
                 yield item
 
 
@@ -74,6 +74,8 @@ def _copied(tensors: list[Any], remembered: list[Batch]) -> set[int]:
     held: set[int] = set()
     for tensor in tensors[:_MAX_ITEMS]:
         if not _TELLING <= tensor.numel() <= _MAX_COMPARED or tensor.layout is not torch.strided:
+            continue
+        if tensor.is_quantized:
             continue
         content: Any = None
         for position, batch in enumerate(remembered):

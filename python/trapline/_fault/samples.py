@@ -11,6 +11,7 @@ from .batches import Batch
 from .match import Match
 
 MAX_FETCHED = 256  # samples that are asked for again
+_MAX_ASKED = 64  # samples that are asked for a value: each may be a picture to decode
 _MAX_SHOWN = 8  # candidates
 Sample = dict[str, Any]
 
@@ -151,16 +152,21 @@ def _find_candidates(located: Located, sample: Sample) -> None:
         return
     box = _box_of(located) if located.row is None else None
     having: list[Any] = []
-    if data_set is not None and len(indices) <= MAX_FETCHED and located.tensor.dim():
+    whole_box = False
+    if data_set is not None and len(indices) <= _MAX_ASKED and located.tensor.dim():
         value = located.tensor[tuple(located.found.place)].item()
         runs = ([box[1]] if box else []) + ([[value]] if isinstance(value, int) else [])
         with RandomState():
             fetched = [fetch(data_set, index) for index in indices] if runs else []
             for run in runs:
-                having = having or [i for i, item in zip(indices, fetched) if contents.holds(item, run)]
+                having = [i for i, item in zip(indices, fetched) if contents.holds(item, run)]
+                if having:
+                    whole_box = len(run) > 1
+                    break
     if len(having) == 1:
         sample["dataset_index"] = int(having[0])
-        sample.pop("by", None)
+        if not whole_box:  # one number may be in a sample for another reason
+            sample.update(by="value", likely=True)
         return
     image = box[0] if box else located.row
     if image is not None and image < len(indices) and (not having or indices[image] in having):

@@ -219,8 +219,10 @@ def _sample(violation: dict[str, Any], predicate: Any, position: bool, found: li
     if located is not None:
         found.append(located)
         return samples.sample_facts(located)
+    position = position or guesses.counts_up(tensor, scan)
     if position and not violation.get("late"):  # positions are nobody's: the text that is too long is
-        return guesses.too_long(scan["hi"])
+        bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
+        return guesses.too_long(scan["hi"], tensor, bad)
     return guesses.sample_facts(violation, predicate)
 
 

@@ -269,3 +269,37 @@ def test_an_index_that_only_has_the_batchs_shape(facts_of):
         del age
         break
     assert "sample" not in facts
+
+
+def test_a_text_that_generation_made_longer_has_no_sample(facts_of):
+    for batch in DataLoader(Texts(), batch_size=4, collate_fn=pad, sampler=[0, 1, 2, 4]):
+        prompt = batch["input_ids"]
+        grown = torch.cat([prompt, torch.ones(4, 20, dtype=torch.long)], 1)
+        facts, _ = position_facts(facts_of, grown)
+        break
+    assert facts["table"] == "position" and "sample" not in facts
+
+
+def test_a_label_that_the_collate_function_made_of_a_word(facts_of):
+    """No sample has the number of the class; one has the same number elsewhere: no proof."""
+    data = [{"name": name, "width": 5 if name == "ant" else 2} for name in ("cat", "dog", "cow", "ant")]
+
+    def collate(samples):
+        return torch.tensor([[["cow", "dog", "ant", "cat"].index(s["name"]) + 2 for s in samples]] * 3)
+
+    for y in DataLoader(data, batch_size=4, collate_fn=collate):
+        facts = facts_of(label_violation(torch.zeros(12, 5), y.view(-1)))
+        break
+    assert facts["sample"].get("likely") is True or "dataset_index" not in facts["sample"]
+
+
+def test_positions_that_index_another_buffer(facts_of):
+    """RoBERTa gathers its token types by position first: the table of positions is not asked any more."""
+    for batch in DataLoader(Texts(), batch_size=4, collate_fn=pad):
+        keep = batch["attention_mask"]
+        positions = (keep.cumsum(1) + 1) * keep + 1 * (1 - keep)
+        args = {"self": torch.zeros(4, 16), "dim": 1, "index": positions}
+        if int(positions.max()) > 15:
+            facts = facts_of(make_violation("gather.index", positions, 0, 16, args))
+            break
+    assert of(facts, "batch", "dataset_index", "by") == (0, 3, "length")

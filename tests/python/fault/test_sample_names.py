@@ -159,3 +159,50 @@ def test_the_hub_data_set_that_a_trainer_copied(facts_of):
     assert sample["dataset"] == {"name": "train_set", "type": "Dataset", "length": 12}
     assert train_set[sample["dataset_index"]]["label"] == 9
     assert sample["base_index"] == 7 and sample["base"]["name"] == "raw"
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_loader_that_gives_torch_a_stand_in_as_fastais_does(facts_of, shuffle):
+    import multiprocessing
+
+    from torch.utils.data.dataloader import _DatasetKind, _SingleProcessDataLoaderIter
+
+    class StandIn:  # fastai.data.load._FakeLoader
+        _IterableDataset_len_called, _auto_collation, drop_last, in_order = None, False, False, True
+        generator, prefetch_factor, pin_memory, num_workers, timeout = None, None, False, 0, 0
+        persistent_workers, pin_memory_device, worker_init_fn = False, "", None
+        dataset_kind = _dataset_kind = _DatasetKind.Iterable
+        multiprocessing_context = multiprocessing
+        _index_sampler = range(1 << 30)
+
+        def __init__(self, d):
+            self.dataset, self.d = self, d
+
+        def collate_fn(self, x):
+            return x
+
+        def _get_shared_seed(self):
+            return 0
+
+        def __iter__(self):
+            return self.d.batches()
+
+    class DataLoader:
+        def __init__(self, dataset, bs):
+            self.dataset, self.bs, self.fake_l = dataset, bs, StandIn(self)
+
+        def __iter__(self):
+            self.__idxs = [int(i) for i in torch.randperm(12)] if shuffle else list(range(12))
+            yield from _SingleProcessDataLoaderIter(self.fake_l)
+
+        def batches(self):
+            for at in range(0, 12, self.bs):
+                chosen = [self.dataset[i] for i in self.__idxs[at : at + self.bs]]
+                yield torch.stack([x for x, _ in chosen]), torch.stack([y for _, y in chosen])
+
+    items = Masks()
+    train_dl = DataLoader(items, bs=5)
+    sample = run(train_dl, facts_of)["sample"]
+    assert (sample["dataset_index"], sample["loader"], sample["file"]) == (7, "train_dl", "data/imgs/s07.png")
+    assert sample["dataset"] == {"name": "items", "type": "Masks", "length": 12}
+    assert shuffle or (sample["batch"], sample["row"]) == (1, 2)
