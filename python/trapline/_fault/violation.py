@@ -11,13 +11,17 @@ from . import (
     adapter,
     bags,
     casts,
+    counts,
     diagnose,
     frames,
     graphs,
     history,
     layers,
+    libraries,
     models,
+    positions,
     samples,
+    scope,
     seen,
     tables,
     values,
@@ -121,15 +125,29 @@ def _look_into(
     )
     add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate)])
     operator = str(violation.get("op") or "").replace("aten::", "")
+    rows = (violation.get("args") or {}).get("weight")
     if operator.startswith(("embedding", "_embedding_bag")):
         name = (facts.get("layer") or {}).get("name", "")
         add("table", lambda: tables.table_kind(name, content))
-        add("resizable", models.resizable)
+        if scope.is_tensor(rows):
+            if "table" not in facts:
+                add("table", lambda: "token" if models.is_input_table(rows) else None)
+            add("resizable", lambda: models.resizable(rows))
+    elif operator == "gather":
+        add("table", lambda: "position" if tables.is_positions(tensor) else None)
+    if facts.get("table") == "position":
+        add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi")))
+        add("generation", positions.generation_facts)
+    add("library", lambda: libraries.library_facts(facts.get("layer")))
     if scan.get("is_float") and scan.get("reason") == _NAN:
         add("weights", models.bad_weights)
     found: list[Any] = []
     add("sample", lambda: _sample(violation, predicate, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
+    if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")):
+        add("counted", lambda: counts.classes(found[0] if found else None))
+    elif facts.get("table") == "token":
+        add("counted", counts.tokens)
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     add("watch", _watch_facts)
     if "nan_cast" in facts and "sample" not in facts:
