@@ -30,22 +30,20 @@ def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optio
         running.append(module)
     for module in running[:_MAX_MODULES]:
         for path, table in _tables(module):
-            offset = _offset(table)
             length = _text_length(frames, module)
-            if rows is not None and table.num_embeddings != rows:
+            size = table.num_embeddings
+            setting, value = _setting(running, size, _offset(table))
+            offset = max(_offset(table), size - value)  # Nystromformer: two rows more than the setting
+            if rows is not None and size != rows:
                 continue
-            if rows is None and (length is None or length <= table.num_embeddings - offset):
+            if rows is None and (length is None or length <= size - offset):
                 continue
-            facts: Position = {
-                "rows": table.num_embeddings,
-                "offset": offset,
-                "name": _name(table, running, path),
-            }
+            facts: Position = {"rows": size, "offset": offset, "name": _name(table, running, path)}
             if length is not None:
                 facts["length"] = length
-            setting = _setting(running, {table.num_embeddings, table.num_embeddings - offset})
             if setting:
                 facts["setting"] = setting
+                facts["value"] = value
             return facts
     return None
 
@@ -80,14 +78,14 @@ def _text_length(frames: list[FrameType], module: Any) -> Optional[int]:
     return None
 
 
-def _setting(running: list[Any], values: set[int]) -> Optional[str]:
+def _setting(running: list[Any], rows: int, offset: int) -> tuple[str, int]:
+    """The configuration's word for the rows, and what it says; ("", rows) when it has none."""
     for module in running:
-        config = module.__dict__.get("config")
-        held = getattr(config, "__dict__", {})
+        held = getattr(module.__dict__.get("config"), "__dict__", {})
         for name in _SETTINGS:
-            if type(held.get(name)) is int and held[name] in values:
-                return name
-    return None
+            if type(held.get(name)) is int and held[name] in (rows, rows - offset, rows - 1, rows - 2):
+                return name, held[name]
+    return "", rows
 
 
 def _name(table: Any, running: list[Any], path: str) -> str:
