@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
-from ._fault import frames, graphs, owners, places, source, values, write
+from ._fault import frames, graphs, libraries, owners, places, positions, source, values, write
 
 Facts = dict[str, Any]
 _MAX_OPERANDS = 12
@@ -80,12 +80,28 @@ def collect(error: BaseException) -> Optional[Facts]:
         module = _module(visible)
         if module:
             facts["module"] = module[1]
+            _positions(facts, [frame for frame, _ in reversed(visible)])
         operands = _operands(visible[position:], module)
         facts["operands"] = operands
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
     return facts
+
+
+def _positions(facts: Facts, innermost_first: list[FrameType]) -> None:
+    """The position table that a text went beyond, and the libraries around it."""
+    found = positions.position_facts(innermost_first)
+    if found is None:
+        return
+    facts["position"] = found
+    around = [
+        frame.f_locals["self"] for frame in innermost_first if owners.is_module(frame.f_locals.get("self"))
+    ]
+    facts["library"] = libraries.facts_of(list(dict.fromkeys(around)), innermost_first)
+    sample = positions.longest_sample(innermost_first, found["rows"] - found["offset"])
+    if sample is not None:
+        facts["sample"] = sample
 
 
 def _traced(name: str, message: str) -> str:

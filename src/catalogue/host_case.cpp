@@ -52,6 +52,41 @@ std::optional<ModuleFacts> read_module(const json& facts) {
   return module;
 }
 
+std::int64_t integer_member(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
+}
+
+std::optional<PositionTable> read_position(const json& facts) {
+  const auto it = facts.find("position");
+  if (it == facts.end() || !it->is_object()) return std::nullopt;
+  PositionTable table{integer_member(*it, "rows"), integer_member(*it, "offset"),
+                      integer_member(*it, "length"), text_member(*it, "name"), text_member(*it, "setting")};
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (table.offset < 0 || table.rows <= table.offset || table.rows > kMost || table.length > kMost) {
+    return std::nullopt;
+  }
+  return table;
+}
+
+std::vector<std::string> texts_member(const json& object, const char* key) {
+  std::vector<std::string> list;
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_array()) return list;
+  constexpr std::size_t kMost = 256;
+  for (const json& text : *it) {
+    if (text.is_string() && list.size() < kMost) list.push_back(text.get<std::string>());
+  }
+  return list;
+}
+
+LibraryFact read_library(const json& facts) {
+  const auto it = facts.find("library");
+  if (it == facts.end() || !it->is_object()) return {};
+  return {text_member(*it, "caller"), text_member(*it, "owner"), text_member(*it, "maker"),
+          texts_member(*it, "owners"), texts_member(*it, "callers")};
+}
+
 std::string read_functional(const json& facts) {
   const auto stack = facts.find("stack");
   if (stack == facts.end() || !stack->is_array()) return {};
@@ -113,6 +148,8 @@ HostCase::HostCase(const json& facts, std::vector<std::string> captures) : captu
   if (!facts.is_object()) return;
   operands_ = read_operands(facts);
   module_ = read_module(facts);
+  position_ = read_position(facts);
+  library_ = read_library(facts);
   call_ = text_member(facts, "call");
   message_ = text_member(facts, "message");
   functional_ = read_functional(facts);

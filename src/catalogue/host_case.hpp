@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/finding.hpp"
+#include "core/knobs.hpp"
 
 namespace trapline {
 
@@ -33,6 +34,13 @@ struct ModuleFacts {
   std::string text() const;
 };
 
+// The position table of the module that ran, and the length of the text that it was given.
+struct PositionTable {
+  std::int64_t rows = 0, offset = 0, length = 0;
+  std::string name, setting;
+  std::int64_t usable() const { return rows - offset; }
+};
+
 class HostCase {
  public:
   HostCase(const nlohmann::json& facts, std::vector<std::string> captures);
@@ -43,6 +51,8 @@ class HostCase {
 
   const std::vector<Operand>& operands() const { return operands_; }
   const std::optional<ModuleFacts>& module() const { return module_; }
+  const std::optional<PositionTable>& position() const { return position_; }
+  const LibraryFact& library() const { return library_; }
   const std::string& call() const { return call_; }
   const std::string& message() const { return message_; }
   // The torch.nn.functional function on the stack, outermost first met: "mse_loss"; empty when there is none.
@@ -65,6 +75,8 @@ class HostCase {
   std::vector<std::string> captures_, files_;
   std::vector<Operand> operands_;
   std::optional<ModuleFacts> module_;
+  std::optional<PositionTable> position_;
+  LibraryFact library_;
   std::string call_, message_, functional_;
 };
 

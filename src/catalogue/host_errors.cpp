@@ -52,7 +52,8 @@ bool names(std::string_view list, std::string_view exception) {
   }
 }
 
-const HostErrorRow* match(std::string_view exception, std::string_view message,
+// `facts` are asked by rows for which the message is not enough; without facts those rows do not fit.
+const HostErrorRow* match(std::string_view exception, std::string_view message, const json* facts,
                           std::vector<std::string>* captures) {
   message = message.substr(0, kLongestMessage);
   const re2::StringPiece text(message.data(), message.size());
@@ -61,10 +62,13 @@ const HostErrorRow* match(std::string_view exception, std::string_view message,
     re2::StringPiece groups[kMostCaptures + 1];
     const int count = std::min(candidate.pattern->NumberOfCapturingGroups(), kMostCaptures) + 1;
     if (!candidate.pattern->Match(text, 0, text.size(), RE2::ANCHOR_START, groups, count)) continue;
-    if (captures != nullptr) {
-      for (int group = 1; group < count; ++group)
-        captures->emplace_back(groups[group].data(), groups[group].size());
+    std::vector<std::string> found;
+    for (int group = 1; group < count; ++group) found.emplace_back(groups[group].data(), groups[group].size());
+    if (candidate.row->when != nullptr &&
+        (facts == nullptr || !candidate.row->when(HostCase(*facts, found)))) {
+      continue;
     }
+    if (captures != nullptr) *captures = std::move(found);
     return candidate.row;
   }
   return nullptr;
@@ -102,6 +106,13 @@ void read_places(const json& facts, Finding& finding) {
   if (const auto origin = facts.find("origin"); origin != facts.end() && origin->is_object()) {
     finding.origin = read_frame(*origin);
   }
+  if (const auto sample = facts.find("sample"); sample != facts.end() && sample->is_object()) {
+    Sample which;
+    if (sample->contains("dataset_index")) which.dataset_index = integer_member(*sample, "dataset_index");
+    if (sample->contains("batch")) which.batch = integer_member(*sample, "batch");
+    if (sample->contains("row")) which.row = integer_member(*sample, "row");
+    finding.sample = which;
+  }
   if (const auto process = facts.find("process"); process != facts.end() && process->is_object()) {
     Process where;
     if (process->contains("rank")) where.rank = integer_member(*process, "rank");
@@ -126,7 +137,7 @@ std::span<const HostErrorRow* const> host_error_rows() {
   static const auto* const rows = [] {
     auto* all = new std::vector<const HostErrorRow*>;
     for (const auto family :
-         {loss_rows(), product_rows(), layout_rows(), layer_rows(), backward_rows(), device_rows(),
+         {position_rows(), loss_rows(), product_rows(), layout_rows(), layer_rows(), backward_rows(), device_rows(),
           dtype_rows(), index_dtype_rows(), index_rows(), sampling_rows()}) {
       for (const HostErrorRow& row : family) all->push_back(&row);
     }
@@ -136,14 +147,14 @@ std::span<const HostErrorRow* const> host_error_rows() {
 }
 
 const HostErrorRow* find_host_error(std::string_view exception, std::string_view message) {
-  return match(exception, message, nullptr);
+  return match(exception, message, nullptr, nullptr);
 }
 
 std::optional<Finding> diagnose_host_error(const json& facts) {
   if (!facts.is_object()) return std::nullopt;
   const std::string message = text_member(facts, "message");
   std::vector<std::string> captures;
-  const HostErrorRow* row = match(text_member(facts, "exception"), message, &captures);
+  const HostErrorRow* row = match(text_member(facts, "exception"), message, &facts, &captures);
   if (row == nullptr) return std::nullopt;
 
   Finding finding;

@@ -27,6 +27,8 @@ struct HostErrorRow {
   // Writes summary and fix (and what else the message tells) from the captures and the facts.
   void (*write)(const HostCase& host_case, Finding& finding);
   std::vector<std::string_view> samples;  // real messages, the first one from torch 2.13; tests run them all
+  // Where the message alone is not enough: whether the facts are those of this row. Such rows come first.
+  bool (*when)(const HostCase& host_case) = nullptr;
 };
 
 // The whole table, in the order in which rows are tried.

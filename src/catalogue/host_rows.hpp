@@ -8,6 +8,7 @@
 
 namespace trapline {
 
+std::span<const HostErrorRow> position_rows();  // text beyond the position table
 std::span<const HostErrorRow> loss_rows();     // sizes in losses
 std::span<const HostErrorRow> product_rows();  // matmul, linear, bmm, einsum
 std::span<const HostErrorRow> layout_rows();   // broadcast, view, cat, stack, expand

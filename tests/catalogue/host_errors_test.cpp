@@ -37,6 +37,7 @@ TEST(HostErrorTable, RowsAreWellFormed) {
 
 TEST(HostErrorTable, EverySampleIsKnownByItsOwnRow) {
   for (const HostErrorRow* row : host_error_rows()) {
+    if (row->when != nullptr) continue;  // the message alone is another row's
     for (const std::string_view sample : row->samples) {
       const HostErrorRow* found = find_host_error(first_exception(*row), sample);
       EXPECT_NE(found, nullptr) << row->id << ": " << sample;
@@ -48,6 +49,7 @@ TEST(HostErrorTable, EverySampleIsKnownByItsOwnRow) {
 
 TEST(HostErrorTable, EverySampleBecomesAFindingFromItsMessageAlone) {
   for (const HostErrorRow* row : host_error_rows()) {
+    if (row->when != nullptr) continue;
     for (const std::string_view sample : row->samples) {
       const auto finding = diagnose_host_error({{"exception", first_exception(*row)}, {"message", sample}});
       EXPECT_TRUE(finding) << sample;

@@ -7,12 +7,36 @@ from typing import Any, Optional
 from . import owners
 
 
-def resizable() -> Optional[str]:
-    """The variable of a model with ``resize_token_embeddings``, as Hugging Face models have it."""
-    for name, module in owners.roots():
-        if callable(getattr(type(module), "resize_token_embeddings", None)):
-            return name
+def resizable(table: Any) -> Optional[str]:
+    """The model with ``resize_token_embeddings`` that owns the table, as Hugging Face models have it."""
+    for name, root in owners.roots():
+        for path, module in root.named_modules():
+            if callable(getattr(type(module), "resize_token_embeddings", None)) and _holds(module, table):
+                base = "model" if name == "self" and not path else name
+                return f"{base}.{owners.clean_name(path)}".rstrip(".")
     return None
+
+
+def is_input_table(table: Any) -> bool:
+    """True for the table of token ids, by the model's own word."""
+    for _, root in owners.roots():
+        for module in root.modules():
+            if not callable(getattr(type(module), "resize_token_embeddings", None)) or not _holds(
+                module, table
+            ):
+                continue
+            inputs = module.get_input_embeddings()
+            if owners.is_module(inputs) and _holds(inputs, table):
+                return True
+    return False
+
+
+def _holds(module: Any, table: Any) -> bool:
+    pointer = owners.data_pointer(table)
+    return any(
+        parameter is table or (pointer and owners.data_pointer(parameter) == pointer)
+        for parameter in module.parameters()
+    )
 
 
 def bad_weights() -> Optional[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from . import places, scope
 
-_POSITION = re.compile(r"(?:^|[._])(?:wpe|pos|pe|posemb)(?:$|[._])|position|pos_emb|embed_pos", re.IGNORECASE)
+POSITION = re.compile(r"(?:^|[._])(?:wpe|pos|pe|posemb)(?:$|[._])|position|pos_emb|embed_pos", re.IGNORECASE)
 _TOKEN = re.compile(
     r"(?:^|[._])(?:wte|tok|vocab)(?:$|[._])|token(?!_type)|word|tok_emb|embed_tok", re.IGNORECASE
 )
@@ -22,11 +22,24 @@ _MAX_SPECIAL = 16
 
 def table_kind(name: str, indices: Any) -> Optional[str]:
     """Position or token table by its name, else position when the ids count upwards; None: not known."""
-    if _POSITION.search(name):
+    if POSITION.search(name):
         return "position"
     if _TOKEN.search(name):
         return "token"
     return "position" if counts_upwards(indices) else None
+
+
+def is_positions(indices: Any) -> bool:
+    """True when a module that runs calls this very tensor its position ids."""
+    for frame in scope.live_frames():
+        given = frame.f_locals.get("position_ids")
+        if scope.is_tensor(given):
+            return given is indices or (
+                given.shape == indices.shape
+                and given.device == indices.device
+                and given.data_ptr() == indices.data_ptr()
+            )
+    return False
 
 
 def counts_upwards(indices: Any) -> bool:

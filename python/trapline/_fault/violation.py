@@ -11,15 +11,18 @@ from . import (
     adapter,
     bags,
     casts,
+    counts,
     diagnose,
     frames,
     graphs,
     guesses,
     history,
     layers,
+    libraries,
     life,
     models,
     nans,
+    positions,
     samples,
     scope,
     seen,
@@ -178,10 +181,20 @@ def _look_into(
     )
     add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate)])
     operator = str(violation.get("op") or "").replace("aten::", "")
+    rows = (violation.get("args") or {}).get("weight")
     if operator.startswith(("embedding", "_embedding_bag")):
         name = (facts.get("layer") or {}).get("name", "")
         add("table", lambda: tables.table_kind(name, content))
-        add("resizable", models.resizable)
+        if scope.is_tensor(rows):
+            if "table" not in facts:
+                add("table", lambda: "token" if models.is_input_table(rows) else None)
+            add("resizable", lambda: models.resizable(rows))
+    elif operator == "gather":
+        add("table", lambda: "position" if tables.is_positions(tensor) else None)
+    if facts.get("table") == "position":
+        add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi")))
+        add("generation", positions.generation_facts)
+    add("library", lambda: libraries.library_facts(facts.get("layer")))
     if nans.is_not_finite(scan):
         add("weights", models.bad_weights)
         add("nan", lambda: nans.nan_facts(violation, tensor))
@@ -189,6 +202,10 @@ def _look_into(
     position = facts.get("table") == "position"
     add("sample", lambda: _sample(violation, predicate, position, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
+    if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")):
+        add("counted", lambda: counts.classes(found[0] if found else None))
+    elif facts.get("table") == "token":
+        add("counted", counts.tokens)
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     if "nan" not in facts:
         add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))

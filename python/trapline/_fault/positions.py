@@ -1,0 +1,127 @@
+"""The position table of the module that ran, and how long the sequence is: by the modules, not by messages.
+
+Used at a violation (an id beyond the table) and at a host error (a buffer as long as the table that does not
+fit the text).
+"""
+
+from __future__ import annotations
+
+import re
+from types import FrameType
+from typing import Any, Optional
+
+from . import owners, scope
+from .tables import POSITION
+
+_SETTINGS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions",
+             "block_size", "max_seq_len", "max_seq_length", "seq_len", "context_length", "n_ctx")  # fmt: skip
+_TEXT = re.compile(r"(?:^|_)(?:ids|idx|tokens|input|inputs|x|text|mask)$")
+_MAX_MODULES = 3
+Position = dict[str, Any]
+
+
+def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optional[Position]:
+    """Frames innermost first. With `rows` the table of that size; without, one that a text goes beyond."""
+    running: list[Any] = []
+    for frame in frames:
+        module = frame.f_locals.get("self")
+        if not owners.is_module(module) or any(module is known for known in running):
+            continue
+        running.append(module)
+    for module in running[:_MAX_MODULES]:
+        for path, table in _tables(module):
+            length = _text_length(frames, module)
+            size = table.num_embeddings
+            setting, value = _setting(running, size, _offset(table))
+            offset = max(_offset(table), size - value)  # Nystromformer: two rows more than the setting
+            if rows is not None and size != rows:
+                continue
+            if rows is None and (length is None or length <= size - offset):
+                continue
+            facts: Position = {"rows": size, "offset": offset, "name": _name(table, running, path)}
+            if length is not None:
+                facts["length"] = length
+            if setting:
+                facts["setting"] = setting
+                facts["value"] = value
+            return facts
+    return None
+
+
+def _tables(module: Any) -> list[tuple[str, Any]]:
+    return [
+        (path, part)
+        for path, part in module.named_modules()
+        if type(getattr(part, "num_embeddings", None)) is int and POSITION.search(path)
+    ]
+
+
+def _offset(table: Any) -> int:
+    """Rows before the first position: BART's `offset`; RoBERTa's positions begin behind the padding's."""
+    offset = table.__dict__.get("offset")
+    if type(offset) is int and 0 <= offset < table.num_embeddings:
+        return offset
+    padding = getattr(table, "padding_idx", None)
+    return padding + 1 if type(padding) is int and 0 <= padding < table.num_embeddings - 1 else 0
+
+
+def _text_length(frames: list[FrameType], module: Any) -> Optional[int]:
+    """The length of the rows of ids that this module was called with."""
+    for frame in frames:
+        if frame.f_locals.get("self") is not module:
+            continue
+        for name, value in list(frame.f_locals.items()):
+            if not scope.is_tensor(value) or value.dim() < 2 or not _TEXT.search(name):
+                continue
+            if not value.dtype.is_floating_point and value.dim() == 2 and not name.startswith("position"):
+                return int(value.shape[-1])
+    return None
+
+
+def _setting(running: list[Any], rows: int, offset: int) -> tuple[str, int]:
+    """The configuration's word for the rows, and what it says; ("", rows) when it has none."""
+    for module in running:
+        held = getattr(module.__dict__.get("config"), "__dict__", {})
+        for name in _SETTINGS:
+            if type(held.get(name)) is int and held[name] in (rows, rows - offset, rows - 1, rows - 2):
+                return name, held[name]
+    return "", rows
+
+
+def _name(table: Any, running: list[Any], path: str) -> str:
+    for path_in_root, part in running[-1].named_modules():
+        if part is table:
+            return owners.clean_name(path_in_root)
+    return owners.clean_name(path)
+
+
+def longest_sample(frames: list[FrameType], limit: int) -> Optional[dict[str, Any]]:
+    """The sample of the text that is too long, where the batch in hand tells."""
+    try:
+        from .guesses import too_long
+    except ImportError:
+        return None
+    sample: Optional[dict[str, Any]] = too_long(limit, frames)
+    return sample
+
+
+def generation_facts() -> Optional[dict[str, Any]]:
+    """The prompt of transformers' generate(), when it is running."""
+    for frame in scope.live_frames():
+        if (
+            frame.f_code.co_name != "generate"
+            or frame.f_globals.get("__name__") != "transformers.generation.utils"
+        ):
+            continue
+        facts: dict[str, Any] = {}
+        prompt = frame.f_locals.get("input_ids_length")
+        ids = frame.f_locals.get("input_ids")
+        if type(prompt) is not int and scope.is_tensor(ids) and ids.dim() == 2:
+            prompt = int(ids.shape[1])
+        if type(prompt) is int:
+            facts["prompt"] = prompt
+        wanted = getattr(frame.f_locals.get("generation_config"), "max_new_tokens", None)
+        if type(wanted) is int:
+            facts["wanted"] = wanted
+        return facts
+    return None
