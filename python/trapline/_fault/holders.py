@@ -31,7 +31,9 @@ def held_by(frame: FrameType) -> Iterator[Held]:
     """(name, value) of what a frame's variables hold, each in the form that as_tensor takes; tensors first."""
     inside: list[Held] = []
     for name, value in list(scope.variables(frame))[:_MAX_VARIABLES]:
-        if name.startswith("__") or not name.isidentifier():  # `.0` of a comprehension, pytest's `@py_assert1`
+        if (
+            name.startswith("__") or not name.isidentifier()
+        ):  # `.0` of a comprehension, pytest's `@py_assert1`
             continue
         if _is_array(value):
             yield name, value
@@ -59,7 +61,10 @@ def items(name: str, value: Any) -> list[Held]:
         own = list if issubclass(type(value), list) else tuple
         fields = getattr(type(value), "_fields", None)  # a namedtuple
         return [
-            (f"{name}.{fields[at]}" if isinstance(fields, tuple) and at < len(fields) else f"{name}[{at}]", item)
+            (
+                f"{name}.{fields[at]}" if isinstance(fields, tuple) and at < len(fields) else f"{name}[{at}]",
+                item,
+            )
             for at, item in enumerate(own.__getitem__(value, slice(0, _MAX_ITEMS)))
         ]
     held = attributes(value)

@@ -109,7 +109,7 @@ def _of_library_module(path: str) -> bool:
     if package and package != path and is_library_file(package):
         return True
     stem = os.path.splitext(os.path.basename(path))[0]
-    made = stem[: -_RANDOM] if len(stem) > _RANDOM else stem
+    made = stem[:-_RANDOM] if len(stem) > _RANDOM else stem
     temporary = os.path.realpath(os.path.dirname(path)) == os.path.realpath(tempfile.gettempdir())
     return temporary and made.rstrip("_") == name.rstrip("_")
 

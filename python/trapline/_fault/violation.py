@@ -133,9 +133,9 @@ def _look_into(
     add("sample", lambda: _sample(violation, predicate, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
-    if "nan" not in facts:
+    if not nans.is_not_finite(scan):
         add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
-    add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
+        add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
     add("watch", _watch_facts)
     if "nan_cast" in facts and "sample" not in facts:
         add("sample", lambda: samples.sample_facts(samples.locate_cast(content, scan, predicate)))

@@ -60,7 +60,12 @@ def test_a_users_module_loaded_from_a_file_is_the_users(tmp_path):
 
 def test_a_package_that_was_unpacked_beside_its_record(monkeypatch, tmp_path):
     site, project = tmp_path / "layer", tmp_path / "project"
-    for folder in (site / "lib" / "sub", site / "lib-1.0.dist-info", project / "mine.egg-info", project / "mine"):
+    for folder in (
+        site / "lib" / "sub",
+        site / "lib-1.0.dist-info",
+        project / "mine.egg-info",
+        project / "mine",
+    ):
         folder.mkdir(parents=True)
     (site / "lib-1.0.dist-info" / "RECORD").write_text("lib/__init__.py,,\nlib/sub/a.py,,\nsingle.py,,\n")
     (project / "mine.egg-info" / "SOURCES.txt").write_text("mine/a.py\n")
@@ -88,7 +93,8 @@ def test_what_is_nobodys(file):
 
 
 @pytest.mark.parametrize(
-    "file", ["<stdin>", "<console>", "<doctest app.f[0]>", "<command-1234>", "/home/me/torch/hub.py", "app.pyz/a.py"]
+    "file",
+    ["<stdin>", "<console>", "<doctest app.f[0]>", "<command-1234>", "/home/me/torch/hub.py", "app.pyz/a.py"],
 )
 def test_what_is_the_users(file):
     assert not places.is_library_file(file)
