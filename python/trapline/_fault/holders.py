@@ -1,4 +1,4 @@
-"""What the frames of the user's code hold: tensors, arrays and lists of integers, with the names that lead there.
+"""What the frames of the user's code hold: tensors, arrays, lists of integers, and the names that lead there.
 
 Only types are asked and only the built-in containers' own methods are called: no property, no `__getattr__`
 and no `__iter__` of the program's own runs.
@@ -19,6 +19,8 @@ _MAX_VARIABLES = 256
 _MAX_ITEMS = 64
 _MAX_LIST = 1 << 16  # integers of a list that are looked at
 
+_PLAIN = (type, ModuleType, FunctionType, str, bytes, int, float, type(None))
+
 Held = tuple[str, Any]
 
 
@@ -28,7 +30,7 @@ def user_frames() -> list[FrameType]:
 
 
 def held_by(frame: FrameType) -> Iterator[Held]:
-    """(name, value) of what a frame's variables hold, each in the form that as_tensor takes; tensors first."""
+    """(name, value) of what a frame's variables hold, each in a form that as_tensor takes; tensors first."""
     inside: list[Held] = []
     for name, value in list(scope.variables(frame))[:_MAX_VARIABLES]:
         if (
@@ -37,7 +39,7 @@ def held_by(frame: FrameType) -> Iterator[Held]:
             continue
         if _is_array(value):
             yield name, value
-        elif not isinstance(value, (type, ModuleType, FunctionType, str, int, float)) and value is not None:
+        elif not issubclass(type(value), _PLAIN):
             inside.append((name, value))
     for name, value in inside:
         if _is_integers(value):
@@ -88,7 +90,9 @@ def _keyed(name: str, value: Any) -> list[Held]:
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """What an object's own ``__dict__`` holds."""
+    """What an object's own ``__dict__`` holds; nothing of modules, classes and functions."""
+    if issubclass(type(value), (ModuleType, type, FunctionType)):
+        return {}
     try:
         held = object.__getattribute__(value, "__dict__")
     except (AttributeError, TypeError):
@@ -108,7 +112,7 @@ def _is_integers(value: Any) -> bool:
 
 
 def as_tensor(value: Any, most: int) -> Any:
-    """A held value as a plain tensor of at most `most` elements on the host; None for what is no such thing."""
+    """A held value as a plain tensor of at most `most` elements on the host; None for anything else."""
     import torch
 
     try:
