@@ -71,10 +71,8 @@ bool input(const Case& c) {
   } else {
     c.finding.summary += lead(c, "") + fmt::format("the input of `{}` is {}: {}", nan.module, what, where);
   }
-  c.fix(fmt::format(
-      "find what makes {} {}: the model only passes it on; stop there: assert that `{}` is finite "
-      "before the call",
-      where, what, nan.input->name));
+  c.fix(fmt::format("find what makes {} {}, and stop there: assert that `{}` is finite before the call",
+                    where, what, nan.input->name));
   if (nan.situation == "policy") {
     c.fix(
         "an observation is NaN after 0/0 in step() or reset(), or a normalisation by a standard deviation of "

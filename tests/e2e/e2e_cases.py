@@ -349,7 +349,7 @@ CASES: list[Case] = [
         **LOSS,
         value=37,
         valid=(0, 11),
-        layer={"name": "2", "type": "Linear", "attribute": "out_features", "value": 12},
+        layer={"name": "model[2]", "type": "Linear", "attribute": "out_features", "value": 12},
         truth=_level_is_torn,
         says=("[0, 12)",),
     ),

@@ -1,7 +1,7 @@
 """Calls of a model in the user's source: which variables went into it, as the text of the function says.
 
-By the time a sampled NaN is found the model has returned: what it was given is no longer on the stack, but the
-line that called it is in the function, and its variables are still there.
+By the time a sampled NaN is found the model has returned: what it was given is no longer on the stack, but
+the line that called it is in the function, and its variables are still there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the frames of the user's code hold: tensors, arrays and lists of integers, with the names that lead there.
+"""What the frames of the user's code hold: tensors, arrays, lists of integers, and the names that lead there.
 
 Only types are asked and only the built-in containers' own methods are called: no property, no `__getattr__`
 and no `__iter__` of the program's own runs.
@@ -19,6 +19,8 @@ _MAX_VARIABLES = 256
 _MAX_ITEMS = 64
 _MAX_LIST = 1 << 16  # integers of a list that are looked at
 
+_PLAIN = (type, ModuleType, FunctionType, str, bytes, int, float, type(None))
+
 Held = tuple[str, Any]
 
 
@@ -28,14 +30,16 @@ def user_frames() -> list[FrameType]:
 
 
 def held_by(frame: FrameType) -> Iterator[Held]:
-    """(name, value) of what a frame's variables hold, each in the form that as_tensor takes; tensors first."""
+    """(name, value) of what a frame's variables hold, each in a form that as_tensor takes; tensors first."""
     inside: list[Held] = []
     for name, value in list(scope.variables(frame))[:_MAX_VARIABLES]:
-        if name.startswith("__") or not name.isidentifier():  # `.0` of a comprehension, pytest's `@py_assert1`
+        if (
+            name.startswith("__") or not name.isidentifier()
+        ):  # `.0` of a comprehension, pytest's `@py_assert1`
             continue
         if _is_array(value):
             yield name, value
-        elif not isinstance(value, (type, ModuleType, FunctionType, str, int, float)) and value is not None:
+        elif not issubclass(type(value), _PLAIN):
             inside.append((name, value))
     for name, value in inside:
         if _is_integers(value):
@@ -59,7 +63,10 @@ def items(name: str, value: Any) -> list[Held]:
         own = list if issubclass(type(value), list) else tuple
         fields = getattr(type(value), "_fields", None)  # a namedtuple
         return [
-            (f"{name}.{fields[at]}" if isinstance(fields, tuple) and at < len(fields) else f"{name}[{at}]", item)
+            (
+                f"{name}.{fields[at]}" if isinstance(fields, tuple) and at < len(fields) else f"{name}[{at}]",
+                item,
+            )
             for at, item in enumerate(own.__getitem__(value, slice(0, _MAX_ITEMS)))
         ]
     held = attributes(value)
@@ -83,7 +90,9 @@ def _keyed(name: str, value: Any) -> list[Held]:
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """What an object's own ``__dict__`` holds."""
+    """What an object's own ``__dict__`` holds; nothing of modules, classes and functions."""
+    if issubclass(type(value), (ModuleType, type, FunctionType)):
+        return {}
     try:
         held = object.__getattribute__(value, "__dict__")
     except (AttributeError, TypeError):
@@ -103,7 +112,7 @@ def _is_integers(value: Any) -> bool:
 
 
 def as_tensor(value: Any, most: int) -> Any:
-    """A held value as a plain tensor of at most `most` elements on the host; None for what is no such thing."""
+    """A held value as a plain tensor of at most `most` elements on the host; None for anything else."""
     import torch
 
     try:

@@ -40,7 +40,7 @@ def _holds(module: Any, table: Any) -> bool:
 
 
 def bad_weights() -> Optional[dict[str, Any]]:
-    """The first parameter that holds NaN or Inf, how many do, how many there are; None: none was looked at."""
+    """The first parameter that holds NaN or Inf, how many do, and of how many; None: none was looked at."""
     first, bad, total = "", 0, 0
     for variable, module in owners.roots():
         for name, parameter in module.named_parameters():

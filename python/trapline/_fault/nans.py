@@ -44,7 +44,7 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
 def cast_facts(
     violation: dict[str, Any], predicate: Optional[int], cast_seen: bool
 ) -> Optional[dict[str, Any]]:
-    """For an integer that a NaN became: the floating variable that is not finite just where the bad ones are."""
+    """For an integer that a NaN became: the floating variable that is not finite where the bad ones are."""
     scan, tensor = violation["scan"], violation["tensor"]
     lowest = (-(1 << 63), -(1 << 31))
     if scan.get("is_float") or not (cast_seen or scan.get("value") in lowest) or scan.get("first", -1) < 0:
@@ -203,7 +203,7 @@ def _reach() -> Iterator[Any]:
 
 
 def command() -> str:
-    """How the program was started, cut after the script; "" in a notebook, and where the watch is on already."""
+    """How the program was started, cut after the script; "" in a notebook, and where the watch is on."""
     watch = sys.modules.get("trapline._watch")
     if getattr(watch, "_watch", None) is not None or "ipykernel" in sys.modules:
         return ""

@@ -66,7 +66,9 @@ def roots() -> list[tuple[str, Any]]:
                 found.append((name, value))
         if places.is_user(frame.f_code):  # `learn.model`, `trainer.model`
             for name, value in list(scope.variables(frame))[:_MAX_VARIABLES]:
-                for attribute, part in list(holders.attributes(value).items()) if not is_module(value) else ():
+                for attribute, part in (
+                    list(holders.attributes(value).items()) if not is_module(value) else ()
+                ):
                     if is_module(part) and id(part) not in seen:
                         seen.add(id(part))
                         found.append((f"{name}.{attribute}", part))
@@ -174,11 +176,11 @@ def variable_of(tensor: Any) -> Optional[str]:
 
 def unparametrized(owner: Owner) -> Owner:
     """The module that the user made, for a weight held by torch.nn.utils.parametrizations."""
-    match = re.match(r"^(.*?)\.?parametrizations\.(\w+)$", owner.name)
+    match = re.match(r"^(.*?)\.?parametrizations\.(\w+)$", owner.path)
     if not match:
         return owner
-    for _, root in roots():
+    for variable, root in roots():
         for name, module in root.named_modules():
             if clean_name(name) == match.group(1):
-                return Owner(module, match.group(2), match.group(1))
+                return Owner(module, match.group(2), match.group(1), variable)
     return owner

@@ -72,7 +72,7 @@ def _fetched(parts: list[str]) -> bool:
 
 
 def _in_unpacked_package(path: str) -> bool:
-    """A package outside site-packages: ``pip install --target``, a pex, a layer. Its record lies beside it."""
+    """A package outside site-packages: ``pip install --target``, a pex, a layer. Its record is beside it."""
     for root in sorted({os.path.abspath(entry) for entry in sys.path if entry}, key=len, reverse=True):
         if path.startswith(root.rstrip(os.sep) + os.sep):
             return _recorded(root, os.path.relpath(path, root).split(os.sep)[0])
@@ -109,7 +109,7 @@ def _of_library_module(path: str) -> bool:
     if package and package != path and is_library_file(package):
         return True
     stem = os.path.splitext(os.path.basename(path))[0]
-    made = stem[: -_RANDOM] if len(stem) > _RANDOM else stem
+    made = stem[:-_RANDOM] if len(stem) > _RANDOM else stem
     temporary = os.path.realpath(os.path.dirname(path)) == os.path.realpath(tempfile.gettempdir())
     return temporary and made.rstrip("_") == name.rstrip("_")
 

@@ -30,7 +30,7 @@ _Tie = tuple[int, list[int]]
 def variable_facts(
     violation: dict[str, Any], given: Any, predicate: Optional[int]
 ) -> Optional[dict[str, Any]]:
-    """`name` and `index` of the first bad element in a variable of the user's frames; None: none is tied to it.
+    """`name` and `index` of the first bad element in a variable of the user's frames; None: none is tied.
 
     `given`: the argument itself; `violation` holds a copy of it on the host.
     """
@@ -125,7 +125,7 @@ def _piece(tensor: Any, place: list[int], held: Any) -> Optional[list[int]]:
 
 
 def _parts(held: Any, dtype: Any) -> Iterator[tuple[Any, Any]]:
-    """The candidate as one run of elements, then its rows and its columns; with what a position stands for."""
+    """The candidate as one run of elements, its rows and its columns; with what a position stands for."""
     whole = _as(held, dtype)
     if whole is not None:
         yield whole.reshape(-1), lambda at: unravel(at, held.shape)

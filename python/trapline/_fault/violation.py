@@ -207,9 +207,9 @@ def _look_into(
     elif facts.get("table") == "token":
         add("counted", counts.tokens)
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
-    if "nan" not in facts:
+    if not nans.is_not_finite(scan):
         add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
-    add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
+        add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
     add("watch", _watch_facts)
 
 

@@ -48,7 +48,7 @@ def test_a_sequence_model_without_bias(facts_of):
     model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 5, bias=False))
     violation = label_violation(model(torch.zeros(1, 3, dtype=torch.long)).view(-1, 5), BAD)
     assert facts_of(violation)["layer"] == certain(
-        "1", "Linear", "out_features", 5, "in_features=4, out_features=5"
+        "model[1]", "Linear", "out_features", 5, "in_features=4, out_features=5"
     )
 
 
@@ -103,7 +103,7 @@ def test_without_a_graph_the_only_layer_of_that_width_is_a_guess(facts_of):
     with torch.no_grad():
         layer = facts_of(label_violation(model(torch.zeros(3, 7)), BAD))["layer"]
     assert layer == {
-        **certain("1", "Linear", "out_features", 5, "in_features=6, out_features=5"),
+        **certain("model[1]", "Linear", "out_features", 5, "in_features=6, out_features=5"),
         "certain": False,
     }
     twice = Classifier()
@@ -124,7 +124,7 @@ def test_two_heads_added_are_not_certain(facts_of):
     pair = nn.ModuleList([nn.Linear(7, 5), nn.Linear(7, 5)])
     x = torch.zeros(3, 7)
     layer = facts_of(label_violation(pair[0](x) + pair[1](x), BAD))["layer"]
-    assert layer["certain"] is False and layer["name"] in ("0", "1")
+    assert layer["certain"] is False and layer["name"] in ("pair[0]", "pair[1]")
 
 
 def test_an_embedding_table_and_its_tied_head(facts_of):
@@ -177,7 +177,7 @@ def test_weight_norm(facts_of):
         pytest.skip("torch without parametrizations")
     model = nn.Sequential(nn.Linear(7, 7), nn.utils.parametrizations.weight_norm(nn.Linear(7, 5)))
     layer = facts_of(label_violation(model(torch.zeros(3, 7)), BAD))["layer"]
-    assert (layer["name"], layer["attribute"], layer["value"]) == ("1", "out_features", 5)
+    assert (layer["name"], layer["attribute"], layer["value"]) == ("model[1]", "out_features", 5)
 
 
 def test_position_tables(facts_of):
@@ -207,3 +207,25 @@ def test_indexing_data_names_no_layer(facts_of):
     violation = make_violation("index.indices", BAD, -5, 5, {"self": data, "indices": [BAD]})
     assert "layer" not in facts_of(violation)
     del model
+
+
+def test_children_of_a_root_without_names_go_by_its_variable(facts_of):
+    class Head(nn.Module):
+        def __init__(self, *sizes):
+            super().__init__()
+            self.fc = nn.Linear(*sizes)
+
+        def forward(self, x):
+            return self.fc(x)
+
+    class Learner:
+        def __init__(self, model):
+            self.model = model
+
+    nested = nn.Sequential(nn.ReLU(), nn.Sequential(nn.ReLU(), Head(7, 5)))
+    layer = facts_of(label_violation(nested(torch.zeros(3, 7)), BAD))["layer"]
+    assert layer["name"] == "nested[1][1].fc"
+    learn = Learner(nested)
+    del nested
+    layer = facts_of(label_violation(learn.model(torch.zeros(3, 7)), BAD))["layer"]
+    assert layer["name"] == "learn.model[1][1].fc"

@@ -125,9 +125,13 @@ def test_a_draw_in_a_policy(facts_of):
         policy = Policy()
         with torch.no_grad():
             dist = Drawn(probs=policy(obs))
-        multinomial, torch.multinomial = torch.multinomial, lambda probs, *_: seen.append(
-            facts_of(probabilities(torch.full((1, 2), NAN)))
-        ) or torch.zeros(1, 1, dtype=torch.long)
+        multinomial, torch.multinomial = (
+            torch.multinomial,
+            lambda probs, *_: (
+                seen.append(facts_of(probabilities(torch.full((1, 2), NAN))))
+                or torch.zeros(1, 1, dtype=torch.long)
+            ),
+        )
         try:
             dist.sample()
         finally:

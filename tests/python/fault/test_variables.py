@@ -118,12 +118,13 @@ def test_lists_arrays_and_objects(named):
         (UserDict(input_ids=made), 'data["input_ids"]'),
         ([None, made], "data[1]"),
     ):
-        violation = scatter(made.clone(), 9)
-        hidden = [made]  # deeper than one level
-        del made
-        assert named(violation) == {"name": name, "index": [3]}
-        made = hidden[0]
-        del data
+        assert named_in_a_call(named, data, made.clone()) == {"name": name, "index": [3]}
+
+
+def named_in_a_call(named, data, index):
+    violation, index = scatter(index, 9), None
+    assert data is not None and index is None
+    return named(violation)
 
 
 def test_the_nearest_frame_and_the_surest_tie_win(named):

@@ -67,7 +67,7 @@ for x, labels in DataLoader(TensorDataset(torch.randn(40, 4), y), batch_size=8):
     assert finding["element"]["index"] == [5] and finding["element"]["value"] == 9
     assert finding["element"]["bad"] == 1 and finding["element"]["total"] == 8
     layer = finding["layer"]
-    assert (layer["name"], layer["type"], layer["attribute"]) == ("2", "Linear", "out_features")
+    assert (layer["name"], layer["type"], layer["attribute"]) == ("model[2]", "Linear", "out_features")
     assert (layer["value"], layer["needed"]) == (9, 10)
     assert finding["sample"] == {
         "batch": 3,
