@@ -19,6 +19,7 @@ from typing import Any, Callable, Optional
 _previous: dict[str, Callable[..., Any]] = {}
 _explained: list[BaseException] = []  # kept alive, so that an identity is never taken twice
 _MAX_CHAIN = 8
+_QUOTED = "\n(PyTorch: "  # what the guard's exception puts before PyTorch's own words
 # A wrapper of these types says nothing by itself: the exception it was raised from is the cause.
 _GENERIC = (RuntimeError, Exception, BaseException)
 
@@ -137,8 +138,8 @@ def _explain(error: BaseException) -> Optional[dict[str, Any]]:
     from trapline._fault import diagnose, write
 
     chain = _chain(error)
-    if any(isinstance(link, DeviceAssertError) for link in chain):
-        return None  # the guard has written its finding
+    if any(isinstance(link, DeviceAssertError) or _QUOTED in str(link) for link in chain):
+        return None  # the guard has written its finding; it quotes PyTorch, also as text of another process
     for link in chain:
         if not isinstance(link, Exception):
             continue
