@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define TRAPLINE_CAPI_VERSION 1
+#define TRAPLINE_CAPI_VERSION 2
 
 #if defined(__GNUC__)
 #define TRAPLINE_API __attribute__((visibility("default")))
@@ -90,6 +90,7 @@ typedef struct {
   int32_t composite; /* 1: decomposed before the backend keys; hook it at the autograd keys too */
   int32_t remember;  /* 1: a violation is not an error by itself; it is kept as the possible origin of a later
                         one */
+  int32_t on_cpu;    /* trapline::OnCpu: what PyTorch's own operation does with a bad value on the CPU */
 } trapline_contract;
 
 /* The whole table; *count receives the number of rows. */

@@ -53,6 +53,7 @@ class Contract(ctypes.Structure):
         ("bound", ctypes.c_int32),
         ("composite", ctypes.c_int32),
         ("remember", ctypes.c_int32),
+        ("on_cpu", ctypes.c_int32),
     ]
 
 

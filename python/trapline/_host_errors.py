@@ -19,6 +19,7 @@ from typing import Any, Callable, Optional
 _previous: dict[str, Callable[..., Any]] = {}
 _explained: list[BaseException] = []  # kept alive, so that an identity is never taken twice
 _MAX_CHAIN = 8
+_QUOTED = "\n(PyTorch: "  # what the guard's exception puts before PyTorch's own words
 # A wrapper of these types says nothing by itself: the exception it was raised from is the cause.
 _GENERIC = (RuntimeError, Exception, BaseException)
 
@@ -171,7 +172,8 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
     from trapline._fault import diagnose, life, write
 
     chain = _chain(error)
-    if not any(isinstance(link, DeviceAssertError) for link in chain):
+    # The guard has written its finding; it quotes PyTorch, also as the text of another process.
+    if not any(isinstance(link, DeviceAssertError) or _QUOTED in str(link) for link in chain):
         for link in chain:
             if not isinstance(link, Exception):
                 continue

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import ctypes
     from typing import Any
 
-CAPI_VERSION = 1
+CAPI_VERSION = 2
 PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))
 PYTHON_DIR = os.path.dirname(PACKAGE_DIR)
 STARTUP_DIR = os.path.join(PACKAGE_DIR, "startup")

@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 import torch
 
-from trapline import _capi, _paths
+from trapline import _capi, _paths, _pure_trial
 from trapline._pure_plan import Plan, RowPlan, make_plans
 
 _HISTORY = 20
@@ -171,12 +171,12 @@ def _hook(plan: Plan, key: Any) -> Callable[..., Any]:
             final = final.remove(other)
         if final.highestPriorityTypeId() != cpu:
             return redispatch(down, *args, **kwargs)
-        answer = _check(plan, args, kwargs)
+        answer = _check(plan, args, kwargs, lambda *a, **k: redispatch(down, *a, **k))
         while answer is not None:
             if isinstance(answer, BaseException):
                 raise answer
             args, kwargs = answer  # with one tensor healed; another may be bad too
-            answer = _check(plan, args, kwargs)
+            answer = _check(plan, args, kwargs, lambda *a, **k: redispatch(down, *a, **k))
         state.depth += 1
         try:
             return redispatch(down, *args, **kwargs)
@@ -195,16 +195,21 @@ def _with_tensors(plan: Plan, args: tuple) -> tuple:
     return tuple(values)
 
 
-def _check(plan: Plan, args: tuple, kwargs: dict[str, Any]) -> Any:
+def _check(plan: Plan, args: tuple, kwargs: dict[str, Any], operation: Callable[..., Any]) -> Any:
     """The exception to raise for this call, or the arguments to make it with (``--on-fault skip``).
 
-    None when the call is fine, or when the guard itself fails.
+    None when the call is fine, when the operation takes it as it is, or when the guard itself fails.
     """
     state = _state
     state.busy = True
     try:
         values = plan.bind(args, kwargs)
-        answer = _check_rows(plan, values)
+
+        def run(values: list[Any]) -> Any:
+            named = dict(zip(plan.names, values))
+            return operation(*values[: len(args)], **{name: named[name] for name in kwargs})
+
+        answer = _check_rows(plan, values, run)
         if answer is None or isinstance(answer, BaseException):
             return answer
         row, scan, healed = answer
@@ -223,39 +228,58 @@ def _check(plan: Plan, args: tuple, kwargs: dict[str, Any]) -> Any:
         state.busy = False
 
 
-def _check_rows(plan: Plan, values: list[Any]) -> Any:
+def _check_rows(plan: Plan, values: list[Any], run: Callable[[list[Any]], Any]) -> Any:
     """None, the exception to raise, or (row, scan, healed tensor)."""
     record = None
     if not plan.remember:
         record = _describe_call(plan, values)
         _calls.append((plan.op, record, _frames(_HISTORY_FRAMES)))
-    check = _paths.library().trapline_check
     for row in plan.rows:
         scan = _capi.Scan()
-        argument = _arg(values[row.argument])
-        if argument is None:
-            continue
-        verdict = check(
-            row.row,
-            ctypes.byref(argument),
-            _optional(values, row.bound),
-            _optional(values, row.dim),
-            _optional(values, row.also),
-            ctypes.byref(scan),
-        )
+        verdict = _apply_row(row, values, scan)
         if verdict == _capi.NOT_APPLICABLE:
             continue
         if record is not None:
             _note_range(record, plan, row, scan)
         if verdict == _capi.VIOLATED:
             if not row.remember:
-                answer = _violation(plan, row, values, scan)
+                answer = _answer(plan, row, values, scan, run)
                 return (row, scan, answer) if isinstance(answer, torch.Tensor) else answer
             _remember(row, values, scan)
     return None
 
 
-def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: _capi.Scan) -> Any:
+def _apply_row(row: RowPlan, values: list[Any], scan: _capi.Scan) -> int:
+    argument = _arg(values[row.argument])
+    if argument is None:
+        return _capi.NOT_APPLICABLE
+    return _paths.library().trapline_check(
+        row.row,
+        ctypes.byref(argument),
+        _optional(values, row.bound),
+        _optional(values, row.dim),
+        _optional(values, row.also),
+        ctypes.byref(scan),
+    )
+
+
+def _violated(values: list[Any], row: RowPlan) -> dict[str, Any] | None:
+    scan = _capi.Scan()
+    return _scan(scan) if _apply_row(row, values, scan) == _capi.VIOLATED else None
+
+
+def _answer(
+    plan: Plan, row: RowPlan, values: list[Any], scan: _capi.Scan, run: Callable[[list[Any]], Any]
+) -> Any:
+    """The operation's own exception, what the handler says, or None where the operation takes the call."""
+    try:
+        is_fault, says = _pure_trial.ask(plan, values, _violated, run)
+    except Exception as error:
+        return error
+    return _violation(plan, row, values, scan, says) if is_fault else None
+
+
+def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: _capi.Scan, says: str) -> Any:
     """What the handler says: an exception, or the argument healed."""
     tensor = values[row.argument]
     if scan.list_position >= 0 and isinstance(tensor, (list, tuple)):
@@ -270,6 +294,8 @@ def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: _capi.Scan) ->
         "frames": _frames(_MOST_FRAMES),
         "thread": threading.get_native_id(),
     }
+    if says:
+        violation["torch_says"] = says
     try:
         error = _handler(violation) if _handler is not None else None
         if isinstance(error, (BaseException, torch.Tensor)):

@@ -42,6 +42,9 @@ class Plan:
     tensors: list[int]  # positions of single tensors
     rows: list[RowPlan] = field(default_factory=list)
     recorded: list[int] = field(default_factory=list)  # positions of the tensors that the history keeps
+    written: list[int] = field(default_factory=list)  # positions of what the operation writes to
+    generator: int = -1  # position of the generator that it draws from
+    on_cpu: bool = True  # there is a kernel for the CPU
 
     @property
     def overload_packet_name(self) -> str:
@@ -100,6 +103,11 @@ def _in_dispatcher(schema: Any) -> bool:
     return True
 
 
+def _has_cpu_kernel(schema: Any) -> bool:
+    name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+    return torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "CPU")
+
+
 def resolve(row: Any, schema: Any) -> RowPlan | None:
     contract = row.contents
     argument = _position(schema, contract.argument.decode(), _TENSORS)
@@ -132,6 +140,14 @@ def new_plan(call: Any) -> Plan:
         tensors=[
             at for at, a in enumerate(schema.arguments) if str(a.type) in ("Tensor", "Optional[Tensor]")
         ],
+        written=[
+            at for at, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write
+        ],
+        generator=next(
+            (at for at, a in enumerate(schema.arguments) if "Generator" in str(a.type)),
+            -1,
+        ),
+        on_cpu=_has_cpu_kernel(schema),
     )
 
 

@@ -111,11 +111,15 @@ def stop(error: BaseException) -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is sys.stderr:
-                print(f"trapline: stopped: {error}", file=stream)
+                print(f"trapline: stopped: {_summary(error)}", file=stream)
             stream.flush()
         except (OSError, ValueError, AttributeError):
             pass
     os._exit(EXIT_STOPPED)
+
+
+def _summary(error: BaseException) -> str:
+    return str(getattr(error, "summary", error))
 
 
 def spoil(error: BaseException) -> None:
@@ -128,7 +132,7 @@ def spoil(error: BaseException) -> None:
         lines = _lines
     if lines <= _MOST_LINES:
         more = "" if lines < _MOST_LINES else " (later ones are only counted)"
-        _say(f"skips this step: {error}: its loss is no result{more}")
+        _say(f"skips this step: {_summary(error)}: its loss is no result{more}")
 
 
 def count_step(skipped: bool) -> BaseException | None:
@@ -148,7 +152,7 @@ def count_step(skipped: bool) -> BaseException | None:
     why = f"more than {_limit:g} % are no few bad samples: mend the data or the model, or raise --skip-limit"
     from trapline import DeviceAssertError
 
-    error = DeviceAssertError(f"{_last or 'another rank had a fault'}; {share}: {why}")
+    error = DeviceAssertError(f"{_summary(_last) if _last else 'another rank had a fault'}; {share}: {why}")
     error.finding = getattr(_last, "finding", {})
     return error
 

@@ -1,6 +1,8 @@
 // Host IndexErrors: wrong before any kernel runs, on the GPU as on the CPU.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "catalogue/host_case.hpp"
 #include "catalogue/host_rows.hpp"
 
@@ -41,6 +43,21 @@ void element(const HostCase& c, Finding& f, std::int64_t index, std::int64_t dim
 }
 
 void host_index(const HostCase& c, Finding& f) { element(c, f, c.number(1), c.number(2), c.number(3)); }
+
+// An index into a dimension without elements, in words without its number.
+void into_nothing(const HostCase& c, Finding& f) {
+  const Operand* x = nullptr;
+  for (const Operand& operand : c.operands()) {
+    const bool empty = std::find(operand.shape.begin(), operand.shape.end(), 0) != operand.shape.end();
+    if (x == nullptr && empty) x = &operand;
+  }
+  const std::string name = x ? x->name : "the tensor";
+  f.summary = fmt::format("x[index]: {}{} has no elements in a dimension that is indexed", name,
+                          x ? " " + to_text(x->shape) : "");
+  if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
+  f.fix.push_back(fmt::format("{} is empty: check what was filtered out before", name));
+  f.fix.push_back("an empty index is accepted there: `index[index < x.size(dim)]`");
+}
 
 void select(const HostCase& c, Finding& f) {
   const Shape shape = c.shape(2);
@@ -168,6 +185,14 @@ std::span<const HostErrorRow> index_rows() {
        "index",
        host_index,
        {"index 15 is out of bounds for dimension 0 with size 10"}},
+      {"index.into_nothing",
+       "IndexError",
+       R"(index is out of bounds for dimension with size 0)",
+       kIndex,
+       "x[index]",
+       "index",
+       into_nothing,
+       {"index is out of bounds for dimension with size 0"}},
       {"index.select",
        "IndexError",
        R"(select\(\): index (-?\d+) out of range for tensor of size \[([\d, ]*)\] at dimension (-?\d+))",

@@ -104,4 +104,8 @@ bool lies_along(const trapline_tensor& tensor, const Contract& contract, const C
   return axis == tensor.dim - 1;
 }
 
+bool ends_anything(const trapline_tensor& tensor, const Contract& contract) {
+  return contract.bound == Bound::kGrouped || (tensor.dim > 0 && tensor.sizes[tensor.dim - 1] > 1);
+}
+
 }  // namespace trapline

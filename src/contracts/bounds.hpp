@@ -68,4 +68,9 @@ std::optional<std::int64_t> bound_of(const Contract& contract, const CallArgumen
 // The lengths or ends of segments along `axis`, which is the last of their own dimensions.
 bool lies_along(const trapline_tensor& tensor, const Contract& contract, const CallArguments& call);
 
+// Segments and compressed rows go from one end to the next: a single end bounds none of them, and PyTorch
+// does not look at it (a sparse tensor without rows has one that was never written). The groups of a matrix
+// product start at 0, each to its own end.
+bool ends_anything(const trapline_tensor& tensor, const Contract& contract);
+
 }  // namespace trapline

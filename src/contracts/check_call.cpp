@@ -258,7 +258,8 @@ trapline_verdict check_integers(const Contract& contract, const CallArguments& c
       }
       return check_range(tensor, 1, *bound + 1, std::nullopt, scan);
     case Predicate::kEnds:
-      if (!lies_along(tensor, contract, call)) return TRAPLINE_NOT_APPLICABLE;
+      if (!lies_along(tensor, contract, call) || !ends_anything(tensor, contract))
+        return TRAPLINE_NOT_APPLICABLE;
       return judged(scan_ends(view_of(tensor), *bound), 0, *bound + 1, scan);
     case Predicate::kLengths:
       if (!lies_along(tensor, contract, call)) return TRAPLINE_NOT_APPLICABLE;

@@ -50,6 +50,16 @@ enum class Bound : std::uint8_t {
 // The dtypes for which the operation reads the argument; for others its own dtype error has the word.
 enum class Dtypes : std::uint8_t { kInt64, kInt32Or64, kInt64OrUInt8, kInteger, kFloating, kInt32, kBool };
 
+// What PyTorch's own operation does on the CPU with a value that violates the row. Where it looks at every
+// value that it reads, what it accepts is no fault, and what it says belongs to the finding. Append only, as
+// above; tests/guard/test_on_cpu.py derives it again from runs.
+enum class OnCpu : std::uint8_t {
+  kRefuses,  // throws
+  kPartly,   // throws for some values and takes others for what they are not; touches no memory but its own
+  kAtEnds,   // throws for the first and for the last element; reads wherever those between them say
+  kSilent,   // reads or writes wherever the value says, or computes garbage: never to be run with it
+};
+
 struct Contract {
   std::string_view id;         // "nll_loss_forward.target": op + "." + argument; stable, unique
   std::string_view op;         // ATen base name, without overload; "bernoulli.out": that alone
@@ -64,6 +74,7 @@ struct Contract {
   Bound bound = Bound::kNone;
   Dtypes dtypes = Dtypes::kInt64;
   Cause cause = Cause::kIndexOutOfRange;
+  OnCpu on_cpu = OnCpu::kRefuses;
   bool device_assert =
       true;                // on CUDA a violation is a device-side assert (otherwise: silent, or a host error)
   bool composite = false;  // decomposed before the backend keys

@@ -24,6 +24,7 @@ struct Row {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order 
   std::string_view public_op;
   std::string_view public_argument;
   Cause cause;
+  OnCpu on_cpu = OnCpu::kRefuses;
   bool device_assert = true;
   bool composite = false;
   bool remember = false;
@@ -32,6 +33,10 @@ struct Row {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order 
 using enum Predicate;
 using enum Bound;
 using enum Cause;
+constexpr auto kRefuses = OnCpu::kRefuses;
+constexpr auto kPartly = OnCpu::kPartly;
+constexpr auto kAtEnds = OnCpu::kAtEnds;
+constexpr auto kSilent = OnCpu::kSilent;
 constexpr auto kInt64 = Dtypes::kInt64;
 constexpr auto kInt32Or64 = Dtypes::kInt32Or64;
 constexpr auto kInt64OrUInt8 = Dtypes::kInt64OrUInt8;
@@ -45,38 +50,41 @@ constexpr auto kMask = Dtypes::kBool;
 // clang-format off
 constexpr Row kRows[] = {
     // Class labels.
-    {"nll_loss_forward nll_loss_backward", "target", kIndex, kInt64OrUInt8, kClasses, "self", "", "ignore_index",
+    {"nll_loss_forward nll_loss2d_forward", "target", kIndex, kInt64OrUInt8, kClasses, "self", "", "ignore_index",
      "cross_entropy", "target", kLabelOutOfRange},
-    {"nll_loss2d_forward nll_loss2d_backward", "target", kIndex, kInt64OrUInt8, kClasses, "self", "", "ignore_index",
-     "cross_entropy", "target", kLabelOutOfRange},
+    // With reduction='none' the CPU writes the gradient wherever the label says.
+    {"nll_loss_backward nll_loss2d_backward", "target", kIndex, kInt64OrUInt8, kClasses, "self", "", "ignore_index",
+     "cross_entropy", "target", kLabelOutOfRange, kSilent},
     {"multi_margin_loss multi_margin_loss_backward", "target", kIndex, kInt64, kClasses, "self", "", "",
      "multi_margin_loss", "target", kLabelOutOfRange},
     // The CPU rejects a label anywhere in the row, CUDA looks at none.
     {"multilabel_margin_loss_forward multilabel_margin_loss_backward", "target", kEndedIndex, kInt64, kLastDim, "self",
-     "", "", "multilabel_margin_loss", "target", kLabelOutOfRange, false},
+     "", "", "multilabel_margin_loss", "target", kLabelOutOfRange, kRefuses, false},
     {"one_hot", "self", kIndex, kInt64, kInteger, "num_classes", "", "",
-     "one_hot", "tensor", kLabelOutOfRange, true, true},
+     "one_hot", "tensor", kLabelOutOfRange, kRefuses, true, true},
     // The kernel reads log_probs at the label without looking: no assert on any backend.
     {"_ctc_loss _ctc_loss_backward", "targets", kPaddedIndex, kAnyInteger, kLastDim, "log_probs", "", "target_lengths",
-     "ctc_loss", "targets", kLabelOutOfRange, false},
+     "ctc_loss", "targets", kLabelOutOfRange, kSilent, false},
     {"bincount", "self", kNonNegative, kAnyInteger, kNone, "", "", "",
-     "bincount", "input", kIndexOutOfRange, false},
+     "bincount", "input", kIndexOutOfRange, kRefuses, false},
 
     // Ids of a table.
     {"embedding", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
      "embedding", "input", kEmbeddingIndexOutOfRange},
+    // The CPU selects rows, and there -1 is the last one.
     {"embedding_renorm embedding_renorm_", "indices", kIndex, kInt32Or64, kSizeOfDim, "self", "", "",
-     "embedding", "input", kEmbeddingIndexOutOfRange, false},
+     "embedding", "input", kEmbeddingIndexOutOfRange, kPartly, false},
     {"embedding_dense_backward", "indices", kIndex, kInt32Or64, kInteger, "num_weights", "", "padding_idx",
-     "embedding", "input", kEmbeddingIndexOutOfRange, false},
+     "embedding", "input", kEmbeddingIndexOutOfRange, kSilent, false},
     {"_embedding_bag _embedding_bag_forward_only", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
      "embedding_bag", "input", kEmbeddingIndexOutOfRange},
     {"_embedding_bag_dense_backward", "indices", kIndex, kInt32Or64, kInteger, "num_weights", "", "",
-     "embedding_bag", "input", kEmbeddingIndexOutOfRange, false},
+     "embedding_bag", "input", kEmbeddingIndexOutOfRange, kSilent, false},
     {"_embedding_bag_per_sample_weights_backward", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
-     "embedding_bag", "input", kEmbeddingIndexOutOfRange, false},
+     "embedding_bag", "input", kEmbeddingIndexOutOfRange, kSilent, false},
+    // The first and the last are compared before anything is read. Those between them are where reading starts.
     {"_embedding_bag _embedding_bag_forward_only", "offsets", kOffsets, kInt32Or64, kNumel, "indices", "", "",
-     "embedding_bag", "offsets", kIndexOutOfRange},
+     "embedding_bag", "offsets", kIndexOutOfRange, kAtEnds},
 
     // Indexing. x[index] and its family wrap negative values; gather, scatter and index_select do not.
     {"index _unsafe_index", "indices", kIndexList, kInt32Or64, kSizeOfDim, "self", "", "",
@@ -115,11 +123,11 @@ constexpr Row kRows[] = {
     {"repeat_interleave", "repeats", kCounts, kInt32Or64, kInteger, "output_size", "", "",
      "repeat_interleave", "repeats", kIndexOutOfRange},
     {"segment_reduce _segment_reduce_backward", "lengths", kLengths, kInt32Or64, kSizeOfDim, "data", "axis", "",
-     "segment_reduce", "lengths", kIndexOutOfRange},
+     "segment_reduce", "lengths", kIndexOutOfRange, kSilent},
     {"segment_reduce _segment_reduce_backward", "offsets", kEnds, kInt32Or64, kSizeOfDim, "data", "axis", "",
-     "segment_reduce", "offsets", kIndexOutOfRange, false},
+     "segment_reduce", "offsets", kIndexOutOfRange, kSilent, false},
     {"_grouped_mm _scaled_grouped_mm", "offs", kEnds, kInt32, kGrouped, "self", "", "mat2",
-     "grouped_mm", "offs", kIndexOutOfRange},
+     "grouped_mm", "offs", kIndexOutOfRange, kSilent},
     {"masked_scatter masked_scatter_", "mask", kMaskCount, kMask, kNumel, "source", "", "self",
      "masked_scatter", "mask", kShapeMismatch},
     // Only with check_invariants=True. A message that its device-side assert swallows.
@@ -129,9 +137,9 @@ constexpr Row kRows[] = {
      "sparse_compressed_tensor", "plain_indices", kIndexOutOfRange},
     // The CPU looks at pivots; CUDA swaps rows by them blindly.
     {"lu_unpack", "LU_pivots", kPivots, kInt32, kMatrixRows, "LU_data", "", "unpack_pivots",
-     "lu_unpack", "LU_pivots", kIndexOutOfRange, false},
+     "lu_unpack", "LU_pivots", kIndexOutOfRange, kRefuses, false},
     {"linalg_lu_solve", "pivots", kPivots, kInt32, kMatrixRows, "LU", "", "",
-     "linalg.lu_solve", "pivots", kIndexOutOfRange, false},
+     "linalg.lu_solve", "pivots", kIndexOutOfRange, kRefuses, false},
 
     // Loss inputs and probabilities. The gradient of binary_cross_entropy is defined everywhere.
     {"binary_cross_entropy", "self", kUnitInterval, kFloating, kNone, "", "", "",
@@ -149,13 +157,13 @@ constexpr Row kRows[] = {
     {"poisson", "self", kNonNegative, kFloating, kNone, "", "", "", "poisson", "input", kInvalidProbability},
     // Wrong numbers without an error on every backend.
     {"binomial", "count", kNonNegative, kFloating, kNone, "prob", "", "",
-     "binomial", "count", kInvalidProbability, false},
+     "binomial", "count", kInvalidProbability, kSilent, false},
     {"binomial", "prob", kUnitInterval, kFloating, kNone, "count", "", "",
-     "binomial", "prob", kInvalidProbability, false},
+     "binomial", "prob", kInvalidProbability, kSilent, false},
 
     // x.long(): NaN becomes INT64_MIN without a word, and some later operation takes the blame.
     {"copy_", "src", kFiniteToInteger, kFloating, kNone, "self", "", "",
-     "cast to integer", "input", kNanToIndex, false, false, true},
+     "cast to integer", "input", kNanToIndex, kRefuses, false, false, true},
 };
 
 // Data at rest: the arguments of the functions trapline.check_*, and what `trapline check` finds in files.
@@ -168,9 +176,9 @@ constexpr Row kDataRows[] = {
      "check_probs", "probs", kInvalidProbability},
     // A missing value where an integer is wanted: the cast that comes next makes a number of it.
     {"check_integers", "values", kFiniteToInteger, kFloating, kNone, "", "", "",
-     "check_integers", "values", kNanToIndex, false, false, true},
+     "check_integers", "values", kNanToIndex, kRefuses, false, false, true},
     {"check_finite", "values", kFiniteToInteger, kFloating, kNone, "", "", "",
-     "check_finite", "values", kNonFiniteValue, false, false, true},
+     "check_finite", "values", kNonFiniteValue, kRefuses, false, false, true},
 };
 // clang-format on
 
@@ -201,6 +209,7 @@ void expand(Table& table, std::span<const Row> from, std::vector<Contract>& to) 
                     .bound = row.bound,
                     .dtypes = row.dtypes,
                     .cause = row.cause,
+                    .on_cpu = row.on_cpu,
                     .device_assert = row.device_assert,
                     .composite = row.composite,
                     .remember = row.remember});

@@ -254,7 +254,8 @@ trapline_plan_verdict plan_integers(const Contract& contract, const CallArgument
       }
       return plan_range(plan, tensor, Predicate::kIndex, 1, *bound + 1, std::nullopt, scan);
     case Predicate::kEnds:
-      if (!lies_along(tensor, contract, call)) return TRAPLINE_PLAN_NOTHING;
+      if (!lies_along(tensor, contract, call) || !ends_anything(tensor, contract))
+        return TRAPLINE_PLAN_NOTHING;
       if (plan_in_order(plan, tensor, Predicate::kEnds, TRAPLINE_HEAL_ALL, *bound + 1)) return plan.verdict();
       return plan_range(plan, tensor, Predicate::kIndex, 0, *bound + 1, std::nullopt, scan);
     case Predicate::kLengths:

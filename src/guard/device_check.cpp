@@ -284,7 +284,8 @@ bool prepare(ThreadState& state, Call& call) noexcept {
 
 }  // namespace
 
-void check_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack) {
+std::shared_ptr<const CallFacts> check_on_device(ThreadState& state, const Plan& plan,
+                                                 torch::jit::Stack& stack) {
   raise_late(state, Whose::kOwn);
   const std::size_t count = plan.handle.schema().arguments().size();
   c10::IValue* values = stack.data() + (stack.size() - count);
@@ -293,12 +294,12 @@ void check_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& st
     Call call{plan, c10::ArrayRef<c10::IValue>(values, count), {}, c10::Device(c10::DeviceType::CPU)};
     const bool waited = prepare(state, call);
     if (call.violated) {
-      answer_violation(state, plan, call.violation, values);
+      answer_violation(state, plan, call.violation, "", values);
       continue;
     }
     for (auto& [position, value] : call.replaced) values[position] = std::move(value);
     if (waited) raise_late(state, Whose::kOwn);
-    return;
+    return call.facts;
   }
   TORCH_CHECK(false, "trapline: guard: ", plan.op, ": its arguments cannot be healed: use --on-fault raise");
 }

@@ -4,6 +4,8 @@
 
 #include <ATen/core/stack.h>
 
+#include <memory>
+
 #include "guard/plan.hpp"
 #include "guard/state.hpp"
 
@@ -11,8 +13,10 @@ namespace trapline::guard {
 
 // The call's arguments are the last on the stack; checked ones are replaced there. Raises a fault that this
 // thread caused before, and what is known to be wrong at once. Anything that goes wrong in here leaves the
-// call as it is.
-void check_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack);
+// call as it is. What is known of the call where one of its checks is on its way, else null.
+struct CallFacts;
+std::shared_ptr<const CallFacts> check_on_device(ThreadState& state, const Plan& plan,
+                                                 torch::jit::Stack& stack);
 
 struct DeviceCounts {
   std::uint64_t calls, launches, reused, uncopied;  // guarded calls, checks, copies used again, above the cap

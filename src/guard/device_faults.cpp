@@ -8,6 +8,7 @@
 
 #include "guard/answer.hpp"
 #include "guard/check.hpp"
+#include "guard/device_cache.hpp"
 #include "guard/device_stream.hpp"
 #include "guard/remember.hpp"
 
@@ -70,7 +71,7 @@ void collect(FaultStore& all) {
     if (count <= 0) break;
     for (int i = 0; i < count; ++i) {
       const LaunchRecord* record = launch_record(reports[i].slot);
-      if (record == nullptr || record->call == nullptr) continue;
+      if (record == nullptr || record->call == nullptr || record->call->refused) continue;
       if (record->row->row->remember != 0) {
         remember_late(*record, reports[i].scan);
       } else {
@@ -96,9 +97,14 @@ std::optional<LateFault> take_fault(Whose whose) {
   FaultStore& all = fault_store();
   const std::lock_guard<std::mutex> lock(all.mutex);
   collect(all);
+  const auto refused = [](const LateFault& fault) { return fault.record.call->refused.load(); };
+  all.waiting.erase(std::remove_if(all.waiting.begin(), all.waiting.end(), refused), all.waiting.end());
   const auto found = std::find_if(all.waiting.begin(), all.waiting.end(),
                                   [&](const LateFault& fault) { return belongs(fault, whose); });
-  if (found == all.waiting.end()) return std::nullopt;
+  if (found == all.waiting.end()) {
+    g_waiting.store(!all.waiting.empty());
+    return std::nullopt;
+  }
   LateFault fault = std::move(*found);
   all.waiting.erase(found);
   g_waiting.store(!all.waiting.empty());
@@ -133,6 +139,11 @@ void raise_instead(ThreadState& state) {
     }
   };
   while (const auto fault = next()) answer_fault(state, *fault);
+}
+
+void disown(const CallFacts& call) {
+  call.refused = true;
+  forget_healed();  // the next operation on the same tensor has to be checked
 }
 
 void forget_faults() {

@@ -31,6 +31,9 @@ std::optional<LateFault> take_fault(Whose whose);
 // nothing. Raises the fault in its place, or returns.
 void raise_instead(ThreadState& state);
 
+// The operation itself refused the call for another reason: what its checks find is not reported.
+void disown(const CallFacts& call);
+
 // Drops what was found and not raised: the guard is going.
 void forget_faults();
 

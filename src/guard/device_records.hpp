@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -47,7 +48,7 @@ struct ThreadName {
   char name[16] = "";
 };
 
-// One guarded call. Shared by the records of its checks; never changed once it is made.
+// One guarded call. Shared by the records of its checks; but for `refused` never changed once it is made.
 struct CallFacts {
   const Plan* plan = nullptr;
   std::vector<ArgumentRef> arguments;  // by position in the schema
@@ -55,6 +56,8 @@ struct CallFacts {
   ThreadName thread;
   bool replayed = false;  // a backward call: autograd has kept the tensors since the forward call
   bool backward = false;  // a thread of autograd: the frames are those of the forward call, if known
+  // PyTorch's own check on the host ended the call: no kernel read what the checks look at.
+  mutable std::atomic<bool> refused{false};
 };
 
 // One check in flight, kept under its slot.

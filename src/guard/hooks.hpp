@@ -9,6 +9,7 @@
 #include "guard/check.hpp"
 #include "guard/plan.hpp"
 #include "guard/state.hpp"
+#include "guard/trial.hpp"
 
 namespace trapline::guard {
 
@@ -31,8 +32,9 @@ void hook_composite(torch::Library& autograd, const Plan& plan, c10::DispatchKey
                     c10::DispatchKey backend_key);
 
 // What follows a violation of the call whose arguments are the last on `stack`: throws, or returns with
-// arguments that are in order.
-void answer_call(ThreadState& state, const Plan& plan, Violation violation, torch::jit::Stack& stack);
+// arguments that are in order, or that the operation takes.
+void answer_call(ThreadState& state, const Plan& plan, Violation violation, torch::jit::Stack& stack,
+                 Run run);
 
 // A kernel of the operation's own signature, for the hottest; false when there is none for this overload.
 bool hook_hot(torch::Library& library, const Plan& plan);

@@ -20,9 +20,11 @@ bool violates(ThreadState& state, const Plan& plan, const Stack& stack, Violatio
   return check_call(state, plan, arguments, violation);
 }
 
-void check_stack(ThreadState& state, const Plan& plan, Stack& stack) {
+void check_stack(ThreadState& state, const Plan& plan, Stack& stack, DispatchKeySet below) {
   Violation violation;
-  if (violates(state, plan, stack, violation)) answer_call(state, plan, violation, stack);
+  if (!violates(state, plan, stack, violation)) return;
+  answer_call(state, plan, violation, stack,
+              [&](Stack& arguments) { plan.handle.redispatchBoxed(below, &arguments); });
 }
 
 class Boxed final : public c10::OperatorKernel {
@@ -33,7 +35,7 @@ class Boxed final : public c10::OperatorKernel {
     keys = keys & kBelow;
     ThreadState& state = t_state;
     if (!enabled() || !outermost(state) || !reaches_dense_cpu(keys)) return elsewhere(state, op, keys, stack);
-    check_stack(state, plan_, *stack);
+    check_stack(state, plan_, *stack, keys);
     const DepthScope depth(state);
     op.redispatchBoxed(keys, stack);
   }
@@ -69,7 +71,7 @@ class Composite final : public c10::OperatorKernel {
       return call_on_device(state, plan_, *stack, [&] { op.redispatchBoxed(decomposition, stack); });
     }
     if (!reaches_dense_cpu(below)) return op.redispatchBoxed(decomposition, stack);
-    check_stack(state, plan_, *stack);
+    check_stack(state, plan_, *stack, decomposition);
     const DepthScope depth(state);
     op.redispatchBoxed(decomposition, stack);
   }
@@ -81,13 +83,15 @@ class Composite final : public c10::OperatorKernel {
 
 }  // namespace
 
-void answer_call(ThreadState& state, const Plan& plan, Violation violation, Stack& stack) {
+void answer_call(ThreadState& state, const Plan& plan, Violation violation, Stack& stack, Run run) {
   const std::size_t count = plan.handle.schema().arguments().size();
   c10::IValue* values = stack.data() + (stack.size() - count);
   // Each round heals one tensor, and no call has more of them to check.
   const std::size_t most = plan.rows.size() * kMaxList;
   for (std::size_t round = 0; round < most; ++round) {
-    answer_violation(state, plan, violation, values);
+    const Saying saying = ask_operation(state, plan, c10::ArrayRef<c10::IValue>(values, count), run);
+    if (!saying.is_fault) return;
+    answer_violation(state, plan, violation, saying.text, values);
     if (!violates(state, plan, stack, violation)) return;
   }
   TORCH_CHECK(false, "trapline: guard: ", plan.op, ": its arguments cannot be healed: use --on-fault raise");

@@ -25,9 +25,10 @@ bool is_read(const std::string& op);
 // Hooks the operations that do and that no row guards.
 void hook_reads(torch::Library& library);
 
-// Runs the operation itself. When it fails because the device is lost, the cause may be known.
+// Runs the operation itself. When it fails because the device is lost, the cause may be known; when it
+// refuses the call by itself, what the checks of its arguments find is no cause of anything.
 template <class Run>
-auto on_device(ThreadState& state, const Run& run) -> decltype(run()) {
+auto on_device(ThreadState& state, const Run& run, const CallFacts* call = nullptr) -> decltype(run()) {
   try {
     const DepthScope depth(state);
     return run();
@@ -35,6 +36,8 @@ auto on_device(ThreadState& state, const Run& run) -> decltype(run()) {
     const char* text = error.what();
     if (std::strstr(text, "CUDA error") != nullptr || std::strstr(text, "device-side assert") != nullptr)
       raise_instead(state);
+    else if (call != nullptr)
+      disown(*call);
     throw;
   }
 }
@@ -42,8 +45,8 @@ auto on_device(ThreadState& state, const Run& run) -> decltype(run()) {
 // A guarded call on the device whose arguments lie on the stack.
 template <class Run>
 void call_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack, const Run& run) {
-  check_on_device(state, plan, stack);
-  on_device(state, run);
+  const auto call = check_on_device(state, plan, stack);
+  on_device(state, run, call.get());
   if (plan.reads) raise_late(state, Whose::kAny);
 }
 

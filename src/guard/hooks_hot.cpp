@@ -120,7 +120,8 @@ struct Hot<Op, Result(Args...)> {
                                                     const std::remove_reference_t<Args>&... args) {
     torch::jit::Stack stack;
     torch::jit::push(stack, args...);
-    answer_call(state, *plan, violation, stack);
+    answer_call(state, *plan, violation, stack,
+                [&](torch::jit::Stack& arguments) { plan->handle.redispatchBoxed(keys, &arguments); });
     const DepthScope depth(state);
     plan->handle.redispatchBoxed(keys, &stack);
     return Unboxed<Result>::of(stack);
@@ -167,7 +168,7 @@ struct Copy {
     // A row that does not remember would be an error here, and the boxed arguments are cheap then.
     if (!check_call(t_state, *plan, arguments, violation)) return;
     torch::jit::Stack stack{self, src, false};
-    answer_violation(t_state, *plan, violation, stack.data());
+    answer_violation(t_state, *plan, violation, "", stack.data());
   }
 };
 

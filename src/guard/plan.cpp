@@ -63,7 +63,10 @@ void finish(Plan& plan, const c10::FunctionSchema& schema) {
   // The history has room for few tensors: those that a row checks come first.
   for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
     const auto at = static_cast<std::int8_t>(i);
-    if (!holds_tensors(schema.arguments()[i])) continue;
+    const c10::Argument& argument = schema.arguments()[i];
+    if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) plan.written.push_back(at);
+    if (argument.type()->str().find("Generator") != std::string::npos) plan.generator = at;
+    if (!holds_tensors(argument)) continue;
     if (std::find(recorded.begin(), recorded.end(), at) == recorded.end()) recorded.push_back(at);
   }
   if (recorded.size() > kMaxRecorded) recorded.resize(kMaxRecorded);

@@ -31,6 +31,8 @@ struct Plan {
   std::vector<RowPlan> rows;
   std::vector<std::int8_t> needed;     // positions that rows or the history read, ascending
   std::vector<std::int8_t> recorded;   // positions of the tensors that the history keeps
+  std::vector<std::int8_t> written;    // positions of what the operation writes to
+  std::int8_t generator = -1;          // position of the generator that it draws from
   bool composite = false;              // decomposed before the backend keys
   bool remember = false;               // all rows only remember
   bool reads = false;                  // brings values of the device to the host

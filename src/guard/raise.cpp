@@ -33,8 +33,10 @@ const c10::IValue* offender(const Violation& violation, c10::ArrayRef<c10::IValu
   return &argument.toListRef()[position];
 }
 
-PyRef describe_violation(const Plan& plan, const Violation& violation, c10::ArrayRef<c10::IValue> arguments) {
+PyRef describe_violation(const Plan& plan, const Violation& violation, const std::string& says,
+                         c10::ArrayRef<c10::IValue> arguments) {
   PyRef dict(PyDict_New());
+  if (!says.empty()) put(dict, "torch_says", text(says));
   put(dict, "contract", text(violation.row->row->id));
   put(dict, "op", text(plan.op));
   put(dict, "overload", text(plan.overload));
@@ -158,11 +160,11 @@ void set_handler(PyObject* handler) {
 }
 
 void answer_violation(ThreadState& state, const Plan& plan, const Violation& violation,
-                      c10::IValue* arguments) {
+                      const std::string& says, c10::IValue* arguments) {
   const c10::ArrayRef<c10::IValue> all(arguments, plan.handle.schema().arguments().size());
   ask_python(state, [&] {
     return handle(
-        plan, *violation.row, violation.scan, [&] { return describe_violation(plan, violation, all); },
+        plan, *violation.row, violation.scan, [&] { return describe_violation(plan, violation, says, all); },
         [&](PyObject* answer) {
           if (!THPVariable_Check(answer) || offender(violation, all) == nullptr) return false;
           replace(violation, THPVariable_Unpack(answer), arguments);

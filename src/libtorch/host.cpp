@@ -21,7 +21,8 @@ int trapline_frames_walk(trapline_frame*, int) { return 0; }
 
 namespace trapline {
 
-// What the program catches: std::exception, c10::Error, c10::IndexError. what() is the report's headline.
+// What the program catches: std::exception, c10::Error, c10::IndexError. what() is the report's headline,
+// and PyTorch's own words in a second line.
 class DeviceAssertError : public c10::IndexError {
  public:
   explicit DeviceAssertError(const std::string& headline) : c10::IndexError(headline, c10::Backtrace()) {}
@@ -107,11 +108,12 @@ void install() {
 int keep_alive(const trapline_frame*, int count) { return count; }
 
 void answer_violation(ThreadState& state, const Plan& plan, const Violation& violation,
-                      c10::IValue* arguments) {
+                      const std::string& says, c10::IValue* arguments) {
   std::string headline;
   {
     const BusyScope busy(state);
     headline = headline_of(plan, violation, arguments);
+    if (!says.empty()) headline += "\n(PyTorch: " + says + ")";
   }
   throw DeviceAssertError(headline);
 }

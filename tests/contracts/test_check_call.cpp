@@ -77,6 +77,24 @@ TEST(CheckCall, CallsThatReadNothingAreAccepted) {
             TRAPLINE_NOT_APPLICABLE);
 }
 
+// A sparse tensor without rows has one compressed index, which PyTorch leaves unwritten.
+TEST(CheckCall, OneEndBoundsNothing) {
+  constexpr std::int64_t kUnwritten = 94317789909904;
+  const char* rows = "_validate_compressed_sparse_indices.compressed_idx";
+  const Arg nnz = Arg::integer(0);
+  EXPECT_EQ(verdict(rows, {Arg::int64({kUnwritten}), nnz, kNone, kNone}), TRAPLINE_NOT_APPLICABLE);
+  EXPECT_EQ(verdict(rows, {Arg::int64({2, 1}, {kUnwritten, -1}), nnz, kNone, kNone}),
+            TRAPLINE_NOT_APPLICABLE);
+  EXPECT_EQ(verdict(rows, {Arg::int64({0, kUnwritten}), nnz, kNone, kNone}), TRAPLINE_VIOLATED);
+  const Arg data = Arg::shape({4}), axis = Arg::integer(0);
+  EXPECT_EQ(verdict("segment_reduce.offsets", {Arg::int64({9}), data, axis, kNone}), TRAPLINE_NOT_APPLICABLE);
+  EXPECT_EQ(verdict("segment_reduce.offsets", {Arg::int64({0, 9}), data, axis, kNone}), TRAPLINE_VIOLATED);
+  // The first group of a grouped matrix product starts at 0.
+  const Arg ends = Arg::tensor<std::int32_t>({1}, {9}, TRAPLINE_INT32);
+  EXPECT_EQ(verdict("_grouped_mm.offs", {ends, Arg::shape({4, 16}), kNone, Arg::shape({1, 16, 16})}),
+            TRAPLINE_VIOLATED);
+}
+
 TEST(CheckCall, EmptyDimensionHoldsNoIndex) {
   trapline_scan scan{};
   const Call call{Arg::int64({0}), Arg::shape({0, 3}), kNone, kNone};

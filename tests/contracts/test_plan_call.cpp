@@ -56,6 +56,12 @@ TEST(PlanCall, DimensionsMergeAndTheRowStays) {
   EXPECT_EQ(planned.checks[0].heal, TRAPLINE_HEAL_ROW);
 }
 
+TEST(PlanCall, OneEndIsNoCheck) {
+  const char* rows = "_validate_compressed_sparse_indices.compressed_idx";
+  EXPECT_EQ(plan(rows, {Arg::int64({1}, {}), Arg::integer(0), kNone, kNone}).verdict, TRAPLINE_PLAN_NOTHING);
+  EXPECT_EQ(plan(rows, {Arg::int64({2}, {}), Arg::integer(0), kNone, kNone}).verdict, TRAPLINE_PLAN_CHECK);
+}
+
 TEST(PlanCall, EachTensorOfAListIsACheck) {
   const Arg mask = Arg::tensor<std::uint8_t>({2}, {1, 0}, TRAPLINE_BOOL);
   const Call call{Arg::list({mask, Arg::int64({1}), kNone, Arg::int64({1})}), Arg::shape({2, 3, 4, 5}), kNone,

@@ -56,7 +56,7 @@ def handler(violation: dict[str, Any]) -> BaseException:
     except Exception as error:
         _debug("handler")
         finding = _bare(violation, f"{type(error).__name__}: {error}")
-    exception = _exception(finding)
+    exception = _exception(finding, violation.get("torch_says"))
     try:
         if known or write.is_full():  # for `complete`; not the violation itself, which holds the exception
             exception._violation = dict(violation)  # type: ignore[attr-defined]
@@ -292,8 +292,11 @@ def _bare(facts: dict[str, Any], reason: str) -> dict[str, Any]:
     return finding
 
 
-def _exception(finding: dict[str, Any]) -> BaseException:
+def _exception(finding: dict[str, Any], torch_says: str | None) -> BaseException:
+    """Programs look for PyTorch's own words in the text of an exception: they follow the summary."""
     summary = str(finding.get("summary", "a bad value was found"))
+    if torch_says:
+        summary += f"\n(PyTorch: {torch_says})"
     try:
         from .. import DeviceAssertError
 
