@@ -55,7 +55,7 @@ std::string candidates_text(const Sample& sample) {
 std::string how_text(const Sample& sample) {
   std::string_view how;
   if (sample.by == "length") how = "the longest of its batch";
-  if (sample.by == "nan") how = "the batch has NaN or Inf there";
+  if (sample.by == "nan") how = "NaN or Inf in the batch";
   if (sample.by == "rows") how = "the row of the batch with NaN or Inf";
   if (sample.by == "function") how = "computed from the numbers of the batch";
   if (sample.by == "value") how = "the only one of its batch with this value";
