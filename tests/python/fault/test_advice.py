@@ -1,4 +1,4 @@
-"""Facts behind the advice: counts, the libraries around a layer, position tables. No number that is not counted."""
+"""Facts behind the advice: counts, the libraries around a layer, position tables. Nothing is made up."""
 
 import sys
 import types
