@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (programs in strings)
 """Text beyond the position table, in a model that keeps a buffer as long as the table: TL104, not a shape."""
 
 from __future__ import annotations
