@@ -60,8 +60,10 @@ std::int64_t integer_member(const json& object, const char* key) {
 std::optional<PositionTable> read_position(const json& facts) {
   const auto it = facts.find("position");
   if (it == facts.end() || !it->is_object()) return std::nullopt;
-  PositionTable table{integer_member(*it, "rows"), integer_member(*it, "offset"),
-                      integer_member(*it, "length"), text_member(*it, "name"), text_member(*it, "setting")};
+  PositionTable table{integer_member(*it, "rows"),   integer_member(*it, "offset"),
+                      integer_member(*it, "length"), text_member(*it, "name"),
+                      text_member(*it, "setting"),   integer_member(*it, "value")};
+  if (table.value <= 0) table.value = table.rows;
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   if (table.offset < 0 || table.rows <= table.offset || table.rows > kMost || table.length > kMost) {
     return std::nullopt;

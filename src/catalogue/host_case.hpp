@@ -38,6 +38,7 @@ struct ModuleFacts {
 struct PositionTable {
   std::int64_t rows = 0, offset = 0, length = 0;
   std::string name, setting;
+  std::int64_t value = 0;  // of the setting: the rows, or less where others are added to it
   std::int64_t usable() const { return rows - offset; }
 };
 

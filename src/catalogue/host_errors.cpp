@@ -63,7 +63,8 @@ const HostErrorRow* match(std::string_view exception, std::string_view message, 
     const int count = std::min(candidate.pattern->NumberOfCapturingGroups(), kMostCaptures) + 1;
     if (!candidate.pattern->Match(text, 0, text.size(), RE2::ANCHOR_START, groups, count)) continue;
     std::vector<std::string> found;
-    for (int group = 1; group < count; ++group) found.emplace_back(groups[group].data(), groups[group].size());
+    for (int group = 1; group < count; ++group)
+      found.emplace_back(groups[group].data(), groups[group].size());
     if (candidate.row->when != nullptr &&
         (facts == nullptr || !candidate.row->when(HostCase(*facts, found)))) {
       continue;
@@ -137,8 +138,8 @@ std::span<const HostErrorRow* const> host_error_rows() {
   static const auto* const rows = [] {
     auto* all = new std::vector<const HostErrorRow*>;
     for (const auto family :
-         {position_rows(), loss_rows(), product_rows(), layout_rows(), layer_rows(), backward_rows(), device_rows(),
-          dtype_rows(), index_dtype_rows(), index_rows(), sampling_rows()}) {
+         {position_rows(), loss_rows(), product_rows(), layout_rows(), layer_rows(), backward_rows(),
+          device_rows(), dtype_rows(), index_dtype_rows(), index_rows(), sampling_rows()}) {
       for (const HostErrorRow& row : family) all->push_back(&row);
     }
     return all;

@@ -41,9 +41,9 @@ void write(const HostCase& c, Finding& f, const PositionTable& table) {
                                     rows)
                       : knob);
   f.fix.push_back(fmt::format("or split long texts into windows of {} tokens with some overlap", rows));
-  f.fix.push_back(fmt::format("or make the model with {}={} at least (the new rows have to be trained)",
-                              table.setting.empty() ? "a position table of" : table.setting,
-                              table.length + table.offset));
+  f.fix.push_back(fmt::format("or make the model with {} {} at least (the new rows have to be trained)",
+                              table.setting.empty() ? "a position table of" : table.setting + " of",
+                              table.length + table.offset - (table.rows - table.value)));
 }
 
 void beyond(const HostCase& c, Finding& f) { write(c, f, *c.position()); }
@@ -51,7 +51,7 @@ void beyond(const HostCase& c, Finding& f) { write(c, f, *c.position()); }
 // CLIP and its relatives look themselves.
 void stated(const HostCase& c, Finding& f) {
   PositionTable table = c.position().value_or(PositionTable{});
-  table.rows = c.number(2);
+  table.rows = table.value = c.number(2);
   table.offset = 0;
   table.length = c.number(1);
   table.setting = "max_position_embeddings";
@@ -69,7 +69,8 @@ std::span<const HostErrorRow> position_rows() {
        "",
        "input_ids",
        beyond,
-       {"The expanded size of the tensor (80) must match the existing size (64) at non-singleton dimension 1.  "
+       {"The expanded size of the tensor (80) must match the existing size (64) at non-singleton dimension "
+        "1.  "
         "Target sizes: [8, 80].  Tensor sizes: [1, 64]",
         "The size of tensor a (80) must match the size of tensor b (64) at non-singleton dimension 1"},
        beyond_table},

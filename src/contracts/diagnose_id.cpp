@@ -46,14 +46,16 @@ void fix_generation(const Case& c, std::int64_t usable) {
   const std::optional<std::int64_t> prompt =
       c.facts.generation ? c.facts.generation->prompt : std::optional<std::int64_t>();
   if (prompt && *prompt < usable) {
-    c.fix(fmt::format(
-        "{0}max_new_tokens={1}: at most {2} - {3}, for {2} positions and {3} tokens of the prompt",
-        c.facts.generation->wanted ? fmt::format("instead of {}: ", *c.facts.generation->wanted)
-                                   : std::string(),
-        usable - *prompt, usable, *prompt));
+    const std::string instead = c.facts.generation->wanted
+                                    ? fmt::format(" instead of {}", *c.facts.generation->wanted)
+                                    : std::string();
+    c.fix(
+        fmt::format("max_new_tokens={0}{1}: at most {2} - {3}, for {2} positions and a prompt of {3} tokens",
+                    usable - *prompt, instead, usable, *prompt));
   } else {
     c.fix(fmt::format("generate fewer tokens: prompt and new tokens together may be {}", usable));
   }
+  if (c.facts.generation) return;  // the loop is not the user's
   c.fix(
       fmt::format("or go on with the last part only: ids = ids[:, -{}:] in each step, without a cache of the "
                   "positions before it",
@@ -195,14 +197,17 @@ void write_position(const Case& c) {
     fix_length(c, usable);
   }
   const std::string setting = c.facts.position ? c.facts.position->setting : std::string();
+  const bool counted = c.facts.generation && c.facts.generation->prompt && c.facts.generation->wanted;
+  const std::int64_t most =
+      counted ? std::max(length, *c.facts.generation->prompt + *c.facts.generation->wanted) : length;
   if (!setting.empty()) {
     c.fix(
         fmt::format("or give the model more positions where it is made, {}={} at least (new rows have to be "
                     "trained)",
-                    setting, length + offset));
+                    setting, most + offset - (c.facts.position->rows - c.facts.position->value)));
   } else {
     c.fix(fmt::format("or give the position table at least {} rows (new rows have to be trained)",
-                      length + offset));
+                      most + offset));
   }
   if (!one_at_a_time(c)) {
     c.fix(fmt::format("or split long inputs into windows of {} with some overlap", usable));

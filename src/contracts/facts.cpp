@@ -204,8 +204,10 @@ void read_advice(const json& object, Facts& facts) {
     if (count && *count > 0) facts.counted = CountedFact{*count, text(*counted, "of")};
   }
   if (const json* position = member(object, "position")) {
-    const PositionFact fact{integer(*position, "rows").value_or(0), integer(*position, "offset").value_or(0),
-                            integer(*position, "length"), text(*position, "name"),
+    const PositionFact fact{integer(*position, "rows").value_or(0),
+                            integer(*position, "offset").value_or(0),
+                            integer(*position, "length"),
+                            text(*position, "name"),
                             text(*position, "setting"),
                             integer(*position, "value").value_or(integer(*position, "rows").value_or(0))};
     if (fact.offset >= 0 && fact.rows > fact.offset) facts.position = fact;

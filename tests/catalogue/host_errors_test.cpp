@@ -115,6 +115,57 @@ TEST(HostErrorWords, BinaryTargetsOfAnotherShape) {
   EXPECT_EQ(f.tensor->shape, (Shape{4}));
 }
 
+const char kBuffer[] =
+    "The expanded size of the tensor (80) must match the existing size (64) at non-singleton dimension 1.  "
+    "Target sizes: [8, 80].  Tensor sizes: [1, 64]";
+
+nlohmann::json too_long(int offset, int length) {
+  return {
+      {"exception", "RuntimeError"},
+      {"message", kBuffer},
+      {"position",
+       {{"rows", 64 + offset},
+        {"offset", offset},
+        {"length", length},
+        {"name", "bert.embeddings.position_embeddings"},
+        {"setting", "max_position_embeddings"},
+        {"value", 64}}},
+      {"library", {{"owner", "transformers"}, {"owners", {"transformers.modeling_utils.PreTrainedModel"}}}},
+      {"sample", {{"dataset_index", 19}, {"batch", 2}}}};
+}
+
+TEST(HostErrorWords, TextBeyondThePositionTable) {
+  const auto finding = diagnose_host_error(too_long(0, 80));
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->cause, Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(
+      finding->summary,
+      "the text has 80 tokens, but the position table `bert.embeddings.position_embeddings` has 64 rows "
+      "(max_position_embeddings=64)");
+  EXPECT_EQ(
+      finding->fix.front(),
+      "tokenizer(..., truncation=True, max_length=64), in the function that the data set is mapped with");
+  EXPECT_EQ(finding->sample->dataset_index, 19);
+}
+
+TEST(HostErrorWords, ABufferThatIsNoPositionTableStaysAShape) {
+  const auto finding = diagnose_host_error(too_long(0, 96));  // the text is not what did not fit
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->cause, Cause::kShapeMismatch);
+  const auto bare = diagnose_host_error({{"exception", "RuntimeError"}, {"message", kBuffer}});
+  ASSERT_TRUE(bare);
+  EXPECT_EQ(bare->cause, Cause::kShapeMismatch);
+}
+
+TEST(HostErrorWords, RowsBeforeTheFirstPosition) {
+  const auto finding = diagnose_host_error(too_long(2, 80));
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(
+      finding->fix.front(),
+      "tokenizer(..., truncation=True, max_length=64), in the function that the data set is mapped with");
+  EXPECT_NE(finding->fix.back().find("max_position_embeddings of 80 at least"), std::string::npos);
+}
+
 TEST(HostErrorWords, LinearLayerOfAnotherSize) {
   json facts{{"exception", "RuntimeError"},
              {"message", "mat1 and mat2 shapes cannot be multiplied (32x400 and 256x10)"},

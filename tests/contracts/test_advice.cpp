@@ -138,9 +138,8 @@ TEST(AdviceHarm, GenerationIsNotTruncated) {
                                              {"tensor", {{"shape", {4, 1}}, {"dtype", "int64"}}},
                                              {"generation", {{"prompt", 10}, {"wanted", 100}}}}));
   EXPECT_EQ(finding.cause, Cause::kPositionIndexOutOfRange);
-  EXPECT_EQ(
-      finding.fix.front(),
-      "instead of 100: max_new_tokens=54: at most 64 - 10, for 64 positions and 10 tokens of the prompt");
+  EXPECT_EQ(finding.fix.front(),
+            "max_new_tokens=54 instead of 100: at most 64 - 10, for 64 positions and a prompt of 10 tokens");
   EXPECT_FALSE(says(finding, "truncat")) << all(finding);
 }
 

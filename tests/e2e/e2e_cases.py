@@ -176,7 +176,6 @@ CASES: list[Case] = [
             "type": "Embedding",
             "attribute": "num_embeddings",
             "value": 22,
-            "needed": 23,
         },
         says=("words", "23", "pad"),
     ),

@@ -48,7 +48,15 @@ def test_a_model_that_resizes_its_table():
         def resize_token_embeddings(self, size):
             raise AssertionError("is not to be called")
 
-    assert models.resizable() is None
-    bert = Model()
-    assert models.resizable() == "bert"
-    del bert
+        def get_input_embeddings(self):
+            return self.shared
+
+        def __init__(self):
+            super().__init__()
+            self.shared, self.other = nn.Embedding(5, 2), nn.Embedding(6, 2)
+
+    bert, foreign = Model(), nn.Embedding(5, 2)
+    assert models.resizable(bert.shared.weight) == "bert"
+    assert models.resizable(foreign.weight) is None, "the model that resizes is not the owner"
+    assert models.is_input_table(bert.shared.weight)
+    assert not models.is_input_table(bert.other.weight)

@@ -1,0 +1,117 @@
+"""Facts behind the advice: counts, the libraries around a layer, position tables. Nothing is made up."""
+
+import sys
+import types
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset
+from trapline._fault import batches, counts, libraries, positions, samples, scope
+
+
+class Numbered(Dataset):
+    classes = ["a", "b", "c", "d"]
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return torch.tensor([float(index)]), index % 4
+
+    @property
+    def class_to_idx(self):
+        raise AssertionError("a property of the user's is not run")
+
+
+def test_the_data_set_says_how_many_classes():
+    batches.install()
+    try:
+        loader = DataLoader(Subset(Numbered(), [4, 5, 6, 7]), batch_size=4)
+        for _, _labels in loader:
+            assert counts.classes(None) == {"count": 4, "of": "the number of the data set's classes"}
+    finally:
+        batches.uninstall()
+    assert counts.classes(None) is None
+
+
+def test_a_vocabulary_is_a_count_and_two_are_none():
+    stoi = {"a": 0, "b": 1, "c": 2}
+    assert counts.tokens() == {"count": 3, "of": "len(stoi)"}
+    vocab = {"a": 0, "b": 1}
+    assert counts.tokens() is None, (stoi, vocab)
+
+
+def made_by_library(monkeypatch, name="somelib"):
+    """A class whose module lies where installed packages do."""
+    module = types.ModuleType(f"{name}.nets")
+    module.__file__ = f"/opt/lib/site-packages/{name}/nets.py"
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Sequential(nn.Linear(2, 3))
+
+    Net.__module__, Net.__qualname__ = module.__name__, "Net"
+    return Net
+
+
+def test_the_library_that_made_the_head(monkeypatch):
+    net = made_by_library(monkeypatch)()
+    facts = libraries.library_facts({"name": "head.0"})
+    assert (facts["owner"], facts["maker"], facts["owners"]) == ("somelib", "Net", ["somelib.nets.Net"])
+    assert "caller" not in facts, net
+
+
+def test_a_head_of_the_users_own(monkeypatch):
+    base = made_by_library(monkeypatch)
+
+    class Mine(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = base()
+            self.fc = nn.Linear(2, 3)
+
+    model = Mine()
+    assert libraries.library_facts({"name": "fc"}) == {}
+    assert libraries.library_facts({"name": "body.head.0"})["maker"] == "Net", model
+
+
+class Config:
+    def __init__(self):
+        self.max_position_embeddings = 64
+
+
+class Embeddings(nn.Module):
+    def __init__(self, rows=64, padding_idx=None):
+        super().__init__()
+        self.config = Config()
+        self.position_embeddings = nn.Embedding(rows, 4, padding_idx=padding_idx)
+
+    def forward(self, input_ids, rows=None):
+        return positions.position_facts(scope.live_frames(), rows)
+
+
+def test_the_text_is_longer_than_the_table():
+    facts = Embeddings()(torch.zeros(8, 80, dtype=torch.long))
+    assert facts == {
+        "rows": 64,
+        "offset": 0,
+        "name": "position_embeddings",
+        "length": 80,
+        "setting": "max_position_embeddings",
+        "value": 64,
+    }
+    assert Embeddings()(torch.zeros(8, 64, dtype=torch.long)) is None
+
+
+def test_rows_before_the_first_position():
+    facts = Embeddings(padding_idx=1)(torch.zeros(8, 63, dtype=torch.long))
+    assert (facts["rows"], facts["offset"], facts["value"]) == (64, 2, 64)
+    facts = Embeddings(rows=66)(torch.zeros(8, 65, dtype=torch.long))
+    assert (facts["rows"], facts["offset"], facts["value"]) == (66, 2, 64)
+
+
+def test_a_sample_is_not_made_up():
+    assert samples is not None
+    assert positions.longest_sample([], 64) is None
