@@ -53,6 +53,8 @@ def variable_facts(
                 rank = (tie[0] == _MIXED, depth, tie[0])
                 if best is None or rank < best[0]:
                     best = (rank, name, tie[1])
+        if best is not None and not best[0][0]:
+            break  # no farther frame has a better name
     return None if best is None else {"name": best[1], "index": best[2]}
 
 
