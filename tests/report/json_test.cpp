@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "report/sentences.hpp"
+
 namespace trapline {
 namespace {
 
@@ -187,6 +189,19 @@ TEST(Json, StaysWithinItsLimits) {
   ASSERT_TRUE(report) << report.error().line();
   EXPECT_EQ(report->findings[0].stack.size(), 2U);
   EXPECT_EQ(report->findings[0].op, std::string(63, 'a')) << "cut between characters";
+}
+
+TEST(Json, ANotebooksCellAndTheCallersVariableAreReadWrittenAndSaid) {
+  const auto report = parse_report(small_with(
+      R"(,"argument":"index","element":{"index":[2],"value":400,"variable":{"name":"edge_index","index":[1,3]}},)"
+      R"("origin":{"file":"/tmp/ipykernel_1/18.py","line":3,"function":"<module>","cell":4})"));
+  ASSERT_TRUE(report) << report.error().line();
+  const Finding& finding = report->findings[0];
+  EXPECT_EQ(place_text(*finding.origin), "Cell In[4], line 3");
+  EXPECT_EQ(found_text(finding), "index[2] is 400; it is edge_index[1, 3]");
+  const json again = to_json(*report)["findings"][0];
+  EXPECT_EQ(again["origin"]["cell"], 4);
+  EXPECT_EQ(again["element"]["variable"], json({{"name", "edge_index"}, {"index", {1, 3}}}));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 from . import holders, match
 from .casts import storage_pointer
-from .values import unravel
+from .values import bad_mask, unravel
 
 _MOST = 1 << 22  # elements of a candidate
 _MOST_SORTED = 1 << 20
@@ -21,6 +21,7 @@ _MAX_PLACES = 64
 _TELLING = 4
 _TELLING_MIXED = 8  # elements that tell when their order is not looked at
 _ALIKE = 0.9
+_WIDER = 4
 
 # How the variable is tied to the argument, surest first.
 _SAME, _MEMORY, _ELEMENTS, _RUN, _MIXED = range(5)
@@ -47,11 +48,13 @@ def variable_facts(
                 if held is None or not _comparable(tensor, held):
                     continue
                 budget -= int(held.numel())
-                tie = _tie(tensor, scan, predicate, held)
+                tie = _tie(tensor, scan, predicate, held, best is None)
             if tie is not None:
                 rank = (tie[0] == _MIXED, depth, tie[0])
                 if best is None or rank < best[0]:
                     best = (rank, name, tie[1])
+        if best is not None and not best[0][0]:
+            break  # no farther frame has a better name
     return None if best is None else {"name": best[1], "index": best[2]}
 
 
@@ -90,7 +93,9 @@ def _index_of_offset(offset: int, shape: Any, strides: Any) -> Optional[list[int
     return index if offset == 0 and inside else None
 
 
-def _tie(tensor: Any, scan: dict[str, Any], predicate: Optional[int], held: Any) -> Optional[_Tie]:
+def _tie(
+    tensor: Any, scan: dict[str, Any], predicate: Optional[int], held: Any, mixed: bool
+) -> Optional[_Tie]:
     flat = tensor.detach().reshape(-1)
     value = flat[scan["first"]]
     if not bool((held == value).any()):
@@ -106,7 +111,7 @@ def _tie(tensor: Any, scan: dict[str, Any], predicate: Optional[int], held: Any)
         at = _run(flat, scan["first"], value, part)
         if at is not None:
             return _RUN, where(at)
-    return _mixed(flat, value, parts)
+    return _mixed(flat, value, parts, lambda one: bad_mask(one, scan, predicate)) if mixed else None
 
 
 def _piece(tensor: Any, place: list[int], held: Any) -> Optional[list[int]]:
@@ -165,11 +170,20 @@ def _run(flat: Any, first: int, value: Any, part: Any) -> Optional[int]:
     return None
 
 
-def _mixed(flat: Any, value: Any, parts: list[tuple[Any, Any]]) -> Optional[_Tie]:
-    """Filtered, sorted or drawn from: nearly all elements of the smaller one occur in the other as often."""
+def _mixed(flat: Any, value: Any, parts: list[tuple[Any, Any]], mask: Any) -> Optional[_Tie]:
+    """Filtered or sorted: nearly all elements of the smaller one occur in the other as often, and the bad
+    ones are the same. Small numbers occur in everything, so neither may be much larger than the other."""
     best: Optional[tuple[float, _Tie]] = None
+    wanted = mask(flat)
+    if wanted is None or flat.numel() > _MOST_SORTED:
+        return None
+    offending = flat[wanted].sort().values
     for part, where in parts:
-        if min(flat.numel(), part.numel()) < _TELLING_MIXED or max(flat.numel(), part.numel()) > _MOST_SORTED:
+        small, large = sorted((flat.numel(), part.numel()))
+        if small < _TELLING_MIXED or large > _MOST_SORTED or large > _WIDER * small:
+            continue
+        bad = part[mask(part)]
+        if bad.numel() != offending.numel() or not bool((bad.sort().values == offending).all()):
             continue
         hits = (part == value).nonzero()
         if not hits.numel():

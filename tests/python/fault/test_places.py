@@ -79,8 +79,8 @@ def test_a_package_that_was_unpacked_beside_its_record(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     "file",
     [
-        "/home/me/.cache/huggingface/modules/transformers_modules/org/model/modeling_x.py",
-        "/home/me/.cache/torch/hub/ultralytics_yolov5_master/models/common.py",
+        "/home/u/.cache/huggingface/modules/transformers_modules/org/model/modeling_x.py",
+        "/home/u/.cache/torch/hub/ultralytics_yolov5_master/models/common.py",
         "<attrs generated init app.Config>",
         "<template>",
         "<eval_with_key>.7",
@@ -94,7 +94,7 @@ def test_what_is_nobodys(file):
 
 @pytest.mark.parametrize(
     "file",
-    ["<stdin>", "<console>", "<doctest app.f[0]>", "<command-1234>", "/home/me/torch/hub.py", "app.pyz/a.py"],
+    ["<stdin>", "<console>", "<doctest app.f[0]>", "<command-1234>", "/home/u/torch/hub.py", "app.pyz/a.py"],
 )
 def test_what_is_the_users(file):
     assert not places.is_library_file(file)

@@ -138,6 +138,20 @@ def test_the_nearest_frame_and_the_surest_tie_win(named):
     assert forward(ids)[0] == {"name": "x", "index": [2, 5]}
 
 
+def test_other_numbers_that_hold_the_value_are_not_named(named):
+    ids = torch.randint(0, 100, (1000,), generator=torch.Generator().manual_seed(1))  # of a larger table
+    classes = torch.randint(0, 10, (64,), generator=torch.Generator().manual_seed(2))  # as many, unrelated
+    ids[7] = classes[11] = 9
+
+    def call():
+        index = torch.randint(0, 9, (64,), generator=torch.Generator().manual_seed(3))
+        index[3] = 9
+        return scatter(index, 9)
+
+    violation = call()
+    assert named(violation) is None and ids.numel() + classes.numel() == 1064
+
+
 def test_a_value_alone_ties_nothing(named):
     previous = torch.tensor([-1])
     other = torch.full((30,), -1)
