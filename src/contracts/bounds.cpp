@@ -47,6 +47,9 @@ std::optional<std::int64_t> plane_of(const trapline_tensor& tensor, const trapli
   if (sizes == nullptr || sizes->kind != TRAPLINE_ARG_SIZES) return std::nullopt;
   const std::int32_t count = sizes->tensor.dim;
   if (count == 0 || tensor.dim < count) return std::nullopt;
+  for (std::int32_t d = 0; d < tensor.dim - count; ++d) {
+    if (tensor.sizes[d] == 0) return std::nullopt;  // no plane is read
+  }
   std::int64_t product = 1;
   for (std::int32_t d = tensor.dim - count; d < tensor.dim; ++d) product *= tensor.sizes[d];
   return product;

@@ -36,7 +36,7 @@ const c10::IValue* offender(const Violation& violation, c10::ArrayRef<c10::IValu
 PyRef describe_violation(const Plan& plan, const Violation& violation, const std::string& says,
                          c10::ArrayRef<c10::IValue> arguments) {
   PyRef dict(PyDict_New());
-  if (!says.empty()) put(dict, "torch_says", text(says));
+  if (!says.empty()) put(dict, "torch_says", text(torch::processErrorMsg(says)));  // as its own exception
   put(dict, "contract", text(violation.row->row->id));
   put(dict, "op", text(plan.op));
   put(dict, "overload", text(plan.overload));

@@ -240,6 +240,18 @@ def test_an_operation_that_no_value_heals_waits(guard, device):
     assert not device.poisoned()
 
 
+def test_a_call_that_the_operation_refuses_by_itself_is_no_fault(guard, table, device):
+    bad = ids(1, 99)
+    with pytest.raises(RuntimeError, match="same number of dimensions") as raised:
+        table.gather(0, bad)
+    assert not isinstance(raised.value, Fault)
+    torch.zeros(1).to(D).sum().item()
+    assert guard.violations == []
+    # The same tensor in a call that is made.
+    violation = caught(lambda: table.index_select(0, bad).sum().item())
+    assert (violation["contract"], violation["scan"]["value"]) == ("index_select.index", 99)
+
+
 def test_a_nan_that_becomes_an_integer_is_remembered(guard, table, device):
     index = torch.tensor([1.0, float("nan")]).to(D).long()
     violation = caught(lambda: F.embedding(index, table).cpu())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import warnings
 
 import pytest
@@ -195,9 +196,9 @@ def test_all_operations_are_untouched(guard, capsys):
 
 
 def test_error_inputs_are_reported(guard, capsys):
-    """What PyTorch's own tests expect an error for: Trapline's, or torch's own before it."""
+    """What PyTorch's own tests expect an error for: Trapline's with torch's words, or torch's own."""
     names = guarded_names(guard.module.info()["overloads"])
-    ours, theirs, silent = 0, 0, []
+    ours, theirs, silent, words_differ = 0, 0, [], []
     warnings.simplefilter("ignore")
     for op in all_operations():
         if op.error_inputs_func is None or not is_guarded(op, names):
@@ -209,9 +210,14 @@ def test_error_inputs_are_reported(guard, capsys):
                 op(sample.input, *sample.args, **sample.kwargs)
             except Fault:
                 ours += 1
-            except Exception:
+                words = guard.violations[0].get("torch_says", "")
+                if not re.search(case.error_regex, words):
+                    words_differ.append(f"{op.name}: {case.error_regex!r} is not in {words!r}")
+            except Exception as error:
                 theirs += 1
                 assert not guard.violations, f"{op.name}: Trapline's finding was lost"
+                if not isinstance(error, case.error_type) or not re.search(case.error_regex, str(error)):
+                    words_differ.append(f"{op.name}: {case.error_regex!r} is not in {error!r}")
             else:
                 silent.append(f"{op.name}: {case.error_type.__name__} {case.error_regex!r}")
     with capsys.disabled():
@@ -219,3 +225,4 @@ def test_error_inputs_are_reported(guard, capsys):
     assert ours > 5
     assert theirs > 30
     assert not silent
+    assert not words_differ
