@@ -141,7 +141,7 @@ def test_handled_fault_is_one_line(tmp_path: Path) -> None:
     done = trapline("run", "--report", str(tmp_path / "reports"), *leave_finding(0))
     assert done.returncode == 0
     expected = (
-        f"err\ntrapline: 1 fault was raised and handled by the program (TL102): see {tmp_path / 'reports'}\n"
+        f"err\ntrapline: the program caught 1 fault (TL102); see {tmp_path / 'reports'}\n"
     )
     assert done.stderr.decode() == expected
 
