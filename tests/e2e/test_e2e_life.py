@@ -145,7 +145,9 @@ def test_faults_that_were_caught_are_counted_by_cause(tmp_path: Path) -> None:
     script = runner.write_program(tmp_path / "program.py", HEAD + text)
     outcome = runner.trapline([], [runner.PYTHON, script])
     assert outcome.returncode == 0
-    expected = "trapline: the program caught 61 faults (TL101, TL105); to see them: trapline run --report DIR -- ..."
+    expected = (
+        "trapline: the program caught 61 faults (TL101, TL105); to see them: trapline run --report DIR -- ..."
+    )
     assert outcome.stderr.splitlines() == [expected]
 
 

@@ -63,7 +63,9 @@ def _facts(violation: dict[str, Any], origin: Any) -> dict[str, Any]:
     scan = violation["scan"]
     tensor = violation["tensor"]
     names = ("shape", "dtype", "device")
-    described = values.describe(tensor) if tensor is not None else {name: violation.get(name) for name in names}
+    described = (
+        values.describe(tensor) if tensor is not None else {name: violation.get(name) for name in names}
+    )
     facts: dict[str, Any] = {
         "kind": "violation",
         "contract": violation["contract"],

@@ -254,7 +254,7 @@ def _whole_chain(error: BaseException) -> list[BaseException]:
 
 
 def _describe(error: BaseException) -> str:
-    """"KeyError: 'rate' (train.py:20)": as the last line of a traceback, with the place in user code."""
+    """ "KeyError: 'rate' (train.py:20)": as the last line of a traceback, with the place in user code."""
     from . import frames, places
 
     text = " ".join(str(error).split())[:200]
