@@ -164,8 +164,9 @@ TRAPLINE_API char* trapline_data_findings(const trapline_data_rule* rule, const 
  * returns NULL except when memory is exhausted. */
 TRAPLINE_API char* trapline_diagnose(const char* facts_json);
 
-/* A report (JSON, finding.schema.json) as the text that `trapline run` prints, for the terminal or file behind
- * `descriptor`. To be released with trapline_free; NULL when it is no report, or memory is exhausted. */
+/* A report (JSON, finding.schema.json) as the text that `trapline run` prints, for the terminal or file
+ * behind `descriptor`. To be released with trapline_free; NULL when it is no report, or memory is exhausted.
+ */
 TRAPLINE_API char* trapline_render(const char* report_json, int descriptor);
 TRAPLINE_API void trapline_free(char* text);
 

@@ -117,7 +117,10 @@ def load(path: str, capi_version: int) -> ctypes.CDLL:
 
 def diagnose(lib: ctypes.CDLL, facts: dict[str, Any]) -> dict[str, Any]:
     """trapline_diagnose() on ``facts``; never raises for what the library answers."""
-    text = json.dumps(_plain(facts), ensure_ascii=False, allow_nan=False, default=str)
+    try:
+        text = json.dumps(facts, ensure_ascii=False, allow_nan=False, default=str)
+    except (TypeError, ValueError):  # NaN, or keys of other types: rare, and slower
+        text = json.dumps(_plain(facts), ensure_ascii=False, allow_nan=False, default=str)
     pointer = lib.trapline_diagnose(text.encode("utf-8", "replace"))  # a lone surrogate becomes '?'
     if not pointer:
         return {"error": "trapline: diagnose: out of memory: free some and run again"}

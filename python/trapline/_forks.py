@@ -1,4 +1,4 @@
-"""One place for what a forked child must not inherit: locks that another thread held, counts of its parent."""
+"""One place for what a forked child must not inherit: locks that another thread held, and counts."""
 
 from __future__ import annotations
 

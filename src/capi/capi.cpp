@@ -57,7 +57,8 @@ char* trapline_render(const char* report_json, int descriptor) {
   try {
     const auto report = trapline::parse_report(report_json == nullptr ? "" : report_json, {});
     if (!report) return nullptr;
-    const auto style = trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::look_around(descriptor));
+    const auto style =
+        trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::look_around(descriptor));
     return copy(trapline::render_text(*report, style));
   } catch (const std::exception&) {
     return nullptr;

@@ -32,7 +32,8 @@ std::string handled_line(const RunFlags& flags, const RunOutcome& outcome) {
                             : !flags.reports.empty() ? "see " + flags.reports
                                                      : "to see them: trapline run --report DIR -- ...";
   if (!outcome.skipped.empty()) {
-    return fmt::format("{} ({}): {}", outcome.skipped, info(outcome.report.findings.front().cause).code, where);
+    return fmt::format("{} ({}): {}", outcome.skipped, info(outcome.report.findings.front().cause).code,
+                       where);
   }
   return fmt::format("{}; {}", outcome.caught, where);
 }

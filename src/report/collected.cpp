@@ -117,8 +117,9 @@ void read_end(const fs::path& path, Collected& out) {
     }
     return list;
   };
-  ProcessEnd end{file->written,      yes("over"),    yes("went_on"), names("unhandled"), names("left_with"),
-                 text("elsewhere"), text("other"), {},             std::nullopt};
+  ProcessEnd end{file->written,      yes("over"),       yes("went_on"), names("unhandled"),
+                 names("left_with"), text("elsewhere"), text("other"),  {},
+                 std::nullopt};
   if (const auto raised = json.find("raised"); raised != json.end() && raised->is_object()) {
     for (const auto& [code, count] : raised->items()) {
       if (count.is_number_unsigned()) end.raised[code] = count.get<std::uint64_t>();

@@ -22,14 +22,14 @@ struct CollectedFinding {
 // What one process knew of its own end, and of the faults that were raised in it.
 struct ProcessEnd {
   long long written = 0;
-  bool over = false;                           // it came to its end; false: it was killed, or goes on
-  bool went_on = false;                        // what nobody caught ended a cell of a notebook only
-  std::vector<std::string> unhandled;          // files of the findings that nobody caught
-  std::vector<std::string> left_with;          // files of those that it left with, as by sys.exit in an except
-  std::string elsewhere;                       // words of an exception that came from another process's fault
-  std::string other;                           // the exception that ended it and is none of ours
+  bool over = false;                   // it came to its end; false: it was killed, or goes on
+  bool went_on = false;                // what nobody caught ended a cell of a notebook only
+  std::vector<std::string> unhandled;  // files of the findings that nobody caught
+  std::vector<std::string> left_with;  // files of those that it left with, as by sys.exit in an except
+  std::string elsewhere;               // words of an exception that came from another process's fault
+  std::string other;                   // the exception that ended it and is none of ours
   std::map<std::string, std::uint64_t> raised;  // how often, by code
-  std::optional<bool> checked;                 // whether any guarded operation ran; nullopt: not known
+  std::optional<bool> checked;                  // whether any guarded operation ran; nullopt: not known
 };
 
 // What --on-fault skip left out, added up over the processes.

@@ -18,7 +18,8 @@ bool holds(const std::vector<std::string>& names, const CollectedFinding& item) 
 
 bool was_uncaught(const CollectedFinding& item, const std::vector<ProcessEnd>& ends) {
   return std::ranges::any_of(ends, [&](const ProcessEnd& end) {
-    const bool told = !item.finding.summary.empty() && end.elsewhere.find(item.finding.summary) != std::string::npos;
+    const bool told =
+        !item.finding.summary.empty() && end.elsewhere.find(item.finding.summary) != std::string::npos;
     return told || holds(end.unhandled, item);
   });
 }
@@ -56,8 +57,8 @@ Settled settle(Collected& collected, bool failed) {
   };
   out.caught = count(collected);
   if (!failed) {
-    const bool in_cells = std::ranges::all_of(
-        ends, [](const ProcessEnd& end) { return end.unhandled.empty() || end.went_on; });
+    const bool in_cells =
+        std::ranges::all_of(ends, [](const ProcessEnd& end) { return end.unhandled.empty() || end.went_on; });
     out.uncaught = !in_cells && std::ranges::any_of(collected.findings, uncaught);
     return out;
   }

@@ -13,7 +13,7 @@ namespace trapline {
 struct Settled {
   bool uncaught = false;       // some finding is of an exception that nobody caught
   bool caught_before = false;  // the findings that are left were caught, and nothing else is known of the end
-  std::string other;           // the exception that ended the program and is no fault; no finding is left then
+  std::string other;  // the exception that ended the program and is no fault; no finding is left then
   std::map<std::string, std::uint64_t> caught;  // how often by code; without those that are left
 };
 

@@ -45,7 +45,8 @@ std::string share_of(std::uint64_t part, std::uint64_t whole) {
 std::string unchecked_line(const Collected& collected) {
   const auto& ends = collected.ends;
   if (collected.guarded_processes == 0) {
-    return "no operation that Trapline checks ran: no guarded process imported torch, so this run says nothing "
+    return "no operation that Trapline checks ran: no guarded process imported torch, so this run says "
+           "nothing "
            "about the program";
   }
   std::size_t idle = 0;
@@ -80,8 +81,8 @@ std::vector<std::string> notes_about(const Settled& settled, const Ended& ended,
                                      const std::string& where) {
   std::vector<std::string> notes;
   if (!settled.other.empty()) {
-    notes.push_back(fmt::format(
-        "the program ended by {}: that is no fault of the kinds that Trapline knows", settled.other));
+    notes.push_back(fmt::format("the program ended by {}: that is no fault of the kinds that Trapline knows",
+                                settled.other));
   }
   if (has_findings && settled.caught_before) {
     notes.push_back(ended.signal != 0
@@ -157,9 +158,10 @@ Result<RunOutcome> run(const RunRequest& request) {
   const bool raised = std::any_of(report.findings.begin(), report.findings.end(),
                                   [](const Finding& one) { return one.cause != Cause::kNonFiniteValue; });
   const bool on_request = is_request_to_end(ended->signal) || ended->exit_code == 130;
-  outcome.handled = raised && !settled.uncaught &&
-                    (ended->exit_code == 0 || (on_request && settled.caught_before));
-  if (!has_findings && (ended->exit_code != 0 || !outcome.unchecked.empty())) report.verdict = Verdict::kUnknown;
+  outcome.handled =
+      raised && !settled.uncaught && (ended->exit_code == 0 || (on_request && settled.caught_before));
+  if (!has_findings && (ended->exit_code != 0 || !outcome.unchecked.empty()))
+    report.verdict = Verdict::kUnknown;
   // The preloaded library itself says when it has no guard.
   const std::size_t guarded = settings.preload.empty() ? collected.guarded_processes : 1;
   auto notes = notes_about(*ended, has_findings || !settled.other.empty(), guarded);

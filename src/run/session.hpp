@@ -29,9 +29,9 @@ struct RunRequest {
 struct RunOutcome {
   Ended ended;
   Report report;
-  bool handled = false;  // the program went on after its faults and ended well
-  std::string skipped;   // what --on-fault skip left out, as a sentence; empty: nothing
-  std::string caught;    // "the program caught 4 faults (TL102, TL105)"; empty: none
+  bool handled = false;   // the program went on after its faults and ended well
+  std::string skipped;    // what --on-fault skip left out, as a sentence; empty: nothing
+  std::string caught;     // "the program caught 4 faults (TL102, TL105)"; empty: none
   std::string unchecked;  // said when a --cpu run ended without one guarded operation
 };
 

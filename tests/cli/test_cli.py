@@ -140,9 +140,7 @@ def test_json_goes_to_standard_error_or_the_file(tmp_path: Path) -> None:
 def test_handled_fault_is_one_line(tmp_path: Path) -> None:
     done = trapline("run", "--report", str(tmp_path / "reports"), *leave_finding(0))
     assert done.returncode == 0
-    expected = (
-        f"err\ntrapline: 1 fault was raised and handled by the program (TL102): see {tmp_path / 'reports'}\n"
-    )
+    expected = f"err\ntrapline: the program caught 1 fault (TL102); see {tmp_path / 'reports'}\n"
     assert done.stderr.decode() == expected
 
 

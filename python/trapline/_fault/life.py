@@ -11,7 +11,6 @@ watches a server need not wait for its end.
 from __future__ import annotations
 
 import _thread
-import json
 import os
 import select
 import sys
@@ -78,7 +77,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def raised(error: BaseException, finding: Finding, file: Optional[str], new: bool) -> None:
-    """A fault is about to be raised. `file`: its report, if one was written; `new`: the first of its place."""
+    """A fault is about to be raised. `file`: its report, if it was written; `new`: the first of its place."""
     life = _life
     code = str(finding.get("code", "TL901"))
     count = life.raised[code] = life.raised.get(code, 0) + 1
@@ -160,7 +159,7 @@ def explained(finding: Finding, file: Optional[str], how: str) -> None:
 
 def ended_by(error: BaseException, how: str) -> None:
     """An exception that nobody caught and that is none of ours."""
-    if how == "thread" or how == "exit" or isinstance(error, (SystemExit, KeyboardInterrupt)):
+    if how in ("thread", "exit") or isinstance(error, (SystemExit, KeyboardInterrupt)):
         return
     if type(error).__name__ in _MESSENGERS or "exited unexpectedly" in str(error):
         return
@@ -254,7 +253,7 @@ def _whole_chain(error: BaseException) -> list[BaseException]:
 
 
 def _describe(error: BaseException) -> str:
-    """"KeyError: 'rate' (train.py:20)": as the last line of a traceback, with the place in user code."""
+    """ "KeyError: 'rate' (train.py:20)": as the last line of a traceback, with the place in user code."""
     from . import frames, places
 
     text = " ".join(str(error).split())[:200]

@@ -10,6 +10,7 @@ from typing import Any, Callable
 from . import (
     adapter,
     bags,
+    brief,
     casts,
     counts,
     diagnose,
@@ -43,51 +44,30 @@ def handler(violation: dict[str, Any]) -> BaseException:
         return raised
     notes: list[str] = []
     site, file = None, None
-    known = False
+    known = is_brief = False
     try:
         site = sites.site_of(violation)
         known = sites.is_reported(site)
         if known or write.is_full():
-            finding = _finding(_summed_up(violation, sites.origin_of(site)), notes)
+            is_brief = True
+            finding = brief.finding_of(violation, site, lambda facts: _finding(facts, notes))
         else:
             finding = _finding(collect(violation, notes), notes)
             file = write.write_finding(finding, diagnose.version(), notes)
+        if not known:
             sites.reported(site, violation, finding.get("origin"))
     except Exception as error:
         _debug("handler")
         finding = _bare(violation, f"{type(error).__name__}: {error}")
     exception = _exception(finding, violation.get("torch_says"))
     try:
-        if known or write.is_full():  # for `complete`; not the violation itself, which holds the exception
+        if is_brief:  # for `complete`; not the violation itself, which holds the exception
             exception._violation = dict(violation)  # type: ignore[attr-defined]
         life.raised(exception, finding, file, not known)
     except Exception:
         _debug("life")
     violation[_RAISED] = exception
     return exception
-
-
-def _summed_up(violation: dict[str, Any], origin: Any) -> dict[str, Any]:
-    """What makes a full sentence, and no more: a loop may raise and catch a fault ten thousand times."""
-    scan = violation["scan"]
-    tensor = violation["tensor"]
-    described = values.describe(tensor) if tensor is not None else _described(violation)
-    facts: dict[str, Any] = {
-        "kind": "violation",
-        "contract": violation["contract"],
-        "device": str(described.get("device") or "cpu").split(":")[0],
-        "scan": values.scan_facts(scan),
-        "tensor": described,
-        "args": values.describe_args(violation.get("args") or {}),
-        "process": write.process_facts(str(described.get("device") or "cpu")),
-    }
-    if scan.get("first", -1) >= 0 and described.get("shape") is not None:
-        facts["index"] = values.unravel(scan["first"], described["shape"])
-    if violation.get("late"):
-        facts["contained"] = bool(violation.get("contained"))
-    if origin is not None:
-        facts["origin"] = origin
-    return facts
 
 
 def complete(exception: BaseException) -> dict[str, Any]:

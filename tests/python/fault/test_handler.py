@@ -1,5 +1,6 @@
 """The handler: facts, file, exception, and what is left when something fails."""
 
+import gc
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ from conftest import ROOT, label_violation, make_violation
 
 torch = pytest.importorskip("torch")
 
-from trapline._fault import diagnose, write  # noqa: E402
+from trapline._fault import brief, diagnose, life, owners, sites, write  # noqa: E402
 from trapline._fault import violation as faults  # noqa: E402
 
 FINDING = {
@@ -21,6 +22,13 @@ FINDING = {
     "summary": "s",
     "fix": [],
 }
+
+
+def start_over():
+    """No fault was seen in this process."""
+    life._start_over()
+    sites.forget()
+    brief._made.clear()
 
 
 @pytest.fixture
@@ -34,8 +42,9 @@ def diagnosed(monkeypatch, tmp_path):
 
     monkeypatch.setattr(diagnose, "diagnose", fake)
     monkeypatch.setenv("TRAPLINE_REPORT_DIR", str(tmp_path))
-    for name, value in (("_written", 0), ("_dropped", 0), ("_complained", False), ("_last", None)):
+    for name, value in (("_written", 0), ("_complained", False)):
         monkeypatch.setattr(write, name, value)
+    start_over()
     return given
 
 
@@ -69,12 +78,86 @@ def test_the_same_violation_is_reported_once(diagnosed, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def fault_at(place):
+    """A violation at a place of its own in the program."""
+    line = "\n" * place + "v = label_violation(torch.zeros(2, 3), torch.tensor([0, 3]))"
+    names = {"label_violation": label_violation, "torch": torch}
+    exec(compile(line, f"/home/u/place{place}.py", "exec"), names)
+    return names["v"]
+
+
 def test_at_most_twenty_files_and_the_rest_is_counted(diagnosed, tmp_path):
-    for _ in range(23):
-        faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
-    files = sorted(tmp_path.iterdir(), key=lambda path: int(path.stem.rsplit("-", 1)[1]))
-    assert len(files) == 20
-    assert "3 more faults" in json.loads(files[-1].read_text())["notes"][-1]
+    for place in range(23):
+        faults.handler(fault_at(place))
+    assert len(list(tmp_path.glob("finding-*.json"))) == 20
+    life.save()
+    (ended,) = tmp_path.glob("ended-*.json")
+    assert json.loads(ended.read_text())["raised"] == {"TL101": 23}
+
+
+def test_a_fault_of_a_known_place_is_summed_up_without_looking_around(diagnosed, monkeypatch, tmp_path):
+    """Counts the work: the heap, the frames and the library are asked for the first fault only."""
+    walks, looks = [], []
+    monkeypatch.setattr(gc, "get_objects", lambda *a: walks.append(1) or [])
+    monkeypatch.setattr(faults, "collect", lambda *a, real=faults.collect: looks.append(1) or real(*a))
+    for _ in range(1000):
+        error = faults.handler(label_violation(torch.zeros(4, 3), torch.tensor([0, 1, 2, 7])))
+        assert str(error) == "s" and error.finding == FINDING
+    assert (len(walks), len(looks)) == (0, 1)
+    assert len(diagnosed) == 2  # in full, and the sentence
+    assert diagnosed[1]["scan"]["value"] == 7 and diagnosed[1]["index"] == [3]
+    assert "stack" not in diagnosed[1]
+    # Powers of two are written down, in case the process is killed.
+    (ended,) = tmp_path.glob("ended-*.json")
+    assert json.loads(ended.read_text())["raised"] == {"TL101": 512}
+
+
+def test_a_known_place_still_tells_each_value(diagnosed):
+    for value in (7, 8):
+        for place in range(3):
+            target = torch.tensor([0, 0, 0])
+            target[place] = value
+            faults.handler(label_violation(torch.zeros(3, 3), target))
+    told = [(facts["scan"]["value"], facts["index"]) for facts in diagnosed]
+    assert told == [(value, [place]) for value in (7, 8) for place in range(3)]
+
+
+def test_the_heap_is_walked_for_what_can_be_a_parameter_only(monkeypatch):
+    walks = []
+    monkeypatch.setattr(gc, "get_objects", lambda *a: walks.append(1) or [])
+    table = torch.zeros(5, 2)
+    assert owners.owners_of(table) == [] and walks == []
+    owners.owners_of(torch.nn.Parameter(table, requires_grad=False))
+    owners.owners_of(table.clone().requires_grad_())
+    assert len(walks) == 2
+
+
+def test_what_ended_the_program_is_completed_from_its_traceback(diagnosed, tmp_path):
+    def step():
+        raise faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
+
+    for _ in range(2):
+        try:
+            step()
+        except IndexError as error:
+            last = error
+    assert "stack" not in diagnosed[1]
+    assert life.uncaught(last, "process") is last.finding
+    assert diagnosed[2]["stack"][-1]["function"] == "step"
+    (ended,) = tmp_path.glob("ended-*.json")
+    report = json.loads(ended.read_text())
+    assert report["unhandled"] == [f"finding-{write.host_name()}-{os.getpid()}-1.json"]
+    assert report["over"] is True and report["raised"] == {"TL101": 2}
+
+
+def test_a_forked_child_does_not_wait_for_its_parents_lock(diagnosed):
+    violation = fault_at(1)  # made here: torch's own threads do not outlive a fork
+    with write._lock:
+        child = os.fork()
+        if child == 0:
+            ok = isinstance(faults.handler(violation), IndexError) and life._life.raised == {"TL101": 1}
+            os._exit(0 if ok else 1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_folder_that_cannot_be_written_is_said_once(diagnosed, monkeypatch, tmp_path, capsys):

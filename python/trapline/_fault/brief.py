@@ -1,0 +1,84 @@
+"""A fault at a place that was reported already: one true sentence with its own element and value, made fast.
+
+A loop may raise and catch the same fault ten thousand times. No frame, layer, sample or source line is looked
+at for it, and a call that is the same in all that the sentence says gets the same sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from .. import _forks
+from . import sites, values, write
+
+_MOST = 256
+_made: dict[Any, dict[str, Any]] = {}
+_forks.in_child(_made.clear)  # a child is another process
+
+Finding = dict[str, Any]
+
+
+def finding_of(violation: dict[str, Any], site: Any, make: Callable[[dict[str, Any]], Finding]) -> Finding:
+    """The finding that `make` makes of the facts; `make` is asked once for calls that say the same."""
+    try:
+        key = _key(violation, site)
+        known = _made.get(key)
+    except TypeError:  # something in it has no hash
+        key, known = None, None
+    if known is None:
+        known = make(_facts(violation, sites.origin_of(site)))
+        if key is not None:
+            if len(_made) >= _MOST:
+                _made.clear()
+            _made[key] = known
+    return dict(known)  # each exception has one of its own
+
+
+def _key(violation: dict[str, Any], site: Any) -> Any:
+    arguments = violation.get("args") or {}
+    return (
+        site,
+        violation["contract"],
+        tuple(violation["scan"].values()),
+        _mark(violation["tensor"]),
+        violation.get("shape") and tuple(violation["shape"]),
+        violation.get("dtype"),
+        violation.get("device"),
+        violation.get("late"),
+        violation.get("contained"),
+        tuple(arguments),
+        tuple(map(_mark, arguments.values())),
+    )
+
+
+def _mark(value: Any) -> Any:
+    if values.is_tensor(value):
+        return value.shape, value.dtype, value.device
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_mark, value))
+    return type(value), value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _facts(violation: dict[str, Any], origin: Any) -> dict[str, Any]:
+    scan = violation["scan"]
+    tensor = violation["tensor"]
+    names = ("shape", "dtype", "device")
+    described = (
+        values.describe(tensor) if tensor is not None else {name: violation.get(name) for name in names}
+    )
+    facts: dict[str, Any] = {
+        "kind": "violation",
+        "contract": violation["contract"],
+        "device": str(described.get("device") or "cpu").split(":")[0],
+        "scan": values.scan_facts(scan),
+        "tensor": described,
+        "args": values.describe_args(violation.get("args") or {}),
+    }
+    if scan.get("first", -1) >= 0 and described.get("shape") is not None:
+        facts["index"] = values.unravel(scan["first"], described["shape"])
+    if violation.get("late"):
+        facts["contained"] = bool(violation.get("contained"))
+    facts["process"] = write.process_facts(str(described.get("device") or "cpu"))
+    if origin is not None:
+        facts["origin"] = origin
+    return facts
