@@ -324,6 +324,7 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
   mark(first);
   std::set<const EventStream*> streams{first.stream};
   std::set<std::int64_t> reporting;  // ranks that report the root, of which it is not known whose it was
+  std::set<int> others;              // ranks that failed by themselves, too
   std::size_t made = 0;
   Peers peers;
   if (nothing_but_peers) peers.add(*first.event, rank_named(first));
@@ -350,6 +351,7 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
       add_evidence({{next.event->source, next.event->number, next.event->text}});
       continue;
     }
+    if (is_report && others.contains(rank)) continue;  // of its own, which is listed
     const bool same = !streams.insert(next.stream).second;
     if (same && next.precedence < kOfAPeer) continue;
     if (report.findings.size() > kMostConsequences || ++made > 4 * kMostConsequences) continue;
@@ -359,7 +361,10 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
       continue;
     }
     // A process of its own that failed by itself follows from nothing.
-    if (!shares && rank >= 0 && root_rank >= 0 && next.precedence >= kOfItsOwn) finding.role = Role::kRoot;
+    if (!shares && rank >= 0 && root_rank >= 0 && next.precedence >= kOfItsOwn) {
+      finding.role = Role::kRoot;
+      others.insert(rank);
+    }
     report.findings.push_back(std::move(finding));
   }
   std::ranges::move(peers.consequences(root_rank, nothing_but_peers), std::back_inserter(report.findings));
