@@ -118,6 +118,7 @@ void read_places(const json& facts, Finding& finding) {
     Process where;
     if (process->contains("rank")) where.rank = integer_member(*process, "rank");
     if (process->contains("pid")) where.pid = integer_member(*process, "pid");
+    if (process->contains("world_size")) where.world_size = integer_member(*process, "world_size");
     where.host = text_member(*process, "host");
     where.device = text_member(*process, "device");
     finding.process = where;

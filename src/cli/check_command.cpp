@@ -1,12 +1,12 @@
 #include "cli/check_command.hpp"
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 
 #include "check/dataset.hpp"
 #include "check/model.hpp"
 #include "cli/check_session.hpp"
+#include "cli/flags.hpp"
 
 namespace trapline::cli {
 namespace {
@@ -20,7 +20,7 @@ struct FileFlags {
 };
 
 void declare_files(CLI::App& app, FileFlags& flags, bool with_column) {
-  app.add_option("file", flags.paths, "files, folders and patterns; all together are one data set")
+  app.add_option("file", flags.paths, "files, folders or patterns; together they are one data set")
       ->type_name("FILE");
   if (with_column) {
     app.add_option("--column", flags.column,
@@ -101,8 +101,7 @@ Result<int> check_labels(const FileFlags& flags) {
   const Result<check::Rule> rule = label_rule(flags);
   if (!rule) return rule.error();
   if (rule->limit == 0) {
-    return Error{"how many classes are there is not said", "",
-                 "add --classes N, the number of the model's outputs, or --model DIR"};
+    return Error{"the number of classes is unknown", "", "pass --classes N or --model DIR"};
   }
   return check_paths(flags, *rule);
 }
@@ -111,8 +110,7 @@ Result<int> check_ids(const FileFlags& flags) {
   const Result<check::Rule> rule = id_rule(flags);
   if (!rule) return rule.error();
   if (rule->limit == 0) {
-    return Error{"how many rows the table has is not said", "",
-                 "add --rows N, the table's num_embeddings, or --model DIR"};
+    return Error{"the number of rows of the embedding table is unknown", "", "pass --rows N or --model DIR"};
   }
   return check_paths(flags, *rule);
 }
@@ -152,9 +150,7 @@ Result<int> check_model(const FileFlags& flags) {
 
 CLI::Option* add_count(CLI::App& app, const char* name, std::optional<std::int64_t>& value,
                        const char* help) {
-  return app.add_option(name, value, help)
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U).description(""))
-      ->type_name("N");
+  return app.add_option(name, value, help)->check(whole_number(1, std::int64_t{1} << 40U))->type_name("N");
 }
 
 }  // namespace
@@ -166,6 +162,7 @@ Action declare_check_labels(CLI::App& app, const std::vector<std::string>&) {
   declare_model(app, *flags);
   app.add_option("--ignore-index", flags->ignore_index,
                  "a label that does not count; -100, as in PyTorch's losses")
+      ->check(whole_number(INT64_MIN, INT64_MAX))
       ->type_name("K");
   return [flags] { return check_labels(*flags); };
 }

@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
+#include "cli/flags.hpp"
 #include "report/utf8.hpp"
 
 namespace trapline::cli {
@@ -73,14 +75,14 @@ class ProgressBar {
 }  // namespace
 
 const char* const kCheckFooter =
-    "Exit code: 0 clean, 1 findings, 2 usage or an input that could not be read (the others are checked),\n"
+    "Exit code: 0 clean, 1 findings, 2 usage or an input that could not be read (the others are checked), "
     "3 stopped by Ctrl-C without a finding so far. Formats: docs/check.md";
 
 void declare_check(CLI::App& app, CheckFlags& flags) {
-  app.add_option("--threads", flags.threads, "how many threads read; 0 is all of the machine")
-      ->check(CLI::Range(0U, 1024U).description(""))
+  app.add_option("--threads", flags.threads, "how many threads read; 0: as many as the machine has cores")
+      ->check(whole_number(0, 1024))
       ->type_name("N");
-  declare_output(app, flags.output);
+  declare_output(app, flags.output, "do not shorten the report; add where every finding was seen");
   app.footer(kCheckFooter);
 }
 
@@ -108,7 +110,7 @@ Result<int> run_check(const CheckFlags& flags, const Look& look) {
     if (report.verdict == Verdict::kClean) report.verdict = Verdict::kUnknown;
   }
   if (!output->write(report)) {
-    return Error{"cannot write the report", "the destination does not take it", "choose another one with -o"};
+    return Error{"cannot write the report", std::strerror(errno), "choose another file with -o"};
   }
   if (!problems.empty()) return kUsageError;
   switch (report.verdict) {

@@ -12,6 +12,7 @@
 
 #include "cli/check_command.hpp"
 #include "cli/explain_command.hpp"
+#include "cli/flags.hpp"
 #include "cli/run_command.hpp"
 #include "cli/suggest.hpp"
 #include "cli/why_command.hpp"
@@ -22,17 +23,17 @@ namespace trapline::cli {
 namespace {
 
 constexpr auto kCommands = std::to_array<CommandRow>({
-    {"run", "start a program with the guard in it and name the cause when it fails",
+    {"run", "run a program under guard; when it fails, name the cause",
      "[flags] [--] PROGRAM [ARGUMENT...]", true, declare_run},
     {"explain", "name the cause of a failure from its logs", "[flags] [PATH|-]...", false, declare_explain},
     {"check labels", "compare the labels of data files with a number of classes", "[flags] FILE...", false,
      declare_check_labels},
     {"check ids", "compare the token ids of data files with a table's rows", "[flags] FILE...", false,
      declare_check_ids},
-    {"check model", "compare a model folder's config, tokenizer and weights with each other", "[flags] DIR",
-     false, declare_check_model},
-    {"check dataset", "look at a folder of data: labels, ids and numbers as their names tell",
-     "[flags] DIR...", false, declare_check_dataset},
+    {"check model", "compare the config, tokenizer and weights of a model folder", "[flags] DIR", false,
+     declare_check_model},
+    {"check dataset", "check a data folder; columns are recognised by name", "[flags] DIR...", false,
+     declare_check_dataset},
     {"check finite", "look for NaN and Inf in data and weights", "[flags] FILE...", false,
      declare_check_finite},
     {"why", "print the page of a cause: what it means, how to fix it", "[flags] [CODE|CAUSE]...", false,
@@ -40,16 +41,6 @@ constexpr auto kCommands = std::to_array<CommandRow>({
 });
 
 using Words = std::vector<std::string>;
-
-// CLI11's help with our own usage line, because it does not know of the program after the flags.
-class HelpPage : public CLI::Formatter {
- public:
-  explicit HelpPage(std::string usage) : usage_(std::move(usage)) { column_width(26); }
-  std::string make_usage(const CLI::App*, std::string) const override { return usage_; }
-
- private:
-  std::string usage_;
-};
 
 int fail(const Error& error) {
   fmt::print(stderr, "trapline: {}\n", printable(error.line()));
@@ -88,6 +79,7 @@ Error usage_error(const CommandRow& row, const CLI::App& app, const CLI::ParseEr
               near ? "did you mean " + *near + "?" : help};
     }
   }
+  if (std::string why = value_problem(problem); !why.empty()) return {why, "", help};
   std::string why = problem.what();
   std::ranges::replace(why, '\n', ' ');
   return {fmt::format("cannot read the flags of `{}`", row.name), why, help};
@@ -95,12 +87,12 @@ Error usage_error(const CommandRow& row, const CLI::App& app, const CLI::ParseEr
 
 std::string general_help() {
   std::string text =
-      "Trapline names the cause of a PyTorch program's device-side assert or shape error.\n\n"
+      "Trapline names the cause of a device-side assert or shape error in PyTorch.\n\n"
       "usage: trapline COMMAND [flags]\n\ncommands:\n";
-  for (const CommandRow& row : kCommands) text += fmt::format("  {:<13} {}\n", row.name, row.summary);
+  for (const CommandRow& row : kCommands) text += fmt::format("  {:<14} {}\n", row.name, row.summary);
   text +=
-      "\nflags:\n  -h, --help   print this help, or the help of a command\n"
-      "  --version    print the version\n\n"
+      "\nflags:\n  -h, --help     print this help, or the help of a command\n"
+      "  -V, --version  print the version\n\n"
       "example: trapline run python train.py\n";
   return text;
 }
@@ -159,13 +151,18 @@ int run_family(const std::vector<const CommandRow*>& rows, const Words& words) {
                     : fmt::format("one of {}", fmt::join(names, ", "))});
 }
 
-Error unknown_command(const std::string& word) {
+Error unknown_command(const Words& words) {
+  const std::string& word = words.front();
   std::vector<std::string> names;
   names.reserve(std::size(kCommands));
   for (const CommandRow& row : kCommands) names.emplace_back(row.name.substr(0, row.name.find(' ')));
   const auto near = nearest(word, names);
   if (near)
     return {fmt::format("unknown command '{}'", word), "", fmt::format("did you mean `trapline {}`?", *near)};
+  if (word.starts_with("-") && words.size() > 1 && std::ranges::find(names, words[1]) != names.end()) {
+    return {fmt::format("no command before '{}'", word), "",
+            fmt::format("flags follow the command: trapline {} {} ...", words[1], word)};
+  }
   return {fmt::format("unknown command '{}'", word), "",
           word.starts_with("-") ? "see `trapline --help`"
                                 : fmt::format("to start that program write `trapline run {} ...`", word)};
@@ -179,11 +176,17 @@ int run_command_line(const Words& words) noexcept try {
   if (words.empty())
     return fail({"no command", "", "try `trapline run python train.py`, or see `trapline --help`"});
   const std::string& first = words.front();
+  if (first == "help" && words.size() > 1) {
+    Words page(words.begin() + 1, words.end());
+    page.emplace_back("--help");
+    return run_command_line(page);
+  }
   if (first == "-h" || first == "--help" || first == "help") return fmt::print("{}", general_help()), 0;
-  if (first == "--version") return fmt::print("trapline {}\n", kVersion), 0;
+  if (first == "--version" || first == "-V" || first == "version")
+    return fmt::print("trapline {}\n", kVersion), 0;
   if (const auto rows = family_of(first); !rows.empty()) return run_family(rows, words);
   const auto row = std::ranges::find(kCommands, first, &CommandRow::name);
-  if (row == kCommands.end()) return fail(unknown_command(first));
+  if (row == kCommands.end()) return fail(unknown_command(words));
   return run_command(*row, Words(words.begin() + 1, words.end()));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "trapline: internal error: %s: please report it\n", error.what());

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
+#include "cli/flags.hpp"
 #include "cli/live_sink.hpp"
 #include "cli/output.hpp"
 #include "log/folder.hpp"
@@ -58,6 +60,8 @@ class Job {
     std::ranges::stable_sort(collected_.findings, {}, &CollectedFinding::written);
     Report report = merge(merge(collected_), std::move(from_logs));
     report.command = Command::kExplain;
+    if (read_nothing() && !reports_read_ && report.verdict == Verdict::kClean)
+      report.verdict = Verdict::kUnknown;
     if (problems_ > 0 && report.verdict == Verdict::kClean) {
       report.verdict = Verdict::kUnknown;  // what was not read may hold the fault
       report.notes.push_back(fmt::format("{} could not be read to the end",
@@ -67,6 +71,10 @@ class Job {
   }
 
   bool has_problems() const { return problems_ > 0; }
+  // No text, no report: a misspelt name, or the end of a pipe whose other end died. That is not a clean log.
+  bool read_nothing() const {
+    return reader_.summary().bytes == 0 && collected_.findings.empty() && !error_read_;
+  }
 
  private:
   // The reader meets the files of a folder once; those that are no logs are put aside for later.
@@ -82,16 +90,21 @@ class Job {
     error_files_.clear();
     reader_.read_path(path);
     bool any = !report_files_.empty();
+    reports_read_ = reports_read_ || any;
     for (const std::string& file : report_files_) read_report_file(file, collected_);
     for (const std::string& file : error_files_) any = read_error(file) || any;
     take_problems(any);
   }
 
   // A report or an error file that was named itself; false: read it as a log.
-  bool read_json(const std::string& path) { return add_report(path, collected_) || read_error(path); }
+  bool read_json(const std::string& path) {
+    if (!add_report(path, collected_)) return read_error(path);
+    return reports_read_ = true;
+  }
 
   bool read_error(const std::string& path) {
     const auto read = read_error_file(path, sink_);
+    error_read_ = error_read_ || (read && *read);
     return read && *read;
   }
 
@@ -119,6 +132,8 @@ class Job {
   std::vector<std::string> report_files_;  // of the folder that is being read
   std::vector<std::string> error_files_;
   std::size_t problems_ = 0;
+  bool error_read_ = false;
+  bool reports_read_ = false;
   std::size_t told_ = 0;
   std::int64_t more_told_ = 0;
 };
@@ -146,8 +161,11 @@ Result<int> execute(ExplainFlags& flags) {
   Job job;
   for (const std::string& path : flags.paths) job.read(path);
   const Report report = job.finish();
+  // The lines above have said it all.
+  const bool is_said = job.read_nothing() && job.has_problems() && report.findings.empty();
+  if (is_said && flags.output.format == "text" && !output->is_file()) return kUsageError;
   if (!output->write(report)) {
-    return Error{"cannot write the report", "the destination does not take it", "choose another one with -o"};
+    return Error{"cannot write the report", std::strerror(errno), "choose another file with -o"};
   }
   if (const std::string pointer = output->pointer(report); !pointer.empty()) say(pointer);
   if (job.has_problems()) return kUsageError;
@@ -167,14 +185,14 @@ Result<int> execute(ExplainFlags& flags) {
 Action declare_explain(CLI::App& app, const std::vector<std::string>&) {
   auto flags = std::make_shared<ExplainFlags>();
   app.add_option("path", flags->paths,
-                 "logs, folders of logs, report folders; - is standard input. All together are one job")
+                 "logs, folders of logs, or report folders; - is standard input. Together they are one job")
       ->type_name("PATH");
-  declare_output(app, flags->output);
+  declare_output(app, flags->output,
+                 "do not shorten the report; add the stack and the lines that it rests on");
   app.footer(
       "Exit code: 0 no fault, 1 a cause is named, 2 usage or an input that could not be read (the others are "
-      "read),\n"
-      "3 a fault without a cause. Archives (.gz, .zst, .bz2, .xz) are read as they are. Live: tail -f log | "
-      "trapline explain -");
+      "read), 3 a fault without a cause, or nothing to read.\n"
+      "Compressed logs (.gz, .zst, .bz2, .xz) are read as they are. Live: tail -f log | trapline explain -");
   return [flags] { return execute(*flags); };
 }
 

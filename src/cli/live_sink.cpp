@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "report/text.hpp"
+
 namespace trapline::cli {
 namespace {
 
@@ -26,7 +28,7 @@ std::string_view certainty_text(Certainty certainty) {
 std::string first_word(const Report& report) {
   if (report.findings.empty()) return {};
   const Finding& root = report.findings.front();
-  const CauseInfo& cause = info(root.cause);
+  const CauseInfo& cause = info(headline_cause(root));
   return fmt::format("so far {}, {}: {}", cause.code, certainty_text(root.certainty),
                      root.summary.empty() ? cause.title : std::string_view(root.summary));
 }
@@ -48,7 +50,8 @@ void LiveSink::quiet() {
   const Report report = reasoner_.finish();
   if (report.findings.empty()) return;
   const Finding& root = report.findings.front();
-  const std::string key = fmt::format("{} {}", info(root.cause).code, static_cast<int>(root.certainty));
+  const std::string key =
+      fmt::format("{} {}", info(headline_cause(root)).code, static_cast<int>(root.certainty));
   if (key == told_) return;
   told_ = key;
   say_(first_word(report));

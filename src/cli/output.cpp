@@ -4,28 +4,28 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
-#include <set>
 #include <utility>
 
+#include "cli/flags.hpp"
+#include "report/text.hpp"
 #include "report/writer.hpp"
 
 namespace trapline::cli {
 
-void declare_output(CLI::App& app, OutputFlags& flags) {
-  std::set<std::string> formats;
-  for (const Format& format : formats_of_reports()) formats.emplace(format.name);
+void declare_output(CLI::App& app, OutputFlags& flags, const char* verbose) {
+  std::vector<std::string> formats;
+  for (const Format& format : formats_of_reports()) formats.emplace_back(format.name);
   app.add_option("--format", flags.format, "how the report is written: text or json")
-      ->check(CLI::IsMember(formats).description(""))
+      ->check(one_of(formats))
       ->type_name("FORMAT");
   app.add_option("-o,--output", flags.file, "write the report to FILE (- is standard output)")
       ->type_name("FILE");
   app.add_option("--color", flags.color, "colour: auto, always or never")
-      ->check(CLI::IsMember(std::set<std::string>{"auto", "always", "never"}).description(""))
+      ->check(one_of({"auto", "always", "never"}))
       ->type_name("WHEN");
-  app.add_flag("-v,--verbose", flags.verbose, "also print the stack, the last operations and the evidence");
+  app.add_flag("-v,--verbose", flags.verbose, verbose);
 }
 
 Result<Output> Output::open(const OutputFlags& flags, int fallback) {
@@ -58,7 +58,7 @@ bool Output::write(const Report& report) const {
 
 std::string Output::pointer(const Report& report) const {
   if (!owned_ || report.findings.empty()) return {};
-  const CauseInfo& cause = info(report.findings.front().cause);
+  const CauseInfo& cause = info(headline_cause(report.findings.front()));
   return fmt::format("{} ({}): the report is in {}", cause.title, cause.code, flags_.file);
 }
 

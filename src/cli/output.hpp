@@ -20,7 +20,8 @@ struct OutputFlags {
   bool verbose = false;
 };
 
-void declare_output(CLI::App& app, OutputFlags& flags);
+// `verbose`: what -v adds to this command's report.
+void declare_output(CLI::App& app, OutputFlags& flags, const char* verbose);
 
 // An open destination. It is opened before the work starts, so that a report is not lost to a mistyped path
 // after hours of training.

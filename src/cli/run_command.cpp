@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "report/utf8.hpp"
 #include "run/session.hpp"
@@ -94,31 +94,31 @@ Action declare_run(CLI::App& app, const std::vector<std::string>& program) {
   auto flags = std::make_shared<RunFlags>();
   app.add_flag("--cpu", flags->request.cpu, "run a program written for CUDA on the CPU");
   app.add_option("--steps", flags->steps, "end the program cleanly after N optimizer steps")
-      ->check(CLI::Range(1L, 1'000'000'000'000L).description(""))
+      ->check(whole_number(1, 1'000'000'000'000))
       ->type_name("N");
   app.add_option("--watch", flags->request.watch, "name the step and layer where NaN or Inf began")
-      ->check(CLI::IsMember({"nan"}).description(""))
+      ->check(one_of({"nan"}))
       ->type_name("nan");
   app.add_option("--report", flags->reports, "keep the findings of all processes in the folder DIR")
       ->type_name("DIR");
   app.add_option("--on-fault", flags->request.on_fault,
                  "raise: at the bad operation (default); skip: leave out the optimizer step and the bad "
                  "samples; stop: end at once with exit code 65")
-      ->check(CLI::IsMember({"raise", "skip", "stop"}).description(""))
+      ->check(one_of({"raise", "skip", "stop"}))
       ->type_name("MODE");
   app.add_option("--skip-limit", flags->skip_limit,
                  "with --on-fault skip: raise when more than PERCENT of the steps were skipped (default 1)")
-      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->check(number(0.0, 100.0))
       ->type_name("PERCENT");
   app.add_option("--quarantine", flags->quarantine,
                  "leave out the samples that FILE names; skip adds to it (trapline-quarantine.jsonl)")
       ->type_name("FILE");
-  declare_output(app, flags->output);
+  declare_output(app, flags->output,
+                 "do not shorten the report; add the stack, the last operations and the evidence");
   app.footer(
       "Everything from PROGRAM on is the program's own; it keeps its terminal, its input and output, and its "
-      "exit\n"
-      "code (128+N when signal N ended it). The report follows on standard error. Trapline's own errors exit "
-      "with 2.");
+      "exit code (128+N when signal N ended it). The report follows on standard error. Trapline's own errors "
+      "exit with 2.");
   return [flags, &program] { return execute(*flags, program); };
 }
 

@@ -4,12 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <memory>
-#include <set>
 
+#include "cli/flags.hpp"
 #include "cli/markdown.hpp"
 #include "cli/output.hpp"
 #include "cli/suggest.hpp"
@@ -89,7 +88,7 @@ Action declare_why(CLI::App& app, const std::vector<std::string>&) {
   app.add_flag("--all", flags->all, "the pages of all causes");
   app.add_flag("--markdown", flags->markdown, "as Markdown, as in docs/causes");
   app.add_option("--color", flags->color, "colour: auto, always or never")
-      ->check(CLI::IsMember(std::set<std::string>{"auto", "always", "never"}).description(""))
+      ->check(one_of({"auto", "always", "never"}))
       ->type_name("WHEN");
   return [flags] { return execute(*flags); };
 }

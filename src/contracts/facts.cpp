@@ -185,7 +185,7 @@ void read_places(const json& object, Facts& facts) {
   }
   if (const json* process = member(object, "process"); process != nullptr && process->is_object()) {
     facts.process = Process{integer(*process, "rank"), integer(*process, "pid"), text(*process, "host"),
-                            text(*process, "device")};
+                            text(*process, "device"), integer(*process, "world_size")};
   }
 }
 

@@ -106,7 +106,8 @@ Result<Finding> diagnose_watch(const json& facts) {
   };
   if (const auto process = facts.find("process"); process != facts.end() && process->is_object()) {
     Process here;
-    for (const auto& [name, slot] : {std::pair{"rank", &here.rank}, std::pair{"pid", &here.pid}}) {
+    for (const auto& [name, slot] : {std::pair{"rank", &here.rank}, std::pair{"pid", &here.pid},
+                                     std::pair{"world_size", &here.world_size}}) {
       const auto value = process->find(name);
       if (value != process->end() && value->is_number_integer()) *slot = value->get<std::int64_t>();
     }

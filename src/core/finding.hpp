@@ -109,6 +109,16 @@ struct Sample {
 struct Process {
   std::optional<std::int64_t> rank, pid;
   std::string host, device;
+  std::optional<std::int64_t> world_size{};  // ranks of the job; from a log: at least
+};
+
+// Where on the device an assertion fired, as its own line says.
+struct Kernel {
+  std::string name;
+  std::string file;
+  std::int64_t line = 0;                    // 0: unknown
+  std::vector<std::int64_t> block, thread;  // of the first failing place; empty: not printed
+  std::int64_t places = 0;                  // how many blocks and threads failed, as far as they were kept
 };
 
 struct Evidence {
@@ -143,6 +153,7 @@ struct Finding {
   std::optional<Layer> layer;
   std::optional<Sample> sample;
   std::optional<Process> process;
+  std::optional<Kernel> kernel;
   std::vector<Evidence> evidence;
   std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values, most frequent first
   std::optional<Classes> classes;

@@ -1,10 +1,15 @@
 #include "log/reason.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 
+#include "core/ranges.hpp"
 #include "log/event_tidy.hpp"
+#include "log/reason_peers.hpp"
 #include "log/reason_root.hpp"
 #include "log/reason_words.hpp"
 
@@ -14,6 +19,11 @@ namespace {
 // Enough for the largest jobs; what comes beyond is read together with the rest of its source.
 constexpr std::size_t kMostStreams = 20'000;
 constexpr std::size_t kMostConsequences = 16;
+constexpr std::size_t kMostEvidence = 8;
+// Precedences (reason_root.cpp): from here on an event is a failure of its own process; one that complains
+// about another process.
+constexpr int kOfItsOwn = 80;
+constexpr int kOfAPeer = 30;
 // Jobs up to this size keep all of their tracebacks.
 constexpr std::size_t kFewStreams = 64;
 
@@ -136,13 +146,24 @@ struct Job {
     return -1;
   }
 
+  std::set<std::int64_t> ranks() const {
+    std::set<std::int64_t> all;
+    for (const EventStream* stream : streams) {
+      if (stream->rank >= 0) all.insert(stream->rank);
+      for (const Event& event : stream->events()) {
+        if (event.rank >= 0) all.insert(event.rank);
+      }
+    }
+    return all;
+  }
+
   // All ranks but one complain about a collective: the silent one is where to look.
   int silent_rank() const {
     std::set<int> present, complaining;
     for (const EventStream* stream : streams) {
       if (stream->rank >= 0) present.insert(stream->rank);
       for (const Event& event : stream->events()) {
-        if (precedence(event) != 30) continue;
+        if (precedence(event) != kOfAPeer) continue;
         const int rank = stream->rank >= 0 ? stream->rank : event.rank;
         if (rank >= 0) complaining.insert(rank);
       }
@@ -164,7 +185,8 @@ Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
   Finding finding;
   finding.cause = decision.cause;
   for (const Cause cause : decision.also) {
-    if (cause != decision.cause &&
+    // That nothing can be told is no cause.
+    if (cause != decision.cause && cause != Cause::kInsufficientEvidence &&
         std::find(finding.also.begin(), finding.also.end(), cause) == finding.also.end())
       finding.also.push_back(cause);
   }
@@ -238,6 +260,7 @@ Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
   decision.device_assert.reset();
   finding.cause = decision.cause;
   finding.also = decision.also;
+  std::erase(finding.also, Cause::kInsufficientEvidence);
   finding.certainty = decision.certainty;
   finding.op = decision.op;
   finding.argument = decision.argument;
@@ -249,6 +272,113 @@ Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
   if (!decision.op.empty()) finding.summary += "; its last frame is in " + decision.op;
   finding.fix.push_back("run the program again under `trapline run -- ...`, or copy the log to its end");
   return finding;
+}
+
+int rank_named(const Candidate& candidate) {
+  return candidate.stream->rank >= 0 ? candidate.stream->rank : candidate.event->rank;
+}
+
+int rank_of(const Finding& finding) {
+  return finding.process && finding.process->rank ? static_cast<int>(*finding.process->rank) : -1;
+}
+
+// Several ranks only waited: the one that said nothing is where to look; else none is known to be the first.
+void name_the_silent_one(const Job& job, const std::vector<Candidate>& candidates, Finding& root) {
+  const int silent = job.silent_rank();
+  Peers peers;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.precedence == kOfAPeer) peers.add(*candidate.event, rank_named(candidate));
+  }
+  root.summary = peers.summary(silent);
+  if (silent >= 0) {
+    root.process = Process{silent, {}, {}, {}};
+    root.fix.insert(root.fix.begin(),
+                    fmt::format("look at what rank {} did last: it ended without a word, it hung, or it took "
+                                "another path through the program than the others",
+                                silent));
+  } else if (job.streams.size() > 1 || root.process) {
+    root.process.reset();
+  }
+}
+
+// May both be of one process? What the driver prints has no prefix.
+bool may_share_process(const Candidate& a, int rank_a, const Candidate& b, int rank_b) {
+  if (a.stream == b.stream) return true;
+  if (rank_a >= 0 && rank_b >= 0) return rank_a == rank_b;
+  if (a.stream->pid >= 0 && b.stream->pid >= 0) return a.stream->pid == b.stream->pid;
+  return a.event->source == b.event->source;
+}
+
+// The nearest event of every other process, and other kinds of failures of the same one. What the root's own
+// process says of the root again is evidence.
+void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates, Report& report) {
+  const Candidate& first = candidates.front();
+  const bool nothing_but_peers = first.precedence == kOfAPeer;
+  const int root_rank = rank_of(report.findings.front());
+  std::set<std::pair<const EventStream*, const void*>> told;
+  const auto mark = [&](const Candidate& c) {
+    const void* what = c.event->wording != nullptr ? static_cast<const void*>(c.event->wording)
+                                                   : static_cast<const void*>(c.event->assert_row);
+    return told.emplace(c.stream, what).second;
+  };
+  mark(first);
+  std::set<const EventStream*> streams{first.stream};
+  std::set<std::int64_t> reporting;  // ranks that report the root, of which it is not known whose it was
+  std::set<int> others;              // ranks that failed by themselves, too
+  std::size_t made = 0;
+  Peers peers;
+  if (nothing_but_peers) peers.add(*first.event, rank_named(first));
+  const auto add_evidence = [&](std::vector<Evidence> more) {
+    std::vector<Evidence>& evidence = report.findings.front().evidence;
+    for (Evidence& one : more) {
+      if (evidence.size() < kMostEvidence) evidence.push_back(std::move(one));
+    }
+  };
+  for (std::size_t i = 1; i < candidates.size(); ++i) {
+    const Candidate& next = candidates[i];
+    if (!mark(next)) continue;
+    const int rank = rank_named(next);
+    const bool shares = may_share_process(first, root_rank, next, rank);
+    if (next.precedence == kOfAPeer) {
+      if (nothing_but_peers || !shares || rank < 0) peers.add(*next.event, rank);
+      continue;
+    }
+    const bool is_report = next.event->wording != nullptr &&
+                           next.event->wording->kind == WordingKind::kDeviceAssert &&
+                           report.findings.front().device_assert.value_or(false);
+    if (shares && is_report) {
+      if (root_rank < 0 && rank >= 0) reporting.insert(rank);
+      add_evidence({{next.event->source, next.event->number, next.event->text}});
+      continue;
+    }
+    if (is_report && others.contains(rank)) continue;  // of its own, which is listed
+    const bool same = !streams.insert(next.stream).second;
+    if (same && next.precedence < kOfAPeer) continue;
+    if (report.findings.size() > kMostConsequences || ++made > 4 * kMostConsequences) continue;
+    Finding finding = make_finding(job, next, false);
+    if (shares && finding.cause == report.findings.front().cause) {
+      add_evidence(std::move(finding.evidence));
+      continue;
+    }
+    // A process of its own that failed by itself follows from nothing.
+    if (!shares && rank >= 0 && root_rank >= 0 && next.precedence >= kOfItsOwn) {
+      finding.role = Role::kRoot;
+      others.insert(rank);
+    }
+    report.findings.push_back(std::move(finding));
+  }
+  std::ranges::move(peers.consequences(root_rank, nothing_but_peers), std::back_inserter(report.findings));
+  std::ranges::stable_sort(report.findings, {},
+                           [](const Finding& finding) { return finding.role == Role::kConsequence; });
+  if (reporting.size() > 1) {
+    report.notes.push_back(ranks_text(reporting) +
+                           " reported the device-side assert; its own line does not tell whose it was");
+  }
+  const std::set<std::int64_t> ranks = job.ranks();
+  if (ranks.size() < 2) return;
+  for (Finding& finding : report.findings) {
+    if (finding.process && finding.process->rank) finding.process->world_size = *ranks.rbegin() + 1;
+  }
 }
 
 }  // namespace
@@ -325,31 +455,10 @@ Report Reasoner::finish() {
   prefer_majority(candidates);
   report.findings.push_back(make_finding(job, candidates.front(), true));
   Finding& root = report.findings.front();
-  if (candidates.front().precedence == 30) {
-    const int silent = job.silent_rank();
-    if (silent >= 0) {
-      root.process = Process{silent, {}, {}, {}};
-    } else if (job.streams.size() > 1 || root.process) {
-      root.process.reset();  // several ranks only waited: none is known to be the first
-    }
-  }
+  if (candidates.front().precedence == kOfAPeer) name_the_silent_one(job, candidates, root);
   report.verdict = root.certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
 
-  // What followed: the nearest event of every other process, and other kinds of failures of the same one.
-  std::set<std::pair<const EventStream*, const void*>> told;
-  const auto mark = [&](const Candidate& c) {
-    const void* what = c.event->wording != nullptr ? static_cast<const void*>(c.event->wording)
-                                                   : static_cast<const void*>(c.event->assert_row);
-    return told.emplace(c.stream, what).second;
-  };
-  mark(candidates.front());
-  std::set<const EventStream*> streams{candidates.front().stream};
-  for (std::size_t i = 1; i < candidates.size() && report.findings.size() <= kMostConsequences; ++i) {
-    if (!mark(candidates[i])) continue;
-    const bool same = !streams.insert(candidates[i].stream).second;
-    if (same && candidates[i].precedence < 30) continue;
-    report.findings.push_back(make_finding(job, candidates[i], false));
-  }
+  tell_what_followed(job, candidates, report);
   return report;
 }
 

@@ -204,17 +204,15 @@ Decision decide_report(const Event& event, const Scene& scene) {
     }
   } else if (s.statement == Statement::kReadsLoss && scene.hints.vocabulary) {
     guess(d, kEmbeddingIndexOutOfRange, {kLabelOutOfRange},
-          "a language model: its table is the first thing that ids reach");
+          "this is a language model, and its table is the first thing that ids reach");
   } else if (scene.traceback != nullptr && in_language_model(*scene.traceback) &&
              s.statement == Statement::kReadsLoss) {
     // Token ids reach a language model's loss as labels, too: either may be wrong.
     d.also = {kPoisonedContext, kEmbeddingIndexOutOfRange, kLabelOutOfRange};
   } else if (s.statement == Statement::kReadsLoss || s.statement == Statement::kInLoss) {
-    guess(d, kLabelOutOfRange, {kNumClassesMismatch},
-          "it surfaced where the loss is read: labels are the first thing to check");
+    guess(d, kLabelOutOfRange, {kNumClassesMismatch}, "it surfaced where the loss is read");
   } else if (s.statement == Statement::kEmbeds) {
-    guess(d, kEmbeddingIndexOutOfRange, {kPositionIndexOutOfRange},
-          "it surfaced where embeddings are used: ids are the first thing to check");
+    guess(d, kEmbeddingIndexOutOfRange, {kPositionIndexOutOfRange}, "it surfaced where embeddings are used");
   } else if (s.statement == Statement::kIndexes) {
     guess(d, kIndexOutOfRange, {}, "it surfaced where an index is handled");
   } else if (scene.traceback != nullptr && assigns_boxes(*scene.traceback)) {
@@ -222,7 +220,7 @@ Decision decide_report(const Event& event, const Scene& scene) {
   } else if (s.statement != Statement::kCannotFail && scene.traceback != nullptr &&
              in_segmentation_framework(*scene.traceback)) {
     guess(d, kLabelOutOfRange, {kNumClassesMismatch},
-          "a segmentation program: mask values outside the classes are the first thing to check");
+          "this is a segmentation program, and masks often hold values outside the classes");
   } else if (s.statement == Statement::kCannotFail ||
              (scene.traceback == nullptr &&
               (contains(event.text, "atchdog") || contains(event.text, "failed to synchronize")))) {

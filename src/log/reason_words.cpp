@@ -13,6 +13,7 @@ namespace {
 using enum Cause;
 
 constexpr std::size_t kMostPositions = 8;
+constexpr std::size_t kMostText = 200;  // of a message in a summary
 constexpr std::string_view kRerun =
     "run it again under `trapline run -- ...`: it stops at the bad value and names it";
 
@@ -115,6 +116,13 @@ std::string who(const Finding& f) {
   return itself ? f.op : "cross_entropy";
 }
 
+// What can be said when it is not known which cause it was.
+std::string unknown_subject(const Event& event, const Decision& d) {
+  if (event.kind == EventKind::kWording && d.device_assert.value_or(false))
+    return "a device-side assertion failed, but its own line is not in this log";
+  return event.message.empty() ? event.text.substr(0, kMostText) : event.message.substr(0, kMostText);
+}
+
 std::string subject(const Event& event, const Decision& d, const Finding& f) {
   const std::string where = event.kind == EventKind::kAssert ? place(event) : std::string();
   const std::string at = where.empty() ? "" : fmt::format(" ({})", where);
@@ -159,7 +167,9 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
   std::string text = event.message.empty() ? event.text : event.message;
   if (event.kind == EventKind::kException && !event.exception.empty())
     text = event.message.empty() ? event.exception : event.exception + ": " + event.message;
-  return fmt::format("{}: {}", info(d.cause).title, text.substr(0, 200));
+  // Of what followed from the root the message is enough.
+  if (f.role == Role::kConsequence && d.cause == kNotCuda) return text.substr(0, kMostText);
+  return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMostText));
 }
 
 // The catalogue of host messages has better words for its own.
@@ -214,8 +224,17 @@ void write_words(const Event& event, const Decision& decision, const Scene& scen
   f.evidence.push_back({event.source, event.number, std::move(text)});
 
   if (!host_words(event, decision, scene, f)) {
-    f.summary = subject(event, decision, f);
+    const bool is_guess =
+        decision.certainty == Certainty::kUnknown && decision.cause != kInsufficientEvidence;
+    f.summary = is_guess ? unknown_subject(event, decision) : subject(event, decision, f);
     fix_of_cause(decision.cause, event, f);
+    if (is_guess) {
+      // One place to look at, and said to be no more than that.
+      const std::string first = f.fix.empty() ? std::string() : ": " + f.fix.front();
+      f.fix = {
+          fmt::format("{} ({}) is the likeliest{}", info(decision.cause).code, info(decision.cause).title,
+                      decision.because.empty() ? first : fmt::format(" ({}){}", decision.because, first))};
+    }
   }
   if (event.assert_row != nullptr && !event.assert_row->valid.empty() && event.kind == EventKind::kAssert) {
     Valid valid;
@@ -223,6 +242,17 @@ void write_words(const Event& event, const Decision& decision, const Scene& scen
     f.valid = valid;
   }
   if (event.kind == EventKind::kAssert) {
+    Kernel kernel;
+    kernel.name = event.kernel;
+    kernel.file = event.file;
+    kernel.line = event.file_line;
+    kernel.places = static_cast<std::int64_t>(event.places.size());
+    if (!event.places.empty()) {
+      const auto& [block, thread] = *event.places.begin();
+      kernel.block = {block.x, block.y, block.z};
+      kernel.thread = {thread.x, thread.y, thread.z};
+    }
+    f.kernel = std::move(kernel);
     if (const auto positions = positions_of(event, kMostPositions); !positions.empty()) {
       Element element;
       element.index = {positions.front()};

@@ -224,6 +224,15 @@ class Reader {
     read(object, "host", out.host);
     read(object, "pid", out.pid);
     read(object, "device", out.device);
+    read(object, "world_size", out.world_size);
+  }
+  void read_fields(const json& object, Kernel& out) {
+    read(object, "name", out.name);
+    read(object, "file", out.file);
+    read(object, "line", out.line);
+    read(object, "block", out.block);
+    read(object, "thread", out.thread);
+    read(object, "places", out.places);
   }
   void read_fields(const json& object, Evidence& out) {
     required(object, "source");
@@ -281,6 +290,7 @@ void Reader::read_fields(const json& object, Finding& out) {
   read_object(object, "layer", out.layer);
   read_object(object, "sample", out.sample);
   read_object(object, "process", out.process);
+  read_object(object, "kernel", out.kernel);
   read_list(object, "evidence", out.evidence);
   read_list(object, "values", out.values);
   read_object(object, "classes", out.classes);

@@ -128,6 +128,18 @@ json to_object(const Process& process) {
   put(out, "host", process.host);
   put(out, "pid", process.pid);
   put(out, "device", process.device);
+  put(out, "world_size", process.world_size);
+  return out;
+}
+
+json to_object(const Kernel& kernel) {
+  json out = json::object();
+  put(out, "name", kernel.name);
+  put(out, "file", kernel.file);
+  if (kernel.line > 0) out["line"] = kernel.line;
+  if (!kernel.block.empty()) out["block"] = kernel.block;
+  if (!kernel.thread.empty()) out["thread"] = kernel.thread;
+  if (kernel.places > 0) out["places"] = kernel.places;
   return out;
 }
 
@@ -200,6 +212,7 @@ json to_json(const Finding& finding) {
   put_object(out, "layer", finding.layer);
   put_object(out, "sample", finding.sample);
   put_object(out, "process", finding.process);
+  put_object(out, "kernel", finding.kernel);
   put_list(out, "evidence", finding.evidence);
   put_list(out, "values", finding.values);
   put_object(out, "classes", finding.classes);

@@ -16,7 +16,7 @@ std::string_view escape_of(Paint paint) {
     case Paint::kError:
       return "\x1b[1;31m";
     case Paint::kGutter:
-      return "\x1b[34m";
+      return "\x1b[1;94m";  // as rustc: plain blue cannot be read on black
     case Paint::kHelp:
       return "\x1b[1;32m";
     case Paint::kNote:
@@ -49,6 +49,27 @@ std::string clean(std::string_view text, const Style& style) {
   return style.unicode ? safe : ascii(safe);
 }
 
+// The end of the piece that starts at `begin` and should stay on one line: up to the next space, but a range,
+// a shape ("[0, 195)") and what stands in back-quotes hold together when they are short.
+std::size_t end_of_piece(std::string_view text, std::size_t begin, int width) {
+  constexpr int kMostGlued = 40;
+  constexpr std::size_t kMostBytes = 160;
+  const std::size_t space = std::min(text.find(' ', begin), text.size());
+  std::size_t end = space;
+  for (std::size_t i = begin; i < end; ++i) {
+    const char c = text[i];
+    if (c != '[' && c != '`') continue;
+    const std::string_view near = text.substr(0, begin + kMostBytes);
+    const std::size_t close = c == '`' ? near.find('`', i + 1) : near.find_first_of("])", i + 1);
+    if (close == std::string_view::npos) break;
+    const std::size_t whole = std::min(near.find(' ', close), near.size());
+    if (width_of(text.substr(begin, whole - begin)) > std::min(kMostGlued, width)) break;
+    end = std::max(end, whole);
+    i = close;
+  }
+  return end;
+}
+
 std::vector<std::string> wrap(std::string_view text, int width, std::size_t most) {
   width = std::max(width, 8);
   std::vector<std::string> lines;
@@ -61,7 +82,7 @@ std::vector<std::string> wrap(std::string_view text, int width, std::size_t most
     used = 0;
   };
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t end = std::min(text.find(' ', i), text.size());
+    const std::size_t end = end_of_piece(text, i, width);
     std::string_view word = text.substr(i, end - i);
     i = end + 1;
     if (word.empty()) continue;
@@ -72,7 +93,10 @@ std::vector<std::string> wrap(std::string_view text, int width, std::size_t most
     }
     if (used > 0) line += ' ', ++used;
     while (width_of(word) > width - used) {
-      const std::string_view head = head_of(word, width - used);
+      std::string_view head = head_of(word, width - used);
+      // A path breaks after a folder.
+      const std::size_t slash = head.rfind('/');
+      if (slash != std::string_view::npos && slash > head.size() / 2) head = head.substr(0, slash + 1);
       line += head;
       word.remove_prefix(head.size());
       push();

@@ -78,7 +78,9 @@ std::string place_text(const Frame& frame, std::string_view directory) {
   if (below > 1 && text.size() > below + 1 && text.starts_with(directory) && text[below] == '/') {
     text.erase(0, below + 1);
   }
-  if (frame.line > 0) text += fmt::format(":{}", frame.line);
+  // A notebook's cell is named as IPython does.
+  const bool is_cell = frame.file.starts_with("Cell In[") || frame.file.starts_with("Input In [");
+  if (frame.line > 0) text += fmt::format("{}{}", is_cell ? ", line " : ":", frame.line);
   if (!frame.function.empty()) text += " in " + frame.function;
   return text;
 }
@@ -91,6 +93,9 @@ std::string tensor_text(const TensorInfo& tensor) {
 }
 
 std::string found_text(const Finding& finding) {
+  // The argument's name alone says nothing.
+  if (!finding.tensor && (!finding.element || (finding.element->index.empty() && !finding.element->value)))
+    return {};
   std::string text = finding.argument;
   const Element none;
   const Element& element = finding.element ? *finding.element : none;
@@ -106,12 +111,11 @@ std::string found_text(const Finding& finding) {
 std::string count_text(const Element& element) {
   std::string text;
   if (element.bad && element.total) {
-    text =
-        *element.bad == *element.total && *element.bad > 1
-            ? fmt::format("all {} are bad", *element.total)
-            : fmt::format("{} of {} {} bad", *element.bad, *element.total, *element.bad == 1 ? "is" : "are");
+    text = *element.bad == *element.total && *element.bad > 1
+               ? fmt::format("all {}", *element.total)
+               : fmt::format("{} of {}", *element.bad, *element.total);
   } else if (element.bad) {
-    text = fmt::format("{} {} bad", *element.bad, *element.bad == 1 ? "is" : "are");
+    text = std::to_string(*element.bad);
   }
   // Of nothing but NaN there is no smallest and no largest.
   const bool has_range = element.min && element.max && !std::isnan(as_double(*element.min));
@@ -169,6 +173,14 @@ std::string sample_text(const Sample& sample) {
   if (!sample.key.empty()) add(text, ", ", fmt::format("\"{}\"", sample.key));
   if (!sample.request.empty()) add(text, ", ", "request " + sample.request);
   add(text, ", ", how_text(sample));
+  return text;
+}
+
+std::string kernel_text(const Kernel& kernel) {
+  std::string text;
+  if (!kernel.block.empty()) add(text, ", ", fmt::format("block [{}]", fmt::join(kernel.block, ",")));
+  if (!kernel.thread.empty()) add(text, ", ", fmt::format("thread [{}]", fmt::join(kernel.thread, ",")));
+  if (!text.empty() && kernel.places > 1) text += fmt::format(" and {} more", kernel.places - 1);
   return text;
 }
 

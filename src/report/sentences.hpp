@@ -9,17 +9,19 @@
 
 namespace trapline {
 
-// train.py:41 in step. A file below `directory` is named relative to it: shorter, and still clickable.
+// train.py:41 in step; Cell In[4], line 3. A file below `directory` is named relative to it: shorter, and
+// still clickable.
 std::string place_text(const Frame& frame, std::string_view directory = {});
 std::string tensor_text(const TensorInfo& tensor);  // int64 [32] on cuda:0
 std::string found_text(const Finding& finding);     // target[3] is 195, in int64 [32] on cpu
-std::string count_text(const Element& element);     // 1 of 32 is bad; min 0, max 195
+std::string count_text(const Element& element);     // 1 of 32; min 0, max 195
 std::string valid_text(const Valid& valid);         // [0, 195) or -100
 // "195 (12 times), -1": the offending values, when there is more than one kind or count; else empty.
 std::string values_text(const Finding& finding);
 std::string classes_text(const Classes& classes);
 std::string layer_text(const Layer& layer);              // "fc.5" Linear(out_features=195): needs 196
 std::string sample_text(const Sample& sample);           // train_set[4711] (batch 12, row 3)
+std::string kernel_text(const Kernel& kernel);           // block [0,0,0], thread [31,0,0] and 1 more
 std::string process_text(const Process& process);        // rank 2, cuda:1, pid 4242 on gpu7
 std::string operation_text(const Operation& operation);  // embedding(weight float32 [100, 16], ...)
 

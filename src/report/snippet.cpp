@@ -68,6 +68,12 @@ int width_of(const std::vector<Cell>& cells, Part part) {
 
 // The part of the line that is shown: the operation and as much around it as there is room for.
 Part window_of(const std::vector<Cell>& cells, Part line, Part operation, int room) {
+  // The beginning of the line tells most of it: it stays when the operation, or a good part of it, fits
+  // behind it.
+  if (!operation.empty() && (width_of(cells, {line.first, operation.last}) <= room ||
+                             width_of(cells, {line.first, operation.first}) <= room / 3)) {
+    operation = {line.first, line.first};
+  }
   Part window = operation.empty() ? Part{line.first, line.first} : operation;
   window.first = std::max(window.first, line.first);
   window.last = std::max(window.last, window.first);

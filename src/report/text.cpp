@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <tuple>
 #include <vector>
 
+#include "core/ranges.hpp"
 #include "report/lines.hpp"
 #include "report/sentences.hpp"
 #include "report/snippet.hpp"
@@ -32,10 +34,15 @@ class TextReport {
   std::string write(const Report& report) {
     if (report.findings.empty()) {
       add_headline("trapline:", Paint::kBold,
-                   report.verdict == Verdict::kClean ? "no fault found" : "the evidence names no cause");
+                   report.verdict == Verdict::kClean ? "no fault found"
+                   : report.command == Command::kRun ? "no cause can be named"
+                                                     : "no fault in what could be read");
     } else {
-      add_finding(report.findings.front(), report.command == Command::kCheck);
-      page_ = fmt::format("trapline why {}", info(report.findings.front().cause).code);
+      const Finding& root = report.findings.front();
+      command_ = report.command;
+      several_ranks_ = has_several_ranks(report);
+      add_finding(root);
+      page_ = fmt::format("trapline why {}", info(headline_cause(root)).code);
       add_others(report);
     }
     for (const std::string& note : report.notes) add_labelled("note:", Paint::kNote, note, 8);
@@ -69,6 +76,13 @@ class TextReport {
         weight);
   }
 
+  // A detail that is a sentence of its own.
+  void add_note(const std::string& text, int weight) {
+    if (text.empty()) return;
+    const std::string indent(static_cast<std::size_t>(gutter_), ' ');
+    add(labelled({{indent + "= ", Paint::kGutter}}, clean(text, style_), style_, most(3)), weight);
+  }
+
   void add_place(const Frame& frame) {
     const std::string arrow(static_cast<std::size_t>(std::max(gutter_ - 1, 0)), ' ');
     // Not wrapped: a path must stay whole to be clicked on or copied.
@@ -87,28 +101,38 @@ class TextReport {
     add(std::move(lines), 0);
   }
 
-  // `in_data`: of data at rest, whose place is the first piece of evidence.
-  void add_finding(const Finding& finding, bool in_data) {
-    const CauseInfo& cause = info(finding.cause);
-    gutter_ = finding.origin ? std::max(gutter_width(*finding.origin), 3) : 3;
-    add_headline(fmt::format("error[{}]:", cause.code), Paint::kError,
-                 finding.summary.empty() ? cause.title : std::string_view(finding.summary));
+  void add_finding(const Finding& finding) {
+    const CauseInfo& cause = info(headline_cause(finding));
+    gutter_ = finding.origin ? gutter_width(*finding.origin) : 3;
+    const std::string_view sentence =
+        finding.summary.empty() ? cause.title : std::string_view(finding.summary);
+    std::string rank;
+    if (several_ranks_ && finding.process && finding.process->rank) {
+      rank = fmt::format("rank {}", *finding.process->rank);
+      if (sentence.find(rank) != std::string_view::npos) rank.clear();  // it is said
+    }
+    add_headline(fmt::format("error[{}]{}{}:", cause.code, rank.empty() ? "" : " ", rank), Paint::kError,
+                 sentence);
     if (finding.origin) {
       add_place(*finding.origin);
-    } else if (in_data && !finding.evidence.empty()) {
+    } else if (command_ == Command::kCheck && !finding.evidence.empty()) {
+      // Of data at rest the place is the first piece of evidence.
       const Evidence& seen = finding.evidence.front();
       add_place({seen.source, seen.line.value_or(0), "", "", {}, 0, 0});
     }
     add_detail("found", found_text(finding), 1);
-    if (finding.element) add_detail("in all", count_text(*finding.element), 2);
+    if (finding.element) add_detail("bad", count_text(*finding.element), 2);
     if (finding.valid) add_detail("valid", valid_text(*finding.valid), 1);
     add_detail("values", values_text(finding), 3);
     if (finding.classes) add_detail("classes", classes_text(*finding.classes), 3);
     if (finding.layer) add_detail("layer", layer_text(*finding.layer), 2);
     if (finding.sample) add_detail("sample", sample_text(*finding.sample), 2);
+    if (finding.kernel) add_detail("kernel", kernel_text(*finding.kernel), 3);
     add_surface(finding);
-    add_detail("certain", doubt_text(finding), 3);
-    if (finding.process && (finding.process->rank || style_.verbose)) {
+    add_note(doubt_text(finding), 3);
+    // The rank alone stands in the headline.
+    const bool says_more = finding.process && (!several_ranks_ || !finding.process->host.empty());
+    if (finding.process && (style_.verbose || (finding.process->rank && says_more))) {
       add_detail("process", process_text(*finding.process), 5);
     }
     int weight = 2;
@@ -123,18 +147,43 @@ class TextReport {
     const std::string place =
         finding.surfaced ? place_text(*finding.surfaced, style_.directory) : std::string();
     if (!finding.device_assert.value_or(false)) return add_detail("seen at", place, 4);
-    add_detail("on CUDA",
-               place.empty() ? "a device-side assert, reported later and somewhere else"
+    // In the log of a job that ran on a GPU it is no news, but the line that the log ends with misleads.
+    if (command_ == Command::kExplain && finding.certainty != Certainty::kProven) {
+      const bool is_origin = finding.origin && place_text(*finding.origin, style_.directory) == place;
+      if (!place.empty() && !is_origin) add_detail("seen at", place + ", later than it happened", 4);
+      return;
+    }
+    add_detail("on GPU",
+               place.empty() ? "a device-side assert, reported later and at another line"
                              : "a device-side assert that surfaces at " + place,
                4);
   }
 
+  static bool has_several_ranks(const Report& report) {
+    std::set<std::int64_t> ranks;
+    for (const Finding& finding : report.findings) {
+      if (finding.cause == Cause::kPeerFailure) return true;
+      if (!finding.process || !finding.process->rank) continue;
+      ranks.insert(*finding.process->rank);
+      if (*finding.process->rank > 0 || finding.process->world_size.value_or(1) > 1) return true;
+    }
+    return ranks.size() > 1;
+  }
+
   static std::string doubt_text(const Finding& finding) {
     if (finding.certainty == Certainty::kProven || finding.certainty == Certainty::kDetermined) return {};
-    std::string text = finding.certainty == Certainty::kLikely ? "no, but likely" : "no";
-    const char* separator = "; it could also be: ";
-    for (const Cause also : finding.also) {
-      text += separator + std::string(info(also).title);
+    std::vector<Cause> fitting;
+    const bool is_open = headline_cause(finding) != finding.cause;
+    if (is_open) fitting.push_back(finding.cause);
+    std::ranges::copy_if(finding.also, std::back_inserter(fitting),
+                         [](Cause also) { return also != Cause::kInsufficientEvidence; });
+    std::string text = finding.certainty == Certainty::kLikely ? "likely, not certain" : "not certain";
+    if (fitting.empty()) return finding.cause == Cause::kInsufficientEvidence ? std::string() : text;
+    text += is_open || finding.cause == Cause::kInsufficientEvidence ? "; causes that fit: "
+                                                                     : "; other causes that fit: ";
+    const char* separator = "";
+    for (const Cause cause : fitting) {
+      text += fmt::format("{}{} ({})", separator, info(cause).title, info(cause).code);
       separator = ", ";
     }
     return text;
@@ -190,9 +239,10 @@ class TextReport {
     }
     for (const Row& row : rows) {
       const bool is_consequence = row.first->role == Role::kConsequence;
-      std::string text = fmt::format("[{}] ", info(row.first->cause).code);
-      if (!row.ranks.empty())
-        text += fmt::format("{} {}: ", row.ranks.size() == 1 ? "rank" : "ranks", list(row.ranks));
+      // What peers did says itself who they are, and there is nothing to look up.
+      const bool is_peer = row.first->cause == Cause::kPeerFailure && !row.first->summary.empty();
+      std::string text = is_peer ? "" : fmt::format("[{}] ", info(headline_cause(*row.first)).code);
+      if (!row.ranks.empty() && !is_peer) text += ranks_text(row.ranks) + ": ";
       if (row.count > 1 && row.ranks.size() != row.count) text += fmt::format("{} times: ", row.count);
       text +=
           row.first->summary.empty() ? info(row.first->cause).title : std::string_view(row.first->summary);
@@ -206,22 +256,6 @@ class TextReport {
         add({{{label, Paint::kError}, {" " + shorten(clean(text, style_), room, style_), Paint::kPlain}}}, 6);
       }
     }
-  }
-
-  // 1-3, 7; after a few the rest is only counted.
-  static std::string list(const std::set<std::int64_t>& numbers) {
-    constexpr int kMostRuns = 4;
-    std::string out;
-    int runs = 0;
-    for (auto it = numbers.begin(); it != numbers.end();) {
-      if (runs++ == kMostRuns) return out + fmt::format(" and {} more", std::distance(it, numbers.end()));
-      const std::int64_t first = *it;
-      std::int64_t last = first;
-      for (++it; it != numbers.end() && *it == last + 1; ++it) last = *it;
-      out += (out.empty() ? "" : ", ") +
-             (first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
-    }
-    return out;
   }
 
   std::size_t count() const {
@@ -250,12 +284,18 @@ class TextReport {
   }
 
   const Style& style_;
+  Command command_ = Command::kRun;
+  bool several_ranks_ = false;
   int gutter_ = 3;
   std::string page_;  // the command that prints the page of the cause
   std::vector<Block> blocks_;
 };
 
 }  // namespace
+
+Cause headline_cause(const Finding& finding) {
+  return finding.certainty == Certainty::kUnknown ? Cause::kInsufficientEvidence : finding.cause;
+}
 
 std::string render_text(const Report& report, const Style& style) { return TextReport(style).write(report); }
 

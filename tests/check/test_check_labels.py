@@ -187,14 +187,14 @@ def test_fortran_order(tmp_path: Path) -> None:
     [
         ([], "trapline: check what: one of labels, ids, model, dataset, finite"),
         (["lables"], "trapline: `trapline check` has no 'lables': did you mean `trapline check labels`?"),
-        (["labels", "x.npy"], "trapline: how many classes are there is not said: add --classes N"),
+        (["labels", "x.npy"], "trapline: the number of classes is unknown: pass --classes N or --model DIR"),
         (["labels", "--classes", "3"], "trapline: nothing to check: name a file or a folder"),
         (["labels", "none.npy", "--classes", "3"], "none.npy"),
         (
             ["labels", "*.none", "--classes", "3"],
             "trapline: cannot check *.none: no file matches it: check the pattern",
         ),
-        (["ids", "x.npy"], "trapline: how many rows the table has is not said: add --rows N"),
+        (["ids", "x.npy"], "trapline: the number of rows of the embedding table is unknown: pass --rows N"),
     ],
 )
 def test_usage(words: list, error: str, tmp_path: Path) -> None:

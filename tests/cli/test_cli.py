@@ -77,8 +77,64 @@ def test_bad_flag_values(words: list[str]) -> None:
     assert done.stderr.startswith(b"trapline: ") and done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ["run", "--format", "xml", "true"],
+            "--format must be text or json, not 'xml': see `trapline run --help`",
+        ),
+        (
+            ["run", "--steps", "0", "true"],
+            "--steps must be a whole number, at least 1, not '0': see `trapline run --help`",
+        ),
+        (
+            ["run", "--skip-limit", "x", "true"],
+            "--skip-limit must be a number from 0 to 100, not 'x': see `trapline run --help`",
+        ),
+        (
+            ["run", "--on-fault", "x", "true"],
+            "--on-fault must be raise, skip or stop, not 'x': see `trapline run --help`",
+        ),
+        (["run", "-o"], "--output needs a value: FILE: see `trapline run --help`"),
+        (["-v", "explain", "x"], "no command before '-v': flags follow the command: trapline explain -v ..."),
+        (["check", "labels", "x"], "the number of classes is unknown: pass --classes N or --model DIR"),
+    ],
+)
+def test_values_are_refused_in_plain_words(words: list[str], error: str) -> None:
+    assert trapline(*words).stderr.decode() == f"trapline: {error}\n"
+
+
+COMMANDS = [
+    "run",
+    "explain",
+    "check labels",
+    "check ids",
+    "check model",
+    "check dataset",
+    "check finite",
+    "why",
+]
+
+
+@pytest.mark.parametrize("command", ["", "check", *COMMANDS])
+def test_help_fits_80_columns_and_speaks_one_language(command: str) -> None:
+    text = trapline(*command.split(), "--help").stdout.decode()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "-h,--help" not in text and "Options" not in text and "Positionals" not in text
+    assert command in ("", "check") or "\nflags:\n  -h, --help " in text
+
+
+def test_verbose_says_what_it_does_for_the_command() -> None:
+    assert b"last operations" in b" ".join(trapline("run", "--help").stdout.split())
+    for command in (["explain"], ["check", "labels"]):
+        assert b"last operations" not in trapline(*command, "--help").stdout
+    assert trapline("help", "check", "labels").stdout == trapline("check", "labels", "--help").stdout
+
+
 def test_help_and_version() -> None:
-    assert trapline("--version").stdout == b"trapline 0.1.0\n"
+    for words in ("--version", "-V", "version"):
+        assert trapline(words).stdout == b"trapline 0.1.0\n"
     for words in (["--help"], ["run", "--help"]):
         done = trapline(*words)
         assert done.returncode == 0 and done.stderr == b"" and b"usage: trapline" in done.stdout

@@ -301,3 +301,130 @@ def test_interrupt_ends_a_live_stream_with_the_report() -> None:
         assert first.startswith(b"trapline: so far TL101")
         assert process.stdout is not None
         assert process.stdout.read().startswith(b"error[TL101]: ")
+
+
+TIME_OUT = (
+    "[rank{r}]:[E1122 05:31:12.{r}23456789 ProcessGroupNCCL.cpp:632] [Rank {r}] Watchdog caught "
+    "collective operation timeout: WorkNCCL(SeqNum=2214, OpType=ALLREDUCE, Timeout(ms)=1800000) timed out.\n"
+    "[rank{r}]:[E1122 05:31:12.{r}43456789 ProcessGroupNCCL.cpp:703] [Rank {r}] To avoid data inconsistency, "
+    "we are taking the entire process down.\n"
+)
+
+
+def ranks(tmp_path: Path, failing: int = 5) -> Path:
+    """A job of 8: one rank asserts, the others wait for it."""
+    for rank in range(8):
+        text = f"step 40 of rank {rank}\n"
+        text += ASSERTION + TRACEBACK if rank == failing else TIME_OUT.format(r=rank)
+        (tmp_path / f"rank{rank}.log").write_text(text)
+    return tmp_path
+
+
+def lines_of(*words: object) -> list[str]:
+    return explain(*words).stdout.decode().splitlines()
+
+
+def test_innocent_ranks_are_one_line(tmp_path: Path) -> None:
+    lines = lines_of(ranks(tmp_path))
+    assert lines[0].startswith("error[TL101] rank 5: ")
+    assert [line for line in lines if line.startswith(("then:", "also:"))] == [
+        "then: ranks 0-4, 6, 7 waited for rank 5 (NCCL time-out)"
+    ]
+    assert not any("hardware" in line for line in lines)
+    waited = verdict(tmp_path)["findings"][1]
+    assert (waited["code"], waited["cause"], waited["role"]) == ("TL405", "peer_failure", "consequence")
+
+
+def test_rank_0_stands_in_the_headline_too(tmp_path: Path) -> None:
+    assert lines_of(ranks(tmp_path, failing=0))[0].startswith("error[TL101] rank 0: ")
+    assert lines_of(tmp_path / "rank0.log")[0].startswith("error[TL101]")
+
+
+def test_time_out_without_a_root(tmp_path: Path) -> None:
+    """No more than that is known: who waited, and which rank said nothing."""
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.log").write_text(TIME_OUT.format(r=rank) if rank != 1 else "step 3\n")
+    lines = lines_of(tmp_path)
+    text = " ".join(line.strip() for line in lines)
+    assert "error[TL403]: ranks 0, 2 waited for rank 1 (NCCL time-out in allreduce), whose own" in text
+    assert "help: look at what rank 1 did last" in text
+    assert not [line for line in lines if line.startswith("then:")]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        LABEL_LOG,
+        TRACEBACK + "CUDA driver error: device-side assert triggered\n",
+        "/b/knn.cu:88: void knn(int): block: [1,0,0], thread: [4,0,0] Assertion `k <= MAX_K` failed.\n"
+        + TRACEBACK
+        + "terminate called: what():  CUDA error: device-side assert triggered\n",
+    ],
+)
+def test_root_is_not_its_own_consequence(log: str, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(log)
+    assert not [line for line in lines_of(tmp_path / "a.log") if line.startswith(("then:", "also:"))]
+
+
+def test_ranks_that_fail_by_themselves_are_no_consequence(tmp_path: Path) -> None:
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.log").write_text(ASSERTION + TRACEBACK)
+    lines = lines_of(tmp_path)
+    assert lines[0].startswith("error[TL101] rank 0: ")
+    assert [line[:26] for line in lines if line.startswith(("then:", "also:"))] == [
+        "also: [TL101] ranks 1, 2: "
+    ]
+
+
+def test_headline_is_not_surer_than_the_verdict(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(TRACEBACK)
+    done = explain(tmp_path / "a.log")
+    text = " ".join(line.strip() for line in done.stdout.decode().splitlines())
+    assert done.returncode == 3
+    assert text.startswith(
+        "error[TL901]: a device-side assertion failed, but its own line is not in this log"
+    )
+    assert (
+        "help: TL101 (class label outside the valid range) is the likeliest (it surfaced where the loss is"
+        in text
+    )
+    assert (
+        "not certain; causes that fit: class label outside the valid range (TL101), the model has fewer"
+        in text
+    )
+    assert "evidence does not tell" not in text and text.endswith("for more: trapline why TL901")
+    root = verdict(tmp_path / "a.log")["findings"][0]
+    assert (root["cause"], root["certainty"]) == ("label_out_of_range", "unknown")
+    assert "insufficient_evidence" not in root["also"]
+
+
+def test_block_and_thread_are_shown_and_nothing_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(ASSERTION + ASSERTION.replace("[5,0,0]", "[9,0,0]") + TRACEBACK)
+    lines = lines_of(tmp_path / "a.log")
+    assert "   = kernel:  block [0,0,0], thread [5,0,0] and 1 more" in lines
+    assert "   = seen at: /srv/job/train.py:41 in <module>, later than it happened" in lines
+    assert not any(line.strip() == "= found:   target" or "on GPU" in line for line in lines)
+    kernel = verdict(tmp_path / "a.log")["findings"][0]["kernel"]
+    assert (kernel["file"], kernel["line"], kernel["thread"], kernel["places"]) == (
+        "Loss.cu",
+        250,
+        [5, 0, 0],
+        2,
+    )
+
+
+def test_cell_of_a_notebook_is_named_as_in_ipython(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(
+        ASSERTION
+        + "RuntimeError                              Traceback (most recent call last)\n"
+        + "Cell In[4], line 3\n      1 for x, y in loader:\n      2     loss = f(model(x), y)\n"
+        + "----> 3     print(loss.item())\n\nRuntimeError: CUDA error: device-side assert triggered\n"
+    )
+    assert any("seen at: Cell In[4], line 3" in line for line in lines_of(tmp_path / "a.log"))
+
+
+def test_nothing_to_read_is_not_clean(tmp_path: Path) -> None:
+    done = explain("-", input=b"")
+    assert done.returncode == 3 and b"is empty" in done.stdout
+    done = explain(tmp_path / "missing.log")
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)

@@ -21,6 +21,22 @@ TEST(Wrap, BreaksALongWordInside) {
   EXPECT_EQ(wrap("ab cdefghijklmnopq", 10, 9), (Texts{"ab", "cdefghijkl", "mnopq"}));
 }
 
+TEST(Wrap, RangesShapesAndNamesStayWhole) {
+  EXPECT_EQ(wrap("must lie in [0, 195)", 16, 9), (Texts{"must lie in", "[0, 195)"}));
+  EXPECT_EQ(wrap("input [64, 1, 8], and", 12, 9), (Texts{"input", "[64, 1, 8],", "and"}));
+  EXPECT_EQ(wrap("write `trapline run -- x` here", 20, 9), (Texts{"write", "`trapline run -- x`", "here"}));
+}
+
+TEST(Wrap, WhatIsTooLongToStayWholeBreaksAsUsual) {
+  EXPECT_EQ(wrap("a [1, 2, 3, 4, 5] b", 10, 9), (Texts{"a [1, 2,", "3, 4, 5] b"}));
+  EXPECT_EQ(wrap("an [open bracket", 12, 9), (Texts{"an [open", "bracket"}));
+  EXPECT_EQ(wrap(std::string(100'000, '[') + " x", 40, 2).size(), 2U);  // and in time
+}
+
+TEST(Wrap, APathBreaksAfterAFolder) {
+  EXPECT_EQ(wrap("/home/user/job/train.py:41", 18, 9), (Texts{"/home/user/job/", "train.py:41"}));
+}
+
 TEST(Wrap, CountsColumnsNotBytes) {
   EXPECT_EQ(wrap("\u640d\u5931\u640d\u5931\u640d", 8, 9), (Texts{"\u640d\u5931\u640d\u5931", "\u640d"}));
 }
@@ -50,6 +66,12 @@ TEST(Render, PaintsOnlyWhenAsked) {
   EXPECT_EQ(render(lines, style), "error x\n");
   style.color = true;
   EXPECT_EQ(render(lines, style), "\x1b[1;31merror\x1b[0m x\n");
+}
+
+TEST(Render, TheGutterCanBeReadOnBlack) {
+  Style style;
+  style.color = true;
+  EXPECT_EQ(render({{{"|", Paint::kGutter}}}, style), "\x1b[1;94m|\x1b[0m\n");
 }
 
 }  // namespace

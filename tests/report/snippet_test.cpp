@@ -54,10 +54,18 @@ TEST(Snippet, CropsAroundTheOperation) {
   EXPECT_NE(text.find("...aaaaaaaaaaaa f(x) "), std::string::npos) << text;
 }
 
+TEST(Snippet, TheBeginningOfTheLineStaysWhenTheOperationFitsBehindIt) {
+  const std::string tail = ", " + std::string(60, 'b');
+  EXPECT_EQ(show("auto loss = f(x)" + tail, 13, 17, 40),
+            "  |\n7 | auto loss = f(x), bbbbbbbbbbbbbbbb\u2026\n  |             ^^^^\n");
+}
+
 TEST(Snippet, AnOperationThatIsTooLongIsCutAtItsEnd) {
   const std::string text = show("y = " + std::string(200, 'f'), 5, 205, 40);
-  EXPECT_NE(text.find("\u2026ffff"), std::string::npos) << text;
-  EXPECT_NE(text.find(" ^^^^"), std::string::npos) << text;
+  EXPECT_NE(text.find("7 | y = ffff"), std::string::npos) << text;
+  EXPECT_NE(text.find("|     ^^^^"), std::string::npos) << text;
+  const std::string far = show(std::string(60, 'y') + " = " + std::string(200, 'f'), 64, 264, 40);
+  EXPECT_NE(far.find("\u2026ffff"), std::string::npos) << far;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -12,14 +13,15 @@ from typing import Any, Optional
 from .. import _forks
 
 MAX_FINDINGS = 20
-_RANK_VARIABLES = (
-    "RANK",
-    "SLURM_PROCID",
-    "OMPI_COMM_WORLD_RANK",
-    "PMI_RANK",
-    "PMIX_RANK",
-    "MV2_COMM_WORLD_RANK",
-)
+# Where a launcher tells the rank, and how many there are.
+_RANK_VARIABLES = {
+    "RANK": "WORLD_SIZE",
+    "SLURM_PROCID": "SLURM_NTASKS",
+    "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK": "PMI_SIZE",
+    "PMIX_RANK": "PMIX_SIZE",
+    "MV2_COMM_WORLD_RANK": "MV2_COMM_WORLD_SIZE",
+}
 
 _lock = threading.Lock()
 _written = 0
@@ -44,12 +46,14 @@ def host_name() -> str:
 def process_facts(device: str = "cpu") -> dict[str, Any]:
     """Rank (where a launcher tells it), host, pid and device."""
     facts: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "device": device}
-    for variable in _RANK_VARIABLES:
+    for variable, size in _RANK_VARIABLES.items():
         try:
             facts["rank"] = int(os.environ[variable])
-            break
         except (KeyError, ValueError):
             continue
+        with contextlib.suppress(KeyError, ValueError):
+            facts["world_size"] = int(os.environ[size])
+        break
     return facts
 
 
