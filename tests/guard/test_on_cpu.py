@@ -36,6 +36,8 @@ MORE = [
         torch.ones(1, 1, 2), torch.zeros(1, 2, 1, 2), tensor([[[0, 7]]]), None, 0, -100, one)),
     ("_embedding_bag.offsets", lambda: torch.embedding_bag(
         torch.zeros(9, 3, requires_grad=True), tensor([1, 2, 3]), tensor([0, 2, 1]), False, 2)),
+    ("_embedding_bag_forward_only.offsets", lambda: torch.embedding_bag(
+        torch.zeros(9, 3), tensor([1, 2, 3]), tensor([0, 4]))),
     ("embedding_renorm.indices", lambda: A.embedding_renorm(torch.ones(9, 2), tensor([-1]), 1.0, 2.0)),
     ("embedding_renorm_.indices", lambda: A.embedding_renorm_(torch.ones(9, 2), tensor([-1]), 1.0, 2.0)),
 ]
