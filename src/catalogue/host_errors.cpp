@@ -8,6 +8,7 @@
 
 #include "catalogue/host_case.hpp"
 #include "catalogue/host_rows.hpp"
+#include "contracts/facts.hpp"
 
 namespace trapline {
 namespace {
@@ -108,11 +109,7 @@ void read_places(const json& facts, Finding& finding) {
     finding.origin = read_frame(*origin);
   }
   if (const auto sample = facts.find("sample"); sample != facts.end() && sample->is_object()) {
-    Sample which;
-    if (sample->contains("dataset_index")) which.dataset_index = integer_member(*sample, "dataset_index");
-    if (sample->contains("batch")) which.batch = integer_member(*sample, "batch");
-    if (sample->contains("row")) which.row = integer_member(*sample, "row");
-    finding.sample = which;
+    finding.sample = read_sample(*sample);
   }
   if (const auto process = facts.find("process"); process != facts.end() && process->is_object()) {
     Process where;
@@ -171,6 +168,9 @@ std::optional<Finding> diagnose_host_error(const json& facts) {
   finding.evidence.push_back(
       {"exception", std::nullopt, text_member(facts, "exception") + ": " + clip(message, 300)});
   row->write(HostCase(facts, std::move(captures)), finding);
+  if (finding.sample) {
+    if (const std::string advice = look_at(*finding.sample); !advice.empty()) finding.fix.push_back(advice);
+  }
   return finding;
 }
 

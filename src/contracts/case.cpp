@@ -195,23 +195,8 @@ std::string Case::enlarge(Situation situation, const Need& need) const {
 
 void Case::fix_sample() const {
   if (!facts.sample) return;
-  const Sample& sample = *facts.sample;
-  // loader.dataset[i] holds whatever the data set is called, and whatever lies below it.
-  std::string holder = sample.loader.empty() ? std::string() : sample.loader + ".dataset";
-  if (holder.empty() && sample.dataset) holder = sample.dataset->name;
-  if (sample.dataset_index) {
-    const std::int64_t index = *sample.dataset_index;
-    if (!holder.empty()) return fix(fmt::format("look at sample {}: print({}[{}])", index, holder, index));
-    if (!sample.dataset || sample.dataset->type.empty())
-      return fix(fmt::format("look at sample {} of the data set", index));
-    std::string set = sample.dataset->type;
-    if (sample.dataset->length) set += fmt::format(" of {}", *sample.dataset->length);
-    return fix(fmt::format("look at sample {} of the {} that the DataLoader reads", index, set));
-  }
-  const bool all = !sample.of || *sample.of <= static_cast<std::int64_t>(sample.one_of.size());
-  if (sample.one_of.empty() || !all || holder.empty()) return;
-  const std::string list = fmt::format("{}", fmt::join(sample.one_of, ", "));
-  fix(fmt::format("look at samples {}: print([{}[i] for i in [{}]])", list, holder, list));
+  const std::string advice = look_at(*facts.sample);
+  if (!advice.empty()) fix(advice);
 }
 
 bool Case::garbage() const {

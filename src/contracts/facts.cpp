@@ -144,6 +144,8 @@ std::optional<DataSet> data_set(const json* value) {
   return DataSet{text(*value, "name"), text(*value, "type"), integer(*value, "length")};
 }
 
+}  // namespace
+
 Sample read_sample(const json& object) {
   Sample sample{integer(object, "dataset_index"), integer(object, "batch"), integer(object, "row"),
                 text(object, "request")};
@@ -160,6 +162,8 @@ Sample read_sample(const json& object) {
   sample.likely = likely != nullptr && likely->is_boolean() && likely->get<bool>();
   return sample;
 }
+
+namespace {
 
 void read_places(const json& object, Facts& facts) {
   facts.origin = frame(member(object, "origin"));

@@ -109,6 +109,12 @@ struct Facts {
   std::optional<std::int64_t> integer(const std::string& name) const;
 };
 
+// The member `sample` of the facts. Members of the wrong type are left out.
+Sample read_sample(const nlohmann::json& object);
+
+// "look at sample 1507: print(loader.dataset[1507])"; empty when no sample is known.
+std::string look_at(const Sample& sample);
+
 // Never throws. Only `contract` and `scan` are required; a member of the wrong type is left out.
 Result<Facts> read_facts(const nlohmann::json& json);
 

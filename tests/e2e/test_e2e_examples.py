@@ -156,7 +156,9 @@ def test_readme_lists_the_example(case: Case) -> None:
 def test_text_report_names_the_data_set_index(case: Case, example: Any) -> None:
     index = runner.only_root(example("json", case.name))["sample"]["dataset_index"]
     report = example("text", case.name).stderr.partition(case.code)[2]
-    assert f".dataset[{index}] (batch " in report or f"\n   = sample:  dataset[{index}] (batch " in report, report
+    assert f".dataset[{index}] (batch " in report or f"\n   = sample:  dataset[{index}] (batch " in report, (
+        report
+    )
 
 
 @every_case

@@ -11,7 +11,7 @@ MAY_INCLUDE = {
     "core": set(),
     "checks": {"core"},
     "contracts": {"core", "checks"},
-    "catalogue": {"core"},
+    "catalogue": {"core", "contracts"},
     "log": {"core", "contracts", "catalogue"},
     "report": {"core"},
     "run": {"core", "report"},
