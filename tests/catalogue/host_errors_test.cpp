@@ -163,7 +163,8 @@ TEST(HostErrorWords, RowsBeforeTheFirstPosition) {
   EXPECT_EQ(
       finding->fix.front(),
       "tokenizer(..., truncation=True, max_length=64), in the function that the data set is mapped with");
-  EXPECT_NE(finding->fix.back().find("max_position_embeddings of 80 at least"), std::string::npos);
+  EXPECT_NE(finding->fix.at(2).find("max_position_embeddings of 80 at least"), std::string::npos);
+  EXPECT_EQ(finding->fix.back(), "look at sample 19 of the data set");
 }
 
 TEST(HostErrorWords, LinearLayerOfAnotherSize) {
