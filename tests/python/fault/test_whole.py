@@ -61,7 +61,7 @@ model = nn.Sequential(nn.Linear(4, 9), nn.ReLU(), nn.Linear(9, 9))
 for x, labels in DataLoader(TensorDataset(torch.randn(40, 4), y), batch_size=8):
     loss = F.cross_entropy(model(x), labels).backward()
 """)
-    assert done.returncode == 1 and "DeviceAssertError" in done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and "DeviceAssertError" in done.stderr.splitlines()[-2]
     (finding,) = findings
     assert finding["code"] == "TL102" and finding["certainty"] == "proven" and finding["role"] == "root"
     assert finding["element"]["index"] == [5] and finding["element"]["value"] == 9

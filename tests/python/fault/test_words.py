@@ -24,5 +24,5 @@ def test_a_quoted_text_is_not_explained_again():
     """As it comes from a process that has reported it: another exception with the same text."""
     words = "index 9 is out of bounds for dimension 0 with size 3"
     error = violation._exception({"summary": "x[index]: index[0] is 9"}, words)
-    assert _host_errors._explain(RuntimeError(f"a worker failed: {error}")) is None
+    assert _host_errors._explain(RuntimeError(f"a worker failed: {error}"), "cell") is None
     assert isinstance(error, (IndexError, RuntimeError))
