@@ -1,5 +1,7 @@
 #include "contracts/bounds.hpp"
 
+#include <algorithm>
+
 namespace trapline {
 namespace {
 
@@ -65,6 +67,15 @@ std::optional<std::int64_t> grouped_dim(const trapline_tensor& left, const trapl
   return std::nullopt;
 }
 
+// The rows of a factored matrix, for its pivots. Of a tensor of any other length only the beginning is read:
+// such pivots are of another matrix, and which of them count is the operation's affair.
+std::optional<std::int64_t> rows_pivoted(const trapline_tensor& matrix, const trapline_tensor& pivots) {
+  if (matrix.dim < 2 || pivots.dim < 1) return std::nullopt;
+  const std::int64_t rows = matrix.sizes[matrix.dim - 2], columns = matrix.sizes[matrix.dim - 1];
+  if (pivots.sizes[pivots.dim - 1] != std::min(rows, columns)) return std::nullopt;
+  return rows;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> bound_of(const Contract& contract, const CallArguments& call,
@@ -90,7 +101,7 @@ std::optional<std::int64_t> bound_of(const Contract& contract, const CallArgumen
     case Bound::kNumel:
       return bound == nullptr ? std::nullopt : std::optional(numel(*bound));
     case Bound::kMatrixRows:
-      return bound == nullptr || bound->dim < 2 ? std::nullopt : std::optional(bound->sizes[bound->dim - 2]);
+      return bound == nullptr ? std::nullopt : rows_pivoted(*bound, tensor);
     case Bound::kSpatial:
       return bound == nullptr ? std::nullopt : plane_of(*bound, call.also);
     case Bound::kGrouped:

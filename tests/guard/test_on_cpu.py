@@ -106,6 +106,8 @@ ONLY_SIZES_TELL = {
     ("_embedding_bag_forward_only.indices", "offsets empty"),
     ("_embedding_bag_forward_only.indices", "offsets dim 0 = 0"),
     ("_embedding_bag_forward_only.indices", "every 2 = 0"),
+    ("linalg_lu_solve.pivots", "B dim 1 = 0"),
+    ("linalg_lu_solve.pivots", "every 1 = 0"),
 }
 
 
