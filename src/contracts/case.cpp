@@ -51,8 +51,8 @@ std::string Case::argument() const {
 
 std::string Case::element() const {
   std::string text = argument();
-  // x[i, j]: which of the index tensors, unless there is but one.
-  if (facts.scan.list_position.value_or(0) > 0) text += fmt::format(" {}", *facts.scan.list_position);
+  // x[i, j]: which of the index tensors, unless it is the first: index[1] is j.
+  if (facts.scan.list_position.value_or(0) > 0) text += fmt::format("[{}]", *facts.scan.list_position);
   if (facts.index.empty()) return text;
   return fmt::format("{}[{}]", text, fmt::join(facts.index, ", "));
 }
@@ -64,7 +64,8 @@ std::string Case::value() const {
 std::string Case::opening() const {
   std::string text = element();
   // Elsewhere in the user's variable than in the argument, which a library or a line before made of it.
-  if (const auto& variable = finding.element->variable; variable && variable->index != facts.index) {
+  if (const auto& variable = finding.element->variable;
+      variable && (variable->index != facts.index || facts.scan.list_position.value_or(0) > 0)) {
     text += fmt::format(" ({})", to_text(*variable));
   }
   return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, text, value());
@@ -248,19 +249,22 @@ void Case::write_nan_cast() const {
     finding.origin = cast;
     const std::string code = stripped(cast.code);
     fix(code.empty()
-            ? fmt::format("make the value finite before the cast in {}: torch.nan_to_num(x, nan=0.0)",
+            ? fmt::format("a missing value goes into the cast in {}: drop its row, or fill it in, before",
                           place(cast))
-            : fmt::format("make the value finite before the cast in `{}`: torch.nan_to_num(x, nan=0.0)",
+            : fmt::format("a missing value goes into the cast in `{}`: drop its row, or fill it in, before",
                           code));
   } else {
     finding.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf", opening());
     if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
-    fix(fmt::format(
-        "find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`, and make its input finite: "
-        "torch.nan_to_num(x, nan=0.0)",
-        argument()));
+    fix(
+        fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing value goes "
+                    "into it; drop "
+                    "its row, or fill it in, before",
+                    argument()));
   }
-  fix("drop the rows with missing values instead: x = x[torch.isfinite(x)]");
+  fix("drop the rows, and the same ones of the targets: keep = torch.isfinite(x).reshape(len(x), -1).all(1); "
+      "x, y = x[keep], y[keep]");
+  fix("or fill in a category of its own: x = torch.nan_to_num(x, nan=N); 0 would stand for the first one");
   fix("find where the NaN begins: assert torch.isfinite(x).all() before the cast; in pandas: "
       "df.isna().any()");
   fix_sample();

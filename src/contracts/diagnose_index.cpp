@@ -65,6 +65,57 @@ void write_count(const Case& c) {
   c.fix_sample();
 }
 
+// Something is put where the index says: enlarging what is written to may hide a wrong index.
+bool writes(const Case& c) {
+  const std::string op = c.op();
+  return op.starts_with("scatter") || op == "index_add" || op == "index_copy" || op == "index_fill" ||
+         op == "index_reduce" || op == "x[index] = value";
+}
+
+// "`place`": the caller's own variable; empty where none is known.
+std::string own_name(const Case& c) {
+  return c.facts.variable ? fmt::format("`{}`", c.facts.variable->name) : std::string();
+}
+
+// One value far from the others marks what is not to count, and the call would take it for a place.
+bool ignore_label(const Case& c) {
+  if (c.facts.contract->bound != Bound::kSizeOfDim || !c.only(c.integer())) return false;
+  constexpr std::int64_t kVoid = 255;
+  if (c.facts.scan.bad >= c.facts.scan.total) return false;
+  if (c.above()) return c.integer() == kVoid && c.hi() < kVoid && c.seen_max() == kVoid;
+  return writes(c) && (c.integer() == -1 || c.integer() == -100);
+}
+
+void write_ignore_label(const Case& c) {
+  c.finding.summary +=
+      fmt::format("; {} looks like an ignore label, which {} does not have", c.value(), c.op());
+  const std::string knob = c.knob(Situation::kIgnore);
+  if (!knob.empty()) return c.fix(knob);
+  const std::string name = own_name(c).empty() ? "the index" : own_name(c);
+  c.fix(fmt::format("leave the elements with {} in {} out before the call, or give them a class of their own",
+                    c.value(), name));
+}
+
+// Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
+void fix_look(const Case& c) {
+  const ScanFact& scan = c.facts.scan;
+  const std::string name = own_name(c);
+  const std::string where = name.empty() ? "the index" : name;
+  constexpr std::int64_t kTelling = 4;
+  if (scan.bad == scan.total && scan.total >= kTelling && c.above()) {
+    const std::string least = scan.min ? fmt::format(", {} is the lowest", to_text(*scan.min)) : "";
+    c.fix(fmt::format(
+        "look at where {} is computed: all {} are outside {}{}: it looks like an index meant for a larger "
+        "tensor",
+        where, scan.total, c.range(), least));
+    return;
+  }
+  const std::string most =
+      scan.max && c.above() ? fmt::format(", {} is the highest", to_text(*scan.max)) : "";
+  c.fix(fmt::format("look at where {} is computed: {} of {} {} outside {}{}", where, scan.bad, scan.total,
+                    scan.bad == 1 ? "is" : "are", c.range(), most));
+}
+
 void fix_below(const Case& c) {
   const bool wraps = c.facts.scan.lo < 0;
   if (wraps) {
@@ -75,6 +126,7 @@ void fix_below(const Case& c) {
   // One negative value, or -1 or -100 among them, marks padding: counting it from the end would make a real
   // element of it, without a word.
   const bool marks = c.has(-1) || c.has(-100);
+  if (writes(c)) return fix_look(c);
   if (marks || c.only(c.integer())) {
     const std::string knob = c.knob(Situation::kIgnore);
     if (!knob.empty()) c.fix(knob);
@@ -110,15 +162,12 @@ void fix_above(const Case& c) {
   std::string larger = c.knob(Situation::kIndex, &need);
   if (larger.empty()) larger = c.enlarge(Situation::kClasses, need);
   if (!larger.empty()) c.fix(larger);
-  if (c.op() == "scatter" || c.op() == "scatter_add" || c.op() == "scatter_reduce" || c.op() == "index_add" ||
-      c.op() == "x[index] = value") {
-    c.fix(fmt::format("make the tensor that is written to larger: it needs {} elements in that dimension{}",
-                      need.text(), c.basis(need)));
-  } else {
-    c.fix(fmt::format("compute the index from the tensor that is read: {} of {} indices are outside {}",
-                      c.facts.scan.bad, c.facts.scan.total, c.range()));
-  }
-  c.fix(fmt::format("find the index that is too large: (index >= {}).nonzero()", c.hi()));
+  fix_look(c);
+  if (!writes(c) || !larger.empty()) return;
+  const auto d = dimension(c);
+  c.fix(fmt::format("only if {} is meant to have {} elements: make the tensor that is written to so large{}",
+                    d ? fmt::format("dimension {}", *d) : std::string("that dimension"), need.text(),
+                    c.basis(need)));
 }
 
 }  // namespace
@@ -134,7 +183,11 @@ void diagnose_index(const Case& c) {
   }
   c.finding.summary = fmt::format("{}, but {}: valid indices are {}", c.opening(), indexed(c), c.range());
   if (c.above() && c.facts.table == "position") return write_position(c);
-  c.above() ? fix_above(c) : fix_below(c);
+  if (ignore_label(c)) {
+    write_ignore_label(c);
+  } else {
+    c.above() ? fix_above(c) : fix_below(c);
+  }
   c.fix_sample();
 }
 

@@ -23,7 +23,7 @@ bool not_finite(const Case& c) {
 bool weights_are_finite(const Case& c) { return c.facts.weights && c.facts.weights->bad == 0; }
 
 std::string lead(const Case& c, const char* joint) {
-  return weights_are_finite(c) ? fmt::format("; the weights are finite, {}", joint) : "; ";
+  return weights_are_finite(c) ? fmt::format("; the model's weights are finite, {}", joint) : "; ";
 }
 
 // The step before this one broke the model: nothing that this call was given is to blame.
@@ -58,6 +58,16 @@ bool banned(const Case& c) {
       "a logits processor, a mask or a filter bans every choice of that row: leave at least one (top-k, "
       "top-p, "
       "bad words, prefix_allowed_tokens_fn, action masks)");
+  return true;
+}
+
+bool divided_by_zero(const Case& c) {
+  const std::string& zero = nan_of(c).zero;
+  if (zero.empty() || !not_finite(c)) return false;
+  c.finding.summary += fmt::format("; `{}` is 0, and a division by it makes Inf and NaN", zero);
+  c.fix(fmt::format(
+      "refuse a temperature of 0, or take the best choice without drawing: argmax(-1) where `{}` is 0",
+      zero));
   return true;
 }
 
@@ -116,12 +126,12 @@ void watch(const Case& c) {
 }  // namespace
 
 bool explain_nan(const Case& c) {
-  if (weights(c) || banned(c) || input(c)) return true;
+  if (weights(c) || banned(c) || input(c) || divided_by_zero(c)) return true;
   if (half(c)) {
     watch(c);  // a reading of the dtype, no proof
     return true;
   }
-  if (weights_are_finite(c) && not_finite(c)) c.finding.summary += "; the weights are finite";
+  if (weights_are_finite(c) && not_finite(c)) c.finding.summary += "; the model's weights are finite";
   watch(c);
   return false;
 }

@@ -1,6 +1,7 @@
 // Floating point arguments: inputs and targets of binary_cross_entropy, probabilities and rates.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "contracts/case.hpp"
@@ -34,27 +35,98 @@ void fix_nan(const Case& c, const std::string& what) {
   c.fix_sample();
 }
 
+// A few records among many that are good.
+bool few_are_bad(const Case& c) {
+  constexpr std::int64_t kFew = 8;
+  return c.facts.scan.bad * kFew <= c.facts.scan.total;
+}
+
+bool is_whole(double value) { return value == std::floor(value); }
+
+// Every value of the target that is known is a whole number.
+bool all_whole(const Case& c) {
+  if (c.facts.whole) return *c.facts.whole;
+  const auto& values = c.facts.values;
+  return is_whole(number(c.facts.scan.min)) && is_whole(number(c.facts.scan.max)) &&
+         std::all_of(values.begin(), values.end(),
+                     [](const auto& pair) { return is_whole(as_double(pair.first)); });
+}
+
+void fix_record(const Case& c) {
+  const ScanFact& scan = c.facts.scan;
+  c.fix_sample();
+  c.fix(fmt::format("correct or drop {}: {} of {} targets {} outside [0, 1]",
+                    scan.bad == 1 ? "that record" : "those records", scan.bad, scan.total,
+                    scan.bad == 1 ? "is" : "are"));
+}
+
+// Whole numbers: pixels, two labels with other names, or classes.
+void fix_whole_target(const Case& c, double min, double max) {
+  constexpr double kWhite = 255, kMostClasses = 100;
+  if (min >= 0 && max == kWhite) {
+    c.finding.summary += "; they go to 255";
+    c.fix("target = target / 255 (pixels of an image or a mask)");
+  } else if (min == 1 && max == 2) {
+    c.finding.summary += "; labels look like 1 and 2";
+    c.fix("target = target - 1");
+  } else if (min == -1 && max <= 1 && c.facts.holds_zero.value_or(false)) {
+    c.finding.summary += "; -1 stands beside 0 and 1";
+    c.fix(
+        "if -1 marks what is not labelled, leave it out: keep = target >= 0; loss on input[keep], "
+        "target[keep]");
+  } else if (min == -1 && max <= 1) {
+    c.finding.summary += "; labels look like -1 and 1";
+    c.fix("target = (target + 1) / 2");
+  } else if (min >= 0 && max <= kMostClasses && !few_are_bad(c)) {
+    c.finding.summary += fmt::format("; they are whole numbers up to {}", to_text(*c.facts.scan.max));
+    c.fix("if they are class labels: F.cross_entropy, with one output per class");
+    if (max > 2) c.fix("if they are counts or grades: a loss for numbers, F.mse_loss");
+  } else {
+    fix_record(c);
+    if (min >= 0 && max <= kMostClasses) {
+      c.fix("only if there are more than two classes: F.cross_entropy, with one output per class");
+    }
+    return;
+  }
+  c.fix_sample();
+}
+
+void fix_fractions(const Case& c, double min, double max) {
+  constexpr double kRounding = 1e-3, kPercent = 100;
+  if (min >= -kRounding && max <= 1 + kRounding) {
+    c.finding.summary += ": rounding";
+    c.fix("target = target.clamp(0, 1)");
+    c.fix_sample();
+    return;
+  }
+  const bool percent = min >= 0 && max > 2 && max <= kPercent;
+  if (few_are_bad(c)) {
+    fix_record(c);
+    if (percent) c.fix(fmt::format("if {} is a percentage: divide it by 100, there only", c.value()));
+    return;
+  }
+  c.finding.summary +=
+      fmt::format("; they run from {} to {}", to_text(*c.facts.scan.min), to_text(*c.facts.scan.max));
+  if (percent) c.fix("if these are percentages: target = target / 100");
+  c.fix("if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss");
+  c.fix(fmt::format("or rescale them to [0, 1] before training, by the range of the whole data set{}",
+                    min > 1 ? ": all of these lie above 1" : ""));
+  c.fix_sample();
+}
+
 void write_target(const Case& c) {
   const double min = number(c.facts.scan.min), max = number(c.facts.scan.max);
   c.finding.summary = fmt::format("{}, but targets must lie in [0, 1]", c.opening());
   if (c.facts.scan.reason == Reason::kNan) {
     c.finding.summary = fmt::format("{}: a missing value in the data", c.opening());
     c.fix("leave missing targets out: keep = torch.isfinite(target); loss on input[keep], target[keep]");
-  } else if (min >= 0 && max > 2 && max <= 255) {
-    c.finding.summary += fmt::format("; they go to {}", to_text(*c.facts.scan.max));
-    c.fix(max == 255
-              ? "target = target / 255 (pixels of an image), or target = (target > 127).float() for a mask"
-              : "target = (target > 0).float() for a mask, or F.cross_entropy for several classes");
-  } else if (min >= 1 && max == 2) {
-    c.finding.summary += "; labels look like 1 and 2";
-    c.fix("target = target - 1");
-  } else if (min == -1 && max <= 1) {
-    c.finding.summary += "; labels look like -1 and 1";
-    c.fix("target = (target + 1) / 2");
+    c.fix_sample();
+  } else if (!std::isfinite(min) || !std::isfinite(max)) {
+    c.fix("find what makes it infinite: log(0), a division by 0, or a missing value in the data");
+    c.fix_sample();
   } else {
-    c.fix("target = target.clamp(0, 1) if it is a probability, (target > 0).float() if it is a mask");
+    all_whole(c) ? fix_whole_target(c, min, max) : fix_fractions(c, min, max);
   }
-  c.fix_sample();
 }
 
 void write_input(const Case& c) {
@@ -118,6 +190,33 @@ void fix_multinomial(const Case& c) {
   c.fix_sample();
 }
 
+// The weights of a data sampler: no model is asked, so no logits, no temperature and no learning rate.
+void write_sampler(const Case& c) {
+  const SamplerFact& sampler = *c.facts.sampler;
+  std::string where = sampler.name;
+  if (!c.facts.index.empty()) where = to_text(Variable{sampler.name, c.facts.index});
+  if (sampler.variable) where += fmt::format(" ({})", to_text(*sampler.variable));
+  const std::string name =
+      sampler.variable ? fmt::format("`{}`", sampler.variable->name) : fmt::format("`{}`", sampler.name);
+  const Reason reason = c.facts.scan.reason;
+  if (reason == Reason::kZeroSum) {
+    c.finding.summary = fmt::format("multinomial: all of {} are 0: the sampler can draw nothing", name);
+    c.fix(fmt::format("look at where {} is computed: at least one weight must be above 0", name));
+    return;
+  }
+  c.finding.summary = fmt::format(
+      "multinomial: {} is {}, but the weights of a sampler must be finite and >= 0", where, c.value());
+  if (reason == Reason::kNan || reason == Reason::kInf) {
+    c.fix(fmt::format(
+        "look at where {} is computed: 1 / count is Inf for a class without a sample, and 0 * Inf is NaN: "
+        "counts.clamp(min=1)",
+        name));
+    return;
+  }
+  c.fix(fmt::format("look at where {} is computed: {} of {} are below 0", name, c.facts.scan.bad,
+                    c.facts.scan.total));
+}
+
 }  // namespace
 
 void diagnose_finite(const Case& c) {
@@ -145,6 +244,7 @@ void diagnose_finite(const Case& c) {
 void diagnose_loss_input(const Case& c) { c.argument() == "target" ? write_target(c) : write_input(c); }
 
 void diagnose_probability(const Case& c) {
+  if (c.facts.sampler) return write_sampler(c);
   const Reason reason = c.facts.scan.reason;
   if (c.facts.contract->predicate == Predicate::kProbabilityRows) {
     c.finding.summary =

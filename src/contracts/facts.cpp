@@ -55,6 +55,12 @@ std::optional<std::int64_t> integer(const json& object, const char* name) {
   return integer(member(object, name));
 }
 
+std::optional<bool> boolean(const json& object, const char* name) {
+  const json* value = member(object, name);
+  if (value == nullptr || !value->is_boolean()) return std::nullopt;
+  return value->get<bool>();
+}
+
 std::vector<std::int64_t> integers(const json& object, const char* name) {
   std::vector<std::int64_t> list;
   const json* values = member(object, name);
@@ -309,6 +315,14 @@ Result<Facts> read_facts(const nlohmann::json& json) {
   }
   facts.thread = text(json, "thread");
   facts.resizable = text(json, "resizable");
+  if (const nlohmann::json* sampler = member(json, "sampler"); sampler != nullptr && sampler->is_object()) {
+    facts.sampler = SamplerFact{text(*sampler, "name"), variable(*sampler, "variable")};
+    if (facts.sampler->name.empty()) facts.sampler.reset();
+  }
+  if (const nlohmann::json* kinds = member(json, "kinds"); kinds != nullptr && kinds->is_object()) {
+    facts.whole = boolean(*kinds, "whole");
+    facts.holds_zero = boolean(*kinds, "zero");
+  }
   if (const nlohmann::json* weights = member(json, "weights")) {
     facts.weights = WeightsFact{text(*weights, "name"), integer(*weights, "bad").value_or(0),
                                 integer(*weights, "total").value_or(0)};

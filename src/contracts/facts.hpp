@@ -65,6 +65,12 @@ struct WeightsFact {
   std::int64_t bad = 0, total = 0;
 };
 
+// The sampler of a DataLoader that draws by weights, by its name in the program, and where they came from.
+struct SamplerFact {
+  std::string name;  // "sampler.weights"
+  std::optional<Variable> variable;
+};
+
 struct NanCastFact {
   Frame frame;
   std::int64_t bad = 0;
@@ -98,6 +104,9 @@ struct Facts {
   std::optional<NanCastFact> nan_cast;
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;
+  std::optional<SamplerFact> sampler;
+  std::optional<bool> whole;       // all of a floating argument are whole numbers
+  std::optional<bool> holds_zero;  // and a 0 is among them
   std::vector<Operation> history;
   bool contained = true;  // the operation did not get the bad values
   std::string thread;     // that made the call, when the host learned of it later

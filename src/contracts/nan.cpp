@@ -66,6 +66,7 @@ std::optional<NanFact> read_nan(const json& facts) {
       nan.banned_row = row->get<std::int64_t>();
     }
   }
+  nan.zero = text(object, "zero");
   nan.situation = text(object, "situation");
   if (const json* trains = member(*object, "trains"); trains != nullptr && trains->is_boolean()) {
     nan.trains = trains->get<bool>();

@@ -77,7 +77,7 @@ TEST(Nan, OfTheInput) {
                   {"precision", {{"dtype", "float16"}, {"module", "policy"}}}};
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.summary,
-            std::string(kRow) + "; the weights are finite, the input of `policy` is NaN: obs[1, 1]");
+            std::string(kRow) + "; the model's weights are finite, the input of `policy` is NaN: obs[1, 1]");
   EXPECT_TRUE(says(finding, "assert that `obs` is finite before the call"));
   EXPECT_TRUE(says(finding, "step() or reset()"));
   EXPECT_FALSE(says(finding, "temperature"));
@@ -91,9 +91,9 @@ TEST(Nan, OfFloat16) {
                   {"command", "python chat.py ..."}};
   facts["resizable"] = "model";
   const Finding finding = diagnose(facts);
-  EXPECT_EQ(
-      finding.summary,
-      std::string(kRow) + "; the weights are finite, but `model` is float16, which overflows above 65504");
+  EXPECT_EQ(finding.summary,
+            std::string(kRow) +
+                "; the model's weights are finite, but `model` is float16, which overflows above 65504");
   EXPECT_EQ(finding.fix.front(),
             "load the model in bfloat16, which has the range of float32: from_pretrained(..., "
             "dtype=torch.bfloat16)");
@@ -117,7 +117,7 @@ TEST(Nan, WithoutACauseTheWatchIsTheNextCommand) {
   json facts = row_facts();
   facts["nan"] = {{"situation", "policy"}, {"trains", true}, {"command", "python ppo.py"}};
   Finding finding = diagnose(facts);
-  EXPECT_EQ(finding.summary, std::string(kRow) + "; the weights are finite");
+  EXPECT_EQ(finding.summary, std::string(kRow) + "; the model's weights are finite");
   EXPECT_EQ(finding.fix.front(),
             "let the layer be named that made the first NaN: trapline run --watch nan -- python ppo.py");
   EXPECT_TRUE(says(finding, "action mask"));

@@ -294,7 +294,8 @@ def _line(finding: Finding) -> str:
     text = f"trapline: [{finding.get('code')}] " + ("" if rank is None else f"rank {rank}: ")
     text += str(finding.get("summary", "")).split("\n")[0][:1000]
     if origin.get("file"):
-        text += f" ({os.path.basename(origin['file'])}:{origin.get('line', 0)})"
+        place = f"({os.path.basename(origin['file'])}:{origin.get('line', 0)})"
+        text += "" if place in text else f" {place}"
     return "".join(c if c.isprintable() else "?" for c in text) + "\n"
 
 

@@ -25,7 +25,10 @@ def is_input_table(table: Any) -> bool:
                 module, table
             ):
                 continue
-            inputs = module.get_input_embeddings()
+            try:
+                inputs = module.get_input_embeddings()
+            except NotImplementedError:  # a model without a vocabulary
+                continue
             if owners.is_module(inputs) and _holds(inputs, table):
                 return True
     return False

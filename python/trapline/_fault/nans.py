@@ -15,8 +15,10 @@ from . import calls, holders, owners, places, scope, values
 
 _NAN, _INF = 3, 4  # trapline::Reason
 _MOST = 1 << 24  # elements of an input that are looked at
+_MOST_COLUMNS = 256
 _NEAR = 16  # frames
 _GENERATION = re.compile(r"^_?(generate|sample_\w+|next_token|decode|greedy|nucleus\w*|top_?[pk]\w*)$")
+_TEMPERATURE = re.compile(r"^_?(temperature|temp|tau|T)$")
 _KNOBS = ("temperature", "top_k", "top_p", "logits_processor", "max_new_tokens")
 _POLICY = re.compile(r"(^|_)(obs|observations?|actions?|env|envs|policy|agent|actor|rollout)(_|$)")
 _TAKES_VALUE = ("-W", "-X", "--check-hash-based-pycs")
@@ -33,6 +35,7 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
         "input": _input_of_running() or _input_of_called(given),
         "precision": _precision(),
+        "zero": _zero(),
         "banned": _banned(violation["tensor"], scan["first"], given),
         "situation": _situation(given),
         "trains": _trains(given),
@@ -55,14 +58,21 @@ def cast_facts(
     for frame in holders.user_frames():
         for name, value in holders.held_by(frame):
             held = _floats(value)
-            if held is None or held.numel() != bad.numel():
-                continue
-            flat = held.reshape(-1)
-            if bool(((~flat.isfinite()) == bad).all()):
-                first = flat[scan["first"]]
-                index = values.unravel(scan["first"], held.shape)
-                return {"input": {"name": name, "index": index, "value": values.number(first.item())}}
+            for part, where in () if held is None else _parts(held, bad.numel()):
+                if bool(((~part.isfinite()) == bad).all()):
+                    first = part[scan["first"]]
+                    index = where(scan["first"])
+                    return {"input": {"name": name, "index": index, "value": values.number(first.item())}}
     return None
+
+
+def _parts(held: Any, count: int) -> Iterator[tuple[Any, Any]]:
+    """The whole, or each column of a table with so many rows: one column of the features was cast."""
+    if held.numel() == count:
+        yield held.reshape(-1), lambda at: values.unravel(at, held.shape)
+    elif held.dim() == 2 and held.shape[0] == count and held.shape[1] <= _MOST_COLUMNS:
+        for column in range(held.shape[1]):
+            yield held[:, column], lambda at, column=column: [at, column]
 
 
 def _floats(value: Any) -> Any:
@@ -158,6 +168,26 @@ def _banned(tensor: Any, first: int, given: Any) -> Optional[dict[str, Any]]:
             if held is not None and bool((held.reshape(-1, held.shape[-1])[row] == float("-inf")).all()):
                 return {"name": name, "row": row}
     return None
+
+
+def _zero() -> str:
+    """A temperature of 0 in the user's code: by it the scores are divided."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            if _TEMPERATURE.match(name) and _is_zero(value):
+                return name
+            if name == "self" or not name.startswith("__"):
+                for part, item in holders.attributes(value).items():
+                    if isinstance(part, str) and _TEMPERATURE.match(part) and _is_zero(item):
+                        return f"{name}.{part}"
+    return ""
+
+
+def _is_zero(value: Any) -> bool:
+    if scope.is_tensor(value):
+        held = _floats(value)
+        return held is not None and held.numel() == 1 and bool((held == 0).all())
+    return type(value) in (int, float) and value == 0
 
 
 def _situation(given: Any) -> str:

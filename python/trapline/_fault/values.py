@@ -125,3 +125,9 @@ def bad_values(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> l
     pairs += [(number(v), int(c)) for v, c in zip(distinct[order].tolist(), counts[order].tolist())]
     pairs.sort(key=lambda pair: -pair[1])
     return pairs[:MAX_VALUES]
+
+
+def kinds(content: Any) -> dict[str, bool]:
+    """What sort of numbers a floating tensor holds: whole ones only, and a 0 among them."""
+    plain = content.detach()
+    return {"whole": bool((plain == plain.floor()).all()), "zero": bool((plain == 0).any())}

@@ -13,6 +13,7 @@ from . import (
     brief,
     casts,
     counts,
+    decomposed,
     diagnose,
     frames,
     graphs,
@@ -24,6 +25,7 @@ from . import (
     models,
     nans,
     positions,
+    samplers,
     samples,
     scope,
     seen,
@@ -95,6 +97,7 @@ def collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    violation = decomposed.as_called(violation)
     scan = violation["scan"]
     tensor = violation["tensor"]  # None: checked on the device, and gone or written to since
     late = bool(violation.get("late"))
@@ -111,7 +114,8 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
             value = collector()
         except Exception as error:
             _debug(name)
-            notes.append(f"{name} is not known: {type(error).__name__}: {error}"[:200])
+            if _debugs():  # what fails in here is ours, not the reader's
+                notes.append(f"{name} is not known: {type(error).__name__}: {error}"[:200])
             return
         if value is not None and value not in ([], {}):
             facts[name] = value
@@ -175,6 +179,10 @@ def _look_into(
         add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi")))
         add("generation", positions.generation_facts)
     add("library", lambda: libraries.library_facts(facts.get("layer")))
+    if operator.startswith("multinomial"):
+        add("sampler", lambda: samplers.sampler_facts(content, scan))
+    if violation.get("contract") == "binary_cross_entropy.target":
+        add("kinds", lambda: values.kinds(content))
     if nans.is_not_finite(scan):
         add("weights", models.bad_weights)
         add("nan", lambda: nans.nan_facts(violation, tensor))
@@ -205,7 +213,8 @@ def _given(violation: dict[str, Any], notes: list[str]) -> Any:
         return bags.as_given(violation)
     except Exception as error:
         _debug("given")
-        notes.append(f"the caller's shape is not known: {type(error).__name__}: {error}"[:200])
+        if _debugs():
+            notes.append(f"the caller's shape is not known: {type(error).__name__}: {error}"[:200])
         return violation["tensor"]
 
 
@@ -290,6 +299,10 @@ def _exception(finding: dict[str, Any], torch_says: str | None) -> BaseException
     return exception
 
 
+def _debugs() -> bool:
+    return os.environ.get("TRAPLINE_DEBUG") == "1"
+
+
 def _debug(what: str) -> None:
-    if os.environ.get("TRAPLINE_DEBUG") == "1":
+    if _debugs():
         sys.stderr.write(f"trapline: {what} failed:\n{traceback.format_exc()}")

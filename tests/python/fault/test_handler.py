@@ -175,6 +175,7 @@ def test_a_folder_that_cannot_be_written_is_said_once(diagnosed, monkeypatch, tm
 
 def test_a_failing_collector_costs_its_fact_only(diagnosed, monkeypatch, tmp_path):
     monkeypatch.setattr(faults.values, "bad_values", lambda *_: 1 / 0)
+    monkeypatch.setenv("TRAPLINE_DEBUG", "1")
     faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
     assert "values" not in diagnosed[0] and diagnosed[0]["index"] == [1]
     (file,) = tmp_path.iterdir()
