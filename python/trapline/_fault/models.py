@@ -66,13 +66,12 @@ def table_setting(table: Any, name: str) -> Optional[dict[str, Any]]:
                 continue
             found = []
             for field, value in held.items():
-                if not wanted & _words(field):
+                if field.endswith("_id") or not wanted & _words(field):
                     continue
                 if type(value) is int and value == rows:
                     found.append(field)
-                elif type(value) is list and number and int(number[1]) < len(value):
-                    if type(value[int(number[1])]) is int and value[int(number[1])] == rows:
-                        found.append(f"{field}[{number[1]}]")
+                elif type(value) is list and number and value[int(number[1]) :][:1] == [rows]:
+                    found.append(f"{field}[{number[1]}]")
             if len(found) == 1:
                 return {"name": found[0], "value": rows}
     return None

@@ -14,7 +14,7 @@ from . import owners, places, scope
 from .tables import POSITION
 
 _SETTINGS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions",
-             "block_size", "max_ep_len", "max_seq_len", "max_seq_length", "seq_len", "context_length", "n_ctx")  # fmt: skip
+             "block_size", "max_seq_len", "max_seq_length", "seq_len", "context_length", "n_ctx")  # fmt: skip
 _TEXT = re.compile(r"(?:^|_)(?:ids|idx|tokens|input|inputs|x|text|mask)$")
 _IDS = re.compile(r"(?:^|_)(?:ids|idx|tokens|input_ids|text|words)$")
 _MAX_MODULES = 3

@@ -146,7 +146,7 @@ def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
 
 
 def _only_table(rows: Any) -> bool:
-    """True when no other table in reach is as large: calls of one line may read several, one after the other."""
+    """True when no other table in reach is as large: one line may read several in turn."""
     if not scope.is_tensor(rows):
         return False
     shape, pointers = tuple(rows.shape), set()
