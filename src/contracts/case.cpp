@@ -91,6 +91,38 @@ bool Case::has(std::int64_t wanted) const {
 
 std::size_t Case::distinct() const { return std::max<std::size_t>(1, facts.values.size()); }
 
+bool Case::both_sides() const {
+  const auto& [min, max] = std::pair(facts.scan.min, facts.scan.max);
+  return min && max && is_integer(*min) && is_integer(*max) && std::get<std::int64_t>(*min) < facts.scan.lo &&
+         std::get<std::int64_t>(*max) >= hi();
+}
+
+std::string Case::in_code(const std::string& otherwise) const {
+  return facts.variable ? facts.variable->name : otherwise;
+}
+
+std::string Case::users() const {
+  return facts.variable ? fmt::format("`{}`", facts.variable->name)
+                        : fmt::format("{} {}", "the", plural(noun(), 2));
+}
+
+bool Case::is_token_table() const {
+  if (!facts.table.empty()) return facts.table == "token";
+  if (!facts.layer) return false;
+  std::string name = facts.layer->name;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (name.find("token_type") != std::string::npos) return false;
+  const auto words = {"wte", "token", "tok_", "word", "vocab"};
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return name.find(word) != std::string::npos; });
+}
+
+std::int64_t Case::usable() const {
+  const std::int64_t rows = facts.position ? facts.position->usable() : hi();
+  return rows > facts.virtual_tokens ? rows - facts.virtual_tokens : rows;
+}
+
 std::optional<std::int64_t> Case::seen_min() const {
   std::optional<std::int64_t> min;
   if (facts.seen) {
@@ -118,7 +150,7 @@ std::int64_t Case::needed() const {
 Need Case::need() const {
   const std::int64_t least = needed();
   if (facts.counted && facts.counted->count >= least) return {facts.counted->count, true, facts.counted->of};
-  const bool all = (facts.seen && facts.seen->dataset) || !facts.source.empty();
+  const bool all = (facts.seen && facts.seen->dataset && !facts.seen->several) || !facts.source.empty();
   return {least, all, ""};
 }
 
@@ -138,6 +170,9 @@ std::int64_t Case::seen_count() const {
 
 std::string Case::seen_where() const {
   if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
+  if (facts.seen->dataset && facts.seen->several) {
+    return fmt::format("in this data set of {}", facts.seen->count);
+  }
   return facts.seen->dataset ? fmt::format("in the whole data set of {}", facts.seen->count)
                              : fmt::format("in the {} seen so far", facts.seen->count);
 }
@@ -173,16 +208,22 @@ std::string Case::resize(const Need& need) const {
 
 std::string Case::how_to_count() const {
   if (noun() == "label") return "count the classes of the whole data set: num_classes = int(max(labels)) + 1";
-  if (noun() == "id")
-    return "count the ids of the whole data set, int(max(ids)) + 1, or take the vocabulary's length";
+  if (noun() == "id") {
+    return std::string("count the ids of the whole data set, int(max(ids)) + 1") +
+           (is_token_table() ? ", or take the vocabulary's length" : "");
+  }
   return "count over the whole data set: int(max(index)) + 1";
 }
 
 std::string Case::knob(Situation situation, const Need* need) const {
   KnobValues values{need != nullptr && need->exact ? std::to_string(need->count) : "N", value(),
-                    std::to_string(facts.position ? facts.position->usable() : hi())};
+                    std::to_string(usable())};
   std::string text = knob_advice(situation, facts.library, values);
   if (text.empty() || need == nullptr) return text;
+  // Advice without a number in it has nothing that the number would rest on.
+  KnobValues other = values;
+  other.n += "?";
+  if (knob_advice(situation, facts.library, other) == text) return text;
   if (need->exact) return text + basis(*need);
   return fmt::format("{}, N {}{}: {}", text, need->text(), basis(*need), how_to_count());
 }

@@ -51,6 +51,15 @@ class Case {
   bool has(std::int64_t wanted) const;
   // Distinct offending values that are known, at least one.
   std::size_t distinct() const;
+  // Below and above the range at once: no padding and no table that is too small, but arithmetic.
+  bool both_sides() const;
+  // "`local`", the user's variable that holds the value; "the ids" where none is known.
+  std::string users() const;
+  // The same inside of code: "local"; `otherwise` where none is known.
+  std::string in_code(const std::string& otherwise) const;
+  bool is_token_table() const;
+  // Positions that a text may have in it.
+  std::int64_t usable() const;
 
   // The widest range known, of the data set, of all calls, or of this one. The value that the operation
   // ignores is left out of the minimum as far as that can be told: then it is not known.

@@ -28,10 +28,6 @@ bool is_position_table(const Case& c) {
   return name_has(c, {"position", "wpe", "pos_emb", "embed_pos", "posemb", "pos."});
 }
 
-bool is_token_table(const Case& c) {
-  return c.facts.table == "token" || name_has(c, {"wte", "token", "tok_", "word", "vocab"});
-}
-
 std::string table(const Case& c, std::string_view kind) {
   return c.layer().empty() ? fmt::format("the {}table", kind)
                            : fmt::format("the {}table {}", kind, c.layer());
@@ -64,11 +60,38 @@ void fix_generation(const Case& c, std::int64_t usable) {
 
 void fix_length(const Case& c, std::int64_t usable) {
   const std::string knob = c.knob(Situation::kPositions);
-  if (!knob.empty()) {
+  const bool text = c.facts.text.value_or(true);
+  if (!knob.empty() && (text || c.facts.library.owner != "transformers")) {
     c.fix(knob);
-    return;
+  } else if (!text) {
+    c.fix(fmt::format("feed sequences of at most {}", usable));
+  } else if (!c.facts.sequence.empty()) {
+    c.fix(fmt::format("truncate to {0}: {1} = {1}[:, :{0}], where the batch is made", usable,
+                      c.facts.sequence));
+  } else {
+    c.fix(fmt::format("truncate to {} where the batch is made", usable));
   }
-  c.fix(fmt::format("truncate to {0}: ids = ids[:, :{0}], where the batch is made", usable));
+  if (c.facts.virtual_tokens > 0) {
+    c.fix(fmt::format("{} positions are left for a text: {} virtual tokens of the prompt come before it",
+                      usable, c.facts.virtual_tokens));
+  }
+}
+
+// Values beyond the table that do not count up from the beginning: time steps, coordinates.
+bool are_values(const Case& c, std::int64_t offset) {
+  constexpr std::int64_t kRowsBefore = 2;  // of BART and its relatives, where the offset is not known
+  return c.facts.counts_from && *c.facts.counts_from > offset + kRowsBefore && !one_at_a_time(c);
+}
+
+// "config.type_vocab_size=1 made this table".
+void fix_setting(const Case& c) {
+  const SettingFact& setting = *c.facts.setting;
+  const Need need = c.need();
+  c.fix(fmt::format("config.{}={} made this table: make the model with {}{}, or keep {} below {}",
+                    setting.name, setting.value, need.text(), c.basis(need), c.users(), c.hi()));
+  if (setting.name == "type_vocab_size" && setting.value == 1) {
+    c.fix("or pass no token_type_ids: this model has one segment only");
+  }
 }
 
 // "pad_token_id" when a special id is the offending value. T5 starts with its pad token: then it is that one.
@@ -137,7 +160,8 @@ void fix_table(const Case& c) {
     return;
   }
   const Need need = c.need();
-  if (!c.facts.resizable.empty() && (is_token_table(c) || !special_name(c).empty())) {
+  if (c.facts.setting && !c.is_token_table()) return fix_setting(c);
+  if (!c.facts.resizable.empty() && (c.is_token_table() || !special_name(c).empty())) {
     const std::string knob = c.knob(Situation::kIds);
     c.fix(knob.empty() ? fmt::format("{}.resize_token_embeddings(len(tokenizer)){}", c.facts.resizable,
                                      need.exact ? c.basis(need)
@@ -156,29 +180,71 @@ void fix_table(const Case& c) {
   }
 }
 
+// The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
+void write_off_range(const Case& c) {
+  const std::string min = c.facts.scan.min ? to_text(*c.facts.scan.min) : c.value();
+  const std::string look =
+      fmt::format("look at where {} {} computed", c.users(), c.facts.variable ? "is" : "are");
+  const std::string max = c.facts.scan.max ? to_text(*c.facts.scan.max) : c.value();
+  if (c.both_sides()) {
+    c.finding.summary += fmt::format("; {} of {} ids lie on both sides of it, from {} to {}",
+                                     c.facts.scan.bad, c.facts.scan.total, min, max);
+    c.fix(
+        fmt::format("{}: an offset, or the part of the table that is on this rank, is subtracted wrongly or "
+                    "not masked",
+                    look));
+  } else if (c.distinct() > 1) {
+    c.fix(fmt::format(
+        "negative ids have no row: {} of {} are negative (min {}): {}; several different ones come "
+        "from an offset or other arithmetic, not from padding",
+        c.facts.scan.bad, c.facts.scan.total, min, look));
+  } else {
+    c.fix(fmt::format("a negative id has no row: {} of {} are negative ({}): {}", c.facts.scan.bad,
+                      c.facts.scan.total, min, look));
+  }
+  c.fix_sample();
+}
+
 void write_negative(const Case& c) {
   constexpr std::int64_t kLossIgnore = -100;
-  if (c.integer() == kLossIgnore) {
+  const bool one = c.distinct() == 1 && c.only(c.integer()) && !c.both_sides();
+  const bool of_tokens = c.is_token_table() || (c.facts.table.empty() && !is_position_table(c));
+  if (one && of_tokens && c.integer() == kLossIgnore) {
     c.finding.summary += "; -100 is the ignore label of losses: labels were passed where ids belong";
     c.fix("pass input_ids, not labels, to the model");
     c.fix("or, when labels are the ids: ids = labels.masked_fill(labels == -100, pad_token_id)");
     return;
   }
-  if (c.integer() == -1) c.finding.summary += "; -1 looks like padding, which needs a row of its own";
-  c.fix(fmt::format(
-      "give padding a row: ids = ids.masked_fill(ids < 0, 0) with nn.Embedding({}, ..., padding_idx=0) "
-      "and all other ids moved up by 1",
-      next(c.hi())));
-  c.fix("an embedding does not count negative ids from the end; correct them in the data set");
+  const std::int64_t padding = c.facts.integer("padding_idx").value_or(-1);
+  const bool at_rest = !c.facts.source.empty();
+  const bool own = c.facts.library.owner.empty() && !is_position_table(c);
+  if (!one || !of_tokens || c.integer() != -1 || !own || !(at_rest || padding >= 0 || c.is_token_table())) {
+    return write_off_range(c);
+  }
+  c.finding.summary += "; -1 looks like padding, which needs a row of its own";
+  const std::string name = c.in_code("ids");
+  if (padding >= 0) {
+    c.fix(fmt::format("pad with the table's padding_idx: {0} = {0}.masked_fill({0} == -1, {1})", name,
+                      padding));
+  } else {
+    c.fix(
+        fmt::format("give padding a row: {0} = ({0} + 1), with -1 as 0, and "
+                    "nn.Embedding({1}, ..., padding_idx=0): all other ids move up by 1",
+                    name, next(c.hi())));
+  }
+  c.fix("an embedding does not count negative ids from the end");
   c.fix_sample();
 }
 
 }  // namespace
 
 void write_position(const Case& c) {
-  const std::int64_t usable = c.facts.position ? c.facts.position->usable() : c.hi();
+  const std::int64_t usable = c.usable();
   const std::int64_t offset = c.facts.position ? c.facts.position->offset : 0;
-  const std::int64_t last = c.needed() - offset;
+  // Of this call alone: positions of other sequences tell nothing about this one.
+  const bool known = c.facts.scan.max && is_integer(*c.facts.scan.max);
+  const std::int64_t last =
+      next(known ? std::max(c.integer(), std::get<std::int64_t>(*c.facts.scan.max)) : c.integer()) - offset;
   const std::int64_t length =
       c.facts.position && c.facts.position->length ? std::max(*c.facts.position->length, last) : last;
   c.finding.cause = Cause::kPositionIndexOutOfRange;
@@ -187,29 +253,41 @@ void write_position(const Case& c) {
   if (c.layer().empty() && c.facts.position && !c.facts.position->name.empty()) {
     name = fmt::format("the position table `{}`", c.facts.position->name);
   }
+  const bool values = are_values(c, offset);
   c.finding.summary = fmt::format(
-      "{}, but {} has {} rows{}: the sequence of {} positions is too long", c.opening(), name,
-      c.facts.position ? c.facts.position->rows : c.hi(),
-      offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(), length);
-  if (one_at_a_time(c)) {
+      "{}, but {} has {} rows{}: {}", c.opening(), name, c.facts.position ? c.facts.position->rows : c.hi(),
+      offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(),
+      values ? fmt::format("positions go to {}", last + offset - 1)
+             : fmt::format("the sequence of {} positions is too long", length));
+  const bool one = one_at_a_time(c);
+  if (one) {
     fix_generation(c, usable);
-  } else {
+  } else if (!values) {
     fix_length(c, usable);
   }
-  const std::string setting = c.facts.position ? c.facts.position->setting : std::string();
+  std::string setting = c.facts.position ? c.facts.position->setting : std::string();
   const bool counted = c.facts.generation && c.facts.generation->prompt && c.facts.generation->wanted;
   const std::int64_t most =
       counted ? std::max(length, *c.facts.generation->prompt + *c.facts.generation->wanted) : length;
+  const std::string too = c.finding.fix.empty() ? "" : "or ";
   if (!setting.empty()) {
     c.fix(
-        fmt::format("or give the model more positions where it is made, {}={} at least (new rows have to be "
+        fmt::format("{}give the model more positions where it is made, {}={} at least (new rows have to be "
                     "trained)",
-                    setting, most + offset - (c.facts.position->rows - c.facts.position->value)));
+                    too, setting, most + offset - (c.facts.position->rows - c.facts.position->value)));
+  } else if (c.facts.setting) {
+    c.fix(
+        fmt::format("{}give the model more positions where it is made: config.{}={} made this table, {} at "
+                    "least (new rows have to be trained)",
+                    too, c.facts.setting->name, c.facts.setting->value, most + offset));
   } else {
-    c.fix(fmt::format("or give the position table at least {} rows (new rows have to be trained)",
+    c.fix(fmt::format("{}give the position table at least {} rows (new rows have to be trained)", too,
                       most + offset));
   }
-  if (!one_at_a_time(c)) {
+  if (values) {
+    c.fix(fmt::format("or keep them below {}: look at where {} {} computed", c.hi(),
+                      c.facts.variable ? c.users() : "the positions", c.facts.variable ? "is" : "are"));
+  } else if (!one && c.facts.text.value_or(true)) {
     c.fix(fmt::format("or split long inputs into windows of {} with some overlap", usable));
   }
   c.fix_sample();
@@ -228,10 +306,8 @@ void diagnose_id(const Case& c) {
   }
   c.finding.summary =
       fmt::format("{}, but {} has {} rows: valid ids are {}", c.opening(), table(c, ""), c.hi(), c.range());
-  if (!c.above()) {
-    write_negative(c);
-    return;
-  }
+  if (!c.above()) return write_negative(c);
+  if (c.both_sides()) return write_off_range(c);
   const std::string special = special_name(c);
   if (!special.empty()) {
     c.finding.summary += fmt::format("; {} is {}, which has no row", special, c.value());
@@ -239,15 +315,17 @@ void diagnose_id(const Case& c) {
     fix_special(c, special);
   } else {
     fix_table(c);
-    if (hugging_face(c) && is_token_table(c)) {
+    if (!c.facts.resizable.empty() && c.is_token_table()) {
       c.fix("load tokenizer and model from the same checkpoint: len(tokenizer) must not exceed the table");
-    } else if (!foreign(c)) {
+    } else if (!foreign(c) && !c.facts.setting) {
       c.fix(fmt::format(
           "or map ids that were not known at training time to a row of their own: {} of {} ids are "
           "outside {}",
           c.facts.scan.bad, c.facts.scan.total, c.range()));
     }
-    if (c.seen_min() >= 1 && c.seen_max() == c.hi()) {
+    // A count says how many there are; and without many ids, it is chance that 0 is not among them.
+    const bool enough = (c.facts.seen && c.facts.seen->dataset) || c.seen_count() / 3 >= c.hi();
+    if (enough && !c.facts.counted && !c.facts.setting && c.seen_min() >= 1 && c.seen_max() == c.hi()) {
       c.fix(fmt::format("if ids are counted from 1 (1..{}): ids = ids - 1", c.hi()));
     }
   }

@@ -44,8 +44,20 @@ void write_ignore_label(const Case& c, std::int64_t label) {
       c.fix(knob);
       return;
     }
-    c.fix(fmt::format("leave the unlabelled elements out before the call: keep = {0} != {1}; {0} = {0}[keep]",
-                      c.argument(), label));
+    const std::string name = c.in_code(c.argument());
+    if (c.op() == "one_hot") {
+      c.fix(
+          fmt::format("give unlabelled elements a row of zeros: known = {0} != {1}; "
+                      "F.one_hot({0}.masked_fill(~known, 0), {2}) * known.unsqueeze(-1)",
+                      name, label, c.hi()));
+      c.fix(fmt::format("or leave them out, here and in all that goes with them: {0}[{0} != {1}]", name,
+                        label));
+      return;
+    }
+    c.fix(
+        fmt::format("leave the unlabelled elements out before the call, here and in all that goes with "
+                    "them: {0} = {0}[{0} != {1}]",
+                    name, label));
     return;
   }
   const std::int64_t ignored = c.facts.scan.also.value_or(-100);
@@ -67,7 +79,26 @@ void write_ignore_label(const Case& c, std::int64_t label) {
 // shown.
 bool one_based(const Case& c) {
   const bool enough = (c.facts.seen && c.facts.seen->dataset) || c.seen_count() / 3 >= c.hi();
-  return enough && c.hi() > 1 && c.seen_min() == 1 && c.seen_max() == c.hi() && c.only(c.hi());
+  return enough && c.hi() > 1 && c.seen_min() == 1 && c.seen_max() == c.hi() && c.only(c.hi()) &&
+         !(c.facts.counted && c.facts.counted->count > c.hi());
+}
+
+// 0 occurred before; this call, with labels enough to show one, runs from 1 to N.
+bool one_based_part(const Case& c) {
+  return c.hi() > 1 && c.facts.seen && c.facts.seen->min == 0 && c.facts.seen->max == c.hi() &&
+         c.facts.scan.min == Scalar(std::int64_t{1}) && c.facts.scan.max == Scalar(c.hi()) &&
+         c.only(c.hi()) && c.facts.scan.total / 3 >= c.hi() &&
+         !(c.facts.counted && c.facts.counted->count > c.hi());
+}
+
+void write_one_based_part(const Case& c) {
+  c.finding.also = {Cause::kNumClassesMismatch};
+  c.finding.summary += fmt::format(
+      "; here labels run from 1 to {0}, elsewhere 0 occurs: a part of the data may "
+      "be counted from 1",
+      c.hi());
+  c.fix(
+      "compare where this part comes from with the rest: if it is counted from 1, labels - 1 for this part");
 }
 
 void write_one_based(const Case& c) {
@@ -150,7 +181,7 @@ void write_too_few_outputs(const Case& c) {
   }
   if (c.op() == "ctc_loss")
     c.fix("count the blank: log_probs needs one class more than the alphabet has letters");
-  if (c.seen_min() >= 1 && c.seen_max() == c.hi()) {
+  if (c.seen_min() >= 1 && c.seen_max() == c.hi() && !c.facts.counted) {
     c.fix(fmt::format("if labels are counted from 1 (1..{}): labels = labels - 1", c.hi()));
   }
 }
@@ -182,15 +213,18 @@ void write_negative(const Case& c) {
     c.fix("drop ignore_index from the call, or pass ignore_index=-100");
     return;
   }
-  if (c.distinct() == 1 && c.only(c.integer())) {
+  // Only these mark what is not to count; -3 marks nothing.
+  const bool marks = c.integer() == -1 || c.integer() == -100;
+  if (c.distinct() == 1 && c.only(c.integer()) && !c.both_sides() &&
+      (marks || c.facts.contract->predicate == Predicate::kEndedIndex)) {
     write_ignore_label(c, c.integer());
     c.fix_sample();
     return;
   }
   c.fix_sample();
-  c.fix(fmt::format("a label must not be negative: {} of {} are outside {}; correct them in the data set",
-                    c.facts.scan.bad, c.facts.scan.total, c.range()));
-  if (c.only(c.integer()) && has_ignore_index(c)) c.fix(fmt::format("ignore_index={}", c.integer()));
+  c.fix(fmt::format("a label must not be negative: {} of {} are outside {}: look at where {} {} computed",
+                    c.facts.scan.bad, c.facts.scan.total, c.range(), c.users(),
+                    c.facts.variable ? "is" : "are"));
 }
 
 }  // namespace
@@ -204,6 +238,10 @@ void diagnose_label(const Case& c) {
     write_ignore_label(c, kIgnored);
   } else if (one_based(c)) {
     write_one_based(c);
+  } else if (one_based_part(c)) {
+    write_one_based_part(c);
+    write_too_few_outputs(c);
+    c.fix_sample();
   } else if (has_gaps(c)) {
     write_gaps(c);
   } else if (too_few_outputs(c)) {

@@ -222,6 +222,16 @@ void read_advice(const json& object, Facts& facts) {
                             integer(*position, "value").value_or(integer(*position, "rows").value_or(0))};
     if (fact.offset >= 0 && fact.rows > fact.offset) facts.position = fact;
   }
+  if (const json* setting = member(object, "setting")) {
+    facts.setting = SettingFact{text(*setting, "name"), integer(*setting, "value").value_or(0)};
+    if (facts.setting->name.empty()) facts.setting.reset();
+  }
+  facts.counts_from = integer(object, "counts_from");
+  if (const json* is_text = member(object, "text"); is_text != nullptr && is_text->is_boolean()) {
+    facts.text = is_text->get<bool>();
+  }
+  facts.sequence = text(object, "sequence");
+  facts.virtual_tokens = std::max<std::int64_t>(0, integer(object, "virtual_tokens").value_or(0));
   if (const json* generation = member(object, "generation");
       generation != nullptr && generation->is_object()) {
     facts.generation = GenerationFact{integer(*generation, "prompt"), integer(*generation, "wanted")};
@@ -245,6 +255,8 @@ void read_values(const json& object, Facts& facts) {
     if (min && max) {
       facts.seen =
           SeenFact{*min, *max, integer(*seen, "count").value_or(0), text(*seen, "source") == "dataset"};
+      const json* several = member(*seen, "several");
+      facts.seen->several = several != nullptr && several->is_boolean() && several->get<bool>();
     }
   }
   if (const json* classes = member(object, "classes"); classes != nullptr && classes->is_object()) {

@@ -36,6 +36,7 @@ struct ScanFact {
 struct SeenFact {
   std::int64_t min = 0, max = 0, count = 0;
   bool dataset = false;
+  bool several = false;  // the program has other data sets: this one is not the whole
 };
 
 // How many classes or ids there are, by a source that counts them all.
@@ -52,6 +53,12 @@ struct PositionFact {
   std::string setting;                 // "max_position_embeddings", the configuration's word
   std::int64_t value = 0;              // what it says: the rows, or less where others are added to it
   std::int64_t usable() const { return rows - offset; }
+};
+
+// The field of the configuration that made the table.
+struct SettingFact {
+  std::string name;  // "type_vocab_size"
+  std::int64_t value = 0;
 };
 
 // A loop that makes one position after the other.
@@ -91,11 +98,16 @@ struct Facts {
   std::vector<Frame> stack;
   std::optional<Layer> layer;
   bool layer_certain = true;
-  std::string table;  // "position", "token", or empty
+  std::string table;  // "position", "token", "other", or empty: not known
+  std::optional<SettingFact> setting;
   std::map<std::string, std::int64_t> special_ids;
   std::string resizable;  // the variable of the model that has resize_token_embeddings and owns the table
   std::optional<CountedFact> counted;
   std::optional<PositionFact> position;
+  std::optional<std::int64_t> counts_from;  // where the run of positions begins that the bad one is in
+  std::optional<bool> text;                 // the sequence is one of tokens
+  std::string sequence;                     // the user's variable that holds it: "ids"
+  std::int64_t virtual_tokens = 0;          // that a prompt tuner puts before each text
   std::optional<GenerationFact> generation;
   LibraryFact library;
   std::optional<WeightsFact> weights;

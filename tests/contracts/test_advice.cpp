@@ -145,8 +145,9 @@ TEST(AdviceHarm, GenerationIsNotTruncated) {
 
 TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
   const auto from_one = [](std::int64_t min, std::int64_t max, const char* contract) {
-    return says(diagnose(facts_of(contract, 100, 100, {{"scan", {{"min", min}, {"max", max}}}})),
-                "counted from 1");
+    return says(
+        diagnose(facts_of(contract, 100, 100, {{"scan", {{"total", 400}, {"min", min}, {"max", max}}}})),
+        "counted from 1");
   };
   for (const char* contract : {"embedding.indices", "index_select.index", "scatter.index"}) {
     EXPECT_TRUE(from_one(1, 100, contract)) << contract;
@@ -229,6 +230,82 @@ TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {
   EXPECT_TRUE(says(inside, "labels[labels == -1] = -100")) << all(inside);
   const Finding own = diagnose(facts_of("nll_loss_forward.target", -1, 5, {{"scan", {{"also", -100}}}}));
   EXPECT_TRUE(says(own, "nn.CrossEntropyLoss(ignore_index=-1)")) << all(own);
+}
+
+TEST(AdviceNegative, ArithmeticIsNoPadding) {
+  const Finding several = diagnose(facts_of("embedding.indices", -39, 50,
+                                            {{"table", "token"},
+                                             {"variable", {{"name", "local"}, {"index", {3}}}},
+                                             {"values", {{-39, 1}, {-7, 2}}},
+                                             {"scan", {{"bad", 80}, {"total", 160}, {"min", -50}}}}));
+  EXPECT_TRUE(says(several, "80 of 160 are negative (min -50): look at where `local` is computed"))
+      << all(several);
+  EXPECT_FALSE(says(several, "padding_idx")) << all(several);
+  const Finding both =
+      diagnose(facts_of("embedding.indices", 67, 50, {{"scan", {{"min", -5}, {"max", 67}}}}));
+  EXPECT_NE(both.summary.find("both sides"), std::string::npos) << all(both);
+  EXPECT_FALSE(says(both, "rows")) << all(both);
+}
+
+TEST(AdviceNegative, OnlyOneMarksALabel) {
+  const Finding other = diagnose(facts_of("one_hot.self", -3, 25));
+  EXPECT_EQ(other.summary.find("ignore label"), std::string::npos) << all(other);
+  const Finding marked =
+      diagnose(facts_of("one_hot.self", -1, 5, {{"variable", {{"name", "topic"}, {"index", {3}}}}}));
+  EXPECT_TRUE(says(marked, "F.one_hot(topic.masked_fill(~known, 0), 5)")) << all(marked);
+  EXPECT_FALSE(says(marked, "tensor[")) << all(marked);
+}
+
+TEST(AdviceTable, TheSettingThatMadeIt) {
+  const Finding finding = diagnose(facts_of(
+      "embedding.indices", 1, 1,
+      {{"table", "other"}, {"resizable", ""}, {"setting", {{"name", "type_vocab_size"}, {"value", 1}}}}));
+  EXPECT_TRUE(says(finding, "config.type_vocab_size=1 made this table")) << all(finding);
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
+  EXPECT_FALSE(says(finding, "vocabulary")) << all(finding);
+}
+
+TEST(AdvicePosition, OfThisCallAlone) {
+  const json call = {{"table", "position"},
+                     {"text", false},
+                     {"scan", {{"max", 25}}},
+                     {"seen", {{"min", 0}, {"max", 498}, {"count", 900}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 17, 17, call));
+  EXPECT_NE(finding.summary.find("sequence of 26 positions"), std::string::npos) << all(finding);
+  EXPECT_FALSE(says(finding, "truncate")) << all(finding);
+  EXPECT_FALSE(says(finding, "499")) << all(finding);
+}
+
+TEST(AdvicePosition, TimeStepsAreNoLength) {
+  const Finding finding = diagnose(
+      facts_of("embedding.indices", 100, 100,
+               {{"table", "position"}, {"counts_from", 100}, {"scan", {{"min", 100}, {"max", 109}}}}));
+  EXPECT_NE(finding.summary.find("positions go to 109"), std::string::npos) << all(finding);
+  EXPECT_FALSE(says(finding, "truncat")) << all(finding);
+}
+
+TEST(AdvicePosition, VirtualTokensAreTakenOff) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 64, 64,
+                        {{"table", "position"}, {"virtual_tokens", 20}, {"library", kTransformersHead}}));
+  EXPECT_TRUE(says(finding, "max_length=44")) << all(finding);
+}
+
+TEST(AdviceKnob, ChoicesAreNoLabelsOfAConfig) {
+  json library = kTransformersHead;
+  library["owners"][0] = "transformers.models.bert.modeling_bert.BertForMultipleChoice";
+  const Finding finding = diagnose(facts_of(
+      "nll_loss_forward.target", 4, 4, {{"layer", layer("x", "out_features", 4)}, {"library", library}}));
+  EXPECT_TRUE(says(finding, "beyond the choices")) << all(finding);
+  EXPECT_FALSE(says(finding, "num_labels")) << all(finding);
+}
+
+TEST(AdviceOneBased, APartOfTheData) {
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", 3, 3,
+                                            {{"scan", {{"min", 1}, {"max", 3}, {"total", 16}, {"bad", 7}}},
+                                             {"seen", {{"min", 0}, {"max", 3}, {"count", 64}}}}));
+  EXPECT_NE(finding.summary.find("a part of the data may be counted from 1"), std::string::npos)
+      << all(finding);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Optional
 
 from . import owners
@@ -19,19 +20,75 @@ def resizable(table: Any) -> Optional[str]:
 
 def is_input_table(table: Any) -> bool:
     """True for the table of token ids, by the model's own word."""
+    return role(table) == "input"
+
+
+def role(table: Any) -> Optional[str]:
+    """ "input": the table of token ids of a model that resizes it; "other": another table of such a model."""
+    found = None
     for _, root in owners.roots():
         for module in root.modules():
             if not callable(getattr(type(module), "resize_token_embeddings", None)) or not _holds(
                 module, table
             ):
                 continue
+            found = "other"
             try:
                 inputs = module.get_input_embeddings()
-            except NotImplementedError:  # a model without a vocabulary
+            except Exception:  # not every model has one
                 continue
             if owners.is_module(inputs) and _holds(inputs, table):
-                return True
-    return False
+                return "input"
+    return found
+
+
+_NO_WORDS = frozenset(("embed", "embedding", "embeddings", "embedder", "embedders", "weight", "size", "sizes",
+                       "max", "num", "n", "len", "length", "vocab", "model", "config"))  # fmt: skip
+_SAME = {"ep": "time", "episode": "time", "timestep": "time", "timesteps": "time", "steps": "time",
+         "pos": "position", "positions": "position", "wpe": "position", "ctx": "position",
+         "types": "type", "segment": "type", "cardinality": "category", "cat": "category"}  # fmt: skip
+
+
+def _words(name: str) -> set[str]:
+    words = {_SAME.get(word, word) for word in re.split(r"[^a-z]+", name.lower())}
+    return {word for word in words if word and word not in _NO_WORDS}
+
+
+def table_setting(table: Any, name: str) -> Optional[dict[str, Any]]:
+    """The one field of the configuration around the table that is as large and is called like it."""
+    rows = int(table.shape[0])
+    wanted = _words(name.rpartition(".")[2] or name)
+    number = re.search(r"[._](\d+)$", name)
+    for _, root in owners.roots():
+        for module in root.modules():
+            held = getattr(module.__dict__.get("config"), "__dict__", None)
+            if type(held) is not dict or not _holds(module, table):
+                continue
+            found = []
+            for field, value in held.items():
+                if field.endswith("_id") or not wanted & _words(field):
+                    continue
+                if type(value) is int and value == rows:
+                    found.append(field)
+                elif type(value) is list and number and value[int(number[1]) :][:1] == [rows]:
+                    found.append(f"{field}[{number[1]}]")
+            if len(found) == 1:
+                return {"name": found[0], "value": rows}
+    return None
+
+
+def virtual_tokens() -> Optional[int]:
+    """How many tokens PEFT's prompt tuning puts before each text."""
+    for _, root in owners.roots():
+        configs = root.__dict__.get("peft_config")
+        active = root.__dict__.get("active_adapter")
+        if type(configs) is dict and len(configs) == 1:
+            active = next(iter(configs))
+        if type(configs) is dict and type(active) is str and active in configs:
+            number = getattr(configs[active], "__dict__", {}).get("num_virtual_tokens")
+            if type(number) is int and number > 0:
+                return number
+    return None
 
 
 def _holds(module: Any, table: Any) -> bool:

@@ -10,13 +10,15 @@ import re
 from types import FrameType
 from typing import Any, Optional
 
-from . import owners, scope
+from . import owners, places, scope
 from .tables import POSITION
 
 _SETTINGS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions",
              "block_size", "max_seq_len", "max_seq_length", "seq_len", "context_length", "n_ctx")  # fmt: skip
 _TEXT = re.compile(r"(?:^|_)(?:ids|idx|tokens|input|inputs|x|text|mask)$")
+_IDS = re.compile(r"(?:^|_)(?:ids|idx|tokens|input_ids|text|words)$")
 _MAX_MODULES = 3
+_MAX_ELEMENTS = 1 << 24
 Position = dict[str, Any]
 
 
@@ -71,7 +73,7 @@ def _text_length(frames: list[FrameType], module: Any) -> Optional[int]:
         if frame.f_locals.get("self") is not module:
             continue
         for name, value in list(frame.f_locals.items()):
-            if not scope.is_tensor(value) or value.dim() < 2 or not _TEXT.search(name):
+            if not scope.is_tensor(value) or value.is_nested or value.dim() < 2 or not _TEXT.search(name):
                 continue
             if not value.dtype.is_floating_point and value.dim() == 2 and not name.startswith("position"):
                 return int(value.shape[-1])
@@ -93,6 +95,44 @@ def _name(table: Any, running: list[Any], path: str) -> str:
         if part is table:
             return owners.clean_name(path_in_root)
     return owners.clean_name(path)
+
+
+def counts_from(tensor: Any, first: int) -> Optional[int]:
+    """Where the run of positions begins that the bad element is in: 0 for a sequence from its beginning."""
+    if tensor.dtype.is_floating_point or not tensor.dim() or first < 0 or tensor.numel() > _MAX_ELEMENTS:
+        return None
+    width = int(tensor.shape[-1])
+    if width < 2:
+        return None
+    row = tensor.detach().reshape(-1, width)[first // width][: first % width + 1].cpu()
+    steps = (row[1:] - row[:-1] != 1).nonzero().reshape(-1)
+    return int(row[int(steps[-1]) + 1 if steps.numel() else 0])
+
+
+def is_text() -> bool:
+    """True when token ids or a tokenizer are in reach."""
+    for frame in scope.live_frames():
+        for name, value in list(frame.f_locals.items()):
+            if _IDS.search(name) and scope.is_tensor(value) and not value.dtype.is_floating_point:
+                return True
+            if "Tokenizer" in type(value).__name__ and not isinstance(value, type):
+                return True
+            if type(value) is dict and scope.is_tensor(value.get("input_ids")):
+                return True
+    return False
+
+
+def sequence_name(width: int) -> Optional[str]:
+    """The user's own variable of token ids, [batch, width]."""
+    for frame in scope.live_frames():
+        if not places.is_user(frame.f_code):
+            continue
+        for name, value in scope.variables(frame):
+            if not scope.is_tensor(value) or value.is_nested or value.dtype.is_floating_point:
+                continue
+            if _IDS.search(name) and value.dim() == 2 and value.shape[1] == width:
+                return name
+    return None
 
 
 def longest_sample(frames: list[FrameType], limit: int) -> Optional[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from . import adapter, scope
+from . import adapter, batches, owners, places, scope
 from .samples import Located
 from .values import MAX_ELEMENTS, number
 
@@ -37,7 +37,12 @@ def _over_data_set(located: Located, also: Any) -> Optional[Seen]:
         if not bool((part.to(located.tensor.dtype) == located.tensor.cpu()).all()):
             continue
         whole = _same_part(located, column)
-        return None if whole is None else _range(whole + located.found.constant, also, "dataset")
+        if whole is None:
+            return None
+        seen = _range(whole + located.found.constant, also, "dataset")
+        if seen is not None and _several(data_set):
+            seen["several"] = True
+        return seen
     return None
 
 
@@ -125,15 +130,50 @@ def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
     seen = _range(tensor, also, "calls")
     if seen is None or isinstance(seen["min"], str) or isinstance(seen["max"], str):
         return seen
+    rows = (violation.get("args") or {}).get("weight")
+    if _op(violation).startswith(("embedding", "_embedding_bag")) and not _only_table(rows):
+        return seen
     place = _place(violation.get("frames") or [])
     calls = adapter.history()
     if calls and _op(calls[-1]) == _op(violation):
         calls = calls[:-1]  # this very call: the adapters note a call before they judge it
     for call in calls:
         there = _place(call.get("frames") or [])
-        if there and _op(call) == _op(violation) and there == place[: len(there)]:
+        same = there and _op(call) == _op(violation) and there == place[: len(there)]
+        if same and _same_table(call, rows):
             _widen(seen, call, _argument_name(violation), also)
     return seen
+
+
+def _only_table(rows: Any) -> bool:
+    """True when no other table in reach is as large: one line may read several in turn."""
+    if not scope.is_tensor(rows):
+        return False
+    shape, pointers = tuple(rows.shape), set()
+    for _, root in owners.roots():
+        for parameter in root.parameters():
+            if tuple(parameter.shape) == shape:
+                pointers.add(owners.data_pointer(parameter))
+    return len(pointers) <= 1
+
+
+def _same_table(call: dict[str, Any], rows: Any) -> bool:
+    if not scope.is_tensor(rows):
+        return True
+    shapes = [other.get("shape") for other in call.get("args") or [] if other.get("name") == "weight"]
+    return not shapes or shapes[0] is None or list(map(int, shapes[0])) == list(rows.shape)
+
+
+def _several(data_set: Any) -> bool:
+    """True when the program has loaders of other data sets as well."""
+    from torch.utils.data import DataLoader
+
+    sets = [batch.loader.data_set() for batch in batches.newest_first()]
+    for frame in scope.live_frames():
+        if places.is_user(frame.f_code):
+            held = [value for _, value in scope.variables(frame)]
+            sets += [value.dataset for value in held if isinstance(value, DataLoader)]
+    return any(other is not None and other is not data_set for other in sets)
 
 
 def _widen(seen: Seen, call: dict[str, Any], argument: str, also: Any) -> None:

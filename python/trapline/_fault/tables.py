@@ -11,6 +11,7 @@ POSITION = re.compile(r"(?:^|[._])(?:wpe|pos|pe|posemb)(?:$|[._])|position|pos_e
 _TOKEN = re.compile(
     r"(?:^|[._])(?:wte|tok|vocab)(?:$|[._])|token(?!_type)|word|tok_emb|embed_tok", re.IGNORECASE
 )
+_SEGMENT = re.compile(r"token_type|segment|(?:^|[._])seg(?:$|[._])", re.IGNORECASE)
 _SPECIAL = re.compile(
     r"^(?:pad|eos|bos|unk|mask|cls|sep|sos|decoder_start)(?:_token)?_(?:id|idx|index)$", re.IGNORECASE
 )
@@ -20,13 +21,18 @@ _SPECIAL_ATTRIBUTES = tuple(
 _MAX_SPECIAL = 16
 
 
-def table_kind(name: str, indices: Any) -> Optional[str]:
-    """Position or token table by its name, else position when the ids count upwards; None: not known."""
+def table_kind(name: str, indices: Any, role: Optional[str] = None) -> Optional[str]:
+    """Position or token table by the model's word or the name, else position when the ids count upwards;
+    "other" for another table of a model that knows its table of tokens; None: not known."""
+    if role == "input":
+        return "token"
     if POSITION.search(name):
         return "position"
-    if _TOKEN.search(name):
+    if role != "other" and _TOKEN.search(name):
         return "token"
-    return "position" if counts_upwards(indices) else None
+    if counts_upwards(indices):
+        return "position"
+    return "other" if role == "other" or _SEGMENT.search(name) else None
 
 
 def is_positions(indices: Any) -> bool:

@@ -137,8 +137,6 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     operator = str(violation.get("op") or "").replace("aten::", "").split(".")[0]
     owners = violation.get("owners") or []
     add("layer", lambda: layers.layer_facts(operator, arguments, scan, owners))
-    if operator.startswith(("embedding", "_embedding_bag")):
-        add("special_ids", tables.special_ids)
     if tensor is not None:
         _look_into(tensor, violation, row.get("predicate"), facts, add)
     elif scan.get("bad") == 1:
@@ -168,16 +166,23 @@ def _look_into(
     rows = (violation.get("args") or {}).get("weight")
     if operator.startswith(("embedding", "_embedding_bag")):
         name = (facts.get("layer") or {}).get("name", "")
-        add("table", lambda: tables.table_kind(name, content))
-        if scope.is_tensor(rows):
-            if "table" not in facts:
-                add("table", lambda: "token" if models.is_input_table(rows) else None)
+        role = models.role(rows) if scope.is_tensor(rows) else None
+        add("table", lambda: tables.table_kind(name, content, role))
+        if role == "input":
             add("resizable", lambda: models.resizable(rows))
+        if role == "input" or (role is None and facts.get("table") in (None, "token")):
+            add("special_ids", tables.special_ids)  # they are ids of tokens, not of other tables
+        if role == "other":
+            add("setting", lambda: models.table_setting(rows, name))
     elif operator == "gather":
         add("table", lambda: "position" if tables.is_positions(tensor) else None)
     if facts.get("table") == "position":
         add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi")))
         add("generation", positions.generation_facts)
+        add("counts_from", lambda: positions.counts_from(content, scan.get("first", -1)))
+        add("text", positions.is_text)
+        add("sequence", lambda: positions.sequence_name(int(tensor.shape[-1])) if tensor.dim() else None)
+        add("virtual_tokens", models.virtual_tokens)
     add("library", lambda: libraries.library_facts(facts.get("layer")))
     if operator.startswith("multinomial"):
         add("sampler", lambda: samplers.sampler_facts(content, scan))

@@ -6,7 +6,7 @@ import types
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset
-from trapline._fault import batches, counts, libraries, positions, samples, scope
+from trapline._fault import batches, counts, libraries, models, positions, samples, scope, tables
 
 
 class Numbered(Dataset):
@@ -115,3 +115,32 @@ def test_rows_before_the_first_position():
 def test_a_sample_is_not_made_up():
     assert samples is not None
     assert positions.longest_sample([], 64) is None
+
+
+class Segmented(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.config = Config()
+        self.config.type_vocab_size = 2
+        self.config.pad_token_id = 2
+        self.words, self.token_type_embeddings = nn.Embedding(9, 4), nn.Embedding(2, 4)
+
+    def resize_token_embeddings(self, size):
+        raise AssertionError("is not to be called")
+
+    def get_input_embeddings(self):
+        return self.words
+
+
+def test_the_table_of_segments_is_not_the_table_of_words():
+    model = Segmented()
+    table = model.token_type_embeddings.weight
+    assert (models.role(table), models.role(model.words.weight)) == ("other", "input")
+    assert tables.table_kind("token_type_embeddings", torch.tensor([0, 2, 0]), "other") == "other"
+    assert models.table_setting(table, "token_type_embeddings") == {"name": "type_vocab_size", "value": 2}
+
+
+def test_where_positions_begin():
+    assert positions.counts_from(torch.tensor([[0, 1, 2, 0, 1, 2, 3]]), 6) == 0
+    assert positions.counts_from(torch.tensor([[100, 101, 102]]), 0) == 100
+    assert positions.counts_from(torch.tensor([[64]]), 0) is None, "one alone tells nothing"
