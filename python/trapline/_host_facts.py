@@ -43,6 +43,7 @@ _PLUMBING = ("_call_impl", "_wrapped_call_impl")  # nn.Module.__call__: `args` n
 _INSIDE_TORCH = re.compile(
     r"[\\/]torch[\\/](?:_(?!tensor\.py)|library\.py|overrides\.py)"
 )  # names there are PyTorch's own
+_TORCH = re.compile(r"[\\/]torch[\\/]|^<")
 _CAUGHT = re.compile(
     r"Caught (\w+) (?:in|by) .*?\.\nOriginal (Traceback \(most recent call last\):\n.*)", re.S
 )
@@ -291,10 +292,10 @@ def _operands(trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Fa
         return named.get(id(tensor))
 
     text = _segment(user)
-    for name, tensor in _tensors(user[0], text):
-        add(name, tensor, True)
-    for name, tensor in _arguments(text, library):
-        add(name, tensor, True)
+    seen = _storages_where_raised(library)
+    for name, tensor in (*_tensors(user[0], text), *_arguments(text, library)):
+        if seen is None or _storage(tensor) in seen:
+            add(name, tensor, True)
     for frame, lasti in reversed(library):
         if frame.f_code.co_name in _PLUMBING or _INSIDE_TORCH.search(frame.f_code.co_filename):
             continue
@@ -304,6 +305,22 @@ def _operands(trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Fa
             if operand is not None and ("as" not in operand or ("[" in operand["as"] and "[" not in role)):
                 operand["as"] = role
     return list(named.values())
+
+
+def _storage(tensor: Any) -> Any:
+    try:
+        return tensor.untyped_storage()._cdata
+    except Exception:  # sparse, or a subclass without one
+        return id(tensor)
+
+
+def _storages_where_raised(library: list[tuple[FrameType, int]]) -> Optional[set[Any]]:
+    """What the tensors are in the library's expression that raised: a tensor of the user's that is none of
+    them took no part, whatever its size. None: the user's line or PyTorch itself raised."""
+    outside = [pair for pair in library if not _TORCH.search(pair[0].f_code.co_filename)]
+    if not outside:
+        return None
+    return {_storage(tensor) for _, tensor in _tensors(outside[-1][0], _segment(outside[-1]))}
 
 
 def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tuple[str, Any]]:

@@ -156,6 +156,17 @@ HostCase::HostCase(const json& facts, std::vector<std::string> captures) : captu
   message_ = text_member(facts, "message");
   functional_ = read_functional(facts);
   files_ = read_files(facts);
+  const auto stack = facts.find("stack");
+  if (stack == facts.end() || !stack->is_array()) return;
+  for (auto frame = stack->rbegin(); frame != stack->rend(); ++frame) {
+    const std::string file = text_member(*frame, "file");
+    if (file.find("/torch/") != std::string::npos || file.starts_with("torch/")) continue;
+    const auto user = frame->is_object() ? frame->find("user") : frame->end();
+    raised_in_library_ =
+        frame->is_object() && user != frame->end() && user->is_boolean() && !user->get<bool>();
+    raised_at_ = text_member(*frame, "code");
+    break;
+  }
 }
 
 bool HostCase::passes_through(std::string_view file_suffix) const {

@@ -62,6 +62,10 @@ class HostCase {
   // Whether a frame of the stack is in a file whose path ends so: "_utils/collate.py".
   bool passes_through(std::string_view file_suffix) const;
 
+  // Whether the code nearest to the exception, apart from PyTorch's own, is a library's; and its line.
+  bool raised_in_library() const { return raised_in_library_; }
+  const std::string& raised_at() const { return raised_at_; }
+
   const Operand* by_role(std::string_view role) const;
   const Operand* by_shape(const Shape& shape) const;
   // The user's operand that arrived in `role`, else the one of this shape.
@@ -78,7 +82,8 @@ class HostCase {
   std::optional<ModuleFacts> module_;
   std::optional<PositionTable> position_;
   LibraryFact library_;
-  std::string call_, message_, functional_;
+  std::string call_, message_, functional_, raised_at_;
+  bool raised_in_library_ = false;
 };
 
 // At most `length` bytes, never cutting a UTF-8 character in two.

@@ -130,6 +130,38 @@ void index_broadcast(const HostCase& c, Finding& f) {
       "for pairs (i[k], j[k]) give them one length; for every row with every column use `x[i[:, None], j]`");
 }
 
+// The quantized tables' own check: FBGEMM's and its fallback's words are the same.
+void quantized_row(const HostCase& c, Finding& f) {
+  const std::int64_t at = c.number(1), value = c.number(2), low = c.number(3), high = c.number(4);
+  const Operand* ids = nullptr;  // the one tensor of integers that is long enough, if there is just one
+  int fitting = 0;
+  for (const Operand& operand : c.operands()) {
+    if (!operand.dtype.starts_with("int") || operand.shape.size() != 1 || operand.shape[0] <= at) continue;
+    ids = &operand;
+    ++fitting;
+  }
+  const std::string name = fitting == 1 ? ids->name : "indices";
+  f.summary = fmt::format("{}: {}[{}] is {}, but the quantized table has {} rows: valid ids are [{}, {})",
+                          f.op, name, at, value, high, low, high);
+  if (fitting == 1) f.tensor = TensorInfo{ids->shape, ids->dtype, ids->device};
+  f.element = Element{{at}, Scalar{value}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  f.valid = Valid{fmt::format("[{}, {})", low, high), Scalar{low}, Scalar{high - 1}, {}};
+  f.fix.push_back(fmt::format(
+      "check where {}[{}] comes from; a table with more rows is made before it is quantized", name, at));
+}
+
+// The same check without numbers: quantized embedding of bytes.
+void quantized_id(const HostCase&, Finding& f) {
+  f.summary = "embedding: an id is outside the quantized table";
+  f.fix.push_back(
+      "compare the ids' min() and max() with the table's num_embeddings: valid ids are [0, rows)");
+}
+
+bool in_quantized_embedding(const HostCase& c) {
+  return c.passes_through("torch/ao/nn/quantized/modules/embedding_ops.py") ||
+         c.call().find("quantized.embedding") != std::string::npos;
+}
+
 void gather_dims(const HostCase& c, Finding& f) {
   const Operand* index = c.by_role("index");
   const Operand* x = c.by_role("input");
@@ -185,6 +217,24 @@ std::span<const HostErrorRow> index_rows() {
        "index",
        host_index,
        {"index 15 is out of bounds for dimension 0 with size 10"}},
+      {"quantized.row",
+       "RuntimeError",
+       R"(Index (-?\d+) is out of bounds: (-?\d+), range (-?\d+) to (-?\d+))",
+       Cause::kEmbeddingIndexOutOfRange,
+       "embedding_bag",
+       "indices",
+       quantized_row,
+       {"Index 17 is out of bounds: 200, range 0 to 200"}},
+      {"quantized.id",
+       "RuntimeError",
+       R"(Expected i < index_size to be true, but got false)",
+       Cause::kEmbeddingIndexOutOfRange,
+       "embedding",
+       "indices",
+       quantized_id,
+       {"Expected i < index_size to be true, but got false.  (Could this error message be improved?  If so, "
+        "please report an enhancement request to PyTorch.)"},
+       in_quantized_embedding},
       {"index.into_nothing",
        "IndexError",
        R"(index is out of bounds for dimension with size 0)",

@@ -114,11 +114,24 @@ void broadcast_shapes(const HostCase& c, Finding& f) {
 void view(const HostCase& c, Finding& f) {
   const Shape want = c.shape(1);
   const std::int64_t elements = c.number(2);
-  const bool reshape = c.call().find("reshape") != std::string::npos;
+  const bool reshape =
+      (c.raised_in_library() ? c.raised_at() : c.call()).find("reshape") != std::string::npos;
   f.op = reshape ? "reshape" : "view";
   const Operand* x = nullptr;
+  // What a library calls its own tensors says nothing to the user.
+  const bool library = c.raised_in_library();
   for (const Operand& operand : c.operands()) {
-    if (x == nullptr && numel(operand.shape) == elements) x = &operand;
+    if (x == nullptr && numel(operand.shape) == elements && (operand.user || !library)) x = &operand;
+  }
+  if (library) {
+    f.summary = x ? fmt::format("{}: {} {} has {} elements, which do not fill the shape {}", f.op, x->name,
+                                to_text(x->shape), elements, to_text(want))
+                  : fmt::format("{}: a tensor of {} elements does not fill the shape {}", f.op, elements,
+                                to_text(want));
+    if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
+    f.fix.push_back(fmt::format("the shape is a library's: check the sizes and values that `{}` is given",
+                                clip(c.call_or("the call"), 60)));
+    return;
   }
   const std::string name = x ? x->name : "x";
   f.summary = fmt::format("{}: {}{} has {} elements, which do not fill the shape {}", f.op, name,

@@ -151,6 +151,17 @@ void rate(const HostCase&, Finding& f) {
 
 void class_value(const HostCase& c, Finding& f) {
   const bool negative = c.message().find("non-negative") != std::string::npos;
+  if (c.raised_in_library()) {
+    // A library's one_hot, or its own check in the same words: which tensor it looked at is not known.
+    f.op.clear();
+    f.argument.clear();
+    f.summary = negative ? "a class label is negative" : "a class label is not below the number of classes";
+    f.fix.push_back(
+        "look at the labels: print(labels.unique()); a value that marks what is not labelled has to be left "
+        "out, "
+        "or named to the library where it has ignore_index=");
+    return;
+  }
   const std::string name = c.operands().empty() ? "labels" : c.operands().front().name;
   f.summary =
       fmt::format("one_hot: {} {}", name,

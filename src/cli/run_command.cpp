@@ -25,12 +25,12 @@ struct RunFlags {
 
 void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
 
-// One line, because the program dealt with its faults: a report would look like a failure.
+// No report, because the program dealt with its faults: it would look like a failure.
 std::string handled_line(const RunFlags& flags, const RunOutcome& outcome) {
   const std::string where = !flags.output.file.empty() && flags.output.file != "-"
                                 ? "see " + flags.output.file
                             : !flags.reports.empty() ? "see " + flags.reports
-                                                     : "to see them: trapline run --report DIR -- ...";
+                                                     : outcome.how_to_see;
   if (!outcome.skipped.empty()) {
     return fmt::format("{} ({}): {}", outcome.skipped, info(outcome.report.findings.front().cause).code,
                        where);
@@ -42,6 +42,9 @@ std::string handled_line(const RunFlags& flags, const RunOutcome& outcome) {
 // format.
 void print(const RunFlags& flags, const Output& output, const RunOutcome& outcome) {
   const bool for_people = flags.output.format == "text" && !output.is_file() && flags.output.file.empty();
+  if (outcome.handled && for_people && outcome.skipped.empty()) {
+    for (const std::string& line : outcome.caught_lines) say(line);
+  }
   if (outcome.handled && (for_people || output.is_file())) say(handled_line(flags, outcome));
   if (for_people) {
     if (outcome.handled && !outcome.unchecked.empty()) say(outcome.unchecked);

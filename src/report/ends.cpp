@@ -6,6 +6,8 @@
 #include <functional>
 #include <ranges>
 
+#include "report/sentences.hpp"
+
 namespace trapline {
 namespace {
 
@@ -94,6 +96,45 @@ std::string sentence_about(const std::map<std::string, std::uint64_t>& caught) {
   std::string codes;
   for (const auto& [code, times] : caught) codes += (codes.empty() ? "" : ", ") + code;
   return fmt::format("the program caught {} fault{} ({})", all, all == 1 ? "" : "s", codes);
+}
+
+std::vector<std::string> lines_about(const Collected& collected,
+                                     const std::map<std::string, std::uint64_t>& caught,
+                                     std::string_view directory) {
+  struct Group {
+    std::string code, place, summary;
+    std::uint64_t times = 0;
+  };
+  constexpr std::size_t kMostLines = 5;
+  std::vector<Group> groups;
+  std::map<std::string, std::uint64_t> written;
+  for (const CollectedFinding& item : collected.findings) {
+    if (!was_raised(item)) continue;
+    const Finding& finding = item.finding;
+    const std::string code(info(finding.cause).code);
+    const std::string place = finding.origin ? place_text(*finding.origin, directory) : "";
+    ++written[code];
+    auto group = std::ranges::find_if(
+        groups, [&](const Group& one) { return one.code == code && one.place == place; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {code, place, finding.summary, 0});
+    ++group->times;
+  }
+  std::vector<std::string> lines;
+  for (const Group& group : groups) {
+    if (lines.size() == kMostLines) break;
+    std::string line = fmt::format("caught: [{}] {}", group.code, group.summary);
+    if (!group.place.empty()) line += fmt::format(" ({})", group.place);
+    // Beyond a number of faults none is written: then the total is all that is known.
+    const auto all = caught.find(group.code);
+    if (group.times > 1 && all != caught.end() && all->second == written[group.code])
+      line += fmt::format(", {} times", group.times);
+    lines.push_back(std::move(line));
+  }
+  if (groups.size() > lines.size()) {
+    const std::size_t more = groups.size() - lines.size();
+    lines.push_back(fmt::format("caught: {} more at {}", more, more == 1 ? "another line" : "other lines"));
+  }
+  return lines;
 }
 
 }  // namespace trapline

@@ -24,4 +24,10 @@ Settled settle(Collected& collected, bool failed);
 // "the program caught 61 faults (TL101, TL105)"; empty: it caught none.
 std::string sentence_about(const std::map<std::string, std::uint64_t>& caught);
 
+// "caught: [TL103] embedding: input[0, 3] is 1000, but ... (server.py:41), 3 times": what was caught at each
+// line, five of them at most. A server's fault cannot be had again at will.
+std::vector<std::string> lines_about(const Collected& collected,
+                                     const std::map<std::string, std::uint64_t>& caught,
+                                     std::string_view directory);
+
 }  // namespace trapline

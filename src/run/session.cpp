@@ -100,6 +100,11 @@ std::vector<std::string> notes_about(const Settled& settled, const Ended& ended,
   return notes;
 }
 
+std::string how_to_see(const std::map<std::string, std::uint64_t>& caught) {
+  const bool one = caught.size() == 1 && caught.begin()->second == 1;
+  return fmt::format("to see {}: trapline run --report DIR -- ...", one ? "it" : "them");
+}
+
 std::string sentence_about(const SkipCounts& skip) {
   if (skip.skipped == 0) return "";
   std::string text = fmt::format("{} of {} optimizer steps {} skipped ({})", skip.skipped, skip.steps,
@@ -146,11 +151,16 @@ Result<RunOutcome> run(const RunRequest& request) {
 
   Collected collected = collect(*folder);
   const Settled settled = settle(collected, ended->exit_code != 0);
+  std::error_code no_error;
+  const std::string here = std::filesystem::current_path(no_error).string();
+  std::vector<std::string> caught_lines = lines_about(collected, settled.caught, here);
   RunOutcome outcome{*ended,
                      merge(collected),
                      false,
                      sentence_about(collected.skip),
                      sentence_about(settled.caught),
+                     how_to_see(settled.caught),
+                     std::move(caught_lines),
                      request.cpu ? unchecked_line(collected) : ""};
   Report& report = outcome.report;
   const bool has_findings = !report.findings.empty();
@@ -166,8 +176,7 @@ Result<RunOutcome> run(const RunRequest& request) {
   const std::size_t guarded = settings.preload.empty() ? collected.guarded_processes : 1;
   auto notes = notes_about(*ended, has_findings || !settled.other.empty(), guarded);
   if (!outcome.handled && ended->exit_code != 0) {
-    const std::string where = request.reports ? "they are in " + folder->path().string()
-                                              : "to see them: trapline run --report DIR -- ...";
+    const std::string where = request.reports ? "they are in " + folder->path().string() : outcome.how_to_see;
     std::ranges::move(notes_about(settled, *ended, has_findings, where), std::back_inserter(notes));
   }
   if (!outcome.unchecked.empty()) notes.push_back(outcome.unchecked);

@@ -29,14 +29,19 @@ struct RunRequest {
 struct RunOutcome {
   Ended ended;
   Report report;
-  bool handled = false;   // the program went on after its faults and ended well
-  std::string skipped;    // what --on-fault skip left out, as a sentence; empty: nothing
-  std::string caught;     // "the program caught 4 faults (TL102, TL105)"; empty: none
-  std::string unchecked;  // said when a --cpu run ended without one guarded operation
+  bool handled = false;                   // the program went on after its faults and ended well
+  std::string skipped;                    // what --on-fault skip left out, as a sentence; empty: nothing
+  std::string caught;                     // "the program caught 4 faults (TL102, TL105)"; empty: none
+  std::string how_to_see;                 // "to see them: trapline run --report DIR -- ..."
+  std::vector<std::string> caught_lines;  // the headline of each of them
+  std::string unchecked;                  // said when a --cpu run ended without one guarded operation
 };
 
 // An error means that the program was not started.
 Result<RunOutcome> run(const RunRequest& request);
+
+// How the reports of caught faults can be had: "to see them: trapline run --report DIR -- ...".
+std::string how_to_see(const std::map<std::string, std::uint64_t>& caught);
 
 // What to add to the report about how the program ended; pure, so that it can be tested.
 std::vector<std::string> notes_about(const Ended& ended, bool has_findings, std::size_t guarded_processes);

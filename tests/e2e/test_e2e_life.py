@@ -148,7 +148,13 @@ def test_faults_that_were_caught_are_counted_by_cause(tmp_path: Path) -> None:
     expected = (
         "trapline: the program caught 61 faults (TL101, TL105); to see them: trapline run --report DIR -- ..."
     )
-    assert outcome.stderr.splitlines() == [expected]
+    *caught, total = outcome.stderr.splitlines()
+    assert total == expected
+    assert [line.partition("] ")[0] for line in caught] == [
+        "trapline: caught: [TL105",
+        "trapline: caught: [TL101",
+    ]
+    assert all("program.py:" in line for line in caught)
 
 
 def test_a_killed_program_keeps_its_findings(tmp_path: Path) -> None:

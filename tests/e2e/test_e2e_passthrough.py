@@ -52,13 +52,15 @@ def test_other_exceptions_are_byte_identical(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [HANDLED, HANDLED_RUNTIME_ERROR], ids=["IndexError", "RuntimeError"])
-def test_a_fault_that_the_program_handles_is_one_line(tmp_path: Path, text: str) -> None:
+def test_a_fault_that_the_program_handles_is_told_in_short(tmp_path: Path, text: str) -> None:
     outcome = runner.trapline([], [runner.PYTHON, str(runner.write_program(tmp_path / "handled.py", text))])
     assert outcome.returncode == 0
     assert outcome.stdout.startswith("skipped: ")
-    assert "7" in outcome.stdout and "\n" not in outcome.stdout.strip()
-    assert len(outcome.stderr.splitlines()) == 1, outcome.stderr
-    assert "the program caught" in outcome.stderr
+    summary, words = outcome.stdout.splitlines()
+    assert "target[1] is 7" in summary and words == "(PyTorch: Target 7 is out of bounds.)"
+    caught, total = outcome.stderr.splitlines()
+    assert caught.startswith("trapline: caught: [TL10") and "target[1] is 7" in caught
+    assert "handled.py:" in caught and total.endswith("; to see it: trapline run --report DIR -- ...")
 
 
 def check_only_a_note(outcome: runner.Outcome) -> None:

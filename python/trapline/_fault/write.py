@@ -44,8 +44,11 @@ def host_name() -> str:
 
 
 def process_facts(device: str = "cpu") -> dict[str, Any]:
-    """Rank (where a launcher tells it), host, pid and device."""
+    """Rank (as torch.distributed or a launcher tells it), host, pid and device."""
     facts: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "device": device}
+    facts.update(_group_facts())
+    if "rank" in facts:
+        return facts
     for variable, size in _RANK_VARIABLES.items():
         try:
             facts["rank"] = int(os.environ[variable])
@@ -55,6 +58,19 @@ def process_facts(device: str = "cpu") -> dict[str, Any]:
             facts["world_size"] = int(os.environ[size])
         break
     return facts
+
+
+def _group_facts() -> dict[str, int]:
+    """What the process group says: the processes of mp.spawn have no variable, or one that they share."""
+    distributed = sys.modules.get("torch.distributed")  # never imported for this
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            rank, size = distributed.get_rank(), distributed.get_world_size()
+            if type(rank) is int and type(size) is int and 0 <= rank < size:
+                return {"rank": rank, "world_size": size}
+    except Exception:
+        pass
+    return {}
 
 
 def report_of(finding: dict[str, Any], version: str, notes: list[str]) -> dict[str, Any]:
