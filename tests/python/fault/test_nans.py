@@ -198,6 +198,5 @@ def test_the_weights_of_a_sampler():
             list(sampler)
     finally:
         torch.multinomial = draw
-    assert found == [
-        {"name": "sampler.weights", "variable": {"name": "sample_weight", "index": [0]}},
-    ]
+    (facts,) = found
+    assert facts["name"] == "sampler.weights" and facts["variable"]["index"] == [0]
