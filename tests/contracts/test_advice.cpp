@@ -306,6 +306,63 @@ TEST(AdviceOneBased, APartOfTheData) {
                                              {"seen", {{"min", 0}, {"max", 3}, {"count", 64}}}}));
   EXPECT_NE(finding.summary.find("a part of the data may be counted from 1"), std::string::npos)
       << all(finding);
+json scanned(std::int64_t bad, std::int64_t total, double min, double max) {
+  return {{"bad", bad}, {"total", total}, {"min", min}, {"max", max}};
+}
+
+TEST(AdviceIndex, WhatIsWrittenToIsNotEnlargedFirst) {
+  const Finding finding =
+      diagnose(facts_of("scatter.index", 61, 40, {{"variable", {{"name", "place"}, {"index", {3}}}}}));
+  EXPECT_EQ(finding.fix.front(),
+            "look at where `place` is computed: 1 of 4 is outside [0, 40), 61 is the highest");
+  EXPECT_TRUE(finding.fix.back().starts_with("only if ")) << finding.fix.back();
+}
+
+TEST(AdviceIndex, AnIgnoreLabelIsNoSize) {
+  const Finding finding = diagnose(facts_of("scatter.index", 255, 3));
+  EXPECT_NE(finding.summary.find("255 looks like an ignore label, which scatter does not have"),
+            std::string::npos);
+  EXPECT_EQ(all(finding).find("256"), std::string::npos);
+}
+
+TEST(AdviceIndex, OfALargerTensor) {
+  const Finding finding = diagnose(
+      facts_of("gather.index", 473, 100, {{"scan", {{"bad", 4}, {"total", 4}, {"min", 473}, {"max", 900}}}}));
+  EXPECT_TRUE(says(finding, "all 4 are outside [0, 100), 473 is the lowest: it looks like an index meant"));
+}
+
+TEST(AdviceTarget, IsNotDestroyed) {
+  json one = facts_of("binary_cross_entropy.target", 87, 1, {{"kinds", {{"whole", false}, {"zero", false}}}});
+  one["scan"].merge_patch(scanned(1, 16, 0.179, 87.0));
+  EXPECT_EQ(diagnose(one).fix.front(), "correct or drop that record: 1 of 16 targets is outside [0, 1]");
+  json scaled = one;
+  scaled["scan"].merge_patch(scanned(128, 128, 1.1, 1.48));
+  EXPECT_TRUE(says(diagnose(scaled), "all of these lie above 1"));
+  json percent = one;
+  percent["scan"].merge_patch(scanned(60, 64, 0.5, 99.5));
+  EXPECT_EQ(diagnose(percent).fix.front(), "if these are percentages: target = target / 100");
+  json classes =
+      facts_of("binary_cross_entropy.target", 3, 1, {{"kinds", {{"whole", true}, {"zero", true}}}});
+  classes["scan"].merge_patch(scanned(8, 16, 0.0, 3.0));
+  EXPECT_TRUE(says(diagnose(classes), "F.cross_entropy"));
+  for (const json& facts : {one, scaled, percent, classes}) {
+    EXPECT_FALSE(says(diagnose(facts), "clamp")) << all(diagnose(facts));
+    EXPECT_FALSE(says(diagnose(facts), "> 0")) << all(diagnose(facts));
+  }
+}
+
+TEST(AdviceSampler, NoModelIsAsked) {
+  json facts =
+      facts_of("multinomial.self", 0, 0,
+               {{"sampler",
+                 {{"name", "sampler.weights"}, {"variable", {{"name", "sample_weight"}, {"index", {3}}}}}}});
+  facts["scan"].merge_patch({{"value", "nan"}, {"reason", 3}, {"is_float", true}});
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary,
+            "multinomial: sampler.weights[3] (sample_weight[3]) is nan, but the weights of a sampler must be "
+            "finite and >= 0");
+  EXPECT_FALSE(says(finding, "logits"));
+  EXPECT_FALSE(says(finding, "temperature"));
 }
 
 }  // namespace

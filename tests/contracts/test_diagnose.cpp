@@ -193,7 +193,8 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
   expect(facts, Cause::kNanToIndex,
          "embedding: input[3] is -9223372036854775808: NaN or Inf was cast to an integer in `age_group` "
          "(train.py:31)",
-         "make the value finite before the cast in `return (age / 10).long()`: torch.nan_to_num(x, nan=0.0)");
+         "a missing value goes into the cast in `return (age / 10).long()`: drop its row, or fill it in, "
+         "before");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.origin->line, 31);
   EXPECT_EQ(finding.surfaced->line, 80);
@@ -208,7 +209,7 @@ TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
                           .with("nan_cast", {{"bad", 1}, {"frame", {{"file", "a.py"}, {"line", 5}}}});
   expect(facts, Cause::kNanToIndex,
          "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
-         "make the value finite before the cast in a.py:5: torch.nan_to_num(x, nan=0.0)");
+         "a missing value goes into the cast in a.py:5: drop its row, or fill it in, before");
 }
 
 TEST(DiagnoseId, SpecialId) {
@@ -337,7 +338,7 @@ TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
 
 TEST(DiagnoseLossInput, Targets) {
   EXPECT_EQ(diagnose(Facts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0)).fix.front(),
-            "target = target / 255 (pixels of an image), or target = (target > 127).float() for a mask");
+            "target = target / 255 (pixels of an image or a mask)");
   EXPECT_EQ(diagnose(Facts("binary_cross_entropy.target", 2.0, 1).scan("min", 1.0)).fix.front(),
             "target = target - 1");
   EXPECT_EQ(

@@ -164,3 +164,39 @@ def test_the_next_command(monkeypatch, started, shown):
     assert nans.command() == shown
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     assert nans.command() == shown.replace("python", "torchrun ...", 1)
+
+
+def test_a_temperature_of_zero(facts_of):
+    temperature = 0.0
+    scores = torch.tensor([[1.0, 2.0, 3.0]])
+    facts = facts_of(probabilities(torch.softmax(scores / temperature, -1)))
+    assert facts["nan"]["zero"] == "temperature"
+
+
+def test_one_column_of_a_table_was_cast():
+    x = torch.ones(4, 3)
+    x[2, 1] = NAN
+    cast = torch.tensor([1, 1, -(1 << 63), 1])
+    violation = make_violation("embedding.indices", cast, 0, 6, {"indices": cast})
+    found = nans.cast_facts(violation, None, True)
+    assert found == {"input": {"name": "x", "index": [2, 1], "value": "nan"}}
+
+
+def test_the_weights_of_a_sampler():
+    from torch.utils.data import WeightedRandomSampler
+    from trapline._fault import samplers
+
+    sample_weight = torch.tensor([NAN, 1.0, 1.0])
+    sampler = WeightedRandomSampler(sample_weight, 3)
+    found = []
+    draw = torch.multinomial
+    try:
+        torch.multinomial = lambda *given, **_: found.append(
+            samplers.sampler_facts(given[0], {"first": 0})
+        )
+        with pytest.raises(AttributeError):
+            list(sampler)
+    finally:
+        torch.multinomial = draw
+    (facts,) = found
+    assert facts["name"] == "sampler.weights" and facts["variable"]["index"] == [0]
