@@ -306,6 +306,8 @@ TEST(AdviceOneBased, APartOfTheData) {
                                              {"seen", {{"min", 0}, {"max", 3}, {"count", 64}}}}));
   EXPECT_NE(finding.summary.find("a part of the data may be counted from 1"), std::string::npos)
       << all(finding);
+}
+
 json scanned(std::int64_t bad, std::int64_t total, double min, double max) {
   return {{"bad", bad}, {"total", total}, {"min", min}, {"max", max}};
 }
