@@ -156,16 +156,20 @@ HostCase::HostCase(const json& facts, std::vector<std::string> captures) : captu
   message_ = text_member(facts, "message");
   functional_ = read_functional(facts);
   files_ = read_files(facts);
+  read_raiser(facts);
+}
+
+void HostCase::read_raiser(const json& facts) {
   const auto stack = facts.find("stack");
   if (stack == facts.end() || !stack->is_array()) return;
   for (auto frame = stack->rbegin(); frame != stack->rend(); ++frame) {
+    if (!frame->is_object()) continue;
     const std::string file = text_member(*frame, "file");
     if (file.find("/torch/") != std::string::npos || file.starts_with("torch/")) continue;
-    const auto user = frame->is_object() ? frame->find("user") : frame->end();
-    raised_in_library_ =
-        frame->is_object() && user != frame->end() && user->is_boolean() && !user->get<bool>();
+    const auto user = frame->find("user");
+    raised_in_library_ = user != frame->end() && user->is_boolean() && !user->get<bool>();
     raised_at_ = text_member(*frame, "code");
-    break;
+    return;
   }
 }
 

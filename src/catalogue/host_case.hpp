@@ -77,6 +77,8 @@ class HostCase {
   std::string call_or(std::string_view fallback) const;
 
  private:
+  void read_raiser(const nlohmann::json& facts);
+
   std::vector<std::string> captures_, files_;
   std::vector<Operand> operands_;
   std::optional<ModuleFacts> module_;

@@ -48,6 +48,7 @@ TEST(HostileFacts, MalformedMembersAreIgnored) {
   EXPECT_FALSE(diagnose_host_error(json::array()));
   EXPECT_FALSE(diagnose_host_error({{"exception", 3}, {"message", json::array()}}));
   for (const HostErrorRow* row : host_error_rows()) {
+    if (row->when != nullptr) continue;  // it asks for members that are none here
     const auto finding = diagnose_host_error(
         {{"exception", row->exceptions.substr(0, row->exceptions.find('|'))},
          {"message", row->samples.front()},
