@@ -36,9 +36,11 @@ def installed() -> Iterator[None]:
 
 @pytest.fixture
 def guard(installed: None) -> Iterator[None]:
-    """The guard, and a Dynamo that has compiled nothing yet."""
+    """The guard, which has reported no place yet, and a Dynamo that has compiled nothing yet."""
     import torch
+    from trapline._fault import sites
 
+    sites.forget()
     torch.manual_seed(0)
     torch._dynamo.reset()
     yield

@@ -191,9 +191,7 @@ def test_the_weights_of_a_sampler():
     found = []
     draw = torch.multinomial
     try:
-        torch.multinomial = lambda *given, **_: found.append(
-            samplers.sampler_facts(given[0], {"first": 0})
-        )
+        torch.multinomial = lambda *given, **_: found.append(samplers.sampler_facts(given[0], {"first": 0}))
         with pytest.raises(AttributeError):
             list(sampler)
     finally:
