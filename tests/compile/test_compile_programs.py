@@ -77,7 +77,7 @@ def test_the_loss_is_reported_and_not_what_it_is_made_of(model):
     compiled = torch.compile(programs.step, fullgraph=True)
     found = finding_of(compiled, model, WORDS, BAD_LABELS)
     assert (found["op"], found["argument"]) == ("cross_entropy", "target")
-    assert found["element"] == {"index": [1], "value": 5, "bad": 1, "total": 2, "min": 0, "max": 5}
+    assert element_of(found) == {"index": [1], "value": 5, "bad": 1, "total": 2, "min": 0, "max": 5}
     assert (found["valid"]["min"], found["valid"]["max"], found["valid"]["also"]) == (0, 4, [-1])
     assert "needed" not in found["layer"], "two labels are no count"
 
