@@ -136,7 +136,27 @@ void result_cast(const HostCase& c, Finding& f) {
   if (!loss) f.fix.push_back("or write the result to a new tensor instead of in place (`x = x + y`)");
 }
 
+bool is_floating(const Operand& operand) { return operand.dtype.find("float") != std::string::npos; }
+
+// cross_entropy(labels, logits): the integers arrived where the logits go, and the other way round.
+bool swapped(const HostCase& c, Finding& f) {
+  const Operand* input = c.by_role("input");
+  const Operand* target = c.by_role("target");
+  if (!classification(c) || !input || !target || is_floating(*input) || !is_floating(*target)) return false;
+  f.argument = "input";
+  f.op = c.functional();
+  set_tensor(f, input);
+  const std::string labels = input->user ? input->name : "labels";
+  const std::string logits = target->user ? target->name : "logits";
+  f.summary =
+      fmt::format("{}: the arguments are the wrong way round: {} is {} {}, and {} is {} {}", f.op, labels,
+                  input->dtype, to_text(input->shape), logits, target->dtype, to_text(target->shape));
+  f.fix.push_back(fmt::format("the logits go first, the labels second: `({}, {})`", logits, labels));
+  return true;
+}
+
 void not_implemented(const HostCase& c, Finding& f) {
+  if (swapped(c, f)) return;
   const std::string& kernel = c.capture(1);
   const std::string& got = c.capture(2);
   f.summary = fmt::format("{} does not take {}", kernel, dtype_name(got));

@@ -11,7 +11,13 @@ namespace {
 
 constexpr std::int64_t kNanAsInt64 = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kNanAsInt32 = std::numeric_limits<std::int32_t>::min();
-constexpr std::int64_t kAbsurd = std::int64_t{1} << 40;  // beyond every vocabulary and every dimension
+
+// What x86 makes of NaN and Inf, or that with an index added to it: row * width + column. Memory that was
+// never written does not lie so close to it.
+bool cast_of_nan(std::int64_t value) {
+  constexpr std::int64_t kIndex = std::int64_t{1} << 24;
+  return value < kNanAsInt64 + kIndex || (value >= kNanAsInt32 && value < kNanAsInt32 + kIndex);
+}
 
 std::string place(const Frame& frame) {
   const std::size_t slash = frame.file.find_last_of("/\\");
@@ -28,20 +34,7 @@ std::string stripped(const std::string& code) {
                                     : code.substr(begin, code.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
-// What a layer has as many of as its attribute says.
-std::string_view unit(const Layer& layer) {
-  if (layer.attribute.starts_with("out_")) return "outputs";
-  return layer.attribute == "num_embeddings" ? "rows" : "entries";
-}
-
-std::string plural(const std::string& noun, std::int64_t count) {
-  if (count == 1) return noun;
-  return noun == "index" ? "indices" : noun + "s";
-}
-
 }  // namespace
-
-std::string Need::text() const { return exact ? std::to_string(count) : fmt::format("at least {}", count); }
 
 std::string Case::op() const { return std::string(facts.contract->public_op); }
 
@@ -97,13 +90,14 @@ bool Case::both_sides() const {
          std::get<std::int64_t>(*max) >= hi();
 }
 
+std::string Case::layer() const { return facts.layer ? layer_name(facts.layer->name, '`') : std::string(); }
+
 std::string Case::in_code(const std::string& otherwise) const {
   return facts.variable ? facts.variable->name : otherwise;
 }
 
 std::string Case::users() const {
-  return facts.variable ? fmt::format("`{}`", facts.variable->name)
-                        : fmt::format("{} {}", "the", plural(noun(), 2));
+  return facts.variable ? fmt::format("`{}`", facts.variable->name) : fmt::format("{} {}", "the", nouns());
 }
 
 bool Case::is_token_table() const {
@@ -123,118 +117,6 @@ std::int64_t Case::usable() const {
   return rows > facts.virtual_tokens ? rows - facts.virtual_tokens : rows;
 }
 
-std::optional<std::int64_t> Case::seen_min() const {
-  std::optional<std::int64_t> min;
-  if (facts.seen) {
-    min = facts.seen->min;
-  } else if (facts.scan.min && is_integer(*facts.scan.min)) {
-    min = std::get<std::int64_t>(*facts.scan.min);
-  }
-  if (min && facts.scan.also == *min) min.reset();
-  return min;
-}
-
-std::int64_t Case::seen_max() const {
-  std::int64_t max = integer();
-  if (facts.scan.max && is_integer(*facts.scan.max))
-    max = std::max(max, std::get<std::int64_t>(*facts.scan.max));
-  if (facts.seen) max = std::max(max, facts.seen->max);
-  return max;
-}
-
-std::int64_t Case::needed() const {
-  const std::int64_t max = seen_max();
-  return next(max < kAbsurd ? max : integer());
-}
-
-Need Case::need() const {
-  const std::int64_t least = needed();
-  if (facts.counted && facts.counted->count >= least) return {facts.counted->count, true, facts.counted->of};
-  const bool all = (facts.seen && facts.seen->dataset && !facts.seen->several) || !facts.source.empty();
-  return {least, all, ""};
-}
-
-std::string Case::basis(const Need& need) const {
-  if (!need.of.empty()) return fmt::format(": {} is {}", need.of, need.count);
-  if (need.exact) {
-    return facts.seen ? fmt::format(": {} go to {} {}", plural(noun(), 2), need.count - 1, seen_where())
-                      : std::string();
-  }
-  return fmt::format(" ({} is the highest of {} {} seen)", need.count - 1, seen_count(),
-                     plural(noun(), seen_count()));
-}
-
-std::int64_t Case::seen_count() const {
-  return std::max(facts.scan.total, facts.seen ? facts.seen->count : std::int64_t{0});
-}
-
-std::string Case::seen_where() const {
-  if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
-  if (facts.seen->dataset && facts.seen->several) {
-    return fmt::format("in this data set of {}", facts.seen->count);
-  }
-  return facts.seen->dataset ? fmt::format("in the whole data set of {}", facts.seen->count)
-                             : fmt::format("in the {} seen so far", facts.seen->count);
-}
-
-std::string Case::layer() const { return facts.layer ? layer_name(facts.layer->name, '`') : std::string(); }
-
-std::string Case::resize(const Need& need) const {
-  if (layer().empty()) return {};
-  if (need.exact) finding.layer->needed = need.count;
-  const Layer& owner = *facts.layer;
-  const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
-  if (!facts.library.owner.empty()) {
-    return fmt::format("create {} of {} so that {} has {} {}{}{}", facts.library.maker, facts.library.owner,
-                       layer(), need.text(), unit(owner), sure, basis(need));
-  }
-  if (!need.exact) {
-    return fmt::format("give {} {} {} instead of {}{}{}: {}", layer(), need.text(), unit(owner), hi(),
-                       basis(need), sure, how_to_count());
-  }
-  if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
-    return fmt::format("give {} {} {} instead of {}{}{}", layer(), need.count, unit(owner), hi(), sure,
-                       basis(need));
-  }
-  const std::string argument = fmt::format("{}={}", owner.attribute, need.count);
-  std::string call = fmt::format("..., {}", argument);
-  const std::string before = fmt::format("{}={}", owner.attribute, owner.value.value_or(-1));
-  if (const auto at = owner.arguments.find(before); at != std::string::npos) {
-    call = owner.arguments;
-    call.replace(at, before.size(), argument);
-  }
-  return fmt::format("change {} to {}({}){}{}", layer(), owner.type, call, sure, basis(need));
-}
-
-std::string Case::how_to_count() const {
-  if (noun() == "label") return "count the classes of the whole data set: num_classes = int(max(labels)) + 1";
-  if (noun() == "id") {
-    return std::string("count the ids of the whole data set, int(max(ids)) + 1") +
-           (is_token_table() ? ", or take the vocabulary's length" : "");
-  }
-  return "count over the whole data set: int(max(index)) + 1";
-}
-
-std::string Case::knob(Situation situation, const Need* need) const {
-  KnobValues values{need != nullptr && need->exact ? std::to_string(need->count) : "N", value(),
-                    std::to_string(usable())};
-  std::string text = knob_advice(situation, facts.library, values);
-  if (text.empty() || need == nullptr) return text;
-  // Advice without a number in it has nothing that the number would rest on.
-  KnobValues other = values;
-  other.n += "?";
-  if (knob_advice(situation, facts.library, other) == text) return text;
-  if (need->exact) return text + basis(*need);
-  return fmt::format("{}, N {}{}: {}", text, need->text(), basis(*need), how_to_count());
-}
-
-std::string Case::enlarge(Situation situation, const Need& need) const {
-  std::string text = knob(situation, &need);
-  if (text.empty()) return resize(need);
-  if (need.exact && finding.layer) finding.layer->needed = need.count;
-  return text;
-}
-
 void Case::fix_sample() const {
   if (!facts.sample) return;
   const std::string advice = look_at(*facts.sample);
@@ -243,7 +125,7 @@ void Case::fix_sample() const {
 
 bool Case::garbage() const {
   if (facts.scan.is_float || !facts.scan.value || !is_integer(*facts.scan.value)) return false;
-  return integer() >= kAbsurd || integer() <= -kAbsurd;
+  return integer() >= kAbsurdValue || integer() <= -kAbsurdValue;
 }
 
 void Case::write_garbage() const {
@@ -268,6 +150,8 @@ void Case::write_garbage() const {
   fix("if a custom CUDA or C++ kernel wrote it, check that kernel: compute-sanitizer names the write");
 }
 
+std::string Case::nouns() const { return noun() == "index" ? "indices" : noun() + "s"; }
+
 std::string Case::noun() const {
   if (facts.contract->cause == Cause::kLabelOutOfRange) return "label";
   return facts.contract->cause == Cause::kEmbeddingIndexOutOfRange ? "id" : "index";
@@ -276,7 +160,7 @@ std::string Case::noun() const {
 bool Case::nan_cast() const {
   if (facts.scan.is_float) return false;
   if (facts.nan_cast) return true;
-  return facts.scan.value == Scalar(kNanAsInt64) || facts.scan.value == Scalar(kNanAsInt32);
+  return cast_of_nan(integer());
 }
 
 void Case::write_nan_cast() const {
@@ -295,7 +179,9 @@ void Case::write_nan_cast() const {
             : fmt::format("a missing value goes into the cast in `{}`: drop its row, or fill it in, before",
                           code));
   } else {
-    finding.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf", opening());
+    const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
+    finding.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
+                                  computed ? ", with something added to it" : "");
     if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
     fix(
         fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing value goes "

@@ -16,10 +16,12 @@ constexpr std::int64_t next(std::int64_t value) {
   return value == std::numeric_limits<std::int64_t>::max() ? value : value + 1;
 }
 
+constexpr std::int64_t kAbsurdValue = std::int64_t{1} << 40;  // beyond every vocabulary and every dimension
+
 // How many rows or classes are wanted, and how that is known.
 struct Need {
   std::int64_t count = 0;
-  bool exact = false;        // all was counted; else it is the least that one batch shows
+  bool exact = false;        // all was counted, and it looks like a size that is too small; else the least
   std::string of;            // what was counted: "len(tokenizer)"; empty: the values
   std::string text() const;  // "196"; "at least 196"
 };
@@ -40,6 +42,7 @@ class Case {
   std::string opening() const;   // "cross_entropy: target[3] is 195"; "train.csv: label[3] is 195"
   std::string range() const;     // "[0, 195)"
   std::string noun() const;      // "label", "id", "index"
+  std::string nouns() const;     // "labels", "ids", "indices"
 
   std::int64_t hi() const { return facts.scan.hi; }
   // The first offending value of an integer argument; 0 for others.
@@ -61,30 +64,50 @@ class Case {
   // Positions that a text may have in it.
   std::int64_t usable() const;
 
+  // "`fc.5`", or "" when no layer is known.
+  std::string layer() const;
+
+  // --- case_size.cpp: is the size too small, or the value wrong? ---
+
   // The widest range known, of the data set, of all calls, or of this one. The value that the operation
   // ignores is left out of the minimum as far as that can be told: then it is not known.
   std::optional<std::int64_t> seen_min() const;
   std::int64_t seen_max() const;
   // Rows or classes for the largest value that was seen and is not garbage.
   std::int64_t needed() const;
-  // The same for words: exact only after a count of everything.
+  // The whole data set, or the whole file, was looked at.
+  bool all_seen() const;
+  // It looks like a size that is too small rather than like a broken value: a small overshoot, or many
+  // different values beyond.
+  bool likely() const;
+  // The whole data set runs from 1 to N, for N places, and 0 is not kept for padding.
+  bool counted_from_one() const;
   Need need() const;
   // What the number rests on: " (371 is the highest of 4 labels seen)", ": len(tokenizer) is 215".
   std::string basis(const Need& need) const;
   std::int64_t seen_count() const;
   std::string seen_where() const;  // "in the whole data set", "in 2048 labels seen so far", "in this call"
-
-  // "`fc.5`", or "" when no layer is known.
-  std::string layer() const;
-  std::string how_to_count() const;  // "count the classes of the whole data set: ..."
+  // ": count the classes of the whole data set: ..."; empty where all was seen.
+  std::string how_to_count() const;
   // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.
   // Of a layer that a library made: where it is made.
   std::string resize(const Need& need) const;
+  // The row of knobs.def that fits; empty when there is none.
+  std::string knob(Situation situation, const Need& need = {}) const;
+  // That row gives a size, rather than another way to do it.
+  bool knob_counts(Situation situation) const;
   // The argument of the user's own call that makes it large enough, for a library that is known; else
   // resize().
   std::string enlarge(Situation situation, const Need& need) const;
-  // The row of knobs.def that fits; empty when there is none.
-  std::string knob(Situation situation, const Need* need = nullptr) const;
+  // "if 195 is a valid label: "; "if ids from 40 on are valid: "
+  std::string if_valid() const;
+  // Advises to enlarge: on the condition that the value is valid, unless everything was counted. `otherwise`
+  // is said where neither layer nor library is known. True where it is on a condition: then the other
+  // reading has to be said, too.
+  bool fix_size(Situation situation, const std::string& otherwise) const;
+
+  // --- back in case.cpp ---
+
   // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.
   void fix_sample() const;
 

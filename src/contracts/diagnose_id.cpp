@@ -150,7 +150,30 @@ void fix_special(const Case& c, const std::string& name) {
 // The tokenizer, or the vocabulary, is no larger than the table: the id is not from it.
 bool foreign(const Case& c) { return c.facts.counted && c.facts.counted->count <= c.integer(); }
 
-void fix_table(const Case& c) {
+// "look at where `ids` is computed"
+std::string look_at_computation(const Case& c) {
+  return fmt::format("look at where {} {} computed", c.users(), c.facts.variable ? "is" : "are");
+}
+
+// The words of a model of Hugging Face: its table follows the tokenizer, where that is known.
+void fix_vocabulary(const Case& c, const Need& need, bool special) {
+  const std::string knob = c.knob(Situation::kIds, need);
+  const std::string resize = fmt::format("{}.resize_token_embeddings(len(tokenizer))", c.facts.resizable);
+  if (need.exact) {
+    c.fix(knob.empty() ? resize + c.basis(need) : knob);
+    if (c.finding.layer) c.finding.layer->needed = need.count;
+    return;
+  }
+  const std::string all =
+      knob.empty() ? fmt::format("{}, {} rows{}", resize, need.text(), c.basis(need)) : knob;
+  if (special) return c.fix(all);
+  c.fix(fmt::format("if tokens were added to the tokenizer: {}", all));
+  c.fix(
+      "if not, load tokenizer and model from the same checkpoint: len(tokenizer) must not exceed the table");
+}
+
+// A special token that has no row: it is meant to have one, or to be another.
+void fix_table(const Case& c, bool special) {
   if (foreign(c)) {
     c.finding.summary += fmt::format("; {} is {}, so the id does not come from there", c.facts.counted->of,
                                      c.facts.counted->count);
@@ -162,29 +185,28 @@ void fix_table(const Case& c) {
   const Need need = c.need();
   if (c.facts.setting && !c.is_token_table()) return fix_setting(c);
   if (!c.facts.resizable.empty() && (c.is_token_table() || !special_name(c).empty())) {
-    const std::string knob = c.knob(Situation::kIds);
-    c.fix(knob.empty() ? fmt::format("{}.resize_token_embeddings(len(tokenizer)){}", c.facts.resizable,
-                                     need.exact ? c.basis(need)
-                                                : fmt::format(": {} rows{}", need.text(), c.basis(need)))
-                       : knob);
-    if (need.exact && c.finding.layer) c.finding.layer->needed = need.count;
-    return;
+    return fix_vocabulary(c, need, special);
   }
-  const std::string enlarge = c.enlarge(Situation::kIds, need);
-  if (!enlarge.empty()) {
-    c.fix(enlarge);
-  } else if (need.exact) {
-    c.fix(fmt::format("give the table {0} rows: nn.Embedding({0}, ...){1}", need.count, c.basis(need)));
-  } else {
-    c.fix(fmt::format("give the table {} rows{}: {}", need.text(), c.basis(need), c.how_to_count()));
+  const std::string otherwise =
+      need.exact
+          ? fmt::format("give the table {0} rows: nn.Embedding({0}, ...){1}", need.count, c.basis(need))
+          : fmt::format("give the table {} rows{}{}", need.text(), c.basis(need), c.how_to_count());
+  if (special) {
+    const std::string larger = c.enlarge(Situation::kIds, need);
+    return c.fix(larger.empty() ? otherwise : larger);
   }
+  if (!c.fix_size(Situation::kIds, otherwise)) return;
+  c.fix(
+      fmt::format("if not, map what was unknown at training time to a row of its own, or {}: {} of {} {} "
+                  "outside {}",
+                  look_at_computation(c), c.facts.scan.bad, c.facts.scan.total,
+                  c.facts.scan.bad == 1 ? "is" : "are", c.range()));
 }
 
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
 void write_off_range(const Case& c) {
   const std::string min = c.facts.scan.min ? to_text(*c.facts.scan.min) : c.value();
-  const std::string look =
-      fmt::format("look at where {} {} computed", c.users(), c.facts.variable ? "is" : "are");
+  const std::string look = look_at_computation(c);
   const std::string max = c.facts.scan.max ? to_text(*c.facts.scan.max) : c.value();
   if (c.both_sides()) {
     c.finding.summary += fmt::format("; {} of {} ids lie on both sides of it, from {} to {}",
@@ -269,25 +291,25 @@ void write_position(const Case& c) {
   const bool counted = c.facts.generation && c.facts.generation->prompt && c.facts.generation->wanted;
   const std::int64_t most =
       counted ? std::max(length, *c.facts.generation->prompt + *c.facts.generation->wanted) : length;
-  const std::string too = c.finding.fix.empty() ? "" : "or ";
+  if (values) {
+    c.fix(fmt::format("keep them below {}: look at where {} {} computed", c.hi(),
+                      c.facts.variable ? c.users() : "the positions", c.facts.variable ? "is" : "are"));
+  }
   if (!setting.empty()) {
     c.fix(
-        fmt::format("{}give the model more positions where it is made, {}={} at least (new rows have to be "
+        fmt::format("or give the model more positions where it is made, {}={} at least (new rows have to be "
                     "trained)",
-                    too, setting, most + offset - (c.facts.position->rows - c.facts.position->value)));
+                    setting, most + offset - (c.facts.position->rows - c.facts.position->value)));
   } else if (c.facts.setting) {
     c.fix(
-        fmt::format("{}give the model more positions where it is made: config.{}={} made this table, {} at "
+        fmt::format("or give the model more positions where it is made: config.{}={} made this table, {} at "
                     "least (new rows have to be trained)",
-                    too, c.facts.setting->name, c.facts.setting->value, most + offset));
+                    c.facts.setting->name, c.facts.setting->value, most + offset));
   } else {
-    c.fix(fmt::format("{}give the position table at least {} rows (new rows have to be trained)", too,
+    c.fix(fmt::format("or give the position table at least {} rows (new rows have to be trained)",
                       most + offset));
   }
-  if (values) {
-    c.fix(fmt::format("or keep them below {}: look at where {} {} computed", c.hi(),
-                      c.facts.variable ? c.users() : "the positions", c.facts.variable ? "is" : "are"));
-  } else if (!one && c.facts.text.value_or(true)) {
+  if (!values && !one && c.facts.text.value_or(true)) {
     c.fix(fmt::format("or split long inputs into windows of {} with some overlap", usable));
   }
   c.fix_sample();
@@ -311,23 +333,11 @@ void diagnose_id(const Case& c) {
   const std::string special = special_name(c);
   if (!special.empty()) {
     c.finding.summary += fmt::format("; {} is {}, which has no row", special, c.value());
-    if (special != "decoder_start_token_id") fix_table(c);
+    if (special != "decoder_start_token_id") fix_table(c, true);
     fix_special(c, special);
   } else {
-    fix_table(c);
-    if (!c.facts.resizable.empty() && c.is_token_table()) {
-      c.fix("load tokenizer and model from the same checkpoint: len(tokenizer) must not exceed the table");
-    } else if (!foreign(c) && !c.facts.setting) {
-      c.fix(fmt::format(
-          "or map ids that were not known at training time to a row of their own: {} of {} ids are "
-          "outside {}",
-          c.facts.scan.bad, c.facts.scan.total, c.range()));
-    }
-    // A count says how many there are; and without many ids, it is chance that 0 is not among them.
-    const bool enough = (c.facts.seen && c.facts.seen->dataset) || c.seen_count() / 3 >= c.hi();
-    if (enough && !c.facts.counted && !c.facts.setting && c.seen_min() >= 1 && c.seen_max() == c.hi()) {
-      c.fix(fmt::format("if ids are counted from 1 (1..{}): ids = ids - 1", c.hi()));
-    }
+    fix_table(c, false);
+    if (c.counted_from_one()) c.fix(fmt::format("if ids are counted from 1 (1..{}): ids = ids - 1", c.hi()));
   }
   c.fix_sample();
 }

@@ -155,15 +155,14 @@ void fix_above(const Case& c) {
     c.fix(fmt::format("pass the indices that {} returned for this very input", c.op()));
     return;
   }
-  if (c.seen_min() >= 1 && c.seen_max() == c.hi()) {
+  if (c.counted_from_one()) {
     c.fix(fmt::format("the last index is {}: if indices are counted from 1, index = index - 1", c.hi() - 1));
   }
   const Need need = c.need();
-  std::string larger = c.knob(Situation::kIndex, &need);
-  if (larger.empty()) larger = c.enlarge(Situation::kClasses, need);
-  if (!larger.empty()) c.fix(larger);
   fix_look(c);
-  if (!writes(c) || !larger.empty()) return;
+  const bool library = !c.knob(Situation::kIndex, need).empty();
+  c.fix_size(library ? Situation::kIndex : Situation::kClasses, "");
+  if (!writes(c) || library || !c.layer().empty()) return;
   const auto d = dimension(c);
   c.fix(fmt::format("only if {} is meant to have {} elements: make the tensor that is written to so large{}",
                     d ? fmt::format("dimension {}", *d) : std::string("that dimension"), need.text(),

@@ -78,9 +78,9 @@ void write_ignore_label(const Case& c, std::int64_t label) {
 // Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
 // shown.
 bool one_based(const Case& c) {
-  const bool enough = (c.facts.seen && c.facts.seen->dataset) || c.seen_count() / 3 >= c.hi();
-  return enough && c.hi() > 1 && c.seen_min() == 1 && c.seen_max() == c.hi() && c.only(c.hi()) &&
-         !(c.facts.counted && c.facts.counted->count > c.hi());
+  if (c.counted_from_one()) return true;
+  return c.seen_count() / 3 >= c.hi() && c.hi() > 1 && c.seen_min() == 1 && c.seen_max() == c.hi() &&
+         c.only(c.hi()) && !(c.facts.counted && c.facts.counted->count > c.hi());
 }
 
 // 0 occurred before; this call, with labels enough to show one, runs from 1 to N.
@@ -114,19 +114,6 @@ void write_one_based(const Case& c) {
   if (!resize.empty()) c.fix(fmt::format("only if there is a class 0 as well: {}", resize));
 }
 
-// More classes than outputs, rather than a broken label: a small overshoot, or many different labels beyond.
-bool too_few_outputs(const Case& c) {
-  // The data set says itself how many classes it has.
-  if (c.facts.counted) return c.facts.counted->count > c.integer();
-  const std::int64_t over = c.needed() - c.hi();
-  if (over <= std::max<std::int64_t>(2, c.hi() / 5)) return true;
-  const auto kinds = static_cast<std::int64_t>(c.distinct());
-  if (kinds < std::min<std::int64_t>(over, 3)) return false;
-  // As frequent as evenly spread labels would be, or nearly so.
-  const double expected = static_cast<double>(over) / static_cast<double>(c.needed());
-  return static_cast<double>(c.facts.scan.bad) >= 0.3 * expected * static_cast<double>(c.facts.scan.total);
-}
-
 // Labels such as 0, 1, 5, 6 for four classes: as many different ones as there may be, but with gaps.
 bool has_gaps(const Case& c) {
   const auto kinds = static_cast<std::int64_t>(c.distinct());
@@ -155,23 +142,28 @@ void fix_range_check(const Case& c) {
       fmt::format("check the data before training: assert 0 <= labels.min() and labels.max() < {}", c.hi()));
 }
 
-void write_too_few_outputs(const Case& c) {
+// "give the last layer at least 4 outputs instead of 3 (...)", where no layer is known.
+std::string more_outputs(const Case& c) {
   const Need need = c.need();
+  const std::string how = need.exact ? std::string() : c.how_to_count();
+  if (c.op() != "one_hot") {
+    return fmt::format("give the last layer {} outputs instead of {}{}{}", need.text(), c.hi(), c.basis(need),
+                       how);
+  }
+  return need.exact ? fmt::format("F.one_hot(..., num_classes={}){}", need.count, c.basis(need))
+                    : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", need.text(), c.basis(need), how);
+}
+
+std::string outside(const Case& c) {
+  return fmt::format("{} of {} {} outside {}", c.facts.scan.bad, c.facts.scan.total,
+                     c.facts.scan.bad == 1 ? "is" : "are", c.range());
+}
+
+void write_too_few_outputs(const Case& c) {
   c.finding.cause = Cause::kNumClassesMismatch;
   c.finding.also = {Cause::kLabelOutOfRange};
-  const std::string resize = c.enlarge(Situation::kClasses, need);
-  if (!resize.empty()) {
-    c.fix(resize);
-  } else if (c.op() == "one_hot" && need.exact) {
-    c.fix(fmt::format("F.one_hot(..., num_classes={}){}", need.count, c.basis(need)));
-  } else if (c.op() == "one_hot") {
-    c.fix(fmt::format("F.one_hot(..., num_classes=N), N {}{}: {}", need.text(), c.basis(need),
-                      c.how_to_count()));
-  } else if (need.exact) {
-    c.fix(fmt::format("give the last layer {} outputs instead of {}{}", need.count, c.hi(), c.basis(need)));
-  } else {
-    c.fix(fmt::format("give the last layer {} outputs instead of {}{}: {}", need.text(), c.hi(),
-                      c.basis(need), c.how_to_count()));
+  if (c.fix_size(Situation::kClasses, more_outputs(c))) {
+    c.fix(fmt::format("if not, correct the data: {}", outside(c)));
   }
   if (c.hi() == 1) {
     c.fix(
@@ -181,26 +173,17 @@ void write_too_few_outputs(const Case& c) {
   }
   if (c.op() == "ctc_loss")
     c.fix("count the blank: log_probs needs one class more than the alphabet has letters");
-  if (c.seen_min() >= 1 && c.seen_max() == c.hi() && !c.facts.counted) {
-    c.fix(fmt::format("if labels are counted from 1 (1..{}): labels = labels - 1", c.hi()));
-  }
 }
 
 void write_broken_label(const Case& c) {
   c.finding.also = {Cause::kNumClassesMismatch};
   c.fix_sample();
-  c.fix(fmt::format("correct or drop the record with label {}: {} of {} labels are outside {}", c.value(),
-                    c.facts.scan.bad, c.facts.scan.total, c.range()));
-  if (c.facts.counted && c.facts.counted->count <= c.integer()) {
+  c.fix(fmt::format("correct or drop the record with label {}: {}", c.value(), outside(c)));
+  if (c.facts.counted) {
     c.finding.summary +=
         fmt::format("; {} is {}: there is no such class", c.facts.counted->of, c.facts.counted->count);
-    if (c.seen_min() >= 1 && c.seen_max() == c.hi()) {
-      c.fix(fmt::format("if labels are counted from 1 (1..{}): labels = labels - 1", c.hi()));
-    }
-  } else {
-    const std::string resize = c.enlarge(Situation::kClasses, c.need());
-    if (c.finding.layer) c.finding.layer->needed.reset();
-    if (!resize.empty()) c.fix(fmt::format("if {} really is a class: {}", c.value(), resize));
+  } else if (const std::string larger = c.enlarge(Situation::kClasses, c.need()); !larger.empty()) {
+    c.fix(c.if_valid() + larger);
   }
   fix_range_check(c);
 }
@@ -244,7 +227,7 @@ void diagnose_label(const Case& c) {
     c.fix_sample();
   } else if (has_gaps(c)) {
     write_gaps(c);
-  } else if (too_few_outputs(c)) {
+  } else if (c.likely()) {
     write_too_few_outputs(c);
     c.fix_sample();
   } else {

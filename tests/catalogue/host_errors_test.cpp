@@ -273,6 +273,23 @@ TEST(HostErrorWords, LabelsAsFloat) {
   EXPECT_EQ(f.fix[0], "use `y.long()`, best once in the data set");
 }
 
+TEST(HostErrorWords, LossWithItsArgumentsSwapped) {
+  json labels = tensor("t", "input", {16});
+  labels["dtype"] = "int64";
+  json facts = {
+      {"exception", "NotImplementedError"},
+      {"message", "\"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'"},
+      {"stack", {{{"file", "/x/torch/nn/functional.py"}, {"line", 1}, {"function", "cross_entropy"}}}},
+      {"operands", {labels, tensor("p", "target", {16, 3})}}};
+  const Finding f = diagnose(facts);
+  EXPECT_EQ(
+      f.summary,
+      "cross_entropy: the arguments are the wrong way round: t is int64 [16], and p is float32 [16, 3]");
+  EXPECT_EQ(f.fix, std::vector<std::string>{"the logits go first, the labels second: `(p, t)`"});
+  facts["operands"][1]["dtype"] = "int64";
+  EXPECT_EQ(diagnose(facts).fix.front(), "use `t.float()`") << "nothing there could be the logits";
+}
+
 TEST(HostErrorWords, HostIndexIsToldApartFromADeviceAssert) {
   const Finding f = diagnose(
       {{"exception", "IndexError"}, {"message", "index 10 is out of bounds for dimension 0 with size 10"}});

@@ -56,10 +56,11 @@ std::string all(const Finding& finding) {
 TEST(AdviceNeed, OneBatchGivesNoNumber) {
   const Finding finding = diagnose(
       facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
-  EXPECT_EQ(
-      finding.fix.front(),
-      "give `fc.5` at least 372 outputs instead of 370 (371 is the highest of 4 labels seen): count the "
-      "classes of the whole data set: num_classes = int(max(labels)) + 1");
+  EXPECT_EQ(finding.fix.front(),
+            "if 371 is a valid label: give `fc.5` at least 372 outputs instead of 370 (371 is the highest of "
+            "4 labels "
+            "seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
+  EXPECT_EQ(finding.fix.at(1), "if not, correct the data: 1 of 4 is outside [0, 370)");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -82,10 +83,10 @@ TEST(AdviceNeed, TheDataSetKnowsThatThereIsNoSuchClass) {
 }
 
 TEST(AdviceNeed, OneHotAndTables) {
-  EXPECT_EQ(
-      diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
-      "F.one_hot(..., num_classes=N), N at least 9 (8 is the highest of 4 labels seen): count the classes "
-      "of the whole data set: num_classes = int(max(labels)) + 1");
+  EXPECT_EQ(diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
+            "if 8 is a valid label: F.one_hot(..., num_classes=N), N at least 9 (8 is the highest of 4 "
+            "labels seen): count the classes "
+            "of the whole data set: num_classes = int(max(labels)) + 1");
   const Finding finding = diagnose(facts_of(
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));
@@ -144,16 +145,43 @@ TEST(AdviceHarm, GenerationIsNotTruncated) {
 }
 
 TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
-  const auto from_one = [](std::int64_t min, std::int64_t max, const char* contract) {
-    return says(
-        diagnose(facts_of(contract, 100, 100, {{"scan", {{"total", 400}, {"min", min}, {"max", max}}}})),
-        "counted from 1");
+  const auto from_one = [](const char* contract, std::int64_t min, std::int64_t max, const char* source,
+                           json args) {
+    const json seen = {{"min", min}, {"max", max}, {"count", 400}, {"source", source}};
+    return says(diagnose(facts_of(contract, 100, 100,
+                                  {{"scan", {{"total", 400}, {"min", min}, {"max", max}}},
+                                   {"seen", seen},
+                                   {"args", std::move(args)}})),
+                "counted from 1");
   };
   for (const char* contract : {"embedding.indices", "index_select.index", "scatter.index"}) {
-    EXPECT_TRUE(from_one(1, 100, contract)) << contract;
-    EXPECT_FALSE(from_one(0, 100, contract)) << contract;
-    EXPECT_FALSE(from_one(1, 101, contract)) << contract;
+    EXPECT_TRUE(from_one(contract, 1, 100, "dataset", json::object())) << contract;
+    EXPECT_FALSE(from_one(contract, 1, 100, "calls", json::object())) << contract << ": 0 may come";
+    EXPECT_FALSE(from_one(contract, 0, 100, "dataset", json::object())) << contract;
+    EXPECT_FALSE(from_one(contract, 1, 101, "dataset", json::object())) << contract;
   }
+  EXPECT_FALSE(from_one("embedding.indices", 1, 100, "dataset", {{"padding_idx", 0}})) << "0 is for padding";
+}
+
+TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
+  const json trained = {{"layer", layer("entities", "num_embeddings", 40)},
+                        {"values", {{47, 1}, {52, 5}}},
+                        {"scan", {{"bad", 6}, {"total", 16}, {"min", 5}, {"max", 52}}},
+                        {"library", {{"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.Net"}}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
+  EXPECT_EQ(
+      finding.fix.front(),
+      "if ids from 40 on are valid: create Net of somelib so that `entities` has at least 53 rows (52 is "
+      "the highest of 16 ids seen)");
+  EXPECT_EQ(finding.fix.at(1),
+            "if not, map what was unknown at training time to a row of its own, or look at where the ids are "
+            "computed: 6 of 16 are outside [0, 40)");
+  // One value far beyond in the whole data set is no count of classes.
+  const Finding stray =
+      diagnose(facts_of("embedding.indices", 900, 40,
+                        {{"seen", {{"min", 0}, {"max", 900}, {"count", 4000}, {"source", "dataset"}}}}));
+  EXPECT_EQ(stray.fix.front(),
+            "if 900 is a valid id: give the table at least 901 rows (900 is the highest of 4000 ids seen)");
 }
 
 TEST(AdviceHarm, NoHuggingFaceLinesElsewhere) {
@@ -205,10 +233,11 @@ TEST(AdviceKnob, TheHeadOfALibrarysModel) {
   finding =
       diagnose(facts_of("nll_loss_forward.target", 3, 3,
                         {{"layer", layer("classifier", "out_features", 3)}, {"library", kTransformersHead}}));
-  EXPECT_EQ(
-      finding.fix.front(),
-      "from_pretrained(..., num_labels=N), or num_labels in the config, N at least 4 (3 is the highest of 4 "
-      "labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
+  EXPECT_EQ(finding.fix.front(),
+            "if 3 is a valid label: from_pretrained(..., num_labels=N), or num_labels in the config, N at "
+            "least 4 (3 is "
+            "the highest of 4 labels seen): count the classes of the whole data set: num_classes = "
+            "int(max(labels)) + 1");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -218,9 +247,9 @@ TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
       {{"layer", layer("net.head", "out_features", 3)},
        {"library",
         {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
-  EXPECT_EQ(
-      finding.fix.front(),
-      "create Net of somelib so that `net.head` has at least 4 outputs (3 is the highest of 4 labels seen)");
+  EXPECT_EQ(finding.fix.front(),
+            "if 3 is a valid label: create Net of somelib so that `net.head` has at least 4 outputs (3 is "
+            "the highest of 4 labels seen)");
 }
 
 TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {

@@ -111,13 +111,13 @@ TEST(DiagnoseLabel, OneBased) {
 }
 
 TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
-  expect(
-      label(195, 195).scan("min", 4), Cause::kNumClassesMismatch,
-      "cross_entropy: target[3] is 195, but the model has 195 outputs: valid labels are [0, 195)",
-      "give the last layer at least 196 outputs instead of 195 (195 is the highest of 32 labels seen): count "
-      "the classes of the whole data set: num_classes = int(max(labels)) + 1");
+  expect(label(195, 195).scan("min", 4), Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 195, but the model has 195 outputs: valid labels are [0, 195)",
+         "if 195 is a valid label: give the last layer at least 196 outputs instead of 195 (195 is the "
+         "highest of "
+         "32 labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
   EXPECT_EQ(diagnose(label(195, 195).scan("min", 4)).fix.at(1),
-            "if labels are counted from 1 (1..195): labels = labels - 1");
+            "if not, correct the data: 1 of 32 is outside [0, 195)");
 }
 
 TEST(DiagnoseLabel, IgnoreLabels) {
@@ -136,11 +136,11 @@ TEST(DiagnoseLabel, IgnoreLabels) {
          "PyTorch's "
          "default ignore label, but this call has ignore_index=0",
          "drop ignore_index from the call, or pass ignore_index=-100");
-  expect(
-      label(255, 255), Cause::kNumClassesMismatch,
-      "cross_entropy: target[3] is 255, but the model has 255 outputs: valid labels are [0, 255)",
-      "give the last layer at least 256 outputs instead of 255 (255 is the highest of 32 labels seen): count "
-      "the classes of the whole data set: num_classes = int(max(labels)) + 1");
+  expect(label(255, 255), Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 255, but the model has 255 outputs: valid labels are [0, 255)",
+         "if 255 is a valid label: give the last layer at least 256 outputs instead of 255 (255 is the "
+         "highest of "
+         "32 labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
 }
 
 TEST(DiagnoseLabel, BrokenRecord) {
@@ -203,6 +203,20 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
   EXPECT_EQ(diagnose(facts).origin->line, 80);
 }
 
+TEST(DiagnoseNan, ACastThatWasComputedWith) {
+  const auto cause = [](const char* value) {
+    return diagnose(Facts("embedding.indices", value, 10).below()).cause;
+  };
+  EXPECT_EQ(cause("-9223372036854775800"), Cause::kNanToIndex) << "row * 8 + column";
+  EXPECT_EQ(cause("-2147483640"), Cause::kNanToIndex);
+  EXPECT_EQ(cause("-9223371036854775800"), Cause::kEmbeddingIndexOutOfRange) << "garbage";
+  EXPECT_EQ(cause("-2000000000"), Cause::kEmbeddingIndexOutOfRange);
+  EXPECT_EQ(cause("-2147483649"), Cause::kEmbeddingIndexOutOfRange);
+  EXPECT_EQ(diagnose(Facts("embedding.indices", "-9223372036854775800", 10).below()).summary,
+            "embedding: input[3] is -9223372036854775800, which is what a cast to an integer makes of NaN or "
+            "Inf, with something added to it");
+}
+
 TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
   // Other machines than x86 make 0 or the largest integer of NaN.
   const Facts facts = Facts("embedding.indices", 2147483647, 10)
@@ -228,8 +242,8 @@ TEST(DiagnoseId, SpecialId) {
              .with("resizable", "bert"),
          Cause::kEmbeddingIndexOutOfRange,
          "embedding: input[3] is 5000, but the table `bert.words` has 5000 rows: valid ids are [0, 5000)",
-         "bert.resize_token_embeddings(len(tokenizer)): at least 5001 rows (5000 is the highest of 32 ids "
-         "seen)");
+         "if tokens were added to the tokenizer: bert.resize_token_embeddings(len(tokenizer)), at least 5001 "
+         "rows (5000 is the highest of 32 ids seen)");
 }
 
 TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
@@ -239,7 +253,8 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
   EXPECT_EQ(finding.fix.front(),
-            "give `words` at least 5001 rows instead of 5000 (5000 is the highest of 32 ids seen): count the "
+            "if 5000 is a valid id: give `words` at least 5001 rows instead of 5000 (5000 is the highest of "
+            "32 ids seen): count the "
             "ids of "
             "the whole data set, int(max(ids)) + 1, or take the vocabulary's length");
   ASSERT_TRUE(finding.layer.has_value());
@@ -272,9 +287,14 @@ TEST(DiagnoseIndex, GatherCountsNoNegatives) {
       "gather: index[3] is -2, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
       "if -2 marks padding: gather(..., index.clamp(min=0)) for the call, then leave those results out: out "
       "= out.masked_fill(index < 0, 0)");
-  expect(Facts("gather.index", 20, 20).scan("min", 1).with("args", args), Cause::kIndexOutOfRange,
+  const Facts last = Facts("gather.index", 20, 20).scan("min", 1).with("args", args);
+  expect(last, Cause::kIndexOutOfRange,
          "gather: index[3] is 20, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
-         "the last index is 19: if indices are counted from 1, index = index - 1");
+         "look at where the index is computed: 1 of 32 is outside [0, 20), 20 is the highest");
+  Facts whole = last;
+  whole.with("seen", {{"min", 1}, {"max", 20}, {"count", 400}, {"source", "dataset"}});
+  EXPECT_EQ(diagnose(whole).fix.front(),
+            "the last index is 19: if indices are counted from 1, index = index - 1");
 }
 
 TEST(DiagnoseCounts, WhatTheyAddUpTo) {

@@ -1,0 +1,167 @@
+// How many rows, classes or elements are wanted, how that is known, and what to do about it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "contracts/case.hpp"
+
+namespace trapline {
+namespace {
+
+// What a layer has as many of as its attribute says.
+std::string_view unit(const Layer& layer) {
+  if (layer.attribute.starts_with("out_")) return "outputs";
+  return layer.attribute == "num_embeddings" ? "rows" : "entries";
+}
+
+}  // namespace
+
+std::string Need::text() const { return exact ? std::to_string(count) : fmt::format("at least {}", count); }
+
+std::optional<std::int64_t> Case::seen_min() const {
+  std::optional<std::int64_t> min;
+  if (facts.seen) {
+    min = facts.seen->min;
+  } else if (facts.scan.min && is_integer(*facts.scan.min)) {
+    min = std::get<std::int64_t>(*facts.scan.min);
+  }
+  if (min && facts.scan.also == *min) min.reset();
+  return min;
+}
+
+std::int64_t Case::seen_max() const {
+  std::int64_t max = integer();
+  if (facts.scan.max && is_integer(*facts.scan.max))
+    max = std::max(max, std::get<std::int64_t>(*facts.scan.max));
+  if (facts.seen) max = std::max(max, facts.seen->max);
+  return max;
+}
+
+std::int64_t Case::needed() const {
+  const std::int64_t max = seen_max();
+  return next(max < kAbsurdValue ? max : integer());
+}
+
+bool Case::all_seen() const {
+  return (facts.seen && facts.seen->dataset && !facts.seen->several) || !facts.source.empty();
+}
+
+bool Case::likely() const {
+  if (facts.counted) return facts.counted->count > integer();
+  const std::int64_t over = needed() - hi();
+  if (over <= std::max<std::int64_t>(2, hi() / 5)) return true;
+  const auto kinds = static_cast<std::int64_t>(distinct());
+  if (kinds < std::min<std::int64_t>(over, 3)) return false;
+  // As frequent as evenly spread values would be, or nearly so.
+  const double expected = static_cast<double>(over) / static_cast<double>(needed());
+  return static_cast<double>(facts.scan.bad) >= 0.3 * expected * static_cast<double>(facts.scan.total);
+}
+
+bool Case::counted_from_one() const {
+  if (facts.counted || facts.integer("padding_idx") == 0) return false;
+  return hi() > 1 && facts.seen && facts.seen->dataset && seen_min() == 1 && seen_max() == hi() && only(hi());
+}
+
+Need Case::need() const {
+  const std::int64_t least = needed();
+  if (facts.counted && facts.counted->count >= least) return {facts.counted->count, true, facts.counted->of};
+  return {least, all_seen() && likely(), ""};
+}
+
+std::string Case::basis(const Need& need) const {
+  if (!need.of.empty()) return fmt::format(": {} is {}", need.of, need.count);
+  if (need.exact) {
+    return facts.seen ? fmt::format(": {} go to {} {}", nouns(), need.count - 1, seen_where())
+                      : std::string();
+  }
+  return fmt::format(" ({} is the highest of {} {} seen)", need.count - 1, seen_count(),
+                     seen_count() == 1 ? noun() : nouns());
+}
+
+std::int64_t Case::seen_count() const {
+  return std::max(facts.scan.total, facts.seen ? facts.seen->count : std::int64_t{0});
+}
+
+std::string Case::seen_where() const {
+  if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
+  if (facts.seen->dataset && facts.seen->several) {
+    return fmt::format("in this data set of {}", facts.seen->count);
+  }
+  return facts.seen->dataset ? fmt::format("in the whole data set of {}", facts.seen->count)
+                             : fmt::format("in the {} seen so far", facts.seen->count);
+}
+
+std::string Case::resize(const Need& need) const {
+  if (layer().empty()) return {};
+  if (need.exact) finding.layer->needed = need.count;
+  const Layer& owner = *facts.layer;
+  const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
+  if (!facts.library.owner.empty()) {
+    return fmt::format("create {} of {} so that {} has {} {}{}{}", facts.library.maker, facts.library.owner,
+                       layer(), need.text(), unit(owner), sure, basis(need));
+  }
+  if (!need.exact) {
+    return fmt::format("give {} {} {} instead of {}{}{}{}", layer(), need.text(), unit(owner), hi(),
+                       basis(need), sure, how_to_count());
+  }
+  if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
+    return fmt::format("give {} {} {} instead of {}{}{}", layer(), need.count, unit(owner), hi(), sure,
+                       basis(need));
+  }
+  const std::string argument = fmt::format("{}={}", owner.attribute, need.count);
+  std::string call = fmt::format("..., {}", argument);
+  const std::string before = fmt::format("{}={}", owner.attribute, owner.value.value_or(-1));
+  if (const auto at = owner.arguments.find(before); at != std::string::npos) {
+    call = owner.arguments;
+    call.replace(at, before.size(), argument);
+  }
+  return fmt::format("change {} to {}({}){}{}", layer(), owner.type, call, sure, basis(need));
+}
+
+std::string Case::how_to_count() const {
+  if (all_seen()) return {};
+  if (noun() == "label")
+    return ": count the classes of the whole data set: num_classes = int(max(labels)) + 1";
+  if (noun() == "id") {
+    return std::string(": count the ids of the whole data set, int(max(ids)) + 1") +
+           (is_token_table() ? ", or take the vocabulary's length" : "");
+  }
+  return ": count over the whole data set: int(max(index)) + 1";
+}
+
+bool Case::knob_counts(Situation situation) const {
+  const auto with = [&](const char* n) { return knob_advice(situation, facts.library, {n, "", ""}); };
+  return with("1") != with("2");
+}
+
+std::string Case::knob(Situation situation, const Need& need) const {
+  const KnobValues values{need.exact ? std::to_string(need.count) : "N", value(), std::to_string(usable())};
+  const std::string text = knob_advice(situation, facts.library, values);
+  if (!knob_counts(situation)) return text;
+  if (need.exact) return text + basis(need);
+  return fmt::format("{}, N {}{}{}", text, need.text(), basis(need), how_to_count());
+}
+
+std::string Case::enlarge(Situation situation, const Need& need) const {
+  std::string text = knob(situation, need);
+  if (text.empty()) return resize(need);
+  if (need.exact && finding.layer) finding.layer->needed = need.count;
+  return text;
+}
+
+std::string Case::if_valid() const {
+  return distinct() > 1 ? fmt::format("if {} from {} on are valid: ", nouns(), hi())
+                        : fmt::format("if {} is a valid {}: ", value(), noun());
+}
+
+bool Case::fix_size(Situation situation, const std::string& otherwise) const {
+  const Need wanted = need();
+  const std::string known = enlarge(situation, wanted);
+  const bool instruction = !knob(situation, wanted).empty() && !knob_counts(situation);
+  const bool open = !wanted.exact && !instruction;
+  if (known.empty() && otherwise.empty()) return false;
+  fix((open ? if_valid() : std::string()) + (known.empty() ? otherwise : known));
+  return open;
+}
+
+}  // namespace trapline
