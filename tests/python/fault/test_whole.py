@@ -129,3 +129,38 @@ print('after', torch.randn(2).shape)
 """)
     assert done.returncode == 0 and done.stdout == "after torch.Size([2])\n"
     assert [finding["element"]["value"] for finding in findings] == [7]  # one report for one place
+
+
+def test_a_loss_that_vmap_takes_apart_is_still_the_loss(run):
+    _done, findings = run("""
+y = torch.tensor([0, 4, 2])
+nets = torch.randn(2, 3, 4)
+torch.func.vmap(lambda logits: F.cross_entropy(logits, y))(nets)
+""")
+    (finding,) = findings
+    assert (finding["op"], finding["argument"]) == ("cross_entropy", "target")
+    element = finding["element"]
+    assert (element["index"], element["value"], element["bad"], element["total"]) == ([1], 4, 1, 3)
+    assert finding["origin"]["line"] == line_of(3)
+
+
+def test_a_quantized_table_names_the_row(run):
+    _done, findings = run("""
+table = torch.ao.nn.quantized.Embedding(6, 4)
+ids = torch.tensor([0, 9, 2])
+table(ids)
+""")
+    (finding,) = findings
+    assert finding["code"] == "TL103" and finding["origin"]["line"] == line_of(3)
+    assert (finding["element"]["index"], finding["element"]["value"]) == ([1], 9)
+    assert "6 rows" in finding["summary"]
+
+
+def test_a_quantized_bag_tells_no_value(run):
+    _done, findings = run("""
+table = torch.ao.nn.quantized.EmbeddingBag(6, 4, mode="sum")
+table(torch.tensor([0, 9, 2]), torch.tensor([0, 1]))
+""")
+    (finding,) = findings
+    assert finding["code"] == "TL103" and finding["origin"]["line"] == line_of(2)
+    assert "element" not in finding and "outside the quantized table" in finding["summary"]
