@@ -22,7 +22,7 @@ class Names:
     """The names that the user's live frames have at this moment."""
 
     def __init__(self) -> None:
-        self._variables = list(_variables())
+        self._variables = list(variables())
 
     def of(self, wanted: Callable[[Any], bool]) -> str:
         """The expression for the first object that is wanted; "" when there is none within one step."""
@@ -30,33 +30,33 @@ class Names:
             if name != "self" and wanted(value):
                 return name
             if type(value) is dict:  # loaders["val"] says as much as val_loader
-                for step, part in _parts(value):
+                for step, part in parts(value):
                     if step[1] in "'\"" and wanted(part):
                         return name + step
         for name, value in self._variables:
-            for step, part in _parts(value):
+            for step, part in parts(value):
                 if wanted(part):
                     return name + step
         return ""
 
 
-def _variables() -> Iterator[tuple[str, Any]]:
+def variables() -> Iterator[tuple[str, Any]]:
     frames = [frame for frame in reversed(scope.live_frames()) if places.is_user(frame.f_code)]
     scopes: list[dict[str, Any]] = [frame.f_locals for frame in frames]
     scopes += [frame.f_globals for frame in frames]
     main = sys.modules.get("__main__")  # in a worker the program's frames are gone, its variables are not
     scopes.append(getattr(main, "__dict__", {}))
     seen: set[int] = set()
-    for variables in scopes:
-        if id(variables) in seen:
+    for held in scopes:
+        if id(held) in seen:
             continue
-        seen.add(id(variables))
-        for name, value in list(variables.items())[:_MAX_VARIABLES]:
+        seen.add(id(held))
+        for name, value in list(held.items())[:_MAX_VARIABLES]:
             if isinstance(name, str) and name.isidentifier() and not name.startswith("_"):
                 yield name, value
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def parts(value: Any) -> Iterator[tuple[str, Any]]:
     """Attributes of an object, items of a plain container, with what reaches them."""
     kind = type(value)
     if kind is dict:

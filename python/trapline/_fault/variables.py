@@ -42,7 +42,7 @@ def variable_facts(
     budget = _BUDGET
     for depth, frame in enumerate(holders.user_frames()):
         for name, value in holders.held_by(frame):
-            tie = _same(given, value, scan["first"])
+            tie = same_memory(given, value, scan["first"])
             if tie is None and budget > 0:
                 held = holders.as_tensor(value, _MOST)
                 if held is None or not _comparable(tensor, held):
@@ -64,7 +64,7 @@ def _comparable(tensor: Any, held: Any) -> bool:
     return bool(held.dtype.is_floating_point) or not tensor.dtype.is_floating_point
 
 
-def _same(given: Any, value: Any, first: int) -> Optional[_Tie]:
+def same_memory(given: Any, value: Any, first: int) -> Optional[_Tie]:
     """The argument itself, or a tensor over the same memory."""
     import torch
 

@@ -25,6 +25,7 @@ from . import (
     models,
     nans,
     positions,
+    records,
     samplers,
     samples,
     scope,
@@ -234,7 +235,7 @@ def _sample(violation: dict[str, Any], predicate: Any, position: bool, found: li
     if position and not violation.get("late"):  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
         return guesses.too_long(scan["hi"], tensor, bad)
-    return guesses.sample_facts(violation, predicate)
+    return guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
 
 
 def _late(violation: dict[str, Any], facts: dict[str, Any], add: _Add) -> None:
