@@ -70,10 +70,9 @@ std::int64_t Case::integer() const {
   return facts.scan.value && is_integer(*facts.scan.value) ? std::get<std::int64_t>(*facts.scan.value) : 0;
 }
 
-bool Case::only(std::int64_t wanted) const {
-  const Scalar scalar = wanted;
-  return facts.scan.value == scalar && std::all_of(facts.values.begin(), facts.values.end(),
-                                                   [&](const auto& pair) { return pair.first == scalar; });
+bool Case::only(const Scalar& wanted) const {
+  return facts.scan.value == wanted && std::all_of(facts.values.begin(), facts.values.end(),
+                                                   [&](const auto& pair) { return pair.first == wanted; });
 }
 
 bool Case::has(std::int64_t wanted) const {
@@ -92,13 +91,15 @@ bool Case::both_sides() const {
 
 std::string Case::layer() const { return facts.layer ? layer_name(facts.layer->name, '`') : std::string(); }
 
+std::string Case::own(const std::string& otherwise) const {
+  return facts.variable ? fmt::format("`{}`", facts.variable->name) : otherwise;
+}
+
 std::string Case::in_code(const std::string& otherwise) const {
   return facts.variable ? facts.variable->name : otherwise;
 }
 
-std::string Case::users() const {
-  return facts.variable ? fmt::format("`{}`", facts.variable->name) : fmt::format("{} {}", "the", nouns());
-}
+std::string Case::users() const { return own("the " + nouns()); }
 
 bool Case::is_token_table() const {
   if (!facts.table.empty()) return facts.table == "token";

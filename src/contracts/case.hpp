@@ -49,7 +49,8 @@ class Case {
   std::int64_t integer() const;
   bool above() const { return facts.scan.reason == Reason::kAbove; }
   // Every offending value that is known is `wanted`.
-  bool only(std::int64_t wanted) const;
+  bool only(const Scalar& wanted) const;
+  bool only(std::int64_t wanted) const { return only(Scalar(wanted)); }
   // `wanted` is one of the offending values that are known.
   bool has(std::int64_t wanted) const;
   // Distinct offending values that are known, at least one.
@@ -58,7 +59,8 @@ class Case {
   bool both_sides() const;
   // "`local`", the user's variable that holds the value; "the ids" where none is known.
   std::string users() const;
-  // The same inside of code: "local"; `otherwise` where none is known.
+  // "`local`"; `otherwise` where none is known. in_code: without the marks.
+  std::string own(const std::string& otherwise) const;
   std::string in_code(const std::string& otherwise) const;
   bool is_token_table() const;
   // Positions that a text may have in it.

@@ -246,15 +246,17 @@ void write_negative(const Case& c) {
   c.finding.summary += "; -1 looks like padding, which needs a row of its own";
   const std::string name = c.in_code("ids");
   if (padding >= 0) {
-    c.fix(fmt::format("pad with the table's padding_idx: {0} = {0}.masked_fill({0} == -1, {1})", name,
-                      padding));
+    c.fix(fmt::format(
+        "if -1 marks padding, pad with the table's padding_idx: {0} = {0}.masked_fill({0} == -1, {1})", name,
+        padding));
   } else {
     c.fix(
-        fmt::format("give padding a row: {0} = ({0} + 1), with -1 as 0, and "
+        fmt::format("if -1 marks padding, give it a row: {0} = ({0} + 1), with -1 as 0, and "
                     "nn.Embedding({1}, ..., padding_idx=0): all other ids move up by 1",
                     name, next(c.hi())));
   }
-  c.fix("an embedding does not count negative ids from the end");
+  c.fix(fmt::format("if not, {}: an embedding does not count negative ids from the end",
+                    look_at_computation(c)));
   c.fix_sample();
 }
 

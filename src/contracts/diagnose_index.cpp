@@ -59,9 +59,15 @@ void write_offsets(const Case& c) {
 
 void write_count(const Case& c) {
   c.finding.summary = fmt::format("{}, but it must not be negative", c.opening());
-  c.fix("shift the values before counting: torch.bincount(x - x.min())");
-  c.fix(fmt::format("{} of {} values are negative: find where they come from", c.facts.scan.bad,
-                    c.facts.scan.total));
+  const bool one = c.facts.scan.bad == 1;
+  c.fix(fmt::format("find where {} from: {} of {} {} negative", one ? "it comes" : "they come",
+                    c.facts.scan.bad, c.facts.scan.total, one ? "is" : "are"));
+  if (c.only(c.integer())) {
+    c.fix(
+        fmt::format("if {} marks what is not to count, leave it out: torch.bincount(x[x >= 0])", c.value()));
+  } else {
+    c.fix("if negative values are to be counted as well, shift all: torch.bincount(x - x.min())");
+  }
   c.fix_sample();
 }
 
@@ -70,11 +76,6 @@ bool writes(const Case& c) {
   const std::string op = c.op();
   return op.starts_with("scatter") || op == "index_add" || op == "index_copy" || op == "index_fill" ||
          op == "index_reduce" || op == "x[index] = value";
-}
-
-// "`place`": the caller's own variable; empty where none is known.
-std::string own_name(const Case& c) {
-  return c.facts.variable ? fmt::format("`{}`", c.facts.variable->name) : std::string();
 }
 
 // One value far from the others marks what is not to count, and the call would take it for a place.
@@ -91,7 +92,7 @@ void write_ignore_label(const Case& c) {
       fmt::format("; {} looks like an ignore label, which {} does not have", c.value(), c.op());
   const std::string knob = c.knob(Situation::kIgnore);
   if (!knob.empty()) return c.fix(knob);
-  const std::string name = own_name(c).empty() ? "the index" : own_name(c);
+  const std::string name = c.own("the index");
   c.fix(fmt::format("leave the elements with {} in {} out before the call, or give them a class of their own",
                     c.value(), name));
 }
@@ -99,8 +100,7 @@ void write_ignore_label(const Case& c) {
 // Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
 void fix_look(const Case& c) {
   const ScanFact& scan = c.facts.scan;
-  const std::string name = own_name(c);
-  const std::string where = name.empty() ? "the index" : name;
+  const std::string where = c.own("the index");
   constexpr std::int64_t kTelling = 4;
   if (scan.bad == scan.total && scan.total >= kTelling && c.above()) {
     const std::string least = scan.min ? fmt::format(", {} is the lowest", to_text(*scan.min)) : "";

@@ -65,11 +65,15 @@ void write_ignore_label(const Case& c, std::int64_t label) {
   const std::string knob = c.knob(Situation::kIgnore);
   if (!knob.empty()) c.fix(knob);
   if (c.facts.library.caller.empty()) {
-    c.fix(fmt::format("F.cross_entropy(..., ignore_index={0}) or nn.CrossEntropyLoss(ignore_index={0})",
-                      label));
+    c.fix(
+        fmt::format("if {0} marks what is not to count: F.cross_entropy(..., ignore_index={0}) or "
+                    "nn.CrossEntropyLoss(ignore_index={0})",
+                    label));
   }
-  c.fix(fmt::format("{2}mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored,
-                    c.finding.fix.empty() ? "" : "or "));
+  c.fix(c.finding.fix.empty()
+            ? fmt::format("if {0} marks what is not to count, mark it with {1}: labels[labels == {0}] = {1}",
+                          label, ignored)
+            : fmt::format("or mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored));
   if (label == 255 && c.facts.tensor.dtype == "uint8") {
     c.fix("255 in uint8 can also be a -1 that was stored there: read the labels as int64 from the start");
   }

@@ -9,6 +9,8 @@
 namespace trapline {
 namespace {
 
+constexpr double kRounding = 1e-3;
+
 double number(const std::optional<Scalar>& value) { return value ? as_double(*value) : std::nan(""); }
 
 // "row 3 of 8": multinomial looks at rows.
@@ -65,10 +67,15 @@ void fix_whole_target(const Case& c, double min, double max) {
   constexpr double kWhite = 255, kMostClasses = 100;
   if (min >= 0 && max == kWhite) {
     c.finding.summary += "; they go to 255";
-    c.fix("target = target / 255 (pixels of an image or a mask)");
+    c.fix("if these are pixels of an image or a mask: target = target / 255");
+    if (c.only(Scalar(kWhite))) {
+      c.fix(
+          "if 255 marks what is not labelled, leave it out: keep = target <= 1; loss on input[keep], "
+          "target[keep]");
+    }
   } else if (min == 1 && max == 2) {
     c.finding.summary += "; labels look like 1 and 2";
-    c.fix("target = target - 1");
+    c.fix("if the two classes are called 1 and 2: target = target - 1");
   } else if (min == -1 && max <= 1 && c.facts.holds_zero.value_or(false)) {
     c.finding.summary += "; -1 stands beside 0 and 1";
     c.fix(
@@ -76,7 +83,7 @@ void fix_whole_target(const Case& c, double min, double max) {
         "target[keep]");
   } else if (min == -1 && max <= 1) {
     c.finding.summary += "; labels look like -1 and 1";
-    c.fix("target = (target + 1) / 2");
+    c.fix("if the two classes are called -1 and 1: target = (target + 1) / 2");
   } else if (min >= 0 && max <= kMostClasses && !few_are_bad(c)) {
     c.finding.summary += fmt::format("; they are whole numbers up to {}", to_text(*c.facts.scan.max));
     c.fix("if they are class labels: F.cross_entropy, with one output per class");
@@ -92,7 +99,7 @@ void fix_whole_target(const Case& c, double min, double max) {
 }
 
 void fix_fractions(const Case& c, double min, double max) {
-  constexpr double kRounding = 1e-3, kPercent = 100;
+  constexpr double kPercent = 100;
   if (min >= -kRounding && max <= 1 + kRounding) {
     c.finding.summary += ": rounding";
     c.fix("target = target.clamp(0, 1)");
@@ -131,7 +138,6 @@ void write_target(const Case& c) {
 
 void write_input(const Case& c) {
   const double min = number(c.facts.scan.min), max = number(c.facts.scan.max);
-  constexpr double kRounding = 1e-3;
   if (c.facts.scan.reason == Reason::kNan) {
     c.finding.summary =
         fmt::format("{}: the NaN was made before the loss; a sigmoid is not what is missing", c.opening());
@@ -149,10 +155,21 @@ void write_input(const Case& c) {
     c.fix("or pass raw scores to F.binary_cross_entropy_with_logits, which cannot leave the range");
     return;
   }
-  c.finding.summary =
-      fmt::format("{}, but {} takes probabilities in [0, 1]: the sigmoid is missing", c.opening(), c.op());
-  c.fix("F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw scores");
-  c.fix("or input = torch.sigmoid(input) before the loss");
+  c.finding.summary = fmt::format("{}, but {} takes probabilities in [0, 1]", c.opening(), c.op());
+  if (min < 0) {  // raw scores are of both signs
+    c.finding.summary += ": the sigmoid is missing";
+    c.fix(
+        "F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw scores");
+    c.fix("or input = torch.sigmoid(input) before the loss");
+    return;
+  }
+  c.fix(fmt::format("look at where {} is computed: {} of {} {} above 1, {} is the highest",
+                    c.own("the input"), c.facts.scan.bad, c.facts.scan.total,
+                    c.facts.scan.bad == 1 ? "is" : "are",
+                    c.facts.scan.max ? to_text(*c.facts.scan.max) : c.value()));
+  c.fix(
+      "if these are raw scores: F.binary_cross_entropy_with_logits(input, target), or "
+      "nn.BCEWithLogitsLoss()");
 }
 
 void fix_multinomial(const Case& c) {
@@ -183,8 +200,11 @@ void fix_multinomial(const Case& c) {
       c.fix("if the weights come from a mask, the mask leaves nothing: check it for that row");
       break;
     default:
-      c.fix("these look like logits: torch.multinomial(torch.softmax(logits, dim=-1), ...)");
-      c.fix("or Categorical(logits=logits).sample()");
+      c.fix(
+          "if these are logits: torch.multinomial(torch.softmax(logits, dim=-1), ...), or "
+          "Categorical(logits=logits).sample()");
+      c.fix(fmt::format("if they are weights, look at where {} is computed: none may be negative",
+                        c.own("the input")));
       break;
   }
   c.fix_sample();
@@ -273,8 +293,15 @@ void diagnose_probability(const Case& c) {
                    : "probs = torch.sigmoid(logits), or Binomial(total_count, logits=logits)");
   } else {
     c.finding.summary = fmt::format("{}, but a probability lies in [0, 1]", c.opening());
-    c.fix("torch.bernoulli(torch.sigmoid(logits)), or Bernoulli(logits=logits).sample()");
-    c.fix("or p.clamp(0, 1) when only rounding leaves the range");
+    const double min = number(c.facts.scan.min), max = number(c.facts.scan.max);
+    if (min >= -kRounding && max <= 1 + kRounding) {
+      c.fix("p.clamp(0, 1): only rounding leaves the range");
+    } else {
+      c.fix(
+          "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "
+          "Bernoulli(logits=logits).sample()");
+      c.fix(fmt::format("if they are probabilities, look at where {} is computed", c.own("the input")));
+    }
   }
   c.fix_sample();
 }

@@ -125,12 +125,14 @@ TEST(DiagnoseLabel, IgnoreLabels) {
          "cross_entropy: target[3] is -1, but the model has 5 outputs: valid labels are [0, 5); -1 looks "
          "like an "
          "ignore label, but ignore_index is -100",
-         "F.cross_entropy(..., ignore_index=-1) or nn.CrossEntropyLoss(ignore_index=-1)");
+         "if -1 marks what is not to count: F.cross_entropy(..., ignore_index=-1) or "
+         "nn.CrossEntropyLoss(ignore_index=-1)");
   expect(label(255, 6), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 255, but the model has 6 outputs: valid labels are [0, 6); 255 looks "
          "like an "
          "ignore label, but ignore_index is -100",
-         "F.cross_entropy(..., ignore_index=255) or nn.CrossEntropyLoss(ignore_index=255)");
+         "if 255 marks what is not to count: F.cross_entropy(..., ignore_index=255) or "
+         "nn.CrossEntropyLoss(ignore_index=255)");
   expect(label(-100, 6).below().scan("also", 0), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is -100, but the model has 6 outputs: valid labels are [0, 6); -100 is "
          "PyTorch's "
@@ -358,12 +360,39 @@ TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
 
 TEST(DiagnoseLossInput, Targets) {
   EXPECT_EQ(diagnose(Facts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0)).fix.front(),
-            "target = target / 255 (pixels of an image or a mask)");
+            "if these are pixels of an image or a mask: target = target / 255");
   EXPECT_EQ(diagnose(Facts("binary_cross_entropy.target", 2.0, 1).scan("min", 1.0)).fix.front(),
-            "target = target - 1");
+            "if the two classes are called 1 and 2: target = target - 1");
   EXPECT_EQ(
       diagnose(Facts("binary_cross_entropy.target", -1.0, 1).scan("min", -1.0).scan("max", 1.0)).fix.front(),
-      "target = (target + 1) / 2");
+      "if the two classes are called -1 and 1: target = (target + 1) / 2");
+}
+
+TEST(DiagnoseLossInput, ProbabilitiesThatWereComputedWrongly) {
+  Facts facts = Facts("binary_cross_entropy.self", 1.75, 1).scan("min", 0.25).scan("max", 1.75);
+  facts.with("variable", {{"name", "score"}, {"index", {3}}});
+  expect(facts, Cause::kLossInputOutOfRange,
+         "binary_cross_entropy: input[3] is 1.75, but binary_cross_entropy takes probabilities in "
+         "[0, 1]",
+         "look at where `score` is computed: 1 of 32 is above 1, 1.75 is the highest");
+  EXPECT_EQ(diagnose(Facts("bernoulli.out.self", 1.0001, 1).scan("min", 0.0).scan("max", 1.0001)).fix.front(),
+            "p.clamp(0, 1): only rounding leaves the range");
+}
+
+TEST(DiagnoseLossInput, AMaskWithAVoidLabel) {
+  const Finding finding =
+      diagnose(Facts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0).with("values", {{255.0, 1}}));
+  ASSERT_EQ(finding.fix.size(), 2U);
+  EXPECT_EQ(finding.fix[1],
+            "if 255 marks what is not labelled, leave it out: keep = target <= 1; loss on input[keep], "
+            "target[keep]");
+}
+
+TEST(DiagnoseCounts, NegativeValuesOfBincount) {
+  EXPECT_EQ(diagnose(Facts("bincount.self", -1, 0).below()).fix,
+            (std::vector<std::string>{
+                "find where it comes from: 1 of 32 is negative",
+                "if -1 marks what is not to count, leave it out: torch.bincount(x[x >= 0])"}));
 }
 
 TEST(DiagnoseProbability, WeightsThatAreNanAlready) {
