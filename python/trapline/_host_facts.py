@@ -14,7 +14,20 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
-from ._fault import frames, graphs, libraries, owners, places, positions, source, values, write
+from ._fault import (
+    frames,
+    graphs,
+    libraries,
+    models,
+    nans,
+    owners,
+    places,
+    positions,
+    scope,
+    source,
+    values,
+    write,
+)
 
 Facts = dict[str, Any]
 _MAX_OPERANDS = 12
@@ -84,6 +97,7 @@ def collect(error: BaseException) -> Optional[Facts]:
             _positions(facts, [frame for frame, _ in reversed(visible)])
         operands = _operands(visible[position:], module)
         facts["operands"] = operands
+        _not_finite(facts, error)
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
@@ -103,6 +117,34 @@ def _positions(facts: Facts, innermost_first: list[FrameType]) -> None:
     sample = positions.longest_sample(innermost_first, found["rows"] - found["offset"])
     if sample is not None:
         facts["sample"] = sample
+
+
+def _not_finite(facts: Facts, error: BaseException) -> None:
+    """What surrounds a NaN or Inf in a parameter of a distribution, which looks at its arguments itself."""
+    trace = _frames_of(error.__traceback__)
+    inner = trace[-1][0]
+    value = inner.f_locals.get("value")
+    if not inner.f_code.co_filename.replace("\\", "/").endswith("torch/distributions/distribution.py"):
+        return
+    if not values.is_tensor(value) or not value.dtype.is_floating_point or not value.numel():
+        return
+    content = value.detach().cpu()
+    bad = ~content.reshape(-1).isfinite()
+    if not bool(bad.any()):
+        return
+    first = int(bad.nonzero()[0])
+    scan = {"first": first, "is_float": True, "reason": 3 if bool(content.isnan().any()) else 4}
+    facts["element"] = {
+        "index": values.unravel(first, content.shape),
+        "value": values.number(content.reshape(-1)[first].item()),
+        "bad": int(bad.sum()),
+        "total": content.numel(),
+    }
+    with scope.frames_of(error.__traceback__):
+        weights = models.bad_weights()
+        facts["nan"] = nans.nan_facts({"tensor": content, "scan": scan}, value)
+    if weights is not None:
+        facts["weights"] = weights
 
 
 def _traced(name: str, message: str) -> str:

@@ -146,7 +146,8 @@ std::string ModuleFacts::text() const {
   return name.empty() ? label : fmt::format("`{}` {}", name, label);
 }
 
-HostCase::HostCase(const json& facts, std::vector<std::string> captures) : captures_(std::move(captures)) {
+HostCase::HostCase(const json& facts, std::vector<std::string> captures)
+    : facts_(&facts), captures_(std::move(captures)) {
   if (!facts.is_object()) return;
   operands_ = read_operands(facts);
   module_ = read_module(facts);

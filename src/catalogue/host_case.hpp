@@ -59,6 +59,9 @@ class HostCase {
   // The torch.nn.functional function on the stack, outermost first met: "mse_loss"; empty when there is none.
   const std::string& functional() const { return functional_; }
 
+  // The facts as they came, for what other rooms read.
+  const nlohmann::json& facts() const { return *facts_; }
+
   // Whether a frame of the stack is in a file whose path ends so: "_utils/collate.py".
   bool passes_through(std::string_view file_suffix) const;
 
@@ -79,6 +82,7 @@ class HostCase {
  private:
   void read_raiser(const nlohmann::json& facts);
 
+  const nlohmann::json* facts_;  // outlive the case
   std::vector<std::string> captures_, files_;
   std::vector<Operand> operands_;
   std::optional<ModuleFacts> module_;

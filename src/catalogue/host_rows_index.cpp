@@ -54,9 +54,11 @@ void into_nothing(const HostCase& c, Finding& f) {
   const std::string name = x ? x->name : "the tensor";
   f.summary = fmt::format("x[index]: {}{} has no elements in a dimension that is indexed", name,
                           x ? " " + to_text(x->shape) : "");
+  f.argument = name;
   if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
-  f.fix.push_back(fmt::format("{} is empty: check what was filtered out before", name));
-  f.fix.push_back("an empty index is accepted there: `index[index < x.size(dim)]`");
+  f.fix.push_back(
+      fmt::format("{} is empty: check what was filtered out before, or a sample without entries", name));
+  f.fix.push_back(fmt::format("leave such a sample out of the call: if {}.numel(): ...", name));
 }
 
 void select(const HostCase& c, Finding& f) {

@@ -3,25 +3,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 
 #include "catalogue/host_case.hpp"
 #include "catalogue/host_rows.hpp"
+#include "contracts/diagnose.hpp"
 
 namespace trapline {
 namespace {
 
 constexpr auto kProbability = Cause::kInvalidProbability;
 
-void look_upstream(const std::string& name, Finding& f) {
+// The first element that is not finite, where the program was still there to be asked.
+void set_element(const HostCase& c, Finding& f) {
+  const auto at = c.facts().find("element");
+  if (at == c.facts().end() || !at->is_object()) return;
+  const auto value = at->find("value"), bad = at->find("bad"), total = at->find("total"),
+             index = at->find("index");
+  if (value == at->end() || !value->is_string() || bad == at->end() || !bad->is_number_integer() ||
+      total == at->end() || !total->is_number_integer()) {
+    return;
+  }
+  Element element;
+  for (const auto& place : index == at->end() ? nlohmann::json::array() : *index) {
+    if (place.is_number_integer()) element.index.push_back(place.get<std::int64_t>());
+  }
+  const std::string& word = value->get_ref<const std::string&>();
+  element.value = Scalar(word == "nan" ? std::nan("") : word == "-inf" ? -HUGE_VAL : HUGE_VAL);
+  element.bad = bad->get<std::int64_t>();
+  element.total = total->get<std::int64_t>();
+  f.element = element;
+}
+
+void look_upstream(const HostCase& c, const std::string& name, Finding& f) {
+  set_element(c, f);
+  if (explain_host_nan(c.facts(), name, f)) return;
   f.fix.push_back(
       fmt::format("find the first NaN: check the loss and `torch.isfinite({}).all()` each step; usual "
                   "sources are log(0), 0/0, a too "
                   "high learning rate, float16 overflow",
                   name));
-  f.fix.push_back("clip gradients (`torch.nn.utils.clip_grad_norm_`) or lower the learning rate");
+  if (host_trains(c.facts())) {
+    f.fix.push_back(
+        "if the loss was NaN before: clip gradients (`torch.nn.utils.clip_grad_norm_`) or lower the learning "
+        "rate");
+  }
 }
 
 // A constraint of torch.distributions as a range: "GreaterThan(lower_bound=0.0)" is "> 0".
@@ -85,7 +114,7 @@ void distribution(const HostCase& c, Finding& f) {
         "each "
         "row");
   }
-  if (nan) return look_upstream(name, f);
+  if (nan) return look_upstream(c, name, f);
   if (parameter == "probs" &&
       (type == "Categorical" || type == "OneHotCategorical" || type == "Multinomial")) {
     f.fix.push_back(fmt::format("network outputs are no probabilities: use `{}(logits={})`", type, name));
@@ -109,7 +138,7 @@ void support(const HostCase& c, Finding& f) {
   f.summary = fmt::format("{}: the value{} {}", f.op, c.shape(1).empty() ? "" : " " + to_text(c.shape(1)),
                           nan ? "holds NaN" : "is outside the support " + c.capture(2));
   f.valid = Valid{c.capture(2), {}, {}, {}};
-  if (nan) return look_upstream("value", f);
+  if (nan) return look_upstream(c, "value", f);
   f.fix.push_back(fmt::format(
       "the value must lie in {}; check that the action or label belongs to this distribution", c.capture(2)));
 }
@@ -130,7 +159,7 @@ void multinomial(const HostCase& c, Finding& f) {
     return;
   }
   f.fix.push_back(fmt::format("sample from `softmax(logits, -1)`, never from raw logits"));
-  look_upstream(name, f);
+  look_upstream(c, name, f);
 }
 
 void too_many_samples(const HostCase&, Finding& f) {
@@ -198,7 +227,7 @@ std::span<const HostErrorRow> sampling_rows() {
          f.argument = c.capture(1);
          f.summary =
              fmt::format("a distribution's parameter {} holds invalid values (often NaN)", c.capture(1));
-         look_upstream(c.capture(1), f);
+         look_upstream(c, c.capture(1), f);
        },
        {"The parameter probs has invalid values"}},
       {"distribution.support",

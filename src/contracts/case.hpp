@@ -72,7 +72,7 @@ class Case {
   // --- case_size.cpp: is the size too small, or the value wrong? ---
 
   // The widest range known, of the data set, of all calls, or of this one. The value that the operation
-  // ignores is left out of the minimum as far as that can be told: then it is not known.
+  // ignores is left out of it; where it is the minimum, that is not known.
   std::optional<std::int64_t> seen_min() const;
   std::int64_t seen_max() const;
   // Rows or classes for the largest value that was seen and is not garbage.
@@ -89,6 +89,7 @@ class Case {
   std::string basis(const Need& need) const;
   std::int64_t seen_count() const;
   std::string seen_where() const;  // "in the whole data set", "in 2048 labels seen so far", "in this call"
+  void set_needed(const Need& need) const;  // "needs 196" in the line of the layer
   // ": count the classes of the whole data set: ..."; empty where all was seen.
   std::string how_to_count() const;
   // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.
@@ -103,9 +104,9 @@ class Case {
   std::string enlarge(Situation situation, const Need& need) const;
   // "if 195 is a valid label: "; "if ids from 40 on are valid: "
   std::string if_valid() const;
-  // Advises to enlarge: on the condition that the value is valid, unless everything was counted. `otherwise`
-  // is said where neither layer nor library is known. True where it is on a condition: then the other
-  // reading has to be said, too.
+  // Advises to enlarge: on the condition that the value is valid, unless the program itself says how many
+  // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is
+  // known. True where it is on a condition: then the other reading has to be said, too.
   bool fix_size(Situation situation, const std::string& otherwise) const;
 
   // --- back in case.cpp ---

@@ -31,9 +31,14 @@ std::optional<std::int64_t> Case::seen_min() const {
 
 std::int64_t Case::seen_max() const {
   std::int64_t max = integer();
-  if (facts.scan.max && is_integer(*facts.scan.max))
-    max = std::max(max, std::get<std::int64_t>(*facts.scan.max));
-  if (facts.seen) max = std::max(max, facts.seen->max);
+  const auto take = [&](std::int64_t value) {
+    if (facts.scan.also != value) max = std::max(max, value);
+  };
+  if (facts.scan.max && is_integer(*facts.scan.max)) take(std::get<std::int64_t>(*facts.scan.max));
+  if (facts.seen) take(facts.seen->max);
+  for (const auto& [value, count] : facts.values) {
+    if (is_integer(value)) take(std::get<std::int64_t>(value));
+  }
   return max;
 }
 
@@ -84,16 +89,14 @@ std::int64_t Case::seen_count() const {
 
 std::string Case::seen_where() const {
   if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
-  if (facts.seen->dataset && facts.seen->several) {
-    return fmt::format("in this data set of {}", facts.seen->count);
-  }
-  return facts.seen->dataset ? fmt::format("in the whole data set of {}", facts.seen->count)
-                             : fmt::format("in the {} seen so far", facts.seen->count);
+  if (!facts.seen->dataset) return fmt::format("in the {} seen so far", facts.seen->count);
+  return fmt::format("in {} data set ({} {})", facts.seen->several ? "this" : "the whole", facts.seen->count,
+                     facts.seen->count == 1 ? noun() : nouns());
 }
 
 std::string Case::resize(const Need& need) const {
   if (layer().empty()) return {};
-  if (need.exact) finding.layer->needed = need.count;
+  set_needed(need);
   const Layer& owner = *facts.layer;
   const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
   if (!facts.library.owner.empty()) {
@@ -116,6 +119,12 @@ std::string Case::resize(const Need& need) const {
     call.replace(at, before.size(), argument);
   }
   return fmt::format("change {} to {}({}){}{}", layer(), owner.type, call, sure, basis(need));
+}
+
+void Case::set_needed(const Need& need) const {
+  // Ids of a whole data set may come from another table, or from a search that found nothing.
+  const bool sure = !need.of.empty() || noun() == "label";
+  if (need.exact && sure && finding.layer) finding.layer->needed = need.count;
 }
 
 std::string Case::how_to_count() const {
@@ -145,7 +154,7 @@ std::string Case::knob(Situation situation, const Need& need) const {
 std::string Case::enlarge(Situation situation, const Need& need) const {
   std::string text = knob(situation, need);
   if (text.empty()) return resize(need);
-  if (need.exact && finding.layer) finding.layer->needed = need.count;
+  set_needed(need);
   return text;
 }
 
@@ -158,7 +167,7 @@ bool Case::fix_size(Situation situation, const std::string& otherwise) const {
   const Need wanted = need();
   const std::string known = enlarge(situation, wanted);
   const bool instruction = !knob(situation, wanted).empty() && !knob_counts(situation);
-  const bool open = !wanted.exact && !instruction;
+  const bool open = wanted.of.empty() && !instruction;
   if (known.empty() && otherwise.empty()) return false;
   fix((open ? if_valid() : std::string()) + (known.empty() ? otherwise : known));
   return open;

@@ -196,11 +196,10 @@ void fix_table(const Case& c, bool special) {
     return c.fix(larger.empty() ? otherwise : larger);
   }
   if (!c.fix_size(Situation::kIds, otherwise)) return;
-  c.fix(
-      fmt::format("if not, map what was unknown at training time to a row of its own, or {}: {} of {} {} "
-                  "outside {}",
-                  look_at_computation(c), c.facts.scan.bad, c.facts.scan.total,
-                  c.facts.scan.bad == 1 ? "is" : "are", c.range()));
+  c.fix(fmt::format(
+      "if not, {}: {} of {} {} outside {}; a category that training did not know needs a row of its own",
+      look_at_computation(c), c.facts.scan.bad, c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are",
+      c.range()));
 }
 
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
@@ -221,8 +220,8 @@ void write_off_range(const Case& c) {
         "from an offset or other arithmetic, not from padding",
         c.facts.scan.bad, c.facts.scan.total, min, look));
   } else {
-    c.fix(fmt::format("a negative id has no row: {} of {} are negative ({}): {}", c.facts.scan.bad,
-                      c.facts.scan.total, min, look));
+    c.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}", c.facts.scan.bad,
+                      c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are", min, look));
   }
   c.fix_sample();
 }

@@ -82,6 +82,7 @@ void write_ignore_label(const Case& c, std::int64_t label) {
 // Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
 // shown.
 bool one_based(const Case& c) {
+  if (c.op() == "ctc_loss") return false;  // 0 is the blank
   if (c.counted_from_one()) return true;
   return c.seen_count() / 3 >= c.hi() && c.hi() > 1 && c.seen_min() == 1 && c.seen_max() == c.hi() &&
          c.only(c.hi()) && !(c.facts.counted && c.facts.counted->count > c.hi());
@@ -89,9 +90,9 @@ bool one_based(const Case& c) {
 
 // 0 occurred before; this call, with labels enough to show one, runs from 1 to N.
 bool one_based_part(const Case& c) {
-  return c.hi() > 1 && c.facts.seen && c.facts.seen->min == 0 && c.facts.seen->max == c.hi() &&
-         c.facts.scan.min == Scalar(std::int64_t{1}) && c.facts.scan.max == Scalar(c.hi()) &&
-         c.only(c.hi()) && c.facts.scan.total / 3 >= c.hi() &&
+  return c.op() != "ctc_loss" && c.hi() > 1 && c.facts.seen && c.facts.seen->min == 0 &&
+         c.facts.seen->max == c.hi() && c.facts.scan.min == Scalar(std::int64_t{1}) &&
+         c.facts.scan.max == Scalar(c.hi()) && c.only(c.hi()) && c.facts.scan.total / 3 >= c.hi() &&
          !(c.facts.counted && c.facts.counted->count > c.hi());
 }
 
@@ -109,10 +110,15 @@ void write_one_based(const Case& c) {
   c.finding.also = {Cause::kNumClassesMismatch};
   c.finding.summary +=
       fmt::format("; labels look 1-based: they run from 1 to {} {}", c.seen_max(), c.seen_where());
-  c.fix("labels = labels - 1");
-  c.fix(
-      "in the data set: return image, label - 1; at prediction time add it again: label = logits.argmax(1) + "
-      "1");
+  const bool several = c.facts.seen && c.facts.seen->several;
+  const DataSet* set = c.facts.sample && c.facts.sample->dataset ? &*c.facts.sample->dataset : nullptr;
+  if (several) {
+    const std::string name = set && !set->name.empty() ? fmt::format("`{}`", set->name) : "this data set";
+    c.fix(fmt::format("in {} alone, where the program's other data sets begin at 0: label - 1", name));
+  } else {
+    c.fix("labels = labels - 1, best once in the data set");
+    c.fix("at prediction time add it again: label = logits.argmax(1) + 1");
+  }
   const std::string resize = c.enlarge(Situation::kClasses, {next(c.hi()), true, ""});
   c.finding.layer.has_value() ? c.finding.layer->needed.reset() : void();
   if (!resize.empty()) c.fix(fmt::format("only if there is a class 0 as well: {}", resize));
@@ -142,14 +148,23 @@ void write_gaps(const Case& c) {
 }
 
 void fix_range_check(const Case& c) {
+  const auto ignored = c.facts.scan.also;
+  const bool left_out = ignored && (*ignored < 0 || *ignored >= c.hi());
+  const std::string kept = left_out ? fmt::format("labels[labels != {}]", *ignored) : std::string("labels");
   c.fix(
-      fmt::format("check the data before training: assert 0 <= labels.min() and labels.max() < {}", c.hi()));
+      fmt::format("check the data before training: known = {}; assert 0 <= known.min() and known.max() < {}",
+                  kept, c.hi()));
 }
 
 // "give the last layer at least 4 outputs instead of 3 (...)", where no layer is known.
 std::string more_outputs(const Case& c) {
   const Need need = c.need();
   const std::string how = need.exact ? std::string() : c.how_to_count();
+  if (c.op() == "one_hot" && !c.facts.library.caller.empty()) {
+    return fmt::format(
+        "{} calls one_hot with num_classes={}: give it {} classes where you tell it how many{}",
+        c.facts.library.caller, c.hi(), need.text(), c.basis(need));
+  }
   if (c.op() != "one_hot") {
     return fmt::format("give the last layer {} outputs instead of {}{}{}", need.text(), c.hi(), c.basis(need),
                        how);
@@ -179,10 +194,25 @@ void write_too_few_outputs(const Case& c) {
     c.fix("count the blank: log_probs needs one class more than the alphabet has letters");
 }
 
+// A mask whose 255 and whose classes were mixed: many different values in between.
+bool interpolated(const Case& c) {
+  constexpr std::size_t kKinds = 3;
+  constexpr std::int64_t kVoid = 255;
+  const auto& max = c.facts.scan.max;
+  return c.facts.tensor.shape.size() >= 3 && c.distinct() >= kKinds && c.hi() < kVoid &&
+         max == Scalar(kVoid) && c.integer() < kVoid;
+}
+
 void write_broken_label(const Case& c) {
   c.finding.also = {Cause::kNumClassesMismatch};
   c.fix_sample();
-  c.fix(fmt::format("correct or drop the record with label {}: {}", c.value(), outside(c)));
+  if (interpolated(c)) {
+    c.finding.summary += "; values between the classes and 255 are what interpolation makes of a mask";
+    c.fix("resize masks without interpolation: mode=\"nearest\", Image.NEAREST, cv2.INTER_NEAREST");
+    return;
+  }
+  c.fix(fmt::format("{}correct or drop the record that has it: {}",
+                    c.facts.counted ? "" : fmt::format("if {} is no class, ", c.value()), outside(c)));
   if (c.facts.counted) {
     c.finding.summary +=
         fmt::format("; {} is {}: there is no such class", c.facts.counted->of, c.facts.counted->count);
@@ -231,7 +261,7 @@ void diagnose_label(const Case& c) {
     c.fix_sample();
   } else if (has_gaps(c)) {
     write_gaps(c);
-  } else if (c.likely()) {
+  } else if (c.likely() && !interpolated(c)) {
     write_too_few_outputs(c);
     c.fix_sample();
   } else {

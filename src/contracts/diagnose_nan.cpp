@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "contracts/case.hpp"
+#include "contracts/diagnose.hpp"
 
 namespace trapline {
 namespace {
@@ -148,6 +149,22 @@ std::string nan_cast_source(const Case& c) {
   const NanFact& nan = nan_of(c);
   if (!nan.input) return {};
   return fmt::format("{} is {}", to_text(*nan.input), std::isnan(as_double(*nan.value)) ? "NaN" : "Inf");
+}
+
+bool explain_host_nan(const nlohmann::json& facts, const std::string& argument, Finding& finding) {
+  Facts read;
+  read.nan = read_nan(facts);
+  read.weights = read_weights(facts);
+  if (!read.nan && !read.weights) return false;
+  read.column = argument;
+  read.scan.reason = Reason::kNan;
+  if (finding.tensor) read.tensor = *finding.tensor;
+  return explain_nan(Case(read, finding));
+}
+
+bool host_trains(const nlohmann::json& facts) {
+  const std::optional<NanFact> nan = read_nan(facts);
+  return !nan || nan->trains;
 }
 
 }  // namespace trapline

@@ -183,7 +183,7 @@ void fix_multinomial(const Case& c) {
         c.fix(
             "a row in which every logit is -inf gives NaN: keep at least one token in top-k, top-p and "
             "bad-word filters");
-        c.fix("temperature must be above 0: logits / max(temperature, 1e-5)");
+        c.fix("temperature must be above 0, and not so small that logits / temperature overflows");
       } else if (nan_when(c, "policy")) {
         c.fix("an action mask must leave at least one action: a row in which every logit is -inf gives NaN");
       }
@@ -191,7 +191,8 @@ void fix_multinomial(const Case& c) {
     case Reason::kInf:
       if (explain_nan(c)) break;
       c.fix("pass softmax output, not exp(logits): torch.softmax(logits.float(), dim=-1)");
-      if (nan_when(c, "generation")) c.fix("temperature must be above 0: logits / max(temperature, 1e-5)");
+      if (nan_when(c, "generation"))
+        c.fix("temperature must be above 0, and not so small that logits / temperature overflows");
       break;
     case Reason::kZeroSum:
       c.fix(

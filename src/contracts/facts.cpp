@@ -301,6 +301,16 @@ std::optional<std::int64_t> Facts::integer(const std::string& name) const {
   return found == args.end() ? std::nullopt : found->second.integer;
 }
 
+std::optional<WeightsFact> read_weights(const nlohmann::json& json) {
+  const nlohmann::json* weights = member(json, "weights");
+  if (weights == nullptr) return std::nullopt;
+  WeightsFact seen{text(*weights, "name"), integer(*weights, "bad").value_or(0),
+                   integer(*weights, "total").value_or(0)};
+  if (seen.bad < 0 || (seen.bad > 0 && seen.name.empty()) || (seen.bad == 0 && seen.total <= 0))
+    return std::nullopt;
+  return seen;
+}
+
 Result<Facts> read_facts(const nlohmann::json& json) {
   Facts facts;
   const std::string id = text(json, "contract");
@@ -335,14 +345,7 @@ Result<Facts> read_facts(const nlohmann::json& json) {
     facts.whole = boolean(*kinds, "whole");
     facts.holds_zero = boolean(*kinds, "zero");
   }
-  if (const nlohmann::json* weights = member(json, "weights")) {
-    facts.weights = WeightsFact{text(*weights, "name"), integer(*weights, "bad").value_or(0),
-                                integer(*weights, "total").value_or(0)};
-    const WeightsFact& seen = *facts.weights;
-    if (seen.bad < 0 || (seen.bad > 0 && seen.name.empty()) || (seen.bad == 0 && seen.total <= 0)) {
-      facts.weights.reset();
-    }
-  }
+  facts.weights = read_weights(json);
   read_places(json, facts);
   read_values(json, facts);
   read_advice(json, facts);

@@ -138,5 +138,7 @@ std::string look_at(const Sample& sample);
 
 // Never throws. Only `contract` and `scan` are required; a member of the wrong type is left out.
 Result<Facts> read_facts(const nlohmann::json& json);
+// Member "weights"; nullopt when it is missing or says nothing.
+std::optional<WeightsFact> read_weights(const nlohmann::json& json);
 
 }  // namespace trapline

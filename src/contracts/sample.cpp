@@ -7,6 +7,7 @@
 namespace trapline {
 
 std::string look_at(const Sample& sample) {
+  if (sample.by == "inside") return {};  // the data set fails where it makes the sample
   // loader.dataset[i] holds whatever the data set is called, and whatever lies below it.
   std::string holder = sample.loader.empty() ? std::string() : sample.loader + ".dataset";
   if (holder.empty() && sample.dataset) holder = sample.dataset->name;

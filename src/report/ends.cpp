@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <ranges>
 
 #include "report/sentences.hpp"
@@ -74,6 +75,7 @@ Settled settle(Collected& collected, bool failed) {
     const auto first = std::ranges::min_element(ends, by_time);
     if (!elsewhere && first != ends.end() && !first->other.empty()) {
       if (std::ranges::any_of(collected.findings, was_raised)) out.other = first->other;
+      std::ranges::copy_if(collected.findings, std::back_inserter(out.taken), was_raised);
       std::erase_if(collected.findings, was_raised);
     } else {
       // The end of every process is known, and no fault was it.
@@ -98,7 +100,7 @@ std::string sentence_about(const std::map<std::string, std::uint64_t>& caught) {
   return fmt::format("the program caught {} fault{} ({})", all, all == 1 ? "" : "s", codes);
 }
 
-std::vector<std::string> lines_about(const Collected& collected,
+std::vector<std::string> lines_about(const std::vector<CollectedFinding>& findings,
                                      const std::map<std::string, std::uint64_t>& caught,
                                      std::string_view directory) {
   struct Group {
@@ -108,7 +110,7 @@ std::vector<std::string> lines_about(const Collected& collected,
   constexpr std::size_t kMostLines = 5;
   std::vector<Group> groups;
   std::map<std::string, std::uint64_t> written;
-  for (const CollectedFinding& item : collected.findings) {
+  for (const CollectedFinding& item : findings) {
     if (!was_raised(item)) continue;
     const Finding& finding = item.finding;
     const std::string code(info(finding.cause).code);

@@ -153,7 +153,7 @@ Result<RunOutcome> run(const RunRequest& request) {
   const Settled settled = settle(collected, ended->exit_code != 0);
   std::error_code no_error;
   const std::string here = std::filesystem::current_path(no_error).string();
-  std::vector<std::string> caught_lines = lines_about(collected, settled.caught, here);
+  std::vector<std::string> caught_lines = lines_about(collected.findings, settled.caught, here);
   RunOutcome outcome{*ended,
                      merge(collected),
                      false,
@@ -178,6 +178,7 @@ Result<RunOutcome> run(const RunRequest& request) {
   if (!outcome.handled && ended->exit_code != 0) {
     const std::string where = request.reports ? "they are in " + folder->path().string() : outcome.how_to_see;
     std::ranges::move(notes_about(settled, *ended, has_findings, where), std::back_inserter(notes));
+    std::ranges::move(lines_about(settled.taken, settled.caught, here), std::back_inserter(notes));
   }
   if (!outcome.unchecked.empty()) notes.push_back(outcome.unchecked);
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());

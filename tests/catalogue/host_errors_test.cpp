@@ -273,6 +273,30 @@ TEST(HostErrorWords, LabelsAsFloat) {
   EXPECT_EQ(f.fix[0], "use `y.long()`, best once in the data set");
 }
 
+TEST(HostErrorWords, WhatSurroundsANanOfADistribution) {
+  json facts = {
+      {"exception", "ValueError"},
+      {"message",
+       "Expected parameter logits (Tensor of shape (1, 3)) of distribution Categorical(logits: "
+       "torch.Size([1, 3])) to satisfy the constraint IndependentConstraint(Real(), 1), but found invalid "
+       "values:\ntensor([[nan, nan, nan]])"},
+      {"element", {{"index", {0, 0}}, {"value", "nan"}, {"bad", 3}, {"total", 3}}},
+      {"weights", {{"name", ""}, {"bad", 0}, {"total", 8}}},
+      {"nan",
+       {{"input", {{"name", "obs"}, {"index", {0, 2}}, {"value", "nan"}, {"module", "policy"}}},
+        {"situation", "policy"}}}};
+  const Finding f = diagnose(facts);
+  EXPECT_EQ(f.summary,
+            "Categorical: logits [1, 3] holds NaN in row 0; the model's weights are finite, the input of "
+            "`policy` is "
+            "NaN: obs[0, 2]");
+  EXPECT_EQ(f.element->index, (std::vector<std::int64_t>{0, 0}));
+  for (const std::string& line : f.fix) EXPECT_EQ(line.find("learning rate"), std::string::npos) << line;
+  facts.erase("nan");
+  facts.erase("weights");
+  EXPECT_NE(diagnose(facts).fix.back().find("if the loss was NaN before"), std::string::npos);
+}
+
 TEST(HostErrorWords, LossWithItsArgumentsSwapped) {
   json labels = tensor("t", "input", {16});
   labels["dtype"] = "int64";

@@ -173,9 +173,10 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
       finding.fix.front(),
       "if ids from 40 on are valid: create Net of somelib so that `entities` has at least 53 rows (52 is "
       "the highest of 16 ids seen)");
-  EXPECT_EQ(finding.fix.at(1),
-            "if not, map what was unknown at training time to a row of its own, or look at where the ids are "
-            "computed: 6 of 16 are outside [0, 40)");
+  EXPECT_EQ(
+      finding.fix.at(1),
+      "if not, look at where the ids are computed: 6 of 16 are outside [0, 40); a category that training did "
+      "not know needs a row of its own");
   // One value far beyond in the whole data set is no count of classes.
   const Finding stray =
       diagnose(facts_of("embedding.indices", 900, 40,
@@ -335,6 +336,57 @@ TEST(AdviceOneBased, APartOfTheData) {
                                              {"seen", {{"min", 0}, {"max", 3}, {"count", 64}}}}));
   EXPECT_NE(finding.summary.find("a part of the data may be counted from 1"), std::string::npos)
       << all(finding);
+}
+
+TEST(AdviceOneBased, OneDataSetOfSeveral) {
+  const json facts = facts_of(
+      "nll_loss_forward.target", 6, 6,
+      {{"scan", {{"min", 1}, {"max", 6}, {"total", 6}}},
+       {"seen", {{"min", 1}, {"max", 6}, {"count", 60}, {"source", "dataset"}, {"several", true}}},
+       {"sample",
+        {{"dataset_index", 41}, {"dataset", {{"name", "travel"}, {"type", "Set"}, {"length", 60}}}}}});
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.fix.front(),
+            "in `travel` alone, where the program's other data sets begin at 0: label - 1");
+  EXPECT_FALSE(says(finding, "labels = labels - 1")) << all(finding);
+}
+
+TEST(AdviceOneBased, NotWhere0IsTheBlank) {
+  const Finding finding =
+      diagnose(facts_of("_ctc_loss.targets", 23, 23,
+                        {{"scan", {{"min", 1}, {"max", 23}, {"total", 81}}},
+                         {"seen", {{"min", 1}, {"max", 23}, {"count", 81}, {"source", "dataset"}}}}));
+  EXPECT_EQ(all(finding).find("1-based"), std::string::npos) << all(finding);
+  EXPECT_FALSE(says(finding, "- 1")) << all(finding);
+}
+
+TEST(AdviceMask, WhatInterpolationMakes) {
+  json facts = facts_of("nll_loss_forward.target", 88, 5,
+                        {{"tensor", {{"shape", {8, 32, 32}}, {"dtype", "int64"}, {"device", "cpu"}}},
+                         {"values", {{88, 200}, {42, 100}, {171, 80}, {130, 20}}},
+                         {"scan", {{"bad", 512}, {"total", 8192}, {"max", 255}, {"also", 255}}}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(says(finding, "Image.NEAREST")) << all(finding);
+  EXPECT_FALSE(says(finding, "outputs")) << all(finding);
+  facts["values"] = {{6, 500}};
+  facts["scan"]["value"] = 6;
+  const Finding one = diagnose(facts);
+  EXPECT_FALSE(says(one, "NEAREST")) << all(one);
+  EXPECT_TRUE(says(one, "at least 7 outputs")) << "255 is what the loss leaves out\n" << all(one);
+}
+
+TEST(AdviceKnob, OneHotOfALibrary) {
+  const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
+  EXPECT_EQ(
+      diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
+      "if 12 is a valid label: somelib calls one_hot with num_classes=12: give it at least 13 classes where "
+      "you tell it how many (12 is the highest of 4 labels seen)");
+}
+
+TEST(AdviceSample, IsNotAskedForWhereItsDataSetFails) {
+  const Finding finding = diagnose(
+      facts_of("index_select.index", 28, 28, {{"sample", {{"dataset_index", 27}, {"by", "inside"}}}}));
+  EXPECT_FALSE(says(finding, "print(")) << all(finding);
 }
 
 json scanned(std::int64_t bad, std::int64_t total, double min, double max) {

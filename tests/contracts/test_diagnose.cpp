@@ -77,11 +77,14 @@ TEST(DiagnoseLabel, OneOutputTooFew) {
                           .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
   expect(facts, Cause::kNumClassesMismatch,
          "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
-         "change `fc.5` to Linear(..., out_features=196): labels go to 195 in the whole data set of 2048");
+         "if 195 is a valid label: change `fc.5` to Linear(..., out_features=196): labels go to 195 in the "
+         "whole "
+         "data set (2048 labels)");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.layer->needed, 196);
   EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kLabelOutOfRange});
-  EXPECT_EQ(finding.fix.size(), 1U) << "0 is known to be a label: no word about counting from 1";
+  EXPECT_EQ(finding.fix.size(), 2U) << "0 is known to be a label: no word about counting from 1";
+  EXPECT_EQ(finding.fix.back(), "if not, correct the data: 1 of 32 is outside [0, 195)");
 }
 
 TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
@@ -92,10 +95,10 @@ TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
                                           {"value", 195},
                                           {"arguments", "in_features=300, out_features=195"}})
                           .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
-  EXPECT_EQ(
-      diagnose(facts).fix.front(),
-      "change `fc.5` to Linear(in_features=300, out_features=196): labels go to 195 in the whole data set of "
-      "2048");
+  EXPECT_EQ(diagnose(facts).fix.front(),
+            "if 195 is a valid label: change `fc.5` to Linear(in_features=300, out_features=196): labels go "
+            "to 195 in "
+            "the whole data set (2048 labels)");
 }
 
 TEST(DiagnoseLabel, OneBased) {
@@ -105,8 +108,8 @@ TEST(DiagnoseLabel, OneBased) {
                           .with("seen", {{"min", 1}, {"max", 10}, {"count", 2048}, {"source", "dataset"}});
   expect(facts, Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 10, but `head.2` has 10 outputs: valid labels are [0, 10); labels look "
-         "1-based: they run from 1 to 10 in the whole data set of 2048",
-         "labels = labels - 1");
+         "1-based: they run from 1 to 10 in the whole data set (2048 labels)",
+         "labels = labels - 1, best once in the data set");
   EXPECT_FALSE(diagnose(facts).layer->needed) << "the layer is right";
 }
 

@@ -48,6 +48,10 @@ TEST(Ends, AnotherExceptionLeavesNone) {
   const Settled settled = settle(collected, true);
   EXPECT_TRUE(collected.findings.empty());
   EXPECT_EQ(settled.other, "KeyError: 'rate'");
+  const std::vector<std::string> lines = lines_about(settled.taken, settled.caught, "");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(lines[0].starts_with("caught: [TL105]")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("caught: [TL101]")) << lines[1];
   EXPECT_EQ(sentence_about(settled.caught), "the program caught 5 faults (TL101, TL105)");
 }
 

@@ -42,12 +42,14 @@ def _around(layer: Optional[dict[str, Any]]) -> list[Any]:
     """The modules that contain the layer, innermost first; empty when no live model leads to it."""
     name = (layer or {}).get("name") or ""
     for variable, root in owners.roots():
-        wanted = name[len(variable) + 1 :] if name.startswith(f"{variable}.") else name
-        for path, module in root.named_modules():
-            clean = owners.clean_name(path)
-            holds = wanted.rpartition(".")[0] == clean and wanted.rpartition(".")[2] in module._parameters
-            if wanted and (clean == wanted or holds):
-                return list(_chain(root, path if clean == wanted else f"{path}.x"))
+        # `model.head` is the head of the variable, or of a part that has the variable's name.
+        below = [name] + ([name[len(variable) + 1 :]] if name.startswith(f"{variable}.") else [])
+        for wanted in filter(None, below):
+            for path, module in root.named_modules():
+                clean = owners.clean_name(path)
+                holds = wanted.rpartition(".")[0] == clean and wanted.rpartition(".")[2] in module._parameters
+                if clean == wanted or holds:
+                    return list(_chain(root, path if clean == wanted else f"{path}.x"))
     return []
 
 

@@ -20,6 +20,17 @@ _MOST_RECORDS = 1 << 20
 _MOST_READ = 1 << 14  # records that are read where none of a batch is held
 _TELLING = 4
 _CHOICES = 8  # records that may be it, at most
+_OF_DATA = (
+    "nll_loss",
+    "multi_margin",
+    "multilabel",
+    "one_hot",
+    "_ctc_loss",
+    "ctc_loss",
+    "embedding",
+    "_embedding",
+)
+_OF_DATA += ("binary_cross_entropy",)
 _ATOMS = (int, float, bool, str, bytes, complex, type(None))
 
 _Held = tuple[str, Any]
@@ -32,7 +43,10 @@ def sample_facts(violation: dict[str, Any]) -> Optional[Sample]:
     first = scan.get("first", -1)
     if violation.get("late") or first < 0 or not tensor.dim() or not 0 < tensor.numel() <= _MOST:
         return None
-    return _slice(tensor, first) or _drawn(tensor, first) or _record(tensor, first)
+    # An index is cut from other indices (edge_index[0], a permutation): labels and ids are cut from data.
+    data = str(violation.get("contract")).startswith(_OF_DATA)
+    found = (_slice(tensor, first) or _drawn(tensor, first)) if data else None
+    return found or _record(tensor, first)
 
 
 # Rows of one array --------------------------------------------------------------------------------
@@ -88,9 +102,9 @@ def _drawn(tensor: Any, first: int) -> Optional[Sample]:
                 row = first // (len(flat) // len(index))
                 return _sample(name, value, len(held), int(index[row]), row)
     for name, value, held in tensors:
-        if held.numel() <= len(flat) or len(flat) % (held.numel() // len(held)):
-            continue
         width = held.numel() // len(held)
+        if held.numel() <= len(flat) or len(flat) % width or len(flat) // width < 2:
+            continue
         begins = _run(flat, first, held.reshape(-1).to(flat.dtype))
         if begins is not None and begins % width == 0 and _equal_kind(held, flat):
             return _sample(name, value, len(held), (begins + first) // width, first // width)

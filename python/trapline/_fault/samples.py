@@ -317,4 +317,6 @@ def _in_data_set() -> Optional[Sample]:
             sample["row"] = list(indices).index(index)
     elif is_int(indices):
         sample["dataset_index"] = int(indices)
+    if "dataset_index" in sample:
+        sample["by"] = "inside"  # asking for it again fails again
     return where.described(sample, data_set, loader) if sample else None
