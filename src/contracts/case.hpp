@@ -102,7 +102,11 @@ class Case {
   // The argument of the user's own call that makes it large enough, for a library that is known; else
   // resize().
   std::string enlarge(Situation situation, const Need& need) const;
-  // "if 195 is a valid label: "; "if ids from 40 on are valid: "
+  // The largest value is the number of places, and no 0 was seen: "if they run from 1 to 240 (no 0 among 96
+  // seen): ids - 1".
+  bool maybe_from_one() const;
+  std::string from_one(const std::string& name) const;
+  // "if labels run from 0 to 195: "
   std::string if_valid() const;
   // Advises to enlarge: on the condition that the value is valid, unless the program itself says how many
   // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is

@@ -145,7 +145,7 @@ bool Case::knob_counts(Situation situation) const {
 
 std::string Case::knob(Situation situation, const Need& need) const {
   const KnobValues values{need.exact ? std::to_string(need.count) : "N", value(), std::to_string(usable())};
-  const std::string text = knob_advice(situation, facts.library, values);
+  std::string text = knob_advice(situation, facts.library, values);
   if (!knob_counts(situation)) return text;
   if (need.exact) return text + basis(need);
   return fmt::format("{}, N {}{}{}", text, need.text(), basis(need), how_to_count());
@@ -158,10 +158,17 @@ std::string Case::enlarge(Situation situation, const Need& need) const {
   return text;
 }
 
-std::string Case::if_valid() const {
-  return distinct() > 1 ? fmt::format("if {} from {} on are valid: ", nouns(), hi())
-                        : fmt::format("if {} is a valid {}: ", value(), noun());
+bool Case::maybe_from_one() const {
+  if (facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss") return false;
+  constexpr std::int64_t kSome = 8;
+  return hi() > 1 && seen_min() >= 1 && seen_max() == hi() && only(hi()) && seen_count() >= kSome;
 }
+
+std::string Case::from_one(const std::string& name) const {
+  return fmt::format("if they run from 1 to {} (no 0 among {} seen): {} - 1", hi(), seen_count(), name);
+}
+
+std::string Case::if_valid() const { return fmt::format("if {} run from 0 to {}: ", nouns(), needed() - 1); }
 
 bool Case::fix_size(Situation situation, const std::string& otherwise) const {
   const Need wanted = need();

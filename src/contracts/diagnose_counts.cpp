@@ -21,12 +21,13 @@ std::string whole(const Case& c) {
 void write_mask(const Case& c) {
   c.finding.summary = fmt::format("{}: the mask takes {}, but source has {}", c.op(),
                                   plural(c.hi() + c.facts.scan.bad, "element"), c.hi());
-  c.fix("give source one element for each True: assert source.numel() >= mask.sum()");
-  c.fix("a mask that is broadcast counts as often as it is repeated: mask.expand_as(x).sum()");
   c.fix(
-      "in multimodal models: the number of placeholder tokens in input_ids must equal the number of features "
-      "that the encoder returned");
-  c.fix_sample();
+      "in multimodal models: input_ids must have one placeholder token for each feature of the encoder: "
+      "count "
+      "them row by row, mask.reshape(len(mask), -1).sum(1)");
+  c.fix(
+      "elsewhere, give source one element for each True; a mask that is broadcast counts as often as it is "
+      "repeated");
 }
 
 void write_sum(const Case& c) {

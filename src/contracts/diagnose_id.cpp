@@ -196,6 +196,7 @@ void fix_table(const Case& c, bool special) {
     return c.fix(larger.empty() ? otherwise : larger);
   }
   if (!c.fix_size(Situation::kIds, otherwise)) return;
+  if (c.maybe_from_one()) c.fix(c.from_one(c.in_code("ids")));
   c.fix(fmt::format(
       "if not, {}: {} of {} {} outside {}; a category that training did not know needs a row of its own",
       look_at_computation(c), c.facts.scan.bad, c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are",
@@ -231,12 +232,25 @@ void write_negative(const Case& c) {
   const bool one = c.distinct() == 1 && c.only(c.integer()) && !c.both_sides();
   const bool of_tokens = c.is_token_table() || (c.facts.table.empty() && !is_position_table(c));
   if (one && of_tokens && c.integer() == kLossIgnore) {
-    c.finding.summary += "; -100 is the ignore label of losses: labels were passed where ids belong";
-    c.fix("pass input_ids, not labels, to the model");
-    c.fix("or, when labels are the ids: ids = labels.masked_fill(labels == -100, pad_token_id)");
+    c.finding.summary += "; -100 is the ignore label of losses";
+    c.fix("if these are labels that were passed by mistake: pass input_ids");
+    c.fix(
+        "if the ids are made of labels, as a decoder's are: ids = labels.masked_fill(labels == -100, "
+        "pad_token_id)");
     return;
   }
-  const std::int64_t padding = c.facts.integer("padding_idx").value_or(-1);
+  // nn.Embedding makes the last row of padding_idx=-1, which is a word's.
+  std::int64_t padding = c.facts.integer("padding_idx").value_or(-1);
+  const bool wrapped = padding == c.hi() - 1;
+  if (wrapped && hugging_face(c)) {
+    c.finding.summary += "; -1 looks like padding, and the model was made with no padding token of its own";
+    c.fix(
+        "give the model the tokenizer's padding before it is made: config.pad_token_id = "
+        "tokenizer.pad_token_id");
+    c.fix("and pad with it: tokenizer.pad(...), or ids.masked_fill(ids == -1, tokenizer.pad_token_id)");
+    return c.fix_sample();
+  }
+  if (wrapped) padding = -1;
   const bool at_rest = !c.facts.source.empty();
   const bool own = c.facts.library.owner.empty() && !is_position_table(c);
   if (!one || !of_tokens || c.integer() != -1 || !own || !(at_rest || padding >= 0 || c.is_token_table())) {
@@ -282,7 +296,7 @@ void write_position(const Case& c) {
       offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(),
       values ? fmt::format("positions go to {}", last + offset - 1)
              : fmt::format("the sequence of {} positions is too long", length));
-  const bool one = one_at_a_time(c);
+  const bool one = one_at_a_time(c) || c.facts.grows;
   if (one) {
     fix_generation(c, usable);
   } else if (!values) {
@@ -338,7 +352,6 @@ void diagnose_id(const Case& c) {
     fix_special(c, special);
   } else {
     fix_table(c, false);
-    if (c.counted_from_one()) c.fix(fmt::format("if ids are counted from 1 (1..{}): ids = ids - 1", c.hi()));
   }
   c.fix_sample();
 }

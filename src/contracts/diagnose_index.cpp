@@ -118,6 +118,16 @@ void fix_look(const Case& c) {
 
 void fix_below(const Case& c) {
   const bool wraps = c.facts.scan.lo < 0;
+  if (wraps && c.only(-100)) {
+    c.finding.summary += "; -100 is the ignore label of losses";
+    const std::string knob = c.knob(Situation::kIgnore);
+    c.fix(knob.empty()
+              ? fmt::format("if it marks padding, keep it out of the index: {0}.masked_fill({0} == -100, 0), "
+                            "and leave those results out",
+                            c.in_code("index"))
+              : knob);
+    return;
+  }
   if (wraps) {
     c.fix(fmt::format("negative indices count from the end, down to {}: keep them within {}", c.facts.scan.lo,
                       c.range()));
@@ -155,11 +165,9 @@ void fix_above(const Case& c) {
     c.fix(fmt::format("pass the indices that {} returned for this very input", c.op()));
     return;
   }
-  if (c.counted_from_one()) {
-    c.fix(fmt::format("the last index is {}: if indices are counted from 1, index = index - 1", c.hi() - 1));
-  }
   const Need need = c.need();
   fix_look(c);
+  if (c.maybe_from_one()) c.fix(c.from_one(c.in_code("index")));
   const bool library = !c.knob(Situation::kIndex, need).empty();
   c.fix_size(library ? Situation::kIndex : Situation::kClasses, "");
   if (!writes(c) || library || !c.layer().empty()) return;

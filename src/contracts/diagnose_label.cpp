@@ -18,7 +18,8 @@ std::string owner(const Case& c) {
   if (c.op() == "check_labels" && c.layer().empty()) return fmt::format("{} classes are expected", c.hi());
   if (c.op() == "ctc_loss") return fmt::format("log_probs has {} classes", c.hi());
   const std::string who = c.facts.layer && c.facts.layer_certain ? c.layer() : std::string();
-  return fmt::format("{} has {} output{}", who.empty() ? "the model" : who, c.hi(), c.hi() == 1 ? "" : "s");
+  if (who.empty()) return fmt::format("the input has {} class{}", c.hi(), c.hi() == 1 ? "" : "es");
+  return fmt::format("{} has {} output{}", who, c.hi(), c.hi() == 1 ? "" : "s");
 }
 
 void write_summary(const Case& c) {
@@ -64,7 +65,9 @@ void write_ignore_label(const Case& c, std::int64_t label) {
   c.finding.summary += fmt::format("; {} looks like an ignore label, but ignore_index is {}", label, ignored);
   const std::string knob = c.knob(Situation::kIgnore);
   if (!knob.empty()) c.fix(knob);
-  if (c.facts.library.caller.empty()) {
+  // Both marks are in the data: to ignore the one is to fail at the other.
+  const bool both = c.facts.scan.min == Scalar(ignored) || c.facts.scan.max == Scalar(ignored);
+  if (c.facts.library.caller.empty() && !both) {
     c.fix(
         fmt::format("if {0} marks what is not to count: F.cross_entropy(..., ignore_index={0}) or "
                     "nn.CrossEntropyLoss(ignore_index={0})",
@@ -143,7 +146,7 @@ void write_gaps(const Case& c) {
   const Need need = c.need();
   const std::string resize = c.enlarge(Situation::kClasses, need);
   if (c.finding.layer) c.finding.layer->needed.reset();
-  c.fix(resize.empty() ? fmt::format("or give the last layer {} outputs", need.text())
+  c.fix(resize.empty() ? fmt::format("or give the layer that makes the input {} outputs", need.text())
                        : fmt::format("or {}", resize));
 }
 
@@ -166,8 +169,8 @@ std::string more_outputs(const Case& c) {
         c.facts.library.caller, c.hi(), need.text(), c.basis(need));
   }
   if (c.op() != "one_hot") {
-    return fmt::format("give the last layer {} outputs instead of {}{}{}", need.text(), c.hi(), c.basis(need),
-                       how);
+    return fmt::format("give the layer that makes the input {} outputs instead of {}{}{}", need.text(),
+                       c.hi(), c.basis(need), how);
   }
   return need.exact ? fmt::format("F.one_hot(..., num_classes={}){}", need.count, c.basis(need))
                     : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", need.text(), c.basis(need), how);
@@ -182,7 +185,9 @@ void write_too_few_outputs(const Case& c) {
   c.finding.cause = Cause::kNumClassesMismatch;
   c.finding.also = {Cause::kLabelOutOfRange};
   if (c.fix_size(Situation::kClasses, more_outputs(c))) {
-    c.fix(fmt::format("if not, correct the data: {}", outside(c)));
+    const bool other = c.maybe_from_one();
+    if (other) c.fix(c.from_one(c.in_code("labels")));
+    c.fix(fmt::format("if {}, correct the data: {}", other ? "neither" : "not", outside(c)));
   }
   if (c.hi() == 1) {
     c.fix(

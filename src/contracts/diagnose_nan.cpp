@@ -44,8 +44,9 @@ bool weights(const Case& c) {
       "an earlier step broke the weights: stop at the first bad loss: assert torch.isfinite(loss) before "
       "loss.backward()");
   c.fix(
-      "0/0, log(0) and float16 overflow in the loss make NaN: add an eps to divisors, clamp before log and "
-      "clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)");
+      "0/0, log(0) and float16 overflow, in the data or in the loss, make NaN: check the data, add an eps to "
+      "divisors, clamp before log, and clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), "
+      "1.0)");
   return true;
 }
 

@@ -231,6 +231,7 @@ void read_advice(const json& object, Facts& facts) {
     facts.text = is_text->get<bool>();
   }
   facts.sequence = text(object, "sequence");
+  facts.grows = boolean(object, "grows").value_or(false);
   facts.virtual_tokens = std::max<std::int64_t>(0, integer(object, "virtual_tokens").value_or(0));
   if (const json* generation = member(object, "generation");
       generation != nullptr && generation->is_object()) {

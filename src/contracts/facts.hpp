@@ -107,6 +107,7 @@ struct Facts {
   std::optional<std::int64_t> counts_from;  // where the run of positions begins that the bad one is in
   std::optional<bool> text;                 // the sequence is one of tokens
   std::string sequence;                     // the user's variable that holds it: "ids"
+  bool grows = false;                       // a loop feeds the sequence again, one longer each time
   std::int64_t virtual_tokens = 0;          // that a prompt tuner puts before each text
   std::optional<GenerationFact> generation;
   LibraryFact library;

@@ -70,7 +70,7 @@ TEST(CApi, DiagnosesAViolation) {
   EXPECT_EQ(finding.at("valid").at("text"), "[0, 195) or -100");
   EXPECT_EQ(finding.at("valid").at("max"), 194);
   EXPECT_EQ(finding.at("summary"),
-            "cross_entropy: target[3] is 195, but the model has 195 outputs: valid labels are [0, 195)");
+            "cross_entropy: target[3] is 195, but the input has 195 classes: valid labels are [0, 195)");
 }
 
 TEST(CApi, DiagnosesAHostErrorAndLeavesOthersAlone) {

@@ -56,10 +56,11 @@ std::string all(const Finding& finding) {
 TEST(AdviceNeed, OneBatchGivesNoNumber) {
   const Finding finding = diagnose(
       facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
-  EXPECT_EQ(finding.fix.front(),
-            "if 371 is a valid label: give `fc.5` at least 372 outputs instead of 370 (371 is the highest of "
-            "4 labels "
-            "seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
+  EXPECT_EQ(
+      finding.fix.front(),
+      "if labels run from 0 to 371: give `fc.5` at least 372 outputs instead of 370 (371 is the highest of "
+      "4 labels "
+      "seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
   EXPECT_EQ(finding.fix.at(1), "if not, correct the data: 1 of 4 is outside [0, 370)");
   EXPECT_FALSE(finding.layer->needed);
 }
@@ -84,7 +85,7 @@ TEST(AdviceNeed, TheDataSetKnowsThatThereIsNoSuchClass) {
 
 TEST(AdviceNeed, OneHotAndTables) {
   EXPECT_EQ(diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
-            "if 8 is a valid label: F.one_hot(..., num_classes=N), N at least 9 (8 is the highest of 4 "
+            "if labels run from 0 to 8: F.one_hot(..., num_classes=N), N at least 9 (8 is the highest of 4 "
             "labels seen): count the classes "
             "of the whole data set: num_classes = int(max(labels)) + 1");
   const Finding finding = diagnose(facts_of(
@@ -145,22 +146,18 @@ TEST(AdviceHarm, GenerationIsNotTruncated) {
 }
 
 TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
-  const auto from_one = [](const char* contract, std::int64_t min, std::int64_t max, const char* source,
-                           json args) {
-    const json seen = {{"min", min}, {"max", max}, {"count", 400}, {"source", source}};
-    return says(diagnose(facts_of(contract, 100, 100,
-                                  {{"scan", {{"total", 400}, {"min", min}, {"max", max}}},
-                                   {"seen", seen},
-                                   {"args", std::move(args)}})),
-                "counted from 1");
+  const auto from_one = [](const char* contract, std::int64_t min, std::int64_t max, json args) {
+    return says(diagnose(facts_of(
+                    contract, 100, 100,
+                    {{"scan", {{"total", 400}, {"min", min}, {"max", max}}}, {"args", std::move(args)}})),
+                "if they run from 1 to 100 (no 0 among 400 seen): ");
   };
   for (const char* contract : {"embedding.indices", "index_select.index", "scatter.index"}) {
-    EXPECT_TRUE(from_one(contract, 1, 100, "dataset", json::object())) << contract;
-    EXPECT_FALSE(from_one(contract, 1, 100, "calls", json::object())) << contract << ": 0 may come";
-    EXPECT_FALSE(from_one(contract, 0, 100, "dataset", json::object())) << contract;
-    EXPECT_FALSE(from_one(contract, 1, 101, "dataset", json::object())) << contract;
+    EXPECT_TRUE(from_one(contract, 1, 100, json::object())) << contract;
+    EXPECT_FALSE(from_one(contract, 0, 100, json::object())) << contract;
+    EXPECT_FALSE(from_one(contract, 1, 101, json::object())) << contract;
   }
-  EXPECT_FALSE(from_one("embedding.indices", 1, 100, "dataset", {{"padding_idx", 0}})) << "0 is for padding";
+  EXPECT_FALSE(from_one("embedding.indices", 1, 100, {{"padding_idx", 0}})) << "0 is for padding";
 }
 
 TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
@@ -169,10 +166,9 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
                         {"scan", {{"bad", 6}, {"total", 16}, {"min", 5}, {"max", 52}}},
                         {"library", {{"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.Net"}}}}};
   const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
-  EXPECT_EQ(
-      finding.fix.front(),
-      "if ids from 40 on are valid: create Net of somelib so that `entities` has at least 53 rows (52 is "
-      "the highest of 16 ids seen)");
+  EXPECT_EQ(finding.fix.front(),
+            "if ids run from 0 to 52: create Net of somelib so that `entities` has at least 53 rows (52 is "
+            "the highest of 16 ids seen)");
   EXPECT_EQ(
       finding.fix.at(1),
       "if not, look at where the ids are computed: 6 of 16 are outside [0, 40); a category that training did "
@@ -181,8 +177,9 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
   const Finding stray =
       diagnose(facts_of("embedding.indices", 900, 40,
                         {{"seen", {{"min", 0}, {"max", 900}, {"count", 4000}, {"source", "dataset"}}}}));
-  EXPECT_EQ(stray.fix.front(),
-            "if 900 is a valid id: give the table at least 901 rows (900 is the highest of 4000 ids seen)");
+  EXPECT_EQ(
+      stray.fix.front(),
+      "if ids run from 0 to 900: give the table at least 901 rows (900 is the highest of 4000 ids seen)");
 }
 
 TEST(AdviceHarm, NoHuggingFaceLinesElsewhere) {
@@ -234,11 +231,12 @@ TEST(AdviceKnob, TheHeadOfALibrarysModel) {
   finding =
       diagnose(facts_of("nll_loss_forward.target", 3, 3,
                         {{"layer", layer("classifier", "out_features", 3)}, {"library", kTransformersHead}}));
-  EXPECT_EQ(finding.fix.front(),
-            "if 3 is a valid label: from_pretrained(..., num_labels=N), or num_labels in the config, N at "
-            "least 4 (3 is "
-            "the highest of 4 labels seen): count the classes of the whole data set: num_classes = "
-            "int(max(labels)) + 1");
+  EXPECT_EQ(
+      finding.fix.front(),
+      "if labels run from 0 to 3: from_pretrained(..., num_labels=N), or num_labels in the config, N at "
+      "least 4 (3 is "
+      "the highest of 4 labels seen): count the classes of the whole data set: num_classes = "
+      "int(max(labels)) + 1");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -248,9 +246,10 @@ TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
       {{"layer", layer("net.head", "out_features", 3)},
        {"library",
         {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
-  EXPECT_EQ(finding.fix.front(),
-            "if 3 is a valid label: create Net of somelib so that `net.head` has at least 4 outputs (3 is "
-            "the highest of 4 labels seen)");
+  EXPECT_EQ(
+      finding.fix.front(),
+      "if labels run from 0 to 3: create Net of somelib so that `net.head` has at least 4 outputs (3 is "
+      "the highest of 4 labels seen)");
 }
 
 TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {
@@ -360,6 +359,38 @@ TEST(AdviceOneBased, NotWhere0IsTheBlank) {
   EXPECT_FALSE(says(finding, "- 1")) << all(finding);
 }
 
+TEST(AdviceHarm, ALoopThatGeneratesIsNotTruncated) {
+  const json call = {{"table", "position"},
+                     {"tensor", {{"shape", {1, 33}}, {"dtype", "int64"}}},
+                     {"grows", true},
+                     {"scan", {{"max", 32}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 32, 32, call));
+  EXPECT_FALSE(says(finding, "truncate")) << all(finding);
+  EXPECT_TRUE(says(finding, "ids = ids[:, -16:] in each step")) << all(finding);
+}
+
+TEST(AdviceHarm, TheLastRowIsNoPadding) {
+  json facts = facts_of("embedding.indices", -1, 32, {{"table", "token"}, {"args", {{"padding_idx", 31}}}});
+  EXPECT_FALSE(says(diagnose(facts), "31")) << all(diagnose(facts));
+  facts["resizable"] = "model";
+  EXPECT_TRUE(says(diagnose(facts), "config.pad_token_id = tokenizer.pad_token_id")) << all(diagnose(facts));
+  facts["args"]["padding_idx"] = 3;
+  EXPECT_TRUE(says(diagnose(facts), "masked_fill(ids == -1, 3)")) << all(diagnose(facts));
+}
+
+TEST(AdviceHarm, TwoIgnoreLabelsAreNotSwapped) {
+  const Finding finding =
+      diagnose(facts_of("nll_loss_forward.target", -1, 5, {{"scan", {{"also", -100}, {"min", -100}}}}));
+  EXPECT_FALSE(says(finding, "ignore_index=-1")) << all(finding);
+  EXPECT_TRUE(says(finding, "labels[labels == -1] = -100")) << all(finding);
+}
+
+TEST(AdviceHarm, AnIgnoreLabelIsNotCountedFromTheEnd) {
+  const Finding finding = diagnose(facts_of("index.indices", -100, 5, {{"scan", {{"lo", -5}}}}));
+  EXPECT_FALSE(says(finding, "keep them within")) << all(finding);
+  EXPECT_TRUE(says(finding, "masked_fill(index == -100, 0)")) << all(finding);
+}
+
 TEST(AdviceMask, WhatInterpolationMakes) {
   json facts = facts_of("nll_loss_forward.target", 88, 5,
                         {{"tensor", {{"shape", {8, 32, 32}}, {"dtype", "int64"}, {"device", "cpu"}}},
@@ -372,15 +403,16 @@ TEST(AdviceMask, WhatInterpolationMakes) {
   facts["scan"]["value"] = 6;
   const Finding one = diagnose(facts);
   EXPECT_FALSE(says(one, "NEAREST")) << all(one);
-  EXPECT_TRUE(says(one, "at least 7 outputs")) << "255 is what the loss leaves out\n" << all(one);
+  EXPECT_TRUE(says(one, "at least 7 outputs instead of 5")) << "255 is what the loss leaves out\n"
+                                                            << all(one);
 }
 
 TEST(AdviceKnob, OneHotOfALibrary) {
   const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
-  EXPECT_EQ(
-      diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
-      "if 12 is a valid label: somelib calls one_hot with num_classes=12: give it at least 13 classes where "
-      "you tell it how many (12 is the highest of 4 labels seen)");
+  EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
+            "if labels run from 0 to 12: somelib calls one_hot with num_classes=12: give it at least 13 "
+            "classes where "
+            "you tell it how many (12 is the highest of 4 labels seen)");
 }
 
 TEST(AdviceSample, IsNotAskedForWhereItsDataSetFails) {

@@ -75,11 +75,12 @@ TEST(DiagnoseLabel, OneOutputTooFew) {
   const Facts facts = label(195, 195)
                           .layer("fc.5", "Linear", "out_features")
                           .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
-  expect(facts, Cause::kNumClassesMismatch,
-         "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
-         "if 195 is a valid label: change `fc.5` to Linear(..., out_features=196): labels go to 195 in the "
-         "whole "
-         "data set (2048 labels)");
+  expect(
+      facts, Cause::kNumClassesMismatch,
+      "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
+      "if labels run from 0 to 195: change `fc.5` to Linear(..., out_features=196): labels go to 195 in the "
+      "whole "
+      "data set (2048 labels)");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.layer->needed, 196);
   EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kLabelOutOfRange});
@@ -95,10 +96,11 @@ TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
                                           {"value", 195},
                                           {"arguments", "in_features=300, out_features=195"}})
                           .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
-  EXPECT_EQ(diagnose(facts).fix.front(),
-            "if 195 is a valid label: change `fc.5` to Linear(in_features=300, out_features=196): labels go "
-            "to 195 in "
-            "the whole data set (2048 labels)");
+  EXPECT_EQ(
+      diagnose(facts).fix.front(),
+      "if labels run from 0 to 195: change `fc.5` to Linear(in_features=300, out_features=196): labels go "
+      "to 195 in "
+      "the whole data set (2048 labels)");
 }
 
 TEST(DiagnoseLabel, OneBased) {
@@ -115,42 +117,45 @@ TEST(DiagnoseLabel, OneBased) {
 
 TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
   expect(label(195, 195).scan("min", 4), Cause::kNumClassesMismatch,
-         "cross_entropy: target[3] is 195, but the model has 195 outputs: valid labels are [0, 195)",
-         "if 195 is a valid label: give the last layer at least 196 outputs instead of 195 (195 is the "
+         "cross_entropy: target[3] is 195, but the input has 195 classes: valid labels are [0, 195)",
+         "if labels run from 0 to 195: give the layer that makes the input at least 196 outputs instead of "
+         "195 (195 is the "
          "highest of "
          "32 labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
-  EXPECT_EQ(diagnose(label(195, 195).scan("min", 4)).fix.at(1),
-            "if not, correct the data: 1 of 32 is outside [0, 195)");
+  const Finding finding = diagnose(label(195, 195).scan("min", 4));
+  EXPECT_EQ(finding.fix.at(1), "if they run from 1 to 195 (no 0 among 32 seen): labels - 1");
+  EXPECT_EQ(finding.fix.at(2), "if neither, correct the data: 1 of 32 is outside [0, 195)");
 }
 
 TEST(DiagnoseLabel, IgnoreLabels) {
   expect(label(-1, 5).below(), Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is -1, but the model has 5 outputs: valid labels are [0, 5); -1 looks "
+         "cross_entropy: target[3] is -1, but the input has 5 classes: valid labels are [0, 5); -1 looks "
          "like an "
          "ignore label, but ignore_index is -100",
          "if -1 marks what is not to count: F.cross_entropy(..., ignore_index=-1) or "
          "nn.CrossEntropyLoss(ignore_index=-1)");
   expect(label(255, 6), Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is 255, but the model has 6 outputs: valid labels are [0, 6); 255 looks "
+         "cross_entropy: target[3] is 255, but the input has 6 classes: valid labels are [0, 6); 255 looks "
          "like an "
          "ignore label, but ignore_index is -100",
          "if 255 marks what is not to count: F.cross_entropy(..., ignore_index=255) or "
          "nn.CrossEntropyLoss(ignore_index=255)");
   expect(label(-100, 6).below().scan("also", 0), Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is -100, but the model has 6 outputs: valid labels are [0, 6); -100 is "
+         "cross_entropy: target[3] is -100, but the input has 6 classes: valid labels are [0, 6); -100 is "
          "PyTorch's "
          "default ignore label, but this call has ignore_index=0",
          "drop ignore_index from the call, or pass ignore_index=-100");
   expect(label(255, 255), Cause::kNumClassesMismatch,
-         "cross_entropy: target[3] is 255, but the model has 255 outputs: valid labels are [0, 255)",
-         "if 255 is a valid label: give the last layer at least 256 outputs instead of 255 (255 is the "
+         "cross_entropy: target[3] is 255, but the input has 255 classes: valid labels are [0, 255)",
+         "if labels run from 0 to 255: give the layer that makes the input at least 256 outputs instead of "
+         "255 (255 is the "
          "highest of "
          "32 labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
 }
 
 TEST(DiagnoseLabel, BrokenRecord) {
   expect(label(37, 12).with("sample", {{"dataset_index", 77}}), Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is 37, but the model has 12 outputs: valid labels are [0, 12)",
+         "cross_entropy: target[3] is 37, but the input has 12 classes: valid labels are [0, 12)",
          "look at sample 77 of the data set");
 }
 
@@ -257,11 +262,12 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
       Facts("embedding.indices", 5000, 5000).layer("words", "Embedding", "num_embeddings").scan("max", most);
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
-  EXPECT_EQ(finding.fix.front(),
-            "if 5000 is a valid id: give `words` at least 5001 rows instead of 5000 (5000 is the highest of "
-            "32 ids seen): count the "
-            "ids of "
-            "the whole data set, int(max(ids)) + 1, or take the vocabulary's length");
+  EXPECT_EQ(
+      finding.fix.front(),
+      "if ids run from 0 to 5000: give `words` at least 5001 rows instead of 5000 (5000 is the highest of "
+      "32 ids seen): count the "
+      "ids of "
+      "the whole data set, int(max(ids)) + 1, or take the vocabulary's length");
   ASSERT_TRUE(finding.layer.has_value());
   EXPECT_FALSE(finding.layer->needed) << "one batch is no count";
 }
@@ -281,8 +287,8 @@ TEST(DiagnoseId, LossLabelsAsIds) {
   expect(Facts("embedding.indices", -100, 9).below(), Cause::kEmbeddingIndexOutOfRange,
          "embedding: input[3] is -100, but the table has 9 rows: valid ids are [0, 9); -100 is the ignore "
          "label of "
-         "losses: labels were passed where ids belong",
-         "pass input_ids, not labels, to the model");
+         "losses",
+         "if these are labels that were passed by mistake: pass input_ids");
 }
 
 TEST(DiagnoseIndex, GatherCountsNoNegatives) {
@@ -298,14 +304,15 @@ TEST(DiagnoseIndex, GatherCountsNoNegatives) {
          "look at where the index is computed: 1 of 32 is outside [0, 20), 20 is the highest");
   Facts whole = last;
   whole.with("seen", {{"min", 1}, {"max", 20}, {"count", 400}, {"source", "dataset"}});
-  EXPECT_EQ(diagnose(whole).fix.front(),
-            "the last index is 19: if indices are counted from 1, index = index - 1");
+  EXPECT_EQ(diagnose(whole).fix.at(1), "if they run from 1 to 20 (no 0 among 400 seen): index - 1");
 }
 
 TEST(DiagnoseCounts, WhatTheyAddUpTo) {
   expect(Facts("masked_scatter.mask", 1, 576).scan("bad", 2).scan("reason", 9), Cause::kShapeMismatch,
          "masked_scatter: the mask takes 578 elements, but source has 576",
-         "give source one element for each True: assert source.numel() >= mask.sum()");
+         "in multimodal models: input_ids must have one placeholder token for each feature of the encoder: "
+         "count "
+         "them row by row, mask.reshape(len(mask), -1).sum(1)");
   expect(Facts("repeat_interleave.repeats", 2, 5).scan("reason", 10), Cause::kShapeMismatch,
          "repeat_interleave: repeats add up to less than output_size=5",
          "output_size=int(repeats.sum()), or leave output_size out (the sum is then read from the device)");

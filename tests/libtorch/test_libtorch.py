@@ -13,7 +13,7 @@ import pytest
 
 MAIN = runner.EXAMPLES / "libtorch_classifier" / "main.cpp"
 HEADLINE = (
-    "cross_entropy: target[2] is 3, but the model has 3 outputs: valid labels are [0, 3); "
+    "cross_entropy: target[2] is 3, but the input has 3 classes: valid labels are [0, 3); "
     "labels look 1-based: they run from 1 to 3 in the 30 of this call"
 )
 

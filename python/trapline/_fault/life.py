@@ -137,12 +137,26 @@ def uncaught(error: BaseException, how: str) -> Optional[Finding]:
             _blame(finding)
         found = found or finding or None
     if not faults:
+        found = _told_by(chain)  # TorchScript and others carry an exception on as text
+    if not faults and found is None:
         told = [text for text in map(str, chain) if _FAULT in text]
         if told:
             life.elsewhere = told[0][-_MOST_TEXT:]
-    if faults or life.elsewhere or how != "exit":
+    if found is not None or faults or life.elsewhere or how != "exit":
         save()
     return found
+
+
+def _told_by(chain: list[BaseException]) -> Optional[Finding]:
+    """The finding of this process whose own words another exception repeats."""
+    texts = [str(link) for link in chain]
+    for finding, _ in reversed(_life.files):
+        summary = str(finding.get("summary") or "")
+        if summary and any(summary in text for text in texts):
+            _life.seen.append(finding)
+            _blame(finding)
+            return finding
+    return None
 
 
 def explained(finding: Finding, file: Optional[str], how: str) -> None:

@@ -184,6 +184,7 @@ def _look_into(
         add("text", positions.is_text)
         add("sequence", lambda: positions.sequence_name(int(tensor.shape[-1])) if tensor.dim() else None)
         add("virtual_tokens", models.virtual_tokens)
+        add("grows", lambda: positions.grows(list(tensor.shape), adapter.history()) or None)
     add("library", lambda: libraries.library_facts(facts.get("layer")))
     if operator.startswith("multinomial"):
         add("sampler", lambda: samplers.sampler_facts(content, scan))
@@ -194,7 +195,9 @@ def _look_into(
         add("nan", lambda: nans.nan_facts(violation, tensor))
     found: list[Any] = []
     position = facts.get("table") == "position"
-    add("sample", lambda: _sample(violation, predicate, position, found))
+    # What a loop computed is no sample's, and a mask with too many elements set has no first one.
+    nobodys = facts.get("grows") or violation.get("contract") == "masked_scatter.mask"
+    add("sample", lambda: None if nobodys else _sample(violation, predicate, position, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")):
         add("counted", lambda: counts.classes(found[0] if found else None))

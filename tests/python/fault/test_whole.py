@@ -164,3 +164,59 @@ table(torch.tensor([0, 9, 2]), torch.tensor([0, 1]))
     (finding,) = findings
     assert finding["code"] == "TL103" and finding["origin"]["line"] == line_of(2)
     assert "element" not in finding and "outside the quantized table" in finding["summary"]
+
+
+def test_a_loop_that_generates_is_not_told_to_truncate(run):
+    _done, findings = run("""
+words, position = nn.Embedding(9, 4), nn.Embedding(6, 4)
+text = torch.ones(1, 2, dtype=torch.long)
+for _ in range(9):
+    h = words(text) + position(torch.arange(text.shape[1]))
+    text = torch.cat([text, h.sum(-1)[:, -1:].long().clamp(0, 8)], 1)
+""")
+    (finding,) = findings
+    assert finding["code"] == "TL104" and "sample" not in finding
+    assert not any("truncate" in line for line in finding["fix"])
+    assert any("in each step" in line for line in finding["fix"])
+
+
+def test_a_layer_of_a_library_below_a_part_of_the_same_name(tmp_path):
+    from trapline._fault import libraries
+
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "somelib.py").write_text(
+        "from torch import nn\n"
+        "class Inner(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.tables = nn.ModuleList([nn.Embedding(2, 3)])\n"
+        "class Outer(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.model = Inner()\n"
+    )
+    sys.path.insert(0, str(folder))
+    try:
+        import somelib
+
+        model = somelib.Outer()
+        facts = libraries.library_facts({"name": "model.tables.0"})
+    finally:
+        sys.path.remove(str(folder))
+    assert (facts["owner"], facts["maker"]) == ("somelib", "Outer") and model is not None
+
+
+def test_a_fault_that_torchscript_carries_on_as_text_is_the_end(run, tmp_path):
+    done, findings = run("""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(5, 2)
+
+    def forward(self, ids):
+        return self.table(ids)
+
+torch.jit.script(Net())(torch.tensor([1, 7]))
+""")
+    assert done.returncode == 1
+    (finding,) = findings
+    assert finding["element"]["value"] == 7
+    (ended,) = [json.loads(path.read_text()) for path in (tmp_path / "report").glob("ended-*.json")]
+    assert ended["other"] == "" and len(ended["unhandled"]) == 1
