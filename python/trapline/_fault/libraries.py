@@ -54,9 +54,10 @@ def _around(layer: Optional[dict[str, Any]]) -> list[Any]:
 
 
 def _chain(root: Any, path: str) -> Iterator[Any]:
+    modules = dict(root.named_modules())  # a ScriptModule has no get_submodule
     parts = path.split(".")[:-1]
     for length in range(len(parts), -1, -1):
-        yield root.get_submodule(".".join(parts[:length]))
+        yield modules[".".join(parts[:length])]
 
 
 def _between(innermost_first: list[FrameType]) -> list[FrameType]:

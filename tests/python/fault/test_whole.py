@@ -188,7 +188,8 @@ def test_a_layer_of_a_library_below_a_part_of_the_same_name(tmp_path):
     (folder / "somelib.py").write_text(
         "from torch import nn\n"
         "class Inner(nn.Module):\n"
-        "    def __init__(self):\n        super().__init__()\n        self.tables = nn.ModuleList([nn.Embedding(2, 3)])\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.tables = nn.ModuleList([nn.Embedding(2, 3)])\n"
         "class Outer(nn.Module):\n"
         "    def __init__(self):\n        super().__init__()\n        self.model = Inner()\n"
     )
