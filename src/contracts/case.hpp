@@ -106,7 +106,7 @@ class Case {
   // seen): ids - 1".
   bool maybe_from_one() const;
   std::string from_one(const std::string& name) const;
-  // "if labels run from 0 to 195: "
+  // "if labels run from 0 to 195: "; "if 195 is a valid label: " where all were seen
   std::string if_valid() const;
   // Advises to enlarge: on the condition that the value is valid, unless the program itself says how many
   // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is

@@ -168,7 +168,11 @@ std::string Case::from_one(const std::string& name) const {
   return fmt::format("if they run from 1 to {} (no 0 among {} seen): {} - 1", hi(), seen_count(), name);
 }
 
-std::string Case::if_valid() const { return fmt::format("if {} run from 0 to {}: ", nouns(), needed() - 1); }
+std::string Case::if_valid() const {
+  // Of one batch the range is the question, of the whole data set whether its last value is right.
+  return need().exact ? fmt::format("if {} is a valid {}: ", needed() - 1, noun())
+                      : fmt::format("if {} run from 0 to {}: ", nouns(), needed() - 1);
+}
 
 bool Case::fix_size(Situation situation, const std::string& otherwise) const {
   const Need wanted = need();

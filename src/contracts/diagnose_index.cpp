@@ -169,7 +169,7 @@ void fix_above(const Case& c) {
   fix_look(c);
   if (c.maybe_from_one()) c.fix(c.from_one(c.in_code("index")));
   const bool library = !c.knob(Situation::kIndex, need).empty();
-  c.fix_size(library ? Situation::kIndex : Situation::kClasses, "");
+  c.fix_size(Situation::kIndex, "");
   if (!writes(c) || library || !c.layer().empty()) return;
   const auto d = dimension(c);
   c.fix(fmt::format("only if {} is meant to have {} elements: make the tensor that is written to so large{}",

@@ -187,6 +187,12 @@ void write_too_few_outputs(const Case& c) {
   if (c.fix_size(Situation::kClasses, more_outputs(c))) {
     const bool other = c.maybe_from_one();
     if (other) c.fix(c.from_one(c.in_code("labels")));
+    // No layer has so many outputs: the classes may be the places of a sequence, or the choices of a
+    // question.
+    if (c.layer().empty() && c.op() == "cross_entropy" && c.facts.source.empty()) {
+      c.fix(fmt::format(
+          "if they are positions, they lie behind the sequence of {}: compute them after it is cut", c.hi()));
+    }
     c.fix(fmt::format("if {}, correct the data: {}", other ? "neither" : "not", outside(c)));
   }
   if (c.hi() == 1) {

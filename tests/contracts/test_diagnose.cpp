@@ -75,12 +75,11 @@ TEST(DiagnoseLabel, OneOutputTooFew) {
   const Facts facts = label(195, 195)
                           .layer("fc.5", "Linear", "out_features")
                           .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
-  expect(
-      facts, Cause::kNumClassesMismatch,
-      "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
-      "if labels run from 0 to 195: change `fc.5` to Linear(..., out_features=196): labels go to 195 in the "
-      "whole "
-      "data set (2048 labels)");
+  expect(facts, Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
+         "if 195 is a valid label: change `fc.5` to Linear(..., out_features=196): labels go to 195 in the "
+         "whole "
+         "data set (2048 labels)");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.layer->needed, 196);
   EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kLabelOutOfRange});
@@ -96,11 +95,10 @@ TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
                                           {"value", 195},
                                           {"arguments", "in_features=300, out_features=195"}})
                           .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
-  EXPECT_EQ(
-      diagnose(facts).fix.front(),
-      "if labels run from 0 to 195: change `fc.5` to Linear(in_features=300, out_features=196): labels go "
-      "to 195 in "
-      "the whole data set (2048 labels)");
+  EXPECT_EQ(diagnose(facts).fix.front(),
+            "if 195 is a valid label: change `fc.5` to Linear(in_features=300, out_features=196): labels go "
+            "to 195 in "
+            "the whole data set (2048 labels)");
 }
 
 TEST(DiagnoseLabel, OneBased) {
@@ -124,7 +122,9 @@ TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
          "32 labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
   const Finding finding = diagnose(label(195, 195).scan("min", 4));
   EXPECT_EQ(finding.fix.at(1), "if they run from 1 to 195 (no 0 among 32 seen): labels - 1");
-  EXPECT_EQ(finding.fix.at(2), "if neither, correct the data: 1 of 32 is outside [0, 195)");
+  EXPECT_EQ(finding.fix.at(2),
+            "if they are positions, they lie behind the sequence of 195: compute them after it is cut");
+  EXPECT_EQ(finding.fix.at(3), "if neither, correct the data: 1 of 32 is outside [0, 195)");
 }
 
 TEST(DiagnoseLabel, IgnoreLabels) {
