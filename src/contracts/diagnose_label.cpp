@@ -48,17 +48,17 @@ void write_ignore_label(const Case& c, std::int64_t label) {
     const std::string name = c.in_code(c.argument());
     if (c.op() == "one_hot") {
       c.fix(
-          fmt::format("give unlabelled elements a row of zeros: known = {0} != {1}; "
+          fmt::format("if {1} marks what is unlabelled, give it a row of zeros: known = {0} != {1}; "
                       "F.one_hot({0}.masked_fill(~known, 0), {2}) * known.unsqueeze(-1)",
                       name, label, c.hi()));
       c.fix(fmt::format("or leave them out, here and in all that goes with them: {0}[{0} != {1}]", name,
                         label));
       return;
     }
-    c.fix(
-        fmt::format("leave the unlabelled elements out before the call, here and in all that goes with "
-                    "them: {0} = {0}[{0} != {1}]",
-                    name, label));
+    c.fix(fmt::format(
+        "if {1} marks what is unlabelled, leave it out before the call, here and in all that goes "
+        "with it: {0} = {0}[{0} != {1}]",
+        name, label));
     return;
   }
   const std::int64_t ignored = c.facts.scan.also.value_or(-100);
@@ -250,8 +250,7 @@ void write_negative(const Case& c) {
     return;
   }
   c.fix_sample();
-  c.fix(fmt::format("a label must not be negative: {} of {} are outside {}: look at where {} {} computed",
-                    c.facts.scan.bad, c.facts.scan.total, c.range(), c.users(),
+  c.fix(fmt::format("a label must not be negative: {}: look at where {} {} computed", outside(c), c.users(),
                     c.facts.variable ? "is" : "are"));
 }
 
