@@ -196,15 +196,19 @@ void number_of_indices(const HostCase& c, Finding& f) {
 
 void top_k(const HostCase& c, Finding& f) {
   f.summary = "topk: k is larger than the dimension (or negative)";
+  // The tensor itself, and not one that goes into a call before it: torch.cdist(centres, xyz).topk(k).
   for (const Operand& operand : c.operands()) {
-    if (operand.user && !operand.shape.empty()) {
-      f.summary = fmt::format("topk: k is larger than the last dimension of {} {}", operand.name,
-                              to_text(operand.shape));
-      f.fix.push_back(fmt::format("use `k=min(k, {}.size(-1))`", operand.name));
-      return;
-    }
+    const bool method = c.call().starts_with(operand.name + ".topk(");
+    const bool function = c.call().find("topk(" + operand.name + ",") != std::string::npos;
+    if (!operand.user || operand.shape.empty() || (!method && !function)) continue;
+    f.summary =
+        fmt::format("topk: k is larger than the dimension of {} {}", operand.name, to_text(operand.shape));
+    f.fix.push_back(
+        fmt::format("use `k=min(k, {}.size(dim))`, dim the one that topk looks along", operand.name));
+    return;
   }
-  f.fix.push_back("use `k=min(k, x.size(-1))`");
+  f.fix.push_back(
+      "use `k=min(k, x.size(dim))`, x the tensor that topk is called for, dim the one it looks along");
 }
 
 }  // namespace

@@ -297,6 +297,17 @@ TEST(HostErrorWords, WhatSurroundsANanOfADistribution) {
   EXPECT_NE(diagnose(facts).fix.back().find("if the loss was NaN before"), std::string::npos);
 }
 
+TEST(HostErrorWords, TopkIsNotOfWhatGoesIntoTheCallBefore) {
+  json facts = {{"exception", "RuntimeError"},
+                {"message", "selected index k out of range"},
+                {"call", "torch.cdist(centres, xyz).topk(k, dim=-1)"},
+                {"operands", {tensor("centres", "", {8, 64, 3})}}};
+  EXPECT_EQ(diagnose(facts).summary, "topk: k is larger than the dimension (or negative)");
+  EXPECT_EQ(diagnose(facts).fix.front().find("centres"), std::string::npos);
+  facts["call"] = "centres.topk(9)";
+  EXPECT_EQ(diagnose(facts).summary, "topk: k is larger than the dimension of centres [8, 64, 3]");
+}
+
 TEST(HostErrorWords, LossWithItsArgumentsSwapped) {
   json labels = tensor("t", "input", {16});
   labels["dtype"] = "int64";

@@ -56,7 +56,7 @@ def test_one_label_beyond(tmp_path: Path, labels: "np.ndarray") -> None:
         (
             lambda x: x + 1,
             "TL101",
-            "labels look 1-based: they run from 1 to 10 in the whole data set of 5000",
+            "labels look 1-based: they run from 1 to 10 in the whole data set (5000 labels)",
         ),
         (
             lambda x: np.where(x == 3, -1, x),
@@ -147,7 +147,7 @@ def test_hint_goes_over_all_shards(tmp_path: Path, labels: "np.ndarray") -> None
         np.save(tmp_path / f"part{i}.npy", part)
     finding = only_finding("labels", tmp_path, "--classes", 10)
     assert "part4.npy" in finding["summary"]
-    assert "they run from 1 to 10 in the whole data set of 5000" in finding["summary"]
+    assert "they run from 1 to 10 in the whole data set (5000 labels)" in finding["summary"]
 
 
 def test_a_damaged_file_does_not_stop_the_others(tmp_path: Path, labels: "np.ndarray") -> None:

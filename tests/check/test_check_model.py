@@ -219,9 +219,11 @@ def test_labels_and_ids_against_a_model(sound: Callable[[str], Path], tmp_path: 
         "name": "classifier", "type": "Linear", "attribute": "out_features", "value": 4, "needed": 5,
         "arguments": "in_features=32, out_features=4",
     }  # fmt: skip
-    assert finding["fix"][0] == (
-        "change `classifier` to Linear(in_features=32, out_features=5): labels go to 4 in the whole data set of 41"
-    )
+    assert finding["fix"] == [
+        "if 4 is a valid label: change `classifier` to Linear(in_features=32, out_features=5): labels go to 4 in "
+        "the whole data set (41 labels)",
+        "if not, correct the data: 1 of 41 is outside [0, 4)",
+    ]
     ids = tmp_path / "ids.jsonl"
     ids.write_text(json.dumps({"input_ids": [1] * 65}) + "\n" + json.dumps({"input_ids": [119, 120]}) + "\n")
     codes = [one["code"] for one in report("ids", ids, "--model", sound("roberta"), exit_code=1)["findings"]]

@@ -182,6 +182,8 @@ def _box_of(located: Located) -> Optional[tuple[int, list[Any]]]:
     tensor, place = located.tensor, located.found.place
     if tensor.dim() != 2 or tensor.shape[1] < _BOX or tensor.numel() > values.MAX_ELEMENTS:
         return None
+    if not tensor.dtype.is_floating_point:  # boxes are; rows of edges or tokens may begin with 0 and 1, too
+        return None
     images = tensor[:, 0].detach().cpu().double()
     rises = bool((images[1:] >= images[:-1]).all()) and float(images[0]) >= 0
     if not rises or not bool((images == images.floor()).all()) or images[-1] >= len(located.batch.indices):
