@@ -192,7 +192,7 @@ void Case::write_nan_cast() const {
   }
   fix("drop the rows, and the same ones of the targets: keep = torch.isfinite(x).reshape(len(x), -1).all(1); "
       "x, y = x[keep], y[keep]");
-  fix("or fill in a category of its own: x = torch.nan_to_num(x, nan=N); 0 would stand for the first one");
+  fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, nan=N)");
   fix("find where the NaN begins: assert torch.isfinite(x).all() before the cast; in pandas: "
       "df.isna().any()");
   fix_sample();

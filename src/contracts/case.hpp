@@ -90,7 +90,7 @@ class Case {
   std::int64_t seen_count() const;
   std::string seen_where() const;  // "in the whole data set", "in 2048 labels seen so far", "in this call"
   void set_needed(const Need& need) const;  // "needs 196" in the line of the layer
-  // ": count the classes of the whole data set: ..."; empty where all was seen.
+  // ", as many as there are classes"; empty where all was seen.
   std::string how_to_count() const;
   // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.
   // Of a layer that a library made: where it is made.
@@ -106,9 +106,9 @@ class Case {
   // seen): ids - 1".
   bool maybe_from_one() const;
   std::string from_one(const std::string& name) const;
-  // "if labels run from 0 to 195: "; "if 195 is a valid label: " where all were seen
-  std::string if_valid() const;
-  // Advises to enlarge: on the condition that the value is valid, unless the program itself says how many
+  // "if there are meant to be more than 195 classes: "
+  std::string if_meant() const;
+  // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many
   // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is
   // known. True where it is on a condition: then the other reading has to be said, too.
   bool fix_size(Situation situation, const std::string& otherwise) const;

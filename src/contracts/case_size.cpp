@@ -129,13 +129,8 @@ void Case::set_needed(const Need& need) const {
 
 std::string Case::how_to_count() const {
   if (all_seen()) return {};
-  if (noun() == "label")
-    return ": count the classes of the whole data set: num_classes = int(max(labels)) + 1";
-  if (noun() == "id") {
-    return std::string(": count the ids of the whole data set, int(max(ids)) + 1") +
-           (is_token_table() ? ", or take the vocabulary's length" : "");
-  }
-  return ": count over the whole data set: int(max(index)) + 1";
+  if (noun() == "label") return ", as many as there are classes";
+  return is_token_table() ? ", as many as the vocabulary is long" : "";
 }
 
 bool Case::knob_counts(Situation situation) const {
@@ -168,10 +163,10 @@ std::string Case::from_one(const std::string& name) const {
   return fmt::format("if they run from 1 to {} (no 0 among {} seen): {} - 1", hi(), seen_count(), name);
 }
 
-std::string Case::if_valid() const {
-  // Of one batch the range is the question, of the whole data set whether its last value is right.
-  return need().exact ? fmt::format("if {} is a valid {}: ", needed() - 1, noun())
-                      : fmt::format("if {} run from 0 to {}: ", nouns(), needed() - 1);
+std::string Case::if_meant() const {
+  // Asks for what was intended, which the data cannot tell: a wrong value is in them, too.
+  const char* things = noun() == "label" ? "classes" : noun() == "id" ? "ids" : "elements";
+  return fmt::format("if there are meant to be more than {} {}: ", hi(), things);
 }
 
 bool Case::fix_size(Situation situation, const std::string& otherwise) const {
@@ -180,7 +175,7 @@ bool Case::fix_size(Situation situation, const std::string& otherwise) const {
   const bool instruction = !knob(situation, wanted).empty() && !knob_counts(situation);
   const bool open = wanted.of.empty() && !instruction;
   if (known.empty() && otherwise.empty()) return false;
-  fix((open ? if_valid() : std::string()) + (known.empty() ? otherwise : known));
+  fix((open ? if_meant() : std::string()) + (known.empty() ? otherwise : known));
   return open;
 }
 

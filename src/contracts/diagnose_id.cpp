@@ -197,10 +197,8 @@ void fix_table(const Case& c, bool special) {
   }
   if (!c.fix_size(Situation::kIds, otherwise)) return;
   if (c.maybe_from_one()) c.fix(c.from_one(c.in_code("ids")));
-  c.fix(fmt::format(
-      "if not, {}: {} of {} {} outside {}; a category that training did not know needs a row of its own",
-      look_at_computation(c), c.facts.scan.bad, c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are",
-      c.range()));
+  c.fix(fmt::format("if not, {}: {} of {} {} outside {}", look_at_computation(c), c.facts.scan.bad,
+                    c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are", c.range()));
 }
 
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.

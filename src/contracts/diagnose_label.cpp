@@ -228,7 +228,7 @@ void write_broken_label(const Case& c) {
     c.finding.summary +=
         fmt::format("; {} is {}: there is no such class", c.facts.counted->of, c.facts.counted->count);
   } else if (const std::string larger = c.enlarge(Situation::kClasses, c.need()); !larger.empty()) {
-    c.fix(c.if_valid() + larger);
+    c.fix(c.if_meant() + larger);
   }
   fix_range_check(c);
 }

@@ -220,8 +220,8 @@ def test_labels_and_ids_against_a_model(sound: Callable[[str], Path], tmp_path: 
         "arguments": "in_features=32, out_features=4",
     }  # fmt: skip
     assert finding["fix"] == [
-        "if 4 is a valid label: change `classifier` to Linear(in_features=32, out_features=5): labels go to 4 in "
-        "the whole data set (41 labels)",
+        "if there are meant to be more than 4 classes: change `classifier` to Linear(in_features=32, "
+        "out_features=5): labels go to 4 in the whole data set (41 labels)",
         "if not, correct the data: 1 of 41 is outside [0, 4)",
     ]
     ids = tmp_path / "ids.jsonl"

@@ -56,11 +56,9 @@ std::string all(const Finding& finding) {
 TEST(AdviceNeed, OneBatchGivesNoNumber) {
   const Finding finding = diagnose(
       facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
-  EXPECT_EQ(
-      finding.fix.front(),
-      "if labels run from 0 to 371: give `fc.5` at least 372 outputs instead of 370 (371 is the highest of "
-      "4 labels "
-      "seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
+  EXPECT_EQ(finding.fix.front(),
+            "if there are meant to be more than 370 classes: give `fc.5` at least 372 outputs instead of 370 "
+            "(371 is the highest of 4 labels seen), as many as there are classes");
   EXPECT_EQ(finding.fix.at(1), "if not, correct the data: 1 of 4 is outside [0, 370)");
   EXPECT_FALSE(finding.layer->needed);
 }
@@ -85,9 +83,8 @@ TEST(AdviceNeed, TheDataSetKnowsThatThereIsNoSuchClass) {
 
 TEST(AdviceNeed, OneHotAndTables) {
   EXPECT_EQ(diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
-            "if labels run from 0 to 8: F.one_hot(..., num_classes=N), N at least 9 (8 is the highest of 4 "
-            "labels seen): count the classes "
-            "of the whole data set: num_classes = int(max(labels)) + 1");
+            "if there are meant to be more than 7 classes: F.one_hot(..., num_classes=N), N at least 9 (8 is "
+            "the highest of 4 labels seen), as many as there are classes");
   const Finding finding = diagnose(facts_of(
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));
@@ -167,19 +164,16 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
                         {"library", {{"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.Net"}}}}};
   const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
   EXPECT_EQ(finding.fix.front(),
-            "if ids run from 0 to 52: create Net of somelib so that `entities` has at least 53 rows (52 is "
-            "the highest of 16 ids seen)");
-  EXPECT_EQ(
-      finding.fix.at(1),
-      "if not, look at where the ids are computed: 6 of 16 are outside [0, 40); a category that training did "
-      "not know needs a row of its own");
+            "if there are meant to be more than 40 ids: create Net of somelib so that `entities` has at "
+            "least 53 rows (52 is the highest of 16 ids seen)");
+  EXPECT_EQ(finding.fix.at(1), "if not, look at where the ids are computed: 6 of 16 are outside [0, 40)");
   // One value far beyond in the whole data set is no count of classes.
   const Finding stray =
       diagnose(facts_of("embedding.indices", 900, 40,
                         {{"seen", {{"min", 0}, {"max", 900}, {"count", 4000}, {"source", "dataset"}}}}));
-  EXPECT_EQ(
-      stray.fix.front(),
-      "if ids run from 0 to 900: give the table at least 901 rows (900 is the highest of 4000 ids seen)");
+  EXPECT_EQ(stray.fix.front(),
+            "if there are meant to be more than 40 ids: give the table at least 901 rows (900 is the highest "
+            "of 4000 ids seen)");
 }
 
 TEST(AdviceHarm, NoHuggingFaceLinesElsewhere) {
@@ -231,12 +225,9 @@ TEST(AdviceKnob, TheHeadOfALibrarysModel) {
   finding =
       diagnose(facts_of("nll_loss_forward.target", 3, 3,
                         {{"layer", layer("classifier", "out_features", 3)}, {"library", kTransformersHead}}));
-  EXPECT_EQ(
-      finding.fix.front(),
-      "if labels run from 0 to 3: from_pretrained(..., num_labels=N), or num_labels in the config, N at "
-      "least 4 (3 is "
-      "the highest of 4 labels seen): count the classes of the whole data set: num_classes = "
-      "int(max(labels)) + 1");
+  EXPECT_EQ(finding.fix.front(),
+            "if there are meant to be more than 3 classes: from_pretrained(..., num_labels=N), or num_labels "
+            "in the config, N at least 4 (3 is the highest of 4 labels seen), as many as there are classes");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -246,10 +237,9 @@ TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
       {{"layer", layer("net.head", "out_features", 3)},
        {"library",
         {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
-  EXPECT_EQ(
-      finding.fix.front(),
-      "if labels run from 0 to 3: create Net of somelib so that `net.head` has at least 4 outputs (3 is "
-      "the highest of 4 labels seen)");
+  EXPECT_EQ(finding.fix.front(),
+            "if there are meant to be more than 3 classes: create Net of somelib so that `net.head` has at "
+            "least 4 outputs (3 is the highest of 4 labels seen)");
 }
 
 TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {
@@ -410,9 +400,8 @@ TEST(AdviceMask, WhatInterpolationMakes) {
 TEST(AdviceKnob, OneHotOfALibrary) {
   const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
   EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
-            "if labels run from 0 to 12: somelib calls one_hot with num_classes=12: give it at least 13 "
-            "classes where "
-            "you tell it how many (12 is the highest of 4 labels seen)");
+            "if there are meant to be more than 12 classes: somelib calls one_hot with num_classes=12: give "
+            "it at least 13 classes where you tell it how many (12 is the highest of 4 labels seen)");
 }
 
 TEST(AdviceSample, IsNotAskedForWhereItsDataSetFails) {

@@ -77,9 +77,8 @@ TEST(DiagnoseLabel, OneOutputTooFew) {
                           .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
   expect(facts, Cause::kNumClassesMismatch,
          "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
-         "if 195 is a valid label: change `fc.5` to Linear(..., out_features=196): labels go to 195 in the "
-         "whole "
-         "data set (2048 labels)");
+         "if there are meant to be more than 195 classes: change `fc.5` to Linear(..., out_features=196): "
+         "labels go to 195 in the whole data set (2048 labels)");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.layer->needed, 196);
   EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kLabelOutOfRange});
@@ -96,9 +95,8 @@ TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
                                           {"arguments", "in_features=300, out_features=195"}})
                           .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
   EXPECT_EQ(diagnose(facts).fix.front(),
-            "if 195 is a valid label: change `fc.5` to Linear(in_features=300, out_features=196): labels go "
-            "to 195 in "
-            "the whole data set (2048 labels)");
+            "if there are meant to be more than 195 classes: change `fc.5` to Linear(in_features=300, "
+            "out_features=196): labels go to 195 in the whole data set (2048 labels)");
 }
 
 TEST(DiagnoseLabel, OneBased) {
@@ -116,10 +114,8 @@ TEST(DiagnoseLabel, OneBased) {
 TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
   expect(label(195, 195).scan("min", 4), Cause::kNumClassesMismatch,
          "cross_entropy: target[3] is 195, but the input has 195 classes: valid labels are [0, 195)",
-         "if labels run from 0 to 195: give the layer that makes the input at least 196 outputs instead of "
-         "195 (195 is the "
-         "highest of "
-         "32 labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
+         "if there are meant to be more than 195 classes: give the layer that makes the input at least 196 "
+         "outputs instead of 195 (195 is the highest of 32 labels seen), as many as there are classes");
   const Finding finding = diagnose(label(195, 195).scan("min", 4));
   EXPECT_EQ(finding.fix.at(1), "if they run from 1 to 195 (no 0 among 32 seen): labels - 1");
   EXPECT_EQ(finding.fix.at(2),
@@ -147,10 +143,8 @@ TEST(DiagnoseLabel, IgnoreLabels) {
          "drop ignore_index from the call, or pass ignore_index=-100");
   expect(label(255, 255), Cause::kNumClassesMismatch,
          "cross_entropy: target[3] is 255, but the input has 255 classes: valid labels are [0, 255)",
-         "if labels run from 0 to 255: give the layer that makes the input at least 256 outputs instead of "
-         "255 (255 is the "
-         "highest of "
-         "32 labels seen): count the classes of the whole data set: num_classes = int(max(labels)) + 1");
+         "if there are meant to be more than 255 classes: give the layer that makes the input at least 256 "
+         "outputs instead of 255 (255 is the highest of 32 labels seen), as many as there are classes");
 }
 
 TEST(DiagnoseLabel, BrokenRecord) {
@@ -244,9 +238,8 @@ TEST(DiagnoseId, SpecialId) {
          "embedding: input[3] is 5000, but the table `words` has 5000 rows: valid ids are [0, 5000); "
          "pad_token_id is "
          "5000, which has no row",
-         "give `words` at least 5001 rows instead of 5000 (5000 is the highest of 32 ids seen): count the "
-         "ids of "
-         "the whole data set, int(max(ids)) + 1, or take the vocabulary's length");
+         "give `words` at least 5001 rows instead of 5000 (5000 is the highest of 32 ids seen), as many as "
+         "the vocabulary is long");
   expect(Facts("embedding.indices", 5000, 5000)
              .layer("bert.words", "Embedding", "num_embeddings")
              .with("resizable", "bert"),
@@ -262,12 +255,9 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
       Facts("embedding.indices", 5000, 5000).layer("words", "Embedding", "num_embeddings").scan("max", most);
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
-  EXPECT_EQ(
-      finding.fix.front(),
-      "if ids run from 0 to 5000: give `words` at least 5001 rows instead of 5000 (5000 is the highest of "
-      "32 ids seen): count the "
-      "ids of "
-      "the whole data set, int(max(ids)) + 1, or take the vocabulary's length");
+  EXPECT_EQ(finding.fix.front(),
+            "if there are meant to be more than 5000 ids: give `words` at least 5001 rows instead of 5000 "
+            "(5000 is the highest of 32 ids seen), as many as the vocabulary is long");
   ASSERT_TRUE(finding.layer.has_value());
   EXPECT_FALSE(finding.layer->needed) << "one batch is no count";
 }
