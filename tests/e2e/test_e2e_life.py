@@ -55,7 +55,8 @@ def test_an_unrelated_exception_is_not_blamed_on_a_handled_fault(tmp_path: Path)
     text = runner.trapline([], [runner.PYTHON, tmp_path / "program.py"])
     assert "error[" not in text.stderr
     assert "KeyError: 'learning_rate' (program.py:19)" in text.stderr
-    assert text.stderr.count("trapline: ") == 2
+    assert text.stderr.count("trapline: ") == 3
+    assert "trapline: caught: [TL105] x[index]: index[0] is " in text.stderr
 
 
 def test_the_exceptions_own_finding_is_the_report(tmp_path: Path) -> None:
