@@ -46,7 +46,7 @@ def test_the_report(program, tmp_path):
     )
     users = [frame["function"].rpartition("::")[2] for frame in finding["stack"] if frame.get("user")]
     assert users == ["main", "train"]
-    assert "labels = labels - 1" in finding["fix"]
+    assert "labels = labels - 1, best once in the data set" in finding["fix"]
 
 
 def test_the_report_as_text(program):
