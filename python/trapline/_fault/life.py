@@ -147,7 +147,7 @@ def uncaught(error: BaseException, how: str) -> Optional[Finding]:
     return found
 
 
-_FEWEST_WORDS = 32  # characters of a summary that nothing else says by chance
+_FEWEST_CHARACTERS = 32  # of a summary that nothing else says by chance
 
 
 def _told_by(chain: list[BaseException]) -> Optional[Finding]:
@@ -155,7 +155,7 @@ def _told_by(chain: list[BaseException]) -> Optional[Finding]:
     texts = [str(link) for link in chain]
     for finding, _ in reversed(_life.files):
         summary = str(finding.get("summary") or "")
-        if len(summary) >= _FEWEST_WORDS and _is_own(finding) and any(summary in text for text in texts):
+        if len(summary) >= _FEWEST_CHARACTERS and _is_own(finding) and any(summary in text for text in texts):
             _life.seen.append(finding)
             _blame(finding)
             return finding

@@ -1,8 +1,8 @@
 """The sample of a batch that was made by hand, without a DataLoader.
 
 A slice of the program's data, rows drawn by an index, or records of a list or a replay buffer: said where the
-same memory, equal rows or the very same record lead there. Only containers of Python's own are looked into,
-and only their own methods are called.
+same memory, equal rows or the very same record lead there. Only containers of Python's own are walked; what
+is in a record is read as contents.py reads the samples of a data set.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _OF_DATA = (
     "ctc_loss",
     "embedding",
     "_embedding",
+    "binary_cross_entropy",
 )
-_OF_DATA += ("binary_cross_entropy",)
 _ATOMS = (int, float, bool, str, bytes, complex, type(None))
 
 _Held = tuple[str, Any]
