@@ -132,8 +132,6 @@ def on_violation(violation: dict[str, Any]) -> Any:
 
     It never fails: a plain sentence is the last resort.
     """
-    from trapline import DeviceAssertError
-
     try:
         if "site" in (violation.get("args") or ()):  # of a compiled graph, found on the device
             sys.modules["trapline._compile.op"].complete(violation)
@@ -144,6 +142,8 @@ def on_violation(violation: dict[str, Any]) -> Any:
             return answer
     except Exception as problem:
         _debug(f"the finding could not be made: {problem!r}")
+    from trapline import DeviceAssertError
+
     scan = violation.get("scan", {})
     return DeviceAssertError(
         f"{violation.get('contract')}: {scan.get('bad')} of {scan.get('total')} elements are not valid, "

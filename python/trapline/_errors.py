@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Callable, Optional
+
+_ARGS = BaseException.args  # type: ignore[attr-defined]
+
 
 class DeviceAssertError(IndexError, RuntimeError):
     """An operation was given an element that a CUDA kernel would have died of.
@@ -15,14 +19,58 @@ class DeviceAssertError(IndexError, RuntimeError):
             a process border (a DataLoader worker's error arrives in the main process as text).
     """
 
+    # Makes summary and finding of a fault that nobody may ever ask about: a loop can catch ten thousand.
+    _ask: Optional[Callable[[], tuple[str, dict]]] = None
+
     def __init__(self, summary: str = "", finding: dict | None = None) -> None:
         super().__init__(summary)
-        self.finding: dict = {} if finding is None else finding
+        self._finding: dict = {} if finding is None else finding
+
+    @classmethod
+    def asked_later(cls, ask: Callable[[], tuple[str, dict]]) -> DeviceAssertError:
+        """An error whose summary and finding ``ask`` makes when one of them is read. It must not raise."""
+        error = cls()
+        error._ask = ask
+        return error
+
+    def _know(self) -> None:
+        ask = self.__dict__.pop("_ask", None)
+        if ask is not None:
+            summary, self._finding = ask()
+            _ARGS.__set__(self, (summary,))
+
+    @property
+    def args(self) -> tuple:  # type: ignore[override]
+        self._know()
+        return _ARGS.__get__(self)
+
+    @args.setter
+    def args(self, values: Any) -> None:
+        self._know()
+        _ARGS.__set__(self, values)
+
+    @property
+    def finding(self) -> dict:
+        self._know()
+        return self._finding
+
+    @finding.setter
+    def finding(self, finding: dict) -> None:
+        self._know()
+        self._finding = finding
 
     @property
     def summary(self) -> str:
         """The finding's summary: the text without PyTorch's words."""
         return str(self).partition("\n(PyTorch: ")[0]
+
+    def __str__(self) -> str:
+        self._know()
+        return super().__str__()
+
+    def __repr__(self) -> str:
+        self._know()
+        return super().__repr__()
 
     def __reduce__(self) -> tuple:
         return type(self), (str(self), self.finding)

@@ -137,15 +137,35 @@ bool handle(const Plan& plan, const RowPlan& row, const trapline_scan& scan, con
   return false;
 }
 
+// Its text is made when C++ asks for it (TorchScript does): a program that catches the fault may never read
+// it.
+class FaultError final : public python_error {
+ public:
+  // The Python error that is set becomes this one. The caller holds the GIL.
+  void take() { PyErr_Fetch(&type, &value, &traceback); }
+
+  const char* what() const noexcept override {
+    if (!message.empty()) return message.c_str();
+    try {
+      pybind11::gil_scoped_acquire gil;
+      const pybind11::error_scope other;  // an error that is set meanwhile stays set
+      const_cast<FaultError*>(this)->build_message();
+    } catch (...) {
+      return "trapline: the text of this fault could not be made";
+    }
+    return message.c_str();
+  }
+};
+
 // Returns when `ask` says so, else throws the Python error that it has set.
 template <class Ask>
 void ask_python(ThreadState& state, const Ask& ask) {
   const BusyScope busy(state);  // the handler may run operations of its own
-  python_error error;
+  FaultError error;
   {
     pybind11::gil_scoped_acquire gil;
     if (ask()) return;
-    error.persist();
+    error.take();
   }
   throw error;
 }

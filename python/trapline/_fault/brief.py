@@ -1,12 +1,13 @@
 """A fault at a place that was reported already: one true sentence with its own element and value, made fast.
 
 A loop may raise and catch the same fault ten thousand times. No frame, layer, sample or source line is looked
-at for it, and a call that is the same in all that the sentence says gets the same sentence.
+at for it; the sentence is made when somebody reads it, and a call that is the same in all that it says gets
+the same one.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from .. import _forks
 from . import sites, values, write
@@ -16,9 +17,32 @@ _made: dict[Any, dict[str, Any]] = {}
 _forks.in_child(_made.clear)  # a child is another process
 
 Finding = dict[str, Any]
+Make = Callable[[dict[str, Any], list[str]], Finding]
 
 
-def finding_of(violation: dict[str, Any], site: Any, make: Callable[[dict[str, Any]], Finding]) -> Finding:
+class Pending:
+    """A fault whose finding was not made yet. It keeps the call's tensors alive until it is forgotten."""
+
+    __slots__ = ("made", "make", "site", "violation")
+
+    def __init__(self, violation: dict[str, Any], site: Any, make: Make) -> None:
+        self.violation = dict(violation)  # a copy: the violation itself will hold the exception
+        self.site = site
+        self.make = make
+        self.made: Optional[Finding] = None
+
+    def finding(self) -> Finding:
+        """The finding, the same object each time."""
+        if self.made is None:
+            self.made = _finding_of(self.violation, self.site, self.make)
+        return self.made
+
+    def forget(self) -> None:
+        """Lets go of the tensors: nobody can ask any more."""
+        self.violation = {}
+
+
+def _finding_of(violation: dict[str, Any], site: Any, make: Make) -> Finding:
     """The finding that `make` makes of the facts; `make` is asked once for calls that say the same."""
     try:
         key = _key(violation, site)
@@ -26,7 +50,7 @@ def finding_of(violation: dict[str, Any], site: Any, make: Callable[[dict[str, A
     except TypeError:  # something in it has no hash
         key, known = None, None
     if known is None:
-        known = make(_facts(violation, sites.origin_of(site)))
+        known = make(_facts(violation, sites.origin_of(site)), [])
         if key is not None:
             if len(_made) >= _MOST:
                 _made.clear()

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from .. import _forks
 from . import write
@@ -76,20 +76,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_parent=_has_forked)
 
 
-def raised(error: BaseException, finding: Finding, file: Optional[str], new: bool) -> None:
-    """A fault is about to be raised. `file`: its report, if it was written; `new`: the first of its place."""
+def raised(
+    error: BaseException, code: str, ask: Callable[[], Finding], forget: Optional[Callable[[], None]] = None
+) -> None:
+    """A fault is about to be raised. `ask` makes its finding; `forget`: nobody can ask any more."""
     life = _life
-    code = str(finding.get("code", "TL901"))
     count = life.raised[code] = life.raised.get(code, 0) + 1
-    if file is not None:
-        life.files.append((finding, os.path.basename(file)))
-    try:
-        _last[:] = [weakref.ref(error, _Gone(finding))]
-    except TypeError:  # the fallback is a built-in exception
-        pass
+    _last[:] = [weakref.ref(error, _Gone(ask, forget))]
     if count & (count - 1) == 0 and count > 1:  # a process that is killed has told its order of magnitude
         save()
-    if new and life.lines < _MOST_LINES and os.environ.get("TRAPLINE_ON_FAULT", "raise") == "raise":
+
+
+def reported(finding: Finding, file: Optional[str]) -> None:
+    """The first fault of its place has been looked into; `file`: its report, if it was written."""
+    life = _life
+    if file is not None:
+        life.files.append((finding, os.path.basename(file)))
+    if life.lines < _MOST_LINES and os.environ.get("TRAPLINE_ON_FAULT", "raise") == "raise":
         life.lines += 1
         try:
             _thread.start_new_thread(_say_later, (life, finding))
@@ -104,15 +107,18 @@ class _Gone:
     """Called when a fault's exception is dropped. With no Python code running in the main thread the
     interpreter itself dropped it, with the SystemExit that was raised while the fault was handled."""
 
-    def __init__(self, finding: Finding) -> None:
-        self.finding = finding
+    def __init__(self, ask: Callable[[], Finding], forget: Optional[Callable[[], None]]) -> None:
+        self.ask = ask
+        self.forget = forget
 
     def __call__(self, _: Any) -> None:
         try:
             sys._getframe(1)
         except ValueError:
             if _thread.get_ident() == threading.main_thread().ident:
-                _life.left_with.append(self.finding)
+                _life.left_with.append(self.ask())
+        if self.forget is not None:
+            self.forget()
 
 
 def uncaught(error: BaseException, how: str) -> Optional[Finding]:

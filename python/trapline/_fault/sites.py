@@ -8,7 +8,7 @@ from typing import Any, Optional
 from . import places
 
 _MOST = 4096  # a program has no more places that fail; beyond them all is summed up
-_reported: dict[tuple[Any, ...], tuple[list[CodeType], Any]] = {}
+_reported: dict[tuple[Any, ...], tuple[list[CodeType], Any, str]] = {}
 
 
 def site_of(violation: dict[str, Any]) -> Optional[tuple[Any, ...]]:
@@ -29,15 +29,21 @@ def is_reported(site: Optional[tuple[Any, ...]]) -> bool:
     return site is not None and (site in _reported or len(_reported) >= _MOST)
 
 
-def reported(site: Optional[tuple[Any, ...]], violation: dict[str, Any], origin: Any) -> None:
-    """Notes that a whole report was made, and the origin that it named."""
-    if site is not None:  # the code is kept, so that no other takes its identity
-        _reported[site] = [code for code, _ in violation["frames"][: len(site) // 2]], origin
+def reported(site: Optional[tuple[Any, ...]], violation: dict[str, Any], finding: dict[str, Any]) -> None:
+    """Notes that a whole report was made, with the origin and the code that it named."""
+    if site is not None:  # the code objects are kept, so that no other takes their identity
+        codes = [code for code, _ in violation["frames"][: len(site) // 2]]
+        _reported[site] = codes, finding.get("origin"), str(finding.get("code", "TL901"))
 
 
 def origin_of(site: Optional[tuple[Any, ...]]) -> Any:
     """The origin of the report of this place; None without one."""
     return _reported[site][1] if site in _reported else None
+
+
+def code_of(site: Optional[tuple[Any, ...]]) -> Optional[str]:
+    """The code of the report of this place; None without one."""
+    return _reported[site][2] if site in _reported else None
 
 
 def forget() -> None:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from typing import Any, Callable
 
+from .._errors import DeviceAssertError
 from . import (
     adapter,
     bags,
@@ -45,30 +46,53 @@ def handler(violation: dict[str, Any]) -> BaseException:
     raised = violation.get(_RAISED)
     if isinstance(raised, BaseException):
         return raised
-    notes: list[str] = []
-    site, file = None, None
-    known = is_brief = False
+    site = None
     try:
         site = sites.site_of(violation)
-        known = sites.is_reported(site)
-        if known or write.is_full():
-            is_brief = True
-            finding = brief.finding_of(violation, site, lambda facts: _finding(facts, notes))
+        if sites.is_reported(site):
+            return _summed_up(violation, site)
+    except Exception:
+        _debug("summing up")
+    notes: list[str] = []
+    file, pending = None, None
+    try:
+        if write.is_full():
+            pending = brief.Pending(violation, site, _finding)
+            finding = pending.finding()
         else:
             finding = _finding(collect(violation, notes), notes)
             file = write.write_finding(finding, diagnose.version(), notes)
-        if not known:
-            sites.reported(site, violation, finding.get("origin"))
+        sites.reported(site, violation, finding)
     except Exception as error:
         _debug("handler")
         finding = _bare(violation, f"{type(error).__name__}: {error}")
-    exception = _exception(finding, violation.get("torch_says"))
+    exception = DeviceAssertError(_text(finding, violation), finding)
     try:
-        if is_brief:  # for `complete`; not the violation itself, which holds the exception
-            exception._violation = dict(violation)  # type: ignore[attr-defined]
-        life.raised(exception, finding, file, not known)
+        if pending is not None:
+            exception._pending = pending  # type: ignore[attr-defined]
+        life.raised(exception, str(finding.get("code", "TL901")), lambda: finding)
+        life.reported(finding, file)
     except Exception:
         _debug("life")
+    violation[_RAISED] = exception
+    return exception
+
+
+def _summed_up(violation: dict[str, Any], site: Any) -> BaseException:
+    """The exception of a fault at a place that was reported; its text is made when somebody reads it."""
+    pending = brief.Pending(violation, site, _finding)
+
+    def ask() -> tuple[str, dict[str, Any]]:
+        try:
+            finding = pending.finding()
+        except Exception as error:
+            _debug("summing up")
+            finding = _bare(pending.violation, f"{type(error).__name__}: {error}")
+        return _text(finding, pending.violation), finding
+
+    exception = DeviceAssertError.asked_later(ask)
+    exception._pending = pending  # type: ignore[attr-defined]
+    life.raised(exception, sites.code_of(site) or "TL901", pending.finding, pending.forget)
     violation[_RAISED] = exception
     return exception
 
@@ -76,13 +100,13 @@ def handler(violation: dict[str, Any]) -> BaseException:
 def complete(exception: BaseException) -> dict[str, Any]:
     """The whole finding of a fault that was summed up, made from the frames of its traceback."""
     finding: dict[str, Any] = exception.finding  # type: ignore[attr-defined]
-    violation = exception.__dict__.pop("_violation", None)
-    if violation is None:
+    pending = exception.__dict__.pop("_pending", None)
+    if pending is None:
         return finding
     notes: list[str] = []
     try:
         with scope.frames_of(exception.__traceback__):
-            whole = _finding(collect(violation, notes), notes)
+            whole = _finding(collect(pending.violation, notes), notes)
         finding = exception.finding = whole  # type: ignore[attr-defined]
     except Exception:
         _debug("complete")
@@ -290,22 +314,11 @@ def _bare(facts: dict[str, Any], reason: str) -> dict[str, Any]:
     return finding
 
 
-def _exception(finding: dict[str, Any], torch_says: str | None) -> BaseException:
+def _text(finding: dict[str, Any], violation: dict[str, Any]) -> str:
     """Programs look for PyTorch's own words in the text of an exception: they follow the summary."""
     summary = str(finding.get("summary", "a bad value was found"))
-    if torch_says:
-        summary += f"\n(PyTorch: {torch_says})"
-    try:
-        from .. import DeviceAssertError
-
-        exception: BaseException = DeviceAssertError(summary)
-    except ImportError:
-        exception = IndexError(summary)
-    try:
-        exception.finding = finding  # type: ignore[attr-defined]
-    except AttributeError:
-        pass
-    return exception
+    torch_says = violation.get("torch_says")
+    return f"{summary}\n(PyTorch: {torch_says})" if torch_says else summary
 
 
 def _debugs() -> bool:

@@ -3,14 +3,17 @@
 import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
+import weakref
 
 import pytest
 from conftest import ROOT, label_violation, make_violation
 
 torch = pytest.importorskip("torch")
 
+from trapline import DeviceAssertError  # noqa: E402
 from trapline._fault import brief, diagnose, life, owners, sites, write  # noqa: E402
 from trapline._fault import violation as faults  # noqa: E402
 
@@ -117,9 +120,43 @@ def test_a_known_place_still_tells_each_value(diagnosed):
         for place in range(3):
             target = torch.tensor([0, 0, 0])
             target[place] = value
-            faults.handler(label_violation(torch.zeros(3, 3), target))
+            str(faults.handler(label_violation(torch.zeros(3, 3), target)))
     told = [(facts["scan"]["value"], facts["index"]) for facts in diagnosed]
     assert told == [(value, [place]) for value in (7, 8) for place in range(3)]
+
+
+def test_what_nobody_reads_is_not_made(diagnosed):
+    errors = [faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3 + i]))) for i in range(4)]
+    assert len(diagnosed) == 1  # the first of the place
+    life.raised(DeviceAssertError(), "TL101", dict)  # another fault follows
+    assert errors[2].args == ("s",) and errors[2].finding == FINDING
+    assert [facts["scan"]["value"] for facts in diagnosed] == [3, 5]
+    assert repr(errors[3]) == "DeviceAssertError('s')" and str(pickle.loads(pickle.dumps(errors[1]))) == "s"
+    assert [facts["scan"]["value"] for facts in diagnosed] == [3, 5, 6, 4]
+
+
+def test_a_fault_that_was_handled_keeps_no_tensor(diagnosed):
+    def fault():
+        target = torch.tensor([0, 3])
+        violation = label_violation(torch.zeros(2, 3), target)
+        error = faults.handler(violation)
+        violation.clear()
+        return weakref.ref(target), error
+
+    error = fault()[1]
+    del error
+    second, error = fault()
+    assert second() is not None  # who holds the exception can ask
+    assert error.finding == FINDING
+    del error
+    assert second() is None
+
+
+def test_a_sentence_that_fails_leaves_a_bare_one(diagnosed, monkeypatch):
+    errors = [faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3]))) for _ in range(2)]
+    monkeypatch.setattr(faults.brief, "_facts", lambda *_: 1 / 0)
+    assert str(errors[1]).startswith("nll_loss_forward: target holds 3, which is not valid (1 of 2 elements")
+    assert errors[1].finding["code"] == "TL901"
 
 
 def test_the_heap_is_walked_for_what_can_be_a_parameter_only(monkeypatch):
@@ -141,8 +178,8 @@ def test_what_ended_the_program_is_completed_from_its_traceback(diagnosed, tmp_p
             step()
         except IndexError as error:
             last = error
-    assert "stack" not in diagnosed[1]
     assert life.uncaught(last, "process") is last.finding
+    assert "stack" not in diagnosed[1]
     assert diagnosed[2]["stack"][-1]["function"] == "step"
     (ended,) = tmp_path.glob("ended-*.json")
     report = json.loads(ended.read_text())
