@@ -113,6 +113,11 @@ class Case {
   // known. True where it is on a condition: then the other reading has to be said, too.
   bool fix_size(Situation situation, const std::string& otherwise) const;
 
+  // --- case_part.cpp ---
+
+  // One data set's values alone are not valid: says so, and what to do in that data set. False: not known.
+  bool write_part() const;
+
   // --- back in case.cpp ---
 
   // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.

@@ -349,6 +349,7 @@ void diagnose_id(const Case& c) {
     if (special != "decoder_start_token_id") fix_table(c, true);
     fix_special(c, special);
   } else {
+    c.write_part();
     fix_table(c, false);
   }
   c.fix_sample();

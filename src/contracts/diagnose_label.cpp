@@ -117,7 +117,8 @@ void write_one_based(const Case& c) {
   const DataSet* set = c.facts.sample && c.facts.sample->dataset ? &*c.facts.sample->dataset : nullptr;
   if (several) {
     const std::string name = set && !set->name.empty() ? fmt::format("`{}`", set->name) : "this data set";
-    c.fix(fmt::format("in {} alone, where the program's other data sets begin at 0: label - 1", name));
+    c.fix(fmt::format("if the program's other data sets begin at 0: label - 1, in {} alone", name));
+    c.fix("if they begin at 1, too: label - 1 in all of them");
   } else {
     c.fix("labels = labels - 1, best once in the data set");
     c.fix("at prediction time add it again: label = logits.argmax(1) + 1");
@@ -263,6 +264,13 @@ void diagnose_label(const Case& c) {
     write_negative(c);
   } else if (c.only(kIgnored) && c.hi() < kIgnored && !(c.facts.seen && c.facts.seen->max > kIgnored)) {
     write_ignore_label(c, kIgnored);
+  } else if (c.write_part()) {
+    c.finding.also = {Cause::kNumClassesMismatch};
+    c.fix_sample();
+    if (const std::string larger = c.enlarge(Situation::kClasses, c.need()); !larger.empty()) {
+      c.fix(c.if_meant() + larger);
+    }
+    if (c.finding.layer) c.finding.layer->needed.reset();
   } else if (one_based(c)) {
     write_one_based(c);
   } else if (one_based_part(c)) {

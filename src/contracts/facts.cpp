@@ -243,6 +243,18 @@ void read_advice(const json& object, Facts& facts) {
   }
 }
 
+std::optional<PartFact> part(const json* object) {
+  if (object == nullptr || !object->is_object()) return std::nullopt;
+  const auto min = integer(*object, "min");
+  const auto max = integer(*object, "max");
+  const auto others_min = integer(*object, "others_min");
+  const auto others_max = integer(*object, "others_max");
+  if (!min || !max || !others_min || !others_max) return std::nullopt;
+  return PartFact{
+      *min,        *max,        integer(*object, "bad").value_or(0), integer(*object, "count").value_or(0),
+      *others_min, *others_max, integer(*object, "position")};
+}
+
 void read_values(const json& object, Facts& facts) {
   each(object, "values", [&](const json& pair) {
     if (!pair.is_array() || pair.size() != 2) return;
@@ -258,6 +270,7 @@ void read_values(const json& object, Facts& facts) {
           SeenFact{*min, *max, integer(*seen, "count").value_or(0), text(*seen, "source") == "dataset"};
       const json* several = member(*seen, "several");
       facts.seen->several = several != nullptr && several->is_boolean() && several->get<bool>();
+      facts.seen->part = part(member(*seen, "part"));
     }
   }
   if (const json* classes = member(object, "classes"); classes != nullptr && classes->is_object()) {

@@ -32,11 +32,19 @@ struct ScanFact {
   bool is_float = false;
 };
 
+// One data set whose values alone are not all valid, beside the others of a ConcatDataset, or of the program.
+struct PartFact {
+  std::int64_t min = 0, max = 0, bad = 0, count = 0;
+  std::int64_t others_min = 0, others_max = 0;
+  std::optional<std::int64_t> position;  // in ConcatDataset.datasets
+};
+
 // The widest range known for the argument: of a whole data set, or of the calls so far.
 struct SeenFact {
   std::int64_t min = 0, max = 0, count = 0;
   bool dataset = false;
   bool several = false;  // the program has other data sets: this one is not the whole
+  std::optional<PartFact> part = std::nullopt;
 };
 
 // How many classes or ids there are, by a source that counts them all.

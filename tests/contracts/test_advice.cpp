@@ -335,9 +335,49 @@ TEST(AdviceOneBased, OneDataSetOfSeveral) {
        {"sample",
         {{"dataset_index", 41}, {"dataset", {{"name", "travel"}, {"type", "Set"}, {"length", 60}}}}}});
   const Finding finding = diagnose(facts);
-  EXPECT_EQ(finding.fix.front(),
-            "in `travel` alone, where the program's other data sets begin at 0: label - 1");
+  EXPECT_EQ(finding.fix.front(), "if the program's other data sets begin at 0: label - 1, in `travel` alone");
   EXPECT_FALSE(says(finding, "labels = labels - 1")) << all(finding);
+}
+
+json part_of(std::int64_t min, std::int64_t max, json more) {
+  json part = {{"min", min}, {"max", max}, {"bad", 9}, {"count", 52}, {"others_min", 0}, {"others_max", 5}};
+  part.update(more);
+  return {{"min", 0}, {"max", max}, {"count", 150}, {"source", "dataset"}, {"part", part}};
+}
+
+TEST(AdvicePart, TheOneThatCountsFrom1) {
+  const json facts =
+      facts_of("nll_loss_forward.target", 6, 6,
+               {{"seen", part_of(1, 6, {{"position", 2}})}, {"layer", layer("net", "out_features", 6)}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(
+      finding.summary.ends_with("; only `datasets[2]` of the ConcatDataset has such labels (9 of its "
+                                "52, from 1 to 6; in the others from 0 to 5)"))
+      << all(finding);
+  ASSERT_EQ(finding.fix.size(), 2u) << all(finding);
+  EXPECT_EQ(finding.fix[0], "if `datasets[2]` counts its labels from 1, subtract 1 there, and only there");
+  EXPECT_TRUE(finding.fix[1].starts_with("if there are meant to be more than 6 classes: ")) << all(finding);
+  EXPECT_FALSE(finding.layer->needed) << "the model is not what differs";
+}
+
+TEST(AdvicePart, OneOfTheProgramsDataSets) {
+  const Finding finding =
+      diagnose(facts_of("nll_loss_forward.target", 7, 6, {{"seen", part_of(0, 7, json::object())}}));
+  EXPECT_NE(finding.summary.find("only this data set has such labels (9 of its 52, from 0 to 7; in the "
+                                 "program's other data sets from 0 to 5)"),
+            std::string::npos)
+      << all(finding);
+  EXPECT_EQ(finding.fix[0],
+            "compare how this data set makes its labels with the others: all have to use the same list of "
+            "classes");
+}
+
+TEST(AdvicePart, OfIds) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 7, 6, {{"seen", part_of(0, 7, {{"position", 0}})}}));
+  EXPECT_EQ(finding.fix[0],
+            "compare how `datasets[0]` makes its ids with the others: all have to use the same numbering");
+  EXPECT_TRUE(says(finding, "if there are meant to be more than 6 ids: ")) << all(finding);
 }
 
 TEST(AdviceOneBased, NotWhere0IsTheBlank) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import warnings
 
@@ -158,6 +159,7 @@ def main():
             read, write = os.pipe()
             child = os.fork()
             if child == 0:
+                signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # torch's own death is no sanitizer's affair
                 try:
                     os.close(read)
                     look(adapter, plan, violation, label, values, seen, write)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Optional
 
-from . import adapter, batches, owners, places, scope
-from .samples import Located
+from . import adapter, batches, columns, owners, places, scope
+from .samples import Located, row_of
 from .values import MAX_ELEMENTS, number
 
-_NAMED_COLUMNS = ("tensors", "targets", "labels", "label", "y", "ids", "input_ids", "tokens", "data")
 _EXACT = 1 << 53
 Seen = dict[str, Any]
 
@@ -18,32 +16,97 @@ def seen_facts(violation: dict[str, Any], located: Optional[Located]) -> Optiona
     """Range over the data set, else over this and the remembered calls of the same argument."""
     also = violation["scan"].get("also")
     if located is not None:
-        from_set = _over_data_set(located, also)
+        from_set = _over_data_set(located, violation["scan"])
         if from_set is not None:
             return from_set
     return _over_calls(violation, also)
 
 
-def _over_data_set(located: Located, also: Any) -> Optional[Seen]:
+def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
     data_set, indices = located.batch.loader.data_set(), located.batch.indices
     if data_set is None or not isinstance(indices, (list, tuple)) or located.found.view is None:
         return None
     if located.tensor.dim() < 1 or located.tensor.shape[0] != len(indices):
         return None
-    for column in _columns(data_set):
-        if column.dim() != located.tensor.dim() or column.shape[1:] != located.tensor.shape[1:]:
+    rows = [int(index) for index in indices]
+    for name, column in columns.columns(data_set):
+        values = column.values
+        if values.dim() != located.tensor.dim() or values.shape[1:] != located.tensor.shape[1:]:
             continue
-        part = column[list(indices)]
-        if not bool((part.to(located.tensor.dtype) == located.tensor.cpu()).all()):
+        if not -len(values) <= min(rows) <= max(rows) < len(values):
             continue
-        whole = _same_part(located, column)
+        if not bool((values[rows].to(located.tensor.dtype) == located.tensor.cpu()).all()):
+            continue
+        whole = _same_part(located, values)
         if whole is None:
             return None
-        seen = _range(whole + located.found.constant, also, "dataset")
-        if seen is not None and _several(data_set):
+        seen = _range(whole + located.found.constant, scan.get("also"), "dataset")
+        if seen is None:
+            return None
+        others = _other_sets(data_set)
+        if others:
             seen["several"] = True
+        rest = _of_one_part(located, column, whole, rows, scan) or _of_one_set(
+            located, data_set, others, name, whole, scan
+        )
+        if rest is not None:
+            seen["part"] = rest
         return seen
     return None
+
+
+def _of_one_part(
+    located: Located, column: columns.Column, whole: Any, rows: list[int], scan: dict[str, Any]
+) -> Optional[Seen]:
+    """Of a ConcatDataset: the data set that the bad element is of, beside the others."""
+    row = row_of(located)
+    if column.part is None or row is None or row >= len(rows) or whole.shape[0] != len(column.part):
+        return None
+    number = int(column.part[rows[row]])
+    there = column.part == number
+    part = _apart(whole[there] + located.found.constant, [whole[~there] + located.found.constant], scan)
+    return part and part | {"position": number}
+
+
+def _of_one_set(
+    located: Located, data_set: Any, others: list[Any], name: columns.Name, whole: Any, scan: dict[str, Any]
+) -> Optional[Seen]:
+    """Where the program has other data sets with the same column, and not of the same records."""
+    base, kind = columns.base(data_set), type(columns.base(data_set))
+    held = []
+    for other in others:
+        if columns.base(other) is base or type(columns.base(other)) is not kind:
+            return None
+        column = dict(columns.columns(other)).get(name)
+        if column is None or column.values.shape[1:] != whole.shape[1:]:
+            return None
+        held.append(column.values + located.found.constant)
+    return _apart(whole + located.found.constant, held, scan) if held else None
+
+
+def _apart(own: Any, others: list[Any], scan: dict[str, Any]) -> Optional[Seen]:
+    """Both ranges, when only the first has values that are not valid."""
+    low, high, also = scan.get("lo"), scan.get("hi"), scan.get("also")
+    ranges = [_range(values, also, "dataset") for values in (own, *others)]
+    if low is None or high is None or any(found is None for found in ranges):
+        return None
+    first, rest = ranges[0], ranges[1:]
+    if any(isinstance(found[end], str) for found in ranges for end in ("min", "max")):
+        return None
+    least, most = min(found["min"] for found in rest), max(found["max"] for found in rest)
+    bad = (own < low) | (own >= high)
+    if also is not None:
+        bad &= own != also
+    if not low <= least <= most < high or not bool(bad.any()):
+        return None
+    return {
+        "min": first["min"],
+        "max": first["max"],
+        "bad": int(bad.sum()),
+        "count": first["count"],
+        "others_min": least,
+        "others_max": most,
+    }
 
 
 def _same_part(located: Located, column: Any) -> Any:
@@ -56,56 +119,6 @@ def _same_part(located: Located, column: Any) -> Any:
     if part.dim() and part.shape[0] == located.tensor.shape[0]:
         return located.found.view(column)
     return column  # some rows of the batch: the column is the whole of it
-
-
-def _columns(data_set: Any) -> Iterator[Any]:
-    """Columns of a data set with one entry per sample, as tensors; attributes only, no user method runs."""
-    import torch
-
-    chosen: Optional[list[int]] = None
-    for _ in range(8):  # Subset of Subset of ...
-        if isinstance(data_set, torch.utils.data.Subset):
-            own = [int(i) for i in data_set.indices]
-            chosen = own if chosen is None else [own[i] for i in chosen]
-            data_set = data_set.dataset
-    try:
-        length = len(data_set)
-    except TypeError:
-        return
-    attributes = getattr(data_set, "__dict__", {})
-    names = [name for name in _NAMED_COLUMNS if name in attributes]
-    names += [name for name in attributes if name not in names]
-    held: list[Any] = []
-    for name in names:
-        value = attributes[name]
-        held += list(value) if name == "tensors" and isinstance(value, (tuple, list)) else [value]
-    for value in held:
-        column = _as_tensor(value, length)
-        if column is not None:
-            yield column if chosen is None else column[chosen]
-
-
-def _as_tensor(value: Any, length: int) -> Any:
-    import torch
-
-    try:
-        if scope.is_tensor(value):
-            column = value.detach()
-        elif type(value).__module__ == "numpy" and hasattr(value, "dtype"):
-            column = torch.from_numpy(value)
-        elif (
-            isinstance(value, (list, tuple))
-            and len(value) == length
-            and length
-            and type(value[0]) in (int, float)
-        ):
-            column = torch.tensor(value)
-        else:
-            return None
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        return None
-    fits = column.dim() and column.shape[0] == length and column.device.type == "cpu"
-    return column if fits and column.numel() <= MAX_ELEMENTS else None
 
 
 def _range(values: Any, also: Any, source: str) -> Optional[Seen]:
@@ -164,8 +177,8 @@ def _same_table(call: dict[str, Any], rows: Any) -> bool:
     return not shapes or shapes[0] is None or list(map(int, shapes[0])) == list(rows.shape)
 
 
-def _several(data_set: Any) -> bool:
-    """True when the program has loaders of other data sets as well."""
+def _other_sets(data_set: Any) -> list[Any]:
+    """The data sets of the program's other loaders."""
     from torch.utils.data import DataLoader
 
     sets = [batch.loader.data_set() for batch in batches.newest_first()]
@@ -173,7 +186,8 @@ def _several(data_set: Any) -> bool:
         if places.is_user(frame.f_code):
             held = [value for _, value in scope.variables(frame)]
             sets += [value.dataset for value in held if isinstance(value, DataLoader)]
-    return any(other is not None and other is not data_set for other in sets)
+    others = {id(other): other for other in sets if other is not None and other is not data_set}
+    return list(others.values())
 
 
 def _widen(seen: Seen, call: dict[str, Any], argument: str, also: Any) -> None:

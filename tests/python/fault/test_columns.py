@@ -1,0 +1,144 @@
+"""The range over a data set, in the forms that programs keep labels in; and the one data set that differs."""
+
+import pytest
+from conftest import label_violation
+
+torch = pytest.importorskip("torch")
+import trapline._fault as fault  # noqa: E402
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset  # noqa: E402
+from trapline._fault.columns import columns  # noqa: E402
+
+CLASSES = 4
+held = []
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    fault.install()
+    yield
+    fault.uninstall()
+    held.clear()
+
+
+def labels(count=40, offset=0):
+    return [i % CLASSES + offset for i in range(count)]
+
+
+class Files(Dataset):
+    """Paths and labels, as ImageFolder keeps them."""
+
+    def __init__(self, numbers):
+        self.items = self.form(numbers)
+
+    def form(self, numbers):
+        return [(f"clip{i}.npy", label) for i, label in enumerate(numbers)]
+
+    def label(self, i):
+        return self.items[i][1]
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, i):
+        return torch.zeros(3), self.label(i)
+
+
+class Records(Files):
+    def form(self, numbers):
+        return [{"path": f"clip{i}.npy", "label": label} for i, label in enumerate(numbers)]
+
+    def label(self, i):
+        return self.items[i]["label"]
+
+
+class Table(Files):
+    def form(self, numbers):
+        pandas = pytest.importorskip("pandas")
+        return pandas.DataFrame({"clip": [f"clip{i}" for i in range(len(numbers))], "label": numbers})
+
+    def label(self, i):
+        return int(self.items.iloc[i]["label"])
+
+
+class Tensors(Files):
+    def form(self, numbers):
+        return torch.tensor(numbers)
+
+    def label(self, i):
+        return self.items[i]
+
+
+def first_fault(loader):
+    held.append(loader)  # the bookkeeping holds none
+    for _, target in loader:
+        if bool((target >= CLASSES).any()):
+            return label_violation(torch.zeros(len(target), CLASSES), target)
+    raise AssertionError("no bad batch")
+
+
+@pytest.mark.parametrize("form", [Files, Records, Table, Tensors])
+def test_the_range_over_the_data_set(facts_of, form):
+    numbers = labels()
+    numbers[33] = 7
+    facts = facts_of(first_fault(DataLoader(form(numbers), batch_size=8)))
+    assert facts["seen"] == {"min": 0, "max": 7, "count": 40, "source": "dataset"}
+
+
+def test_of_a_hugging_face_data_set():
+    datasets = pytest.importorskip("datasets")
+    data_set = datasets.Dataset.from_dict({"text": ["a", "b", "c"], "label": [3, 1, 2]}).select([2, 0])
+    found = dict(columns(data_set))
+    assert list(found) == [("label",)] and found[("label",)].values.tolist() == [2, 3]
+
+
+def test_one_data_set_of_a_concatenation(facts_of):
+    whole = ConcatDataset([Files(labels()), Files(labels(20)), Files(labels(30, 1))])
+    rows = [i for i in range(90) if i % 3]
+    facts = facts_of(first_fault(DataLoader(Subset(whole, rows), batch_size=8)))
+    assert facts["seen"]["count"] == 60 and "several" not in facts["seen"]
+    numbers = [label for i, label in enumerate(labels(30, 1)) if (60 + i) % 3]
+    assert facts["seen"]["part"] == {
+        "min": 1,
+        "max": 4,
+        "bad": numbers.count(4),
+        "count": len(numbers),
+        "others_min": 0,
+        "others_max": 3,
+        "position": 2,
+    }
+
+
+def test_no_data_set_differs_where_two_are_bad(facts_of):
+    whole = ConcatDataset([Files(labels(40, 1)), Files(labels(20)), Files(labels(30, 1))])
+    assert "part" not in facts_of(first_fault(DataLoader(whole, batch_size=8)))["seen"]
+
+
+def test_one_of_the_programs_data_sets(facts_of):
+    train, valid = DataLoader(Files(labels()), batch_size=8), DataLoader(Files(labels(20, 1)), batch_size=8)
+    facts = facts_of(first_fault(valid))
+    part = facts["seen"]["part"]
+    assert (part["min"], part["max"], part["bad"], part["others_min"], part["others_max"]) == (1, 4, 5, 0, 3)
+    assert facts["seen"]["several"] and "position" not in part and len(train) == 5
+
+
+def test_parts_of_the_same_records_do_not_differ(facts_of):
+    """A rare record is in one of them by chance."""
+    numbers = labels()
+    numbers[33] = 7
+    whole = Files(numbers)
+    rest = DataLoader(Subset(whole, list(range(8))), batch_size=8)
+    facts = facts_of(first_fault(DataLoader(Subset(whole, list(range(8, 40))), batch_size=8)))
+    assert facts["seen"]["several"] and "part" not in facts["seen"] and len(rest) == 1
+
+
+def test_what_is_no_column():
+    found = dict(columns(TensorDataset(torch.zeros(3, 2), torch.tensor([1, 2, 3]))))
+    assert list(found) == [("tensors", 0), ("tensors", 1)]
+    uneven = Files(labels(4))
+    uneven.items[2] = ("clip2.npy",)
+    assert list(columns(uneven)) == []
+    other = Files(labels(3))
+    other.items[1] = None
+    assert list(columns(other)) == []
+    assert list(columns(ConcatDataset([Files(labels(3)), Tensors(labels(3))]))) == []
+    assert list(columns(Subset(Files(labels(3)), [7]))) == []
