@@ -167,6 +167,10 @@ bool Case::nan_cast() const {
 void Case::write_nan_cast() const {
   finding.also.insert(finding.also.begin(), finding.cause);
   finding.cause = Cause::kNanToIndex;
+  const bool label = noun() == "label";  // one that is not known must not be made up
+  const char* thing = label ? "label" : "value";
+  const char* what_to_do =
+      label ? "give it its label, or drop its row, before" : "drop its row, or fill it in, before";
   if (facts.nan_cast) {
     const Frame& cast = facts.nan_cast->frame;
     finding.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
@@ -174,25 +178,29 @@ void Case::write_nan_cast() const {
     finding.surfaced = finding.origin;
     finding.origin = cast;
     const std::string code = stripped(cast.code);
-    fix(code.empty()
-            ? fmt::format("a missing value goes into the cast in {}: drop its row, or fill it in, before",
-                          place(cast))
-            : fmt::format("a missing value goes into the cast in `{}`: drop its row, or fill it in, before",
-                          code));
+    const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
+    fix(fmt::format("a missing {} goes into the cast in {}: {}", thing, where, what_to_do));
   } else {
     const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
     finding.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
                                   computed ? ", with something added to it" : "");
     if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
     fix(
-        fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing value goes "
-                    "into it; drop "
-                    "its row, or fill it in, before",
-                    argument()));
+        fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing {} goes "
+                    "into it; {}",
+                    argument(), thing, what_to_do));
+  }
+  if (label && facts.contract->also_arg == "ignore_index") {
+    fix(fmt::format(
+        "or, so that it does not count: labels = torch.nan_to_num(labels, nan={}) before the cast",
+        facts.scan.also.value_or(-100)));
   }
   fix("drop the rows, and the same ones of the targets: keep = torch.isfinite(x).reshape(len(x), -1).all(1); "
       "x, y = x[keep], y[keep]");
-  fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, nan=N)");
+  if (!label) {
+    fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, "
+        "nan=N)");
+  }
   fix("find where the NaN begins: assert torch.isfinite(x).all() before the cast; in pandas: "
       "df.isna().any()");
   fix_sample();

@@ -207,6 +207,21 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
   EXPECT_EQ(diagnose(facts).origin->line, 80);
 }
 
+TEST(DiagnoseNan, ALabelIsNotMadeUp) {
+  const Finding finding = diagnose(Facts("nll_loss_forward.target", "-9223372036854775808", 10).below());
+  EXPECT_EQ(finding.cause, Cause::kNanToIndex);
+  EXPECT_EQ(
+      finding.fix[0],
+      "find the cast (.long(), .int(), .to(torch.int64)) that makes `target`: a missing label goes into "
+      "it; give it its label, or drop its row, before");
+  EXPECT_EQ(finding.fix[1],
+            "or, so that it does not count: labels = torch.nan_to_num(labels, nan=-100) before the cast");
+  for (const std::string& line : finding.fix) {
+    EXPECT_EQ(line.find("category"), std::string::npos) << line;
+    EXPECT_EQ(line.find("fill"), std::string::npos) << line;
+  }
+}
+
 TEST(DiagnoseNan, ACastThatWasComputedWith) {
   const auto cause = [](const char* value) {
     return diagnose(Facts("embedding.indices", value, 10).below()).cause;
