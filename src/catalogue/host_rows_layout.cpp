@@ -80,9 +80,9 @@ void broadcast(const HostCase& c, Finding& f) {
   const std::string call = c.call_or("the operation");
   if (first == nullptr) {
     f.summary = fmt::format(
-        "`{}`: one operand has size {} and the other {} in dimension {}, which cannot be broadcast",
-        clip(call, 60), a, b, d);
-    if (c.call().empty())
+        "`{}`: one operand has size {} and the other {} in dimension {}, which cannot be broadcast", call, a,
+        b, d);
+    if (c.call().empty() || c.call().size() > 60)  // the line itself stands below
       f.summary = fmt::format(
           "one operand has size {} and the other {} in dimension {}, which cannot be broadcast", a, b, d);
     f.fix.push_back(fmt::format("make dimension {} equal in both, or 1 in one of them (`unsqueeze`)", d));

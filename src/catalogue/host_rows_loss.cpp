@@ -166,6 +166,28 @@ void margin_ranking(const HostCase& c, Finding& f) {
   if (f.fix.empty()) f.fix.push_back(fmt::format("give all three the shape {}", to_text(first)));
 }
 
+// nn.AdaptiveLogSoftmaxWithLoss looks at its targets itself, on the host.
+void adaptive_target(const HostCase& c, Finding& f) {
+  const std::int64_t last = c.number(1), min = c.number(2), max = c.number(3);
+  const Operand* target = c.by_role("target_");
+  const std::string name = c.name("target_", "target");
+  if (target) f.tensor = TensorInfo{target->shape, target->dtype, target->device};
+  f.valid = Valid{fmt::format("[0, {}]", last), Scalar{std::int64_t{0}}, Scalar{last}, {}};
+  f.summary = fmt::format("AdaptiveLogSoftmaxWithLoss: {} holds values from {} to {}, but n_classes is {}",
+                          name, min, max, last + 1);
+  if (max > last) {
+    f.fix.push_back(
+        fmt::format("if there are meant to be more than {} classes: "
+                    "AdaptiveLogSoftmaxWithLoss(..., n_classes=N), N at least {}",
+                    last + 1, max + 1));
+  }
+  f.fix.push_back(fmt::format(
+      "if some mark what is not to count, leave them out, here and in the input (this loss has no "
+      "ignore_index): keep = {0} != PAD",
+      name));
+  f.fix.push_back(fmt::format("if not, correct the data: print({0}[({0} < 0) | ({0} > {1})])", name, last));
+}
+
 }  // namespace
 
 // Both sides must have one shape: BCE, MSE and their kin.
@@ -306,6 +328,14 @@ std::span<const HostErrorRow> loss_rows() {
        {"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
         "torch.Size([4]), input2: "
         "torch.Size([4, 1]), target: torch.Size([4]) "}},
+      {"adaptive.target",
+       "RuntimeError",
+       R"(Target values should be in \[0, (\d{1,18})\], but values in range \[(-?\d{1,18}), (-?\d{1,18})\] were found)",
+       Cause::kLabelOutOfRange,
+       "AdaptiveLogSoftmaxWithLoss",
+       "target",
+       adaptive_target,
+       {"Target values should be in [0, 19], but values in range [1, 25] were found. "}},
   };
   return *rows;
 }

@@ -48,8 +48,8 @@ void look_upstream(const HostCase& c, const std::string& name, Finding& f) {
                   name));
   if (host_trains(c.facts())) {
     f.fix.push_back(
-        "if the loss was NaN before: clip gradients (`torch.nn.utils.clip_grad_norm_`) or lower the learning "
-        "rate");
+        "if the loss grew before it was NaN: lower the learning rate, or clip gradients "
+        "(`torch.nn.utils.clip_grad_norm_`)");
   }
 }
 

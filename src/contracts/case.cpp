@@ -96,7 +96,9 @@ std::string Case::own(const std::string& otherwise) const {
 }
 
 std::string Case::in_code(const std::string& otherwise) const {
-  return facts.variable ? facts.variable->name : otherwise;
+  // A variable that holds more than the argument is not what is to be changed as a whole.
+  const bool same = facts.variable && facts.variable->index.size() == facts.index.size();
+  return same ? facts.variable->name : otherwise;
 }
 
 std::string Case::users() const { return own("the " + nouns()); }

@@ -102,7 +102,7 @@ class Case {
   // The argument of the user's own call that makes it large enough, for a library that is known; else
   // resize().
   std::string enlarge(Situation situation, const Need& need) const;
-  // The largest value is the number of places, and no 0 was seen: "if they run from 1 to 240 (no 0 among 96
+  // The largest value is the number of places, and no 0 was seen: "if they are counted from 1 (no 0 among 96
   // seen): ids - 1".
   bool maybe_from_one() const;
   std::string from_one(const std::string& name) const;

@@ -14,6 +14,13 @@ std::string_view unit(const Layer& layer) {
   return layer.attribute == "num_embeddings" ? "rows" : "entries";
 }
 
+// How many elements would be beyond the size, were all values equally frequent.
+double evenly_spread(const Case& c) {
+  const std::int64_t over = c.needed() - c.hi();
+  return static_cast<double>(over) / static_cast<double>(c.needed()) *
+         static_cast<double>(c.facts.scan.total);
+}
+
 }  // namespace
 
 std::string Need::text() const { return exact ? std::to_string(count) : fmt::format("at least {}", count); }
@@ -54,12 +61,12 @@ bool Case::all_seen() const {
 bool Case::likely() const {
   if (facts.counted) return facts.counted->count > integer();
   const std::int64_t over = needed() - hi();
+  if (over > 2 && static_cast<double>(facts.scan.bad) < 0.1 * evenly_spread(*this)) return false;
   if (over <= std::max<std::int64_t>(2, hi() / 5)) return true;
   const auto kinds = static_cast<std::int64_t>(distinct());
   if (kinds < std::min<std::int64_t>(over, 3)) return false;
   // As frequent as evenly spread values would be, or nearly so.
-  const double expected = static_cast<double>(over) / static_cast<double>(needed());
-  return static_cast<double>(facts.scan.bad) >= 0.3 * expected * static_cast<double>(facts.scan.total);
+  return static_cast<double>(facts.scan.bad) >= 0.3 * evenly_spread(*this);
 }
 
 bool Case::counted_from_one() const {
@@ -130,7 +137,8 @@ void Case::set_needed(const Need& need) const {
 std::string Case::how_to_count() const {
   if (all_seen()) return {};
   if (noun() == "label") return ", as many as there are classes";
-  return is_token_table() ? ", as many as the vocabulary is long" : "";
+  if (is_token_table()) return ", as many as the vocabulary is long";
+  return noun() == "id" ? ", as many as there are where they are made" : "";
 }
 
 bool Case::knob_counts(Situation situation) const {
@@ -160,7 +168,10 @@ bool Case::maybe_from_one() const {
 }
 
 std::string Case::from_one(const std::string& name) const {
-  return fmt::format("if they run from 1 to {} (no 0 among {} seen): {} - 1", hi(), seen_count(), name);
+  return fmt::format(
+      "if they are counted from 1 (no 0 among {} seen): {} - 1; where they number a list of names, see first "
+      "what has number 0",
+      seen_count(), name);
 }
 
 std::string Case::if_meant() const {

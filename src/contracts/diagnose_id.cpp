@@ -123,7 +123,7 @@ std::optional<std::int64_t> special_with_row(const Case& c, std::initializer_lis
 // The setting that holds the value, and what to put there.
 void fix_special(const Case& c, const std::string& name) {
   if (!hugging_face(c)) {
-    c.fix(fmt::format("or give {} an id that has a row, below {}", name, c.hi()));
+    c.fix(fmt::format("or, if a row below {} is used by nothing else, give {} that id", c.hi(), name));
     return;
   }
   if (name == "decoder_start_token_id") {
@@ -172,6 +172,12 @@ void fix_vocabulary(const Case& c, const Need& need, bool special) {
       "if not, load tokenizer and model from the same checkpoint: len(tokenizer) must not exceed the table");
 }
 
+// 255 alone, far above the others.
+std::string of_uint8(const Case& c) {
+  constexpr std::int64_t kMost = 255;
+  return c.only(kMost) ? "; 255 is also what -1 becomes in uint8, and a usual fill value" : "";
+}
+
 // A special token that has no row: it is meant to have one, or to be another.
 void fix_table(const Case& c, bool special) {
   if (foreign(c)) {
@@ -195,8 +201,16 @@ void fix_table(const Case& c, bool special) {
     const std::string larger = c.enlarge(Situation::kIds, need);
     return c.fix(larger.empty() ? otherwise : larger);
   }
+  if (!c.likely()) {
+    c.fix_sample();
+    c.fix(fmt::format("{}: {} of {} {} outside {}{}", look_at_computation(c), c.facts.scan.bad,
+                      c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are", c.range(), of_uint8(c)));
+    c.fix_size(Situation::kIds, otherwise);
+    return;
+  }
+  if (c.maybe_from_one() && c.all_seen()) c.fix(c.from_one(c.in_code("ids")));
   if (!c.fix_size(Situation::kIds, otherwise)) return;
-  if (c.maybe_from_one()) c.fix(c.from_one(c.in_code("ids")));
+  if (c.maybe_from_one() && !c.all_seen()) c.fix(c.from_one(c.in_code("ids")));
   c.fix(fmt::format("if not, {}: {} of {} {} outside {}", look_at_computation(c), c.facts.scan.bad,
                     c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are", c.range()));
 }
@@ -221,6 +235,10 @@ void write_off_range(const Case& c) {
   } else {
     c.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}", c.facts.scan.bad,
                       c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are", min, look));
+    c.fix(
+        fmt::format("if {} marks what is not to count, use an id that has a row, and leave out what becomes "
+                    "of those elements",
+                    c.value()));
   }
   c.fix_sample();
 }

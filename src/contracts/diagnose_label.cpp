@@ -40,7 +40,9 @@ void write_ignore_label(const Case& c, std::int64_t label) {
   }
   if (!has_ignore_index(c)) {
     c.finding.summary +=
-        fmt::format("; {} looks like an ignore label, which {} does not have", label, c.op());
+        c.op() == "one_hot"
+            ? fmt::format("; {} often marks what is not known", label)
+            : fmt::format("; {} looks like an ignore label, which {} does not have", label, c.op());
     if (const std::string knob = c.knob(Situation::kIgnore); !knob.empty()) {
       c.fix(knob);
       return;
@@ -53,6 +55,12 @@ void write_ignore_label(const Case& c, std::int64_t label) {
                       name, label, c.hi()));
       c.fix(fmt::format("or leave them out, here and in all that goes with them: {0}[{0} != {1}]", name,
                         label));
+      if (label == -1) {
+        c.fix(fmt::format(
+            "if a look-up that found nothing gave it (str.find, a pandas category), look at where {} "
+            "{} made: what is missing there needs a class of its own",
+            c.users(), c.facts.variable ? "is" : "are"));
+      }
       return;
     }
     c.fix(fmt::format(
@@ -190,7 +198,8 @@ void write_too_few_outputs(const Case& c) {
     if (other) c.fix(c.from_one(c.in_code("labels")));
     // No layer has so many outputs: the classes may be the places of a sequence, or the choices of a
     // question.
-    if (c.layer().empty() && c.op() == "cross_entropy" && c.facts.source.empty()) {
+    constexpr std::int64_t kLongest = 1024;
+    if (c.layer().empty() && c.op() == "cross_entropy" && c.facts.source.empty() && c.hi() <= kLongest) {
       c.fix(fmt::format(
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", c.hi()));
     }
@@ -234,6 +243,20 @@ void write_broken_label(const Case& c) {
   fix_range_check(c);
 }
 
+// Every label that is known is the mark: a test set whose labels are held back.
+bool unlabelled(const Case& c) {
+  constexpr std::int64_t kSeveral = 8;
+  return c.facts.scan.bad == c.facts.scan.total && c.facts.scan.total >= kSeveral && c.only(c.integer()) &&
+         c.seen_max() == c.integer();
+}
+
+void write_unlabelled(const Case& c) {
+  c.finding.summary += fmt::format("; every label {} is {}: this data set seems to have none",
+                                   c.facts.seen ? c.seen_where() : "of this call", c.integer());
+  c.fix("compute the loss and the scores on data that has labels: test sets often hold theirs back");
+  c.fix("to predict only, call the model without labels: an ignored label everywhere makes the loss NaN");
+}
+
 void write_negative(const Case& c) {
   if (c.integer() == -100 && has_ignore_index(c)) {
     c.finding.summary +=
@@ -244,6 +267,7 @@ void write_negative(const Case& c) {
   }
   // Only these mark what is not to count; -3 marks nothing.
   const bool marks = c.integer() == -1 || c.integer() == -100;
+  if (marks && c.op() != "one_hot" && unlabelled(c)) return write_unlabelled(c);
   if (c.distinct() == 1 && c.only(c.integer()) && !c.both_sides() &&
       (marks || c.facts.contract->predicate == Predicate::kEndedIndex)) {
     write_ignore_label(c, c.integer());

@@ -27,6 +27,12 @@ std::string lead(const Case& c, const char* joint) {
   return weights_are_finite(c) ? fmt::format("; the model's weights are finite, {}", joint) : "; ";
 }
 
+void watch(const Case& c) {
+  if (nan_of(c).command.empty()) return;
+  c.fix(fmt::format("let the layer be named that made the first NaN: trapline run --watch nan -- {}",
+                    nan_of(c).command));
+}
+
 // The step before this one broke the model: nothing that this call was given is to blame.
 bool weights(const Case& c) {
   if (!c.facts.weights || c.facts.weights->bad == 0 || c.facts.scan.reason != Reason::kNan) return false;
@@ -35,18 +41,22 @@ bool weights(const Case& c) {
                                    weights.bad, weights.total, weights.name);
   if (!nan_of(c).trains) {
     c.fix(
-        "nothing trains here, so they were loaded so: look at the checkpoint: [n for n, p in "
-        "model.named_parameters() if not p.isfinite().all()]");
-    c.fix("take an earlier checkpoint, or save it again: a conversion to float16 makes Inf above 65504");
+        "if they were loaded so, look at the checkpoint: [n for n, p in model.named_parameters() if not "
+        "p.isfinite().all()]; take an earlier one, or save it again: a conversion to float16 makes Inf above "
+        "65504");
+    c.fix(
+        "if they were trained in this program, stop at the first bad loss: assert torch.isfinite(loss) "
+        "before "
+        "loss.backward()");
     return true;
   }
   c.fix(
       "an earlier step broke the weights: stop at the first bad loss: assert torch.isfinite(loss) before "
       "loss.backward()");
+  watch(c);
   c.fix(
-      "0/0, log(0) and float16 overflow, in the data or in the loss, make NaN: check the data, add an eps to "
-      "divisors, clamp before log, and clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), "
-      "1.0)");
+      "NaN comes of missing data, 0/0 (the std of a constant column, or of one row), log of 0 or below, a "
+      "softmax over a row that is masked everywhere, float16 overflow, a learning rate that is too high");
   return true;
 }
 
@@ -60,6 +70,10 @@ bool banned(const Case& c) {
       "a logits processor, a mask or a filter bans every choice of that row: leave at least one (top-k, "
       "top-p, "
       "bad words, prefix_allowed_tokens_fn, action masks)");
+  c.fix(fmt::format(
+      "or, where nothing may be chosen in truth (a game that is over, an empty list), leave row {} "
+      "out before the call",
+      nan.banned_row));
   return true;
 }
 
@@ -117,12 +131,6 @@ bool half(const Case& c) {
         c.argument()));
   }
   return true;
-}
-
-void watch(const Case& c) {
-  if (nan_of(c).command.empty()) return;
-  c.fix(fmt::format("let the layer be named that made the first NaN: trapline run --watch nan -- {}",
-                    nan_of(c).command));
 }
 
 }  // namespace

@@ -28,12 +28,11 @@ void fix_nan(const Case& c, const std::string& what) {
                     what));
   }
   if (nan_trains(c)) {
-    c.fix(
-        "lower the learning rate or clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)");
+    c.fix("if the loss grew from step to step before, lower the learning rate");
   }
   c.fix(
-      "check the data: assert torch.isfinite(inputs).all(); log(0), 0/0 and float16 overflow make NaN as "
-      "well");
+      "check the data: assert torch.isfinite(inputs).all(); log of 0 or below, 0/0 and float16 overflow make "
+      "NaN as well");
   c.fix_sample();
 }
 
@@ -121,10 +120,25 @@ void fix_fractions(const Case& c, double min, double max) {
   c.fix_sample();
 }
 
+// Not one good value among several: no record is at fault.
+bool all_bad(const Case& c) {
+  constexpr std::int64_t kSeveral = 8;
+  return c.facts.scan.bad == c.facts.scan.total && c.facts.scan.total >= kSeveral;
+}
+
 void write_target(const Case& c) {
   const double min = number(c.facts.scan.min), max = number(c.facts.scan.max);
   c.finding.summary = fmt::format("{}, but targets must lie in [0, 1]", c.opening());
   if (c.facts.scan.reason == Reason::kNan) {
+    if (all_bad(c)) {
+      c.finding.summary =
+          fmt::format("{}, as are all targets of this call: they were computed so", c.opening());
+      c.fix(
+          "look at where the targets are scaled: one NaN or Inf in a column, or a range of 0, makes its "
+          "mean, "
+          "std, min or max so, and then every value");
+      return;
+    }
     c.finding.summary = fmt::format("{}: a missing value in the data", c.opening());
     c.fix("leave missing targets out: keep = torch.isfinite(target); loss on input[keep], target[keep]");
     c.fix_sample();
@@ -251,8 +265,7 @@ void diagnose_finite(const Case& c) {
   }
   if (weight) {
     c.fix("take an earlier checkpoint: training does not recover from a weight that is NaN or Inf");
-    c.fix(
-        "find the step that made it: assert torch.isfinite(loss) before loss.backward(), and clip gradients");
+    c.fix("find the step that made it: assert torch.isfinite(loss) before loss.backward()");
     if (scan.bad == scan.total)
       c.fix("every value is bad: the file may have been written from memory that was never filled");
     return;

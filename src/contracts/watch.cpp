@@ -100,7 +100,7 @@ Result<Finding> diagnose_watch(const json& facts) {
   if (!first.name.empty()) finding.layer = Layer{first.name, first.type, "", {}, {}, ""};
   finding.fix = {
       look_text(*watch),
-      "lower the learning rate or clip gradients: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+      "if the loss grew from step to step before, lower the learning rate or clip gradients",
       "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16",
       "check the data: assert torch.isfinite(inputs).all()",
   };

@@ -294,7 +294,7 @@ TEST(HostErrorWords, WhatSurroundsANanOfADistribution) {
   for (const std::string& line : f.fix) EXPECT_EQ(line.find("learning rate"), std::string::npos) << line;
   facts.erase("nan");
   facts.erase("weights");
-  EXPECT_NE(diagnose(facts).fix.back().find("if the loss was NaN before"), std::string::npos);
+  EXPECT_NE(diagnose(facts).fix.back().find("if the loss grew before it was NaN"), std::string::npos);
 }
 
 TEST(HostErrorWords, TopkIsNotOfWhatGoesIntoTheCallBefore) {

@@ -147,7 +147,7 @@ TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
     return says(diagnose(facts_of(
                     contract, 100, 100,
                     {{"scan", {{"total", 400}, {"min", min}, {"max", max}}}, {"args", std::move(args)}})),
-                "if they run from 1 to 100 (no 0 among 400 seen): ");
+                "if they are counted from 1 (no 0 among 400 seen): ");
   };
   for (const char* contract : {"embedding.indices", "index_select.index", "scatter.index"}) {
     EXPECT_TRUE(from_one(contract, 1, 100, json::object())) << contract;
@@ -163,17 +163,60 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
                         {"scan", {{"bad", 6}, {"total", 16}, {"min", 5}, {"max", 52}}},
                         {"library", {{"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.Net"}}}}};
   const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
-  EXPECT_EQ(finding.fix.front(),
+  EXPECT_EQ(finding.fix.at(0), "look at where the ids are computed: 6 of 16 are outside [0, 40)");
+  EXPECT_EQ(finding.fix.at(1),
             "if there are meant to be more than 40 ids: create Net of somelib so that `entities` has at "
             "least 53 rows (52 is the highest of 16 ids seen)");
-  EXPECT_EQ(finding.fix.at(1), "if not, look at where the ids are computed: 6 of 16 are outside [0, 40)");
   // One value far beyond in the whole data set is no count of classes.
   const Finding stray =
       diagnose(facts_of("embedding.indices", 900, 40,
                         {{"seen", {{"min", 0}, {"max", 900}, {"count", 4000}, {"source", "dataset"}}}}));
-  EXPECT_EQ(stray.fix.front(),
+  EXPECT_EQ(stray.fix.at(0), "look at where the ids are computed: 1 of 4 is outside [0, 40)");
+  EXPECT_EQ(stray.fix.at(1),
             "if there are meant to be more than 40 ids: give the table at least 901 rows (900 is the highest "
             "of 4000 ids seen)");
+}
+
+TEST(AdviceHarm, OneStrayIdAmongThousandsIsRatherWrong) {
+  const Finding finding = diagnose(
+      facts_of("embedding.indices", 265, 256,
+               {{"scan", {{"bad", 1}, {"total", 1408}}}, {"layer", layer("kmer", "num_embeddings", 256)}}));
+  EXPECT_EQ(finding.fix.front(), "look at where the ids are computed: 1 of 1408 is outside [0, 256)")
+      << all(finding);
+  const Finding fill = diagnose(facts_of("embedding.indices", 255, 21, {{"scan", {{"total", 472}}}}));
+  EXPECT_EQ(fill.fix.front(),
+            "look at where the ids are computed: 1 of 472 is outside [0, 21); 255 is also what -1 becomes in "
+            "uint8, and a usual fill value");
+}
+
+TEST(AdviceHarm, OneIsNotTakenOffALargerVariable) {
+  json facts = facts_of("embedding.indices", 7, 7,
+                        {{"scan", {{"total", 128}, {"min", 1}, {"max", 7}, {"bad", 22}}},
+                         {"variable", {{"name", "x_cat"}, {"index", {3, 1}}}},
+                         {"seen", {{"min", 1}, {"max", 7}, {"count", 1176}, {"source", "dataset"}}}});
+  EXPECT_TRUE(
+      diagnose(facts).fix.front().starts_with("if they are counted from 1 (no 0 among 1176 seen): ids - 1"))
+      << all(diagnose(facts));
+  facts["variable"] = {{"name", "days"}, {"index", {3}}};
+  EXPECT_TRUE(
+      diagnose(facts).fix.front().starts_with("if they are counted from 1 (no 0 among 1176 seen): days - 1"))
+      << all(diagnose(facts));
+}
+
+TEST(AdviceHarm, ATestSetWithoutLabels) {
+  const json none = {{"scan", {{"bad", 16}, {"total", 16}, {"min", -1}, {"max", -1}, {"also", -100}}},
+                     {"values", json::array({json::array({-1, 16})})}};
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", -1, 3, none));
+  EXPECT_TRUE(finding.summary.ends_with("; every label of this call is -1: this data set seems to have none"))
+      << all(finding);
+  EXPECT_FALSE(says(finding, "labels == -1")) << all(finding);
+  EXPECT_TRUE(says(finding, "without labels")) << all(finding);
+}
+
+TEST(AdviceHarm, WhatALookUpDidNotFind) {
+  const Finding finding = diagnose(facts_of("one_hot.self", -1, 57));
+  EXPECT_TRUE(finding.summary.ends_with("; -1 often marks what is not known")) << all(finding);
+  EXPECT_TRUE(says(finding, "a look-up that found nothing")) << all(finding);
 }
 
 TEST(AdviceHarm, NoHuggingFaceLinesElsewhere) {

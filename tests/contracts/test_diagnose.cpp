@@ -117,7 +117,10 @@ TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
          "if there are meant to be more than 195 classes: give the layer that makes the input at least 196 "
          "outputs instead of 195 (195 is the highest of 32 labels seen), as many as there are classes");
   const Finding finding = diagnose(label(195, 195).scan("min", 4));
-  EXPECT_EQ(finding.fix.at(1), "if they run from 1 to 195 (no 0 among 32 seen): labels - 1");
+  EXPECT_EQ(
+      finding.fix.at(1),
+      "if they are counted from 1 (no 0 among 32 seen): labels - 1; where they number a list of names, see "
+      "first what has number 0");
   EXPECT_EQ(finding.fix.at(2),
             "if they are positions, they lie behind the sequence of 195: compute them after it is cut");
   EXPECT_EQ(finding.fix.at(3), "if neither, correct the data: 1 of 32 is outside [0, 195)");
@@ -309,7 +312,10 @@ TEST(DiagnoseIndex, GatherCountsNoNegatives) {
          "look at where the index is computed: 1 of 32 is outside [0, 20), 20 is the highest");
   Facts whole = last;
   whole.with("seen", {{"min", 1}, {"max", 20}, {"count", 400}, {"source", "dataset"}});
-  EXPECT_EQ(diagnose(whole).fix.at(1), "if they run from 1 to 20 (no 0 among 400 seen): index - 1");
+  EXPECT_EQ(
+      diagnose(whole).fix.at(1),
+      "if they are counted from 1 (no 0 among 400 seen): index - 1; where they number a list of names, see "
+      "first what has number 0");
 }
 
 TEST(DiagnoseCounts, WhatTheyAddUpTo) {

@@ -110,7 +110,8 @@ TEST(Nan, OfARowThatWasBanned) {
             std::string(kRow) +
                 "; every score of row 1 is -inf in `next_token_scores`: nothing is left to draw "
                 "from, and softmax makes NaN of it");
-  EXPECT_EQ(finding.fix.size(), 1U);
+  EXPECT_EQ(finding.fix.size(), 2U);
+  EXPECT_TRUE(says(finding, "leave row 1 out before the call"));
 }
 
 TEST(Nan, WithoutACauseTheWatchIsTheNextCommand) {
@@ -132,7 +133,7 @@ TEST(Nan, OfWeightsThatNothingTrains) {
   json facts = row_facts();
   facts["weights"] = {{"name", "model[0].weight"}, {"bad", 1}, {"total", 4}};
   facts["nan"] = {{"trains", false}};
-  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("nothing trains here, so they were loaded so"));
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("if they were loaded so, look at the checkpoint"));
   facts["nan"] = {{"trains", true}};
   EXPECT_TRUE(diagnose(facts).fix.front().starts_with("an earlier step broke the weights"));
 }

@@ -23,13 +23,24 @@ _KEEP_ORDER = ("torch.utils.data._utils.collate", "transformers.data.data_collat
 class Loader:
     """What a loader's iterator says about its batches; outlives the iterator, not the data set."""
 
-    __slots__ = ("_data_set", "_iterator", "_own", "_user", "batched", "iterable", "keeps_order")
+    __slots__ = (
+        "_data_set",
+        "_iterator",
+        "_own",
+        "_user",
+        "batch_size",
+        "batched",
+        "iterable",
+        "keeps_order",
+    )
 
     def __init__(self, iterator: Any) -> None:
         from torch.utils.data import dataloader
 
         self.batched = bool(iterator._auto_collation)
         self.iterable = iterator._dataset_kind == dataloader._DatasetKind.Iterable
+        size = getattr(iterator._index_sampler, "batch_size", None)
+        self.batch_size = size if type(size) is int else None
         self.keeps_order = _module(iterator._collate_fn) in _KEEP_ORDER
         self._iterator = weakref.ref(iterator)
         self._user = getattr(iterator, "_trapline_loader_ref", None)
@@ -100,7 +111,7 @@ class Batch:
             if isinstance(value, torch.Tensor):
                 found.append(value)
             elif value is not None and type(value) is not tuple:  # a user's batch class
-                held = list(getattr(value, "__dict__", {}).values())[:_MAX_ITEMS]
+                held = list(scope.members(value).values())[:_MAX_ITEMS]
                 found += [item for item in held if isinstance(item, torch.Tensor)]
         return found
 
@@ -164,7 +175,7 @@ def install() -> None:
         elif isinstance(data, tuple):
             for item in tuple(data)[:_MAX_ITEMS] if depth else ():
                 gather(item, parts, depth - 1)
-        elif hasattr(data, "values") and hasattr(data, "keys"):
+        elif callable(getattr(data, "values", None)) and hasattr(data, "keys"):
             for item in list(data.values())[:_MAX_ITEMS] if depth else ():
                 gather(item, parts, depth - 1)
         else:

@@ -81,7 +81,7 @@ def _own(data_set: Any) -> Iterator[tuple[Name, Column]]:
         length = len(data_set)
     except TypeError:
         return
-    attributes = getattr(data_set, "__dict__", {})
+    attributes = scope.members(data_set)
     names = [name for name in _NAMED if name in attributes]
     names += [name for name in attributes if name not in names]
     for name in names:

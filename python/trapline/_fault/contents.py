@@ -47,7 +47,7 @@ def _sequences(sample: Any, integral: bool, depth: int = 4) -> Iterator[list[Any
         numbers = _numbers(sample)
         if numbers and (not integral or not isinstance(numbers[0], float)):
             yield numbers
-    elif depth and hasattr(sample, "values") and hasattr(sample, "keys"):
+    elif depth and callable(getattr(sample, "values", None)) and hasattr(sample, "keys"):
         for item in list(sample.values()):
             yield from _sequences(item, integral, depth - 1)
     elif isinstance(sample, (list, tuple)):

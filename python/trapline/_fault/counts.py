@@ -72,7 +72,7 @@ def _static(holder: Any, name: str) -> Any:
     """An attribute as it is stored: properties and __getattr__ do not run."""
     if holder is None:
         return None
-    own = getattr(holder, "__dict__", {})
+    own = scope.members(holder)
     if name in own:
         return own[name]
     for kind in type(holder).__mro__:
@@ -119,7 +119,7 @@ def _held(attributes: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
                 continue
             seen.add(id(value))
             yield name, value
-            held = getattr(value, "__dict__", None)
-            for attribute in attributes if type(held) is dict else ():
+            held = scope.members(value)
+            for attribute in attributes:
                 if attribute in held:
                     yield f"{name}.{attribute}", held[attribute]

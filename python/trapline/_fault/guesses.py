@@ -16,6 +16,7 @@ from .samples import Located, Sample
 _MAX_MASK = 1 << 22
 _FEWEST = 8  # elements
 _DIFFERENT = 4  # values
+_FEWEST_ROWS = 4
 
 
 def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
@@ -31,6 +32,9 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
         located = by_function(tensor, scan, predicate)
         if located is not None:
             return samples.sample_facts(located, "function", likely=True)
+        located = by_row(tensor, scan, predicate)
+        if located is not None:
+            return samples.sample_facts(located, "row", likely=True)
     return samples.sample_facts(None)
 
 
@@ -170,6 +174,29 @@ def _bad_rows(tensor: Any, bad: Any) -> Any:
     """Which rows have a bad element; None when all of them have, and so none is special."""
     rows = bad.reshape(tensor.shape[0], -1).any(1)
     return None if bool(rows.all()) else rows
+
+
+def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Located]:
+    """The one bad row of a tensor with a row for each sample of the batch in hand, whose loader keeps their
+    order. Most of what a model computes has such rows."""
+    batch = hand.in_hand()
+    if batch is None or not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
+        return None
+    count = len(batch.indices)
+    if tensor.dim() < 2 or tensor.shape[0] != count or count in tensor.shape[1:] or count < _FEWEST_ROWS:
+        return None
+    if scan.get("first", -1) < 0 or tensor.numel() > values.MAX_ELEMENTS:
+        return None
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
+    rows = None if bad is None else _bad_rows(tensor, bad)
+    if rows is None or int(rows.sum()) != 1:
+        return None
+    row = int(rows.nonzero()[0])
+    parts = [part for part in batch.tensors() if part.dim() and part.shape[0] == count]
+    if not parts:
+        return None
+    return Located(batch, parts[0], Match([row] + [0] * (parts[0].dim() - 1), None, 0, False))
 
 
 def _same_rows(part: Any, rows: Any) -> bool:

@@ -57,7 +57,7 @@ def _items(value: Any) -> list[Any]:
     kind = type(value)
     if kind in (list, tuple):
         return list(value[:_MAX_ITEMS])
-    held = value if kind is dict else getattr(value, "__dict__", {}).get("data") if _is_map(value) else None
+    held = value if kind is dict else scope.members(value).get("data") if _is_map(value) else None
     return list(held.values())[:_MAX_ITEMS] if type(held) is dict else [value]
 
 
@@ -95,7 +95,7 @@ def beside(tensor: Any, key: str) -> Any:
     pointer = storage_pointer(tensor)
     for frame in scope.live_frames():
         for _, value in scope.variables(frame):
-            held = getattr(value, "__dict__", {}).get("data") if _is_map(value) else value
+            held = scope.members(value).get("data") if _is_map(value) else value
             if type(held) is dict and key in held:
                 own = [item for item in list(held.values())[:_MAX_ITEMS] if scope.is_tensor(item)]
                 if any(item is tensor or storage_pointer(item) == pointer for item in own):

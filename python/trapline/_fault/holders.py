@@ -93,11 +93,7 @@ def attributes(value: Any) -> dict[str, Any]:
     """What an object's own ``__dict__`` holds; nothing of modules, classes and functions."""
     if issubclass(type(value), (ModuleType, type, FunctionType)):
         return {}
-    try:
-        held = object.__getattribute__(value, "__dict__")
-    except (AttributeError, TypeError):
-        return {}
-    return held if type(held) is dict else {}
+    return scope.members(value)
 
 
 def _is_array(value: Any) -> bool:

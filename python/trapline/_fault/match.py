@@ -152,7 +152,7 @@ def _selections(flat: Any, batch: Any, masks: Sequence[Any]) -> Iterator[View]:
     import torch
 
     chosen = [mask.detach().cpu().reshape(-1) != 0 for mask in masks if mask.shape == batch.shape]
-    if not flat.dtype.is_floating_point:
+    if not flat.dtype.is_floating_point and str(batch.dtype) != "torch.bool":
         chosen.append(torch.isin(batch.reshape(-1), flat.unique().to(batch.dtype)))
     for keep in chosen:
         if int(keep.sum()) == flat.numel():

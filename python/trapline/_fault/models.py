@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Optional
 
-from . import owners
+from . import owners, scope
 
 
 def resizable(table: Any) -> Optional[str]:
@@ -61,8 +61,8 @@ def table_setting(table: Any, name: str) -> Optional[dict[str, Any]]:
     number = re.search(r"[._](\d+)$", name)
     for _, root in owners.roots():
         for module in root.modules():
-            held = getattr(module.__dict__.get("config"), "__dict__", None)
-            if type(held) is not dict or not _holds(module, table):
+            held = scope.members(module.__dict__.get("config"))
+            if not held or not _holds(module, table):
                 continue
             found = []
             for field, value in held.items():
@@ -85,7 +85,7 @@ def virtual_tokens() -> Optional[int]:
         if type(configs) is dict and len(configs) == 1:
             active = next(iter(configs))
         if type(configs) is dict and type(active) is str and active in configs:
-            number = getattr(configs[active], "__dict__", {}).get("num_virtual_tokens")
+            number = scope.members(configs[active]).get("num_virtual_tokens")
             if type(number) is int and number > 0:
                 return number
     return None

@@ -66,9 +66,8 @@ def parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif kind in (list, tuple):
         for position, item in enumerate(value[:_MAX_PARTS]):
             yield f"[{position}]", item
-    elif not isinstance(value, _NO_HOLDERS) and not scope.is_tensor(value):
-        held = getattr(value, "__dict__", None)
-        for name, item in list(held.items())[:_MAX_PARTS] if type(held) is dict else ():
+    elif not issubclass(kind, _NO_HOLDERS) and not scope.is_tensor(value):
+        for name, item in list(scope.members(value).items())[:_MAX_PARTS]:
             if isinstance(name, str) and not name.startswith("_"):
                 yield f".{name}", item
 

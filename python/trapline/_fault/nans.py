@@ -218,9 +218,13 @@ def _trains(given: Any) -> bool:
     """False where a model is in reach and no optimizer is."""
     import torch
 
-    if given.requires_grad:
-        return True
+    if given.requires_grad or any(_has_gradients(root) for _, root in owners.roots()):
+        return True  # the latter also where a library kept the optimizer to itself
     return not owners.roots() or any(issubclass(type(v), torch.optim.Optimizer) for v in _reach())
+
+
+def _has_gradients(module: Any) -> bool:
+    return any(parameter.grad is not None for parameter in module.parameters())
 
 
 def _reach() -> Iterator[Any]:

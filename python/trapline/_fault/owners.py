@@ -168,7 +168,7 @@ def variable_of(tensor: Any) -> Optional[str]:
             if scope.is_tensor(value) and _same(value, tensor, pointer):
                 return name
             if name == "self":
-                for attribute, held in list(getattr(value, "__dict__", {}).items()):
+                for attribute, held in list(scope.members(value).items()):
                     if scope.is_tensor(held) and _same(held, tensor, pointer):
                         return f"self.{attribute}"
     return None

@@ -83,7 +83,7 @@ def _text_length(frames: list[FrameType], module: Any) -> Optional[int]:
 def _setting(running: list[Any], rows: int, offset: int) -> tuple[str, int]:
     """The configuration's word for the rows, and what it says; ("", rows) when it has none."""
     for module in running:
-        held = getattr(module.__dict__.get("config"), "__dict__", {})
+        held = scope.members(module.__dict__.get("config"))
         for name in _SETTINGS:
             if type(held.get(name)) is int and held[name] in (rows, rows - offset, rows - 1, rows - 2):
                 return name, held[name]

@@ -19,6 +19,7 @@ _BUDGET = 1 << 24  # elements of all candidates
 _MOST_RECORDS = 1 << 20
 _MOST_READ = 1 << 14  # records that are read where none of a batch is held
 _TELLING = 4
+_FEWEST_ROWS = 32  # a shorter tensor is a sequence that a loop steps through, no data set
 _CHOICES = 8  # records that may be it, at most
 _OF_DATA = (
     "nll_loss",
@@ -65,6 +66,8 @@ def _slice(tensor: Any, first: int) -> Optional[Sample]:
         if not values.is_tensor(value) or value is tensor or value.layout is not tensor.layout:
             continue
         if value.dim() == 0 or value.numel() <= tensor.numel() or value.shape[0] <= tensor.shape[0]:
+            continue
+        if len(value) < _FEWEST_ROWS:
             continue
         tie = variables.same_memory(tensor, value, first)
         if tie is not None:

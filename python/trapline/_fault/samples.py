@@ -220,8 +220,9 @@ def row_of(located: Located) -> Optional[int]:
     loader = located.batch.loader
     if not place or (not loader.batched and (loader.iterable or is_int(indices))):
         return None
-    if not isinstance(indices, (list, tuple)):
-        return place[0]  # iterable data sets: the row of the batch tensor
+    if not isinstance(indices, (list, tuple)):  # iterable data sets: the row of the batch tensor
+        most = loader.batch_size
+        return place[0] if most is None or shape[0] <= most else None
     count = len(indices)
     if shape[0] == count and (len(shape) < 2 or shape[1] != count or loader.keeps_order):
         return place[0]

@@ -59,6 +59,16 @@ def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
     return iter(items)
 
 
+def members(value: Any) -> dict[str, Any]:
+    """What an object's own ``__dict__`` holds; ``{}`` of one that has none, or that answers for another (a
+    proxy outside of its request raises here)."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except Exception:
+        return {}
+    return held if type(held) is dict else {}
+
+
 def is_tensor(value: Any) -> bool:
     """True for a tensor; asks the type only."""
     import torch

@@ -219,8 +219,13 @@ def _look_into(
         add("nan", lambda: nans.nan_facts(violation, tensor))
     found: list[Any] = []
     position = facts.get("table") == "position"
-    # What a loop computed is no sample's, and a mask with too many elements set has no first one.
-    nobodys = facts.get("grows") or violation.get("contract") == "masked_scatter.mask"
+    # What a loop computed is no sample's, nor are offsets or what broken weights made; and a mask with too
+    # many elements set has no first one.
+    nobodys = (
+        facts.get("grows")
+        or (facts.get("weights") or {}).get("bad")
+        or str(violation.get("contract")).endswith((".offsets", "masked_scatter.mask"))
+    )
     add("sample", lambda: None if nobodys else _sample(violation, predicate, position, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")):
@@ -257,12 +262,35 @@ def _sample(violation: dict[str, Any], predicate: Any, position: bool, found: li
     located = samples.locate(tensor, scan, predicate)
     if located is not None:
         found.append(located)
-        return samples.sample_facts(located)
+        return _of_many(samples.sample_facts(located), violation, predicate)
     position = position or guesses.counts_up(tensor, scan)
     if position and not violation.get("late"):  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
         return guesses.too_long(scan["hi"], tensor, bad)
-    return guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
+    sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
+    return _of_many(sample, violation, predicate)
+
+
+_FEWEST_ROWS = 4
+
+
+def _of_many(sample: Any, violation: dict[str, Any], predicate: Any) -> Any:
+    """Where most rows of the batch are bad, no sample is at fault: then only the batch is named."""
+    tensor, first = violation["tensor"], violation["scan"].get("first", -1)
+    if not sample or "row" not in sample or first < 0 or not tensor.dim() or sample.get("by") == "inside":
+        return sample
+    rows = tensor.shape[0]
+    if rows < _FEWEST_ROWS or values.unravel(first, tensor.shape)[0] != sample["row"]:
+        return sample
+    if tensor.numel() > values.MAX_ELEMENTS:
+        return sample
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = values.bad_mask(flat, violation["scan"], predicate)
+    if bad is None or int(bad.sum()) != violation["scan"].get("bad"):
+        return sample
+    if int(bad.reshape(rows, -1).any(1).sum()) * 2 <= rows:
+        return sample
+    return {"batch": sample["batch"]} if "batch" in sample else None
 
 
 def _late(violation: dict[str, Any], facts: dict[str, Any], add: _Add) -> None:

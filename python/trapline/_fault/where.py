@@ -53,8 +53,8 @@ def _is_loader(loader: Any, data_set: Any) -> Callable[[Any], bool]:
     def wanted(value: Any) -> bool:
         if value is loader:
             return True
-        held = getattr(value, "__dict__", None)
-        if type(held) is not dict or scope.is_tensor(value):
+        held = scope.members(value)
+        if not held or scope.is_tensor(value):
             return False
         # expressions end in .dataset: the wrapper has to hand it on
         return any(held.get(name) is loader for name in _WRAPPED) and (

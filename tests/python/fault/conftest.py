@@ -78,6 +78,8 @@ def facts_of(monkeypatch):
     """Runs the collectors on a violation and returns the facts; a failed collector fails the test."""
     from trapline._fault import violation as collector
 
+    monkeypatch.setenv("TRAPLINE_DEBUG", "1")  # else it would not be said
+
     def collect(violation):
         notes = []
         facts = collector.collect(violation, notes)

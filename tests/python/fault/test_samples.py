@@ -278,7 +278,7 @@ def test_padding_that_the_collate_function_added_belongs_to_the_padded_sample(fa
     texts = [([i % 7, i % 5, i % 3, 4][: 3 + i % 2], i % 2) for i in range(20)]
 
     def collate(samples):
-        ids = torch.full((len(samples), 5), 7)
+        ids = torch.full((len(samples), 4), 7)
         for row, (words, _) in enumerate(samples):
             ids[row, : len(words)] = torch.tensor(words)
         return ids, torch.tensor([label for _, label in samples])
@@ -286,18 +286,18 @@ def test_padding_that_the_collate_function_added_belongs_to_the_padded_sample(fa
     for ids, _ in DataLoader(texts, batch_size=6, collate_fn=collate, sampler=list(range(19, -1, -1))):
         facts = facts_of(table_violation(torch.zeros(7, 2), ids))
         break
-    assert place(facts) == {"batch": 0, "row": 0, "dataset_index": 19}
-    assert facts["index"] == [0, 4]
+    assert place(facts) == {"batch": 0, "row": 1, "dataset_index": 18}
+    assert facts["index"] == [1, 3]
 
 
 def test_an_index_expanded_from_the_batch(facts_of):
     lengths = torch.arange(30)
     for _x, n in DataLoader(TensorDataset(torch.randn(30, 2), lengths), batch_size=6):
         index = (n - 1 + 1).view(-1, 1, 1).expand(6, 1, 4)
-        if int(index.max()) > 20:
-            facts = facts_of(table_violation(torch.zeros(20, 1), index))
+        if int(index.max()) > 22:
+            facts = facts_of(table_violation(torch.zeros(22, 1), index))
             break
-    assert place(facts) == {"batch": 3, "row": 2, "dataset_index": 20}
+    assert place(facts) == {"batch": 3, "row": 4, "dataset_index": 22}
 
 
 def test_a_loss_input_has_the_sample_of_its_target(facts_of):
@@ -314,3 +314,72 @@ def test_a_loss_input_has_the_sample_of_its_target(facts_of):
     assert place(facts) == {"batch": 0, "row": 3}
     assert torch.equal(data[index][0], x[3])
     assert "seen" not in facts
+
+
+def test_a_mask_beside_the_labels_is_no_source_of_them(facts_of):
+    class WithMask(Items):
+        def __getitem__(self, i):
+            return torch.zeros(3), self._hidden[i], torch.arange(50) % 7 == i % 7
+
+    loader = DataLoader(WithMask(), batch_size=8)
+    violation, number, row, _ = first_violation(loader, lambda b: b[1])
+    assert place(facts_of(violation)) == {"batch": number, "row": row, "dataset_index": BAD_SAMPLES[0]}
+
+
+def test_where_most_rows_are_bad_no_sample_is_at_fault(facts_of):
+    loader = DataLoader(TensorDataset(torch.zeros(40, 2), torch.arange(40) % 4), batch_size=8)
+    for _, target in loader:
+        facts = facts_of(label_violation(torch.zeros(8, 2), target + 1))  # 2, 3 and 4 of 1 to 4
+        assert facts["sample"] == {"batch": 0}
+        assert place(facts_of(label_violation(torch.zeros(8, 3), target))) == {
+            "batch": 0,
+            "row": 3,
+            "dataset_index": 3,
+        }
+        break
+
+
+def test_a_row_of_what_the_model_computed(facts_of):
+    """Delayed, shifted, looked up: the values are not the batch's, but its rows are."""
+    loader = DataLoader(TensorDataset(torch.rand(40, 6)), batch_size=8)
+    for number, (codes,) in enumerate(loader):
+        if number < 2:
+            continue
+        made = torch.zeros(8, 9, dtype=torch.int64)
+        made[5, 3:] = 77
+        facts = facts_of(table_violation(torch.zeros(65, 2), made))
+        assert place(facts) == {"batch": 2, "row": 5, "dataset_index": 21}
+        assert (facts["sample"]["by"], facts["sample"]["likely"]) == ("row", True)
+        made[6, 0] = 77
+        assert "row" not in facts_of(table_violation(torch.zeros(65, 2), made)).get("sample", {})
+        assert codes.shape == (8, 6)
+        break
+
+
+def test_the_place_in_a_run_of_ids_is_no_row(facts_of):
+    class Windows(IterableDataset):
+        def __iter__(self):
+            return iter(torch.arange(20).reshape(10, 2))
+
+    def flatten(samples):
+        return torch.cat(samples)
+
+    for ids in DataLoader(Windows(), batch_size=5, collate_fn=flatten):
+        facts = facts_of(table_violation(torch.zeros(8, 2), ids))
+        assert place(facts) == {"batch": 0}
+        break
+
+
+def test_what_is_like_a_dict_and_a_proxy_do_no_harm(facts_of):
+    class Sparse:  # .values is no method
+        def __init__(self):
+            self.values, self.keys = torch.ones(3), torch.ones(3)
+
+    class Proxy:  # as of a web framework, outside of a request
+        @property
+        def __dict__(self):
+            raise RuntimeError("working outside of request context")
+
+    kept, proxy = [Sparse() for _ in range(4)], Proxy()
+    violation = table_violation(torch.zeros(8, 2), torch.tensor([[1], [2], [9], [3]]))
+    assert "sample" not in facts_of(violation) and len(kept) == 4 and proxy is not None
