@@ -101,6 +101,13 @@ std::string Case::in_code(const std::string& otherwise) const {
   return same ? facts.variable->name : otherwise;
 }
 
+std::string Case::outside() const {
+  const std::string column =
+      facts.in_column ? fmt::format(", all in column {}", *facts.in_column) : std::string();
+  return fmt::format("{} of {} {} outside {}{}", facts.scan.bad, facts.scan.total,
+                     facts.scan.bad == 1 ? "is" : "are", range(), column);
+}
+
 std::string Case::users() const { return own("the " + nouns()); }
 
 bool Case::is_token_table() const {
@@ -123,7 +130,8 @@ std::int64_t Case::usable() const {
 void Case::fix_sample() const {
   if (!facts.sample) return;
   const std::string advice = look_at(*facts.sample);
-  if (!advice.empty()) fix(advice);
+  const bool said = std::find(finding.fix.begin(), finding.fix.end(), advice) != finding.fix.end();
+  if (!advice.empty() && !said) fix(advice);
 }
 
 bool Case::garbage() const {

@@ -203,16 +203,14 @@ void fix_table(const Case& c, bool special) {
   }
   if (!c.likely()) {
     c.fix_sample();
-    c.fix(fmt::format("{}: {} of {} {} outside {}{}", look_at_computation(c), c.facts.scan.bad,
-                      c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are", c.range(), of_uint8(c)));
+    c.fix(fmt::format("{}: {}{}", look_at_computation(c), c.outside(), of_uint8(c)));
     c.fix_size(Situation::kIds, otherwise);
     return;
   }
   if (c.maybe_from_one() && c.all_seen()) c.fix(c.from_one(c.in_code("ids")));
   if (!c.fix_size(Situation::kIds, otherwise)) return;
   if (c.maybe_from_one() && !c.all_seen()) c.fix(c.from_one(c.in_code("ids")));
-  c.fix(fmt::format("if not, {}: {} of {} {} outside {}", look_at_computation(c), c.facts.scan.bad,
-                    c.facts.scan.total, c.facts.scan.bad == 1 ? "is" : "are", c.range()));
+  c.fix(fmt::format("if not, {}: {}", look_at_computation(c), c.outside()));
 }
 
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.

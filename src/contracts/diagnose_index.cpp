@@ -112,8 +112,7 @@ void fix_look(const Case& c) {
   }
   const std::string most =
       scan.max && c.above() ? fmt::format(", {} is the highest", to_text(*scan.max)) : "";
-  c.fix(fmt::format("look at where {} is computed: {} of {} {} outside {}{}", where, scan.bad, scan.total,
-                    scan.bad == 1 ? "is" : "are", c.range(), most));
+  c.fix(fmt::format("look at where {} is computed: {}{}", where, c.outside(), most));
 }
 
 void fix_below(const Case& c) {

@@ -185,11 +185,6 @@ std::string more_outputs(const Case& c) {
                     : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", need.text(), c.basis(need), how);
 }
 
-std::string outside(const Case& c) {
-  return fmt::format("{} of {} {} outside {}", c.facts.scan.bad, c.facts.scan.total,
-                     c.facts.scan.bad == 1 ? "is" : "are", c.range());
-}
-
 void write_too_few_outputs(const Case& c) {
   c.finding.cause = Cause::kNumClassesMismatch;
   c.finding.also = {Cause::kLabelOutOfRange};
@@ -203,7 +198,7 @@ void write_too_few_outputs(const Case& c) {
       c.fix(fmt::format(
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", c.hi()));
     }
-    c.fix(fmt::format("if {}, correct the data: {}", other ? "neither" : "not", outside(c)));
+    c.fix(fmt::format("if {}, correct the data: {}", other ? "neither" : "not", c.outside()));
   }
   if (c.hi() == 1) {
     c.fix(
@@ -233,7 +228,7 @@ void write_broken_label(const Case& c) {
     return;
   }
   c.fix(fmt::format("{}correct or drop the record that has it: {}",
-                    c.facts.counted ? "" : fmt::format("if {} is no class, ", c.value()), outside(c)));
+                    c.facts.counted ? "" : fmt::format("if {} is no class, ", c.value()), c.outside()));
   if (c.facts.counted) {
     c.finding.summary +=
         fmt::format("; {} is {}: there is no such class", c.facts.counted->of, c.facts.counted->count);
@@ -275,7 +270,7 @@ void write_negative(const Case& c) {
     return;
   }
   c.fix_sample();
-  c.fix(fmt::format("a label must not be negative: {}: look at where {} {} computed", outside(c), c.users(),
+  c.fix(fmt::format("a label must not be negative: {}: look at where {} {} computed", c.outside(), c.users(),
                     c.facts.variable ? "is" : "are"));
 }
 

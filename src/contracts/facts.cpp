@@ -227,6 +227,7 @@ void read_advice(const json& object, Facts& facts) {
     if (facts.setting->name.empty()) facts.setting.reset();
   }
   facts.counts_from = integer(object, "counts_from");
+  facts.in_column = integer(object, "in_column");
   if (const json* is_text = member(object, "text"); is_text != nullptr && is_text->is_boolean()) {
     facts.text = is_text->get<bool>();
   }

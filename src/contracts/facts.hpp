@@ -113,6 +113,7 @@ struct Facts {
   std::optional<CountedFact> counted;
   std::optional<PositionFact> position;
   std::optional<std::int64_t> counts_from;  // where the run of positions begins that the bad one is in
+  std::optional<std::int64_t> in_column;    // all that is bad is in this place of the last dimension
   std::optional<bool> text;                 // the sequence is one of tokens
   std::string sequence;                     // the user's variable that holds it: "ids"
   bool grows = false;                       // a loop feeds the sequence again, one longer each time

@@ -203,6 +203,12 @@ TEST(AdviceHarm, OneIsNotTakenOffALargerVariable) {
       << all(diagnose(facts));
 }
 
+TEST(AdviceHarm, TheFieldThatAloneIsBadIsNamed) {
+  const Finding finding = diagnose(
+      facts_of("embedding.indices", 70, 70, {{"scan", {{"bad", 10}, {"total", 400}}}, {"in_column", 3}}));
+  EXPECT_TRUE(says(finding, "10 of 400 are outside [0, 70), all in column 3")) << all(finding);
+}
+
 TEST(AdviceHarm, ATestSetWithoutLabels) {
   const json none = {{"scan", {{"bad", 16}, {"total", 16}, {"min", -1}, {"max", -1}, {"also", -100}}},
                      {"values", json::array({json::array({-1, 16})})}};

@@ -95,6 +95,11 @@ def _has_nan(dataset: Any, finding: Finding) -> None:
     assert _item(dataset, finding)[0].isnan().any()
 
 
+def _is_everybodys(_: Any, finding: Finding) -> None:
+    """Most rows of the batch are bad: no sample is at fault."""
+    assert list(finding["sample"]) == ["batch"]
+
+
 def _no_legal_move(dataset: Any, finding: Finding) -> None:
     if "sample" in finding and "dataset_index" in finding["sample"]:
         assert not _item(dataset, finding)[1].any()
@@ -228,7 +233,8 @@ CASES: list[Case] = [
         "A5",
         "TL106",
         "loss_input_out_of_range",
-        **BCE,
+        **{**BCE, "sample": False},
+        truth=_is_everybodys,
         value=lambda v: v < 0 or v > 1,
         says=("sigmoid", "BCEWithLogits"),
         never=("NaN",),

@@ -187,6 +187,7 @@ def _look_into(
         args={name: content if value is tensor else value for name, value in arguments},
     )
     add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate)])
+    add("in_column", lambda: values.in_column(content, scan, predicate))
     operator = str(violation.get("op") or "").replace("aten::", "")
     rows = (violation.get("args") or {}).get("weight")
     if operator.startswith(("embedding", "_embedding_bag")):

@@ -1,7 +1,7 @@
 """The range over a data set, in the forms that programs keep labels in; and the one data set that differs."""
 
 import pytest
-from conftest import label_violation
+from conftest import label_violation, table_violation
 
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
@@ -142,3 +142,12 @@ def test_what_is_no_column():
     assert list(columns(other)) == []
     assert list(columns(ConcatDataset([Files(labels(3)), Tensors(labels(3))]))) == []
     assert list(columns(Subset(Files(labels(3)), [7]))) == []
+
+
+def test_the_field_that_alone_is_bad(facts_of):
+    ids = torch.arange(40).reshape(10, 4) % 4
+    ids[2:7, 3] = 9
+    assert facts_of(table_violation(torch.zeros(9, 2), ids))["in_column"] == 3
+    ids[8, 0] = 9
+    assert "in_column" not in facts_of(table_violation(torch.zeros(9, 2), ids))
+    assert "in_column" not in facts_of(table_violation(torch.zeros(9, 2), torch.full((10,), 9)))
