@@ -66,7 +66,14 @@ def _excepthook(kind: Any, value: Any, trace: Any) -> None:
     try:
         _previous.get("excepthook", sys.__excepthook__)(kind, value, trace)
     finally:  # at Python's own prompt the session goes on
-        explain(value, "cell" if hasattr(sys, "ps1") or sys.flags.interactive else "process")
+        if not _is_plain_ctrl_c(kind):
+            explain(value, "cell" if hasattr(sys, "ps1") or sys.flags.interactive else "process")
+
+
+def _is_plain_ctrl_c(kind: Any) -> bool:
+    """Ctrl-C with no fault before it. Python forgets that it has to die of SIGINT when exec() runs here, as
+    it does when some modules are imported."""
+    return issubclass(kind, KeyboardInterrupt) and "trapline._fault.life" not in sys.modules
 
 
 def _thread_excepthook(args: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from . import scope
 from .values import MAX_ELEMENTS
@@ -20,11 +20,14 @@ _MAX_PLACES = 64  # in a record
 Name = tuple[Any, ...]  # the attribute, and the place in it
 
 
-class Column(NamedTuple):
+class Column:
     """`values`: one entry per sample. `part`: of a ConcatDataset, which of its data sets has the sample."""
 
-    values: Any
-    part: Any = None
+    __slots__ = ("part", "values")
+
+    def __init__(self, values: Any, part: Any = None) -> None:
+        self.values = values
+        self.part = part
 
 
 def columns(data_set: Any, depth: int = _MAX_DEPTH) -> Iterator[tuple[Name, Column]]:
