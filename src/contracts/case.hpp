@@ -117,7 +117,8 @@ class Case {
 
   // --- case_part.cpp ---
 
-  // One data set's values alone are not valid: says so, and what to do in that data set. False: not known.
+  // Of values above: one data set alone has them. Says so, and what to do there. False: it is not so, or not
+  // known.
   bool write_part() const;
 
   // --- back in case.cpp ---

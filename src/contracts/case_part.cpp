@@ -16,7 +16,6 @@ bool is_shifted(const PartFact& part, std::int64_t places) {
 bool Case::write_part() const {
   if (!facts.seen || !facts.seen->part) return false;
   const PartFact& part = *facts.seen->part;
-  if (!above() && !(part.min < 0)) return false;
   const bool joined = part.position.has_value();
   const std::string who = joined ? fmt::format("`datasets[{}]` of the ConcatDataset", *part.position)
                                  : std::string("this data set");

@@ -46,8 +46,7 @@ bool weights(const Case& c) {
         "65504");
     c.fix(
         "if they were trained in this program, stop at the first bad loss: assert torch.isfinite(loss) "
-        "before "
-        "loss.backward()");
+        "before loss.backward()");
     return true;
   }
   c.fix(

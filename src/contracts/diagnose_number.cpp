@@ -135,8 +135,7 @@ void write_target(const Case& c) {
           fmt::format("{}, as are all targets of this call: they were computed so", c.opening());
       c.fix(
           "look at where the targets are scaled: one NaN or Inf in a column, or a range of 0, makes its "
-          "mean, "
-          "std, min or max so, and then every value");
+          "mean, std, min or max so, and then every value");
       return;
     }
     c.finding.summary = fmt::format("{}: a missing value in the data", c.opening());

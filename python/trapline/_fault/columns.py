@@ -84,6 +84,8 @@ def _own(data_set: Any) -> Iterator[tuple[Name, Column]]:
         length = len(data_set)
     except TypeError:
         return
+    if length > MAX_ELEMENTS:
+        return
     attributes = scope.members(data_set)
     names = [name for name in _NAMED if name in attributes]
     names += [name for name in attributes if name not in names]
@@ -148,7 +150,7 @@ def _as_tensor(value: Any, length: int) -> Any:
 def _of_hugging_face(data_set: Any) -> Iterator[tuple[Name, Column]]:
     """Its columns of one number each. Its own code reads them; a transform of the user's is left out."""
     features = dict(getattr(data_set, "features", None) or {})
-    if "torch" not in sys.modules or not hasattr(data_set, "with_format"):
+    if not hasattr(data_set, "with_format") or len(data_set) > MAX_ELEMENTS:
         return
     plain = data_set.with_format("numpy")
     for name, feature in features.items():

@@ -116,7 +116,10 @@ class _Gone:
             sys._getframe(1)
         except ValueError:
             if _thread.get_ident() == threading.main_thread().ident:
-                _life.left_with.append(self.ask())
+                try:
+                    _life.left_with.append(self.ask())
+                except Exception:  # the interpreter ends
+                    pass
         if self.forget is not None:
             self.forget()
 
