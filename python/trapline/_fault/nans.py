@@ -215,7 +215,7 @@ def _draws() -> bool:
 
 
 def _trains(given: Any) -> bool:
-    """False where a model is in reach and no optimizer is."""
+    """False where a model is in reach, and neither an optimizer nor a gradient is."""
     import torch
 
     if given.requires_grad or any(_has_gradients(root) for _, root in owners.roots()):
