@@ -196,18 +196,6 @@ void explain_same_shape(const HostCase& c, Finding& f, const Shape& input, const
   f.summary = fmt::format("{}: {} has shape {} but {} has shape {}; they must be the same", f.op, want,
                           to_text(target), in, to_text(input));
   set_tensor(f, c, "target", target);
-  const auto& owners = c.library().owners;
-  const bool transformers = std::any_of(owners.begin(), owners.end(), [](const std::string& owner) {
-    return owner.starts_with("transformers.");
-  });
-  if (transformers && f.op == "binary_cross_entropy_with_logits" && input.size() == target.size() + 1) {
-    f.fix.push_back(
-        "transformers takes this loss where the labels are floating point: for one class per sample pass "
-        "integers, labels.long(), best where the batch is made");
-    f.fix.push_back(
-        fmt::format("if a sample may have several classes, pass labels of shape {}", to_text(input)));
-    return;
-  }
   const std::string shrink = call_that_fits(in, input, target), grow = call_that_fits(want, target, input);
   if (input.size() >= target.size() && !shrink.empty()) f.fix.push_back(fmt::format("use `{}`", shrink));
   if (!grow.empty()) f.fix.push_back(fmt::format("{}use `{}`", f.fix.empty() ? "" : "or ", grow));
