@@ -101,6 +101,11 @@ std::string Case::in_code(const std::string& otherwise) const {
   return same ? facts.variable->name : otherwise;
 }
 
+bool Case::all_bad() const {
+  constexpr std::int64_t kSeveral = 8;
+  return facts.scan.bad == facts.scan.total && facts.scan.total >= kSeveral;
+}
+
 std::string Case::outside() const {
   const std::string column =
       facts.in_column ? fmt::format(", all in column {}", *facts.in_column) : std::string();

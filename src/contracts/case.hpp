@@ -57,6 +57,8 @@ class Case {
   std::size_t distinct() const;
   // Below and above the range at once: no padding and no table that is too small, but arithmetic.
   bool both_sides() const;
+  // Not one good value among several: no record is at fault.
+  bool all_bad() const;
   // "10 of 400 are outside [0, 70), all in column 3".
   std::string outside() const;
   // "`local`", the user's variable that holds the value; "the ids" where none is known.

@@ -239,11 +239,7 @@ void write_broken_label(const Case& c) {
 }
 
 // Every label that is known is the mark: a test set whose labels are held back.
-bool unlabelled(const Case& c) {
-  constexpr std::int64_t kSeveral = 8;
-  return c.facts.scan.bad == c.facts.scan.total && c.facts.scan.total >= kSeveral && c.only(c.integer()) &&
-         c.seen_max() == c.integer();
-}
+bool unlabelled(const Case& c) { return c.all_bad() && c.only(c.integer()) && c.seen_max() == c.integer(); }
 
 void write_unlabelled(const Case& c) {
   c.finding.summary += fmt::format("; every label {} is {}: this data set seems to have none",

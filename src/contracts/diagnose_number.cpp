@@ -120,17 +120,11 @@ void fix_fractions(const Case& c, double min, double max) {
   c.fix_sample();
 }
 
-// Not one good value among several: no record is at fault.
-bool all_bad(const Case& c) {
-  constexpr std::int64_t kSeveral = 8;
-  return c.facts.scan.bad == c.facts.scan.total && c.facts.scan.total >= kSeveral;
-}
-
 void write_target(const Case& c) {
   const double min = number(c.facts.scan.min), max = number(c.facts.scan.max);
   c.finding.summary = fmt::format("{}, but targets must lie in [0, 1]", c.opening());
   if (c.facts.scan.reason == Reason::kNan) {
-    if (all_bad(c)) {
+    if (c.all_bad()) {
       c.finding.summary =
           fmt::format("{}, as are all targets of this call: they were computed so", c.opening());
       c.fix(

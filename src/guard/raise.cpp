@@ -137,17 +137,17 @@ bool handle(const Plan& plan, const RowPlan& row, const trapline_scan& scan, con
   return false;
 }
 
-// Its text is made when C++ asks for it (TorchScript does): a program that catches the fault may never read
-// it.
+// The Python error of a fault. Its text is made when C++ asks for it, as TorchScript does: a program that
+// catches the fault may never read it.
 class FaultError final : public python_error {
  public:
   // The Python error that is set becomes this one. The caller holds the GIL.
   void take() { PyErr_Fetch(&type, &value, &traceback); }
 
   const char* what() const noexcept override {
-    if (!message.empty()) return message.c_str();
     try {
-      pybind11::gil_scoped_acquire gil;
+      pybind11::gil_scoped_acquire gil;  // guards the text, too: threads may share the exception
+      if (!message.empty()) return message.c_str();
       const pybind11::error_scope other;  // an error that is set meanwhile stays set
       const_cast<FaultError*>(this)->build_message();
     } catch (...) {

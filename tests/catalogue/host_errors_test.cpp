@@ -262,6 +262,19 @@ TEST(HostErrorWords, LayerOnAnotherDevice) {
   EXPECT_EQ(f.fix[1], "or move the layer to the data: `head.to(\"cpu\")`");
 }
 
+TEST(HostErrorWords, TargetsOfTheAdaptiveSoftmax) {
+  const auto f = diagnose_host_error(
+      {{"exception", "RuntimeError"},
+       {"message", "Target values should be in [0, 19], but values in range [1, 25] were found. "}});
+  ASSERT_TRUE(f);
+  EXPECT_EQ(f->summary, "AdaptiveLogSoftmaxWithLoss: target holds values from 1 to 25, but n_classes is 20");
+  EXPECT_EQ(f->valid->text, "[0, 19]");
+  EXPECT_EQ(
+      f->fix.front(),
+      "if there are meant to be more than 20 classes: AdaptiveLogSoftmaxWithLoss(..., n_classes=N), N at "
+      "least 26");
+}
+
 TEST(HostErrorWords, LabelsAsFloat) {
   const Finding f = diagnose(
       {{"exception", "RuntimeError"},

@@ -117,6 +117,18 @@ TEST(AdviceHarm, ATestSetWithoutLabels) {
   EXPECT_TRUE(says(finding, "without labels")) << all(finding);
 }
 
+TEST(AdviceHarm, TargetsThatAreNanAsAWholeAreNotMissing) {
+  const auto nan = [](std::int64_t bad) {
+    return diagnose(facts_of("binary_cross_entropy.target", 0, 1,
+                             {{"tensor", {{"dtype", "float32"}}},
+                              {"scan", {{"value", "nan"}, {"bad", bad}, {"total", 128}, {"reason", 3}}}}));
+  };
+  EXPECT_TRUE(nan(128).summary.ends_with("as are all targets of this call: they were computed so"))
+      << all(nan(128));
+  EXPECT_FALSE(says(nan(128), "leave missing targets out")) << all(nan(128));
+  EXPECT_TRUE(says(nan(1), "leave missing targets out")) << all(nan(1));
+}
+
 TEST(AdviceHarm, WhatALookUpDidNotFind) {
   const Finding finding = diagnose(facts_of("one_hot.self", -1, 57));
   EXPECT_TRUE(finding.summary.ends_with("; -1 often marks what is not known")) << all(finding);

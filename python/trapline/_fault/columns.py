@@ -107,7 +107,7 @@ def _places(value: Any, length: int) -> Iterator[tuple[Name, Any]]:
         yield ("",), value.to_numpy()
     elif isinstance(value, (list, tuple)) and value:
         first = value[0]
-        if scope.is_tensor(first) and type(value) is tuple:  # of a TensorDataset
+        if scope.is_tensor(first):  # of a TensorDataset
             yield from (((place,), part) for place, part in enumerate(value[:_MAX_PLACES]))
         elif len(value) == length and isinstance(first, (tuple, list, dict)):
             keys = list(first) if isinstance(first, dict) else range(len(first))

@@ -13,6 +13,7 @@ from .match import Match
 MAX_FETCHED = 256  # samples that are asked for again
 _MAX_ASKED = 64  # samples that are asked for a value: each may be a picture to decode
 _MAX_SHOWN = 8  # candidates
+_FEWEST_ROWS = 4
 Sample = dict[str, Any]
 
 
@@ -117,6 +118,25 @@ def sample_facts(located: Optional[Located], by: str = "", likely: bool = False)
         _find_candidates(located, sample)
     _beside(located, sample)
     return described(located.batch, sample)
+
+
+def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """Where most rows of the batch are bad, no sample is at fault: then only the batch is named."""
+    tensor, first = violation["tensor"], violation["scan"].get("first", -1)
+    if not sample or "row" not in sample or first < 0 or not tensor.dim() or sample.get("by") == "inside":
+        return sample
+    rows = tensor.shape[0]
+    if rows < _FEWEST_ROWS or values.unravel(first, tensor.shape)[0] != sample["row"]:
+        return sample
+    if tensor.numel() > values.MAX_ELEMENTS:
+        return sample
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = values.bad_mask(flat, violation["scan"], predicate)
+    if bad is None or int(bad.sum()) != violation["scan"].get("bad"):
+        return sample
+    if int(bad.reshape(rows, -1).any(1).sum()) * 2 <= rows:
+        return sample
+    return {"batch": sample["batch"]} if "batch" in sample else None
 
 
 def described(batch: Batch, sample: Sample) -> Sample:

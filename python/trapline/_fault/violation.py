@@ -263,35 +263,13 @@ def _sample(violation: dict[str, Any], predicate: Any, position: bool, found: li
     located = samples.locate(tensor, scan, predicate)
     if located is not None:
         found.append(located)
-        return _of_many(samples.sample_facts(located), violation, predicate)
+        return samples.blamed(samples.sample_facts(located), violation, predicate)
     position = position or guesses.counts_up(tensor, scan)
     if position and not violation.get("late"):  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
         return guesses.too_long(scan["hi"], tensor, bad)
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
-    return _of_many(sample, violation, predicate)
-
-
-_FEWEST_ROWS = 4
-
-
-def _of_many(sample: Any, violation: dict[str, Any], predicate: Any) -> Any:
-    """Where most rows of the batch are bad, no sample is at fault: then only the batch is named."""
-    tensor, first = violation["tensor"], violation["scan"].get("first", -1)
-    if not sample or "row" not in sample or first < 0 or not tensor.dim() or sample.get("by") == "inside":
-        return sample
-    rows = tensor.shape[0]
-    if rows < _FEWEST_ROWS or values.unravel(first, tensor.shape)[0] != sample["row"]:
-        return sample
-    if tensor.numel() > values.MAX_ELEMENTS:
-        return sample
-    flat = tensor.detach().reshape(-1).cpu()
-    bad = values.bad_mask(flat, violation["scan"], predicate)
-    if bad is None or int(bad.sum()) != violation["scan"].get("bad"):
-        return sample
-    if int(bad.reshape(rows, -1).any(1).sum()) * 2 <= rows:
-        return sample
-    return {"batch": sample["batch"]} if "batch" in sample else None
+    return samples.blamed(sample, violation, predicate)
 
 
 def _late(violation: dict[str, Any], facts: dict[str, Any], add: _Add) -> None:
