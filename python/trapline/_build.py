@@ -1,4 +1,5 @@
-"""Compile the guard's adapter against the running torch and Python, with nothing but a C++ compiler.
+"""Compile what fits one torch and one Python only, with nothing but a C++ compiler: the guard's adapter, and
+the device of ``trapline run --cpu``.
 
 ``python -m trapline._build --out DIR`` is what the build tree runs; the adapter's loader calls :func:`build`
 when it meets a torch that it has no adapter for.
@@ -16,8 +17,12 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from typing import TYPE_CHECKING, NamedTuple
 
 from trapline import _paths
+
+if TYPE_CHECKING:
+    from typing import Callable
 
 try:
     import fcntl
@@ -32,40 +37,62 @@ class BuildError(Exception):
     """The adapter cannot be built here; ``str()`` is one line: what, why, what to do."""
 
 
+class Product(NamedTuple):
+    """One extension module that is compiled for the running torch."""
+
+    module: str  # its name, and how its file's name begins
+    room: str  # its folder in src/, and how its sources are included
+    says: str  # what its messages call it
+    uses_library: bool  # it links with libtrapline
+    generated: Callable[[], dict[str, str]] | None  # further files, made from the running torch
+
+    def source_dir(self) -> str:
+        """``TRAPLINE_<ROOM>_SRC``, the source tree's folder, or the installed one."""
+        variable = f"TRAPLINE_{self.room.upper()}_SRC"
+        folder = os.environ.get(variable) or _paths.source_dir(self.room)
+        if not _sources(folder):
+            raise BuildError(
+                f"trapline: {self.says}: no sources in {folder}: set {variable} or install Trapline again"
+            )
+        return folder
+
+
+GUARD = Product("trapline_guard", "guard", "guard", True, None)
+
+
 def source_dir() -> str:
-    """The adapter's sources: ``TRAPLINE_GUARD_SRC``, the source tree's, or the installed ones."""
-    folder = os.environ.get("TRAPLINE_GUARD_SRC") or _paths.guard_source_dir()
-    if not _sources(folder):
-        raise BuildError(
-            f"trapline: guard: no sources in {folder}: set TRAPLINE_GUARD_SRC or install Trapline again"
-        )
-    return folder
+    """The sources of the guard's adapter."""
+    return GUARD.source_dir()
 
 
-def adapter_name() -> str:
-    """The file name of the adapter for this torch, this Python, these sources and this libtrapline."""
+def adapter_name(product: Product = GUARD) -> str:
+    """The file name of the product for this torch, this Python, these sources and this libtrapline."""
     import torch
 
     digest = hashlib.sha256()
-    folder = source_dir()
+    folder = product.source_dir()
     headers = [os.path.join(_paths.include_dir(), "trapline", name) for name in ("capi.h", "device.h")]
-    for path in [*(os.path.join(folder, name) for name in _sources(folder)), *headers]:
+    sources = [os.path.join(folder, name) for name in _sources(folder)]
+    for path in [*sources, *(headers if product.uses_library else [])]:
         digest.update(os.path.basename(path).encode())
         with open(path, "rb") as file:
             digest.update(file.read())
-    digest.update("\0".join([*_flags(), _library_dir()]).encode())
+    if product.generated is not None:  # from torch, whose version is in the name, by this file
+        with open(sys.modules[product.generated.__module__].__file__ or "", "rb") as file:
+            digest.update(file.read())
+    digest.update("\0".join([*_flags(), _library_dir() if product.uses_library else ""]).encode())
     soabi = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
-    return f"trapline_guard-torch{torch.__version__}-{soabi}-{digest.hexdigest()[:12]}.so"
+    return f"{product.module}-torch{torch.__version__}-{soabi}-{digest.hexdigest()[:12]}.so"
 
 
-def build(out_dir: str) -> str:
-    """Compile the adapter into ``out_dir`` unless it is there already, and return its path.
+def build(out_dir: str, product: Product = GUARD) -> str:
+    """Compile the product into ``out_dir`` unless it is there already, and return its path.
 
     Raises:
         BuildError: with one line that says what is missing and what to do.
     """
     _refuse_what_cannot_work()
-    path = os.path.join(out_dir, adapter_name())
+    path = os.path.join(out_dir, adapter_name(product))
     try:
         os.makedirs(out_dir, exist_ok=True)
         lock = os.open(os.path.join(out_dir, ".build.lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -76,7 +103,7 @@ def build(out_dir: str) -> str:
     try:
         _hold(lock)
         if not os.path.isfile(path):
-            _compile(path)
+            _compile(path, product)
     finally:
         os.close(lock)  # releases it; the file stays, since unlinking it would let two processes in
     return path
@@ -118,9 +145,10 @@ def _flags() -> list[str]:
 
     # Headers of 2.11 and later may use C++20; those before 2.1 do not know it.
     flags = ["-std=c++20" if _torch_release() >= (2, 10) else "-std=c++17"]
-    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}")
+    core = getattr(torch, "_C", None)  # not yet there while torch is being imported
+    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(getattr(core, '_GLIBCXX_USE_CXX11_ABI', True))}")
     for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):  # so that pybind11 shares its state with torch's
-        value = getattr(torch._C, f"_PYBIND11_{name}", None)
+        value = getattr(core, f"_PYBIND11_{name}", None)
         if value is not None:
             flags.append(f'-DPYBIND11_{name}="{value}"')
     return [*flags, *_FLAGS, *shlex.split(os.environ.get("TRAPLINE_GUARD_CXXFLAGS", ""))]
@@ -204,39 +232,38 @@ def _torch_libraries() -> list[str]:
     return ["-L" + folder, *("-l" + name[3:] for name in _TORCH_LIBRARIES)]
 
 
-def _compile(path: str) -> None:
-    """Compile and link in a folder beside ``path``, then rename: nobody ever sees half an adapter."""
-    folder, compiler = source_dir(), _compiler()
+def _compile(path: str, product: Product) -> None:
+    """Compile and link in a folder beside ``path``, then rename: nobody ever sees half a library."""
+    folder, compiler = product.source_dir(), _compiler()
     with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
-        # The sources say "guard/...", whatever their folder is called. One translation unit takes a third of
+        # The sources say "<room>/...", whatever their folder is called. One translation unit takes a third of
         # the time that they take one by one, since torch's headers are most of it.
-        os.symlink(os.path.abspath(folder), os.path.join(work, "guard"))
-        unit = os.path.join(work, "guard.cpp")
+        os.symlink(os.path.abspath(folder), os.path.join(work, product.room))
+        for name, text in (product.generated() if product.generated is not None else {}).items():
+            with open(os.path.join(work, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        unit = os.path.join(work, "unit.cpp")
         with open(unit, "w", encoding="utf-8") as file:
             file.writelines(
-                f'#include "guard/{name}"\n' for name in _sources(folder) if name.endswith(".cpp")
+                f'#include "{product.room}/{name}"\n' for name in _sources(folder) if name.endswith(".cpp")
             )
         includes = ["-I", work, "-I", _paths.include_dir()]
         for include in [*_torch_includes(), *_python_includes()]:
             includes += ["-isystem", include]
-        frames = [
-            "-x",
-            "c",
-            "-O2",
-            "-fPIC",
-            "-fvisibility=hidden",
-            "-c",
-            os.path.join(work, "guard", "frames.c"),
-        ]
-        library = _library_dir()
-        product = os.path.join(work, "guard.so")
-        link = ["-shared", "-o", product, work + "/guard.o", work + "/frames.o", *_torch_libraries()]
-        link += ["-L" + library, "-ltrapline", "-Wl,-rpath," + library, *_link_flags()]
+        made = os.path.join(work, "made.so")
         log = path[: -len(".so")] + ".log"
-        _run([*compiler, *frames, "-o", work + "/frames.o", *includes], log)
-        _run([*compiler, *_flags(), "-c", unit, "-o", work + "/guard.o", *includes], log)
-        _run([*compiler, *link], log)
-        os.replace(product, path)
+        objects = [work + "/unit.o"]
+        for name in (name for name in _sources(folder) if name.endswith(".c")):
+            objects.append(os.path.join(work, name[:-2] + ".o"))
+            source = os.path.join(work, product.room, name)
+            c = ["-x", "c", "-O2", "-fPIC", "-fvisibility=hidden", "-c", source, "-o", objects[-1]]
+            _run([*compiler, *c, *includes], log, product)
+        link = ["-shared", "-o", made, *objects, *_torch_libraries()]
+        if product.uses_library:
+            link += ["-L" + _library_dir(), "-ltrapline", "-Wl,-rpath," + _library_dir()]
+        _run([*compiler, *_flags(), "-c", unit, "-o", objects[0], *includes], log, product)
+        _run([*compiler, *link, *_link_flags()], log, product)
+        os.replace(made, path)
 
 
 def _link_flags() -> list[str]:
@@ -247,7 +274,7 @@ def _link_flags() -> list[str]:
     ]
 
 
-def _run(command: list[str], log: str) -> None:
+def _run(command: list[str], log: str, product: Product = GUARD) -> None:
     done = subprocess.run(
         command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -257,16 +284,25 @@ def _run(command: list[str], log: str) -> None:
         file.write((shlex.join(command) + "\n").encode(errors="surrogateescape") + done.stdout)
     said = re.search(rb"error: (.*)", done.stdout)
     why = f" ({said.group(1).decode(errors='replace')})" if said else ""
-    raise BuildError(f"trapline: guard: {command[0]} failed{why}: see {log}: report it with that file")
+    raise BuildError(
+        f"trapline: {product.says}: {command[0]} failed{why}: see {log}: report it with that file"
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m trapline._build", description="Compile the guard's adapter."
+        prog="python -m trapline._build", description="Compile what fits the running torch only."
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the adapter")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the libraries")
+    parser.add_argument("--cpu", action="store_true", help="the device of --cpu instead of the guard")
+    arguments = parser.parse_args()
     try:
-        print(build(parser.parse_args().out))
+        if arguments.cpu:
+            from trapline import _cpu_backend
+
+            print(build(arguments.out, _cpu_backend.PRODUCT))
+        else:
+            print(build(arguments.out))
     except BuildError as error:
         print(error, file=sys.stderr)
         return 2

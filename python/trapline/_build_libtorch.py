@@ -81,7 +81,7 @@ def _root(libtorch: str) -> str:
 
 
 def _libtorch_sources() -> str:
-    folder = _paths.libtorch_source_dir()
+    folder = _paths.source_dir("libtorch")
     if not os.path.isfile(os.path.join(folder, "host.cpp")):
         raise _build.BuildError(f"trapline: libtorch: no sources in {folder}: install Trapline again")
     return folder

@@ -32,18 +32,11 @@ def build_dir() -> str | None:
     return os.path.abspath(os.environ.get("TRAPLINE_BUILD_DIR") or os.path.join(_REPO, "build"))
 
 
-def guard_source_dir() -> str:
-    """The sources of the compiled adapter, which is built against the user's own torch."""
+def source_dir(room: str) -> str:
+    """The sources of a room that is built against the user's own torch: guard, libtorch, cpu_cuda."""
     if _IN_SOURCE_TREE:
-        return os.path.join(_REPO, "src", "guard")
-    return os.path.join(_PREFIX, "share", "trapline", "guard")
-
-
-def libtorch_source_dir() -> str:
-    """What the guard of C++ programs has of its own, beside :func:`guard_source_dir`."""
-    if _IN_SOURCE_TREE:
-        return os.path.join(_REPO, "src", "libtorch")
-    return os.path.join(_PREFIX, "share", "trapline", "libtorch")
+        return os.path.join(_REPO, "src", room)
+    return os.path.join(_PREFIX, "share", "trapline", room)
 
 
 def include_dir() -> str:

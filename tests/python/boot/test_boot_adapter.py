@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from conftest import BUILD_DIR, REPO  # noqa: E402
-from trapline import _adapter, _build, _pure  # noqa: E402
+from trapline import _adapter, _build, _compiled, _pure  # noqa: E402
 
 fcntl = pytest.importorskip("fcntl")
 BAD = (torch.zeros(3), torch.tensor([3]))
@@ -45,7 +45,7 @@ def world(tmp_path, monkeypatch, library):
     )
     state.path = state.cache / _build.adapter_name()
 
-    def build(folder):
+    def build(folder, product=_build.GUARD):
         state.built.append(folder)
         return state.build(folder)
 
@@ -55,7 +55,7 @@ def world(tmp_path, monkeypatch, library):
 
 
 def copy_of(native):
-    def build(folder):
+    def build(folder, product=_build.GUARD):
         return shutil.copy(native, folder)
 
     return build
@@ -104,7 +104,7 @@ def test_broken_file_in_the_cache_is_built_again(world, native, broken):
 
 
 def test_still_broken_after_a_build_falls_back(world):
-    def build(folder):
+    def build(folder, product=_build.GUARD):
         world.path.write_bytes(b"no library" * 20)
 
     world.build = build
@@ -116,7 +116,7 @@ def test_still_broken_after_a_build_falls_back(world):
 def test_adapter_for_another_torch_is_refused(world, native):
     world.build = copy_of(native)
     name = world.path.name
-    world.env.setattr(_build, "adapter_name", lambda: name)
+    world.env.setattr(_build, "adapter_name", lambda product: name)
     world.env.setattr(torch, "__version__", "1.0.0")
     assert_guarded("pure")
     assert f"built for torch {native.name.split('torch')[1].split('+')[0]}" in _adapter.notes()[0]
@@ -163,7 +163,7 @@ def test_temporary_folder_that_others_may_write_is_not_used(world, trap, tmp_pat
     else:
         path.mkdir()
         path.chmod(0o777)
-    assert _adapter._private_temporary_dir() is None
+    assert _compiled._private_temporary_dir() is None
 
 
 def test_no_compiler_is_pure(world):
@@ -227,7 +227,7 @@ PROCESS = """\
 import os, shutil, sys, time
 sys.path.insert(0, {python!r})
 from trapline import _build
-def build(folder):
+def build(folder, product=None):
     with open({log!r}, "a") as log:
         log.write("built\\n")
     time.sleep(0.5)
