@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "guard/host_device.hpp"
 #include "trapline/capi.h"
 
 namespace trapline::guard {
@@ -84,7 +85,7 @@ enum class Place { kHost, kDevice };
   // tensor.data_ptr() would un-share a lazily copied tensor, and has_storage() is virtual; the guard only
   // looks.
   const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
-  if (!storage || tensor.device().is_cpu() != (place == Place::kHost)) return true;
+  if (!storage || in_host_memory(tensor) != (place == Place::kHost)) return true;
   const void* start = storage.data();
   if (start == nullptr) return true;
   out.data = static_cast<const char*>(start) +

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "guard/host_device.hpp"
 #include "trapline/device.h"
 
 namespace trapline::guard {
@@ -79,6 +80,9 @@ void choose_device() {
   if (named != nullptr && std::strcmp(named, "privateuseone") == 0) {
     g_device_key = DispatchKey::PrivateUse1;
     g_device_autograd_key = DispatchKey::AutogradPrivateUse1;
+  } else if (named != nullptr && std::strcmp(named, "host") == 0) {
+    g_host_key = DispatchKey::CUDA;
+    g_device_autograd_key = DispatchKey::AutogradCUDA;
   } else if (c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) {
     g_device_key = DispatchKey::CUDA;
     g_device_autograd_key = DispatchKey::AutogradCUDA;

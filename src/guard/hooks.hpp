@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "guard/check.hpp"
+#include "guard/host_device.hpp"
 #include "guard/plan.hpp"
 #include "guard/state.hpp"
 #include "guard/trial.hpp"
@@ -20,7 +21,8 @@ inline const c10::DispatchKeySet kBelow{c10::DispatchKeySet::FULL_AFTER, c10::Di
 // reaches_device() and late. This one test leaves out meta, fake, sparse, nested and quantized tensors, every
 // other device, and tracing, whose PythonDispatcher key is not a kernel.
 inline bool reaches_dense_cpu(c10::DispatchKeySet below) {
-  return below.remove(c10::DispatchKey::PythonDispatcher).highestPriorityTypeId() == c10::DispatchKey::CPU;
+  const c10::DispatchKey next = below.remove(c10::DispatchKey::PythonDispatcher).highestPriorityTypeId();
+  return next == c10::DispatchKey::CPU || (next == g_host_key && next != c10::DispatchKey::Undefined);
 }
 
 // One generic kernel for any overload.

@@ -31,7 +31,8 @@ Installed* g_installed = nullptr;
 
 void hook_all(Installed& installed) {
   choose_device();
-  if (has_device()) {
+  const bool host_device = g_host_key != c10::DispatchKey::Undefined;
+  if (has_device() || host_device) {
     installed.device_autograd = std::make_unique<torch::Library>(torch::Library::IMPL, "aten",
                                                                  g_device_autograd_key, __FILE__, __LINE__);
   }
@@ -41,8 +42,9 @@ void hook_all(Installed& installed) {
     if (!hook_hot(installed.select, *plan)) hook_boxed(installed.select, *plan);
     if (plan->composite) {
       hook_composite(installed.autograd, *plan, c10::DispatchKey::AutogradCPU, c10::DispatchKey::CPU);
-      if (has_device())
-        hook_composite(*installed.device_autograd, *plan, g_device_autograd_key, g_device_key);
+      if (installed.device_autograd)
+        hook_composite(*installed.device_autograd, *plan, g_device_autograd_key,
+                       host_device ? g_host_key : g_device_key);
     }
     installed.hooked.push_back(plan);
   }

@@ -225,7 +225,16 @@ std::optional<Trial> prepare(ThreadState& state, const Plan& plan, c10::ArrayRef
 
 }  // namespace
 
-Saying ask_operation(ThreadState& state, const Plan& plan, c10::ArrayRef<c10::IValue> arguments, Run run) {
+Saying ask_operation(ThreadState& state, const Plan& plan, c10::ArrayRef<c10::IValue> given,
+                     Run run_as_given) {
+  // On a device in host memory the CPU's kernel is asked: the device's own would lose its context.
+  const bool there = g_host_key != c10::DispatchKey::Undefined;
+  const Stack faces = there ? on_cpu(given) : Stack();
+  const c10::ArrayRef<c10::IValue> arguments = there ? c10::ArrayRef<c10::IValue>(faces) : given;
+  const auto run_on_cpu = [&](Stack& stack) {
+    plan.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  };
+  const Run run = there ? Run(run_on_cpu) : run_as_given;
   std::optional<Trial> trial = prepare(state, plan, arguments);
   if (!trial) return {};
   const Judged& judged = trial->judged;

@@ -26,6 +26,7 @@ struct Saying {
 //
 // When it throws with healed arguments, too, its own check of something else ends this call on every device
 // before a kernel reads a value: that exception is thrown here, and there is nothing to report.
-Saying ask_operation(ThreadState& state, const Plan& plan, c10::ArrayRef<c10::IValue> arguments, Run run);
+Saying ask_operation(ThreadState& state, const Plan& plan, c10::ArrayRef<c10::IValue> given,
+                     Run run_as_given);
 
 }  // namespace trapline::guard
