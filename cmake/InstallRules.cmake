@@ -25,6 +25,12 @@ install(
   PATTERN "*.c"
   PATTERN "*.h")
 install(
+  DIRECTORY src/cpu_cuda/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/cpu_cuda
+  FILES_MATCHING
+  PATTERN "*.cpp"
+  PATTERN "*.hpp")
+install(
   DIRECTORY src/libtorch/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/libtorch
   FILES_MATCHING

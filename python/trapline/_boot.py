@@ -22,7 +22,7 @@ _finder: _TorchFinder | None = None
 _active: ModuleType | None = None  # trapline._adapter once the guard is in
 _failure: str | None = None  # why it is not, in one line
 # In the order of their installation.
-_PARTS = ("_fault", "_host_errors", "_cpu", "_skip", "_quarantine", "_watch", "_steps", "_compile")
+_PARTS = ("_cpu", "_fault", "_host_errors", "_skip", "_quarantine", "_watch", "_steps", "_compile")
 # Parts that wait until the program imports what they are for.
 _LATER = {"torch._dynamo.trace_rules": "_compile.dynamo", "torch._inductor.compile_fx": "_compile"}
 
@@ -32,9 +32,13 @@ class _TorchFinder:
 
     def __init__(self) -> None:
         self.waiting: dict[str, Callable[[], None]] = {}
+        self.before: dict[str, Callable[[], None]] = {}  # called when the module is about to be imported
         self._asking: set[int] = set()  # threads inside find_spec: the others may ask us in turn
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        first = self.before.pop(fullname, None)
+        if first is not None:
+            first()
         done = self.waiting.get(fullname)
         if done is None:
             return None
@@ -100,14 +104,18 @@ def _install_later(module: str, part: str) -> None:
         _wait_for(module, imported)
 
 
-def _wait_for(module: str, done: Callable[[], None]) -> None:
+def _the_finder() -> _TorchFinder:
     global _finder
     with _lock:
         if _finder is None:
             _finder = _TorchFinder()
-        _finder.waiting[module] = done
         if _finder not in sys.meta_path:
             sys.meta_path.insert(0, _finder)
+        return _finder
+
+
+def _wait_for(module: str, done: Callable[[], None]) -> None:
+    _the_finder().waiting[module] = done
 
 
 def install() -> None:
@@ -122,6 +130,15 @@ def install() -> None:
             _activate(say=False)
             return
     _wait_for("torch", _torch_imported)
+    if os.environ.get("TRAPLINE_CPU") == "1":
+        watch_for_cpu()
+
+
+def watch_for_cpu() -> None:
+    """Have the device of ``--cpu`` in place when torch, which nobody has imported yet, looks for CUDA."""
+    finder = _the_finder()
+    finder.before["torch._C"] = lambda: _call("_cpu_backend", "before_core")
+    finder.before["torch.cuda"] = lambda: _call("_cpu_backend", "before_cuda")
 
 
 def _torch_is_complete() -> bool:
@@ -136,6 +153,8 @@ def _activate(say: bool = True) -> None:
         if _active is not None:
             return
         _watch_forks()
+        if os.environ.get("TRAPLINE_CPU") == "1":  # first: the guard then sees which devices there are
+            _part("_cpu")
         try:
             from trapline import _adapter
 
@@ -153,8 +172,6 @@ def _activate(say: bool = True) -> None:
         if _active is not None:
             for module, part in _LATER.items():
                 _install_later(module, part)
-        if os.environ.get("TRAPLINE_CPU") == "1":
-            _part("_cpu")
         mode = os.environ.get("TRAPLINE_ON_FAULT", "raise")
         if mode in ("skip", "stop"):
             _part("_skip", mode, _number("TRAPLINE_SKIP_LIMIT", 1.0))
@@ -187,10 +204,14 @@ def _fresh_lock() -> None:
 
 
 def _part(name: str, *args: object) -> None:
+    _call(name, "install", *args)
+
+
+def _call(name: str, function: str, *args: object) -> None:
     try:
         from importlib import import_module
 
-        import_module(f"trapline.{name}").install(*args)
+        getattr(import_module(f"trapline.{name}"), function)(*args)
     except Exception as error:
         _debug(f"{name} is not active: {error!r}")
 

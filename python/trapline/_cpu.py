@@ -1,5 +1,9 @@
 """``trapline run --cpu``: a script that hard-codes ``"cuda"`` runs on the CPU, unmodified, GPU or not.
 
+Where it can be had, a CUDA device made of the CPU is put into torch (see `_cpu_backend`), and mistakes of
+devices show. What follows is the other way, for builds of torch that it does not fit and machines without a
+compiler: there is no such device, and every one that a script names is the CPU.
+
 Mechanism: the places where Python code names a device are replaced once, after ``import torch``; nothing
 is installed per thread or per operation, so threads, DataLoader workers and child processes behave alike
 and tensor arithmetic costs nothing more. Replaced are: ``torch.device`` and ``torch.Generator`` (by
@@ -25,6 +29,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from typing import Any, Callable
 
 _replaced: list[tuple[Any, str, Any, bool]] = []
@@ -80,6 +85,14 @@ def install() -> None:
         return
     import torch
 
+    from . import _cpu_backend
+
+    if _cpu_backend.device is not None:
+        from . import _cpu_torch
+
+        _cpu_torch.complete(_cpu_backend.device)
+        return
+    _say_what_is_not_seen(_cpu_backend.notes)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a GPU that exists is not touched, here and in children
     from . import _cpu_cuda
 
@@ -90,6 +103,15 @@ def install() -> None:
     _loading(torch)
     _distributed(torch)
     _cpu_cuda.install(torch, replace)
+
+
+def _say_what_is_not_seen(notes: list[str]) -> None:
+    """Once for a run, not in each of its processes."""
+    if not notes or os.environ.get("TRAPLINE_CPU_SAID") == "1":
+        return
+    os.environ["TRAPLINE_CPU_SAID"] = "1"
+    for note in notes:
+        print(f"trapline: --cpu: {note}", file=sys.stderr, flush=True)
 
 
 def uninstall() -> None:

@@ -1,0 +1,353 @@
+"""The functions and classes of ``torch._C`` that ``torch.cuda`` is made of, for the device of `_cpu_backend`.
+
+They are put there before ``torch.cuda`` is imported, which then takes them for those of a CUDA build: its
+Python code runs as it is. What a script can ask of a GPU and this device has not, says so by name.
+"""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from trapline import _cpu_comm
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Callable
+
+NAME = "CPU in place of CUDA (trapline run --cpu)"
+_CUDA = 1  # c10::DeviceType::CUDA
+
+
+def install(device: ModuleType) -> None:
+    """Before ``torch.cuda`` is imported, while ``torch._C`` is."""
+    import torch
+
+    for name, value in (
+        _devices(device)
+        | _memory(device)
+        | _streams(device)
+        | _graphs(device)
+        | _small(device)
+        | _cpu_comm.functions()
+    ).items():
+        setattr(torch._C, name, value)
+    torch._C._cudart = _runtime(device)
+    torch._C._has_cuda = True
+
+
+def complete(device: ModuleType) -> None:
+    """After torch is imported: what is decided by the build of torch and not by what it finds."""
+    import torch
+
+    torch.cuda._device_count_nvml = lambda: -1
+    torch.cuda._get_device_properties = _properties
+    torch.cuda.default_generators = tuple(
+        device.default_generator(index) for index in range(device.device_count())
+    )
+    torch.cuda.random._lazy_call = _seed_at_once(torch.cuda._lazy_call)
+    torch.cuda.nccl.version = lambda: (2, 21, 5)
+    _storages(torch)
+    _tensor_types(torch)
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None: ...
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: value
+
+
+def _absent(what: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"trapline: --cpu: {what} cannot be used: it exists on a GPU only: leave it out here"
+        )
+
+    return refuse
+
+
+def _seed_at_once(later: Callable[..., None]) -> Callable[..., None]:
+    """A seed is not put off until CUDA is used: the generator is the CPU's and has drawn numbers by then."""
+
+    def call(function: Callable[[], None], **kwargs: Any) -> None:
+        if kwargs.get("seed") or kwargs.get("seed_all"):
+            function()
+        else:
+            later(function, **kwargs)
+
+    return call
+
+
+def _devices(device: ModuleType) -> dict[str, Any]:
+    initialized_in: list[int] = []
+
+    def init() -> None:
+        initialized_in[:] = [os.getpid()]
+        device.watch_forks()
+
+    def in_bad_fork() -> bool:
+        return bool(initialized_in) and initialized_in[0] != os.getpid()
+
+    def exchange(index: int) -> int:
+        return -1 if index < 0 else device.exchange_device(index)
+
+    def synchronize(*args: Any) -> None:
+        device.check_context()
+
+    return {
+        "_cuda_init": init,
+        "_cuda_isInBadFork": in_bad_fork,
+        "_cuda_getDeviceCount": device.device_count,
+        "_cuda_getDevice": device.current_device,
+        "_cuda_setDevice": device.exchange_device,
+        "_cuda_exchangeDevice": exchange,
+        "_cuda_maybeExchangeDevice": exchange,
+        "_cuda_synchronize": synchronize,
+        "_cuda_canDeviceAccessPeer": _constant(True),
+        "_cuda_getArchFlags": _constant("sm_80"),
+        "_cuda_getCompiledVersion": _constant(12040),
+        "_CudaDeviceProperties": SimpleNamespace,
+        "_cuda_set_sync_debug_mode": _nothing,
+        "_cuda_get_sync_debug_mode": _constant(0),
+    }
+
+
+def _properties(index: int = 0) -> Any:
+    return SimpleNamespace(
+        name=NAME,
+        major=8,
+        minor=0,
+        total_memory=_total_memory(),
+        multi_processor_count=1,
+        max_threads_per_multi_processor=1024,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=49152,
+        shared_memory_per_multiprocessor=102400,
+        warp_size=32,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+        gcnArchName="",
+        L2_cache_size=4 << 20,
+        uuid=f"00000000-0000-0000-0000-{index:012d}",
+    )
+
+
+def _total_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 16 << 30
+
+
+def _memory(device: ModuleType) -> dict[str, Any]:
+    def stats(index: int) -> dict[str, Any]:
+        use = device.memory(index)
+        live = use["allocations"] - use["freed"]
+
+        def kind(now: int, peak: int, made: int = 0, freed: int = 0) -> dict[str, Any]:
+            all_ = {"current": now, "peak": peak, "allocated": made, "freed": freed}
+            return {"all": all_, "small_pool": dict.fromkeys(all_, 0), "large_pool": dict(all_)}
+
+        in_bytes = kind(use["allocated"], use["peak"])
+        blocks = kind(live, use["peak_count"], use["allocations"], use["freed"])
+        names = ("allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes")
+        return {
+            **dict.fromkeys(names, in_bytes),
+            **dict.fromkeys(("allocation", "active", "segment"), blocks),
+            "inactive_split": kind(0, 0),
+            "inactive_split_bytes": kind(0, 0),
+            "oversize_allocations": kind(0, 0)["all"],
+            "oversize_segments": kind(0, 0)["all"],
+            **dict.fromkeys(("num_alloc_retries", "num_ooms", "num_sync_all_streams", "max_split_size"), 0),
+            **dict.fromkeys(("num_device_alloc", "num_device_free"), 0),
+        }
+
+    return {
+        "_cuda_memoryStats": stats,
+        "_cuda_resetPeakMemoryStats": device.reset_peak,
+        "_cuda_resetAccumulatedMemoryStats": _nothing,
+        "_cuda_hostMemoryStats": _constant({}),
+        "_cuda_resetPeakHostMemoryStats": _nothing,
+        "_cuda_resetAccumulatedHostMemoryStats": _nothing,
+        "_cuda_memorySnapshot": _constant({"segments": [], "device_traces": [], "allocator_settings": {}}),
+        "_cuda_record_memory_history": _nothing,
+        "_cuda_record_memory_history_legacy": _nothing,
+        "_cuda_setMemoryFraction": _nothing,
+        "_cuda_getMemoryFraction": _constant(1.0),
+        "_cuda_emptyCache": _nothing,
+        "_cuda_ipc_collect": _nothing,
+        "_cuda_getAllocatorBackend": _constant("native"),
+        "_cuda_cudaCachingAllocator_is_enabled": _constant(True),
+        "_cuda_cudaCachingAllocator_enable": _nothing,
+        "_cuda_setCheckpointPoolState": _nothing,
+    }
+
+
+def _streams(device: ModuleType) -> dict[str, Any]:
+    import torch
+
+    class Stream(torch._C.Stream):
+        """``torch.cuda.Stream`` without its Python part."""
+
+        def __new__(cls, priority: int = 0, **given: Any) -> Any:
+            given.pop("stream_ptr", None)
+            if "stream_id" in given:
+                return super().__new__(cls, **given)
+            return super().__new__(cls, device=f"cuda:{device.current_device()}", priority=priority)
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+        @property
+        def cuda_stream(self) -> int:
+            return self.stream_id
+
+        @property
+        def priority(self) -> int:
+            return 0
+
+        @staticmethod
+        def priority_range() -> tuple[int, int]:
+            return (0, -5)
+
+    class Event(torch._C.Event):
+        """``torch.cuda.Event`` without its Python part."""
+
+        def __new__(
+            cls,
+            enable_timing: bool = False,
+            blocking: bool = False,
+            interprocess: bool = False,
+            external: bool = False,
+        ) -> Any:
+            where = f"cuda:{device.current_device()}"
+            return super().__new__(cls, device=where, enable_timing=enable_timing, blocking=blocking)
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+        @property
+        def cuda_event(self) -> int:
+            return self.event_id
+
+        def elapsed_time(self, end: Any) -> float:  # that of the class in C takes no subclass for `end`
+            return device.elapsed_time(self.event_id, end.event_id)
+
+        def ipc_handle(self) -> Any:
+            return _absent("an event of another process")()
+
+    def triple(stream_id: Callable[[int], int]) -> Callable[[int], tuple[int, int, int]]:
+        return lambda index: (stream_id(index), index if index >= 0 else device.current_device(), _CUDA)
+
+    def set_stream(stream_id: int, device_index: int, device_type: int) -> None:
+        device.set_stream(device_index, stream_id)
+        device.exchange_device(device_index)
+
+    return {
+        "_CudaStreamBase": Stream,
+        "_CudaEventBase": Event,
+        "_cuda_getCurrentStream": triple(device.current_stream),
+        "_cuda_getDefaultStream": triple(lambda index: 0),
+        "_cuda_getCurrentRawStream": device.current_stream,
+        "_cuda_setStream": set_stream,
+        "_cuda_getStreamFromExternal": _absent("a stream of another library"),
+        "_cuda_sleep": _nothing,
+    }
+
+
+def _graphs(device: ModuleType) -> dict[str, Any]:
+    class Graph:
+        """A capture runs its operations, as they are issued; replaying them is not possible."""
+
+        def __new__(cls, keep_graph: bool = False) -> Any:
+            return super().__new__(cls)
+
+        capture_begin = _absent("a CUDA graph")
+
+    return {
+        "_CUDAGraph": Graph,
+        "_graph_pool_handle": _constant((0, 1)),
+        "_cuda_isCurrentStreamCapturing": _constant(False),
+    }
+
+
+def _small(device: ModuleType) -> dict[str, Any]:
+    return {
+        "_cuda_getCurrentBlasHandle": _constant(0),
+        "_cuda_tunableop_is_enabled": _constant(False),
+        "_cuda_tunableop_enable": _nothing,
+        "_cuda_jiterator_compile_and_launch_kernel": _absent("a kernel of CUDA C++ (jiterator)"),
+        "_cuda_cudaCachingAllocator_raw_alloc": _absent("memory without a tensor"),
+        "_cuda_cudaCachingAllocator_raw_delete": _absent("memory without a tensor"),
+        "_cuda_attach_out_of_memory_observer": _nothing,
+        "_cuda_lock_mutex": _nothing,
+        "_cuda_unlock_mutex": _nothing,
+    }
+
+
+def _runtime(device: ModuleType) -> Any:
+    def memory_info(index: int) -> tuple[int, int]:
+        total = _total_memory()
+        return max(total - device.memory(index)["allocated"], 0), total
+
+    return SimpleNamespace(
+        cudaError=SimpleNamespace(success=0),
+        cudaGetErrorString=lambda code: f"error {code}",
+        cudaMemGetInfo=memory_info,
+        cudaProfilerStart=_constant(0),
+        cudaProfilerStop=_constant(0),
+        cudaHostRegister=_constant(0),
+        cudaHostUnregister=_constant(0),
+        cudaDeviceSynchronize=device.check_context,
+    )
+
+
+def _storages(torch: ModuleType) -> None:
+    """``torch.UntypedStorage`` asks how torch was built; a tensor's storage does not."""
+    storage = torch.UntypedStorage
+    make, resize = storage.__new__, storage.resize_
+
+    def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        where = kwargs.get("device")
+        if where is None or torch.device(where).type != "cuda":
+            return make(cls, *args, **kwargs)
+        size = args[0] if args else kwargs.get("size", 0)
+        if not isinstance(size, int):
+            return torch.tensor(list(size), dtype=torch.uint8, device=where).untyped_storage()
+        return torch.empty(size, dtype=torch.uint8, device=where).untyped_storage()
+
+    def resize_(self: Any, size: int) -> Any:
+        if self.device.type != "cuda":
+            return resize(self, size)
+        with torch.no_grad():
+            torch.empty(0, dtype=torch.uint8, device=self.device).set_(self).resize_(size)
+        if size < self.nbytes():  # a tensor does not shrink its storage
+            torch._C._cuda_shrinkStorage(self, size)
+        return self
+
+    storage.__new__ = new
+    storage.resize_ = resize_
+
+
+def _tensor_types(torch: ModuleType) -> None:
+    """``torch.cuda.FloatTensor`` and its like, which a CPU build refuses to make."""
+
+    class Meta(type):
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, torch.Tensor) and instance.is_cuda and instance.dtype == cls.dtype
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return getattr(torch, cls.__name__)(*args, **kwargs).cuda()
+
+    dtypes = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16"}
+    dtypes |= {
+        "Long": "int64",
+        "Int": "int32",
+        "Short": "int16",
+        "Char": "int8",
+        "Byte": "uint8",
+        "Bool": "bool",
+    }
+    for name, dtype in dtypes.items():
+        fields = {"dtype": getattr(torch, dtype), "is_cuda": True, "__module__": "torch.cuda"}
+        setattr(torch.cuda, f"{name}Tensor", Meta(f"{name}Tensor", (), fields))

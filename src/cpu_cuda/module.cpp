@@ -1,0 +1,48 @@
+// What Python needs of the device beside PyTorch's own interfaces.
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/Generator.h>
+#include <torch/csrc/utils/device_lazy_init.h>
+#include <torch/extension.h>
+
+#include "cpu_cuda/context.hpp"
+#include "cpu_cuda/device.hpp"
+#include "cpu_cuda/memory.hpp"
+
+namespace {
+
+using namespace trapline::cpu_cuda;
+
+pybind11::dict memory(c10::DeviceIndex device) {
+  const MemoryUse use = memory_use(device);
+  pybind11::dict out;
+  out["allocated"] = use.allocated;
+  out["peak"] = use.peak;
+  out["allocations"] = use.allocations;
+  out["freed"] = use.freed;
+  out["peak_count"] = use.peak_count;
+  return out;
+}
+
+}  // namespace
+
+PYBIND11_MODULE(trapline_cpu_cuda, module) {
+  module.def("device_count", &device_count);
+  module.def("current_device", &current_device);
+  module.def("exchange_device", &exchange_device);
+  module.def("check_context", &check_context);
+  module.def("context_lost", &context_lost);
+  module.def("restore_context", &restore_context);
+  module.def("watch_forks", [] { torch::utils::register_fork_handler_for_device_init(kDevice); });
+  module.def("elapsed_time", [](std::intptr_t first, std::intptr_t second) {
+    const c10::impl::VirtualGuardImpl guard(kDevice);
+    return guard.elapsedTime(reinterpret_cast<void*>(first), reinterpret_cast<void*>(second),
+                             current_device());
+  });
+  module.def("current_stream", &current_stream);
+  module.def("set_stream", &set_stream);
+  module.def("memory", &memory);
+  module.def("reset_peak", &reset_peak);
+  module.def("default_generator", [](c10::DeviceIndex device) {
+    return pybind11::reinterpret_steal<pybind11::object>(THPGenerator_Wrap(default_generator(device)));
+  });
+}
