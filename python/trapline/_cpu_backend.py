@@ -32,10 +32,10 @@ def before_core() -> None:
     if why:
         notes.append(why)
         return
-    os.environ.setdefault("TRAPLINE_CPU_DEVICES", str(_devices()))
     device, said = _compiled.find(PRODUCT, _load, "mistakes of devices are not seen")
     notes.extend(said)
     if device is not None:
+        device.set_device_count(_devices())
         os.environ.setdefault("TRAPLINE_DEVICE_TYPE", "host")  # the guard checks its memory at once
 
 
@@ -63,6 +63,9 @@ def _unfit() -> str:
 
 def _devices() -> int:
     """As many as the user names or the launcher starts ranks here, else one."""
+    wanted = os.environ.get("TRAPLINE_CPU_DEVICES", "")
+    if wanted.isdigit():
+        return int(wanted)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
     if visible and visible != "-1":

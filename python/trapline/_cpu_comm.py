@@ -1,7 +1,12 @@
-"""Copies between several devices of `_cpu_backend`, as DataParallel and ``torch.cuda.comm`` ask for them."""
+"""What goes between devices and processes of `_cpu_backend`.
+
+Copies between several devices, as DataParallel and ``torch.cuda.comm`` ask for them; and NCCL, which is gloo,
+on the memory of the device's tensors (``collectives.cpp``).
+"""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 
@@ -63,3 +68,39 @@ def _gather_out(tensors: Any, out: Any, dim: int) -> Any:
     import torch
 
     return torch.cat([tensor.to(out.device) for tensor in tensors], dim, out=out)
+
+
+def use_gloo(torch: Any) -> None:
+    """``init_process_group("nccl")`` and its kin."""
+    distributed = torch.distributed
+    if not distributed.is_available():
+        return
+    core = distributed.distributed_c10d
+    core.is_nccl_available = distributed.is_nccl_available = lambda: True
+
+    def without(name: str, *dropped: str) -> None:
+        original = getattr(core, name)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for key in dropped:
+                kwargs.pop(key, None)
+            if name == "init_process_group":
+                if args:
+                    args = (_gloo(args[0]), *args[1:])
+                else:
+                    kwargs["backend"] = _gloo(kwargs.get("backend"))
+            elif kwargs.get("backend"):
+                kwargs["backend"] = _gloo(kwargs["backend"])
+            return original(*args, **kwargs)
+
+        setattr(core, name, call)
+        setattr(distributed, name, call)
+
+    without("init_process_group", "device_id", "pg_options")
+    without("new_group", "device_id", "pg_options")
+    without("barrier", "device_ids")
+
+
+def _gloo(backend: Any) -> Any:
+    return "gloo" if backend is None or "nccl" in str(backend).lower() else backend

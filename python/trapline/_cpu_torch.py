@@ -48,6 +48,8 @@ def complete(device: ModuleType) -> None:
     )
     torch.cuda.random._lazy_call = _seed_at_once(torch.cuda._lazy_call)
     torch.cuda.nccl.version = lambda: (2, 21, 5)
+    _cpu_comm.use_gloo(torch)
+    _formulas_of_the_cpu()
     _storages(torch)
     _tensor_types(torch)
 
@@ -300,6 +302,23 @@ def _runtime(device: ModuleType) -> Any:
         cudaHostUnregister=_constant(0),
         cudaDeviceSynchronize=device.check_context,
     )
+
+
+def _formulas_of_the_cpu() -> None:
+    """Optimizers, clipping and averages choose another formula for CUDA when nobody names one."""
+    from torch.nn.utils import clip_grad
+    from torch.optim import optimizer, swa_utils
+    from torch.utils import _foreach_utils
+
+    supported = _foreach_utils._get_foreach_kernels_supported_devices
+
+    def without_cuda() -> list[str]:
+        return [kind for kind in supported() if kind != "cuda"]
+
+    for module in (_foreach_utils, optimizer, swa_utils):
+        if hasattr(module, "_get_foreach_kernels_supported_devices"):
+            module._get_foreach_kernels_supported_devices = without_cuda
+    clip_grad._device_has_foreach_support = _constant(True)  # where it is asked for, it can be had
 
 
 def _storages(torch: ModuleType) -> None:

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -28,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 thread_local DeviceIndex t_device = 0;
 thread_local StreamId t_stream[kMostDevices] = {};
 std::atomic<StreamId> g_streams{0};
+std::atomic<DeviceIndex> g_count{1};
 
 struct Event {
   Clock::time_point when;
@@ -170,13 +170,10 @@ struct RegisterHooks {
 
 }  // namespace
 
-DeviceIndex device_count() noexcept {
-  static const DeviceIndex count = [] {
-    const char* named = std::getenv("TRAPLINE_CPU_DEVICES");
-    const int wanted = named == nullptr ? 1 : std::atoi(named);
-    return static_cast<DeviceIndex>(std::clamp(wanted, 1, kMostDevices));
-  }();
-  return count;
+DeviceIndex device_count() noexcept { return g_count.load(std::memory_order_relaxed); }
+
+void set_device_count(int count) noexcept {
+  g_count.store(static_cast<DeviceIndex>(std::clamp(count, 1, kMostDevices)));
 }
 
 DeviceIndex current_device() noexcept { return t_device; }

@@ -10,6 +10,7 @@ namespace trapline::cpu_cuda {
 constexpr int kMostDevices = 16;
 
 c10::DeviceIndex device_count() noexcept;
+void set_device_count(int count) noexcept;  // before anybody asks
 c10::DeviceIndex current_device() noexcept;
 // Throws as CUDA does where there is no such device.
 c10::DeviceIndex exchange_device(c10::DeviceIndex index);

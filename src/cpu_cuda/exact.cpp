@@ -109,6 +109,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
   library.impl("_efficientzerotensor", TORCH_FN(zero_tensor));
   library.impl("_use_cudnn_ctc_loss", TORCH_FN(no_cudnn_ctc));
+  library.impl("_use_miopen_ctc_loss", TORCH_FN(no_cudnn_ctc));
+  library.impl("_use_miopen_ctc_loss.Tensor", TORCH_FN(no_cudnn_ctc_tensor));
   library.impl("_use_cudnn_ctc_loss.Tensor", TORCH_FN(no_cudnn_ctc_tensor));
   library.impl("resize_", TORCH_FN(at::native::resize_));
   library.impl("set_", TORCH_FN(set_empty));

@@ -27,6 +27,7 @@ pybind11::dict memory(c10::DeviceIndex device) {
 
 PYBIND11_MODULE(trapline_cpu_cuda, module) {
   module.def("device_count", &device_count);
+  module.def("set_device_count", &set_device_count);
   module.def("current_device", &current_device);
   module.def("exchange_device", &exchange_device);
   module.def("check_context", &check_context);

@@ -41,9 +41,12 @@ bool is_tensor(const c10::Type& type) {
          type.castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::TensorType;
 }
 
+// Lists of lists are those of collective operations.
 bool is_tensor_list(const c10::Type& type) {
-  if (type.kind() == c10::TypeKind::ListType)
-    return is_tensor(*type.castRaw<c10::ListType>()->getElementType());
+  if (type.kind() == c10::TypeKind::ListType) {
+    const c10::Type& element = *type.castRaw<c10::ListType>()->getElementType();
+    return is_tensor(element) || is_tensor_list(element);
+  }
   return type.kind() == c10::TypeKind::OptionalType &&
          is_tensor_list(*type.castRaw<c10::OptionalType>()->getElementType());
 }

@@ -30,7 +30,11 @@ void each_tensor(const c10::IValue& value, const Visit& visit) {
     if (value.toTensor().defined()) visit(value.toTensor());
   } else if (value.isList()) {
     for (const c10::IValue& element : value.toListRef()) {
-      if (element.isTensor() && element.toTensor().defined()) visit(element.toTensor());
+      if (element.isList()) {
+        each_tensor(element, visit);
+      } else if (element.isTensor() && element.toTensor().defined()) {
+        visit(element.toTensor());
+      }
     }
   }
 }
@@ -142,6 +146,8 @@ class Call {
         c10::List<at::Tensor> out;
         for (const at::Tensor& tensor : value.toTensorVector()) out.push_back(new_result(tensor));
         value = std::move(out);
+      } else if (value.isList()) {
+        value = nested(value, [&](const at::Tensor& tensor) { return new_result(tensor); });
       }
     }
   }
@@ -180,11 +186,24 @@ class Call {
       for (const c10::IValue& element : value.toListRef()) out.push_back(one(element.toTensor()));
       return out;
     }
+    if (!value.isOptionalTensorList()) return nested(value, one);
     c10::List<std::optional<at::Tensor>> out;
     for (const c10::IValue& element : value.toListRef()) {
       std::optional<at::Tensor> tensor;
       if (element.isTensor()) tensor = one(element.toTensor());
       out.push_back(std::move(tensor));
+    }
+    return out;
+  }
+
+  template <class Change>
+  static c10::IValue nested(const c10::IValue& value, const Change& change) {
+    if (value.toListRef().empty() || !value.toListRef()[0].isTensorList()) return value;
+    c10::List<c10::List<at::Tensor>> out;
+    for (const c10::IValue& element : value.toListRef()) {
+      c10::List<at::Tensor> inner;
+      for (const at::Tensor& tensor : element.toTensorVector()) inner.push_back(change(tensor));
+      out.push_back(std::move(inner));
     }
     return out;
   }
