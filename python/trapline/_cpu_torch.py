@@ -6,6 +6,7 @@ Python code runs as it is. What a script can ask of a GPU and this device has no
 
 from __future__ import annotations
 
+import functools
 import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ def complete(device: ModuleType) -> None:
     torch.cuda.nccl.version = lambda: (2, 21, 5)
     _cpu_comm.use_gloo(torch)
     _formulas_of_the_cpu()
+    _compile_without_kernels(torch)
     _storages(torch)
     _tensor_types(torch)
 
@@ -95,6 +97,9 @@ def _devices(device: ModuleType) -> dict[str, Any]:
     def exchange(index: int) -> int:
         return -1 if index < 0 else device.exchange_device(index)
 
+    def maybe_exchange(index: int) -> int:  # another function: Dynamo tells them apart by identity
+        return exchange(index)
+
     def synchronize(*args: Any) -> None:
         device.check_context()
 
@@ -105,7 +110,7 @@ def _devices(device: ModuleType) -> dict[str, Any]:
         "_cuda_getDevice": device.current_device,
         "_cuda_setDevice": device.exchange_device,
         "_cuda_exchangeDevice": exchange,
-        "_cuda_maybeExchangeDevice": exchange,
+        "_cuda_maybeExchangeDevice": maybe_exchange,
         "_cuda_synchronize": synchronize,
         "_cuda_canDeviceAccessPeer": _constant(True),
         "_cuda_getArchFlags": _constant("sm_80"),
@@ -319,6 +324,20 @@ def _formulas_of_the_cpu() -> None:
         if hasattr(module, "_get_foreach_kernels_supported_devices"):
             module._get_foreach_kernels_supported_devices = without_cuda
     clip_grad._device_has_foreach_support = _constant(True)  # where it is asked for, it can be had
+
+
+def _compile_without_kernels(torch: ModuleType) -> None:
+    """torch.compile traces as ever; its graphs run as they are: Inductor's kernels for CUDA need a GPU."""
+    original = torch.compile
+
+    @functools.wraps(original)
+    def compile_(model: Any = None, **kwargs: Any) -> Any:
+        if kwargs.get("backend", "inductor") in ("inductor", "cudagraphs"):
+            kwargs = {key: value for key, value in kwargs.items() if key not in ("mode", "options")}
+            kwargs["backend"] = "eager"
+        return original(model, **kwargs)
+
+    torch.compile = compile_
 
 
 def _storages(torch: ModuleType) -> None:

@@ -153,6 +153,14 @@ def test_a_graph_says_that_it_cannot_be():
         graph.capture_begin()
 
 
+@pytest.mark.parametrize("how", [{}, {"mode": "reduce-overhead"}, {"fullgraph": True, "dynamic": False}])
+def test_compile(how):
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).cuda(), torch.randn(3, 4).cuda()
+    compiled = torch.compile(model, **how)
+    compiled(x).sum().backward()
+    assert compiled(x).is_cuda and torch.equal(compiled(x), model(x)) and model[0].weight.grad is not None
+
+
 def test_two_devices_share_nothing():
     left, right = torch.ones(2, device="cuda:0"), torch.ones(2, device="cuda:1")
     right.copy_(left * 3)
