@@ -52,7 +52,7 @@ def complete(device: ModuleType) -> None:
     _cpu_comm.use_gloo(torch)
     _formulas_of_the_cpu()
     _compile_without_kernels(torch)
-    _storages(torch)
+    _storages(torch, device)
     _tensor_types(torch)
 
 
@@ -340,7 +340,7 @@ def _compile_without_kernels(torch: ModuleType) -> None:
     torch.compile = compile_
 
 
-def _storages(torch: ModuleType) -> None:
+def _storages(torch: ModuleType, device: ModuleType) -> None:
     """``torch.UntypedStorage`` asks how torch was built; a tensor's storage does not."""
     storage = torch.UntypedStorage
     make, resize = storage.__new__, storage.resize_
@@ -358,9 +358,7 @@ def _storages(torch: ModuleType) -> None:
         if self.device.type != "cuda":
             return resize(self, size)
         with torch.no_grad():
-            torch.empty(0, dtype=torch.uint8, device=self.device).set_(self).resize_(size)
-        if size < self.nbytes():  # a tensor does not shrink its storage
-            torch._C._cuda_shrinkStorage(self, size)
+            device.resize_storage(torch.empty(0, dtype=torch.uint8, device=self.device).set_(self), size)
         return self
 
     storage.__new__ = new

@@ -194,6 +194,11 @@ at::Tensor host_view(const at::Tensor& tensor) {
   return like(tensor, c10::Storage(host_storage(tensor.storage())), DispatchKey::CPU, c10::TensorImpl::VIEW);
 }
 
+at::Tensor host_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_cuda() || !tensor.has_storage()) return tensor;
+  return like(tensor, c10::Storage(host_storage(tensor.storage())), DispatchKey::CPU);
+}
+
 at::Tensor adopt_on(const c10::Storage& storage, const at::Tensor& host) {
   return like(host, storage, DispatchKey::CUDA);
 }

@@ -23,6 +23,9 @@ bool is_pinned(const void* address);
 // The same bytes, sizes, strides and dtype as a tensor of the CPU; what is not on the device as it is.
 at::Tensor host_view(const at::Tensor& tensor);
 
+// The same with the keys of autograd, for what may see it later or outside of a kernel.
+at::Tensor host_tensor(const at::Tensor& tensor);
+
 // The CPU's face of a device storage.
 c10::intrusive_ptr<c10::StorageImpl> host_storage(const c10::Storage& storage);
 

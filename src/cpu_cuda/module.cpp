@@ -1,4 +1,6 @@
 // What Python needs of the device beside PyTorch's own interfaces.
+#include <ATen/native/Resize.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/device_lazy_init.h>
@@ -33,6 +35,10 @@ PYBIND11_MODULE(trapline_cpu_cuda, module) {
   module.def("check_context", &check_context);
   module.def("context_lost", &context_lost);
   module.def("restore_context", &restore_context);
+  module.def("resize_storage", [](const at::Tensor& bytes, std::size_t size) {
+    const c10::DeviceGuard guard(bytes.device());
+    at::native::resize_bytes_cpu(bytes.storage().unsafeGetStorageImpl(), size);
+  });
   module.def("watch_forks", [] { torch::utils::register_fork_handler_for_device_init(kDevice); });
   module.def("elapsed_time", [](std::intptr_t first, std::intptr_t second) {
     const c10::impl::VirtualGuardImpl guard(kDevice);

@@ -138,6 +138,7 @@ Plan plan_of(const c10::OperatorHandle& op) {
   plan.returns = static_cast<std::uint8_t>(schema.returns().size());
   plan.checks_devices = row != nullptr && (row->flags & kChecksDevices) != 0;
   plan.is_composite = is_composite(op);
+  plan.is_collective = plan.name.rfind("c10d::", 0) == 0;
   plan.asserts = assert_check(op.operator_name().name);
   for (std::uint8_t i = 0; i < plan.arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];

@@ -39,7 +39,8 @@ struct Plan {
   std::vector<Argument> looked_at;
   std::vector<std::int8_t> returned;  // per return: the argument that it is; -1: a new one
   bool checks_devices = false;
-  bool is_composite = false;  // written in terms of other operations
+  bool is_composite = false;   // written in terms of other operations
+  bool is_collective = false;  // goes on after it has returned, in other threads
   AssertCheck asserts = nullptr;
 };
 

@@ -167,10 +167,14 @@ class Call {
     std::uint8_t at;
   };
 
+  at::Tensor face(const at::Tensor& tensor) const {
+    return plan_.is_collective ? host_tensor(tensor) : host_view(tensor);
+  }
+
   void tensor_to_host(c10::IValue& value, std::uint8_t at) {
     const at::Tensor& given = value.toTensor();
     if (!given.defined() || !given.is_cuda()) return;
-    at::Tensor host = host_view(given);
+    at::Tensor host = face(given);
     pairs_.push_back({std::move(value).toTensor(), host, at});
     value = std::move(host);
   }
@@ -178,7 +182,7 @@ class Call {
   c10::IValue list_to_host(const c10::IValue& value, std::uint8_t at) {
     const auto one = [&](const at::Tensor& given) {
       if (!given.defined() || !given.is_cuda()) return given;
-      pairs_.push_back({given, host_view(given), at});
+      pairs_.push_back({given, face(given), at});
       return pairs_.back().host;
     };
     if (value.isTensorList()) {

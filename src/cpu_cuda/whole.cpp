@@ -64,15 +64,9 @@ variable_list tensors_of(Stack& arguments) {
   return out;
 }
 
-// With the keys that autograd needs, which a face has not.
 at::Tensor leaf_of(const at::Tensor& tensor, bool wanted) {
-  const at::Tensor host = host_view(tensor);
-  at::Tensor out = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(host.storage()), c10::DispatchKeySet(DispatchKey::CPU), host.dtype());
-  out.unsafeGetTensorImpl()->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
-  out._set_conj(host.is_conj());
-  out._set_neg(host.is_neg());
-  return wanted ? out.requires_grad_() : out;
+  const at::Tensor leaf = host_tensor(tensor);
+  return wanted ? leaf.requires_grad_() : leaf;
 }
 
 struct OnCpu : torch::autograd::Function<OnCpu> {
@@ -128,6 +122,18 @@ struct OnCpu : torch::autograd::Function<OnCpu> {
   }
 };
 
+// Its state stays when a transform has ended; only this tells whether one is going on.
+bool functorch_is_active() {
+  const auto& state = at::functorch::functorchTLSAccessor();
+  if (!state) return false;
+  try {
+    state->checkSupportsCppAutogradFunction();
+  } catch (const std::exception&) {
+    return true;
+  }
+  return false;
+}
+
 class Whole final : public c10::OperatorKernel {
   static bool is_mixed(const c10::OperatorHandle& op, Stack& arguments) {
     std::optional<c10::Device> common;
@@ -150,7 +156,7 @@ class Whole final : public c10::OperatorKernel {
     Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
     const variable_list inputs = tensors_of(arguments);
     // Its own composition says what is wrong, in its own words. functorch has its own derivatives.
-    if (is_mixed(op, arguments) || at::functorch::functorchTLSAccessor())
+    if (is_mixed(op, arguments) || functorch_is_active())
       return op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::VE), stack);
     torch::jit::drop(*stack, count);
     const variable_list results = OnCpu::apply(&op, &arguments, at::TensorList(inputs));

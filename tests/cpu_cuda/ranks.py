@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed.fsdp import fully_shard
 
 
 def main():
@@ -34,6 +35,15 @@ def main():
         dist.send(torch.full((1,), 5.0, device="cuda"), 1)
     else:
         dist.recv(received, 0)
+    sharded = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)).cuda()
+    fully_shard(sharded)
+    adam = torch.optim.AdamW(sharded.parameters(), lr=0.1)
+    for _ in range(2):
+        loss = sharded(torch.ones(2, 4, device="cuda")).pow(2).mean()
+        loss.backward()
+        adam.step()
+        adam.zero_grad()
+    assert loss.device == mine.device
     objects = [None, None]
     dist.all_gather_object(objects, {"rank": rank})
     dist.barrier(device_ids=[rank])

@@ -72,6 +72,10 @@ def test_out_arguments_grow_and_storages_are_resized():
     assert x.resize_(3, 3).shape == (3, 3) and x[:2].sum().item() == 6.0
     storage = out.untyped_storage()
     assert storage.resize_(400).nbytes() == 400 and storage.device.type == "cuda"
+    assert out[0].tolist() == [2.0] * 3 and storage.resize_(8).nbytes() == 8
+    assert torch.empty(0, device="cuda").set_(storage).tolist() == [2.0, 2.0]
+    assert storage.resize_(0).nbytes() == 0 and storage.resize_(24).nbytes() == 24
+    assert out.fill_(3.0).sum().item() == 18.0
     assert torch.empty(0, device="cuda").set_(x).data_ptr() == x.data_ptr()
 
 
@@ -177,6 +181,13 @@ def test_second_derivatives_and_functions_of_their_own():
     y = torch.ones(2, device="cuda", requires_grad=True)
     Double.apply(y).sum().backward()
     assert y.grad.tolist() == [2.0, 2.0]
+
+
+def test_what_runs_as_a_whole_does_so_after_a_transform_too():
+    torch.func.grad(lambda x: x.sum())(torch.ones(2, device="cuda"))
+    assert torch.nn.LSTM(3, 4).cuda()(torch.ones(2, 1, 3, device="cuda"))[0].is_cuda
+    attend = torch.func.vmap(lambda x: F.scaled_dot_product_attention(x, x, x))
+    assert attend(torch.ones(2, 1, 3, 4, device="cuda")).shape == (2, 1, 3, 4)
 
 
 def test_what_cannot_be_done_says_its_name():
