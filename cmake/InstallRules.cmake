@@ -2,7 +2,7 @@
 # compiled against the user's own torch).
 include(GNUInstallDirs)
 install(TARGETS trapline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS trapline_capi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS trapline_capi fake_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TRAPLINE_ARROW)
   install(TARGETS trapline_arrow LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from trapline import _build, _compiled, _cpu_operations
+from trapline import _build, _compiled, _cpu_operations, _paths
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -36,7 +36,11 @@ def before_core() -> None:
     notes.extend(said)
     if device is not None:
         device.set_device_count(_devices())
-        os.environ.setdefault("TRAPLINE_DEVICE_TYPE", "host")  # the guard checks its memory at once
+        late = os.environ.get("TRAPLINE_CPU_LATE", "")
+        if late.isdigit():
+            _run_late(device, int(late))
+        else:
+            os.environ.setdefault("TRAPLINE_DEVICE_TYPE", "host")  # the guard checks its memory at once
 
 
 def before_cuda() -> None:
@@ -45,6 +49,13 @@ def before_cuda() -> None:
         from trapline import _cpu_torch
 
         _cpu_torch.install(device)
+
+
+def _run_late(device: ModuleType, seed: int) -> None:
+    """Operations are put on the streams of a driver made of the CPU, and the guard's checks with them."""
+    driver = os.path.join(os.path.dirname(_paths.library_path()), "libfake_cuda.so")
+    device.run_late(driver, seed)
+    os.environ["TRAPLINE_CUDA_DRIVER"] = driver
 
 
 def _unfit() -> str:

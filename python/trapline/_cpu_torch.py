@@ -7,11 +7,13 @@ Python code runs as it is. What a script can ask of a GPU and this device has no
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from trapline import _cpu_comm
+from trapline import _cpu_comm, _cpu_settings
+from trapline._cpu_settings import absent, constant, nothing
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -30,7 +32,7 @@ def install(device: ModuleType) -> None:
         | _memory(device)
         | _streams(device)
         | _graphs(device)
-        | _small(device)
+        | _cpu_settings.functions()
         | _cpu_comm.functions()
     ).items():
         setattr(torch._C, name, value)
@@ -54,22 +56,6 @@ def complete(device: ModuleType) -> None:
     _compile_without_kernels(torch)
     _storages(torch, device)
     _tensor_types(torch)
-
-
-def _nothing(*args: Any, **kwargs: Any) -> None: ...
-
-
-def _constant(value: Any) -> Callable[..., Any]:
-    return lambda *args, **kwargs: value
-
-
-def _absent(what: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f"trapline: --cpu: {what} cannot be used: it exists on a GPU only: leave it out here"
-        )
-
-    return refuse
 
 
 def _seed_at_once(later: Callable[..., None]) -> Callable[..., None]:
@@ -101,7 +87,7 @@ def _devices(device: ModuleType) -> dict[str, Any]:
         return exchange(index)
 
     def synchronize(*args: Any) -> None:
-        device.check_context()
+        device.synchronize()
 
     return {
         "_cuda_init": init,
@@ -112,12 +98,10 @@ def _devices(device: ModuleType) -> dict[str, Any]:
         "_cuda_exchangeDevice": exchange,
         "_cuda_maybeExchangeDevice": maybe_exchange,
         "_cuda_synchronize": synchronize,
-        "_cuda_canDeviceAccessPeer": _constant(True),
-        "_cuda_getArchFlags": _constant("sm_80"),
-        "_cuda_getCompiledVersion": _constant(12040),
+        "_cuda_canDeviceAccessPeer": constant(True),
+        "_cuda_getArchFlags": constant("sm_80"),
+        "_cuda_getCompiledVersion": constant(12040),
         "_CudaDeviceProperties": SimpleNamespace,
-        "_cuda_set_sync_debug_mode": _nothing,
-        "_cuda_get_sync_debug_mode": _constant(0),
     }
 
 
@@ -174,21 +158,19 @@ def _memory(device: ModuleType) -> dict[str, Any]:
     return {
         "_cuda_memoryStats": stats,
         "_cuda_resetPeakMemoryStats": device.reset_peak,
-        "_cuda_resetAccumulatedMemoryStats": _nothing,
-        "_cuda_hostMemoryStats": _constant({}),
-        "_cuda_resetPeakHostMemoryStats": _nothing,
-        "_cuda_resetAccumulatedHostMemoryStats": _nothing,
-        "_cuda_memorySnapshot": _constant({"segments": [], "device_traces": [], "allocator_settings": {}}),
-        "_cuda_record_memory_history": _nothing,
-        "_cuda_record_memory_history_legacy": _nothing,
-        "_cuda_setMemoryFraction": _nothing,
-        "_cuda_getMemoryFraction": _constant(1.0),
-        "_cuda_emptyCache": _nothing,
-        "_cuda_ipc_collect": _nothing,
-        "_cuda_getAllocatorBackend": _constant("native"),
-        "_cuda_cudaCachingAllocator_is_enabled": _constant(True),
-        "_cuda_cudaCachingAllocator_enable": _nothing,
-        "_cuda_setCheckpointPoolState": _nothing,
+        "_cuda_resetAccumulatedMemoryStats": nothing,
+        "_cuda_hostMemoryStats": constant({}),
+        "_cuda_resetPeakHostMemoryStats": nothing,
+        "_cuda_resetAccumulatedHostMemoryStats": nothing,
+        "_cuda_memorySnapshot": constant({"segments": [], "device_traces": [], "allocator_settings": {}}),
+        "_cuda_record_memory_history": nothing,
+        "_cuda_record_memory_history_legacy": nothing,
+        "_cuda_emptyCache": nothing,
+        "_cuda_ipc_collect": nothing,
+        "_cuda_getAllocatorBackend": constant("native"),
+        "_cuda_cudaCachingAllocator_is_enabled": constant(True),
+        "_cuda_cudaCachingAllocator_enable": nothing,
+        "_cuda_setCheckpointPoolState": nothing,
     }
 
 
@@ -208,7 +190,7 @@ def _streams(device: ModuleType) -> dict[str, Any]:
 
         @property
         def cuda_stream(self) -> int:
-            return self.stream_id
+            return device.native_handle(self.stream_id)
 
         @property
         def priority(self) -> int:
@@ -241,7 +223,7 @@ def _streams(device: ModuleType) -> dict[str, Any]:
             return device.elapsed_time(self.event_id, end.event_id)
 
         def ipc_handle(self) -> Any:
-            return _absent("an event of another process")()
+            return absent("an event of another process")()
 
     def triple(stream_id: Callable[[int], int]) -> Callable[[int], tuple[int, int, int]]:
         return lambda index: (stream_id(index), index if index >= 0 else device.current_device(), _CUDA)
@@ -255,40 +237,52 @@ def _streams(device: ModuleType) -> dict[str, Any]:
         "_CudaEventBase": Event,
         "_cuda_getCurrentStream": triple(device.current_stream),
         "_cuda_getDefaultStream": triple(lambda index: 0),
-        "_cuda_getCurrentRawStream": device.current_stream,
+        "_cuda_getCurrentRawStream": lambda index: device.native_handle(device.current_stream(index)),
         "_cuda_setStream": set_stream,
-        "_cuda_getStreamFromExternal": _absent("a stream of another library"),
-        "_cuda_sleep": _nothing,
+        "_cuda_getStreamFromExternal": absent("a stream of another library"),
+        "_cuda_sleep": nothing,
     }
 
 
 def _graphs(device: ModuleType) -> dict[str, Any]:
+    pools = itertools.count(1)
+
     class Graph:
-        """A capture runs its operations, as they are issued; replaying them is not possible."""
+        """``torch.cuda.CUDAGraph`` without its Python part. Memory of a graph is its own always."""
 
         def __new__(cls, keep_graph: bool = False) -> Any:
-            return super().__new__(cls)
+            self = super().__new__(cls)
+            self._graph, self._pool = device.Graph(), (0, next(pools))
+            return self
 
-        capture_begin = _absent("a CUDA graph")
+        def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+            if pool is not None:
+                self._pool = pool
+            self._graph.begin()
+
+        def capture_end(self) -> None:
+            self._graph.end()
+
+        def instantiate(self) -> None: ...
+
+        def replay(self) -> None:
+            self._graph.replay()
+
+        def reset(self) -> None:
+            self._graph.reset()
+
+        def pool(self) -> Any:
+            return self._pool
+
+        def register_generator_state(self, generator: Any) -> None: ...
+
+        enable_debug_mode = debug_dump = nothing
+        raw_cuda_graph = raw_cuda_graph_exec = absent("a graph of the CUDA runtime")
 
     return {
         "_CUDAGraph": Graph,
-        "_graph_pool_handle": _constant((0, 1)),
-        "_cuda_isCurrentStreamCapturing": _constant(False),
-    }
-
-
-def _small(device: ModuleType) -> dict[str, Any]:
-    return {
-        "_cuda_getCurrentBlasHandle": _constant(0),
-        "_cuda_tunableop_is_enabled": _constant(False),
-        "_cuda_tunableop_enable": _nothing,
-        "_cuda_jiterator_compile_and_launch_kernel": _absent("a kernel of CUDA C++ (jiterator)"),
-        "_cuda_cudaCachingAllocator_raw_alloc": _absent("memory without a tensor"),
-        "_cuda_cudaCachingAllocator_raw_delete": _absent("memory without a tensor"),
-        "_cuda_attach_out_of_memory_observer": _nothing,
-        "_cuda_lock_mutex": _nothing,
-        "_cuda_unlock_mutex": _nothing,
+        "_graph_pool_handle": lambda: (0, next(pools)),
+        "_cuda_isCurrentStreamCapturing": device.is_capturing,
     }
 
 
@@ -301,11 +295,11 @@ def _runtime(device: ModuleType) -> Any:
         cudaError=SimpleNamespace(success=0),
         cudaGetErrorString=lambda code: f"error {code}",
         cudaMemGetInfo=memory_info,
-        cudaProfilerStart=_constant(0),
-        cudaProfilerStop=_constant(0),
-        cudaHostRegister=_constant(0),
-        cudaHostUnregister=_constant(0),
-        cudaDeviceSynchronize=device.check_context,
+        cudaProfilerStart=constant(0),
+        cudaProfilerStop=constant(0),
+        cudaHostRegister=constant(0),
+        cudaHostUnregister=constant(0),
+        cudaDeviceSynchronize=device.synchronize,
     )
 
 
@@ -323,7 +317,7 @@ def _formulas_of_the_cpu() -> None:
     for module in (_foreach_utils, optimizer, swa_utils):
         if hasattr(module, "_get_foreach_kernels_supported_devices"):
             module._get_foreach_kernels_supported_devices = without_cuda
-    clip_grad._device_has_foreach_support = _constant(True)  # where it is asked for, it can be had
+    clip_grad._device_has_foreach_support = constant(True)  # where it is asked for, it can be had
 
 
 def _compile_without_kernels(torch: ModuleType) -> None:

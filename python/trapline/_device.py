@@ -67,10 +67,6 @@ def _device_modules() -> Iterator[ModuleType]:
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None:
         yield accelerator
-    named = getattr(torch._C, "_get_privateuse1_backend_name", lambda: "privateuseone")()
-    module = getattr(torch, named, None)
-    if os.environ.get("TRAPLINE_DEVICE_TYPE") == "privateuseone" and module is not None:
-        yield module
 
 
 def _poll_after(owner: Any, name: str) -> None:

@@ -2,6 +2,7 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/DynamicCast.h>
 
 #include <cmath>
 #include <cstdint>
@@ -12,17 +13,22 @@ namespace {
 
 using torch::jit::Stack;
 
-// The place of the first element that is bad, in the order of the elements; -1: none is. Slow, and asked of a
-// call that has failed only.
+// The place of the first element that is bad, in the order of the elements; -1: none is. Reads the memory
+// itself: it is asked on the threads of streams, where no operation may be called.
 template <class Bad>
 std::int64_t first(const at::Tensor& tensor, const Bad& bad) {
-  if (!tensor.defined()) return -1;
-  const bool real = at::isFloatingType(tensor.scalar_type());
-  const at::Tensor flat = tensor.detach().to(real ? at::kDouble : at::kLong).reshape(-1);
-  for (std::int64_t i = 0; i < flat.numel(); ++i) {
-    const double value =
-        real ? flat.data_ptr<double>()[i] : static_cast<double>(flat.data_ptr<std::int64_t>()[i]);
-    if (bad(value)) return i;
+  if (!tensor.defined() || tensor.numel() == 0) return -1;
+  const auto sizes = tensor.sizes(), strides = tensor.strides();
+  const c10::ScalarType dtype = tensor.scalar_type();
+  const auto* data = static_cast<const char*>(tensor.const_data_ptr());
+  const auto width = static_cast<std::int64_t>(tensor.itemsize());
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+    std::int64_t offset = 0, rest = i;
+    for (std::int64_t dim = tensor.dim() - 1; dim >= 0; --dim) {
+      offset += rest % sizes[dim] * strides[dim];
+      rest /= sizes[dim];
+    }
+    if (bad(c10::fetch_and_cast<double>(dtype, data + offset * width))) return i;
   }
   return -1;
 }
@@ -98,7 +104,8 @@ std::string index_list(const Stack& a) {
   std::int64_t dim = 0;
   for (const c10::IValue& element : a[1].toListRef()) {
     const bool given = element.isTensor() && element.toTensor().defined();
-    if (given && !at::isIntegralType(element.toTensor().scalar_type(), false)) {
+    if (given &&
+        (element.toTensor().scalar_type() == at::kBool || element.toTensor().scalar_type() == at::kByte)) {
       dim += element.toTensor().dim();  // a mask
       continue;
     }
@@ -128,6 +135,18 @@ std::string nll(const Stack& a) {
     return line("Loss.cu:201", "nll_loss_forward_reduce_cuda_kernel_1d", 0, "t >= 0 && t < n_classes");
   // One block, whose 32 threads take every 32nd row each.
   return line("Loss.cu:245", "nll_loss_forward_reduce_cuda_kernel_2d", bad % 32, "t >= 0 && t < n_classes");
+}
+
+std::string nll_backward(const Stack& a) {
+  return line_if(bad_label(a[1].toTensor(), a[2].toTensor(), a[5].toInt()), "Loss.cu:366",
+                 "nll_loss_backward_reduce_cuda_kernel_2d", "t >= 0 && t < n_classes");
+}
+
+// CUDA's kernel does not look: it writes beside the table.
+std::string embedding_backward(const Stack& a) {
+  return outside(a[1].toTensor(), 0, a[2].toInt()) < 0
+             ? ""
+             : "trapline: --cpu: embedding_dense_backward would write out of bounds";
 }
 
 std::string nll_2d(const Stack& a) {
@@ -194,6 +213,8 @@ const std::map<std::string, AssertCheck>& table() {
       {"aten::_index_put_impl_", index_list},
       {"aten::nll_loss_forward", nll},
       {"aten::nll_loss2d_forward", nll_2d},
+      {"aten::nll_loss_backward", nll_backward},
+      {"aten::embedding_dense_backward", embedding_backward},
       {"aten::binary_cross_entropy", unit_interval},
       {"aten::multinomial", multinomial},
       {"aten::bernoulli_", bernoulli},

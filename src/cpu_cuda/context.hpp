@@ -13,6 +13,11 @@ void lose_context(const std::string& line);
 bool context_lost() noexcept;
 void restore_context() noexcept;  // what no process can do with CUDA: for tests
 
+// Called when the context is lost, and when it is restored.
+void follow_context(void (*lost)(), void (*restored)());
+
+bool launches_block();  // CUDA_LAUNCH_BLOCKING=1
+
 [[noreturn]] void throw_cuda_error(int code, const char* name, const char* text);
 
 }  // namespace trapline::cpu_cuda

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -14,6 +13,8 @@
 
 #include "cpu_cuda/context.hpp"
 #include "cpu_cuda/memory.hpp"
+#include "cpu_cuda/pool.hpp"
+#include "cpu_cuda/streams.hpp"
 
 namespace trapline::cpu_cuda {
 namespace {
@@ -22,16 +23,9 @@ using c10::Device;
 using c10::DeviceIndex;
 using c10::Stream;
 using c10::StreamId;
-using Clock = std::chrono::steady_clock;
-
 thread_local DeviceIndex t_device = 0;
 thread_local StreamId t_stream[kMostDevices] = {};
-std::atomic<StreamId> g_streams{0};
 std::atomic<DeviceIndex> g_count{1};
-
-struct Event {
-  Clock::time_point when;
-};
 
 void check_index(DeviceIndex index) {
   if (index < 0 || index >= device_count())
@@ -61,37 +55,34 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   Stream getDefaultStream(Device device) const override { return stream_of(or_current(device.index()), 0); }
   Stream getStreamFromGlobalPool(Device device, bool) const override { return getNewStream(device, 0); }
   Stream getNewStream(Device device, int) const override {
-    return stream_of(or_current(device.index()), ++g_streams);
+    return stream_of(or_current(device.index()), new_stream());
   }
   Stream exchangeStream(Stream stream) const override {
     const DeviceIndex index = stream.device_index();
     return stream_of(index, std::exchange(t_stream[index], stream.id()));
   }
-  void* getStreamNativeHandle(const Stream stream) const override {
-    return reinterpret_cast<void*>(static_cast<std::intptr_t>(stream.id()));
+  void* getStreamNativeHandle(const Stream stream) const override { return native_handle(stream.id()); }
+  bool queryStream(const Stream& stream) const override { return stream_is_idle(stream.id()); }
+  void synchronizeStream(const Stream& stream) const override { wait_for_stream(stream.id()); }
+  void synchronizeDevice(DeviceIndex) const override { wait_for_device(); }
+  bool isStreamCapturing(const Stream& stream) const override { return captures(stream.id()); }
+  void recordDataPtrOnStream(const c10::DataPtr& data, const Stream& stream) const override {
+    use_on_stream(data.get(), stream.id());
   }
-  bool queryStream(const Stream&) const override {
-    check_context();
-    return true;
-  }
-  void synchronizeStream(const Stream&) const override { check_context(); }
-  void synchronizeDevice(DeviceIndex) const override { check_context(); }
-  bool isStreamCapturing(const Stream&) const override { return false; }
 
-  void record(void** event, const Stream&, DeviceIndex, c10::EventFlag) const override {
-    check_context();
-    if (*event == nullptr) *event = new Event;
-    static_cast<Event*>(*event)->when = Clock::now();
+  void record(void** event, const Stream& stream, DeviceIndex, c10::EventFlag) const override {
+    auto* recorded = static_cast<Event*>(*event);
+    cpu_cuda::record(recorded, stream.id());
+    *event = recorded;
   }
-  void block(void*, const Stream&) const override { check_context(); }
-  bool queryEvent(void*) const override { return true; }
-  void synchronizeEvent(void*) const override { check_context(); }
-  void destroyEvent(void* event, DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
+  void block(void* event, const Stream& stream) const override {
+    wait_on_stream(static_cast<Event*>(event), stream.id());
+  }
+  bool queryEvent(void* event) const override { return has_come(static_cast<Event*>(event)); }
+  void synchronizeEvent(void* event) const override { wait_for(static_cast<Event*>(event)); }
+  void destroyEvent(void* event, DeviceIndex) const noexcept override { destroy(static_cast<Event*>(event)); }
   double elapsedTime(void* first, void* second, DeviceIndex) const override {
-    TORCH_CHECK(first != nullptr && second != nullptr,
-                "Both events must be recorded before calculating elapsed time.");
-    const auto took = static_cast<Event*>(second)->when - static_cast<Event*>(first)->when;
-    return std::chrono::duration<double, std::milli>(took).count();
+    return milliseconds_between(static_cast<Event*>(first), static_cast<Event*>(second));
   }
 };
 
@@ -158,7 +149,7 @@ struct Hooks final : at::CUDAHooksInterface {
   c10::Allocator* getPinnedMemoryAllocator() const override { return pinned_allocator(); }
   c10::Allocator* getCUDADeviceAllocator() const override { return device_allocator(); }
   std::string showConfig() const override { return "CPU in place of CUDA (trapline)\n"; }
-  void deviceSynchronize(DeviceIndex) const override { check_context(); }
+  void deviceSynchronize(DeviceIndex) const override { wait_for_device(); }
 };
 
 struct RegisterHooks {

@@ -13,6 +13,8 @@
 #include "cpu_cuda/device.hpp"
 #include "cpu_cuda/memory.hpp"
 #include "cpu_cuda/plan.hpp"
+#include "cpu_cuda/pool.hpp"
+#include "cpu_cuda/streams.hpp"
 
 namespace trapline::cpu_cuda {
 namespace {
@@ -47,9 +49,33 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::op
                                            dtype.value_or(c10::get_default_dtype_as_scalartype()));
 }
 
+// As CUDA's: pageable memory is read before the call returns, and written; page-locked memory only if the
+// program wants to wait.
+void copy_late(const at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  const bool capturing = is_capturing();
+  const bool crosses = self.is_cuda() != source.is_cuda();
+  const auto is_locked = [](const at::Tensor& tensor) { return is_pinned(tensor.const_data_ptr()); };
+  const bool waits = crosses && (!non_blocking || (!self.is_cuda() && !is_locked(self)));
+  if (waits && capturing) wait_for_stream();  // throws
+  const auto on_stream = [&](const at::Tensor& tensor) {
+    if (tensor.is_cuda()) return capturing ? host_view(tensor) : late_view(tensor);
+    const bool read_later = tensor.is_same(self) || capturing || (non_blocking && is_locked(tensor));
+    return read_later ? tensor : tensor.clone();
+  };
+  enqueue([to = on_stream(self), from = on_stream(source)] {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    at::native::copy_(const_cast<at::Tensor&>(to), from, false);
+  });
+  if (waits) wait_for_stream();
+}
+
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   check_context();
   const at::AutoDispatchBelowADInplaceOrView below;
+  if (is_deferred()) {
+    copy_late(self, source, non_blocking);
+    return self;
+  }
   at::Tensor to = host_view(self);
   at::native::copy_(to, host_view(source), non_blocking);
   return self;
@@ -62,7 +88,7 @@ at::Tensor copy_from(const at::Tensor& source, const at::Tensor& self, bool non_
 }
 
 at::Scalar item(const at::Tensor& self) {
-  check_context();
+  wait_for_stream();
   return at::native::_local_scalar_dense_cpu(host_view(self));
 }
 
@@ -71,7 +97,15 @@ at::Tensor& set_empty(at::Tensor& self) {
   return self.set_(std::move(storage), 0, {0}, {});
 }
 
-void record_stream(at::Tensor&, c10::Stream) {}
+const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes,
+                          std::optional<at::MemoryFormat> format) {
+  if (is_late()) wait_for_stream();  // memory that grows is moved at once
+  return at::native::resize_(self, sizes, format);
+}
+
+void record_stream(at::Tensor& self, c10::Stream stream) {
+  use_on_stream(self.storage().data(), stream.id());
+}
 
 // A tensor of zeros without memory, which autograd makes.
 at::Tensor zero_tensor(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype,
@@ -112,7 +146,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("_use_miopen_ctc_loss", TORCH_FN(no_cudnn_ctc));
   library.impl("_use_miopen_ctc_loss.Tensor", TORCH_FN(no_cudnn_ctc_tensor));
   library.impl("_use_cudnn_ctc_loss.Tensor", TORCH_FN(no_cudnn_ctc_tensor));
-  library.impl("resize_", TORCH_FN(at::native::resize_));
+  library.impl("resize_", TORCH_FN(resize_));
   library.impl("set_", TORCH_FN(set_empty));
   library.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
   library.impl("set_.source_Storage", TORCH_FN(at::native::set_));

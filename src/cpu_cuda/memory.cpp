@@ -11,6 +11,8 @@
 #include <mutex>
 
 #include "cpu_cuda/device.hpp"
+#include "cpu_cuda/pool.hpp"
+#include "cpu_cuda/streams.hpp"
 
 namespace trapline::cpu_cuda {
 namespace {
@@ -59,8 +61,18 @@ c10::DataPtr device_face(HostStorage host, c10::DeviceIndex device) {
 }
 
 HostStorage new_host_storage(std::size_t bytes) {
-  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                               c10::GetCPUAllocator(), true);
+  c10::Allocator* memory = is_late() ? pool() : c10::GetCPUAllocator();
+  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, memory, true);
+}
+
+// Late work knows addresses only, so what it uses must be of the pool. Written in the order of the stream:
+// the block may be that of a freed tensor which work of another thread on this stream still has to read.
+HostStorage into_pool(const HostStorage& from) {
+  HostStorage out = new_host_storage(from->nbytes());
+  if (from->nbytes() == 0) return out;
+  enqueue([to = out->mutable_data(), from] { std::memcpy(to, from->data(), from->nbytes()); });
+  wait_for_stream();
+  return out;
 }
 
 c10::CachingAllocator::Stat stat(std::int64_t now, std::int64_t peak, std::int64_t all, std::int64_t freed) {
@@ -81,7 +93,9 @@ struct DeviceMemory final : c10::DeviceAllocator {
   }
   bool initialized() override { return true; }
   void emptyCache(c10::MempoolId_t) override {}
-  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
+    use_on_stream(data.get(), stream.id());
+  }
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     const MemoryUse use = memory_use(device);
     c10::CachingDeviceAllocator::DeviceStats out;
@@ -199,12 +213,21 @@ at::Tensor host_tensor(const at::Tensor& tensor) {
   return like(tensor, c10::Storage(host_storage(tensor.storage())), DispatchKey::CPU);
 }
 
+at::Tensor late_view(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_cuda() || !tensor.has_storage()) return tensor;
+  const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  c10::DataPtr memory(const_cast<void*>(storage->data()), c10::Device(c10::kCPU));
+  c10::Storage same(c10::Storage::use_byte_size_t(), storage->nbytes(), std::move(memory), nullptr, false);
+  return like(tensor, std::move(same), DispatchKey::CPU);
+}
+
 at::Tensor adopt_on(const c10::Storage& storage, const at::Tensor& host) {
   return like(host, storage, DispatchKey::CUDA);
 }
 
 at::Tensor adopt(const at::Tensor& host, c10::DeviceIndex device) {
   HostStorage memory = HostStorage::reclaim_copy(host.storage().unsafeGetStorageImpl());
+  if (is_late()) memory = into_pool(memory);
   const std::size_t bytes = memory->nbytes();
   c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, device_face(std::move(memory), device),
                        &g_device_memory, true);

@@ -26,6 +26,9 @@ at::Tensor host_view(const at::Tensor& tensor);
 // The same with the keys of autograd, for what may see it later or outside of a kernel.
 at::Tensor host_tensor(const at::Tensor& tensor);
 
+// The same, without keeping the memory: a stream does not keep it, either.
+at::Tensor late_view(const at::Tensor& tensor);
+
 // The CPU's face of a device storage.
 c10::intrusive_ptr<c10::StorageImpl> host_storage(const c10::Storage& storage);
 

@@ -1,7 +1,6 @@
 // What Python needs of the device beside PyTorch's own interfaces.
 #include <ATen/native/Resize.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/device_lazy_init.h>
 #include <torch/extension.h>
@@ -9,6 +8,7 @@
 #include "cpu_cuda/context.hpp"
 #include "cpu_cuda/device.hpp"
 #include "cpu_cuda/memory.hpp"
+#include "cpu_cuda/streams.hpp"
 
 namespace {
 
@@ -36,19 +36,29 @@ PYBIND11_MODULE(trapline_cpu_cuda, module) {
   module.def("context_lost", &context_lost);
   module.def("restore_context", &restore_context);
   module.def("resize_storage", [](const at::Tensor& bytes, std::size_t size) {
+    if (is_late()) wait_for_stream();  // memory that grows is moved at once
     const c10::DeviceGuard guard(bytes.device());
     at::native::resize_bytes_cpu(bytes.storage().unsafeGetStorageImpl(), size);
   });
   module.def("watch_forks", [] { torch::utils::register_fork_handler_for_device_init(kDevice); });
   module.def("elapsed_time", [](std::intptr_t first, std::intptr_t second) {
-    const c10::impl::VirtualGuardImpl guard(kDevice);
-    return guard.elapsedTime(reinterpret_cast<void*>(first), reinterpret_cast<void*>(second),
-                             current_device());
+    return milliseconds_between(reinterpret_cast<Event*>(first), reinterpret_cast<Event*>(second));
   });
+  module.def("run_late", &run_late);
+  module.def("synchronize", &wait_for_device, pybind11::call_guard<pybind11::gil_scoped_release>());
+  module.def("is_capturing", &is_capturing);
+  module.def("native_handle",
+             [](c10::StreamId stream) { return reinterpret_cast<std::intptr_t>(native_handle(stream)); });
   module.def("current_stream", &current_stream);
   module.def("set_stream", &set_stream);
   module.def("memory", &memory);
   module.def("reset_peak", &reset_peak);
+  pybind11::class_<Graph>(module, "Graph", "What a stream was given, to be done again.")
+      .def(pybind11::init<>())
+      .def("begin", &Graph::begin)
+      .def("end", &Graph::end)
+      .def("replay", &Graph::replay, pybind11::call_guard<pybind11::gil_scoped_release>())
+      .def("reset", &Graph::reset);
   module.def("default_generator", [](c10::DeviceIndex device) {
     return pybind11::reinterpret_steal<pybind11::object>(THPGenerator_Wrap(default_generator(device)));
   });

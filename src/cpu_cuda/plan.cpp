@@ -149,8 +149,10 @@ Plan plan_of(const c10::OperatorHandle& op) {
       plan.looked_at.push_back({i, Kind::kTensors, holds_optional(type)});
     } else if (is_kind(type, c10::TypeKind::DeviceObjType)) {
       plan.looked_at.push_back({i, Kind::kDevice, false});
+      plan.device_at = static_cast<std::int8_t>(i);
     } else if (is_kind(type, c10::TypeKind::GeneratorType)) {
       plan.looked_at.push_back({i, Kind::kGenerator, false});
+      plan.draws = true;
     } else if (argument.name() == "pin_memory") {
       plan.looked_at.push_back({i, Kind::kPinMemory, false});
     }

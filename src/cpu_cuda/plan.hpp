@@ -37,9 +37,11 @@ struct Plan {
   std::string method;  // "wrapper_CUDA_add", in messages of PyTorch's
   std::uint8_t arguments = 0, returns = 0;
   std::vector<Argument> looked_at;
+  std::int8_t device_at = -1;         // the argument that names the device of the result
   std::vector<std::int8_t> returned;  // per return: the argument that it is; -1: a new one
   bool checks_devices = false;
   bool is_composite = false;   // written in terms of other operations
+  bool draws = false;          // random numbers
   bool is_collective = false;  // goes on after it has returned, in other threads
   AssertCheck asserts = nullptr;
 };

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "cpu_cuda/context.hpp"
+#include "cpu_cuda/defer.hpp"
 #include "cpu_cuda/device.hpp"
 #include "cpu_cuda/memory.hpp"
 #include "cpu_cuda/plan.hpp"
+#include "cpu_cuda/streams.hpp"
 
 namespace trapline::cpu_cuda {
 namespace {
@@ -104,7 +106,11 @@ void check_as_wrapper(const c10::OperatorHandle& op, const Plan& plan, const c10
 class Call {
  public:
   Call(const Plan& plan, Stack& stack, std::optional<c10::Device> common)
-      : plan_(plan), stack_(stack), base_(stack.size() - plan.arguments), common_(common) {}
+      : plan_(plan), stack_(stack), base_(stack.size() - plan.arguments), common_(common) {
+    if (plan.device_at < 0) return;
+    const c10::IValue& value = stack_[base_ + static_cast<std::size_t>(plan.device_at)];
+    if (value.isDevice()) result_device_ = value.toDevice();
+  }
 
   void to_host() {
     for (const Argument& argument : plan_.looked_at) {
@@ -117,9 +123,7 @@ class Call {
           if (value.isList()) value = list_to_host(value, argument.at);
           break;
         case Kind::kDevice:
-          if (!value.isDevice()) break;
-          result_device_ = value.toDevice();
-          value = c10::Device(c10::kCPU);
+          if (value.isDevice()) value = c10::Device(c10::kCPU);
           break;
         case Kind::kGenerator:
           if (value.isGenerator() && value.toGenerator().defined()) {
@@ -252,35 +256,17 @@ class Call {
   c10::SmallVector<Pair, 4> pairs_;
 };
 
-// Results of the right form without values: what a call returns whose kernel fails later.
+// Results without values in place of the arguments: what a call returns whose kernel fails later.
 bool make_results(const c10::OperatorHandle& op, const Plan& plan, const Stack& host, Stack& stack) {
-  const auto meta = [](const c10::IValue& value) -> c10::IValue {
-    const auto one = [](const at::Tensor& tensor) {
-      return tensor.defined()
-                 ? at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta))
-                 : tensor;
-    };
-    if (value.isTensor()) return one(value.toTensor());
-    if (value.isTensorList()) {
-      c10::List<at::Tensor> out;
-      for (const at::Tensor& tensor : value.toTensorVector()) out.push_back(one(tensor));
-      return out;
-    }
-    return value;
-  };
-  stack.clear();
-  for (const c10::IValue& value : host) stack.push_back(meta(value));
-  try {
-    op.redispatchBoxed(DispatchKeySet(DispatchKey::Meta), &stack);
-  } catch (const std::exception&) {
-    return false;  // the form depends on the values: CUDA waits there, and so does this
-  }
+  std::optional<Stack> form = form_of(op, plan, host);
+  if (!form) return false;  // it depends on the values: CUDA waits there, and so does this
+  stack = std::move(*form);
   for (std::size_t i = 0; i < plan.returns; ++i) {
     c10::IValue& value = stack[stack.size() - plan.returns + i];
     if (!value.isTensor() || !value.toTensor().defined()) continue;
-    const at::Tensor& form = value.toTensor();
+    const at::Tensor& meta = value.toTensor();
     value = plan.returned[i] >= 0 ? host[static_cast<std::size_t>(plan.returned[i])]
-                                  : c10::IValue(at::zeros(form.sizes(), form.options().device(c10::kCPU)));
+                                  : c10::IValue(at::zeros(meta.sizes(), meta.options().device(c10::kCPU)));
   }
   return true;
 }
@@ -299,6 +285,9 @@ class OnHost final : public c10::OperatorKernel {
       refuse_mixed(plan_, arguments, *devices.common);
     }
     Call call(plan_, *stack, devices.host ? std::optional(c10::Device(c10::kCPU)) : devices.common);
+    if (C10_UNLIKELY(is_deferred()) && call.device().is_cuda() && defer(op, plan_, call.device(), *stack)) {
+      return;
+    }
     call.to_host();
     const at::AutoDispatchBelowADInplaceOrView below;
     const c10::OptionalDeviceGuard guard(call.device().is_cuda() ? std::optional(call.device())
@@ -320,7 +309,7 @@ class OnHost final : public c10::OperatorKernel {
       const std::string line = plan_.asserts(kept);
       if (line.empty()) throw;
       lose_context(line);
-      if (!make_results(op, plan_, kept, stack)) check_context();
+      if (launches_block() || !make_results(op, plan_, kept, stack)) check_context();
     }
   }
 

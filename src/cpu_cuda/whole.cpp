@@ -1,7 +1,9 @@
 // Operations whose composition, or whose derivative, asks whether it is on CUDA and then computes otherwise:
 // they are run on the CPU as a whole, with the graph that autograd makes there, so that their numbers are the
 // CPU's.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/FuncTorchTLS.h>
+#include <ATen/NativeFunctions.h>
 #include <ATen/core/List.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -12,6 +14,7 @@
 #include "cpu_cuda/context.hpp"
 #include "cpu_cuda/memory.hpp"
 #include "cpu_cuda/plan.hpp"
+#include "cpu_cuda/streams.hpp"
 
 namespace trapline::cpu_cuda {
 namespace {
@@ -69,55 +72,123 @@ at::Tensor leaf_of(const at::Tensor& tensor, bool wanted) {
   return wanted ? leaf.requires_grad_() : leaf;
 }
 
-struct OnCpu : torch::autograd::Function<OnCpu> {
-  static variable_list forward(AutogradContext* context, const c10::OperatorHandle* op, Stack* stack,
-                               at::TensorList inputs) {
+// One run on the CPU. A graph that captures the call does it again at each replay, with the same object, so
+// that its backward call finds the graph of autograd that the forward call has made last.
+struct Run final : torch::CustomClassHolder {
+  Run(const c10::OperatorHandle& operation, Stack arguments) : op(operation), given(std::move(arguments)) {}
+
+  void forward() {
     const at::AutoGradMode with_graph(true);
-    variable_list leaves;
-    c10::DeviceIndex device = 0;
-    for (const at::Tensor& input : inputs) {
-      if (input.is_cuda()) device = input.device().index();
-    }
-    for (c10::IValue& value : *stack) {
+    Stack stack = given;
+    leaves.clear();
+    for (c10::IValue& value : stack) {
       change_tensors(value, [&](const at::Tensor& tensor) {
         leaves.push_back(leaf_of(tensor, tensor.requires_grad()));
         return leaves.back();
       });
     }
-    op->callBoxed(stack);
-    variable_list results = tensors_of(*stack);
-    context->save_for_backward(inputs.vec());  // so that a write to one of them before backward is noticed
-    context->saved_data["leaves"] = leaves;
-    context->saved_data["results"] = results;
-    variable_list out;
-    out.reserve(results.size());
-    for (const at::Tensor& result : results) out.push_back(adopt(result.detach(), device));
-    return out;
+    op.callBoxed(&stack);
+    made = std::move(stack);
+    results = tensors_of(made);
   }
 
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    context->get_saved_variables();
-    const variable_list leaves = context->saved_data["leaves"].toTensorVector();
-    const variable_list results = context->saved_data["results"].toTensorVector();
-    const c10::DeviceIndex device = c10::impl::VirtualGuardImpl(kDevice).getDevice().index();
-    variable_list wanted, roots, given;
+  // One for each leaf.
+  variable_list backward(const variable_list& gradients) const {
+    variable_list wanted, roots, given_gradients, out(leaves.size());
     for (const at::Tensor& leaf : leaves) {
       if (leaf.requires_grad()) wanted.push_back(leaf);
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i].requires_grad() || !gradients[i].defined()) continue;
       roots.push_back(results[i]);
-      given.push_back(leaf_of(gradients[i], false));
+      given_gradients.push_back(leaf_of(gradients[i], false));
     }
-    variable_list out(leaves.size() + 2);  // the operation and its stack come first
     if (roots.empty()) return out;
-    const variable_list found = torch::autograd::grad(roots, wanted, given, true, false, true);
+    const variable_list found = torch::autograd::grad(roots, wanted, given_gradients, true, false, true);
     std::size_t next = 0;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
-      if (!leaves[i].requires_grad()) continue;
-      const at::Tensor& gradient = found[next++];
-      if (gradient.defined()) out[i + 2] = adopt(gradient, device);
+      if (leaves[i].requires_grad()) out[i] = found[next++];
     }
+    return out;
+  }
+
+  const c10::OperatorHandle op;
+  const Stack given;  // on the device
+  Stack made;
+  variable_list leaves, results;
+};
+
+variable_list adopted(const variable_list& tensors, c10::DeviceIndex device) {
+  variable_list out;
+  out.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors)
+    out.push_back(tensor.defined() ? adopt(tensor.detach(), device) : at::Tensor());
+  return out;
+}
+
+void copy_values(const variable_list& from, const variable_list& to) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    at::Tensor target = host_view(to[i]);
+    if (target.defined() && from[i].defined()) at::native::copy_(target, from[i].detach(), false);
+  }
+}
+
+// The call is made while a stream captures, too, which tells what comes back; it must leave no trace.
+class KeepRandomState {
+ public:
+  explicit KeepRandomState(bool keep) : generator_(at::detail::getDefaultCPUGenerator()) {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    if (keep) state_ = generator_.get_state();
+  }
+  ~KeepRandomState() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    if (state_.defined()) generator_.set_state(state_);
+  }
+  KeepRandomState(const KeepRandomState&) = delete;
+  KeepRandomState& operator=(const KeepRandomState&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+struct OnCpu : torch::autograd::Function<OnCpu> {
+  static variable_list forward(AutogradContext* context, const c10::OperatorHandle* op, Stack* stack,
+                               at::TensorList inputs) {
+    c10::DeviceIndex device = 0;
+    for (const at::Tensor& input : inputs) {
+      if (input.is_cuda()) device = input.device().index();
+    }
+    const bool capturing = is_capturing();
+    const auto run = c10::make_intrusive<Run>(*op, *stack);
+    {
+      const KeepRandomState keep(capturing);
+      run->forward();
+    }
+    *stack = run->made;
+    context->save_for_backward(inputs.vec());  // so that a write to one of them before backward is noticed
+    context->saved_data["run"] = c10::IValue::make_capsule(run);
+    variable_list out = adopted(run->results, device);
+    if (capturing) {
+      enqueue([run, out] {
+        run->forward();
+        copy_values(run->results, out);
+      });
+    }
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    context->get_saved_variables();
+    const bool capturing = is_capturing();
+    if (is_late() && !capturing) wait_for_stream();
+    const auto run = c10::static_intrusive_pointer_cast<Run>(context->saved_data["run"].toCapsule());
+    const c10::DeviceIndex device = c10::impl::VirtualGuardImpl(kDevice).getDevice().index();
+    const variable_list found = adopted(run->backward(gradients), device);
+    if (capturing) enqueue([run, gradients, found] { copy_values(run->backward(gradients), found); });
+    variable_list out(2);  // the operation and its stack come first
+    out.insert(out.end(), found.begin(), found.end());
     return out;
   }
 };
@@ -158,6 +229,7 @@ class Whole final : public c10::OperatorKernel {
     // Its own composition says what is wrong, in its own words. functorch has its own derivatives.
     if (is_mixed(op, arguments) || functorch_is_active())
       return op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::VE), stack);
+    if (is_late() && !is_capturing()) wait_for_stream();
     torch::jit::drop(*stack, count);
     const variable_list results = OnCpu::apply(&op, &arguments, at::TensorList(inputs));
     std::size_t next = 0;

@@ -77,10 +77,7 @@ void choose_device() {
   static std::once_flag once;
   std::call_once(once, watch_device_forks);
   const char* named = std::getenv("TRAPLINE_DEVICE_TYPE");
-  if (named != nullptr && std::strcmp(named, "privateuseone") == 0) {
-    g_device_key = DispatchKey::PrivateUse1;
-    g_device_autograd_key = DispatchKey::AutogradPrivateUse1;
-  } else if (named != nullptr && std::strcmp(named, "host") == 0) {
+  if (named != nullptr && std::strcmp(named, "host") == 0) {
     g_host_key = DispatchKey::CUDA;
     g_device_autograd_key = DispatchKey::AutogradCUDA;
   } else if (c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) {
@@ -112,8 +109,7 @@ bool current_stream(const c10::Device& device, Stream& out) {
 }
 
 bool is_capturing() {
-  const auto type = g_device_key == DispatchKey::CUDA ? c10::DeviceType::CUDA : c10::DeviceType::PrivateUse1;
-  const c10::impl::VirtualGuardImpl guard(type);
+  const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
   Stream stream;
   return !current_stream(guard.getDevice(), stream) || stream.capturing;
 }

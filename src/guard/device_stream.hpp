@@ -7,8 +7,7 @@
 
 namespace trapline::guard {
 
-// The dense backend key of the guarded device type: CUDA; PrivateUse1 in the tests
-// (TRAPLINE_DEVICE_TYPE=privateuseone); Undefined where this torch has no such device. Set by install().
+// CUDA's dense backend key; Undefined where this torch has no such device. Set by install().
 inline c10::DispatchKey g_device_key = c10::DispatchKey::Undefined;
 inline c10::DispatchKey g_device_autograd_key = c10::DispatchKey::Undefined;
 

@@ -22,7 +22,7 @@ inline const c10::DispatchKeySet kBelow{c10::DispatchKeySet::FULL_AFTER, c10::Di
 // other device, and tracing, whose PythonDispatcher key is not a kernel.
 inline bool reaches_dense_cpu(c10::DispatchKeySet below) {
   const c10::DispatchKey next = below.remove(c10::DispatchKey::PythonDispatcher).highestPriorityTypeId();
-  return next == c10::DispatchKey::CPU || (next == g_host_key && next != c10::DispatchKey::Undefined);
+  return next == c10::DispatchKey::CPU || (next == g_host_key && is_host_device_ready());
 }
 
 // One generic kernel for any overload.

@@ -2,6 +2,7 @@
 
 #include <ATen/core/List.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <utility>
 
@@ -39,7 +40,25 @@ c10::IValue list_of_faces(const c10::IValue& value) {
   return out;
 }
 
+// Younger than the oldest torch that this is compiled for; those have no such device.
+template <class Guard>
+auto captures(const Guard* guard, const c10::Stream& stream, int)
+    -> decltype(guard->isStreamCapturing(stream)) {
+  return guard->isStreamCapturing(stream);
+}
+
+template <class Guard>
+bool captures(const Guard*, const c10::Stream&, long) {
+  return false;
+}
+
 }  // namespace
+
+bool is_host_device_ready() {
+  if (g_host_key == DispatchKey::Undefined) return false;
+  const auto* guard = c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
+  return !captures(guard, guard->getStream(guard->getDevice()), 0);
+}
 
 torch::jit::Stack on_cpu(c10::ArrayRef<c10::IValue> arguments) {
   torch::jit::Stack out;

@@ -12,6 +12,10 @@ namespace trapline::guard {
 // choose_device().
 inline c10::DispatchKey g_host_key = c10::DispatchKey::Undefined;
 
+// There is such a device, and its memory holds values now: while a stream captures a graph, they come with
+// the graph's replays, which pass by the guard, too.
+bool is_host_device_ready();
+
 inline bool in_host_memory(const at::Tensor& tensor) {
   return tensor.device().is_cpu() || (g_host_key != c10::DispatchKey::Undefined && tensor.is_cuda());
 }

@@ -1,4 +1,4 @@
-"""Random programs for the tests' device: what they do, what is wrong with them, and how they went.
+"""Random programs for a device whose work is late: what they do, what is wrong with them, and how they went.
 
 A program is a list of statements of one or two threads on several streams. Every bad value stands in the
 text of its statement, so that what must be reported is known before it runs; nothing else is ever bad.
@@ -10,7 +10,6 @@ import random
 import threading
 import time
 
-import fakedev
 import torch
 import torch.nn.functional as F
 
@@ -95,7 +94,7 @@ class Program:
             how = self.random.choice((f"{name}.sum().item()", f"{name}.cpu()", f"{name}.nonzero()"))
             self._add(statements, f"read({how})", stream, [name], kind="read")
         elif choice < 0.88:
-            how = self.random.choice(("fakedev.synchronize()", f"S[{stream}].synchronize()"))
+            how = self.random.choice(("torch.cuda.synchronize()", f"S[{stream}].synchronize()"))
             self._add(statements, how, stream, kind="wait")
         else:
             self._train(statements, stream)
@@ -235,27 +234,28 @@ class Run:
     def __init__(self, program):
         self.program, self.name = program, f"<program {program.seed}>"
         self.lock, self.reports, self.reads, self.lost = threading.Lock(), [], [], False
-        self.streams = [fakedev.Stream(0)] + [fakedev.Stream() for _ in range(program.streams - 1)]
+        others = [torch.cuda.Stream() for _ in range(program.streams - 1)]
+        self.streams = [torch.cuda.default_stream(), *others]
         self.wrong = []
 
     def environment(self):
         generator = torch.Generator().manual_seed(self.program.seed)
 
         def random(*shape):
-            return torch.randn(*shape, generator=generator).to("fakedev")
+            return torch.randn(*shape, generator=generator).to("cuda")
 
         variables = {
-            "torch": torch, "F": F, "fakedev": fakedev, "D": "fakedev", "S": self.streams,
-            "W": random(ROWS, WIDTH), "LOGITS": random(8, CLASSES), "ONE": torch.ones(8).to("fakedev"),
+            "torch": torch, "F": F, "D": "cuda", "S": self.streams,
+            "W": random(ROWS, WIDTH), "LOGITS": random(8, CLASSES), "ONE": torch.ones(8).to("cuda"),
             "P": random(ROWS, WIDTH).requires_grad_(), "Q": random(WIDTH, CLASSES).requires_grad_(),
             "order": self._order, "read": lambda value: value, "put": _put,
         }  # fmt: skip
         variables["O"] = torch.optim.SGD([variables["P"], variables["Q"]], lr=0.01)
-        fakedev.synchronize()
+        torch.cuda.synchronize()
         return variables
 
     def _order(self, earlier, later):
-        event = fakedev.Event()
+        event = torch.cuda.Event()
         event.record(self.streams[earlier])
         self.streams[later].wait_event(event)
 
@@ -290,7 +290,7 @@ class Run:
         while True:
             began = time.monotonic()
             try:
-                with self.streams[statement.stream].use():
+                with torch.cuda.stream(self.streams[statement.stream]):
                     exec(code, variables)
                 break
             except Fault as fault:
@@ -324,7 +324,7 @@ class Run:
         while not self.lost:
             began = time.monotonic()
             try:
-                fakedev.synchronize()
+                torch.cuda.synchronize()
                 return
             except Fault as fault:
                 self._report(fault, began)

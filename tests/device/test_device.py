@@ -1,16 +1,18 @@
-"""The guard on the tests' device, one behaviour at a time."""
+"""The guard on CUDA's key, with a device whose work is late, one behaviour at a time."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 
+import late
 import pytest
 import torch
 import torch.nn.functional as F
 from programs import Fault, line_of
 
-D = "fakedev"
+D = "cuda"
 HERE = __file__
 
 
@@ -21,6 +23,17 @@ def ids(*values, dtype=torch.long):
 @pytest.fixture
 def table(guard):
     return torch.arange(30.0).view(10, 3).to(D)
+
+
+@contextlib.contextmanager
+def capture(graph, stream):
+    """``torch.cuda.graph`` without the waiting that it does before."""
+    with torch.cuda.stream(stream):
+        graph.capture_begin()
+        try:
+            yield
+        finally:
+            graph.capture_end()
 
 
 def caught(call):
@@ -45,7 +58,7 @@ def test_good_calls_compute_what_they_compute_without_the_guard(guard, table):
     assert guard.violations == []
 
 
-def test_a_fault_is_raised_where_the_result_is_read(guard, table, device):
+def test_a_fault_is_raised_where_the_result_is_read(guard, table):
     rows = F.embedding(ids(1, 12, -3), table)
     before = len(guard.violations)
     violation = caught(lambda: rows.sum().item())
@@ -54,13 +67,13 @@ def test_a_fault_is_raised_where_the_result_is_read(guard, table, device):
     told = [violation["scan"][k] for k in ("bad", "total", "first", "value", "min", "max", "lo", "hi")]
     assert told == [2, 3, 1, 12, -3, 12, 0, 10]
     assert violation["contained"] is True
-    assert violation["device"] == "fakedev:0"
+    assert violation["device"] == "cuda:0"
     assert violation["shape"] == [3] and violation["dtype"] == "int64"
     assert (
         line_of(violation, HERE)
         == test_a_fault_is_raised_where_the_result_is_read.__code__.co_firstlineno + 1
     )
-    assert not device.poisoned()
+    assert not late.poisoned()
 
 
 @pytest.mark.parametrize(
@@ -84,61 +97,61 @@ def test_every_way_to_read_raises(guard, table, read):
     read(rows)  # it was said once; the rest of the program may go on
 
 
-def test_waiting_raises(guard, table, device):
+def test_waiting_raises(guard, table):
     for wait in ("synchronize", "stream", "event"):
         F.embedding(ids(1, 12), table)
-        event = device.Event()
-        event.record(device.Stream(0))
+        event = torch.cuda.Event()
+        event.record(torch.cuda.default_stream())
         if wait == "synchronize":
-            caught(torch.fakedev.synchronize)
+            caught(torch.cuda.synchronize)
         elif wait == "stream":
-            caught(device.Stream(0).synchronize)
+            caught(torch.cuda.default_stream().synchronize)
         else:
             caught(event.synchronize)
     assert len(guard.violations) == 3
 
 
-def test_uninstall_gives_back_what_was_replaced(guard, device):
+def test_uninstall_gives_back_what_was_replaced(guard):
     from trapline import _device
 
-    assert hasattr(device.synchronize, "__trapline__")
     assert hasattr(torch.cuda.synchronize, "__trapline__")
+    assert hasattr(torch.cuda.Stream.synchronize, "__trapline__")
     _device.uninstall()
-    assert not hasattr(device.synchronize, "__trapline__")
-    assert not hasattr(device.Stream.synchronize, "__trapline__")
+    assert not hasattr(torch.cuda.synchronize, "__trapline__")
+    assert not hasattr(torch.cuda.Stream.synchronize, "__trapline__")
     assert not hasattr(torch.cuda.Event.query, "__trapline__")
 
 
-def test_copies_that_do_not_block_and_a_wait(guard, table, device):
-    host, bad = torch.full((1, 3), -1.0), ids(12)
-    with device.held():
+def test_copies_that_do_not_block_and_a_wait(guard, table):
+    host, bad = torch.full((1, 3), -1.0).pin_memory(), ids(12)
+    with late.held():
         host.copy_(F.embedding(bad, table), non_blocking=True)
         assert guard.violations == []
-    caught(device.synchronize)
+    caught(torch.cuda.synchronize)
     assert len(guard.violations) == 1
 
 
-def test_the_next_guarded_call_raises(guard, table, device):
+def test_the_next_guarded_call_raises(guard, table):
     F.embedding(ids(12), table)
-    device.driver.fake_cuda_seed(0)
+    late.driver.fake_cuda_seed(0)
     index = ids(1)
-    device._lib.fakedev_synchronize()
+    late.come()
     violation = caught(lambda: F.embedding(index, table))
     assert violation["scan"]["value"] == 12
 
 
-def test_faults_come_in_order_of_launch(guard, table, device):
+def test_faults_come_in_order_of_launch(guard, table):
     indices = ids(12), ids(13), ids(4).view(1, 1)
-    with device.held():
+    with late.held():
         F.embedding(indices[0], table)
         table.index_select(0, indices[1])
         table.gather(1, indices[2])
-    told = [caught(device.synchronize)["scan"]["value"] for _ in range(3)]
+    told = [caught(torch.cuda.synchronize)["scan"]["value"] for _ in range(3)]
     assert told == [12, 13, 4]
-    device.synchronize()
+    torch.cuda.synchronize()
 
 
-def test_a_tensor_is_checked_once_for_forward_and_backward(guard, device):
+def test_a_tensor_is_checked_once_for_forward_and_backward(guard):
     logits = torch.randn(4, 5).to(D).requires_grad_()
     target = ids(0, 1, 4, 2)
     before = guard.counts()
@@ -156,30 +169,30 @@ def test_a_tensor_is_checked_once_for_forward_and_backward(guard, device):
     assert guard.counts()["launches"] == after["launches"] + 2
 
 
-def test_backward_gets_the_healed_tensor_and_tells_nothing_again(guard, device):
+def test_backward_gets_the_healed_tensor_and_tells_nothing_again(guard):
     logits = torch.randn(4, 5).to(D).requires_grad_()
     loss = F.cross_entropy(logits, ids(0, 9, 4, 2))
     assert caught(loss.item)["scan"]["value"] == 9
     loss.backward()
-    device.synchronize()
+    torch.cuda.synchronize()
     assert len(guard.violations) == 1
     assert torch.isfinite(logits.grad.cpu()).all()
-    assert not device.poisoned()
+    assert not late.poisoned()
 
 
-def test_one_bad_tensor_in_two_operations_is_one_fault(guard, table, device):
+def test_one_bad_tensor_in_two_operations_is_one_fault(guard, table):
     bad = ids(1, 12)
-    with device.held():
+    with late.held():
         F.embedding(bad, table)
         F.embedding(bad, table)
-    caught(device.synchronize)
-    device.synchronize()
+    caught(torch.cuda.synchronize)
+    torch.cuda.synchronize()
     F.embedding(bad, table)  # the program was told, and does it again
-    caught(device.synchronize)
+    caught(torch.cuda.synchronize)
     assert len(guard.violations) == 2
 
 
-def test_the_optimizer_does_not_take_a_bad_step(guard, device):
+def test_the_optimizer_does_not_take_a_bad_step(guard):
     weight = torch.ones(10, 3).to(D).requires_grad_()
     optimizer = torch.optim.SGD([weight], lr=1.0)
     before = weight.detach().cpu()
@@ -189,15 +202,15 @@ def test_the_optimizer_does_not_take_a_bad_step(guard, device):
     optimizer.zero_grad()
     F.embedding(ids(1, 2), weight).sum().backward()
     optimizer.step()
-    assert weight.detach().cpu()[1:3].eq(0).all() and not device.poisoned()
+    assert weight.detach().cpu()[1:3].eq(0).all() and not late.poisoned()
 
 
-def test_the_program_goes_on_after_the_exception(guard, table, device):
+def test_the_program_goes_on_after_the_exception(guard, table):
     caught(lambda: F.embedding(ids(99), table).sum().item())
     left, right = torch.randn(4, 4), torch.randn(4, 4)
     assert torch.allclose((left.to(D) @ right.to(D)).cpu(), left @ right)
     assert F.embedding(ids(1), table).cpu().tolist() == [[3.0, 4.0, 5.0]]
-    assert not device.poisoned()
+    assert not late.poisoned()
 
 
 def test_an_index_on_the_host_is_checked_at_once(guard, table):
@@ -207,7 +220,7 @@ def test_an_index_on_the_host_is_checked_at_once(guard, table):
     assert guard.counts()["launches"] == launches
 
 
-def test_a_list_of_indices_on_both_sides(guard, table, device):
+def test_a_list_of_indices_on_both_sides(guard, table):
     assert table[torch.tensor([1]), ids(2)].cpu().tolist() == [5.0]
     violation = caught(table[torch.tensor([1]), ids(3)].cpu)
     assert (violation["scan"]["value"], violation["scan"]["list_position"]) == (3, 1)
@@ -215,7 +228,7 @@ def test_a_list_of_indices_on_both_sides(guard, table, device):
     assert (violation["scan"]["value"], violation["scan"]["list_position"]) == (-11, 0)
     mask = torch.tensor([True] + [False] * 9)
     assert table[mask.to(D), ids(2)].cpu().tolist() == [2.0]
-    device.synchronize()
+    torch.cuda.synchronize()
     assert len(guard.violations) == 2
 
 
@@ -232,15 +245,15 @@ def test_nothing_to_index_is_raised_at_once_with_its_value(guard):
     assert violation["scan"]["value"] == 4 and violation["scan"]["hi"] == 0
 
 
-def test_an_operation_that_no_value_heals_waits(guard, device):
+def test_an_operation_that_no_value_heals_waits(guard):
     values = ids(1, 2)
     violation = caught(lambda: torch.repeat_interleave(values, ids(1, -2)))
     assert violation["scan"]["value"] == -2 and violation["contained"]
     assert torch.repeat_interleave(values, ids(1, 2)).tolist() == [1, 2, 2]
-    assert not device.poisoned()
+    assert not late.poisoned()
 
 
-def test_a_call_that_the_operation_refuses_by_itself_is_no_fault(guard, table, device):
+def test_a_call_that_the_operation_refuses_by_itself_is_no_fault(guard, table):
     bad = ids(1, 99)
     with pytest.raises(RuntimeError, match="same number of dimensions") as raised:
         table.gather(0, bad)
@@ -252,7 +265,7 @@ def test_a_call_that_the_operation_refuses_by_itself_is_no_fault(guard, table, d
     assert (violation["contract"], violation["scan"]["value"]) == ("index_select.index", 99)
 
 
-def test_a_nan_that_becomes_an_integer_is_remembered(guard, table, device):
+def test_a_nan_that_becomes_an_integer_is_remembered(guard, table):
     index = torch.tensor([1.0, float("nan")]).to(D).long()
     violation = caught(lambda: F.embedding(index, table).cpu())
     remembered = guard.module.remembered()[0]
@@ -264,24 +277,24 @@ def test_a_nan_that_becomes_an_integer_is_remembered(guard, table, device):
     assert len(guard.violations) == 1
 
 
-def test_a_fault_belongs_to_its_thread(guard, table, device):
+def test_a_fault_belongs_to_its_thread(guard, table):
     names = []
 
     def work():
         names.append(threading.get_native_id())
         F.embedding(ids(12), table)
-        device._lib.fakedev_synchronize()
+        late.come()
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
     F.embedding(ids(1), table)  # not this thread's
     assert guard.violations == []
-    violation = caught(device.synchronize)  # its own thread never comes by
+    violation = caught(torch.cuda.synchronize)  # its own thread never comes by
     assert violation["thread"].endswith(f"/{names[0]}")
 
 
-def test_an_exception_in_backward(guard, table, device):
+def test_an_exception_in_backward(guard, table):
     class Lookup(torch.autograd.Function):
         @staticmethod
         def forward(ctx, value):
@@ -295,23 +308,23 @@ def test_an_exception_in_backward(guard, table, device):
     value = torch.ones(3).to(D).requires_grad_()
     violation = caught(Lookup.apply(value).sum().backward)
     assert violation["scan"]["value"] == 12
-    assert not device.poisoned()
+    assert not late.poisoned()
 
 
-def test_a_backward_call_shows_the_line_of_its_forward_call(guard, device):
+def test_a_backward_call_shows_the_line_of_its_forward_call(guard):
     weight = torch.ones(10, 3).to(D).requires_grad_()
     index = ids(1, 2)
     loss = F.embedding(index, weight).sum()
     guard.module.device_step()  # a step of another optimizer: the healed copies are gone
     index.data.fill_(12)  # unseen by autograd
-    violation = caught(lambda: (loss.backward(), device.synchronize()))
+    violation = caught(lambda: (loss.backward(), torch.cuda.synchronize()))
     assert violation["contract"] == "embedding_dense_backward.indices"
     assert violation["backward"] is True
     own = test_a_backward_call_shows_the_line_of_its_forward_call.__code__.co_firstlineno
     assert line_of(violation, HERE) == own + 3
 
 
-def test_a_child_of_fork_leaves_the_device_alone(guard, table, device):
+def test_a_child_of_fork_leaves_the_device_alone(guard, table):
     F.embedding(ids(12), table)
     pid = os.fork()
     if pid == 0:
@@ -325,35 +338,36 @@ def test_a_child_of_fork_leaves_the_device_alone(guard, table, device):
             os._exit(0 if ok else 1)
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    caught(device.synchronize)
+    caught(torch.cuda.synchronize)
 
 
-def test_nothing_is_raised_while_a_graph_is_captured(guard, table, device):
-    stream, graph = device.Stream(), device.Graph()
+def test_nothing_is_raised_while_a_graph_is_captured(guard, table):
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     F.embedding(ids(12), table)
     index = ids(1, 2)
-    device._lib.fakedev_synchronize()
-    with graph.capture(stream):
+    late.come()
+    with capture(graph, stream):
         rows = F.embedding(index, table)
         guard.module.device_poll(False)
         guard.module.device_step()
     assert guard.violations == []
-    assert caught(device.synchronize)["scan"]["value"] == 12
+    assert caught(torch.cuda.synchronize)["scan"]["value"] == 12
     for value in (3, 13, 14):
-        with stream.use():
+        with torch.cuda.stream(stream):
             index.fill_(value)
-        graph.replay(stream)
+        with torch.cuda.stream(stream):
+            graph.replay()
         if value < 10:
             stream.synchronize()
             assert rows.cpu().tolist() == [[9.0, 10.0, 11.0]] * 2
         else:
             assert caught(stream.synchronize)["scan"]["value"] == value
-    assert len(guard.violations) == 3 and not device.poisoned()
+    assert len(guard.violations) == 3 and not late.poisoned()
 
 
-def test_what_nobody_was_told_of_remains(guard, table, device):
+def test_what_nobody_was_told_of_remains(guard, table):
     indices = ids(12), ids(13)
-    with device.held():
+    with late.held():
         for index in indices:
             F.embedding(index, table)
     remaining = guard.module.device_remaining()
@@ -361,13 +375,13 @@ def test_what_nobody_was_told_of_remains(guard, table, device):
     assert guard.module.device_remaining() == []
 
 
-def test_a_tensor_that_is_gone_or_changed_is_not_shown(guard, table, device):
+def test_a_tensor_that_is_gone_or_changed_is_not_shown(guard, table):
     F.embedding(ids(12), table)
-    violation = caught(device.synchronize)
+    violation = caught(torch.cuda.synchronize)
     assert violation["tensor"] is None and violation["args"]["indices"] is None
     assert violation["args"]["weight"] is table
     index = ids(12)
     F.embedding(index, table)
     index.fill_(0)
-    violation = caught(device.synchronize)
+    violation = caught(torch.cuda.synchronize)
     assert violation["tensor"] is None and violation["args"]["indices"] is index

@@ -1,4 +1,4 @@
-"""Checks of compiled graphs on the tests' device.
+"""Checks of compiled graphs on CUDA's key, with a device whose work is late.
 
 There is no Inductor for this device: the graphs are those that Inductor would get, checks and all, and run as
 they are. The guard's hooks on the dispatcher see their operations too; they get what the checks return.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 
+import late
 import pytest
 import torch
 import torch.nn.functional as F
 from programs import Fault
+from test_device import capture
 
-D = "fakedev"
+D = "cuda"
 HERE = __file__
 
 
@@ -88,12 +90,12 @@ def functions():
     return torch.ops.trapline.check.default, torch.ops.trapline.checked
 
 
-def test_a_check_returns_the_healed_copy_and_waits_for_nothing(compiling, device):
+def test_a_check_returns_the_healed_copy_and_waits_for_nothing(compiling):
     for check in functions():
         good, bad, site = ids(1, 2), ids(1, 12, -3), embedding_site(10)
         assert check(good, [], [2], site).cpu().tolist() == [1, 2]
         before = len(compiling.violations)
-        with device.held():  # the device is behind, and nobody waits for it
+        with late.held():  # the device is behind, and nobody waits for it
             healed = check(bad, [], [3], site)
         assert len(compiling.violations) == before
         violation = caught(healed.cpu)
@@ -103,7 +105,7 @@ def test_a_check_returns_the_healed_copy_and_waits_for_nothing(compiling, device
         assert bad.cpu().tolist() == [1, 12, -3]
 
 
-def test_the_healed_copy_has_the_strides_of_the_argument(compiling, device):
+def test_the_healed_copy_has_the_strides_of_the_argument(compiling):
     bad = ids(1, 12, 3, 4).view(2, 2).t()
     for check in functions():
         healed = check(bad, [], [2, 2], embedding_site(10, 2))
@@ -112,29 +114,30 @@ def test_the_healed_copy_has_the_strides_of_the_argument(compiling, device):
         assert healed.cpu().tolist() == [[1, 3], [9, 4]]
 
 
-def test_an_index_into_nothing_is_raised_at_once(compiling, device):
+def test_an_index_into_nothing_is_raised_at_once(compiling):
     for check in functions():
         violation = caught(lambda check=check: check(ids(4), [], [1], embedding_site(0)))
         assert (violation["scan"]["value"], violation["scan"]["hi"]) == (4, 0)
 
 
-def test_a_check_that_is_captured_speaks_at_every_replay(compiling, device):
+def test_a_check_that_is_captured_speaks_at_every_replay(compiling):
     check, site = torch.ops.trapline.checked, embedding_site(10)
-    stream, graph = device.Stream(), device.Graph()
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     index = ids(1, 2)
     check(index, [], [2], site)
-    device.synchronize()
-    with graph.capture(stream):
+    torch.cuda.synchronize()
+    with capture(graph, stream):
         rows = check(index, [], [2], site)
     for value in (3, 13, 4, 14):
-        with stream.use():
+        with torch.cuda.stream(stream):
             index.fill_(value)
-        graph.replay(stream)
+        with torch.cuda.stream(stream):
+            graph.replay()
         if value > 9:
             assert caught(stream.synchronize)["scan"]["value"] == value
         stream.synchronize()
         assert rows.cpu().tolist() == [min(value, 9)] * 2
-    assert len(compiling.violations) == 2 and not device.poisoned()
+    assert len(compiling.violations) == 2 and not late.poisoned()
 
 
 def step(words, head, index, labels):
@@ -154,7 +157,7 @@ def parameters():
     return torch.randn(10, 4).to(D).requires_grad_(), torch.randn(4, 5).to(D).requires_grad_()
 
 
-def test_a_compiled_step_forward_and_backward(compiling, device):
+def test_a_compiled_step_forward_and_backward(compiling):
     GRAPHS.clear()
     compiled = torch.compile(step, backend=as_traced, fullgraph=True)
     good, labels = ids(1, 2, 9), ids(0, 4, 2)
@@ -172,12 +175,12 @@ def test_a_compiled_step_forward_and_backward(compiling, device):
     words, head = parameters()
     violation = caught(lambda: compiled(words, head, ids(1, 12, 9), labels).item())
     assert "site" in violation["args"] and violation["scan"]["value"] == 12
-    device.synchronize()
-    assert len(compiling.violations) == 1 and not device.poisoned()
+    torch.cuda.synchronize()
+    assert len(compiling.violations) == 1 and not late.poisoned()
 
 
 @pytest.mark.parametrize("marker", ["word", "label"])
-def test_the_report_is_that_of_the_program(reporting, device, marker):
+def test_the_report_is_that_of_the_program(reporting, marker):
     from trapline import DeviceAssertError
 
     compiled = torch.compile(step, backend=as_traced, fullgraph=True)
@@ -200,7 +203,7 @@ def by_age(age, table):
     return table[group, :]
 
 
-def test_a_cast_of_nan_is_remembered_with_its_line(compiling, table, device):
+def test_a_cast_of_nan_is_remembered_with_its_line(compiling, table):
     from trapline import _adapter
 
     compiled = torch.compile(by_age, backend=as_traced, fullgraph=True)
@@ -217,7 +220,7 @@ def pairs(table, first, second):
     return table[first, None, second]
 
 
-def test_lists_of_indices(compiling, table, device):
+def test_lists_of_indices(compiling, table):
     from trapline._compile import op
 
     compiled = torch.compile(pairs, backend=as_traced, fullgraph=True)

@@ -1,4 +1,4 @@
-"""A whole process on the tests' device: its end, arguments above the cap, and `--on-fault skip`."""
+"""A whole process with a late device: its end, arguments above the cap, and `--on-fault skip`."""
 
 from __future__ import annotations
 
@@ -7,33 +7,27 @@ import subprocess
 import sys
 
 import pytest
-from conftest import FAKE_CUDA, HERE, ROOT, backend
+from conftest import HERE, ROOT
 
 BEGINNING = f"""
 import sys
-sys.path[:0] = [{str(ROOT / "python")!r}, {str(HERE)!r}]
+sys.path[:0] = [{str(HERE)!r}, {str(ROOT / "python")!r}]
+import conftest
+import late
 import torch
 import torch.nn.functional as F
-import fakedev
-
-fakedev.load({{library!r}}, {str(FAKE_CUDA)!r})
 import trapline
 
 trapline.install()
-table = torch.arange(30.0).view(10, 3).to("fakedev")
+table = torch.arange(30.0).view(10, 3).to("cuda")
 """
 
 
-@pytest.fixture(scope="module")
-def library():
-    return str(backend())
-
-
 @pytest.fixture
-def run(library, tmp_path):
+def run(tmp_path):
     def start(program, **environment):
         script = tmp_path / "program.py"
-        script.write_text(BEGINNING.format(library=library) + program, encoding="utf-8")
+        script.write_text(BEGINNING + program, encoding="utf-8")
         return subprocess.run(
             [sys.executable, str(script)],
             env={**os.environ, "TRAPLINE_GUARD": "1", **environment},
@@ -49,8 +43,8 @@ def run(library, tmp_path):
 
 def test_what_nobody_was_told_is_said_when_the_process_ends(run):
     done = run("""
-indices = torch.tensor([1, 12]).to("fakedev"), torch.tensor([13]).to("fakedev")
-with fakedev.held():
+indices = torch.tensor([1, 12]).to("cuda"), torch.tensor([13]).to("cuda")
+with late.held():
     for index in indices:
         F.embedding(index, table)
 print("ends")
@@ -66,7 +60,7 @@ print("ends")
 def test_a_process_that_was_told_says_nothing_at_its_end(run):
     done = run("""
 try:
-    F.embedding(torch.tensor([1, 12]).to("fakedev"), table).cpu()
+    F.embedding(torch.tensor([1, 12]).to("cuda"), table).cpu()
 except trapline.DeviceAssertError as error:
     print(error.finding["element"]["value"], error.finding["contained"])
 """)
@@ -75,9 +69,9 @@ except trapline.DeviceAssertError as error:
 
 ABOVE_THE_CAP = """
 try:
-    F.embedding(torch.tensor([1, 12]).to("fakedev"), table).cpu()
+    F.embedding(torch.tensor([1, 12]).to("cuda"), table).cpu()
 except trapline.DeviceAssertError as error:
-    print(error.finding["element"]["value"], error.finding["contained"], fakedev.poisoned())
+    print(error.finding["element"]["value"], error.finding["contained"], late.poisoned())
 print(trapline._adapter.adapter.info()["device"]["uncopied"])
 """
 
@@ -93,18 +87,18 @@ def test_above_the_cap_the_report_is_the_same_and_the_context_is_lost(run, mode)
 
 
 TRAINING = """
-weight = torch.randn(10, 5).to("fakedev").requires_grad_()
+weight = torch.randn(10, 5).to("cuda").requires_grad_()
 optimizer = torch.optim.SGD([weight], lr=0.1)
 changed = []
 for number in range(4):
-    index = torch.tensor([1, 2, 12 if number == 2 else 3]).to("fakedev")
+    index = torch.tensor([1, 2, 12 if number == 2 else 3]).to("cuda")
     before = weight.detach().cpu()
-    loss = F.cross_entropy(F.embedding(index, weight), torch.tensor([0, 4, 1]).to("fakedev"))
+    loss = F.cross_entropy(F.embedding(index, weight), torch.tensor([0, 4, 1]).to("cuda"))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     changed.append(not torch.equal(before, weight.detach().cpu()))
-print(changed, fakedev.poisoned(), trapline._skip.counts()["skipped"])
+print(changed, late.poisoned(), trapline._skip.counts()["skipped"])
 """
 
 

@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "libtorch": {"guard"},  # compiled with the guard against the user's libtorch
     "check": {"core", "checks", "contracts", "inputs"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
+    "fakecuda": {"cuda"},  # the kernels' host build
     "cpu_cuda": set(),  # compiled against the user's torch, and knows nothing of Trapline
     "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run", "inputs", "check"},
 }
