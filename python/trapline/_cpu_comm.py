@@ -7,7 +7,10 @@ on the memory of the device's tensors (``collectives.cpp``).
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Callable
 
 
 def functions() -> dict[str, Any]:
@@ -77,6 +80,7 @@ def use_gloo(torch: Any) -> None:
         return
     core = distributed.distributed_c10d
     core.is_nccl_available = distributed.is_nccl_available = lambda: True
+    asked: list[str] = []  # the backends that were named for groups, in order
 
     def without(name: str, *dropped: str) -> None:
         original = getattr(core, name)
@@ -86,11 +90,13 @@ def use_gloo(torch: Any) -> None:
             for key in dropped:
                 kwargs.pop(key, None)
             if name == "init_process_group":
+                asked.append(str(args[0] if args else kwargs.get("backend")))
                 if args:
                     args = (_gloo(args[0]), *args[1:])
                 else:
                     kwargs["backend"] = _gloo(kwargs.get("backend"))
             elif kwargs.get("backend"):
+                asked.append(str(kwargs["backend"]))
                 kwargs["backend"] = _gloo(kwargs["backend"])
             return original(*args, **kwargs)
 
@@ -100,6 +106,37 @@ def use_gloo(torch: Any) -> None:
     without("init_process_group", "device_id", "pg_options")
     without("new_group", "device_id", "pg_options")
     without("barrier", "device_ids")
+    _refuse_host_tensors(torch, core, lambda: bool(asked) and all(one == "nccl" for one in asked))
+
+
+def _refuse_host_tensors(torch: Any, core: Any, only_nccl: Callable[[], bool]) -> None:
+    """NCCL has no collective for tensors of the CPU; gloo has."""
+    check_one, check_list, device_of = (
+        core._check_single_tensor,
+        core._check_tensor_list,
+        core._get_object_coll_device,
+    )
+
+    def refuse(tensors: Any) -> None:
+        if only_nccl() and any(
+            isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu" for tensor in tensors
+        ):
+            raise RuntimeError("No backend type associated with device type cpu")
+
+    def check_single_tensor(param: Any, param_name: str) -> None:
+        check_one(param, param_name)
+        refuse([param])
+
+    def check_tensor_list(param: Any, param_name: str) -> None:
+        check_list(param, param_name)
+        refuse(param)
+
+    def object_device(group: Any = None) -> str:
+        return "cuda" if only_nccl() else device_of(group)
+
+    core._check_single_tensor = check_single_tensor
+    core._check_tensor_list = check_tensor_list
+    core._get_object_coll_device = object_device
 
 
 def _gloo(backend: Any) -> Any:

@@ -6,9 +6,12 @@ Python code runs as it is. What a script can ask of a GPU and this device has no
 
 from __future__ import annotations
 
+import atexit
 import functools
+import glob
 import itertools
 import os
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +53,10 @@ def complete(device: ModuleType) -> None:
         device.default_generator(index) for index in range(device.device_count())
     )
     torch.cuda.random._lazy_call = _seed_at_once(torch.cuda._lazy_call)
-    torch.cuda.nccl.version = lambda: (2, 21, 5)
+    torch.cuda.nccl.is_available = constant(False)  # without a warning: copies between devices do
+    torch.backends.cudnn.is_acceptable = constant(False)  # likewise
     _cpu_comm.use_gloo(torch)
+    _keep_threads()
     _formulas_of_the_cpu()
     _compile_without_kernels(torch)
     _storages(torch, device)
@@ -320,6 +325,43 @@ def _formulas_of_the_cpu() -> None:
     clip_grad._device_has_foreach_support = constant(True)  # where it is asked for, it can be had
 
 
+def _keep_threads() -> None:
+    """Threads that PyTorch starts for a GPU, which a program on the CPU has not."""
+    from torch.utils.data._utils import pin_memory
+
+    class Torch:
+        """torch, for the thread that pins: it would set the number of threads for all others, too."""
+
+        set_num_threads = staticmethod(nothing)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(torch, name)
+
+    torch, pin_memory.torch = pin_memory.torch, Torch()
+    atexit.register(_let_threads_come_to_rest)
+
+
+def _let_threads_come_to_rest(longest: float = 1.0) -> None:
+    """The thread of a backward call lets go of Python's objects after the call has returned.
+
+    When Python ends in between, that thread ends the process, with SIGABRT.
+    """
+    calm, deadline = 0, time.monotonic() + longest
+    while calm < 2 and time.monotonic() < deadline:
+        time.sleep(0.002)  # without the GIL
+        calm = calm + 1 if all(_sleeps(task) for task in glob.glob("/proc/self/task/*")) else 0
+
+
+def _sleeps(task: str) -> bool:
+    """Whether a thread of autograd's waits; True of any other."""
+    try:
+        with open(f"{task}/stat", encoding="utf-8") as file:
+            name, _, rest = file.read().partition("(")[2].rpartition(")")
+    except OSError:  # it has ended
+        return True
+    return not name.startswith("pt_autograd") or rest.split()[0] == "S"
+
+
 def _compile_without_kernels(torch: ModuleType) -> None:
     """torch.compile traces as ever; its graphs run as they are: Inductor's kernels for CUDA need a GPU."""
     original = torch.compile
@@ -367,17 +409,33 @@ def _tensor_types(torch: ModuleType) -> None:
             return isinstance(instance, torch.Tensor) and instance.is_cuda and instance.dtype == cls.dtype
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return getattr(torch, cls.__name__)(*args, **kwargs).cuda()
+            return getattr(torch, cls.__name__.rpartition(".")[2])(*args, **kwargs).cuda()
 
-    dtypes = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16"}
-    dtypes |= {
-        "Long": "int64",
-        "Int": "int32",
-        "Short": "int16",
-        "Char": "int8",
-        "Byte": "uint8",
-        "Bool": "bool",
-    }
-    for name, dtype in dtypes.items():
+    for name, dtype in _TYPES.items():
         fields = {"dtype": getattr(torch, dtype), "is_cuda": True, "__module__": "torch.cuda"}
-        setattr(torch.cuda, f"{name}Tensor", Meta(f"{name}Tensor", (), fields))
+        # Tensor.type() takes the class for what its name says.
+        setattr(torch.cuda, f"{name}Tensor", Meta(f"torch.cuda.{name}Tensor", (), fields))
+    set_default = torch.set_default_tensor_type
+
+    @functools.wraps(set_default)
+    def set_default_tensor_type(kind: Any) -> None:
+        name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
+        on_device = name.startswith("torch.cuda.")
+        set_default(name.replace("torch.cuda.", "torch.") if on_device else kind)
+        torch.set_default_device("cuda" if on_device else None)
+
+    torch.set_default_tensor_type = set_default_tensor_type
+
+
+_TYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+}

@@ -62,7 +62,13 @@ c10::DataPtr device_face(HostStorage host, c10::DeviceIndex device) {
 
 HostStorage new_host_storage(std::size_t bytes) {
   c10::Allocator* memory = is_late() ? pool() : c10::GetCPUAllocator();
-  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, memory, true);
+  try {
+    return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, memory, true);
+  } catch (const c10::Error&) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ", bytes >> 20,
+                     " MiB. GPU ", static_cast<int>(current_device()), " has ",
+                     memory_use(current_device()).allocated >> 20, " MiB allocated by PyTorch.");
+  }
 }
 
 // Late work knows addresses only, so what it uses must be of the pool. Written in the order of the stream:

@@ -1,5 +1,7 @@
 #include "cpu_cuda/plan.hpp"
 
+#include <ATen/core/enum_tag.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -138,8 +140,10 @@ Plan plan_of(const c10::OperatorHandle& op) {
   plan.returns = static_cast<std::uint8_t>(schema.returns().size());
   plan.checks_devices = row != nullptr && (row->flags & kChecksDevices) != 0;
   plan.is_composite = is_composite(op);
+  plan.draws = op.hasTag(at::Tag::nondeterministic_seeded);
   plan.is_collective = plan.name.rfind("c10d::", 0) == 0;
   plan.asserts = assert_check(op.operator_name().name);
+  plan.adapt = adapter(op.operator_name().name);
   for (std::uint8_t i = 0; i < plan.arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     const c10::Type& type = *argument.type();
@@ -152,7 +156,6 @@ Plan plan_of(const c10::OperatorHandle& op) {
       plan.device_at = static_cast<std::int8_t>(i);
     } else if (is_kind(type, c10::TypeKind::GeneratorType)) {
       plan.looked_at.push_back({i, Kind::kGenerator, false});
-      plan.draws = true;
     } else if (argument.name() == "pin_memory") {
       plan.looked_at.push_back({i, Kind::kPinMemory, false});
     }

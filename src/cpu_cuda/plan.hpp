@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu_cuda/asserts.hpp"
+#include "cpu_cuda/dtypes.hpp"
 
 namespace trapline::cpu_cuda {
 
@@ -44,6 +45,7 @@ struct Plan {
   bool draws = false;          // random numbers
   bool is_collective = false;  // goes on after it has returned, in other threads
   AssertCheck asserts = nullptr;
+  Adapter adapt = nullptr;
 };
 
 // What is to be done with an operation on the device's key.

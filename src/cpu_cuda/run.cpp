@@ -89,6 +89,27 @@ void check_as_wrapper(const c10::OperatorHandle& op, const Plan& plan, const c10
   }
 }
 
+// Kernels with words of their own.
+void refuse_in_own_words(const Plan& plan, const c10::IValue* arguments) {
+  const auto tensor_at = [&](std::size_t i) {
+    return arguments[i].isTensor() ? arguments[i].toTensor() : at::Tensor();
+  };
+  if (plan.name.rfind("aten::masked_fill", 0) == 0) {
+    TORCH_CHECK(false, "expected self and mask to be on the same device, but got mask on ",
+                tensor_at(1).device(), " and self on ", tensor_at(0).device());
+  }
+  if (plan.name.find("slow_conv") == std::string::npos || plan.name.find("backward") != std::string::npos)
+    return;
+  const at::Tensor input = tensor_at(0), weight = tensor_at(1);
+  TORCH_CHECK(input.device() == weight.device(), "Input type (", input.toString(), ") and weight type (",
+              weight.toString(), ") should be the same");
+  for (std::size_t i = 2; i < plan.arguments; ++i) {
+    const at::Tensor bias = tensor_at(i);
+    TORCH_CHECK(!bias.defined() || bias.device() == input.device(), "Input type (", input.toString(),
+                ") and bias type (", bias.toString(), ") should be the same");
+  }
+}
+
 // What TensorIterator says, which most kernels without a check of the wrapper's use.
 [[noreturn]] void refuse_mixed(const Plan& plan, const c10::IValue* arguments, c10::Device common) {
   for (const Argument& argument : plan.looked_at) {
@@ -280,10 +301,12 @@ class OnHost final : public c10::OperatorKernel {
     const c10::IValue* arguments = stack->data() + (stack->size() - plan_.arguments);
     const Devices devices = look(plan_, arguments);
     if (C10_UNLIKELY(devices.mixed)) {
+      refuse_in_own_words(plan_, arguments);
       if (plan_.checks_devices) check_as_wrapper(op, plan_, arguments);
       if (plan_.is_composite) return op.redispatchBoxed(DispatchKeySet(kNobody), stack);
       refuse_mixed(plan_, arguments, *devices.common);
     }
+    if (plan_.adapt != nullptr && plan_.adapt(op, *stack)) return;
     Call call(plan_, *stack, devices.host ? std::optional(c10::Device(c10::kCPU)) : devices.common);
     if (C10_UNLIKELY(is_deferred()) && call.device().is_cuda() && defer(op, plan_, call.device(), *stack)) {
       return;
