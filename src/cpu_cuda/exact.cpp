@@ -146,6 +146,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("_use_miopen_ctc_loss", TORCH_FN(no_cudnn_ctc));
   library.impl("_use_miopen_ctc_loss.Tensor", TORCH_FN(no_cudnn_ctc_tensor));
   library.impl("_use_cudnn_ctc_loss.Tensor", TORCH_FN(no_cudnn_ctc_tensor));
+  // A function of PyTorch's for both, which calls the one that reads the indices.
+  library.impl("_embedding_bag_backward", TORCH_FN(at::native::_embedding_bag_backward_symint));
   library.impl("resize_", TORCH_FN(resize_));
   library.impl("set_", TORCH_FN(set_empty));
   library.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));

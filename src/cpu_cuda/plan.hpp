@@ -57,6 +57,9 @@ enum class Way {
 Way way_of(const c10::OperatorHandle& op);
 Plan plan_of(const c10::OperatorHandle& op);
 
+// No backend of this process has kernels on it: the dispatcher's entry is the operation's composition.
+constexpr c10::DispatchKey kNobody = c10::DispatchKey::VE;
+
 // Boxed kernels (run.cpp).
 void register_host(torch::Library& library, const c10::OperatorHandle& op);
 void register_refusal(torch::Library& library, const c10::OperatorHandle& op);

@@ -23,9 +23,6 @@ using c10::DispatchKey;
 using c10::DispatchKeySet;
 using torch::jit::Stack;
 
-// No backend of this process has kernels on it: the dispatcher's entry is the operation's composition.
-constexpr DispatchKey kNobody = DispatchKey::VE;
-
 template <class Visit>
 void each_tensor(const c10::IValue& value, const Visit& visit) {
   if (value.isTensor()) {

@@ -262,7 +262,7 @@ class Whole final : public c10::OperatorKernel {
     const variable_list inputs = tensors_of(arguments);
     // Its own composition says what is wrong, in its own words. functorch has its own derivatives.
     if (are_fake(inputs) || is_mixed(op, arguments) || functorch_is_active())
-      return op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::VE), stack);
+      return op.redispatchBoxed(c10::DispatchKeySet(kNobody), stack);
     const bool capturing = is_capturing();
     if (is_late() && !capturing) wait_for_stream();
     torch::jit::drop(*stack, count);

@@ -26,6 +26,7 @@ class Case:
     valid: Optional[tuple[Any, Any]] = None  # smallest and largest valid value, both valid
     also: tuple[int, ...] = ()  # further valid values
     dtype: Optional[str] = None
+    device: str = "cpu"
     layer: dict[str, Any] = field(default_factory=dict)  # fields that the layer must have
     sample: bool = False  # a data set index must be named (and `truth` must hold for it)
     truth: Optional[Callable[[Any, Finding], None]] = None
@@ -344,6 +345,7 @@ CASES: list[Case] = [
         valid=(0, 9),
         truth=_label_is(10),
         options=("--cpu",),
+        device="cuda:0",
         says=("[0, 10)",),
     ),
     Case(

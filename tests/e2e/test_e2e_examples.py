@@ -49,7 +49,7 @@ def check_finding(case: Case, finding: dict[str, Any]) -> None:
         assert tuple(finding["valid"].get("also", ())) == case.also
     if case.dtype is not None:
         assert finding["tensor"]["dtype"] == case.dtype
-        assert finding["tensor"]["device"] == "cpu"
+        assert finding["tensor"]["device"] == case.device
     if case.layer:
         layer = finding["layer"]
         assert {name: layer.get(name) for name in case.layer} == case.layer

@@ -143,7 +143,7 @@ def _as_tensor(value: Any, length: int) -> Any:
             return None
     except (TypeError, ValueError, RuntimeError, OverflowError):
         return None
-    fits = column.dim() and column.shape[0] == length and column.device.type == "cpu"
+    fits = column.dim() and column.shape[0] == length and scope.is_at_hand(column)
     return column if fits and column.numel() <= MAX_ELEMENTS else None
 
 

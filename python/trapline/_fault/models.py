@@ -104,7 +104,7 @@ def bad_weights() -> Optional[dict[str, Any]]:
     first, bad, total = "", 0, 0
     for variable, module in owners.roots():
         for name, parameter in module.named_parameters():
-            if parameter.device.type != "cpu" or not parameter.dtype.is_floating_point:
+            if not scope.is_at_hand(parameter) or not parameter.dtype.is_floating_point:
                 continue
             total += 1
             if bool(parameter.detach().isfinite().all()):

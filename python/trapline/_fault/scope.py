@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -74,3 +75,9 @@ def is_tensor(value: Any) -> bool:
     import torch
 
     return issubclass(type(value), torch.Tensor)
+
+
+def is_at_hand(tensor: Any) -> bool:
+    """True where a tensor lies in host memory, so that looking at it waits for no device."""
+    kind = tensor.device.type
+    return kind == "cpu" or (kind == "cuda" and os.environ.get("TRAPLINE_DEVICE_TYPE") == "host")

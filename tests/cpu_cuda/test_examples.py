@@ -1,0 +1,80 @@
+"""The examples under trapline run --cpu, where each of them finds a GPU: the finding is the CPU's. With late work
+(TRAPLINE_CPU_LATE) the guard goes the way of a GPU: the fault, its line and its element are the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import ROOT
+
+sys.path.append(str(ROOT / "tests" / "e2e"))
+pytest.importorskip("jsonschema")
+
+import e2e_runner as runner
+from e2e_cases import CASES
+from test_e2e_examples import check_element, check_finding, check_place, load_example
+
+# What a device knows less of than the CPU, so far.
+LESS_WITH_LATE_WORK = {
+    "labels_one_based": "the labels of the whole data set are not looked at: TL102 in place of TL101",
+    "nan_to_index": "the line is the one of the index, not of the cast",
+}
+ON_CUDA = {"two_devices": {"op": "addmm", "says": ("cuda:0", "cpu", ".to(")}}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """All runs, two at a time: most of each is the import of torch."""
+    folder = tmp_path_factory.mktemp("examples")
+
+    def run(case, late):
+        options = ["--cpu", *(option for option in case.options if option != "--cpu")]
+        command = [runner.PYTHON, str(runner.EXAMPLES / case.file)]
+        environment = runner.environment(**({"TRAPLINE_CPU_LATE": "1"} if late else {}))
+        return runner.trapline_json(folder / f"{case.name}-{late}", command, options, environment)
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        yield {(case.name, late): pool.submit(run, case, late) for late in (False, True) for case in CASES}
+
+
+def on_cuda(case):
+    return dataclasses.replace(case, device="cuda:0", **ON_CUDA.get(case.name, {}))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_finding_is_that_of_the_cpu(case, outcomes):
+    outcome = outcomes[case.name, False].result()
+    finding = runner.only_root(outcome)
+    assert outcome.returncode == 1
+    check_finding(on_cuda(case), finding)
+    if case.truth is not None:
+        case.truth(load_example(case).build_dataset(False), finding)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_late_work_hides_no_fault(case, outcomes, request):
+    if case.name in LESS_WITH_LATE_WORK:
+        request.applymarker(pytest.mark.xfail(reason=LESS_WITH_LATE_WORK[case.name], strict=True))
+    outcome = outcomes[case.name, True].result()
+    finding = runner.only_root(outcome)
+    assert outcome.returncode == 1
+    assert (finding["code"], finding["cause"], finding["contained"]) == (case.code, case.cause, True)
+    if not case.device_assert:
+        return
+    check_place(dataclasses.replace(case, surfaced=False), without_surface(finding), source(case))
+    if case.value is not None:
+        check_element(case, finding)
+    if case.valid is not None:
+        assert (finding["valid"]["min"], finding["valid"]["max"]) == case.valid
+
+
+def source(case):
+    return runner.EXAMPLES / case.file
+
+
+def without_surface(finding):
+    """Where a late fault was noticed is another line than where it was made."""
+    return {key: value for key, value in finding.items() if key != "surfaced"}
