@@ -181,7 +181,7 @@ std::string poisson(const Stack& a) {
 
 std::string multi_margin(const Stack& a) {
   const at::Tensor& self = a[0].toTensor();
-  return line_if(outside(a[1].toTensor(), 0, self.size(self.dim() - 1)), "MultiMarginLoss.cu:34",
+  return line_if(outside(a[1].toTensor(), 0, size_along(self, self.dim() - 1)), "MultiMarginLoss.cu:34",
                  "MultiMarginLoss_forward_kernel",
                  "target_k >= 0 && target_k < dim && \"target index is out of bounds\"");
 }

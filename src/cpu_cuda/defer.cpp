@@ -108,7 +108,8 @@ bool shares_storage(const Stack& some, const Stack& others) {
 // Where the operation has written into its argument, `from` is that argument.
 void copy_results(const Plan& plan, const Stack& from, const Stack& to) {
   const auto copy = [](const at::Tensor& target, const at::Tensor& source) {
-    if (target.defined() && source.defined())
+    // Empty where the CPU has no use for it, as the statistics of a batch norm that does not train.
+    if (target.defined() && source.defined() && source.numel() != 0)
       at::native::copy_(const_cast<at::Tensor&>(target), source, false);
   };
   for (std::size_t i = 0; i < plan.returns; ++i) {

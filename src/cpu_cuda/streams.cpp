@@ -86,6 +86,17 @@ void check(int result) {
               "trapline: --cpu: the driver of late work answers ", result);
 }
 
+// On a stream's thread, which nothing may leave by an exception.
+void run(const Work& work) noexcept {
+  try {
+    work();
+  } catch (const c10::Error& error) {
+    lose_context(std::string("trapline: --cpu: late work failed: ") + error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    lose_context(std::string("trapline: --cpu: late work failed: ") + error.what());
+  }
+}
+
 }  // namespace
 
 void run_late(const char* driver, std::uint64_t seed) {
@@ -121,9 +132,9 @@ void enqueue(Work work) {
   auto* item = new Work(std::move(work));
   const auto once = [](void* data) {
     const std::unique_ptr<Work> own(static_cast<Work*>(data));
-    (*own)();
+    run(*own);
   };
-  const auto again = [](void* data) { (*static_cast<Work*>(data))(); };
+  const auto again = [](void* data) { run(*static_cast<Work*>(data)); };
   void* handle = native_handle(current());
   if (capture != nullptr) return g_driver->enqueue(handle, again, item);
   g_driver->enqueue(handle, once, item);

@@ -1,6 +1,7 @@
 """PyTorch's own samples of its operations on ``cuda``, against the same on ``cpu``: equal bits, or refused.
 
-``python sweep.py [--samples N] [--all-dtypes] [NAME...]`` prints each difference and the shares.
+``python sweep.py [--samples N] [--all-dtypes] [NAME...]`` prints each difference and the shares. With
+TRAPLINE_CPU_LATE it compares late work.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if __name__ == "__main__":
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
+from trapline import _cpu_backend
 
 
 def moved(value, device):
@@ -149,6 +151,8 @@ def sweep(names=(), samples=5, every=False, progress=False):
                 if progress:
                     print(name, file=sys.stderr, flush=True)
                 tally.take(name, outcome(op, sample, "cpu"), outcome(op, sample, "cuda"))
+                if _cpu_backend.device.context_lost():
+                    _cpu_backend.device.restore_context()
     return tally
 
 
