@@ -181,10 +181,10 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
     chain = _chain(error)
     # The guard has written its finding; it quotes PyTorch, also as the text of another process.
     if not any(isinstance(link, DeviceAssertError) or _QUOTED in str(link) for link in chain):
-        for link in chain:
+        for outer, link in zip([None, *chain], chain):
             if not isinstance(link, Exception):
                 continue
-            facts = _host_facts.collect(link)
+            facts = _host_facts.collect(link, outer)
             finding = diagnose.diagnose(facts) if facts else None
             if finding:
                 file = write.write_finding(finding, diagnose.version(), [], last=True)

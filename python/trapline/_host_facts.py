@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
+from . import _host_devices
 from ._fault import (
     frames,
     graphs,
@@ -63,15 +64,17 @@ _CAUGHT = re.compile(
 _TEXT_FRAME = re.compile(r'^  File "([^"\n]*)", line (\d+), in (.*)\n(?:    (.*)\n)?', re.M)
 _LAST_LINE = re.compile(r"^([^\W\d][\w.]*)(?:: (.*))?", re.S)
 _FAKE_TENSORS = re.compile(r"got (\w+)\((?:'(.*?)'|\"(.*?)\")\)", re.S)
+_NO_SUCH_GPU = "CUDA error: invalid device ordinal"
 _REMOTE = ("_RemoteTraceback", "RemoteTraceback")  # concurrent.futures and multiprocessing.Pool
 
 
-def collect(error: BaseException) -> Optional[Facts]:
-    """Facts of kind host_error; None when its type is none that PyTorch raises for these."""
+def collect(error: BaseException, outer: Optional[BaseException] = None) -> Optional[Facts]:
+    """Facts of kind host_error; None when its type is none that PyTorch raises for these. `outer`: what was
+    raised from it; the frames that lead to the place where that happened are in its traceback only."""
     name, message = _type_name(error), str(error)[:_MAX_MESSAGE]
     caught = _CAUGHT.match(message)
     if caught:
-        return _from_text(caught.group(2))
+        return _from_text(caught.group(2), error)
     cause = error.__cause__
     if type(cause).__name__ in _REMOTE and isinstance(getattr(cause, "tb", None), str):
         return _from_text(cause.tb.strip().strip('"').strip() + "\n")
@@ -79,7 +82,7 @@ def collect(error: BaseException) -> Optional[Facts]:
     name, message = _unwrapped(name, message)
     if "." in name or error.__traceback__ is None:
         return None
-    trace = _frames_of(error.__traceback__)
+    trace = _joined(error, outer)
     stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)])
     if traced:
         return _while_traced(name, message, graphs.with_graph_stack(stack, traced))
@@ -95,13 +98,48 @@ def collect(error: BaseException) -> Optional[Facts]:
         if module:
             facts["module"] = module[1]
             _positions(facts, [frame for frame, _ in reversed(visible)])
-        operands = _operands(visible[position:], module)
+        operands, tensors = _operands(visible[position:], module)
         facts["operands"] = operands
+        _devices(facts, error, outer, visible[position:], tensors)
         _not_finite(facts, error)
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
     return facts
+
+
+def _joined(error: BaseException, outer: Optional[BaseException]) -> list[tuple[FrameType, int]]:
+    trace = _frames_of(error.__traceback__)
+    around = _frames_of(outer.__traceback__) if outer is not None else []
+    for position, (frame, _) in enumerate(around):
+        if trace and frame is trace[0][0]:
+            return around[:position] + trace
+    return trace
+
+
+def _devices(
+    facts: Facts,
+    error: BaseException,
+    outer: Optional[BaseException],
+    trace: list[tuple[FrameType, int]],
+    tensors: list[Any],
+) -> None:
+    """Who holds the tensors, where the model is, and which GPU was asked for."""
+    whole = [frame for frame, _ in _joined(error, outer)]
+    is_joined = outer is not None and whole[0] is not _frames_of(error.__traceback__)[0][0]
+    operands = facts["operands"]
+    with scope.frames_of(outer.__traceback__ if outer is not None and is_joined else error.__traceback__):
+        facts.update(_host_devices.describe(whole, operands, tensors))
+    text = _segment(trace[0])
+    given = [(name, name, tensor) for name, tensor in _tensors(trace[0][0], text)]
+    given += [(words, parameter, value) for words, parameter, value in _arguments(text, trace[1:])]
+    if len({operand["device"] for operand in operands}) > 1:
+        _host_devices.sources(operands, tensors, given)
+    if "numpy" in facts["message"]:
+        for operand, tensor in zip(operands, tensors):
+            operand["requires_grad"] = tensor.requires_grad
+    if _NO_SUCH_GPU in facts["message"]:
+        facts["gpus"] = _host_devices.asked((pair[0], _segment(pair)) for pair in reversed(trace))
 
 
 def _positions(facts: Facts, innermost_first: list[FrameType]) -> None:
@@ -165,7 +203,8 @@ def _while_traced(name: str, message: str, stack: list[frames.Frame]) -> Facts:
 
 def _type_name(error: BaseException) -> str:
     kind = type(error)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    plain = kind.__module__ == "builtins" or (kind.__module__, kind.__name__) == ("torch", "AcceleratorError")
+    return kind.__name__ if plain else f"{kind.__module__}.{kind.__name__}"
 
 
 def _unwrapped(name: str, message: str) -> tuple[str, str]:
@@ -181,10 +220,15 @@ def _unwrapped(name: str, message: str) -> tuple[str, str]:
     return name, message
 
 
-def _from_text(text: str) -> Optional[Facts]:
-    """Facts from the text of a traceback that another process printed."""
-    stack, end = [], 0
+def _from_text(text: str, around: Optional[BaseException] = None) -> Optional[Facts]:
+    """Facts from the text of a traceback that another process printed. Where none of the user's code is in
+    it, the frames of the exception that brought it lead there."""
+    stack: list[frames.Frame] = []
+    end = 0
     for match in _TEXT_FRAME.finditer(text):
+        end = match.end()
+        if places.is_own(match.group(1)):
+            continue
         stack.append(
             {
                 "file": match.group(1),
@@ -194,14 +238,16 @@ def _from_text(text: str) -> Optional[Facts]:
                 "user": not places.is_library_file(match.group(1)),
             }
         )
-        end = match.end()
+    if around is not None and not any(frame["user"] for frame in stack):
+        trace = _frames_of(around.__traceback__)
+        stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)]) + stack
     rest = re.sub(r"\A(?:[ \t][^\n]*\n)+", "", text[end:])  # the carets below the last source line
     last = _LAST_LINE.match(rest.strip())
     if not last or "DeviceAssertError" in last.group(1):
         return None
     facts: Facts = {
         "kind": "host_error",
-        "exception": last.group(1),
+        "exception": last.group(1).replace("torch.AcceleratorError", "AcceleratorError"),
         "message": (last.group(2) or "").strip(),
         "stack": stack,
         "process": write.process_facts(),
@@ -321,7 +367,9 @@ def _tensors(frame: FrameType, text: str) -> Iterator[tuple[str, Any]]:
                         yield f"{name}[{position}]", item
 
 
-def _operands(trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Facts]]) -> list[Facts]:
+def _operands(
+    trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Facts]]
+) -> tuple[list[Facts], list[Any]]:
     """Tensors of the failing call: those that the user named first, under the parameter they arrived in."""
     user, library = trace[0], trace[1:]
     named: dict[int, Facts] = {}
@@ -335,7 +383,8 @@ def _operands(trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Fa
 
     text = _segment(user)
     seen = _storages_where_raised(library)
-    for name, tensor in (*_tensors(user[0], text), *_arguments(text, library)):
+    words = ((words, tensor) for words, _, tensor in _arguments(text, library))
+    for name, tensor in (*_tensors(user[0], text), *words):
         if seen is None or _storage(tensor) in seen:
             add(name, tensor, True)
     for frame, lasti in reversed(library):
@@ -346,7 +395,7 @@ def _operands(trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Fa
             role = name.rpartition(".")[2]
             if operand is not None and ("as" not in operand or ("[" in operand["as"] and "[" not in role)):
                 operand["as"] = role
-    return list(named.values())
+    return list(named.values()), kept
 
 
 def _storage(tensor: Any) -> Any:
@@ -365,8 +414,9 @@ def _storages_where_raised(library: list[tuple[FrameType, int]]) -> Optional[set
     return {_storage(tensor) for _, tensor in _tensors(outside[-1][0], _segment(outside[-1]))}
 
 
-def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tuple[str, Any]]:
-    """The user's own words for unnamed arguments: `model(x)` in `criterion(model(x), y)`."""
+def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tuple[str, str, Any]]:
+    """The user's own words for unnamed arguments, `model(x)` in `criterion(model(x), y)`, and the parameters
+    in which they arrived."""
     entered = next((frame for frame, _ in library if frame.f_code.co_name not in _PLUMBING), None)
     try:
         call = ast.parse(text, mode="eval").body
@@ -377,11 +427,12 @@ def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tupl
     parameters = list(entered.f_code.co_varnames[: entered.f_code.co_argcount])
     if parameters[:1] == ["self"]:
         parameters = parameters[1:]
-    for parameter, argument in zip(parameters, call.args):
+    arguments = [*zip(parameters, call.args), *((word.arg, word.value) for word in call.keywords if word.arg)]
+    for parameter, argument in arguments:
         words = ast.get_source_segment(text, argument) or ""
         value = entered.f_locals.get(parameter)
         if isinstance(argument, (ast.Call, ast.Subscript)) and len(words) <= 40 and values.is_tensor(value):
-            yield words, value
+            yield words, parameter, value
 
 
 def _qualified(name: str, frame: FrameType, module: Optional[tuple[Any, Facts]]) -> str:

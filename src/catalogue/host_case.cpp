@@ -26,14 +26,49 @@ Shape shape_member(const json& object) {
   return shape;
 }
 
+bool flag_member(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_boolean() && it->get<bool>();
+}
+
+std::optional<Holder> read_holder(const json& operand) {
+  const auto it = operand.find("held");
+  if (it == operand.end() || !it->is_object()) return std::nullopt;
+  Holder held{text_member(*it, "name"),
+              text_member(*it, "attribute"),
+              text_member(*it, "kind"),
+              text_member(*it, "type"),
+              text_member(*it, "top"),
+              flag_member(*it, "part"),
+              flag_member(*it, "trains"),
+              flag_member(*it, "own"),
+              "",
+              "",
+              ""};
+  if (const auto box = it->find("container"); box != it->end() && box->is_object()) {
+    held.container = text_member(*box, "name");
+    held.container_type = text_member(*box, "type");
+    held.container_of = text_member(*box, "of");
+  }
+  return held;
+}
+
+std::optional<ModelFacts> read_model(const json& facts) {
+  const auto it = facts.find("model");
+  if (it == facts.end() || !it->is_object()) return std::nullopt;
+  return ModelFacts{text_member(*it, "name"), text_member(*it, "type"), text_member(*it, "device")};
+}
+
 std::vector<Operand> read_operands(const json& facts) {
   std::vector<Operand> operands;
   const auto it = facts.find("operands");
   if (it == facts.end() || !it->is_array()) return operands;
   for (const json& entry : *it) {
     if (!entry.is_object()) continue;
-    Operand operand{text_member(entry, "name"),  text_member(entry, "as"),     shape_member(entry),
-                    text_member(entry, "dtype"), text_member(entry, "device"), true};
+    Operand operand{
+        text_member(entry, "name"),  text_member(entry, "as"),     shape_member(entry),
+        text_member(entry, "dtype"), text_member(entry, "device"), true,
+        text_member(entry, "from"),  read_holder(entry),           flag_member(entry, "requires_grad")};
     if (const auto user = entry.find("user"); user != entry.end() && user->is_boolean()) {
       operand.user = user->get<bool>();
     }
@@ -151,6 +186,7 @@ HostCase::HostCase(const json& facts, std::vector<std::string> captures)
   if (!facts.is_object()) return;
   operands_ = read_operands(facts);
   module_ = read_module(facts);
+  model_ = read_model(facts);
   position_ = read_position(facts);
   library_ = read_library(facts);
   call_ = text_member(facts, "call");

@@ -15,13 +15,35 @@ namespace trapline {
 
 using Shape = std::vector<std::int64_t>;
 
+// The module that keeps a tensor.
+struct Holder {
+  std::string name, attribute;  // "loss_fn.cross_entropy", "weight"; the name may be empty
+  std::string kind;             // "parameter", "buffer", "plain" (an attribute that does not move)
+  std::string type;             // its class
+  std::string top;              // the outermost module that leads to it, as the user calls it; may be empty
+  bool part = false;            // that is the model
+  bool trains = false;          // that has parameters
+  bool own = false;             // the class is the user's
+  std::string container, container_type,
+      container_of;  // "self.norms", "list", "Net": where the model keeps it
+};
+
+// The outermost module with parameters that was running.
+struct ModelFacts {
+  std::string name, type, device;  // the device of all its parameters; empty: they are on several
+};
+
 // A tensor that takes part in the failing call.
 struct Operand {
   std::string name;  // as the user calls it on the failing line, "x"; or a qualified parameter, "fc.weight"
   std::string role;  // the name of the parameter it arrived in at the failing library call: "input", "target"
   Shape shape;
   std::string dtype, device;
-  bool user = true;  // false: it has no name in the user's line (an intermediate of a Sequential)
+  bool user = true;       // false: it has no name in the user's line (an intermediate of a Sequential)
+  std::string from = {};  // the user's argument that it was made from: "edge_index"
+  std::optional<Holder> held = std::nullopt;
+  bool grad = false;  // whether it requires grad, where that is asked
+  bool named() const { return user || !from.empty(); }
 };
 
 // The deepest nn.Module that was running.
@@ -52,6 +74,7 @@ class HostCase {
 
   const std::vector<Operand>& operands() const { return operands_; }
   const std::optional<ModuleFacts>& module() const { return module_; }
+  const std::optional<ModelFacts>& model() const { return model_; }
   const std::optional<PositionTable>& position() const { return position_; }
   const LibraryFact& library() const { return library_; }
   const std::string& call() const { return call_; }
@@ -86,6 +109,7 @@ class HostCase {
   std::vector<std::string> captures_, files_;
   std::vector<Operand> operands_;
   std::optional<ModuleFacts> module_;
+  std::optional<ModelFacts> model_;
   std::optional<PositionTable> position_;
   LibraryFact library_;
   std::string call_, message_, functional_, raised_at_;

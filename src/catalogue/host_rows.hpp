@@ -14,7 +14,9 @@ std::span<const HostErrorRow> product_rows();   // matmul, linear, bmm, einsum
 std::span<const HostErrorRow> layout_rows();    // broadcast, view, cat, stack, expand
 std::span<const HostErrorRow> layer_rows();  // convolution, normalization, recurrent, attention, state_dict
 std::span<const HostErrorRow> backward_rows();     // shapes in backward
-std::span<const HostErrorRow> device_rows();       // devices; numpy() and item()
+std::span<const HostErrorRow> device_rows();       // devices
+std::span<const HostErrorRow> numpy_rows();        // numpy(), item(), if
+std::span<const HostErrorRow> gpu_rows();          // which process, which GPU, what memory
 std::span<const HostErrorRow> dtype_rows();        // dtypes of labels, products, layers
 std::span<const HostErrorRow> index_dtype_rows();  // dtypes of ids, indices, masks
 std::span<const HostErrorRow> index_rows();        // host IndexErrors

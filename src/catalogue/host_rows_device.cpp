@@ -1,5 +1,6 @@
-// Tensors on different devices; numpy() and item() on tensors that cannot give them.
+// Tensors on different devices.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -28,52 +29,120 @@ const Operand* on_device(const HostCase& c, std::string_view device, bool equal)
   return nullptr;
 }
 
+// A tensor as the user can find it: his own words for it, or the module that keeps it.
+std::string called(const Operand& operand) {
+  if (operand.user) return operand.name;
+  if (!operand.from.empty()) return operand.from;
+  if (operand.held && !operand.held->name.empty()) return operand.held->name + "." + operand.held->attribute;
+  return operand.name;
+}
+
 // The list of who is where, e.g. "x is on cpu, fc.weight is on cuda:0".
 std::string places(const HostCase& c) {
-  std::string text;
-  std::size_t count = 0;
+  std::vector<std::string> said;
   for (const Operand& operand : c.operands()) {
-    if (operand.device.empty() || operand.name.empty() || ++count > 4) continue;
-    text += fmt::format("{}{} is on {}", text.empty() ? "" : ", ", operand.name, operand.device);
+    if (operand.device.empty() || called(operand).empty() || said.size() == 4) continue;
+    std::string text = fmt::format("{} is on {}", called(operand), operand.device);
+    if (std::find(said.begin(), said.end(), text) == said.end()) said.push_back(std::move(text));
   }
-  return text;
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
+// Whether PyTorch's optimizers raised.
+bool in_optimizer(const HostCase& c) {
+  const auto stack = c.facts().find("stack");
+  if (stack == c.facts().end() || !stack->is_array() || stack->empty() || !stack->back().is_object())
+    return false;
+  const auto file = stack->back().find("file");
+  return file != stack->back().end() && file->is_string() &&
+         file->get_ref<const std::string&>().find("torch/optim/") != std::string::npos;
+}
+
+// What to do about a tensor that a module keeps; false where the facts do not say.
+bool move_holder(const HostCase& c, Finding& f, const Operand& stray, const std::string& goal) {
+  const Holder& held = *stray.held;
+  const std::string top = held.top.empty() ? "the " + held.type : "`" + held.top + "`";
+  if (!held.container.empty()) {
+    const std::string cure = held.container_type == "dict" ? "ModuleDict" : "ModuleList";
+    f.fix.push_back(fmt::format(
+        "`{}` of {} is a plain {}, and the modules in it do not move with the model: use `{} = nn.{}(...)`",
+        held.container, held.container_of, held.container_type, held.container, cure));
+    return true;
+  }
+  const bool model_is_here = c.model() && c.model()->device == stray.device;
+  if (held.part && model_is_here) {
+    const std::string name = c.model()->name.empty() ? "model" : c.model()->name;
+    f.fix.push_back(fmt::format(
+        "move the whole model before training: `{}.to(device)`, before the optimizer is made", name));
+    return true;
+  }
+  if (held.kind == "plain") {
+    if (!held.own) return false;
+    f.fix.push_back(
+        fmt::format("`.to()` does not move plain attributes: in {} use `self.register_buffer(\"{}\", ...)`",
+                    held.type, held.attribute));
+    return true;
+  }
+  if (held.part) {
+    if (stray.device != "cpu") return false;  // a model on several GPUs
+    f.fix.push_back(
+        fmt::format("{} was not moved with the rest of the model: `{}.to(\"{}\")` after its last part is in "
+                    "place, and before the optimizer is made",
+                    called(stray), c.model() && !c.model()->name.empty() ? c.model()->name : "model", goal));
+    return true;
+  }
+  if (held.top.empty()) {
+    f.fix.push_back(fmt::format("move {} too: `.to(\"{}\")` where it is made", top, goal));
+  } else {
+    f.fix.push_back(fmt::format("move {} too: `{}.to(\"{}\")`{}", top, held.top, goal,
+                                held.trains ? ", before the optimizer is made" : ""));
+  }
+  return true;
+}
+
+// The tensor to move is the one on the CPU, whatever the message names; between two GPUs, the one that it
+// names.
+const Operand* find_stray(const HostCase& c, const std::string& device, const std::string& argument) {
+  const Operand* stray = argument.empty() ? nullptr : c.by_role(argument);
+  if (stray != nullptr && (device != "cpu" || stray->device == device || stray->device.empty())) return stray;
+  return on_device(c, device, true);
 }
 
 void explain_devices(const HostCase& c, Finding& f, std::string first, std::string second,
                      const std::string& argument) {
   if (f.op.empty()) f.op = c.functional();
   if (f.op.empty() && c.module() && c.module()->attribute("in_features")) f.op = "linear";
-  // The tensor to move is the one on the CPU; between two GPUs, the one that the message names.
   if (second == "cpu") std::swap(first, second);
-  const Operand* stray = argument.empty() ? nullptr : c.by_role(argument);
-  if (stray == nullptr) stray = on_device(c, first, true);
+  const Operand* stray = find_stray(c, first, argument);
   const Operand* other = nullptr;
   for (const Operand& operand : c.operands()) {
     if (other == nullptr && &operand != stray && operand.device == second) other = &operand;
   }
-  const std::string name = stray && !stray->name.empty() ? stray->name
-                           : argument.empty()            ? "a tensor"
-                                                         : "argument `" + argument + "`";
+  const std::string name = stray && !called(*stray).empty() ? called(*stray)
+                           : argument.empty()               ? "a tensor"
+                                                            : "argument `" + argument + "`";
   const std::string seat = stray && !stray->device.empty() ? stray->device : first;
   const std::string goal = seat == second ? first : second;
-  f.argument = argument.empty() ? (stray ? stray->role.empty() ? stray->name : stray->role : "") : argument;
+  f.argument = stray == nullptr ? argument : stray->role.empty() ? stray->name : stray->role;
   if (stray) f.tensor = TensorInfo{stray->shape, stray->dtype, stray->device};
   f.summary = fmt::format("{}{} is on {} but {} is on {}", f.op.empty() ? "" : f.op + ": ", name, seat,
-                          other && !other->name.empty() ? other->name : "the other tensor", goal);
-  if (stray && stray->user) {
+                          other && !called(*other).empty() ? called(*other) : "the other tensor", goal);
+  const bool kept = stray && stray->held && move_holder(c, f, *stray, goal);
+  if (!kept && in_optimizer(c) && seat == "cpu") {
+    f.summary = fmt::format("the optimizer's state is on cpu but its parameters are on {}", goal);
+    f.fix.push_back(
+        "move the model first (`model.to(device)`), then make the optimizer and load its state: "
+        "load_state_dict puts the state where the parameters are");
+  } else if (!kept && stray && stray->named()) {
     f.fix.push_back(other && other->user ? fmt::format("use `{}.to({}.device)`", name, other->name)
                                          : fmt::format("use `{}.to(\"{}\")`", name, goal));
-  } else if (stray && c.module()) {
-    f.fix.push_back("move the whole model before training: `model.to(device)`, before the optimizer is made");
-  } else {
-    f.fix.push_back(fmt::format("move it: `tensor.to(\"{}\")`", goal));
-  }
-  if (other && !other->user && c.module()) {
-    f.fix.push_back(fmt::format("or move the layer to the data: `{}.to(\"{}\")`",
-                                c.module()->name.empty() ? "model" : c.module()->name, seat));
+  } else if (!kept) {
+    f.fix.push_back(stray && !stray->name.empty()
+                        ? fmt::format("`{}` has to be on {}: move it before this line", stray->name, goal)
+                        : fmt::format("move it: `tensor.to(\"{}\")`", goal));
   }
   if (const std::string where = places(c); !where.empty()) f.fix.push_back(where);
-  if (c.module() && !(stray && !stray->user) && !(other && !other->user)) {
+  if (c.module() && stray && stray->user && !kept && !(other && !other->user)) {
     f.fix.push_back(
         "a tensor made inside a module needs `device=x.device`, or `self.register_buffer(...)` to move with "
         "the model");
@@ -139,6 +208,23 @@ void index_device(const HostCase& c, Finding& f) {
   const std::string& device = c.capture(1);
   const Operand* index = on_device(c, device, false);
   const std::string name = index ? index->name : "index";
+  const Operand* table = on_device(c, device, true);
+  if (device == "cpu") {  // an index on the CPU fits every table: this one is on a GPU
+    f.argument = "self";
+    const std::string seat = index ? index->device : "a GPU";
+    const std::string goal = index == nullptr ? "index.device"
+                             : index->user    ? name + ".device"
+                                              : "\"" + index->device + "\"";
+    const std::string what = table && table->named() ? called(*table) : "the indexed tensor";
+    f.summary = fmt::format("x[index]: {} is on cpu but {} is on {}", what, name, seat);
+    if (table) f.tensor = TensorInfo{table->shape, table->dtype, table->device};
+    f.fix.push_back(
+        table && table->named()
+            ? fmt::format("use `{}.to({})`, best once, where it is made", what, goal)
+            : fmt::format("move the indexed tensor: `.to({})`, best once, where it is made", goal));
+    f.fix.push_back(fmt::format("or, if what follows is on the CPU: `{}.cpu()`", name));
+    return;
+  }
   f.summary = fmt::format("x[index]: the indexed tensor is on {} but {} is on {}", device, name,
                           index ? index->device : "another device");
   if (index) f.tensor = TensorInfo{index->shape, index->dtype, index->device};
@@ -153,53 +239,16 @@ void data_parallel(const HostCase& c, Finding& f) {
 
 void generator(const HostCase& c, Finding& f) {
   f.summary = fmt::format("the generator is on {} but the operation runs on {}", c.capture(2), c.capture(1));
-  f.fix.push_back(fmt::format("use `torch.Generator(device=\"{}\")`", c.capture(1)));
-}
-
-void numpy_device(const HostCase& c, Finding& f) {
-  const std::string device = c.capture(1).empty() ? "cuda" : c.capture(1);
-  const Operand* x = on_device(c, "cpu", false);
-  const std::string name = x && x->user ? x->name : "x";
-  f.summary =
-      fmt::format("numpy: {} is on {}; NumPy can only read host memory", x ? x->name : "the tensor", device);
-  if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
-  f.fix.push_back(fmt::format("use `{}.detach().cpu().numpy()`", name));
-  f.fix.push_back("np.asarray, matplotlib, sklearn and pandas call numpy() for you: pass them the same");
-}
-
-void numpy_gradient(const HostCase& c, Finding& f) {
-  const Operand* x = c.operands().empty() ? nullptr : &c.operands().front();
-  const std::string name = x && x->user ? x->name : "x";
-  f.summary = fmt::format("numpy: {} requires grad, and NumPy would lose it", x ? x->name : "the tensor");
-  if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
-  f.fix.push_back(fmt::format("use `{}.detach().cpu().numpy()`", name));
-  f.fix.push_back("or run the evaluation under `with torch.no_grad():`");
-}
-
-void one_element(const HostCase& c, Finding& f) {
-  const Operand* x = c.operands().empty() ? nullptr : &c.operands().front();
-  for (const Operand& operand : c.operands()) {
-    if (!c.capture(1).empty() && numel(operand.shape) == c.number(1)) {
-      x = &operand;
-      break;
+  if (c.passes_through("torch/utils/data/sampler.py")) {
+    if (c.passes_through("torch/utils/_device.py")) {
+      f.summary = fmt::format("the DataLoader's generator is on {}, but the default device is {}",
+                              c.capture(2), c.capture(1));
     }
+    f.fix.push_back(
+        fmt::format("use `DataLoader(..., generator=torch.Generator(device=\"{}\"))`", c.capture(1)));
+    return;
   }
-  const std::string name = x && x->user ? x->name : "x";
-  const std::string size = x ? " " + to_text(x->shape) : std::string();
-  const std::string elements = c.capture(1).empty() ? "does not have exactly one element"
-                                                    : fmt::format("has {} elements, not one", c.number(1));
-  f.summary = fmt::format("item: {}{} {}", x ? x->name : "the tensor", size, elements);
-  if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
-  f.fix.push_back(
-      fmt::format("reduce it first: `{}.mean().item()`, or take one element: `{}[0].item()`", name, name));
-  f.fix.push_back(fmt::format("for all of them use `{}.tolist()`", name));
-}
-
-void truth_value(const HostCase& c, Finding& f) {
-  const Operand* x = c.operands().empty() ? nullptr : &c.operands().front();
-  f.summary = fmt::format("`if tensor`: {}{} has {} value, so it is neither true nor false",
-                          x ? x->name : "the tensor", x ? " " + to_text(x->shape) : "", c.capture(1));
-  f.fix.push_back("say which is meant: `.any()`, `.all()`, `.numel() > 0` or `is not None`");
+  f.fix.push_back(fmt::format("use `torch.Generator(device=\"{}\")`", c.capture(1)));
 }
 
 }  // namespace
@@ -357,43 +406,6 @@ std::span<const HostErrorRow> device_rows() {
        generator,
        {"Expected a 'cuda' device type for generator but found 'cpu'",
         "Expected a 'cuda:0' generator device but found 'cpu'"}},
-      {"numpy.device",
-       "TypeError",
-       R"(can't convert (?:([a-z]+(?::\d+)?) device type|CUDA) tensor to numpy)",
-       kDevice,
-       "numpy",
-       "self",
-       numpy_device,
-       {"can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-        "memory first.",
-        "can't convert CUDA tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."}},
-      {"numpy.gradient",
-       "RuntimeError",
-       R"(Can't call numpy\(\) on (?:Tensor|Variable) that requires grad)",
-       Cause::kNotCuda,
-       "numpy",
-       "self",
-       numpy_gradient,
-       {"Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
-        "Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead."}},
-      {"item.elements",
-       "RuntimeError|ValueError",
-       R"((?:a Tensor with (\d+) elements cannot be converted to Scalar|only one element tensors can be converted to Python scalars))",
-       Cause::kShapeMismatch,
-       "item",
-       "self",
-       one_element,
-       {"a Tensor with 3 elements cannot be converted to Scalar",
-        "only one element tensors can be converted to Python scalars"}},
-      {"bool.elements",
-       "RuntimeError",
-       R"((?:Boolean|bool) value of Tensor with (more than one|no) values? is ambiguous)",
-       Cause::kShapeMismatch,
-       "bool",
-       "self",
-       truth_value,
-       {"Boolean value of Tensor with more than one value is ambiguous",
-        "Boolean value of Tensor with no values is ambiguous"}},
   };
   return *rows;
 }
