@@ -56,6 +56,14 @@ std::string unchecked_line(const Collected& collected) {
          "ended early, e.g. because it asks for more GPUs than --cpu shows";
 }
 
+// Whether a traceback has said what ended the program.
+bool says_why(const Collected& collected) {
+  return collected.guarded_processes > 0 &&
+         std::any_of(collected.ends.begin(), collected.ends.end(), [](const ProcessEnd& end) {
+           return !end.went_on && (!end.other.empty() || !end.elsewhere.empty());
+         });
+}
+
 }  // namespace
 
 std::vector<std::string> notes_about(const Ended& ended, bool has_findings, std::size_t guarded_processes) {
@@ -164,14 +172,16 @@ Result<RunOutcome> run(const RunRequest& request) {
                      request.cpu ? unchecked_line(collected) : ""};
   Report& report = outcome.report;
   const bool has_findings = !report.findings.empty();
+  const bool idle = !outcome.unchecked.empty();
+  if ((ended->exit_code == 0 && collected.guarded_processes > 0) || says_why(collected))
+    outcome.unchecked.clear();
   // What `--watch` saw was never raised, so no program can have handled it.
   const bool raised = std::any_of(report.findings.begin(), report.findings.end(),
                                   [](const Finding& one) { return one.cause != Cause::kNonFiniteValue; });
   const bool on_request = is_request_to_end(ended->signal) || ended->exit_code == 130;
   outcome.handled =
       raised && !settled.uncaught && (ended->exit_code == 0 || (on_request && settled.caught_before));
-  if (!has_findings && (ended->exit_code != 0 || !outcome.unchecked.empty()))
-    report.verdict = Verdict::kUnknown;
+  if (!has_findings && (ended->exit_code != 0 || idle)) report.verdict = Verdict::kUnknown;
   // The preloaded library itself says when it has no guard.
   const std::size_t guarded = settings.preload.empty() ? collected.guarded_processes : 1;
   auto notes = notes_about(*ended, has_findings || !settled.other.empty(), guarded);

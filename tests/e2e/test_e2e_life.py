@@ -217,15 +217,19 @@ def test_a_short_program_says_nothing_in_between(tmp_path: Path) -> None:
     assert "[TL105]" not in outcome.stderr
 
 
-def test_a_cpu_run_in_which_nothing_was_checked_says_so(tmp_path: Path) -> None:
-    text = "if torch.cuda.device_count() < 2:\n    print('too few GPUs')\n    sys.exit(0)\n"
+def test_a_cpu_run_that_failed_before_anything_was_checked_says_so(tmp_path: Path) -> None:
+    text = "if torch.cuda.device_count() < 2:\n    print('too few GPUs')\n    sys.exit(3)\n"
     script = runner.write_program(tmp_path / "program.py", HEAD + text)
     outcome = runner.trapline(["--cpu"], [runner.PYTHON, script])
-    assert outcome.returncode == 0
+    assert outcome.returncode == 3
     assert outcome.stderr.startswith("trapline: no operation that Trapline checks ran")
     assert runner.trapline([], [runner.PYTHON, script]).stderr == ""
     script = runner.write_program(tmp_path / "good.py", HEAD + "caught(lambda: index(2))\n")
     assert runner.trapline(["--cpu"], [runner.PYTHON, script]).stderr == ""
+    script = runner.write_program(tmp_path / "well.py", HEAD + "print('nothing to check')\n")
+    assert runner.trapline(["--cpu"], [runner.PYTHON, script]).stderr == ""
+    script = runner.write_program(tmp_path / "raises.py", HEAD + "raise KeyError('LOCAL_RANK')\n")
+    assert "no operation" not in runner.trapline(["--cpu"], [runner.PYTHON, script]).stderr
 
 
 INSTALL = "import torch, trapline\ntrapline.install()\nw = torch.zeros(4, 2)\n"
