@@ -163,17 +163,20 @@ def _memory(tensor: Any) -> Any:
         return id(tensor)
 
 
-def asked(calls: Iterable[tuple[FrameType, str]]) -> Optional[Facts]:
+def asked(calls: Iterable[tuple[FrameType, str]]) -> Facts:
     """A GPU that a call names and that is not there: `index`, and the `count` of those that are. `calls`: the
     frames and the text of their calls, innermost first."""
     import torch
 
     count = torch.cuda.device_count()
+    facts = {"count": count}
+    if "trapline._cpu_backend" in sys.modules:
+        facts["stand_ins"] = count
     for frame, text in calls:
         for index in _indices(frame, text):
             if index >= count:
-                return {"index": index, "count": count}
-    return {"count": count}
+                return {"index": index, **facts}
+    return facts
 
 
 def _indices(frame: FrameType, text: str) -> Iterator[int]:

@@ -128,7 +128,11 @@ void explain_devices(const HostCase& c, Finding& f, std::string first, std::stri
   f.summary = fmt::format("{}{} is on {} but {} is on {}", f.op.empty() ? "" : f.op + ": ", name, seat,
                           other && !called(*other).empty() ? called(*other) : "the other tensor", goal);
   const bool kept = stray && stray->held && move_holder(c, f, *stray, goal);
-  if (!kept && in_optimizer(c) && seat == "cpu") {
+  if (kept && stray->held->kind == "plain" && stray->named()) {
+    f.fix.push_back(fmt::format("or here: `{}.to(\"{}\")`", name, goal));
+  }
+  const bool state = stray && !stray->name.starts_with("param") && !stray->name.starts_with("grad");
+  if (!kept && state && in_optimizer(c) && seat == "cpu") {
     f.summary = fmt::format("the optimizer's state is on cpu but its parameters are on {}", goal);
     f.fix.push_back(
         "move the model first (`model.to(device)`), then make the optimizer and load its state: "

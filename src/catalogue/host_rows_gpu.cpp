@@ -82,6 +82,10 @@ void no_such_gpu(const HostCase& c, Finding& f) {
   } else {
     f.fix.push_back(count == 1 ? "use cuda:0" : "look at `torch.cuda.device_count()`");
   }
+  if (of_gpus(c, "stand_ins") > 0 && index >= 0) {
+    f.fix.push_back(fmt::format("under --cpu TRAPLINE_CPU_DEVICES={} shows {} GPUs", index + 1, index + 1));
+    return;
+  }
   f.fix.push_back(
       "CUDA_VISIBLE_DEVICES hides GPUs and counts the others from 0; with torchrun start one process for "
       "each "

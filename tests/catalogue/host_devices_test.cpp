@@ -130,6 +130,14 @@ TEST(HostDevices, TheStateOfAnOptimizer) {
   EXPECT_EQ(f.fix[0].find("move the model first (`model.to(device)`), then make the optimizer"), 0U);
 }
 
+TEST(HostDevices, AParameterInAnOptimizerIsNoState) {
+  const Finding f = diagnose(
+      "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+      {{"operands", {tensor("param", "", "cpu", false), tensor("lr", "", "cuda:0", false)}},
+       {"stack", {{{"file", "/x/torch/optim/sgd.py"}, {"line", 1}, {"code", "x"}}}}});
+  EXPECT_EQ(f.summary, "param is on cpu but lr is on cuda:0");
+}
+
 TEST(HostDevices, TheGeneratorOfADataLoader) {
   const Finding f = diagnose("Expected a 'cuda' device type for generator but found 'cpu'",
                              {{"stack",
@@ -159,6 +167,9 @@ TEST(HostDevices, AGpuThatIsNotThere) {
   const Finding f = diagnose(kMessage, {{"gpus", {{"index", 3}, {"count", 2}}}}, "AcceleratorError");
   EXPECT_EQ(f.summary, "cuda:3 is not there: this process sees 2 GPUs");
   EXPECT_EQ(f.fix[0], "use cuda:0 to cuda:1");
+  EXPECT_EQ(diagnose(kMessage, {{"gpus", {{"index", 1}, {"count", 1}, {"stand_ins", 1}}}}, "AcceleratorError")
+                .fix[1],
+            "under --cpu TRAPLINE_CPU_DEVICES=2 shows 2 GPUs");
   EXPECT_EQ(diagnose(kMessage).summary, "the GPU that was asked for is not there");
   EXPECT_EQ(diagnose(kMessage, {{"gpus", {{"index", "x"}, {"count", json::array()}}}}).summary,
             "the GPU that was asked for is not there");
