@@ -81,12 +81,9 @@ def _held(tensor: Any, running: list[Any], model: Any, known: names.Names) -> Op
                 parts = [facts["top"] if top is not model else "", owners.clean_name(way)]
                 facts["name"] = ".".join(part for part in parts if part)
                 user = not _of_library(type(module))
-                return {"attribute": attribute, "kind": kind, "own": user, **_typed(module), **facts}
+                held = {"attribute": attribute, "kind": kind, "own": user, "type": type(module).__name__}
+                return {**held, **facts}
     return None
-
-
-def _typed(module: Any) -> Facts:
-    return {"type": type(module).__name__, "trained": bool(_devices(module))}
 
 
 def _of_library(kind: type) -> bool:
