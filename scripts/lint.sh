@@ -7,9 +7,9 @@ git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format-14 --dry-run -Werr
 .venv/bin/python -m ruff check python tests examples bench scripts
 .venv/bin/python -m ruff format --check python tests examples bench scripts
 git ls-files '*.sh' .ci/run | xargs shellcheck
-# clang-tidy needs the compile commands of a build; the files of guard and libtorch are compiled outside CMake.
+# clang-tidy needs the compile commands of a build; the files of guard, libtorch and cpu_cuda are compiled outside CMake.
 if [[ ! -f $build/compile_commands.json ]]; then
   cmake -S . -B "$build" -G Ninja -DTRAPLINE_PYTHON="$PWD/.venv/bin/python" >/dev/null
 fi
-git ls-files 'src/*.cpp' | grep -Ev '^src/(guard|libtorch)/' | xargs -P "$(nproc)" -n 4 clang-tidy-14 -p "$build" --quiet 2>/dev/null
+git ls-files 'src/*.cpp' | grep -Ev '^src/(guard|libtorch|cpu_cuda)/' | xargs -P "$(nproc)" -n 4 clang-tidy-14 -p "$build" --quiet 2>/dev/null
 echo "lint: clean"

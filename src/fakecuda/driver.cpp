@@ -1,5 +1,7 @@
 // The entry points: names and behaviour of the real driver API. Handles are addresses.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -24,6 +26,10 @@ void*& current_context() {
 // The prologue of every call: nothing works once the context is lost.
 #define FAKE_CUDA_ALIVE() \
   if (machine().lost.load()) return kAssert
+
+void* memory_at(unsigned long long address) {
+  return std::bit_cast<void*>(static_cast<std::uintptr_t>(address));
+}
 
 void check_arguments(const CheckArgs& args, unsigned blocks) {
   if (args.numel <= 0 || args.dim < 0 || args.dim > trapline::cuda::kMaxDims) {
@@ -73,10 +79,10 @@ int release(std::uintptr_t address, bool mapped) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.memory.find(address);
   if (found == all.memory.end() || found->second.mapped != mapped) {
-    die("free: %p was not allocated", reinterpret_cast<void*>(address));
+    die("free: %p was not allocated", memory_at(address));
   }
   all.freed[address] = found->second.bytes;
-  std::memset(reinterpret_cast<void*>(address), 0xDD, found->second.bytes);
+  std::memset(memory_at(address), 0xDD, found->second.bytes);
   all.memory.erase(found);
   return kOk;
 }
@@ -206,19 +212,19 @@ FAKE cuMemFreeHost(void* pointer) {
   return release(reinterpret_cast<std::uintptr_t>(pointer), true);
 }
 FAKE cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t bytes, void* stream) {
-  return copy(reinterpret_cast<void*>(to), from, bytes, stream);
+  return copy(memory_at(to), from, bytes, stream);
 }
 FAKE cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void* stream) {
-  return copy(to, reinterpret_cast<const void*>(from), bytes, stream);
+  return copy(to, memory_at(from), bytes, stream);
 }
 FAKE cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, void* stream) {
-  return copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes, stream);
+  return copy(memory_at(to), memory_at(from), bytes, stream);
 }
 FAKE cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t bytes, void* stream) {
   FAKE_CUDA_ALIVE();
   machine().stream(stream)->enqueue([=] {
-    must_live(reinterpret_cast<void*>(to), bytes, "memset: target");
-    std::memset(reinterpret_cast<void*>(to), value, bytes);
+    must_live(memory_at(to), bytes, "memset: target");
+    std::memset(memory_at(to), value, bytes);
   });
   return kOk;
 }
