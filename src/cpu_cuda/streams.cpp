@@ -63,8 +63,6 @@ Streams& streams() {
   return *all;
 }
 
-std::atomic<int> g_captures{0};
-
 StreamId current() { return current_stream(current_device()); }
 
 std::vector<Work>* capture_of(StreamId stream) {
@@ -113,11 +111,9 @@ void run_late(const char* driver, std::uint64_t seed) {
   g_owner = getpid();
   follow_context(loaded->poison, loaded->reset);
   g_driver = loaded;
+  g_late = true;
 }
 
-bool is_late() noexcept { return g_driver != nullptr; }
-
-bool is_capturing() noexcept { return captures(current()); }
 bool captures(StreamId stream) noexcept { return capture_of(stream) != nullptr; }
 
 void enqueue(Work work) {

@@ -5,10 +5,13 @@
 
 #include <c10/core/Stream.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
+
+#include "cpu_cuda/device.hpp"
 
 namespace trapline::cpu_cuda {
 
@@ -16,11 +19,17 @@ using Work = std::function<void()>;
 
 // From now on work is late. To be called before the device is used. Throws where `driver` is no such library.
 void run_late(const char* driver, std::uint64_t seed);
-bool is_late() noexcept;
 
-// Whether the calling thread's current stream captures a graph.
-bool is_capturing() noexcept;
+// Asked in every call: there is late work in this process; and how many streams capture a graph.
+inline bool g_late = false;
+inline std::atomic<int> g_captures{0};
+
+inline bool is_late() noexcept { return g_late; }
 bool captures(c10::StreamId stream) noexcept;
+// Whether the calling thread's current stream captures a graph.
+inline bool is_capturing() noexcept {
+  return g_captures.load(std::memory_order_relaxed) != 0 && captures(current_stream(current_device()));
+}
 inline bool is_deferred() noexcept { return is_late() || is_capturing(); }
 
 // On the current stream of the current device: for its thread, or for the graph that it captures.
