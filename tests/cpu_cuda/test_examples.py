@@ -86,3 +86,31 @@ def source(case):
 def without_surface(finding):
     """Where a late fault was noticed is another line than where it was made."""
     return {key: value for key, value in finding.items() if key != "surfaced"}
+
+
+WATCHED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(5):
+    x = torch.randn(6, 4).cuda()
+    if step == 3:
+        x[2, 1] = float("nan")
+    loss = model(x).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_watch_names_step_and_layer(late, tmp_path):
+    (tmp_path / "watched.py").write_text(WATCHED, encoding="utf-8")
+    environment = runner.environment(**({"TRAPLINE_CPU_LATE": "1"} if late else {}))
+    options, command = ["--cpu", "--watch", "nan"], [runner.PYTHON, str(tmp_path / "watched.py")]
+    finding = runner.only_root(runner.trapline_json(tmp_path, command, options, environment))
+    assert finding["code"] == "TL109" and finding["layer"]["name"] == "0"
+    assert "in step 4" in finding["summary"]
