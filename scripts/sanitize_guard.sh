@@ -28,7 +28,7 @@ export TRAPLINE_BUILD_DIR=$PWD/build-$preset
 export TRAPLINE_GUARD_CXXFLAGS="$flags -fno-sanitize-recover=undefined -g -fno-omit-frame-pointer"
 export TSAN_OPTIONS="die_after_fork=0:suppressions=$PWD/tests/guard/tsan.supp:log_path=$said/tsan"
 # Python frees little at its end; and a preloaded sanitizer comes before the modules that bring libstdc++ along.
-export ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0:log_path=$said/asan"
+export ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0:allocator_may_return_null=1:log_path=$said/asan"
 export UBSAN_OPTIONS="print_stacktrace=1:log_path=$said/ubsan"
 compiler=${CXX:-c++}
 preload="$($compiler -print-file-name=$library) $($compiler -print-file-name=libstdc++.so)"
