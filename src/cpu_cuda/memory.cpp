@@ -233,7 +233,7 @@ at::Tensor adopt_on(const c10::Storage& storage, const at::Tensor& host) {
 
 at::Tensor adopt(const at::Tensor& host, c10::DeviceIndex device) {
   HostStorage memory = HostStorage::reclaim_copy(host.storage().unsafeGetStorageImpl());
-  if (is_late()) memory = into_pool(memory);
+  if (is_late() && !is_capturing()) memory = into_pool(memory);  // a graph keeps what it uses
   const std::size_t bytes = memory->nbytes();
   c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, device_face(std::move(memory), device),
                        &g_device_memory, true);

@@ -20,21 +20,25 @@ def context():
     late.reset()
 
 
-def programs():
-    path = ROOT / "tests" / "cpu_cuda" / "programs.py"
-    spec = importlib.util.spec_from_file_location("cuda_programs", path)
+def of_cpu_cuda(name):
+    """A module of the tests of the same device without late work."""
+    spec = importlib.util.spec_from_file_location(f"cuda_{name}", ROOT / "tests" / "cpu_cuda" / f"{name}.py")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.PROGRAMS
+    return module
 
 
-@pytest.mark.parametrize("program", programs(), ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", of_cpu_cuda("programs").PROGRAMS, ids=lambda program: program.__name__)
 def test_a_program_gives_what_it_gives_on_the_cpu(program):
     results = []
     for device in ("cpu", "cuda"):
         torch.manual_seed(11)
         results.append([tensor.cpu() for tensor in program(device)])
     assert all(torch.equal(host, device) for host, device in zip(*results)) and results[0]
+
+
+def test_a_captured_training_step_is_the_step():
+    of_cpu_cuda("test_graphs").test_a_captured_training_step_is_the_step()
 
 
 def test_a_call_returns_before_its_work_is_done():
