@@ -32,6 +32,8 @@ import os
 import sys
 from typing import Any, Callable
 
+from . import _cpu_comm
+
 _replaced: list[tuple[Any, str, Any, bool]] = []
 _FACTORIES = (
     "arange",
@@ -344,13 +346,13 @@ def _distributed(torch: Any) -> None:
     def backend(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         kwargs.pop("device_id", None)
         if args:
-            return (_gloo(args[0]), *args[1:]), kwargs
-        kwargs["backend"] = _gloo(kwargs.get("backend"))
+            return (_cpu_comm.gloo(args[0]), *args[1:]), kwargs
+        kwargs["backend"] = _cpu_comm.gloo(kwargs.get("backend"))
         return args, kwargs
 
     def group_backend(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         if kwargs.get("backend"):
-            kwargs["backend"] = _gloo(kwargs["backend"])
+            kwargs["backend"] = _cpu_comm.gloo(kwargs["backend"])
         return args, kwargs
 
     for module in (torch.distributed, torch.distributed.distributed_c10d):
@@ -363,7 +365,3 @@ def _distributed(torch: Any) -> None:
         return (*args[:2], *(None for _ in args[2:4]), *args[4:]), kwargs
 
     _wrap(torch.nn.parallel.DistributedDataParallel, "__init__", no_device_ids)
-
-
-def _gloo(backend: Any) -> Any:
-    return "gloo" if backend is None or "nccl" in str(backend).lower() else backend

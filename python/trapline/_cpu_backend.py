@@ -36,10 +36,7 @@ def before_core() -> None:
     notes.extend(said)
     if device is not None:
         device.set_device_count(_devices())
-        late = os.environ.get("TRAPLINE_CPU_LATE", "")
-        if late.isdigit():
-            _run_late(device, int(late))
-        else:
+        if not _run_late(device, os.environ.get("TRAPLINE_CPU_LATE", "")):
             os.environ.setdefault("TRAPLINE_DEVICE_TYPE", "host")  # the guard checks its memory at once
 
 
@@ -51,11 +48,24 @@ def before_cuda() -> None:
         _cpu_torch.install(device)
 
 
-def _run_late(device: ModuleType, seed: int) -> None:
-    """Operations are put on the streams of a driver made of the CPU, and the guard's checks with them."""
-    driver = os.path.join(os.path.dirname(_paths.library_path()), "libfake_cuda.so")
-    device.run_late(driver, seed)
+def _run_late(device: ModuleType, seed: str) -> bool:
+    """Operations are put on the streams of a driver made of the CPU, and the guard's checks with them.
+
+    False where nobody asks for that, and, with a line on stderr, where it cannot be.
+    """
+    if not seed:
+        return False
+    try:
+        if not seed.isdigit():
+            raise ValueError(f"TRAPLINE_CPU_LATE is {seed!r}: set it to a number, the seed, or leave it out")
+        driver = os.path.join(os.path.dirname(_paths.library_path()), "libfake_cuda.so")
+        device.run_late(driver, int(seed))
+    except (ValueError, ImportError, RuntimeError) as error:
+        line = str(error).splitlines()[0].replace("trapline: --cpu: ", "")
+        print(f"trapline: --cpu: work is done at once: {line}", file=sys.stderr, flush=True)
+        return False
     os.environ["TRAPLINE_CUDA_DRIVER"] = driver
+    return True
 
 
 def _unfit() -> str:

@@ -92,12 +92,12 @@ def use_gloo(torch: Any) -> None:
             if name == "init_process_group":
                 asked.append(str(args[0] if args else kwargs.get("backend")))
                 if args:
-                    args = (_gloo(args[0]), *args[1:])
+                    args = (gloo(args[0]), *args[1:])
                 else:
-                    kwargs["backend"] = _gloo(kwargs.get("backend"))
+                    kwargs["backend"] = gloo(kwargs.get("backend"))
             elif kwargs.get("backend"):
                 asked.append(str(kwargs["backend"]))
-                kwargs["backend"] = _gloo(kwargs["backend"])
+                kwargs["backend"] = gloo(kwargs["backend"])
             return original(*args, **kwargs)
 
         setattr(core, name, call)
@@ -139,5 +139,6 @@ def _refuse_host_tensors(torch: Any, core: Any, only_nccl: Callable[[], bool]) -
     core._get_object_coll_device = object_device
 
 
-def _gloo(backend: Any) -> Any:
+def gloo(backend: Any) -> Any:
+    """The backend that stands in for the one that was asked for."""
     return "gloo" if backend is None or "nccl" in str(backend).lower() else backend

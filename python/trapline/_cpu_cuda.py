@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any, Callable
 
-NAME = "CPU in place of CUDA (trapline run --cpu)"
+from ._cpu_settings import NAME, properties, total_memory
+
 # Functions that have nothing to do.
 _NOTHING = (
     "set_device",
@@ -115,32 +114,6 @@ def _nothing_in_between(*args: Any, **kwargs: Any) -> Iterator[Any]:
     yield args[0] if args else None
 
 
-def _total_memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 16 << 30
-
-
-def _properties(*args: Any, **kwargs: Any) -> Any:
-    return SimpleNamespace(
-        name=NAME,
-        major=8,
-        minor=0,
-        total_memory=_total_memory(),
-        multi_processor_count=1,
-        is_integrated=0,
-        is_multi_gpu_board=0,
-        warp_size=32,
-        uuid="",
-        gcnArchName="",
-        max_threads_per_multi_processor=2048,
-        regs_per_multiprocessor=65536,
-        shared_memory_per_block=49152,
-        L2_cache_size=0,
-    )
-
-
 def install(torch: Any, replace: Callable[[Any, str, Any], None]) -> None:
     """Replaces the functions of torch.cuda that exist in this torch."""
     current = Stream()
@@ -154,8 +127,8 @@ def install(torch: Any, replace: Callable[[Any, str, Any], None]) -> None:
         "device_count": _constant(1),
         "get_device_name": _constant(NAME),
         "get_device_capability": _constant((8, 0)),
-        "get_device_properties": _properties,
-        "mem_get_info": lambda *args, **kwargs: (_total_memory(), _total_memory()),
+        "get_device_properties": lambda *args, **kwargs: properties(),
+        "mem_get_info": lambda *args, **kwargs: (total_memory(), total_memory()),
         "memory_stats": lambda *args, **kwargs: {},
         "memory_stats_as_nested_dict": lambda *args, **kwargs: {},
         "memory_snapshot": lambda *args, **kwargs: [],

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing import Callable
+
+
+NAME = "CPU in place of CUDA (trapline run --cpu)"
 
 
 def nothing(*args: Any, **kwargs: Any) -> None: ...
@@ -122,3 +126,31 @@ def _setting(first: Any) -> tuple[Callable[..., Any], Callable[..., None]]:
         value[0] = new
 
     return lambda *args: value[0], write
+
+
+def properties(index: int = 0) -> Any:
+    """What ``torch.cuda.get_device_properties`` gives."""
+    return SimpleNamespace(
+        name=NAME,
+        major=8,
+        minor=0,
+        total_memory=total_memory(),
+        multi_processor_count=1,
+        max_threads_per_multi_processor=1024,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=49152,
+        shared_memory_per_multiprocessor=102400,
+        warp_size=32,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+        gcnArchName="",
+        L2_cache_size=4 << 20,
+        uuid=f"00000000-0000-0000-0000-{index:012d}",
+    )
+
+
+def total_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 16 << 30

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Callable
 
-NAME = "CPU in place of CUDA (trapline run --cpu)"
 _CUDA = 1  # c10::DeviceType::CUDA
 
 
@@ -48,7 +47,7 @@ def complete(device: ModuleType) -> None:
     import torch
 
     torch.cuda._device_count_nvml = lambda: -1
-    torch.cuda._get_device_properties = _properties
+    torch.cuda._get_device_properties = _cpu_settings.properties
     torch.cuda.default_generators = tuple(
         device.default_generator(index) for index in range(device.device_count())
     )
@@ -108,33 +107,6 @@ def _devices(device: ModuleType) -> dict[str, Any]:
         "_cuda_getCompiledVersion": constant(12040),
         "_CudaDeviceProperties": SimpleNamespace,
     }
-
-
-def _properties(index: int = 0) -> Any:
-    return SimpleNamespace(
-        name=NAME,
-        major=8,
-        minor=0,
-        total_memory=_total_memory(),
-        multi_processor_count=1,
-        max_threads_per_multi_processor=1024,
-        regs_per_multiprocessor=65536,
-        shared_memory_per_block=49152,
-        shared_memory_per_multiprocessor=102400,
-        warp_size=32,
-        is_integrated=0,
-        is_multi_gpu_board=0,
-        gcnArchName="",
-        L2_cache_size=4 << 20,
-        uuid=f"00000000-0000-0000-0000-{index:012d}",
-    )
-
-
-def _total_memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 16 << 30
 
 
 def _memory(device: ModuleType) -> dict[str, Any]:
@@ -293,7 +265,7 @@ def _graphs(device: ModuleType) -> dict[str, Any]:
 
 def _runtime(device: ModuleType) -> Any:
     def memory_info(index: int) -> tuple[int, int]:
-        total = _total_memory()
+        total = _cpu_settings.total_memory()
         return max(total - device.memory(index)["allocated"], 0), total
 
     return SimpleNamespace(

@@ -239,3 +239,16 @@ def test_a_program_that_ends_behind_a_backward_call_ends_well(tmp_path):
     command = [sys.executable, "-c", f"{prepare} exec(open({str(script)!r}).read())"]
     codes = [subprocess.run(command, capture_output=True, check=False).returncode for _ in range(5)]
     assert codes == [0] * 5
+
+
+def test_a_seed_of_late_work_that_is_no_number_is_refused(tmp_path):
+    prepare = f"import sys; sys.path.insert(0, {str(ROOT / 'tests' / 'cpu_cuda')!r}); import conftest;"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{prepare} import torch; print(torch.ones(2, device='cuda').tolist())"],
+        env={**os.environ, "TRAPLINE_CPU_LATE": "often"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "[1.0, 1.0]\n"
+    assert done.stderr == (
+        "trapline: --cpu: work is done at once: TRAPLINE_CPU_LATE is 'often': "
+        "set it to a number, the seed, or leave it out\n"
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ def test_the_module_answers_as_on_a_machine_with_two():
     assert torch.cuda.is_bf16_supported() and torch.backends.cuda.is_built()
     free, total = torch.cuda.mem_get_info()
     assert 0 < free <= total
-    assert "allocated" in torch.cuda.memory_summary() or torch.cuda.memory_summary()
+    assert "Allocated memory" in torch.cuda.memory_summary()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -161,4 +160,4 @@ def test_two_devices_share_nothing():
     assert right.device.index == 1 and right.tolist() == [3.0, 3.0]
     model = nn.DataParallel(nn.Linear(2, 2).cuda())
     assert model(torch.ones(4, 2, device="cuda")).shape == (4, 2)
-    assert os.environ["TRAPLINE_CPU_DEVICES"] == "2" and random.random() < 1
+    assert os.environ["TRAPLINE_CPU_DEVICES"] == "2"
