@@ -110,7 +110,7 @@ def _poll() -> None:
 
 
 def _watch_backward() -> None:
-    """What is known before a backward pass is raised before it. Gradients made of healed values do not stay."""
+    """What is known before a backward pass is raised before it. Gradients of healed values do not stay."""
     import torch
 
     backward, grad = torch.autograd.backward, torch.autograd.grad
@@ -162,9 +162,9 @@ def _roots(tensors: Any) -> Any:
 def spoils_gradients(violation: dict[str, Any]) -> bool:
     """Whether a backward pass has begun since the call of this fault: what it left in ``.grad`` is no result.
 
-    Then the gradients of all optimizers are set to None, now or, inside a backward pass, at its end. A program
-    that catches the exception and goes on has lost this step and nothing else; on the CPU, where the fault is
-    raised before any result of it exists, it would have been the same.
+    Then the gradients of all optimizers are set to None, now or, inside a backward pass, at its end. A
+    program that catches the exception and goes on has lost this step and nothing else; on the CPU, where the
+    fault is raised before any result of it exists, it would have been the same.
     """
     global _spoilt
     if not violation.get("late") or violation.get("again") or violation.get("order", 0) > _backward_at:
@@ -177,9 +177,11 @@ def spoils_gradients(violation: dict[str, Any]) -> bool:
 
 
 def drop_gradients() -> None:
-    """``.grad = None`` for the parameters of every optimizer of this process."""
+    """``.grad = None`` for the parameters of every optimizer of this process; what a GradScaler noted of the
+    gradients goes, too, so that the next batch may be unscaled."""
     import gc
 
+    from torch.amp.grad_scaler import GradScaler
     from torch.optim import Optimizer
 
     for held in gc.get_objects():
@@ -187,6 +189,10 @@ def drop_gradients() -> None:
             for group in held.param_groups:
                 for parameter in group["params"]:
                     parameter.grad = None
+        elif issubclass(type(held), GradScaler):
+            noted = held.__dict__.get("_per_optimizer_states")
+            if isinstance(noted, dict):
+                noted.clear()
 
 
 def _watch_optimizers() -> None:

@@ -1,4 +1,4 @@
-"""What a program that has caught a fault can still do with what came of it: nothing without another report."""
+"""What a program that caught a fault can still do with what came of it: nothing without another report."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_pass_in_a_thread_of_autograd_raises_what_its_program_caused(guard, lo
         F.cross_entropy(logits, bad)  # nobody reads it
         loss = Waits.apply(F.cross_entropy(logits, target))
     late.driver.fake_cuda_seed(0)
-    violation = caught(lambda: loss.backward())
+    violation = caught(loss.backward)
     assert violation["scan"]["value"] == 9
 
 

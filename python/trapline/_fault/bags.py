@@ -44,7 +44,8 @@ def _reshaped(flat: Any) -> Any:
     for frame in holders.user_frames():
         for _, value in holders.held_by(frame):
             held = holders.as_tensor(value, content.numel())
-            if held is not None and held.dim() == 2 and held.dtype == content.dtype:
-                if held.numel() == content.numel() and bool((held.reshape(-1) == content).all()):
-                    shapes.add(tuple(held.shape))
+            if held is None or held.dim() != 2 or held.dtype != content.dtype:
+                continue
+            if held.numel() == content.numel() and bool((held.reshape(-1) == content).all()):
+                shapes.add(tuple(held.shape))
     return flat.reshape(shapes.pop()) if len(shapes) == 1 else flat
