@@ -51,7 +51,7 @@ struct Call {
   Stream stream;
   bool tracked = false;
   std::shared_ptr<const CallFacts> facts;
-  std::vector<at::Tensor> kept;  // alive until the checks are enqueued
+  Lengths lengths;  // alive until the checks are enqueued
   // What becomes of the call:
   std::vector<std::pair<std::int8_t, c10::IValue>> replaced;
   bool wait = false;
@@ -128,8 +128,10 @@ void fill_record(LaunchRecord& record, const Call& call, const RowPlan& row, con
 
 void launch(Call& call, const RowPlan& row, const trapline_device_check& check) {
   const at::Tensor& tensor = checked_tensor(call, row, check.list_position);
+  // A mask that is broadcast to another shape takes more or less: the copy of one call says nothing of the
+  // next.
   const bool reusable = call.tracked && !call.stream.capturing && check.heal != TRAPLINE_HEAL_NONE &&
-                        check.heal != TRAPLINE_HEAL_REPORT;
+                        check.heal != TRAPLINE_HEAL_REPORT && check.repeated == 0;
   if (reusable) {
     const at::Tensor known = find_healed(tensor, check, call.stream.handle);
     if (known.defined()) {
@@ -185,7 +187,11 @@ void apply_on_device(Call& call, const RowPlan& row, const Argument* arguments) 
   const int verdict = plan_row(row, arguments, checks, kMostChecks, count, scan);
   if (verdict == TRAPLINE_PLAN_VIOLATED) return violated_at_once(call, row);
   if (verdict != TRAPLINE_PLAN_CHECK) return;
-  for (int i = 0; i < count && i < kMostChecks; ++i) launch(call, row, checks[i]);
+  for (int i = 0; i < count && i < kMostChecks; ++i) {
+    if (row.row->reads_also == 0 ||
+        call.lengths.give(checks[i], arguments[row.also], call.device, call.stream.capturing))
+      launch(call, row, checks[i]);
+  }
 }
 
 // A check of a compiled graph: its one tensor is on the device, and of the others the sizes are known.
@@ -225,8 +231,7 @@ void apply_one(Call& call, const RowPlan& row) {
   }
   if (call.violated || !split.any_on_device()) return;
   arguments[row.argument] = split.on_device();
-  if (row.also >= 0 && !lengths_on_device(arguments[row.also], call.device, call.stream.capturing, call.kept))
-    return;
+  if (row.row->reads_also != 0) call.lengths.prepare(arguments[row.also], call.device);
   apply_on_device(call, row, arguments);
 }
 
