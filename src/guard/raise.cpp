@@ -87,6 +87,8 @@ PyRef describe_fault(const LateFault& fault) {
   put(dict, "late", PyRef(PyBool_FromLong(1)));
   put(dict, "backward", PyRef(PyBool_FromLong(call.backward)));
   put(dict, "contained", PyRef(PyBool_FromLong(record.contained)));
+  // The operation has not run, and would with the bad value: there is no healed copy to go on with.
+  put(dict, "waited", PyRef(PyBool_FromLong(record.waited)));
   put(dict, "device", text(record.device.str()));
   put(dict, "shape", sizes_to_python(record.shape.data(), record.shape.size()));
   put(dict, "dtype", text(dtype_name(record.dtype)));
@@ -200,7 +202,7 @@ void answer_fault(ThreadState& state, const LateFault& fault) {
 bool ask_about_fault(const LateFault& fault) {
   return handle(
       *fault.record.call->plan, *fault.record.row, fault.scan, [&] { return describe_fault(fault); },
-      [&](PyObject* answer) { return answer == Py_True && fault.record.contained; });
+      [&](PyObject* answer) { return answer == Py_True && fault.record.contained && !fault.record.waited; });
 }
 
 }  // namespace trapline::guard

@@ -107,3 +107,28 @@ def test_a_bad_batch_on_the_device_is_left_out(run):
     assert (done.returncode, done.stdout) == (0, "[True, True, False, True] False 1\n"), done.stderr
     said = [line for line in done.stderr.splitlines() if line.startswith("trapline: skips this step: ")]
     assert len(said) == 1 and "embedding: input[2] is 12" in said[0]
+
+
+WAITED = """
+weight = torch.ones(1, requires_grad=True)
+torch.optim.SGD([weight], lr=0.1)
+calls = (
+    lambda: torch.repeat_interleave(torch.tensor([1, 2]).to("cuda"), torch.tensor([1, -2]).to("cuda")),
+    lambda: torch.ops.aten._validate_compressed_sparse_indices(
+        True, torch.tensor([0, 1, 3]).to("cuda"), torch.tensor([0, 1]).to("cuda"), 2, 3, 2
+    ),
+)
+for call in calls:
+    try:
+        call()
+        torch.cuda.synchronize()
+        print("nothing was raised")
+    except trapline.DeviceAssertError as error:
+        print(error.finding["element"]["value"], late.poisoned())
+print(trapline._skip.counts()["skipped"])
+"""
+
+
+def test_what_has_no_harmless_value_is_raised_with_skip_too(run):
+    done = run(WAITED, TRAPLINE_ON_FAULT="skip")
+    assert (done.returncode, done.stdout) == (0, "-2 False\n3 False\n0\n"), done.stderr
