@@ -86,6 +86,29 @@ def test_above_the_cap_the_report_is_the_same_and_the_context_is_lost(run, mode)
     assert (done.returncode, done.stdout) == (0, "12 False True\n1\n"), done.stderr
 
 
+LOST = """
+def told(wait):
+    try:
+        wait()
+        return "nothing"
+    except trapline.DeviceAssertError as error:
+        return error.finding["element"]["value"], error.finding["contained"], late.poisoned()
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+
+F.embedding(torch.tensor([1, 12]).to("cuda"), table)
+late.come()
+print(told(torch.cuda.synchronize if WAIT == "synchronize" else torch.cuda.default_stream().synchronize))
+"""
+
+
+@pytest.mark.parametrize("wait", ["synchronize", "stream"])
+def test_where_the_context_is_lost_a_wait_says_why(run, wait):
+    """Nothing can be asked of a lost device any more, not even whether it captures a graph."""
+    done = run(f"WAIT = {wait!r}\n" + LOST, TRAPLINE_HEAL_CAP_MB="0")
+    assert (done.returncode, done.stdout) == (0, "(12, False, True)\n"), done.stderr
+
+
 TRAINING = """
 weight = torch.randn(10, 5).to("cuda").requires_grad_()
 optimizer = torch.optim.SGD([weight], lr=0.1)
