@@ -84,13 +84,19 @@ void Lengths::prepare(Argument& lengths, const c10::Device& device) {
 
 bool Lengths::give(trapline_device_check& check, const Argument& lengths, const c10::Device& device,
                    bool capturing) {
-  if (check.lengths_count == 0 || check.lengths != nullptr) return true;
-  if (capturing || lengths.kind != TRAPLINE_ARG_LIST) return false;
-  if (!tensor_.defined()) {
-    std::vector<std::int64_t> numbers;
-    for (const c10::IValue& element : lengths.list) numbers.push_back(element.toInt());
-    tensor_ = copy_to(at::tensor(numbers, at::TensorOptions().dtype(at::kLong)), device, at::kLong);
-  }
+  if (!are_wanted(check)) return true;
+  std::vector<std::int64_t> numbers;
+  if (lengths.kind != TRAPLINE_ARG_LIST) return false;
+  for (const c10::IValue& element : lengths.list) numbers.push_back(element.toInt());
+  return give(check, numbers, device, capturing);
+}
+
+bool Lengths::give(trapline_device_check& check, c10::ArrayRef<std::int64_t> lengths,
+                   const c10::Device& device, bool capturing) {
+  if (!are_wanted(check)) return true;
+  if (capturing) return false;
+  if (!tensor_.defined())
+    tensor_ = copy_to(at::tensor(lengths, at::TensorOptions().dtype(at::kLong)), device, at::kLong);
   check.lengths = tensor_.const_data_ptr();
   return true;
 }

@@ -41,8 +41,13 @@ class Lengths {
   // After it: a list that the check needs on the device is brought there. False: it cannot be had now. The
   // copy waits for the device, which a capture forbids; so does PyTorch's own for the same list.
   bool give(trapline_device_check& check, const Argument& lengths, const c10::Device& device, bool capturing);
+  bool give(trapline_device_check& check, c10::ArrayRef<std::int64_t> lengths, const c10::Device& device,
+            bool capturing);
 
  private:
+  static bool are_wanted(const trapline_device_check& check) {
+    return check.lengths_count > 0 && check.lengths == nullptr;
+  }
   at::Tensor tensor_;
   std::vector<c10::IValue> list_;
 };

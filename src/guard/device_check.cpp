@@ -180,7 +180,7 @@ void apply_on_host(Call& call, const RowPlan& row, const Argument* arguments) {
 }
 
 void apply_on_device(Call& call, const RowPlan& row, const Argument* arguments) {
-  constexpr int kMostChecks = 16;
+  constexpr int kMostChecks = kMaxList;
   trapline_device_check checks[kMostChecks];
   int count = 0;
   trapline_scan scan;
@@ -213,9 +213,13 @@ void apply_site(Call& call) {
     call.violated = judge_site(site, SiteCall(call.values, host), call.violation.scan) == TRAPLINE_VIOLATED;
   }
   if (verdict != TRAPLINE_PLAN_CHECK) return;
+  const trapline_arg* also = described.part(site, 3);
+  const bool listed = also != nullptr && also->kind == TRAPLINE_ARG_SIZES;
+  const c10::ArrayRef<std::int64_t> lengths(listed ? also->tensor.sizes : nullptr,
+                                            listed ? static_cast<std::size_t>(also->tensor.dim) : 0);
   for (int i = 0; i < count && i < kMostChecks; ++i) {
-    const bool wants_lengths = checks[i].lengths_count > 0 && checks[i].lengths == nullptr;
-    if (!wants_lengths) launch(call, row, checks[i]);
+    if (call.lengths.give(checks[i], lengths, call.device, call.stream.capturing))
+      launch(call, row, checks[i]);
   }
 }
 
