@@ -91,6 +91,7 @@ typedef struct {
   int32_t remember;  /* 1: a violation is not an error by itself; it is kept as the possible origin of a later
                         one */
   int32_t on_cpu;    /* trapline::OnCpu: what PyTorch's own operation does with a bad value on the CPU */
+  int32_t reads_also; /* 1: the elements of also_arg are read; else a tensor there gives its sizes only */
 } trapline_contract;
 
 /* The whole table; *count receives the number of rows. */

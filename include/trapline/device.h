@@ -24,7 +24,8 @@ typedef enum {
       0,                 /* no element is harmless by itself: wait for the result before the operation runs */
   TRAPLINE_HEAL_ELEMENT, /* each bad element alone: clamped into the range; NaN becomes the lower end */
   TRAPLINE_HEAL_ROW,     /* a bad row of probabilities becomes a row of equal ones */
-  TRAPLINE_HEAL_ALL,     /* a list (row) of offsets or ends becomes all zeros when any is bad */
+  TRAPLINE_HEAL_ALL,     /* a list (row) of offsets or ends becomes all zeros when any is bad, and so
+                            does a mask that takes too many */
   TRAPLINE_HEAL_REPORT   /* the operation does no harm: report only, no copy (a cast of NaN to integer) */
 } trapline_heal;
 
@@ -39,6 +40,9 @@ typedef struct {
   int32_t list_position; /* which tensor of a list; -1 when the argument is no list */
   int32_t dim;           /* at most TRAPLINE_DEVICE_DIMS; neighbouring dimensions may have been merged */
   int32_t has_also;
+  int32_t
+      repeated; /* kMaskCount: bit d is set where the mask is broadcast along dimension d: `sizes` are then
+                   those of the broadcast mask, not merged. `numel` is of the mask's own shape, always */
   int64_t lo, hi, also;    /* as in trapline_scan */
   int64_t numel, last_dim; /* elements; size of the last dimension (a row), 1 for a 0-dim tensor; 0 when
                               all labels of kPaddedIndex are in one row */

@@ -54,6 +54,7 @@ class Contract(ctypes.Structure):
         ("composite", ctypes.c_int32),
         ("remember", ctypes.c_int32),
         ("on_cpu", ctypes.c_int32),
+        ("reads_also", ctypes.c_int32),
     ]
 
 

@@ -210,7 +210,7 @@ def _late(violation: dict[str, Any]) -> Any:
     from trapline import _fault, _heal
     from trapline._fault import diagnose
 
-    if not violation.get("contained"):
+    if not violation.get("contained") or violation.get("waited"):
         return None
     error = _fault.handler(violation)
     spoil(error)

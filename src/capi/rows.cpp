@@ -22,7 +22,8 @@ const Rows& table() {
                              row.dim_arg.data(), row.also_arg.data(), row.public_op.data(),
                              row.public_argument.data(), static_cast<std::int32_t>(row.predicate),
                              static_cast<std::int32_t>(row.bound), row.composite ? 1 : 0,
-                             row.remember ? 1 : 0, static_cast<std::int32_t>(row.on_cpu)});
+                             row.remember ? 1 : 0, static_cast<std::int32_t>(row.on_cpu),
+                             reads_also(row) ? 1 : 0});
     }
     return all;
   }();

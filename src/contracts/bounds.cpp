@@ -118,6 +118,20 @@ bool lies_along(const trapline_tensor& tensor, const Contract& contract, const C
   return axis == tensor.dim - 1;
 }
 
+bool broadcast_mask(const trapline_tensor& mask, const trapline_tensor& self, std::span<std::int64_t> sizes,
+                    std::span<std::int64_t> strides) {
+  const auto dims = static_cast<std::int32_t>(sizes.size());
+  for (std::int32_t d = 0; d < dims; ++d) {
+    const std::int32_t m = d - (dims - mask.dim), s = d - (dims - self.dim);
+    const std::int64_t mine = m >= 0 ? mask.sizes[m] : 1;
+    const std::int64_t other = s >= 0 ? self.sizes[s] : 1;
+    if (mine != other && mine != 1 && other != 1) return false;
+    sizes[static_cast<std::size_t>(d)] = mine == 1 ? other : mine;
+    strides[static_cast<std::size_t>(d)] = mine == 1 ? 0 : mask.strides[m];
+  }
+  return true;
+}
+
 bool ends_anything(const trapline_tensor& tensor, const Contract& contract) {
   return contract.bound == Bound::kGrouped || (tensor.dim > 0 && tensor.sizes[tensor.dim - 1] > 1);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "contracts/contract.hpp"
 #include "trapline/capi.h"
@@ -67,6 +68,12 @@ std::optional<std::int64_t> bound_of(const Contract& contract, const CallArgumen
 
 // The lengths or ends of segments along `axis`, which is the last of their own dimensions.
 bool lies_along(const trapline_tensor& tensor, const Contract& contract, const CallArguments& call);
+
+// How often an element of a mask counts: masked_scatter broadcasts it to the tensor that is filled. Sizes and
+// strides of the result, as many as the longer of the two has dimensions; a dimension of one element has
+// stride 0. False: they do not fit each other.
+bool broadcast_mask(const trapline_tensor& mask, const trapline_tensor& self, std::span<std::int64_t> sizes,
+                    std::span<std::int64_t> strides);
 
 // Segments and compressed rows go from one end to the next: a single end bounds none of them, and PyTorch
 // does not look at it (a sparse tensor without rows has one that was never written). The groups of a matrix

@@ -184,21 +184,6 @@ trapline_verdict judged(const IntScan& found, std::int64_t lo, std::int64_t hi, 
   return verdict_of(scan);
 }
 
-// How often an element of the mask counts: masked_scatter broadcasts it to the tensor that is filled.
-bool broadcast(const trapline_tensor& mask, const trapline_tensor& self, std::span<std::int64_t> sizes,
-               std::span<std::int64_t> strides) {
-  const auto dims = static_cast<std::int32_t>(sizes.size());
-  for (std::int32_t d = 0; d < dims; ++d) {
-    const std::int32_t m = d - (dims - mask.dim), s = d - (dims - self.dim);
-    const std::int64_t mine = m >= 0 ? mask.sizes[m] : 1;
-    const std::int64_t other = s >= 0 ? self.sizes[s] : 1;
-    if (mine != other && mine != 1 && other != 1) return false;
-    sizes[static_cast<std::size_t>(d)] = mine == 1 ? other : mine;
-    strides[static_cast<std::size_t>(d)] = mine == 1 ? 0 : mask.strides[m];
-  }
-  return true;
-}
-
 // The position in the mask's own shape of an element of the broadcast one.
 std::int64_t own_position(std::int64_t position, const trapline_tensor& mask,
                           std::span<const std::int64_t> sizes) {
@@ -226,7 +211,7 @@ trapline_verdict check_mask(const CallArguments& call, const trapline_tensor& ma
   std::array<std::int64_t, kMostDims> sizes, strides;
   const auto dims = static_cast<std::size_t>(std::max(mask.dim, self->dim));
   const std::span<std::int64_t> whole{sizes.data(), dims}, steps{strides.data(), dims};
-  if (!broadcast(mask, *self, whole, steps)) return TRAPLINE_NOT_APPLICABLE;
+  if (!broadcast_mask(mask, *self, whole, steps)) return TRAPLINE_NOT_APPLICABLE;
   const TensorView view{mask.data, DType::kBool, whole, steps};
   if (view.numel() <= limit) return TRAPLINE_NOT_APPLICABLE;  // whatever the mask holds
   const trapline_verdict verdict = judged(scan_mask(view, limit), 0, limit, scan);

@@ -79,7 +79,12 @@ struct Contract {
       true;                // on CUDA a violation is a device-side assert (otherwise: silent, or a host error)
   bool composite = false;  // decomposed before the backend keys
   bool remember = false;   // no error by itself; kept as the possible origin of a later fault
+  bool waits = false;      // no value in a bad one's place is harmless: a check on a device is waited for
 };
+
+// The elements of `also_arg` decide, not only its kind, its sizes or its integer. Whoever has that argument
+// elsewhere than the checked one has to bring it there only then.
+constexpr bool reads_also(const Contract& row) { return row.predicate == Predicate::kPaddedIndex; }
 
 // The rows that no operation of torch has: what `trapline check` and the library's check functions judge data
 // by. find_contract finds them; contracts(), from which the guard hooks operations, leaves them out.

@@ -28,6 +28,7 @@ struct Row {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order 
   bool device_assert = true;
   bool composite = false;
   bool remember = false;
+  bool waits = false;
 };
 
 using enum Predicate;
@@ -130,11 +131,13 @@ constexpr Row kRows[] = {
      "grouped_mm", "offs", kIndexOutOfRange, kSilent},
     {"masked_scatter masked_scatter_", "mask", kMaskCount, kMask, kNumel, "source", "", "self",
      "masked_scatter", "mask", kShapeMismatch},
-    // Only with check_invariants=True. A message that its device-side assert swallows.
+    // Only with check_invariants=True. A message that its device-side assert swallows. The assert looks at both
+    // arguments together (the last end is nnz, and what each row holds ascends without repeating itself), so there is
+    // no harmless value for an element of one of them.
     {"_validate_compressed_sparse_indices", "compressed_idx", kEnds, kInt32Or64, kInteger, "nnz", "", "",
-     "sparse_compressed_tensor", "compressed_indices", kIndexOutOfRange},
+     "sparse_compressed_tensor", "compressed_indices", kIndexOutOfRange, kRefuses, true, false, false, true},
     {"_validate_compressed_sparse_indices", "plain_idx", kIndex, kInt32Or64, kInteger, "dim", "", "",
-     "sparse_compressed_tensor", "plain_indices", kIndexOutOfRange},
+     "sparse_compressed_tensor", "plain_indices", kIndexOutOfRange, kRefuses, true, false, false, true},
     // The CPU looks at pivots; CUDA swaps rows by them blindly.
     {"lu_unpack", "LU_pivots", kPivots, kInt32, kMatrixRows, "LU_data", "", "unpack_pivots",
      "lu_unpack", "LU_pivots", kIndexOutOfRange, kRefuses, false},
@@ -212,7 +215,8 @@ void expand(Table& table, std::span<const Row> from, std::vector<Contract>& to) 
                     .on_cpu = row.on_cpu,
                     .device_assert = row.device_assert,
                     .composite = row.composite,
-                    .remember = row.remember});
+                    .remember = row.remember,
+                    .waits = row.waits});
     }
   }
 }

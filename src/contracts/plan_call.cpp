@@ -1,5 +1,6 @@
 #include "contracts/plan_call.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -230,6 +231,36 @@ trapline_plan_verdict plan_sum(const Contract& contract, const CallArguments& ca
   return plan.verdict();
 }
 
+// Counted in the mask's own shape; the dimensions in which it is repeated say how often each element counts.
+trapline_plan_verdict plan_mask(const CallArguments& call, const Plan& plan, const trapline_tensor& mask,
+                                std::int64_t limit) {
+  const trapline_tensor* self = tensor_of(call.also);
+  if (self == nullptr) return TRAPLINE_PLAN_NOTHING;
+  const std::int32_t dims = std::max(mask.dim, self->dim);
+  if (dims > TRAPLINE_DEVICE_DIMS) return TRAPLINE_PLAN_NOTHING;
+  std::int64_t sizes[TRAPLINE_DEVICE_DIMS], strides[TRAPLINE_DEVICE_DIMS];
+  const auto count = static_cast<std::size_t>(dims);
+  if (!broadcast_mask(mask, *self, {sizes, count}, {strides, count})) return TRAPLINE_PLAN_NOTHING;
+  std::int64_t all = 1;
+  std::int32_t repeated = 0;
+  for (std::int32_t d = 0; d < dims; ++d) {
+    const std::int32_t own = d - (dims - mask.dim);
+    all *= sizes[d];
+    if (sizes[d] != (own < 0 ? 1 : mask.sizes[own])) repeated |= 1 << d;
+  }
+  if (all <= limit) return TRAPLINE_PLAN_NOTHING;  // whatever the mask holds
+  if (trapline_device_check* check = plan.add(mask, Predicate::kMaskCount)) {
+    check->heal = TRAPLINE_HEAL_ALL;
+    check->hi = limit;
+    if (repeated == 0) return plan.verdict();
+    check->repeated = repeated;
+    check->dim = dims;
+    std::copy_n(sizes, count, check->sizes);
+    std::copy_n(strides, count, check->strides);
+  }
+  return plan.verdict();
+}
+
 trapline_plan_verdict plan_integers(const Contract& contract, const CallArguments& call, const Plan& plan,
                                     const trapline_tensor& tensor, trapline_scan& scan) {
   if (contract.predicate == Predicate::kCounts) return plan_sum(contract, call, plan, tensor, scan);
@@ -270,7 +301,9 @@ trapline_plan_verdict plan_integers(const Contract& contract, const CallArgument
     case Predicate::kEndedIndex:
       if (*bound > 0) plan_in_order(plan, tensor, Predicate::kEndedIndex, TRAPLINE_HEAL_ELEMENT, *bound);
       return plan.verdict();
-    default:  // kMaskCount: no kernel counts yet
+    case Predicate::kMaskCount:
+      return plan_mask(call, plan, tensor, *bound);
+    default:
       return TRAPLINE_PLAN_NOTHING;
   }
 }
@@ -307,15 +340,8 @@ trapline_plan_verdict plan_numbers(const Contract& contract, const CallArguments
   return plan.verdict();
 }
 
-}  // namespace
-
-trapline_plan_verdict plan_call(const Contract& contract, const CallArguments& call,
-                                std::span<trapline_device_check> checks, int& count, trapline_scan& scan) {
-  count = 0;
-  scan = {};
-  scan.first = scan.list_position = -1;
-  if (call.argument == nullptr) return TRAPLINE_PLAN_NOTHING;
-  const Plan plan{checks, count};
+trapline_plan_verdict plan_row(const Contract& contract, const CallArguments& call, const Plan& plan,
+                               trapline_scan& scan) {
   if (contract.predicate == Predicate::kIndexList) return plan_index_list(contract, call, plan);
   const trapline_tensor* tensor = tensor_of(call.argument);
   if (tensor == nullptr || !fits(contract.dtypes, tensor->dtype)) return TRAPLINE_PLAN_NOTHING;
@@ -324,6 +350,23 @@ trapline_plan_verdict plan_call(const Contract& contract, const CallArguments& c
     return tensor->dim == 1 ? plan_counts(plan, *tensor, kUnbounded, scan) : TRAPLINE_PLAN_NOTHING;
   }
   return plan_integers(contract, call, plan, *tensor, scan);
+}
+
+}  // namespace
+
+trapline_plan_verdict plan_call(const Contract& contract, const CallArguments& call,
+                                std::span<trapline_device_check> checks, int& count, trapline_scan& scan) {
+  count = 0;
+  scan = {};
+  scan.first = scan.list_position = -1;
+  if (call.argument == nullptr) return TRAPLINE_PLAN_NOTHING;
+  const trapline_plan_verdict verdict = plan_row(contract, call, Plan{checks, count}, scan);
+  if (contract.waits) {
+    for (trapline_device_check& check : checks.first(static_cast<std::size_t>(count))) {
+      check.heal = TRAPLINE_HEAL_NONE;
+    }
+  }
+  return verdict;
 }
 
 }  // namespace trapline

@@ -41,6 +41,7 @@ constexpr Rule kRules[] = {
     {Predicate::kEndedIndex, false, kSequencesKernel, number(Sequence::kEndedIndex)},
     {Predicate::kCounts, false, kSequencesKernel, number(Sequence::kCountsExactly)},
     {Predicate::kLengths, false, kSequencesKernel, number(Sequence::kCountsAtMost)},
+    {Predicate::kMaskCount, false, kMaskKernel, {}},
 };
 
 const Rule* rule_of(const trapline_device_check& check) {
@@ -63,6 +64,7 @@ std::optional<Kernel> kernel_of(const trapline_device_check& check, const void* 
   if (rule == nullptr || check.numel <= 0 || check.dim < 0 || check.dim > kMaxDims || check.data == nullptr) {
     return std::nullopt;
   }
+  if (rule->kernel == kMaskKernel && check.dtype != TRAPLINE_BOOL) return std::nullopt;
   const std::size_t bytes = size_of(static_cast<DType>(check.dtype));
   if (!aligned(check.data, bytes) || !aligned(healed, bytes) || !aligned(scratch, alignof(Scratch))) {
     return std::nullopt;
@@ -93,6 +95,7 @@ CheckArgs arguments_of(const trapline_device_check& check, void* healed) {
   args.judge = rule == nullptr ? 0 : rule->judge;
   args.has_also = check.has_also;
   args.dim = check.dim;
+  args.repeated = check.repeated;
   for (std::int32_t d = 0; d < check.dim; ++d) {
     args.sizes[d] = check.sizes[d];
     args.strides[d] = check.strides[d];

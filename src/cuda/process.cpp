@@ -31,9 +31,9 @@ Process& process() {
   return *kProcess;
 }
 
-constexpr std::array<const char*, kKernels> kNames{"trapline_index",   "trapline_padded",
-                                                   "trapline_offsets", "trapline_numbers",
-                                                   "trapline_rows",    "trapline_sequences"};
+constexpr std::array<const char*, kKernels> kNames{
+    "trapline_index", "trapline_padded",    "trapline_offsets", "trapline_numbers",
+    "trapline_rows",  "trapline_sequences", "trapline_mask"};
 
 // The line that says why the device is not ready; "" when it is.
 std::string set_up(Device& device) {

@@ -22,6 +22,7 @@ enum Kernel : unsigned {
   kNumbersKernel,
   kRowsKernel,
   kSequencesKernel,
+  kMaskKernel,
   kKernels
 };
 

@@ -26,8 +26,8 @@ CheckArgs arguments(const Mapped& memory, Kernel kernel) {
   args.data = pointer_to<const void>(at(floating ? offsetof(Bench, number) : offsetof(Bench, integer)));
   args.lengths = pointer_to<const std::int64_t>(at(offsetof(Bench, length)));
   args.launch = 1;
-  args.hi = 5;
-  args.judge = 0;  // in [0, 1]; ends
+  args.hi = kernel == kMaskKernel ? 0 : 5;  // of a mask: how many it may take
+  args.judge = 0;                           // in [0, 1]; ends
   args.numel = args.last_dim = args.lengths_count = 1;
   args.dtype = static_cast<std::int32_t>(floating ? DType::kFloat64 : DType::kInt64);
   return args;
@@ -35,7 +35,8 @@ CheckArgs arguments(const Mapped& memory, Kernel kernel) {
 
 bool answered(const Slot& slot, Kernel kernel) {
   const bool floating = kernel == kNumbersKernel || kernel == kRowsKernel;
-  const std::uint64_t value = floating ? std::bit_cast<std::uint64_t>(-1.0) : 5;
+  const std::uint64_t integer = kernel == kMaskKernel ? 1 : 5;
+  const std::uint64_t value = floating ? std::bit_cast<std::uint64_t>(-1.0) : integer;
   return std::atomic_ref(const_cast<std::uint32_t&>(slot.sequence)).load() == 2 && slot.launch == 1 &&
          slot.bad == 1 && slot.total == 1 && slot.first == 0 && slot.value == value;
 }

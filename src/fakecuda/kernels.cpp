@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/kernels/check_body.hpp"
+#include "cuda/kernels/mask_body.hpp"
 
 namespace fakecuda {
 namespace {
@@ -37,6 +38,7 @@ constexpr Entry kEntries[] = {
     {"trapline_numbers", run<double, check_numbers>},
     {"trapline_rows", run<double, check_rows>},
     {"trapline_sequences", run<std::int64_t, check_sequences>},
+    {"trapline_mask", run<std::int64_t, check_mask>},
 };
 
 }  // namespace

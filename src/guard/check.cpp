@@ -100,7 +100,7 @@ bool check_rows(ThreadState& state, const Plan& plan, const Argument* arguments,
   }
   if (plan.dim >= 0 && !describe(arguments[plan.dim], Part::kShape, dim, scratch))
     return TRAPLINE_NOT_APPLICABLE;
-  if (plan.also >= 0 && !describe(arguments[plan.also], Part::kElements, also, scratch))
+  if (plan.also >= 0 && !describe(arguments[plan.also], part_of_also(plan), also, scratch))
     return TRAPLINE_NOT_APPLICABLE;
   return trapline_check(plan.row, &argument, plan.bound >= 0 ? &bound : nullptr,
                         plan.dim >= 0 ? &dim : nullptr, plan.also >= 0 ? &also : nullptr, &scan);

@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
+#include "guard/check.hpp"
+
 namespace trapline::guard {
 namespace {
 
@@ -34,7 +36,7 @@ int plan_row(const RowPlan& row, const Argument* arguments, trapline_device_chec
   if (!part(arguments, row.argument, Part::kElements, argument, scratch) ||
       !part(arguments, row.bound, Part::kShape, bound, scratch) ||
       !part(arguments, row.dim, Part::kShape, dim, scratch) ||
-      !part(arguments, row.also, Part::kElements, also, scratch))
+      !part(arguments, row.also, part_of_also(row), also, scratch))
     return TRAPLINE_PLAN_NOTHING;
   return trapline_device_plan(row.row, &argument, row.bound >= 0 ? &bound : nullptr,
                               row.dim >= 0 ? &dim : nullptr, row.also >= 0 ? &also : nullptr, checks,
@@ -64,28 +66,38 @@ Argument SplitList::view(const std::vector<c10::IValue>& list) const {
   return out;
 }
 
-bool lengths_on_device(Argument& lengths, const c10::Device& device, bool capturing,
-                       std::vector<at::Tensor>& kept) {
-  at::Tensor tensor;
-  if (lengths.kind == TRAPLINE_ARG_LIST) {
-    std::vector<std::int64_t> numbers;
-    for (const c10::IValue& element : lengths.list) {
-      if (!element.isInt()) return true;
-      numbers.push_back(element.toInt());
-    }
-    tensor = at::tensor(numbers, at::TensorOptions().dtype(at::kLong));
-  } else if (lengths.kind == TRAPLINE_ARG_TENSOR && lengths.tensor->defined()) {
-    tensor = *lengths.tensor;
-  } else {
-    return true;  // an integer
+void Lengths::prepare(Argument& lengths, const c10::Device& device) {
+  if (lengths.kind != TRAPLINE_ARG_TENSOR || !lengths.tensor->defined()) return;
+  const at::Tensor& given = *lengths.tensor;
+  if (given.device().is_cpu()) {
+    const at::Tensor numbers = given.detach().to(at::kLong).contiguous();
+    const auto* first = numbers.const_data_ptr<std::int64_t>();
+    list_.assign(first, first + numbers.numel());
+    lengths.kind = TRAPLINE_ARG_LIST;
+    lengths.list = list_;
+    return;
   }
-  if (tensor.device() != device || tensor.scalar_type() != at::kLong || !tensor.is_contiguous()) {
-    if (capturing) return false;  // memory that is read at every replay must outlive this call
-    tensor = copy_to(tensor, device, at::kLong);
-  }
-  kept.push_back(std::move(tensor));
-  lengths.kind = TRAPLINE_ARG_TENSOR;
-  lengths.tensor = &kept.back();
+  if (given.device() == device && given.scalar_type() == at::kLong && given.is_contiguous()) return;
+  tensor_ = copy_to(given, device, at::kLong);
+  lengths.tensor = &tensor_;
+}
+
+bool Lengths::give(trapline_device_check& check, const Argument& lengths, const c10::Device& device,
+                   bool capturing) {
+  if (!are_wanted(check)) return true;
+  std::vector<std::int64_t> numbers;
+  if (lengths.kind != TRAPLINE_ARG_LIST) return false;
+  for (const c10::IValue& element : lengths.list) numbers.push_back(element.toInt());
+  return give(check, numbers, device, capturing);
+}
+
+bool Lengths::give(trapline_device_check& check, c10::ArrayRef<std::int64_t> lengths,
+                   const c10::Device& device, bool capturing) {
+  if (!are_wanted(check)) return true;
+  if (capturing) return false;
+  if (!tensor_.defined())
+    tensor_ = copy_to(at::tensor(lengths, at::TensorOptions().dtype(at::kLong)), device, at::kLong);
+  check.lengths = tensor_.const_data_ptr();
   return true;
 }
 
@@ -98,7 +110,7 @@ HostArguments::HostArguments(const Plan& plan, const RowPlan& row, const Argumen
   tensors_.reserve(64);
   for (const std::int8_t at : plan.needed) arguments_[at] = arguments[at];
   copy(row.argument);
-  if (row.also >= 0) copy(row.also);
+  if (row.also >= 0 && row.row->reads_also != 0) copy(row.also);
 }
 
 void HostArguments::copy(std::int8_t position) {

@@ -31,10 +31,26 @@ class SplitList {
   bool on_host_ = false, on_device_ = false;
 };
 
-// The lengths of a padded argument, as the kernel wants them: contiguous int64 on the device. False: they
-// cannot be had now.
-bool lengths_on_device(Argument& lengths, const c10::Device& device, bool capturing,
-                       std::vector<at::Tensor>& kept);
+// The lengths of a padded argument (Contract::also_arg where the row reads its elements), wherever the
+// program has them. Alive until the checks of the call are enqueued.
+class Lengths {
+ public:
+  // Before the plan: what is in host memory becomes a list, so that the plan looks at it; what is on the
+  // device becomes contiguous int64 there, as the kernel wants it.
+  void prepare(Argument& lengths, const c10::Device& device);
+  // After it: a list that the check needs on the device is brought there. False: it cannot be had now. The
+  // copy waits for the device, which a capture forbids; so does PyTorch's own for the same list.
+  bool give(trapline_device_check& check, const Argument& lengths, const c10::Device& device, bool capturing);
+  bool give(trapline_device_check& check, c10::ArrayRef<std::int64_t> lengths, const c10::Device& device,
+            bool capturing);
+
+ private:
+  static bool are_wanted(const trapline_device_check& check) {
+    return check.lengths_count > 0 && check.lengths == nullptr;
+  }
+  at::Tensor tensor_;
+  std::vector<c10::IValue> list_;
+};
 
 // Waits for the device.
 at::Tensor copy_to_host(const at::Tensor& tensor);

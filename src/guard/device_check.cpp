@@ -53,7 +53,7 @@ struct Call {
   Stream stream;
   bool tracked = false;
   std::shared_ptr<const CallFacts> facts;
-  std::vector<at::Tensor> kept;  // alive until the checks are enqueued
+  Lengths lengths;  // alive until the checks are enqueued
   // What becomes of the call:
   std::vector<std::pair<std::int8_t, c10::IValue>> replaced;
   bool wait = false;
@@ -151,8 +151,10 @@ void note_call(Call& call) {
 
 void launch(Call& call, const RowPlan& row, const trapline_device_check& check) {
   const at::Tensor& tensor = checked_tensor(call, row, check.list_position);
+  // A mask that is broadcast to another shape takes more or less: the copy of one call says nothing of the
+  // next.
   const bool reusable = call.tracked && !call.stream.capturing && check.heal != TRAPLINE_HEAL_NONE &&
-                        check.heal != TRAPLINE_HEAL_REPORT;
+                        check.heal != TRAPLINE_HEAL_REPORT && check.repeated == 0;
   if (reusable) {
     const at::Tensor known = find_healed(tensor, check, call.stream.handle, node_of_call(call.values));
     if (known.defined()) {
@@ -203,14 +205,18 @@ void apply_on_host(Call& call, const RowPlan& row, const Argument* arguments) {
 }
 
 void apply_on_device(Call& call, const RowPlan& row, const Argument* arguments) {
-  constexpr int kMostChecks = 16;
+  constexpr int kMostChecks = kMaxList;
   trapline_device_check checks[kMostChecks];
   int count = 0;
   trapline_scan scan;
   const int verdict = plan_row(row, arguments, checks, kMostChecks, count, scan);
   if (verdict == TRAPLINE_PLAN_VIOLATED) return violated_at_once(call, row);
   if (verdict != TRAPLINE_PLAN_CHECK) return;
-  for (int i = 0; i < count && i < kMostChecks; ++i) launch(call, row, checks[i]);
+  for (int i = 0; i < count && i < kMostChecks; ++i) {
+    if (row.row->reads_also == 0 ||
+        call.lengths.give(checks[i], arguments[row.also], call.device, call.stream.capturing))
+      launch(call, row, checks[i]);
+  }
 }
 
 // A check of a compiled graph: its one tensor is on the device, and of the others the sizes are known.
@@ -232,9 +238,13 @@ void apply_site(Call& call) {
     call.violated = judge_site(site, SiteCall(call.values, host), call.violation.scan) == TRAPLINE_VIOLATED;
   }
   if (verdict != TRAPLINE_PLAN_CHECK) return;
+  const trapline_arg* also = described.part(site, 3);
+  const bool listed = also != nullptr && also->kind == TRAPLINE_ARG_SIZES;
+  const c10::ArrayRef<std::int64_t> lengths(listed ? also->tensor.sizes : nullptr,
+                                            listed ? static_cast<std::size_t>(also->tensor.dim) : 0);
   for (int i = 0; i < count && i < kMostChecks; ++i) {
-    const bool wants_lengths = checks[i].lengths_count > 0 && checks[i].lengths == nullptr;
-    if (!wants_lengths) launch(call, row, checks[i]);
+    if (call.lengths.give(checks[i], lengths, call.device, call.stream.capturing))
+      launch(call, row, checks[i]);
   }
 }
 
@@ -250,8 +260,7 @@ void apply_one(Call& call, const RowPlan& row) {
   }
   if (call.violated || !split.any_on_device()) return;
   arguments[row.argument] = split.on_device();
-  if (row.also >= 0 && !lengths_on_device(arguments[row.also], call.device, call.stream.capturing, call.kept))
-    return;
+  if (row.row->reads_also != 0) call.lengths.prepare(arguments[row.also], call.device);
   apply_on_device(call, row, arguments);
 }
 

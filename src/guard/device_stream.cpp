@@ -59,9 +59,13 @@ bool stream_captures(void* stream) {
     void* library = dlopen(named != nullptr && *named != '\0' ? named : "libcuda.so.1", RTLD_LAZY);
     return library == nullptr ? nullptr : reinterpret_cast<Ask>(dlsym(library, "cuStreamIsCapturing"));
   }();
+  if (ask == nullptr) return true;
   int status = 0;
-  // An error is the answer for the default stream while another one captures.
-  return ask == nullptr || ask(stream, &status) != 0 || status != 0;
+  const int error = ask(stream, &status);
+  // An error is the answer for the default stream while another one captures. A context that is lost answers
+  // with its own error, and captures nothing: what it has reported is to be told.
+  constexpr int kFirstOfCaptures = 900, kLastOfCaptures = 908;
+  return error == 0 ? status != 0 : error >= kFirstOfCaptures && error <= kLastOfCaptures;
 }
 
 // At most one line in a process: the user thinks that the guard is on.

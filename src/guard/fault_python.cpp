@@ -101,6 +101,8 @@ PyRef describe_fault(const LateFault& fault) {
   put(dict, "again", PyRef(PyBool_FromLong(fault.again ? 1 : 0)));
   put(dict, "backward", PyRef(PyBool_FromLong(call.backward)));
   put(dict, "contained", PyRef(PyBool_FromLong(record.contained)));
+  // The operation has not run, and would with the bad value: there is no healed copy to go on with.
+  put(dict, "waited", PyRef(PyBool_FromLong(record.waited)));
   if (call.batch != 0) put(dict, "batch", integer(call.batch));
   put(dict, "order", integer(static_cast<std::int64_t>(record.order)));
   put(dict, "unsure", PyRef(PyBool_FromLong(record.tensor.counts_writes() ? 0 : 1)));

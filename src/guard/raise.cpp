@@ -159,7 +159,7 @@ void answer_fault(ThreadState& state, const LateFault& fault) {
 bool ask_about_fault(const LateFault& fault) {
   return handle(
       *fault.record.call->plan, *fault.record.row, fault.scan, [&] { return describe_fault(fault); },
-      [&](PyObject* answer) { return answer == Py_True && fault.record.contained; });
+      [&](PyObject* answer) { return answer == Py_True && fault.record.contained && !fault.record.waited; });
 }
 
 }  // namespace trapline::guard

@@ -34,10 +34,11 @@ bool is_request_to_end(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGPIPE || signal == SIGQUIT;
 }
 
-// "0.67 %"; 100 % is said of all only.
+// "0.67 %"; 100 % is said of all only, and no share is a power of ten.
 std::string share_of(std::uint64_t part, std::uint64_t whole) {
   const double share = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   if (part < whole && share >= 99.5) return "over 99 %";
+  if (part > 0 && share < 0.01) return "under 0.01 %";
   return share >= 9.95 ? fmt::format("{:.0f} %", share) : fmt::format("{:.2g} %", share);
 }
 

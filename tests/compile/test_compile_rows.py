@@ -18,7 +18,6 @@ import conformance  # noqa: E402
 NOT_COMPILED = {
     "_ctc_loss.targets": "Dynamo leaves what depends on lengths in tensors to the dispatcher",
     "_ctc_loss_backward.targets": "the same",
-    "_scaled_grouped_mm.offs": "torch's shape function wants the dtypes of a GPU",
     "_validate_compressed_sparse_indices.compressed_idx": "torch's shape function reads elements",
     "_validate_compressed_sparse_indices.plain_idx": "the same",
     "binomial.prob": "numbers in the program: the operation and its check run while it is compiled",

@@ -98,13 +98,14 @@ inline const Spec kSpecs[] = {
     {"repeat_interleave.repeats", kInts, 1, 1, 4096},
     {"segment_reduce.lengths", kInts, 1, 4, 4096},
     {"segment_reduce.offsets", kInts, 1, 4, 4096},
+    {"masked_scatter.mask", {DType::kBool}, 0, 4},
 };
 
 struct Case {
   const Spec& spec;
   RandomView view;
   trapline_arg argument{}, bound{}, dim{}, also{};
-  std::vector<std::int64_t> bound_sizes, bound_strides, lengths;
+  std::vector<std::int64_t> bound_sizes, bound_strides, lengths, filled_sizes;
   std::int64_t lengths_size = 0, one = 1, sum = 0;
 
   Case(Random& random, const Spec& of, RandomView made) : spec(of), view(std::move(made)) {
@@ -124,6 +125,8 @@ struct Case {
       bound_sizes.assign(argument.tensor.sizes, argument.tensor.sizes + argument.tensor.dim);
       bound_sizes.back() = limit;
       dim = int_arg(argument.tensor.dim - 1);
+    } else if (id == "masked_scatter.mask") {
+      bound_sizes = {broadcast(random)};
     } else if (id == "multilabel_margin_loss_forward.target") {
       bound_sizes = {std::max<std::int64_t>(limit, 1)};
     } else {
@@ -136,6 +139,25 @@ struct Case {
     fill(random, limit);
     if (id == "repeat_interleave.repeats")
       bound = int_arg(sum + one_of<std::int64_t>(random, {0, 0, 0, 1, -1}));
+  }
+
+  // The tensor that a mask fills: of its shape, longer, or with other sizes where the mask has one element.
+  // Returns how many elements there are to fill it with.
+  std::int64_t broadcast(Random& random) {
+    filled_sizes.assign(argument.tensor.sizes, argument.tensor.sizes + argument.tensor.dim);
+    std::int64_t all = 1;
+    for (std::int64_t& size : filled_sizes) {
+      all *= size;
+      if (size == 1) size = one_of<std::int64_t>(random, {1, 2, 3});
+      all *= argument.tensor.sizes[&size - filled_sizes.data()] == 1 ? size : 1;
+      if (between(random, 0, 9) == 0) size = 1;
+    }
+    if (between(random, 0, 3) == 0) {
+      filled_sizes.insert(filled_sizes.begin(), between(random, 1, 3));
+      all *= filled_sizes[0];
+    }
+    also = tensor_arg({nullptr, DType::kFloat32, filled_sizes, filled_sizes});
+    return one_of<std::int64_t>(random, {0, 1, all / 4, all / 2, all / 2 + 1, all - all / 5, all});
   }
 
   void choose_lengths(Random& random) {
@@ -180,6 +202,7 @@ struct Case {
         sum += value;
         return static_cast<std::uint64_t>(value);
       }
+      if (dtype == DType::kBool) return between(random, 0, 2) == 0 || all ? 1 : 0;
       if (ended && between(random, 0, 15) == 0) return static_cast<std::uint64_t>(-1);
       if (is_bad) {
         return static_cast<std::uint64_t>(one_of<std::int64_t>(
@@ -249,10 +272,16 @@ inline std::string healed_problem(const Case& one, const trapline_device_check& 
   }
   std::int64_t changed = 0, position = 0, first = -1;
   const Layout layout = row_major_layout(view, view.sizes.size());
+  const bool has_padding = std::string(one.spec.id) == "multilabel_margin_loss_forward.target";
+  bool ended = false;
   for_each_offset(layout, layout.dims, [&](std::int64_t offset) {
     const auto* from = static_cast<const char*>(view.data) + offset * static_cast<std::int64_t>(width);
     const auto* to = static_cast<const char*>(healed) + position * static_cast<std::int64_t>(width);
-    if (std::memcmp(from, to, width) != 0 && changed++ == 0) first = position;
+    if (has_padding && position % check.last_dim == 0) ended = false;
+    // Behind the first -1 of a row nothing is read, and what is out of range there becomes -1, too.
+    ended =
+        ended || (has_padding && std::all_of(from, from + width, [](char byte) { return byte == '\xFF'; }));
+    if (!ended && std::memcmp(from, to, width) != 0 && changed++ == 0) first = position;
     ++position;
     return true;
   });

@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "src/cuda/kernels/check.ptx").read_text()
-KERNELS = {"trapline_index", "trapline_padded", "trapline_offsets", "trapline_numbers", "trapline_rows"} | {
-    "trapline_sequences"
+KERNELS = {
+    f"trapline_{name}" for name in ("index", "padded", "offsets", "numbers", "rows", "sequences", "mask")
 }
 
 

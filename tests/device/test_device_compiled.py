@@ -231,3 +231,20 @@ def test_lists_of_indices(compiling, table):
         op.complete(violation)
         assert violation["scan"]["list_position"] == position
         assert violation["args"]["indices"][1] is None
+
+
+def test_lengths_that_a_graph_has_as_numbers_are_brought_to_the_device(compiling):
+    arguments = [
+        ["log_probs", ["tensor", "float32", 3, None]],
+        ["targets", ["checked", "int64", 2]],
+        ["input_lengths", ["ints", 2]],
+        ["target_lengths", ["ints", 2]],
+    ]
+    site = {"contract": "_ctc_loss.targets", "op": "aten::_ctc_loss", "overload": "", "args": arguments}
+    numbers = [6, 2, 5, None, None, 6, 6, 2, 1]
+    for check in functions():
+        targets = ids(1, 9, 3, 9).view(2, 2)  # the last is padding
+        healed = check(targets, [], [2, 2], json.dumps({**site, "numbers": numbers}))
+        violation = caught(healed.cpu)
+        assert [violation["scan"][k] for k in ("bad", "total", "first", "value")] == [1, 3, 1, 9]
+        assert violation["contained"] and healed.cpu().tolist() == [[1, 4], [3, 9]]

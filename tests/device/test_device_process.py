@@ -86,6 +86,29 @@ def test_above_the_cap_the_report_is_the_same_and_the_context_is_lost(run, mode)
     assert (done.returncode, done.stdout) == (0, "12 False True\n1\n"), done.stderr
 
 
+LOST = """
+def told(wait):
+    try:
+        wait()
+        return "nothing"
+    except trapline.DeviceAssertError as error:
+        return error.finding["element"]["value"], error.finding["contained"], late.poisoned()
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+
+F.embedding(torch.tensor([1, 12]).to("cuda"), table)
+late.come()
+print(told(torch.cuda.synchronize if WAIT == "synchronize" else torch.cuda.default_stream().synchronize))
+"""
+
+
+@pytest.mark.parametrize("wait", ["synchronize", "stream"])
+def test_where_the_context_is_lost_a_wait_says_why(run, wait):
+    """Nothing can be asked of a lost device any more, not even whether it captures a graph."""
+    done = run(f"WAIT = {wait!r}\n" + LOST, TRAPLINE_HEAL_CAP_MB="0")
+    assert (done.returncode, done.stdout) == (0, "(12, False, True)\n"), done.stderr
+
+
 TRAINING = """
 weight = torch.randn(10, 5).to("cuda").requires_grad_()
 optimizer = torch.optim.SGD([weight], lr=0.1)
@@ -107,3 +130,28 @@ def test_a_bad_batch_on_the_device_is_left_out(run):
     assert (done.returncode, done.stdout) == (0, "[True, True, False, True] False 1\n"), done.stderr
     said = [line for line in done.stderr.splitlines() if line.startswith("trapline: skips this step: ")]
     assert len(said) == 1 and "embedding: input[2] is 12" in said[0]
+
+
+WAITED = """
+weight = torch.ones(1, requires_grad=True)
+torch.optim.SGD([weight], lr=0.1)
+calls = (
+    lambda: torch.repeat_interleave(torch.tensor([1, 2]).to("cuda"), torch.tensor([1, -2]).to("cuda")),
+    lambda: torch.ops.aten._validate_compressed_sparse_indices(
+        True, torch.tensor([0, 1, 3]).to("cuda"), torch.tensor([0, 1]).to("cuda"), 2, 3, 2
+    ),
+)
+for call in calls:
+    try:
+        call()
+        torch.cuda.synchronize()
+        print("nothing was raised")
+    except trapline.DeviceAssertError as error:
+        print(error.finding["element"]["value"], late.poisoned())
+print(trapline._skip.counts()["skipped"])
+"""
+
+
+def test_what_has_no_harmless_value_is_raised_with_skip_too(run):
+    done = run(WAITED, TRAPLINE_ON_FAULT="skip")
+    assert (done.returncode, done.stdout) == (0, "-2 False\n3 False\n0\n"), done.stderr

@@ -10,11 +10,30 @@ import math
 import proof
 import torch
 from proof import conformance
+from trapline import _adapter
+
+
+def launches() -> int:
+    return (_adapter.info().get("device") or {}).get("launches", 0)
+
+
+def leave_out(contract: str) -> None:
+    if contract != "_scaled_grouped_mm.offs" or torch.version.cuda is None or proof.DEVICE.type != "cuda":
+        return
+    capability = torch.cuda.get_device_capability()
+    if capability not in ((9, 0), (10, 0)):
+        major, minor = capability
+        raise proof.LeftOut(f"PyTorch needs compute capability 9.0 or 10.0 for it, this is {major}.{minor}")
 
 
 def element(call: conformance.BadCall) -> dict:
-    with torch.device(proof.DEVICE):
-        finding = proof.caught(call.run)
+    leave_out(call.contract)
+    before = launches()
+    try:
+        with torch.device(proof.DEVICE):
+            finding = proof.caught(call.run)
+    except NotImplementedError as refused:  # the device of --cpu
+        raise proof.LeftOut(str(refused)) from None
     seen = finding["element"]
     value = seen["value"]
     # JSON has no NaN and no infinity: a finding writes them as words.
@@ -23,6 +42,9 @@ def element(call: conformance.BadCall) -> dict:
         f"value {value}, not {call.value}"
     )
     assert seen["bad"] == call.bad, f"{seen['bad']} bad elements, not {call.bad}"
+    if torch.version.cuda is not None and proof.DEVICE.type == "cuda":
+        assert launches() > before, "found, but not by a check on the device"
+        assert finding.get("contained"), "found, but not contained"
     proof.usable()
     return {
         "value": str(value),

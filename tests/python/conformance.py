@@ -54,8 +54,10 @@ def _grouped(op: str, ends: list[int]) -> torch.Tensor:
     offs = tensor(ends, dtype=torch.int32)
     if op == "_grouped_mm":
         return aten._grouped_mm(left, right, offs)
+    # As its kernel wants them: 8 bits, and the weights column by column.
     scales = torch.ones(4), torch.ones(2, 16)
-    return aten._scaled_grouped_mm(left, right, *scales, offs)
+    left, right = left.to(torch.float8_e4m3fn), right.to(torch.float8_e4m3fn)
+    return aten._scaled_grouped_mm(left, right.transpose(-2, -1), *scales, offs)
 
 
 def _margins(target: list[list[int]], **options: Any) -> torch.Tensor:
@@ -75,8 +77,14 @@ def _compressed(crow: list[int], col: list[int]) -> None:
     aten._validate_compressed_sparse_indices(True, tensor(crow), tensor(col), 2, 3, 2)
 
 
-I = tensor([0, 5, 1])  # noqa: E741 - 5 does not fit a dimension of 3
-WRAPPED = tensor([0, -4, 1])  # -4 does not fit a dimension of 3
+# Made in the call, as everything is that a call reads: the device that is the default then has it.
+def _beyond() -> torch.Tensor:
+    return tensor([0, 5, 1])  # 5 does not fit a dimension of 3
+
+
+def _wrapped() -> torch.Tensor:
+    return tensor([0, -4, 1])  # -4 does not fit a dimension of 3
+
 
 BAD_CALLS = [
     BadCall(
@@ -169,31 +177,41 @@ BAD_CALLS = [
     BadCall("index.indices", lambda: zeros(4, 3)[tensor([0, 4])], 4, 1),
     BadCall("index.indices", lambda: zeros(4, 3)[:, tensor([0, -4])], -4, 1),
     BadCall("_unsafe_index.indices", lambda: aten._unsafe_index(zeros(4), [tensor([4])]), 4, 0),
-    BadCall("index_put.indices", lambda: zeros(4).index_put((I,), tensor(1.0)), 5, 1),
-    BadCall("index_put_.indices", lambda: zeros(4).index_put_((I,), tensor(1.0)), 5, 1),
-    BadCall("_index_put_impl.indices", lambda: aten._index_put_impl(zeros(4), [I], tensor(1.0)), 5, 1),
-    BadCall("_index_put_impl_.indices", lambda: aten._index_put_impl_(zeros(4), [I], tensor(1.0)), 5, 1),
-    BadCall("_unsafe_index_put.indices", lambda: aten._unsafe_index_put(zeros(4), [I], tensor(1.0)), 5, 1),
-    BadCall("index_select.index", lambda: zeros(2, 3).index_select(1, I), 5, 1),
+    BadCall("index_put.indices", lambda: zeros(4).index_put((_beyond(),), tensor(1.0)), 5, 1),
+    BadCall("index_put_.indices", lambda: zeros(4).index_put_((_beyond(),), tensor(1.0)), 5, 1),
+    BadCall(
+        "_index_put_impl.indices", lambda: aten._index_put_impl(zeros(4), [_beyond()], tensor(1.0)), 5, 1
+    ),
+    BadCall(
+        "_index_put_impl_.indices", lambda: aten._index_put_impl_(zeros(4), [_beyond()], tensor(1.0)), 5, 1
+    ),
+    BadCall(
+        "_unsafe_index_put.indices", lambda: aten._unsafe_index_put(zeros(4), [_beyond()], tensor(1.0)), 5, 1
+    ),
+    BadCall("index_select.index", lambda: zeros(2, 3).index_select(1, _beyond()), 5, 1),
     BadCall("index_select.index", lambda: zeros(2, 3).index_select(-1, tensor([-1])), -1, 0),
     BadCall("gather.index", lambda: zeros(2, 3).gather(1, tensor([[0], [3]])), 3, 1),
-    BadCall("scatter.index", lambda: zeros(3).scatter(0, I, 1.0), 5, 1),
-    BadCall("scatter_.index", lambda: zeros(3).scatter_(0, I, torch.ones(3)), 5, 1),
-    BadCall("scatter_add.index", lambda: zeros(3).scatter_add(0, I, torch.ones(3)), 5, 1),
-    BadCall("scatter_add_.index", lambda: zeros(3).scatter_add_(0, I, torch.ones(3)), 5, 1),
-    BadCall("scatter_reduce.index", lambda: zeros(3).scatter_reduce(0, I, torch.ones(3), "sum"), 5, 1),
-    BadCall("scatter_reduce_.index", lambda: zeros(3).scatter_reduce_(0, I, torch.ones(3), "amax"), 5, 1),
-    BadCall("index_add.index", lambda: zeros(3).index_add(0, I, torch.ones(3)), 5, 1),
-    BadCall("index_add_.index", lambda: zeros(3).index_add_(0, I, torch.ones(3)), 5, 1),
-    BadCall("index_reduce.index", lambda: zeros(3).index_reduce(0, I, torch.ones(3), "prod"), 5, 1),
-    BadCall("index_reduce_.index", lambda: zeros(3).index_reduce_(0, I, torch.ones(3), "prod"), 5, 1),
-    BadCall("index_copy.index", lambda: zeros(3).index_copy(0, I, torch.ones(3)), 5, 1),
-    BadCall("index_copy_.index", lambda: zeros(3).index_copy_(0, I, torch.ones(3)), 5, 1),
-    BadCall("index_fill.index", lambda: zeros(3).index_fill(0, WRAPPED, 1.0), -4, 1),
-    BadCall("index_fill_.index", lambda: zeros(3).index_fill_(0, WRAPPED, 1.0), -4, 1),
-    BadCall("take.index", lambda: zeros(3).take(WRAPPED), -4, 1),
-    BadCall("put.index", lambda: zeros(3).put(WRAPPED, torch.ones(3)), -4, 1),
-    BadCall("put_.index", lambda: zeros(3).put_(WRAPPED, torch.ones(3)), -4, 1),
+    BadCall("scatter.index", lambda: zeros(3).scatter(0, _beyond(), 1.0), 5, 1),
+    BadCall("scatter_.index", lambda: zeros(3).scatter_(0, _beyond(), torch.ones(3)), 5, 1),
+    BadCall("scatter_add.index", lambda: zeros(3).scatter_add(0, _beyond(), torch.ones(3)), 5, 1),
+    BadCall("scatter_add_.index", lambda: zeros(3).scatter_add_(0, _beyond(), torch.ones(3)), 5, 1),
+    BadCall(
+        "scatter_reduce.index", lambda: zeros(3).scatter_reduce(0, _beyond(), torch.ones(3), "sum"), 5, 1
+    ),
+    BadCall(
+        "scatter_reduce_.index", lambda: zeros(3).scatter_reduce_(0, _beyond(), torch.ones(3), "amax"), 5, 1
+    ),
+    BadCall("index_add.index", lambda: zeros(3).index_add(0, _beyond(), torch.ones(3)), 5, 1),
+    BadCall("index_add_.index", lambda: zeros(3).index_add_(0, _beyond(), torch.ones(3)), 5, 1),
+    BadCall("index_reduce.index", lambda: zeros(3).index_reduce(0, _beyond(), torch.ones(3), "prod"), 5, 1),
+    BadCall("index_reduce_.index", lambda: zeros(3).index_reduce_(0, _beyond(), torch.ones(3), "prod"), 5, 1),
+    BadCall("index_copy.index", lambda: zeros(3).index_copy(0, _beyond(), torch.ones(3)), 5, 1),
+    BadCall("index_copy_.index", lambda: zeros(3).index_copy_(0, _beyond(), torch.ones(3)), 5, 1),
+    BadCall("index_fill.index", lambda: zeros(3).index_fill(0, _wrapped(), 1.0), -4, 1),
+    BadCall("index_fill_.index", lambda: zeros(3).index_fill_(0, _wrapped(), 1.0), -4, 1),
+    BadCall("take.index", lambda: zeros(3).take(_wrapped()), -4, 1),
+    BadCall("put.index", lambda: zeros(3).put(_wrapped(), torch.ones(3)), -4, 1),
+    BadCall("put_.index", lambda: zeros(3).put_(_wrapped(), torch.ones(3)), -4, 1),
     BadCall(
         "max_unpool2d.indices",
         lambda: F.max_unpool2d(zeros(1, 1, 1, 2), tensor([[[[0, 9]]]]), 1, 1, output_size=(1, 2)),
@@ -212,7 +230,7 @@ BAD_CALLS = [
     ),
     BadCall(
         "repeat_interleave.repeats",
-        lambda: torch.repeat_interleave(I, tensor([2, 0, 1]), output_size=5),
+        lambda: torch.repeat_interleave(_beyond(), tensor([2, 0, 1]), output_size=5),
         1,
         2,
     ),
@@ -272,7 +290,7 @@ BAD_CALLS = [
     BadCall("masked_scatter.mask", lambda: zeros(3).masked_scatter(tensor([True] * 3), torch.ones(2)), 1, 2),
     BadCall(
         "masked_scatter_.mask",
-        lambda: zeros(2, 2).masked_scatter_(tensor([[True], [False]]), I[:1] * 1.0),
+        lambda: zeros(2, 2).masked_scatter_(tensor([[True], [False]]), torch.ones(1)),
         1,
         0,
     ),

@@ -126,6 +126,8 @@ TEST(Skip, SharesAreWrittenAsPeopleDo) {
   };
   EXPECT_TRUE(sentence(400, 400).starts_with("400 of 400 optimizer steps were skipped (100 %)"));
   EXPECT_TRUE(sentence(999, 1000).starts_with("999 of 1000 optimizer steps were skipped (over 99 %)"));
+  EXPECT_TRUE(sentence(2, 2).starts_with("2 of 2 optimizer steps were skipped (100 %)"));
+  EXPECT_TRUE(sentence(1, 2'000'000).starts_with("1 of 2000000 optimizer steps was skipped (under 0.01 %)"));
   EXPECT_TRUE(sentence(2, 300).starts_with("2 of 300 optimizer steps were skipped (0.67 %)"));
   EXPECT_TRUE(sentence(1, 8).starts_with("1 of 8 optimizer steps was skipped (12 %)"));
 }

@@ -13,8 +13,6 @@ from trapline._compile.sites import Program
 
 # src/contracts/contract.hpp. trapline::Bound: the bound is the number of classes of a tensor of scores.
 _CLASSES = 2
-# trapline::Predicate: the elements of the tensor named by also_arg are read.
-_PADDED_INDEX = 8
 _MAX_OWNERS = 4
 _MAX_WALK = 500
 # What computes its result's width with a weight: the layer behind scores is not looked for beyond one.
@@ -88,7 +86,7 @@ def _needed(node: Any, site: dict[str, Any]) -> list[Any]:
         other = given[entry[3]]
         if row["bound"] == _CLASSES and name == row["bound_arg"]:
             scores = other
-        read = name == row["also_arg"] and row["predicate"] == _PADDED_INDEX
+        read = name == row["also_arg"] and row["reads_also"]
         if (other.op == "placeholder" and not late) or read:
             kept.append(other)
             entry[3] = len(kept) - 1

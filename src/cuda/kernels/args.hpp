@@ -69,6 +69,8 @@ struct CheckArgs {
   std::int32_t judge;  // Judge or Sequence, as the kernel has it
   std::int32_t has_also;
   std::int32_t dim;
+  std::int32_t repeated;  // trapline_mask: bit d: dimension d is none of the mask's own
+  std::int32_t unused;
   std::int64_t sizes[kMaxDims], strides[kMaxDims];  // strides count elements
 };
 

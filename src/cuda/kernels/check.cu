@@ -1,5 +1,6 @@
 // The check kernels as a device compiler sees them. scripts/ptx.sh makes check.ptx of it.
 #include "cuda/kernels/check_body.hpp"
+#include "cuda/kernels/mask_body.hpp"
 
 using trapline::cuda::Block;
 using trapline::cuda::CheckArgs;
@@ -17,3 +18,4 @@ TRAPLINE_KERNEL(trapline_offsets, trapline::cuda::check_offsets, std::int64_t)
 TRAPLINE_KERNEL(trapline_numbers, trapline::cuda::check_numbers, double)
 TRAPLINE_KERNEL(trapline_rows, trapline::cuda::check_rows, double)
 TRAPLINE_KERNEL(trapline_sequences, trapline::cuda::check_sequences, std::int64_t)
+TRAPLINE_KERNEL(trapline_mask, trapline::cuda::check_mask, std::int64_t)

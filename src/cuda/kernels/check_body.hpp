@@ -270,8 +270,11 @@ TRAPLINE_DEVICE void check_row_in_order(const CheckArgs& args, Partial<std::int6
       any = any || reason != Reason::kNone;
     }
     if (args.healed == nullptr) continue;
-    const std::int64_t clamped = reason == Reason::kBelow ? 0 : args.hi - 1;
-    store_integer(args, at, reason == Reason::kNone ? value : clamped);
+    std::int64_t healed = value;
+    if (reason != Reason::kNone) healed = reason == Reason::kBelow ? 0 : args.hi - 1;
+    // Padding that nothing reads, but an operation may look at the range of the whole row.
+    if (ended && element::index(value, 0, args.hi) != Reason::kNone) healed = -1;
+    store_integer(args, at, healed);
   }
   if (args.healed == nullptr || !any || sequence != Sequence::kEnds) return;
   TRAPLINE_LOOP

@@ -104,11 +104,14 @@ struct Words {
   std::uint64_t word[kPartialWords];
 };
 
-// The end of every kernel: shared.partial of each thread becomes the launch's report.
-template <class Value>
-TRAPLINE_DEVICE void finish(const Block& block, const CheckArgs& args, Shared<Value>& shared) {
+// The end of every kernel: shared.partial of each thread becomes the launch's report. `settle` is run by all
+// threads of the one block that holds the sum, in shared.partial[0], before it is published.
+template <class Value, class Settle>
+TRAPLINE_DEVICE void finish(const Block& block, const CheckArgs& args, Shared<Value>& shared,
+                            Settle&& settle) {
   reduce(block, shared);
   if (block.count == 1) {
+    settle();
     block.each([&](unsigned thread) {
       if (thread == 0) publish(args, shared.partial[0]);
     });
@@ -138,9 +141,15 @@ TRAPLINE_DEVICE void finish(const Block& block, const CheckArgs& args, Shared<Va
     shared.partial[thread] = sum;
   });
   reduce(block, shared);
+  settle();
   block.each([&](unsigned thread) {
     if (thread == 0) publish(args, shared.partial[0]);
   });
+}
+
+template <class Value>
+TRAPLINE_DEVICE void finish(const Block& block, const CheckArgs& args, Shared<Value>& shared) {
+  finish(block, args, shared, [] {});
 }
 
 }  // namespace trapline::cuda
