@@ -111,7 +111,7 @@ void fill_record(LaunchRecord& record, const Call& call, const RowPlan& row, con
   record.row = &row;
   record.device = call.device;
   record.tensor = TensorRef(tensor);
-  record.shape = tensor.sizes().vec();
+  record.shape.assign(tensor.sizes().begin(), tensor.sizes().end());
   record.dtype = tensor.scalar_type();
   record.waited = check.heal == TRAPLINE_HEAL_NONE && !call.stream.capturing;
   record.contained = copied || record.waited || check.heal == TRAPLINE_HEAL_REPORT;

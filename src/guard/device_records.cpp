@@ -78,18 +78,16 @@ ArgumentRef reference_to(const c10::IValue& value, bool with_graph) {
     out.holds_tensors = true;
     const at::Tensor& tensor = value.toTensor();
     out.tensors.emplace_back(tensor);
-    out.shapes.push_back(tensor.defined() ? tensor.sizes().vec() : std::vector<std::int64_t>());
+    if (tensor.defined()) out.shape = at::DimVector(tensor.sizes());
     if (with_graph) out.graph = note_graph(tensor);
   } else if (value.isList()) {
     for (const c10::IValue& element : value.toListRef()) {
       if (!element.isTensor() && !element.isNone()) {
         out.tensors.clear();
-        out.shapes.clear();
         break;
       }
       const at::Tensor tensor = element.isTensor() ? element.toTensor() : at::Tensor();
       out.tensors.emplace_back(tensor);
-      out.shapes.push_back(tensor.defined() ? tensor.sizes().vec() : std::vector<std::int64_t>());
     }
     out.is_list = out.holds_tensors = !out.tensors.empty();
     if (!out.is_list) out.value = value;
@@ -171,8 +169,8 @@ std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10:
   facts->arguments.reserve(values.size());
   const auto node = torch::autograd::get_current_node();
   for (const c10::IValue& value : values) facts->arguments.push_back(reference_to(value, node == nullptr));
-  facts->frames.resize(kLateFrames);
-  facts->frames.resize(capture(facts->frames.data(), kLateFrames));
+  trapline_frame frames[kLateFrames];
+  facts->frames.assign(frames, frames + capture(frames, kLateFrames));
   facts->thread = this_thread();
   facts->batch = g_batch.load(std::memory_order_relaxed);
   facts->autograd_thread = at::RecordFunction::currentThreadId();

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/DimVector.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/SmallVector.h>
 
 #include <atomic>
 #include <cstdint>
@@ -44,8 +46,8 @@ class TensorRef {
 struct ArgumentRef {
   bool is_list = false;
   c10::IValue value;  // of an argument that holds no tensor
-  std::vector<TensorRef> tensors;
-  std::vector<std::vector<std::int64_t>> shapes;  // of the tensors
+  c10::SmallVector<TensorRef, 1> tensors;
+  at::DimVector shape;  // of a single tensor
   bool holds_tensors = false;
   std::shared_ptr<const NotedGraph> graph;  // behind a single tensor
 };
@@ -63,7 +65,7 @@ struct NodeName {
 // One guarded call. Shared by the records of its checks; but for `refused` never changed once it is made.
 struct CallFacts {
   const Plan* plan = nullptr;
-  std::vector<ArgumentRef> arguments;  // by position in the schema
+  c10::SmallVector<ArgumentRef, 6> arguments;  // by position in the schema
   std::vector<trapline_frame> frames;  // innermost first; code objects are kept alive
   ThreadName thread;
   std::int64_t batch = 0;  // that a DataLoader gave out last, as note_batch() was told; 0: none

@@ -89,8 +89,8 @@ PyRef describe_fault(const LateFault& fault) {
     put(args, name, argument_to_python(argument, {fault.contents, at}));
     at += argument.tensors.size();
     if (argument.graph != nullptr) put(graphs, name, graph_to_python(*argument.graph));
-    if (!argument.is_list && argument.shapes.size() == 1)
-      put(shapes, name, sizes_to_python(argument.shapes[0].data(), argument.shapes[0].size()));
+    if (argument.holds_tensors && !argument.is_list)
+      put(shapes, name, sizes_to_python(argument.shape.data(), argument.shape.size()));
   }
   put(dict, "args", std::move(args));
   put(dict, "graphs", std::move(graphs));
