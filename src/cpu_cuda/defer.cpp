@@ -213,8 +213,8 @@ bool defer(const c10::OperatorHandle& op, const Plan& plan, c10::Device device, 
     });
     options_to_host(plan, host);
     Stack out = map_stack(*results, late_view);
-    Stack kept;  // a graph owns its memory
-    if (capturing) {
+    Stack kept;
+    if (capturing && graphs_own_memory()) {
       kept = given;
       kept.insert(kept.end(), results->begin(), results->end());
     }

@@ -1,0 +1,107 @@
+// Puts the CPU's kernels on the CUDA key of a PyTorch that has its own there, which NVIDIA's compilers made and
+// nothing here can run. What is about memory, views and streams remains PyTorch's own.
+#include <ATen/Context.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/NativeFunctions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <torch/library.h>
+
+#include <set>
+#include <string>
+
+#include "cpu_cuda/context.hpp"
+#include "cpu_cuda/memory.hpp"
+#include "cpu_cuda/plan.hpp"
+#include "cpu_cuda/streams.hpp"
+
+namespace trapline::cpu_cuda {
+namespace {
+
+using c10::DispatchKey;
+
+// PyTorch's own kernels for CUDA that launch nothing.
+bool is_real(const std::string& name) {
+  static const std::set<std::string> names = {"aten::empty",
+                                              "aten::empty_strided",
+                                              "aten::copy_",
+                                              "aten::_local_scalar_dense",
+                                              "aten::record_stream",
+                                              "aten::resize_",
+                                              "aten::resize_as_",
+                                              "aten::set_",
+                                              "aten::resize",
+                                              "aten::set",
+                                              "aten::_resize_output"};
+  return names.count(name) != 0;
+}
+
+bool copies_bytes(const at::Tensor& to, const at::Tensor& from) {
+  return to.scalar_type() == from.scalar_type() && to.sizes() == from.sizes() && to.is_contiguous() &&
+         from.is_contiguous() && to.is_conj() == from.is_conj() && to.is_neg() == from.is_neg();
+}
+
+// Copies that a kernel does on a GPU: other strides, other dtypes. All others end in cudaMemcpyAsync, by
+// PyTorch's own function, which calls this for the parts of its way that need a kernel.
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  check_context();
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const bool by_kernel = self.is_cuda() && source.is_cuda() && !source._is_zerotensor() &&
+                         at::is_expandable_to(source.sizes(), self.sizes()) && !copies_bytes(self, source);
+  if (!by_kernel || self.numel() == 0) return at::native::copy_(self, source, non_blocking);
+  if (self.device() != source.device()) {  // as PyTorch without peer access: converted, then moved
+    const at::Tensor same = source.expand(self.sizes()).to(self.scalar_type()).contiguous();
+    at::Tensor moved = at::empty_like(self, at::MemoryFormat::Contiguous);
+    at::native::copy_(moved, same.resolve_conj().resolve_neg(), non_blocking);
+    return self.copy_(moved, non_blocking);
+  }
+  const c10::cuda::CUDAGuard guard(self.device());
+  enqueue([to = late_view(self), from = late_view(source)] {
+    const at::AutoDispatchBelowADInplaceOrView below_here;
+    const c10::impl::ExcludeDispatchKeyGuard unseen{DispatchKey::BackendSelect};
+    const c10::impl::IncludeDispatchKeyGuard on_cpu{DispatchKey::CPU};
+    at::native::copy_(const_cast<at::Tensor&>(to), from, false);
+  });
+  return self;
+}
+
+bool no_cudnn_ctc(const at::Tensor&, const at::Tensor&, at::IntArrayRef, at::IntArrayRef, std::int64_t) {
+  return false;
+}
+bool no_cudnn_ctc_tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                         std::int64_t) {
+  return false;
+}
+
+// PyTorch's composition, where it has a kernel for CUDA beside it.
+void compose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(kNobody), stack);
+}
+
+struct Silent final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+struct RegisterOperations {
+  RegisterOperations() {
+    static torch::Library library(torch::Library::IMPL, "aten", DispatchKey::CUDA, __FILE__, __LINE__);
+    Silent silent;  // that PyTorch's kernels are replaced is meant
+    const c10::WarningUtils::WarningHandlerGuard guard(&silent);
+    library.impl("copy_", TORCH_FN(copy_));
+    library.impl("_use_cudnn_ctc_loss", TORCH_FN(no_cudnn_ctc));
+    library.impl("_use_cudnn_ctc_loss.Tensor", TORCH_FN(no_cudnn_ctc_tensor));
+    library.impl("_embedding_bag_backward", TORCH_FN(at::native::_embedding_bag_backward_symint));
+    library.impl("_foreach_copy_", torch::CppFunction::makeFromBoxedFunction<&compose>());
+    auto& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+      if (name.name.rfind("aten::", 0) != 0 || is_real(name.name)) continue;
+      const auto op = dispatcher.findSchema(name);
+      if (op && way_of(*op) == Way::kHost) register_host(library, *op);
+    }
+    at::globalContext().setUserEnabledCuDNN(false);
+  }
+} g_register_operations;
+
+}  // namespace
+}  // namespace trapline::cpu_cuda
