@@ -53,7 +53,8 @@ const Known* find(cudaError_t code) {
 }  // namespace
 
 cudaError_t runtime::note(cudaError_t result) {
-  if (result != cudaSuccess) t_last = result;
+  // A lost context is the machine's, and not the thread's.
+  if (result != cudaSuccess && result != cudaErrorAssert) t_last = result;
   return result;
 }
 

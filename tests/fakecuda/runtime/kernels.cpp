@@ -65,7 +65,7 @@ cudaError_t one_block(int* blocks) {
 void runtime::load_kernels() {
   static std::atomic<bool> asked{false};
   if (asked.exchange(true)) return;
-  const char* path = std::getenv("TRAPLINE_FAKE_CUDA_KERNELS");
+  const char* path = std::getenv("FAKE_CUDA_KERNELS");
   if (path == nullptr || *path == '\0') return;
   if (dlopen(path, RTLD_NOW | RTLD_LOCAL) == nullptr)
     std::fprintf(stderr, "fake_cuda: PyTorch's operations have no kernels: %s\n", dlerror());

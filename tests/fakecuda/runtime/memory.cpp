@@ -26,7 +26,7 @@ Table& table() {
 
 std::size_t total_bytes() {
   static const std::size_t total = [] {
-    const char* mib = std::getenv("TRAPLINE_FAKE_CUDA_MIB");
+    const char* mib = std::getenv("FAKE_CUDA_MIB");
     return (mib != nullptr ? std::stoull(mib) : 8192ULL) << 20U;
   }();
   return total;

@@ -51,7 +51,7 @@ std::optional<Range> find_range(const void* address);
 std::shared_ptr<Stream> stream_of(cudaStream_t stream);
 std::shared_ptr<Graph> capture_of(const std::shared_ptr<Stream>& stream);
 
-// The kernels of PyTorch's operations, once: the library that TRAPLINE_FAKE_CUDA_KERNELS names.
+// The kernels of PyTorch's operations, once: the library that FAKE_CUDA_KERNELS names.
 void load_kernels();
 
 }  // namespace fakecuda::runtime
