@@ -79,6 +79,18 @@ void compose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(kNobody), stack);
 }
 
+// CUDA's kernel reads a row of labels up to its first -1; the CPU's wants those behind it to be labels, too. The
+// kernel of the CPU waits on a key that no backend of this process has.
+constexpr DispatchKey kBehind = DispatchKey::FPGA;
+constexpr const char* kMargin = "aten::multilabel_margin_loss_forward";
+
+void margin_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  c10::IValue& target = (*stack)[stack->size() - op.schema().arguments().size() + 1];
+  const at::Tensor labels = target.toTensor();
+  if (labels.is_cuda() && labels.dim() != 0) target = labels.masked_fill(labels.eq(-1).cumsum(-1).gt(0), -1);
+  op.redispatchBoxed(c10::DispatchKeySet(kBehind), stack);
+}
+
 struct Silent final : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
@@ -99,6 +111,9 @@ struct RegisterOperations {
       const auto op = dispatcher.findSchema(name);
       if (op && way_of(*op) == Way::kHost) register_host(library, *op);
     }
+    static torch::Library behind(torch::Library::IMPL, "aten", kBehind, __FILE__, __LINE__);
+    register_host(behind, *dispatcher.findSchema({kMargin, ""}));
+    library.impl(kMargin, torch::CppFunction::makeFromBoxedFunction<&margin_loss>());
     at::globalContext().setUserEnabledCuDNN(false);
   }
 } g_register_operations;

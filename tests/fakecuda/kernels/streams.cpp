@@ -36,7 +36,9 @@ struct AlwaysLate {
 }  // namespace
 
 bool captures(c10::StreamId) noexcept {
-  return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return cudaStreamIsCapturing(c10::cuda::getCurrentCUDAStream(), &status) == cudaSuccess &&
+         status != cudaStreamCaptureStatusNone;
 }
 
 void enqueue(Work work) {
