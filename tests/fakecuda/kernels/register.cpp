@@ -1,5 +1,5 @@
-// Puts the CPU's kernels on the CUDA key of a PyTorch that has its own there, which NVIDIA's compilers made and
-// nothing here can run. What is about memory, views and streams remains PyTorch's own.
+// Puts the CPU's kernels on the CUDA key of a PyTorch that has its own there, which NVIDIA's compilers made
+// and nothing here can run. What is about memory, views and streams remains PyTorch's own.
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/NativeFunctions.h>
@@ -21,8 +21,8 @@ namespace {
 
 using c10::DispatchKey;
 
-// PyTorch's own kernels for CUDA that launch nothing.
-bool is_real(const std::string& name) {
+// PyTorch's own kernels for CUDA that launch nothing, and those that stand below.
+bool is_there(const std::string& name) {
   static const std::set<std::string> names = {"aten::empty",
                                               "aten::empty_strided",
                                               "aten::copy_",
@@ -33,7 +33,10 @@ bool is_real(const std::string& name) {
                                               "aten::set_",
                                               "aten::resize",
                                               "aten::set",
-                                              "aten::_resize_output"};
+                                              "aten::_resize_output",
+                                              "aten::_use_cudnn_ctc_loss",
+                                              "aten::_embedding_bag_backward",
+                                              "aten::_foreach_copy_"};
   return names.count(name) != 0;
 }
 
@@ -79,8 +82,8 @@ void compose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(kNobody), stack);
 }
 
-// CUDA's kernel reads a row of labels up to its first -1; the CPU's wants those behind it to be labels, too. The
-// kernel of the CPU waits on a key that no backend of this process has.
+// CUDA's kernel reads a row of labels up to its first -1; the CPU's wants those behind it to be labels, too.
+// The kernel of the CPU waits on a key that no backend of this process has.
 constexpr DispatchKey kBehind = DispatchKey::FPGA;
 constexpr const char* kMargin = "aten::multilabel_margin_loss_forward";
 
@@ -103,11 +106,12 @@ struct RegisterOperations {
     library.impl("copy_", TORCH_FN(copy_));
     library.impl("_use_cudnn_ctc_loss", TORCH_FN(no_cudnn_ctc));
     library.impl("_use_cudnn_ctc_loss.Tensor", TORCH_FN(no_cudnn_ctc_tensor));
+    // A function of PyTorch's for both, which calls the one that reads the indices: the guard sees that call.
     library.impl("_embedding_bag_backward", TORCH_FN(at::native::_embedding_bag_backward_symint));
     library.impl("_foreach_copy_", torch::CppFunction::makeFromBoxedFunction<&compose>());
     auto& dispatcher = c10::Dispatcher::singleton();
     for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-      if (name.name.rfind("aten::", 0) != 0 || is_real(name.name)) continue;
+      if (name.name.rfind("aten::", 0) != 0 || is_there(name.name)) continue;
       const auto op = dispatcher.findSchema(name);
       if (op && way_of(*op) == Way::kHost) register_host(library, *op);
     }

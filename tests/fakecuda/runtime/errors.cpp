@@ -16,7 +16,8 @@ struct Known {
   const char* text;
 };
 
-#define FAKE_RT_ERROR(code, text) {code, #code, text}
+#define FAKE_RT_ERROR(code, text) \
+  { code, #code, text }
 constexpr Known kKnown[] = {
     FAKE_RT_ERROR(cudaSuccess, "no error"),
     FAKE_RT_ERROR(cudaErrorInvalidValue, "invalid argument"),
@@ -36,8 +37,7 @@ constexpr Known kKnown[] = {
     FAKE_RT_ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
     FAKE_RT_ERROR(cudaErrorStreamCaptureInvalidated,
                   "operation failed due to a previous error during capture"),
-    FAKE_RT_ERROR(cudaErrorStreamCaptureIsolation,
-                  "dependency created on uncaptured work in another stream"),
+    FAKE_RT_ERROR(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
     FAKE_RT_ERROR(cudaErrorIllegalState, "the operation cannot be performed in the present state"),
     FAKE_RT_ERROR(cudaErrorCapturedEvent,
                   "operation not permitted on an event last recorded in a capturing stream"),

@@ -56,7 +56,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
                                      size_t* count) {
   FAKE_RT_ALIVE();
   const auto captured = capture_of(stream_of(handle));
-  *status = captured == nullptr   ? cudaStreamCaptureStatusNone
+  *status = captured == nullptr ? cudaStreamCaptureStatusNone
             : machine().spoiled ? cudaStreamCaptureStatusInvalidated
                                 : cudaStreamCaptureStatusActive;
   if (id != nullptr) *id = captured == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(captured.get());
