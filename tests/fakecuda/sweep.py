@@ -47,6 +47,8 @@ def main() -> int:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     sweep._cpu_backend.device = device
+    sweep.ASKS |= {f"jiterator_{kind}" for kind in ("unary", "binary", "4inputs_with_extra_args")}
+    sweep.ASKS |= {"jiterator_binary_return_by_ref", "jiterator_2inputs_2outputs"}  # compiled for a GPU
     sweep.bits = close
     sweep.refused = lambda text: isinstance(text, str) and any(word in text for word in NOT_THERE)
     print(sweep.sweep(arguments.names, arguments.samples, arguments.all_dtypes, arguments.progress).text())

@@ -4,6 +4,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/NativeFunctions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/_grouped_mm.h>
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/library.h>
@@ -77,6 +78,20 @@ bool no_cudnn_ctc_tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&
   return false;
 }
 
+// The CPU has no kernel for it. CUDA's wants the weights transposed, and says so in these words.
+at::Tensor scaled_grouped_mm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& scale_a,
+                             const at::Tensor& scale_b, const std::optional<at::Tensor>& offs,
+                             const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>&,
+                             std::optional<at::ScalarType>, bool) {
+  TORCH_CHECK_VALUE(self.stride(-1) == 1, "Expected mat1 to not be transposed");
+  TORCH_CHECK_VALUE(mat2.stride(-2) == 1, "Expected mat2 to be transposed");
+  TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 2 && mat2.dim() == 3,
+                              "fake_cuda: _scaled_grouped_mm: only 2D by 3D");
+  const at::Tensor a = (self.to(at::kFloat) * scale_a.unsqueeze(-1)).to(at::kBFloat16);
+  const at::Tensor b = (mat2.to(at::kFloat) * scale_b.unsqueeze(-2)).to(at::kBFloat16);
+  return at::_grouped_mm(a, b, offs, bias);
+}
+
 // PyTorch's composition, where it has a kernel for CUDA beside it.
 void compose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(kNobody), stack);
@@ -109,6 +124,11 @@ struct RegisterOperations {
     // A function of PyTorch's for both, which calls the one that reads the indices: the guard sees that call.
     library.impl("_embedding_bag_backward", TORCH_FN(at::native::_embedding_bag_backward_symint));
     library.impl("_foreach_copy_", torch::CppFunction::makeFromBoxedFunction<&compose>());
+    library.impl("_scaled_grouped_mm", TORCH_FN(scaled_grouped_mm));
+    static torch::Library autograd(torch::Library::IMPL, "aten", DispatchKey::AutogradCUDA, __FILE__,
+                                   __LINE__);
+    for (torch::Library* at : {&library, &autograd})
+      at->impl("_fused_rms_norm", torch::CppFunction::makeFromBoxedFunction<&compose>());
     auto& dispatcher = c10::Dispatcher::singleton();
     for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
       if (name.name.rfind("aten::", 0) != 0 || is_there(name.name)) continue;
@@ -118,7 +138,11 @@ struct RegisterOperations {
     static torch::Library behind(torch::Library::IMPL, "aten", kBehind, __FILE__, __LINE__);
     register_host(behind, *dispatcher.findSchema({kMargin, ""}));
     library.impl(kMargin, torch::CppFunction::makeFromBoxedFunction<&margin_loss>());
-    at::globalContext().setUserEnabledCuDNN(false);
+    auto& context = at::globalContext();
+    context.setUserEnabledCuDNN(false);
+    context.setSDPUseFlash(false);  // attention by its formula, where it is not the CPU's as a whole
+    context.setSDPUseMemEfficient(false);
+    context.setSDPUseCuDNN(false);
   }
 } g_register_operations;
 
