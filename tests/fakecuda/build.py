@@ -37,7 +37,9 @@ def cuda_headers() -> Path:
 
 
 def sources(*folders: Path) -> list[Path]:
-    return sorted(file for folder in folders for file in folder.iterdir() if file.suffix in (".cpp", ".hpp", ".h"))
+    return sorted(
+        file for folder in folders for file in folder.iterdir() if file.suffix in (".cpp", ".hpp", ".h")
+    )
 
 
 def compiler() -> list[str]:
@@ -67,7 +69,14 @@ def build_runtime(out: Path) -> None:
     if not up_to_date(product, inputs):
         made = str(product) + ".made"
         flags = ["-std=c++20", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-shared"]
-        includes = ["-I", str(ROOT / "src"), "-I", str(ROOT / "src" / "fakecuda"), "-isystem", str(cuda_headers())]
+        includes = [
+            "-I",
+            str(ROOT / "src"),
+            "-I",
+            str(ROOT / "src" / "fakecuda"),
+            "-isystem",
+            str(cuda_headers()),
+        ]
         link = ["-Wl,-soname,libcudart.so.13", f"-Wl,--version-script={map_file}", "-pthread", "-ldl"]
         units = [str(path) for path in inputs if path.suffix == ".cpp"]
         subprocess.run([*compiler(), *flags, *includes, *units, *link, "-o", made], check=True)

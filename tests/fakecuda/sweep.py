@@ -1,8 +1,8 @@
-"""PyTorch's own samples of its operations under its CUDA build, over the stand-in: what `cuda` gives is what `cpu`
-gives, but for the last bits where PyTorch takes another formula on CUDA.
+"""PyTorch's own samples of its operations under its CUDA build, over the stand-in: what `cuda` gives is what
+`cpu` gives, but for the last bits where PyTorch takes another formula on CUDA.
 
-``with_cuda.sh FOLDER python tests/fakecuda/sweep.py [--samples N] [--all-dtypes] [NAME...]``. It prints each
-difference and the shares. "refused": there is no stand-in for a kernel, or a library of NVIDIA's is not there.
+``with_cuda.sh FOLDER python tests/fakecuda/sweep.py [--samples N] [--all-dtypes] [NAME...]`` prints each
+difference and the shares. "refused": no stand-in for a kernel, or a library of NVIDIA's that is not there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,16 @@ device = types.SimpleNamespace(
 import sweep  # noqa: E402
 import torch  # noqa: E402
 
-NOT_THERE = ("invalid device function", "cusparse", "cublas", "cusolver", "cudnn", "cuFFT", "not supported", "NVRTC")
+NOT_THERE = (
+    "invalid device function",
+    "cusparse",
+    "cublas",
+    "cusolver",
+    "cudnn",
+    "cuFFT",
+    "not supported",
+    "NVRTC",
+)
 
 
 def close(a, b):

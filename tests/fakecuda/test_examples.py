@@ -1,4 +1,4 @@
-"""Every example as it is, on `cuda`: broken it yields its finding, without the options of a CPU; fixed none."""
+"""Every example as it is, on `cuda`: broken it yields its finding, without `--cpu`; fixed it yields none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs under `trapline run` on PyTorch's own CUDA: what training scripts do, and what the guard makes of it.
+"""Programs under `trapline run` on PyTorch's own CUDA: what training scripts do, and what the guard says.
 
 Each is run with a bad value and without: with it there is one finding, at its line; without it none, and the
 numbers are those of the run without Trapline.
@@ -198,4 +198,6 @@ def test_the_watch_names_the_layer(run):
             optimizer.step()
     """
     finding = runner.only_root(run(text, options=["--watch", "nan"]))
-    assert finding["code"] == "TL109" and finding["layer"]["name"] == "0" and "in step 4" in finding["summary"]
+    assert (
+        finding["code"] == "TL109" and finding["layer"]["name"] == "0" and "in step 4" in finding["summary"]
+    )

@@ -1,6 +1,6 @@
-"""Inductor without Triton: where the stand-in for CUDA is preloaded, the graphs that Inductor lowers run as they
-are, operation by operation, and in CUDA graphs where the program wants these. Kernels of Triton end in machine
-code for a GPU, which nothing here can run. A ``.pth`` file of the stand-in's own venv imports this.
+"""Inductor without Triton: where the stand-in for CUDA is preloaded, the graphs that Inductor lowers run as
+they are, operation by operation, and in CUDA graphs where the program wants these. Kernels of Triton end in
+machine code for a GPU, which nothing here can run. A ``.pth`` file of the stand-in's own venv imports this.
 """
 
 from __future__ import annotations
