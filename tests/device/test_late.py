@@ -115,6 +115,19 @@ def test_sizes_that_depend_on_values_wait():
     assert torch.add(x.float(), 1, out=out) is out and out.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", [torch.nn.LayerNorm, torch.nn.BatchNorm1d])
+def test_norms_of_short_floats_have_derivatives(kind, dtype):
+    gradients = []
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(1)
+        norm = kind(8, dtype=dtype).to(device)
+        x = torch.randn(6, 8).to(device, dtype).requires_grad_()
+        norm(x).pow(2).sum().backward()
+        gradients.append([t.grad.cpu().float() for t in (x, *norm.parameters())])
+    assert all(torch.allclose(host, device, atol=0.1) for host, device in zip(*gradients))
+
+
 def test_a_bad_index_is_noticed_later(capfd):
     table = torch.ones(4, 2, device="cuda")
     with late.held():
