@@ -24,6 +24,7 @@ _PYTHON_ONLY = (
     "compiled.cpp",
     "convert.cpp",
     "device_python.cpp",
+    "fault_python.cpp",
     "intern.cpp",
     "module.cpp",
     "raise.cpp",

@@ -29,6 +29,9 @@ _CLASS_WAITS = {
 _adapter: ModuleType | None = None
 _undo: list[Callable[[], None]] = []
 _pid = 0
+_backward_at = 0  # the last launch before the newest backward pass that fills .grad
+_running = 0  # backward passes under way, of all threads
+_spoilt = False  # by a fault that was raised inside one of them
 
 
 def install(adapter: ModuleType) -> None:
@@ -36,10 +39,10 @@ def install(adapter: ModuleType) -> None:
 
     ``adapter`` is the compiled one, installed; the pure-Python one guards host memory only.
     """
-    global _adapter, _pid
+    global _adapter, _pid, _backward_at
     if _undo or not hasattr(adapter, "device_poll") or adapter.info().get("device") is None:
         return
-    _adapter, _pid = adapter, os.getpid()
+    _adapter, _pid, _backward_at = adapter, os.getpid(), 0
     for module in _device_modules():
         for name in _WAITS:
             _poll_after(module, name)
@@ -48,6 +51,8 @@ def install(adapter: ModuleType) -> None:
             for name in names if isinstance(owner, type) else ():
                 _poll_after(owner, name)
     _watch_optimizers()
+    _watch_backward()
+    _watch_batches(adapter)
     atexit.register(_at_exit)
     _undo.append(lambda: atexit.unregister(_at_exit))
 
@@ -102,6 +107,92 @@ def _poll_after(owner: Any, name: str) -> None:
 def _poll() -> None:
     if _adapter is not None:
         _adapter.device_poll(False)
+
+
+def _watch_backward() -> None:
+    """What is known before a backward pass is raised before it. Gradients of healed values do not stay."""
+    import torch
+
+    backward, grad = torch.autograd.backward, torch.autograd.grad
+
+    @functools.wraps(backward)
+    def checked_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        global _backward_at, _running, _spoilt
+        if _adapter is not None:
+            _backward_at = _adapter.device_backward(_roots(tensors)) or _backward_at
+        _running += 1
+        try:
+            return backward(tensors, *args, **kwargs)
+        finally:
+            _running -= 1
+            if _spoilt and not _running:
+                _spoilt = False
+                drop_gradients()
+
+    @functools.wraps(grad)
+    def checked_grad(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if _adapter is not None:
+            _adapter.device_backward(_roots(outputs))
+        return grad(outputs, *args, **kwargs)
+
+    for name, original, checked in (("backward", backward, checked_backward), ("grad", grad, checked_grad)):
+        setattr(torch.autograd, name, checked)
+        _undo.append(functools.partial(_restore, torch.autograd, name, checked, original))
+
+
+def _watch_batches(adapter: ModuleType) -> None:
+    """Each call remembers which batch was the newest: the loader may be past it when its fault is told."""
+    from ._fault import batches
+
+    batches.tell_each(adapter.device_batch)
+    _undo.append(lambda: batches.tell_each(None))
+
+
+def _restore(owner: Any, name: str, ours: Any, original: Any) -> None:
+    if getattr(owner, name, None) is ours:
+        setattr(owner, name, original)
+
+
+def _roots(tensors: Any) -> Any:
+    import torch
+
+    return (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
+
+
+def spoils_gradients(violation: dict[str, Any]) -> bool:
+    """Whether a backward pass has begun since the call of this fault: what it left in ``.grad`` is no result.
+
+    Then the gradients of all optimizers are set to None, now or, inside a backward pass, at its end. A
+    program that catches the exception and goes on has lost this step and nothing else; on the CPU, where the
+    fault is raised before any result of it exists, it would have been the same.
+    """
+    global _spoilt
+    if not violation.get("late") or violation.get("again") or violation.get("order", 0) > _backward_at:
+        return False
+    if _running:
+        _spoilt = True
+    else:
+        drop_gradients()
+    return True
+
+
+def drop_gradients() -> None:
+    """``.grad = None`` for the parameters of every optimizer of this process; what a GradScaler noted of the
+    gradients goes, too, so that the next batch may be unscaled."""
+    import gc
+
+    from torch.amp.grad_scaler import GradScaler
+    from torch.optim import Optimizer
+
+    for held in gc.get_objects():
+        if issubclass(type(held), Optimizer):
+            for group in held.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad = None
+        elif issubclass(type(held), GradScaler):
+            noted = held.__dict__.get("_per_optimizer_states")
+            if isinstance(noted, dict):
+                noted.clear()
 
 
 def _watch_optimizers() -> None:

@@ -179,7 +179,7 @@ def _not_finite(facts: Facts, error: BaseException) -> None:
         "total": content.numel(),
     }
     with scope.frames_of(error.__traceback__):
-        weights = models.bad_weights()
+        weights = models.bad_weights(reachable=True)
         facts["nan"] = nans.nan_facts({"tensor": content, "scan": scan}, value)
     if weights is not None:
         facts["weights"] = weights

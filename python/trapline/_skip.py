@@ -97,6 +97,10 @@ def answer(violation: dict[str, Any]) -> Any:
         healed = _late(violation) if violation.get("late") else _heal(violation)
         if healed is not None:
             return healed
+    from trapline import _device
+
+    if violation.get("late") and _mode == "raise":
+        violation["gradients_dropped"] = _device.spoils_gradients(violation)
     error = _fault.handler(violation)
     if _mode == "stop" and not _in_worker():
         stop(error)

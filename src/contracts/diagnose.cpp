@@ -81,9 +81,10 @@ Finding start(const Facts& facts) {
   if (!facts.thread.empty()) {
     finding.evidence.push_back(
         {"guard", std::nullopt,
-         fmt::format("checked on the device, by a call of thread {}; the program {}", facts.thread,
-                     facts.contained ? "went on with harmless values until here"
-                                     : "could not be kept from failing")});
+         fmt::format(
+             "checked on the device, by a call of thread {}; the program {}{}", facts.thread,
+             facts.contained ? "went on with harmless values until here" : "could not be kept from failing",
+             facts.gradients_dropped ? "; the gradients made of them were dropped" : "")});
   }
   return finding;
 }

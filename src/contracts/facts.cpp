@@ -351,6 +351,7 @@ Result<Facts> read_facts(const nlohmann::json& json) {
     facts.contained = contained->get<bool>();
   }
   facts.thread = text(json, "thread");
+  facts.gradients_dropped = boolean(json, "gradients_dropped").value_or(false);
   facts.resizable = text(json, "resizable");
   if (const nlohmann::json* sampler = member(json, "sampler"); sampler != nullptr && sampler->is_object()) {
     facts.sampler = SamplerFact{text(*sampler, "name"), variable(*sampler, "variable")};

@@ -130,8 +130,9 @@ struct Facts {
   std::optional<bool> whole;       // all of a floating argument are whole numbers
   std::optional<bool> holds_zero;  // and a 0 is among them
   std::vector<Operation> history;
-  bool contained = true;  // the operation did not get the bad values
-  std::string thread;     // that made the call, when the host learned of it later
+  bool contained = true;           // the operation did not get the bad values
+  std::string thread;              // that made the call, when the host learned of it later
+  bool gradients_dropped = false;  // a backward pass had begun since, and what it left in .grad is gone
 
   // The size `dim` of the tensor argument `name`; nullopt when it is not known. Negative dims count from the
   // end.

@@ -11,12 +11,14 @@ namespace trapline::guard {
 namespace {
 
 constexpr std::size_t kMostHealed = 64;
+constexpr std::size_t kMostUsers = 256;  // of one copy
 
 struct Healed {
   TensorRef original;
   trapline_device_check check;
   void* stream;
   at::Tensor copy;
+  std::shared_ptr<CopyUsers> users;
 };
 
 struct HealedStore {
@@ -51,19 +53,25 @@ void drop_oldest(HealedStore& all, std::deque<Healed>& dropped) {
 
 }  // namespace
 
-at::Tensor find_healed(const at::Tensor& tensor, const trapline_device_check& check, void* stream) {
+at::Tensor find_healed(const at::Tensor& tensor, const trapline_device_check& check, void* stream,
+                       const std::optional<NodeName>& node) {
   HealedStore& all = healed_store();
   const std::lock_guard<std::mutex> lock(all.mutex);
   for (const Healed& item : all.items) {
-    if (item.stream == stream && item.original.is(tensor) && item.copy.sizes() == tensor.sizes() &&
-        at_least_as_strict(item.check, check))
-      return item.copy;
+    if (item.stream != stream || !item.original.is(tensor) || item.copy.sizes() != tensor.sizes() ||
+        !at_least_as_strict(item.check, check))
+      continue;
+    if (node) {
+      const std::lock_guard<std::mutex> users(item.users->mutex);
+      if (item.users->nodes.size() < kMostUsers) item.users->nodes.push_back(*node);
+    }
+    return item.copy;
   }
   return {};
 }
 
 void keep_healed(const at::Tensor& tensor, const trapline_device_check& check, void* stream,
-                 at::Tensor healed) {
+                 at::Tensor healed, std::shared_ptr<CopyUsers> users) {
   std::deque<Healed> dropped;  // released without the lock: an allocator may run user code
   HealedStore& all = healed_store();
   const std::lock_guard<std::mutex> lock(all.mutex);
@@ -75,7 +83,7 @@ void keep_healed(const at::Tensor& tensor, const trapline_device_check& check, v
   }
   all.items.erase(gone, all.items.end());
   all.bytes += bytes_of(healed);
-  all.items.push_front({TensorRef(tensor), check, stream, std::move(healed)});
+  all.items.push_front({TensorRef(tensor), check, stream, std::move(healed), std::move(users)});
   while (all.items.size() > kMostHealed || (all.bytes > heal_cap() && all.items.size() > 1))
     drop_oldest(all, dropped);
 }
@@ -86,6 +94,20 @@ void forget_healed() {
   const std::lock_guard<std::mutex> lock(all.mutex);
   dropped.swap(all.items);
   all.bytes = 0;
+}
+
+void forget_healed(const TensorRef& tensor) {
+  std::deque<Healed> dropped;
+  HealedStore& all = healed_store();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const auto gone = std::stable_partition(all.items.begin(), all.items.end(), [&](const Healed& item) {
+    return !item.original.same_object(tensor);
+  });
+  for (auto at = gone; at != all.items.end(); ++at) {
+    all.bytes -= bytes_of(at->copy);
+    dropped.push_back(std::move(*at));
+  }
+  all.items.erase(gone, all.items.end());
 }
 
 std::int64_t heal_cap() {

@@ -5,6 +5,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "guard/compiled_site.hpp"
 #include "guard/device_arguments.hpp"
 #include "guard/device_cache.hpp"
+#include "guard/device_contents.hpp"
 #include "guard/device_faults.hpp"
 #include "guard/device_records.hpp"
 #include "guard/device_stream.hpp"
@@ -126,12 +128,33 @@ void fill_record(LaunchRecord& record, const Call& call, const RowPlan& row, con
   record.order = next_order();
 }
 
+bool is_checked(const Plan& plan, std::size_t argument) {
+  return std::any_of(plan.rows.begin(), plan.rows.end(),
+                     [&](const RowPlan& row) { return row.argument == static_cast<int>(argument); });
+}
+
+void note_call(Call& call) {
+  call.facts = call_facts(call.plan, call.values);
+  if (call.stream.capturing || call.facts->replayed) return;
+  std::vector<at::Tensor> contents;
+  for (std::size_t i = 0; i < call.values.size(); ++i) {
+    const c10::IValue& value = call.values[i];
+    const ArgumentRef& reference = call.facts->arguments[i];
+    const bool checked = is_checked(call.plan, i);
+    for (std::size_t k = 0; k < reference.tensors.size(); ++k) {
+      const c10::IValue& one = reference.is_list ? value.toListRef()[k] : value;
+      contents.push_back(one.isTensor() ? alias_to_keep(one.toTensor(), checked) : at::Tensor());
+    }
+  }
+  keep_contents(call.facts, std::move(contents));
+}
+
 void launch(Call& call, const RowPlan& row, const trapline_device_check& check) {
   const at::Tensor& tensor = checked_tensor(call, row, check.list_position);
   const bool reusable = call.tracked && !call.stream.capturing && check.heal != TRAPLINE_HEAL_NONE &&
                         check.heal != TRAPLINE_HEAL_REPORT;
   if (reusable) {
-    const at::Tensor known = find_healed(tensor, check, call.stream.handle);
+    const at::Tensor known = find_healed(tensor, check, call.stream.handle, node_of_call(call.values));
     if (known.defined()) {
       g_reused.fetch_add(1, std::memory_order_relaxed);
       return replace(call, row, check.list_position, known);
@@ -141,18 +164,20 @@ void launch(Call& call, const RowPlan& row, const trapline_device_check& check) 
   const int flags = call.stream.capturing ? TRAPLINE_LAUNCH_CAPTURING : 0;
   const int device = call.device.index();
   void* scratch = scratch_for(call.device, call.stream.handle, trapline_device_scratch(&check, flags));
-  if (call.facts == nullptr) call.facts = call_facts(call.plan, call.values);
+  if (call.facts == nullptr) note_call(call);
   const std::int64_t slot = trapline_device_reserve(device, call.stream.handle, flags);
   LaunchRecord* record = launch_record(slot);
   if (record == nullptr) return;
   fill_record(*record, call, row, tensor, check, healed.defined());
+  const auto users = reusable && healed.defined() ? std::make_shared<CopyUsers>() : nullptr;
+  record->users = users;
   if (trapline_device_launch(device, call.stream.handle, slot, &check,
                              healed.defined() ? healed.mutable_data_ptr() : nullptr, scratch, flags) != 1)
     return;
   g_launches.fetch_add(1, std::memory_order_relaxed);
   call.wait |= record->waited;
   if (!healed.defined()) return;
-  if (reusable) keep_healed(tensor, check, call.stream.handle, healed);
+  if (reusable) keep_healed(tensor, check, call.stream.handle, healed, users);
   replace(call, row, check.list_position, healed);
 }
 

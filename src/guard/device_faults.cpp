@@ -1,5 +1,7 @@
 #include "guard/device_faults.hpp"
 
+#include <torch/csrc/autograd/function.h>
+
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -9,6 +11,7 @@
 #include "guard/answer.hpp"
 #include "guard/check.hpp"
 #include "guard/device_cache.hpp"
+#include "guard/device_contents.hpp"
 #include "guard/device_stream.hpp"
 #include "guard/remember.hpp"
 
@@ -25,6 +28,9 @@ struct Told {
   const trapline_contract* row;
   std::int64_t lo, hi;
   std::uint64_t order, raised;  // of its launch; the last launch before it was raised
+  bool dealt_with = false;      // the handler leaves out what would have come of it
+  LateFault fault;              // to tell it again
+  std::vector<NodeName> also;   // calls that were given the same tensor, and are not reported by themselves
 };
 
 struct FaultStore {
@@ -41,19 +47,39 @@ FaultStore& fault_store() {
 // fault_store().waiting is not empty, or reports are on their way into it.
 std::atomic<bool> g_waiting{false};
 
-bool is_told(const FaultStore& all, const LateFault& fault) {
-  if (fault.record.captured || fault.record.waited) return false;
-  return std::any_of(all.told.begin(), all.told.end(), [&](const Told& told) {
+// One of fault_store().told was raised.
+std::atomic<bool> g_told{false};
+
+Told* told_of(FaultStore& all, const LateFault& fault) {
+  if (fault.record.captured || fault.record.waited) return nullptr;
+  const auto found = std::find_if(all.told.begin(), all.told.end(), [&](const Told& told) {
     return told.tensor.same_as(fault.record.tensor) &&
            told.row->predicate == fault.record.row->row->predicate && told.lo == fault.scan.lo &&
-           told.hi == fault.scan.hi && (fault.record.call->replayed || fault.record.order <= told.raised);
+           told.hi == fault.scan.hi &&
+           (fault.record.order <= told.raised || (told.dealt_with && fault.record.call->replayed));
   });
+  return found == all.told.end() ? nullptr : &*found;
+}
+
+void add_nodes(const LaunchRecord& record, std::vector<NodeName>& out) {
+  if (record.call->node) out.push_back(*record.call->node);
+  if (record.users == nullptr) return;
+  const std::lock_guard<std::mutex> lock(record.users->mutex);
+  out.insert(out.end(), record.users->nodes.begin(), record.users->nodes.end());
 }
 
 void add_fault(FaultStore& all, LateFault fault) {
-  if (is_told(all, fault)) return;
-  all.told.push_front({fault.record.tensor, fault.record.row->row, fault.scan.lo, fault.scan.hi,
-                       fault.record.order, kNotRaised});
+  if (Told* told = told_of(all, fault)) return add_nodes(fault.record, told->also);
+  all.told.push_front({fault.record.tensor,
+                       fault.record.row->row,
+                       fault.scan.lo,
+                       fault.scan.hi,
+                       fault.record.order,
+                       kNotRaised,
+                       false,
+                       fault,
+                       {}});
+  fault.contents = contents_of(*fault.record.call);
   if (all.told.size() > kMostTold) all.told.pop_back();
   const auto after = std::find_if(all.waiting.begin(), all.waiting.end(), [&](const LateFault& other) {
     return other.record.order > fault.record.order;
@@ -75,32 +101,45 @@ void collect(FaultStore& all) {
       if (record->row->row->remember != 0) {
         remember_late(*record, reports[i].scan);
       } else {
-        add_fault(all, {*record, reports[i].scan});
+        add_fault(all, {*record, reports[i].scan, {}});
       }
     }
   }
   g_waiting.store(!all.waiting.empty());
 }
 
-bool belongs(const LateFault& fault, Whose whose) {
+// `replayed`: the thread, as autograd numbers them, whose calls this one replays; 0 outside of a backward
+// pass.
+bool belongs(const LateFault& fault, Whose whose, std::uint64_t replayed) {
+  const CallFacts& call = *fault.record.call;
   // A thread of autograd has no program of its own that could come by.
-  return whose == Whose::kAny || fault.record.call->backward ||
-         fault.record.call->thread.id == this_thread().id;
+  return whose == Whose::kAny || call.backward || call.thread.id == this_thread().id ||
+         (replayed != 0 && call.autograd_thread == replayed);
+}
+
+std::uint64_t replayed_thread() {
+  const auto node = torch::autograd::get_current_node();
+  return node == nullptr ? 0 : node->thread_id();
+}
+
+// Returns when the handler has dealt with the fault.
+void tell(ThreadState& state, const LateFault& fault) {
+  answer_fault(state, fault);
+  fault_dealt_with(fault);
 }
 
 // In this order: a report is in `waiting`, or announced, before it is no longer pending.
 bool nothing_there() { return trapline_device_pending() == 0 && !g_waiting.load(); }
 
-}  // namespace
-
-std::optional<LateFault> take_fault(Whose whose) {
+std::optional<LateFault> take_first(Whose whose) {
   FaultStore& all = fault_store();
   const std::lock_guard<std::mutex> lock(all.mutex);
   collect(all);
   const auto refused = [](const LateFault& fault) { return fault.record.call->refused.load(); };
   all.waiting.erase(std::remove_if(all.waiting.begin(), all.waiting.end(), refused), all.waiting.end());
+  const std::uint64_t replayed = replayed_thread();
   const auto found = std::find_if(all.waiting.begin(), all.waiting.end(),
-                                  [&](const LateFault& fault) { return belongs(fault, whose); });
+                                  [&](const LateFault& fault) { return belongs(fault, whose, replayed); });
   if (found == all.waiting.end()) {
     g_waiting.store(!all.waiting.empty());
     return std::nullopt;
@@ -111,7 +150,56 @@ std::optional<LateFault> take_fault(Whose whose) {
   for (Told& told : all.told) {
     if (told.order == fault.record.order) told.raised = current_order();
   }
+  g_told.store(true);
   return fault;
+}
+
+}  // namespace
+
+std::optional<LateFault> take_fault(Whose whose) {
+  std::optional<LateFault> fault = take_first(whose);
+  if (fault) forget_healed(fault->record.tensor);  // without the lock: it frees memory of the device
+  return fault;
+}
+
+void fault_dealt_with(const LateFault& fault) {
+  FaultStore& all = fault_store();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  for (Told& told : all.told) {
+    if (told.order == fault.record.order) told.dealt_with = true;
+  }
+}
+
+std::optional<LateFault> fault_behind(const at::Tensor& tensor) {
+  if (!g_told.load(std::memory_order_relaxed) || !tensor.defined() || !tensor.requires_grad()) return {};
+  FaultStore& all = fault_store();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  for (const Told& told : all.told) {
+    if (told.raised == kNotRaised || told.dealt_with) continue;
+    std::vector<NodeName> nodes = told.also;
+    add_nodes(told.fault.record, nodes);
+    if (!is_behind(tensor, nodes)) continue;
+    LateFault fault = told.fault;
+    fault.again = true;
+    return fault;
+  }
+  return {};
+}
+
+bool any_told() { return g_told.load(std::memory_order_relaxed); }
+
+void raise_again(ThreadState& state, const at::Tensor& tensor) {
+  if (!g_told.load(std::memory_order_relaxed)) return;
+  const auto known = [&]() -> std::optional<LateFault> {
+    const BusyScope busy(state);
+    try {
+      if (!is_capturing()) return fault_behind(tensor);
+    } catch (const std::exception& error) {
+      stepped_aside("a fault that was told", error.what());
+    }
+    return {};
+  };
+  if (const auto fault = known()) answer_fault(state, *fault);
 }
 
 void raise_late(ThreadState& state, Whose whose) {
@@ -125,7 +213,7 @@ void raise_late(ThreadState& state, Whose whose) {
     }
     return std::nullopt;
   };
-  while (const auto fault = next()) answer_fault(state, *fault);
+  while (const auto fault = next()) tell(state, *fault);
 }
 
 void raise_instead(ThreadState& state) {
@@ -138,7 +226,7 @@ void raise_instead(ThreadState& state) {
       return std::nullopt;
     }
   };
-  while (const auto fault = next()) answer_fault(state, *fault);
+  while (const auto fault = next()) tell(state, *fault);
 }
 
 void disown(const CallFacts& call) {
@@ -153,6 +241,7 @@ void forget_faults() {
   all.waiting.clear();
   all.told.clear();
   g_waiting.store(false);
+  g_told.store(false);
 }
 
 }  // namespace trapline::guard

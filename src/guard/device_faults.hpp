@@ -13,10 +13,12 @@ namespace trapline::guard {
 struct LateFault {
   LaunchRecord record;
   trapline_scan scan;
+  std::vector<at::Tensor> contents;  // of the call's tensors (device_contents.hpp)
+  bool again = false;                // the program was told before, and uses what came of it
 };
 
 enum class Whose {
-  kOwn,  // this thread's; at guarded calls
+  kOwn,  // this thread's, or the one's whose calls autograd replays here; at guarded calls
   kAny   // where results are read
 };
 
@@ -26,6 +28,19 @@ void raise_late(ThreadState& state, Whose whose);
 
 // Takes the fault that was launched first; the caller has to make it known.
 std::optional<LateFault> take_fault(Whose whose);
+
+// The handler has dealt with it (--on-fault skip): what came of it is no news.
+void fault_dealt_with(const LateFault& fault);
+
+// A fault that the program was told of, and that autograd's graph says is behind the tensor: a value made
+// of harmless numbers is about to be read, or to be the root of a backward pass.
+std::optional<LateFault> fault_behind(const at::Tensor& tensor);
+
+// False: there is none behind any tensor. One load.
+bool any_told();
+
+// Raises that.
+void raise_again(ThreadState& state, const at::Tensor& tensor);
 
 // After an operation failed: a device-side assert kills every later call with an error that names
 // nothing. Raises the fault in its place, or returns.

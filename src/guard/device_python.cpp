@@ -1,7 +1,10 @@
 #include "guard/device_python.hpp"
 
+#include <torch/csrc/autograd/python_variable.h>
+
 #include "guard/device_cache.hpp"
 #include "guard/device_check.hpp"
+#include "guard/device_contents.hpp"
 #include "guard/device_faults.hpp"
 #include "guard/device_stream.hpp"
 #include "guard/raise.hpp"
@@ -31,6 +34,7 @@ PyObject* raise_one(ThreadState& state, Whose whose) {
   while (const auto fault = take_fault(whose)) {
     const BusyScope busy(state);
     if (!ask_about_fault(*fault)) return nullptr;
+    fault_dealt_with(*fault);
   }
   Py_RETURN_NONE;
 }
@@ -48,7 +52,33 @@ PyObject* device_step(PyObject*, PyObject*) {
   if (!may_raise(state)) Py_RETURN_NONE;
   wait_for_checks();
   forget_healed();
-  return raise_one(state, Whose::kAny);
+  PyObject* result = raise_one(state, Whose::kAny);
+  if (result != nullptr) forget_contents();  // no check is on its way that could want them
+  return result;
+}
+
+PyObject* device_backward(PyObject*, PyObject* roots) {
+  ThreadState& state = t_state;
+  if (!may_raise(state)) Py_RETURN_NONE;
+  PyRef sequence(PySequence_Fast(roots, "the roots of a backward pass"));
+  if (!sequence) return nullptr;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); ++i) {
+    PyObject* root = PySequence_Fast_GET_ITEM(sequence.get(), i);
+    if (!THPVariable_Check(root)) continue;
+    const auto fault = fault_behind(THPVariable_Unpack(root));
+    if (!fault) continue;
+    const BusyScope busy(state);
+    if (!ask_about_fault(*fault)) return nullptr;
+  }
+  PyRef told(raise_one(state, Whose::kOwn));
+  return told ? PyLong_FromUnsignedLongLong(current_order()) : nullptr;
+}
+
+PyObject* device_batch(PyObject*, PyObject* serial) {
+  const std::int64_t number = PyLong_AsLongLong(serial);
+  if (number == -1 && PyErr_Occurred() != nullptr) return nullptr;
+  note_batch(number);
+  Py_RETURN_NONE;
 }
 
 PyObject* device_remaining(PyObject*, PyObject*) {
@@ -86,6 +116,7 @@ PyRef device_info() {
 void device_uninstalled() {
   if (!device_used()) return;
   forget_healed();
+  forget_contents();
   forget_faults();
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <torch/csrc/autograd/function.h>
@@ -25,6 +26,7 @@ constexpr int kLateFrames = 64;
 std::atomic<LaunchRecord*> g_segments[kSegments];
 std::mutex g_segments_mutex;
 std::atomic<std::uint64_t> g_order{0};
+std::atomic<std::int64_t> g_batch{0};
 
 // Frames of forward calls, for the backward calls that autograd makes of them in threads without Python. The
 // newest calls win; a backward call whose forward call was overwritten is reported without frames.
@@ -47,17 +49,19 @@ ForwardFrames& forward_slot(Forward& all, std::uint64_t thread, std::uint64_t nu
   return all.calls[(number + thread * 1021) % all.calls.size()];
 }
 
-void keep_forward(const std::vector<trapline_frame>& frames) {
-  const std::uint64_t next = at::sequence_number::peek();
-  if (next == 0) return;
+void keep_forward(const CallFacts& call) {
   Forward& all = forward_calls();
-  const std::uint64_t thread = at::RecordFunction::currentThreadId();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  // The node of this very call was made last.
-  ForwardFrames& slot = forward_slot(all, thread, next - 1);
-  slot.thread = thread;
-  slot.number = next - 1;
-  slot.frames = frames;
+  ForwardFrames& slot = forward_slot(all, call.node->thread, call.node->number);
+  slot.thread = call.node->thread;
+  slot.number = call.node->number;
+  slot.frames = call.frames;
+}
+
+// Below autograd the node of the call is the one that was made last. An operation that decomposes above it is
+// hooked there, and has no node of its own.
+bool below_autograd() {
+  return c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality);
 }
 
 std::vector<trapline_frame> frames_of_forward(const torch::autograd::Node& node) {
@@ -68,18 +72,24 @@ std::vector<trapline_frame> frames_of_forward(const torch::autograd::Node& node)
   return {};
 }
 
-ArgumentRef reference_to(const c10::IValue& value) {
+ArgumentRef reference_to(const c10::IValue& value, bool with_graph) {
   ArgumentRef out;
   if (value.isTensor()) {
     out.holds_tensors = true;
-    out.tensors.emplace_back(value.toTensor());
+    const at::Tensor& tensor = value.toTensor();
+    out.tensors.emplace_back(tensor);
+    out.shapes.push_back(tensor.defined() ? tensor.sizes().vec() : std::vector<std::int64_t>());
+    if (with_graph) out.graph = note_graph(tensor);
   } else if (value.isList()) {
     for (const c10::IValue& element : value.toListRef()) {
       if (!element.isTensor() && !element.isNone()) {
         out.tensors.clear();
+        out.shapes.clear();
         break;
       }
-      out.tensors.push_back(element.isTensor() ? TensorRef(element.toTensor()) : TensorRef());
+      const at::Tensor tensor = element.isTensor() ? element.toTensor() : at::Tensor();
+      out.tensors.emplace_back(tensor);
+      out.shapes.push_back(tensor.defined() ? tensor.sizes().vec() : std::vector<std::int64_t>());
     }
     out.is_list = out.holds_tensors = !out.tensors.empty();
     if (!out.is_list) out.value = value;
@@ -131,6 +141,14 @@ bool TensorRef::same_as(const TensorRef& other) const {
          impl_->_unsafe_get_target() == other.impl_->_unsafe_get_target();
 }
 
+bool TensorRef::same_object(const TensorRef& other) const {
+  return impl_ && other.impl_ && impl_->_unsafe_get_target() == other.impl_->_unsafe_get_target();
+}
+
+bool TensorRef::had(const at::Tensor& alias) const {
+  return impl_ && alias.defined() && data_ == data_of(alias) && version_ == version_of(alias);
+}
+
 LaunchRecord* launch_record(std::int64_t slot) {
   if (slot < 0 || slot >= std::int64_t{kSegment} * kSegments) return nullptr;
   std::atomic<LaunchRecord*>& segment = g_segments[slot / kSegment];
@@ -151,19 +169,29 @@ std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10:
   auto facts = std::make_shared<CallFacts>();
   facts->plan = &plan;
   facts->arguments.reserve(values.size());
-  for (const c10::IValue& value : values) facts->arguments.push_back(reference_to(value));
+  const auto node = torch::autograd::get_current_node();
+  for (const c10::IValue& value : values) facts->arguments.push_back(reference_to(value, node == nullptr));
   facts->frames.resize(kLateFrames);
   facts->frames.resize(capture(facts->frames.data(), kLateFrames));
   facts->thread = this_thread();
-  const auto node = torch::autograd::get_current_node();
+  facts->batch = g_batch.load(std::memory_order_relaxed);
+  facts->autograd_thread = at::RecordFunction::currentThreadId();
   facts->replayed = node != nullptr;
   if (node != nullptr && facts->frames.empty()) {
     facts->backward = true;
     facts->frames = frames_of_forward(*node);
-  } else if (node == nullptr && autograd_tracks(values)) {
-    keep_forward(facts->frames);
+  } else {
+    facts->node = node_of_call(values);
+    if (node == nullptr && facts->node) keep_forward(*facts);
   }
   return facts;
+}
+
+std::optional<NodeName> node_of_call(c10::ArrayRef<c10::IValue> values) {
+  if (!at::GradMode::is_enabled() || !below_autograd() || !autograd_tracks(values)) return {};
+  const std::uint64_t next = at::sequence_number::peek();
+  if (next == 0) return {};
+  return NodeName{at::RecordFunction::currentThreadId(), next - 1};
 }
 
 bool autograd_tracks(c10::ArrayRef<c10::IValue> values) {
@@ -174,6 +202,8 @@ bool autograd_tracks(c10::ArrayRef<c10::IValue> values) {
   }
   return false;
 }
+
+void note_batch(std::int64_t serial) { g_batch.store(serial, std::memory_order_relaxed); }
 
 const ThreadName& this_thread() {
   thread_local const ThreadName name = [] {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "guard/describe.hpp"
+#include "guard/device_graph.hpp"
 #include "guard/frames.h"
 #include "guard/plan.hpp"
 
@@ -28,6 +29,10 @@ class TensorRef {
   at::Tensor lock_unchanged() const;
   bool alive() const { return impl_ && impl_->use_count() > 0; }
   bool same_as(const TensorRef& other) const;
+  bool same_object(const TensorRef& other) const;  // whatever was written to it
+  // An alias of its memory has what it had: nothing was written through torch since.
+  bool had(const at::Tensor& alias) const;
+  bool counts_writes() const { return version_ >= 0; }
 
  private:
   using Weak = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
@@ -40,12 +45,19 @@ struct ArgumentRef {
   bool is_list = false;
   c10::IValue value;  // of an argument that holds no tensor
   std::vector<TensorRef> tensors;
+  std::vector<std::vector<std::int64_t>> shapes;  // of the tensors
   bool holds_tensors = false;
+  std::shared_ptr<const NotedGraph> graph;  // behind a single tensor
 };
 
 struct ThreadName {
   std::int64_t id = 0;  // as gettid()
   char name[16] = "";
+};
+
+// A node of autograd's graph, as autograd numbers them: per thread.
+struct NodeName {
+  std::uint64_t thread = 0, number = 0;
 };
 
 // One guarded call. Shared by the records of its checks; but for `refused` never changed once it is made.
@@ -54,11 +66,16 @@ struct CallFacts {
   std::vector<ArgumentRef> arguments;  // by position in the schema
   std::vector<trapline_frame> frames;  // innermost first; code objects are kept alive
   ThreadName thread;
-  bool replayed = false;  // a backward call: autograd has kept the tensors since the forward call
-  bool backward = false;  // a thread of autograd: the frames are those of the forward call, if known
+  std::int64_t batch = 0;  // that a DataLoader gave out last, as note_batch() was told; 0: none
+  std::uint64_t autograd_thread = 0;
+  std::optional<NodeName> node;  // that autograd made for this call
+  bool replayed = false;         // a backward call: autograd has kept the tensors since the forward call
+  bool backward = false;         // a thread of autograd: the frames are those of the forward call, if known
   // PyTorch's own check on the host ended the call: no kernel read what the checks look at.
   mutable std::atomic<bool> refused{false};
 };
+
+struct CopyUsers;
 
 // One check in flight, kept under its slot.
 struct LaunchRecord {
@@ -66,7 +83,8 @@ struct LaunchRecord {
   std::shared_ptr<const CallFacts> call;
   const RowPlan* row = nullptr;
   c10::Device device{c10::DeviceType::CPU};
-  TensorRef tensor;  // that is checked
+  TensorRef tensor;                  // that is checked
+  std::shared_ptr<CopyUsers> users;  // of its healed copy
   std::vector<std::int64_t> shape;
   c10::ScalarType dtype = c10::ScalarType::Undefined;
   bool contained = false;             // the operation got a healed copy, or does no harm
@@ -80,12 +98,17 @@ struct LaunchRecord {
 // slot is beyond what is kept, do not check.
 LaunchRecord* launch_record(std::int64_t slot);
 
+// The node that autograd has made for the call that runs in this thread, below autograd; none where it makes
+// none, and where the call is one that decomposes above.
+std::optional<NodeName> node_of_call(c10::ArrayRef<c10::IValue> values);
+
 // Facts of the calling thread's call. `values` are its arguments in schema order.
 std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10::IValue> values);
 
 // Whether autograd records this call or replays it: then it keeps the checked tensor for the backward call.
 bool autograd_tracks(c10::ArrayRef<c10::IValue> values);
 
+void note_batch(std::int64_t serial);
 const ThreadName& this_thread();
 std::uint64_t next_order();     // a number above all before
 std::uint64_t current_order();  // the last one given

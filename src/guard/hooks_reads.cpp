@@ -27,14 +27,26 @@ constexpr const char* kReads[] = {
     "_linalg_check_errors",
 };
 
+// The tensors that the operation is given, where a fault may be behind one of them.
+std::vector<at::Tensor> read_tensors(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  std::vector<at::Tensor> out;
+  if (!any_told()) return out;
+  for (std::size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
+    if (stack[i].isTensor()) out.push_back(stack[i].toTensor());
+  }
+  return out;
+}
+
 class Read final : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     keys = keys & kBelow;
     ThreadState& state = t_state;
     if (!enabled() || !outermost(state) || !reaches_device(keys)) return op.redispatchBoxed(keys, stack);
+    const std::vector<at::Tensor> read = read_tensors(op, *stack);
     on_device(state, [&] { op.redispatchBoxed(keys, stack); });
     raise_late(state, Whose::kAny);
+    for (const at::Tensor& tensor : read) raise_again(state, tensor);
   }
 };
 
@@ -46,6 +58,7 @@ at::Scalar read_scalar(c10::DispatchKeySet keys, const at::Tensor& self) {
   if (!reaches_device(keys) || !enabled() || !outermost(state)) return Op::redispatch(keys, self);
   const at::Scalar value = on_device(state, [&] { return Op::redispatch(keys, self); });
   raise_late(state, Whose::kAny);
+  raise_again(state, self);
   return value;
 }
 

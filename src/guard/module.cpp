@@ -199,6 +199,12 @@ PyMethodDef kMethods[] = {
     {"device_step", device_step, METH_NOARGS,
      "device_step(): a training step ends: waits for the checks, not for the device, and raises as "
      "device_poll."},
+    {"device_backward", device_backward, METH_O,
+     "device_backward(roots) -> int: before a backward pass: raises again what the program was told of and "
+     "what "
+     "is behind one of these tensors, then as device_poll(True). The number of the last launch."},
+    {"device_batch", device_batch, METH_O,
+     "device_batch(serial): a DataLoader gives out a batch; the calls that follow remember its number."},
     {"device_remaining", device_remaining, METH_NOARGS,
      "device_remaining() -> list: the exceptions of all faults that were not raised. Waits for the checks."},
     {"compiled_check", compiled_check, METH_VARARGS,

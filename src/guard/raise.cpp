@@ -10,15 +10,14 @@
 
 #include "guard/convert.hpp"
 #include "guard/device_faults.hpp"
+#include "guard/fault_python.hpp"
 
 namespace trapline::guard {
 namespace {
 
 PyObject* g_handler = nullptr;  // guarded by the GIL
 
-PyRef thread_label(const char* name, long id) { return PyRef(PyUnicode_FromFormat("%s/%ld", name, id)); }
-
-PyRef thread_label() {
+PyRef this_thread_label() {
   char name[32] = "";
   pthread_getname_np(pthread_self(), name, sizeof name);
   return thread_label(name, syscall(SYS_gettid));
@@ -49,47 +48,7 @@ PyRef describe_violation(const Plan& plan, const Violation& violation, const std
     put(args, names[i].name().c_str(), value_to_python(arguments[i]));
   put(dict, "args", std::move(args));
   put(dict, "frames", stack_to_python());
-  put(dict, "thread", thread_label());
-  return dict;
-}
-
-// None where a tensor is gone. One that was written to since still tells its shape and its owner.
-PyRef reference_to_python(const ArgumentRef& reference) {
-  const auto wrap = [](const TensorRef& tensor) {
-    const at::Tensor found = tensor.lock();
-    return found.defined() ? value_to_python(found) : none();
-  };
-  if (!reference.holds_tensors) return value_to_python(reference.value);
-  if (!reference.is_list) return wrap(reference.tensors[0]);
-  PyRef list(PyList_New(0));
-  for (const TensorRef& tensor : reference.tensors) append(list, wrap(tensor));
-  return list;
-}
-
-PyRef describe_fault(const LateFault& fault) {
-  const LaunchRecord& record = fault.record;
-  const CallFacts& call = *record.call;
-  PyRef dict(PyDict_New());
-  put(dict, "contract", text(record.row->row->id));
-  put(dict, "op", text(call.plan->op));
-  put(dict, "overload", text(call.plan->overload));
-  put(dict, "scan", scan_to_python(fault.scan));
-  const at::Tensor tensor = record.tensor.lock_unchanged();  // other content is not what was checked
-  put(dict, "tensor", tensor.defined() ? value_to_python(tensor) : none());
-  PyRef args(PyDict_New());
-  const auto& names = call.plan->handle.schema().arguments();
-  for (std::size_t i = 0; i < call.arguments.size(); ++i)
-    put(args, names[i].name().c_str(), reference_to_python(call.arguments[i]));
-  put(dict, "args", std::move(args));
-  put(dict, "frames", frames_to_python(call.frames.data(), call.frames.size()));
-  put(dict, "thread", thread_label(call.thread.name, static_cast<long>(call.thread.id)));
-  // Beyond what a violation that is raised at once says:
-  put(dict, "late", PyRef(PyBool_FromLong(1)));
-  put(dict, "backward", PyRef(PyBool_FromLong(call.backward)));
-  put(dict, "contained", PyRef(PyBool_FromLong(record.contained)));
-  put(dict, "device", text(record.device.str()));
-  put(dict, "shape", sizes_to_python(record.shape.data(), record.shape.size()));
-  put(dict, "dtype", text(dtype_name(record.dtype)));
+  put(dict, "thread", this_thread_label());
   return dict;
 }
 

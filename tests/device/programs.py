@@ -294,6 +294,9 @@ class Run:
                     exec(code, variables)
                 break
             except Fault as fault:
+                if fault.violation.get("again"):  # a value made of harmless numbers is not to be had
+                    variables["O"].zero_grad()
+                    return
                 report = self._report(fault, began)
                 if statement.kind in ("backward", "step"):  # a bad step is not taken
                     variables["O"].zero_grad()

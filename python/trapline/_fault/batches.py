@@ -6,8 +6,11 @@ batch. Small tensors are held (a few batches, a few of them), large ones and vie
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Callable, Optional
 
 from . import scope
@@ -91,15 +94,19 @@ def _module(collate: Any) -> str:
 
 
 class Batch:
-    """One batch as the loader gave it out. `indices` are the sampler's; None for iterable data sets."""
+    """One batch as the loader gave it out. `indices` are the sampler's; None for iterable data sets.
 
-    __slots__ = ("indices", "loader", "number", "parts")
+    `number` counts within the epoch, `serial` all batches of the process.
+    """
 
-    def __init__(self, loader: Loader, number: int, indices: Any, parts: list[Any]) -> None:
+    __slots__ = ("indices", "loader", "number", "parts", "serial")
+
+    def __init__(self, loader: Loader, number: int, indices: Any, parts: list[Any], serial: int = 0) -> None:
         self.loader = loader
         self.number = number
         self.indices = indices
         self.parts = parts
+        self.serial = serial
 
     def tensors(self) -> list[Any]:
         """The batch's tensors that still exist."""
@@ -134,14 +141,44 @@ class Batch:
         return groups
 
 
-_noted: deque[tuple[Loader, int, Any, list[Any]]] = deque(maxlen=_MAX_BATCHES)
+_noted: deque[tuple[Loader, int, Any, list[Any], int]] = deque(maxlen=_MAX_BATCHES)
 _originals: dict[str, Callable[..., Any]] = {}
+_serial = 0
+_past = threading.local()  # .serial: the newest batch at the call whose fault is being told
 
 
-def newest_first() -> list[Batch]:
-    """The last batches of all loaders of this process."""
-    noted = reversed(list(_noted))
-    return [Batch(loader, n, loader.indices(n, indices), parts) for loader, n, indices, parts in noted]
+def tell_each(listener: Optional[Callable[[int], Any]]) -> None:
+    """`listener` gets the serial number of each batch, as it is given out: calls remember it."""
+    global _listener
+    _listener = listener
+
+
+_listener: Optional[Callable[[int], Any]] = None
+
+
+@contextmanager
+def as_of(serial: Optional[int]) -> Iterator[None]:
+    """Inside it, later batches than this one have not come yet; None: all have."""
+    _past.serial = serial
+    try:
+        yield
+    finally:
+        _past.serial = None
+
+
+def at_call() -> Optional[int]:
+    """The serial of as_of()."""
+    return getattr(_past, "serial", None)
+
+
+def newest_first(later: bool = False) -> list[Batch]:
+    """The last batches of all loaders of this process. `later`: those after as_of(), too."""
+    last = None if later else at_call()
+    return [
+        Batch(loader, n, loader.indices(n, indices), parts, serial)
+        for loader, n, indices, parts, serial in reversed(list(_noted))
+        if last is None or serial <= last
+    ]
 
 
 def install() -> None:
@@ -203,6 +240,7 @@ def install() -> None:
         return index
 
     def __next__(self: Any) -> Any:
+        global _serial
         data = original_next(self)
         try:
             parts: list[Any] = []
@@ -212,7 +250,10 @@ def install() -> None:
             except AttributeError:
                 loader = self._trapline_loader = Loader(self)
             indices = _taken(self) if self._num_workers else self._trapline_index
-            _noted.append((loader, self._num_yielded - 1, indices, parts))
+            _serial += 1
+            _noted.append((loader, self._num_yielded - 1, indices, parts, _serial))
+            if _listener is not None:
+                _listener(_serial)
         except Exception:
             pass
         return data

@@ -25,16 +25,17 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     located = samples.locate_partner(violation)
     if located is not None:
         return samples.sample_facts(located)
-    if not violation.get("late"):  # the frames are those of the call
-        by_place = by_nan(tensor, scan, predicate)
-        if by_place is not None:
-            return samples.sample_facts(*by_place)
-        located = by_function(tensor, scan, predicate)
-        if located is not None:
-            return samples.sample_facts(located, "function", likely=True)
-        located = by_row(tensor, scan, predicate)
-        if located is not None:
-            return samples.sample_facts(located, "row", likely=True)
+    if violation.get("late") and batches.at_call() is None:
+        return samples.sample_facts(None)  # the frames may be past the call, and with them the batch in hand
+    by_place = by_nan(tensor, scan, predicate)
+    if by_place is not None:
+        return samples.sample_facts(*by_place)
+    located = by_function(tensor, scan, predicate)
+    if located is not None:
+        return samples.sample_facts(located, "function", likely=True)
+    located = by_row(tensor, scan, predicate)
+    if located is not None:
+        return samples.sample_facts(located, "row", likely=True)
     return samples.sample_facts(None)
 
 

@@ -19,8 +19,22 @@ _TELLING = 8
 
 
 def in_hand(frames: Optional[list[FrameType]] = None) -> Optional[Batch]:
-    """The batch of the innermost frame that holds tensors of one; None when it holds those of several."""
-    remembered = batches.newest_first()
+    """The batch of the innermost frame that holds tensors of one; None when it holds those of several.
+
+    A fault of the device may be told when the program has gone on to another batch. Then it is the one that
+    was as far behind the newest at the call as the frame's is now (batches.as_of()).
+    """
+    remembered = batches.newest_first(later=True)
+    serial = batches.at_call()
+    ahead = _ahead(frames, remembered)
+    if serial is None:
+        return None if ahead is None else remembered[ahead]
+    wanted = serial - (0 if ahead is None else remembered[0].serial - remembered[ahead].serial)
+    return next((batch for batch in remembered if batch.serial == wanted), None)
+
+
+def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Optional[int]:
+    """The place in `remembered`, newest first, of the batch that the frames hold."""
     owners: dict[int, set[int]] = {}
     for position, batch in enumerate(remembered):
         for tensor in batch.tensors():
@@ -41,7 +55,7 @@ def in_hand(frames: Optional[list[FrameType]] = None) -> Optional[Batch]:
         if not held:
             held = _copied(copies, remembered)
         if held:
-            return remembered[held.pop()] if len(held) == 1 else None
+            return held.pop() if len(held) == 1 else None
     return None
 
 

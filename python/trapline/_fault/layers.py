@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from . import owners, scope
+from . import noted, owners, scope
 from .owners import Owner
 
 # Operations whose valid range is the number of rows of args[...].
@@ -61,7 +61,8 @@ def layer_facts(
         scores = args.get("self")
         if weights:
             return _layer_of_weights(weights, size)
-        if scope.is_tensor(scores) and _class_dimension(op, scores, args, size):
+        known = scope.is_tensor(scores) or isinstance(scores, noted.Gone)
+        if known and _class_dimension(op, scores, args, size):
             return logits_layer(scores, size)
     return None
 
@@ -149,7 +150,7 @@ def logits_layer(scores: Any, classes: int) -> Optional[Layer]:
 
 
 def _node_kind(node: Any) -> str:
-    name = type(node).__name__
+    name = node.name if isinstance(node, noted.NotedNode) else type(node).__name__
     head, separator, _ = name.rpartition("Backward")
     return head if separator else name
 
@@ -179,6 +180,9 @@ def _walk(start: Any, classes: int) -> tuple[list[Layer], bool]:
         if len(visited) > _MAX_NODES:
             return list(found.values()), False
         node = queue.pop(0)
+        if getattr(node, "beyond", False):
+            complete = False
+            continue
         producer = _node_kind(node).startswith(_PRODUCERS)
         owned = _owners_of_node(node)
         layer = _layer_of_owners(owned, classes, producer)
@@ -199,6 +203,8 @@ def _walk(start: Any, classes: int) -> tuple[list[Layer], bool]:
 
 def _kind_is_opaque(node: Any) -> bool:
     """True for a user's autograd.Function, which may hold a whole layer."""
+    if isinstance(node, noted.NotedNode):
+        return node.opaque
     return not type(node).__module__.startswith("torch") and not type(node).__name__.endswith("Backward0")
 
 

@@ -99,12 +99,17 @@ def _holds(module: Any, table: Any) -> bool:
     )
 
 
-def bad_weights() -> Optional[dict[str, Any]]:
-    """The first parameter that holds NaN or Inf, how many do, and of how many; None: none was looked at."""
+def bad_weights(reachable: bool = False) -> Optional[dict[str, Any]]:
+    """The first parameter that holds NaN or Inf, how many do, and of how many; None: none was looked at.
+
+    `reachable`: the context of the device is alive, so that parameters there can be looked at as well.
+    """
     first, bad, total = "", 0, 0
     for variable, module in owners.roots():
         for name, parameter in module.named_parameters():
-            if not scope.is_at_hand(parameter) or not parameter.dtype.is_floating_point:
+            if not parameter.dtype.is_floating_point or parameter.device.type == "meta":
+                continue
+            if not reachable and not scope.is_at_hand(parameter):
                 continue
             total += 1
             if bool(parameter.detach().isfinite().all()):

@@ -11,6 +11,7 @@ from .._errors import DeviceAssertError
 from . import (
     adapter,
     bags,
+    batches,
     brief,
     casts,
     counts,
@@ -25,6 +26,7 @@ from . import (
     life,
     models,
     nans,
+    noted,
     positions,
     records,
     samplers,
@@ -117,16 +119,18 @@ def collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     """All facts that were seen. A collector that fails leaves its fact out and says so in the notes."""
     import torch
 
-    with torch.no_grad():
+    with torch.no_grad(), batches.as_of(violation.get("batch")):
         return _collect(violation, notes)
 
 
 def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     violation = decomposed.as_called(violation)
     scan = violation["scan"]
-    tensor = violation["tensor"]  # None: checked on the device, and gone or written to since
     late = bool(violation.get("late"))
     row = diagnose.contract(violation["contract"])
+    if late:
+        violation = noted.completed(violation, row.get("predicate"))
+    tensor = violation["tensor"]  # None: checked on the device, and gone or written to since
     facts: dict[str, Any] = {
         "kind": "violation",
         "contract": violation["contract"],
@@ -216,7 +220,7 @@ def _look_into(
     if violation.get("contract") == "binary_cross_entropy.target":
         add("kinds", lambda: values.kinds(content))
     if nans.is_not_finite(scan):
-        add("weights", models.bad_weights)
+        add("weights", lambda: models.bad_weights(reachable=bool(violation.get("contained"))))
         add("nan", lambda: nans.nan_facts(violation, tensor))
     found: list[Any] = []
     position = facts.get("table") == "position"
@@ -265,7 +269,8 @@ def _sample(violation: dict[str, Any], predicate: Any, position: bool, found: li
         found.append(located)
         return samples.blamed(samples.sample_facts(located), violation, predicate)
     position = position or guesses.counts_up(tensor, scan)
-    if position and not violation.get("late"):  # positions are nobody's: the text that is too long is
+    unknown = violation.get("late") and batches.at_call() is None  # which batch was in hand at the call
+    if position and not unknown:  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
         return guesses.too_long(scan["hi"], tensor, bad)
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
@@ -275,6 +280,7 @@ def _sample(violation: dict[str, Any], predicate: Any, position: bool, found: li
 def _late(violation: dict[str, Any], facts: dict[str, Any], add: _Add) -> None:
     """The program has gone on since the call: where it was when it learned of the fault, and which thread."""
     facts["contained"] = bool(violation.get("contained"))
+    facts["gradients_dropped"] = bool(violation.get("gradients_dropped"))
     add("thread", lambda: violation.get("thread"))
     add("surfaced", lambda: frames.origin_of(frames.make_stack(frames.live_pairs())))
     if facts.get("surfaced") == facts.get("origin"):
