@@ -109,6 +109,12 @@ def test_a_call_that_cannot_be_made_is_refused_when_it_is_made():
     assert not late.poisoned() and (x + 1).tolist() == [2.0] * 3
 
 
+def test_a_tensor_is_turned_in_place_at_once():
+    x = torch.arange(9.0, device="cuda").view(3, 3)
+    for turned in (x.clone().t_(), x.clone().transpose_(0, 1), x.clone().swapdims_(0, 1)):
+        assert torch.equal(turned.cpu(), x.cpu().t())
+
+
 def test_sizes_that_depend_on_values_wait():
     x = torch.arange(6, device="cuda")
     assert x[x > 3].tolist() == [4, 5] and x.nonzero().shape == (5, 1)
