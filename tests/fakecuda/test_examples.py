@@ -12,7 +12,6 @@ from test_e2e_examples import check_element, check_place
 
 # What a device knows less of than the CPU.
 LESS = {
-    "labels_one_based": "the labels of the whole data set are not looked at: TL102 in place of TL101",
     "nan_to_index": "the line is the one of the index, not of the cast",
 }
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
