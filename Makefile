@@ -48,6 +48,11 @@ bench: ## Speed, as ratios against named peers in one run
 gpu-proof: ## Prove on this machine's NVIDIA GPU what the tests prove without one; writes docs/proof/
 	@scripts/gpu_proof.sh $(BUILD)
 
+.PHONY: test-cuda
+test-cuda: build ## Under PyTorch's unmodified CUDA build without a GPU: 5 GB, a quarter of an hour; docs/cuda-build.md
+	@scripts/cuda_venv.sh
+	@scripts/test_cuda.sh $(BUILD) $(SUITES)
+
 .PHONY: bundle
 bundle: ## Put the libraries that the build links beside it, to run it on a machine that lacks them
 	@scripts/bundle.sh $(BUILD)

@@ -74,6 +74,8 @@ class Proof:
                 for part in (late.stdout, late.stderr)
             ]
             return 124, text[0], text[1]
+        except FileNotFoundError as missing:  # a container may lack nvidia-smi
+            return 127, "", str(missing)
         return done.returncode, done.stdout, done.stderr
 
     def note(self, part: str, case: str, ok: bool | None, detail: Any) -> None:

@@ -131,6 +131,33 @@ struct OnStream {
   const c10::impl::IncludeDispatchKeyGuard on_cpu{DispatchKey::CPU};
 };
 
+// The statistics of a norm of float16 or bfloat16 are float32 on CUDA and the meta device, whose form they
+// have; the CPU's derivative wants them in the dtype of its weights.
+void match_statistics(const Plan& plan, Stack& arguments) {
+  struct Place {
+    const char* name;
+    std::size_t first, weight;  // two arguments; the next to look at where there is no weight
+    bool else_of_input;
+  };
+  static constexpr Place kPlaces[] = {{"aten::native_layer_norm_backward", 3, 5, true},
+                                      {"aten::native_batch_norm_backward", 5, 2, false},
+                                      {"aten::batch_norm_backward", 5, 2, false}};
+  for (const Place& place : kPlaces) {
+    if (plan.name != place.name || !at::isReducedFloatingType(arguments[1].toTensor().scalar_type()))
+      continue;
+    const auto dtype_at = [&](std::size_t at) -> std::optional<at::ScalarType> {
+      const c10::IValue& value = arguments[at];
+      if (!value.isTensor() || !value.toTensor().defined()) return std::nullopt;
+      return value.toTensor().scalar_type();
+    };
+    auto wanted = dtype_at(place.weight);
+    if (!wanted) wanted = dtype_at(place.else_of_input ? 1 : place.weight + 1);
+    for (std::size_t i = place.first; wanted && i < place.first + 2; ++i) {
+      if (dtype_at(i)) arguments[i] = arguments[i].toTensor().to(*wanted);
+    }
+  }
+}
+
 // `arguments` and `results` are views of the host on the memory of the device.
 void run_on_stream(const c10::OperatorHandle& op, const Plan& plan, Stack arguments, const Stack& results) {
   if (plan.asserts != nullptr) {
@@ -139,6 +166,7 @@ void run_on_stream(const c10::OperatorHandle& op, const Plan& plan, Stack argume
   }
   try {
     const OnStream here;
+    match_statistics(plan, arguments);
     op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), &arguments);
     copy_results(plan, arguments, results);
   } catch (const c10::Error& error) {
@@ -213,8 +241,8 @@ bool defer(const c10::OperatorHandle& op, const Plan& plan, c10::Device device, 
     });
     options_to_host(plan, host);
     Stack out = map_stack(*results, late_view);
-    Stack kept;  // a graph owns its memory
-    if (capturing) {
+    Stack kept;
+    if (capturing && graphs_own_memory()) {
       kept = given;
       kept.insert(kept.end(), results->begin(), results->end());
     }

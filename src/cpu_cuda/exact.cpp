@@ -1,5 +1,6 @@
 // Operations that are about memory and devices themselves, and those whose composition asks for the device.
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/NativeFunctions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TensorFactories.h>
@@ -52,6 +53,11 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::op
 // As CUDA's: pageable memory is read before the call returns, and written; page-locked memory only if the
 // program wants to wait.
 void copy_late(const at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  if (!at::is_expandable_to(source.sizes(), self.sizes())) {  // refused now, in PyTorch's words
+    at::Tensor to = host_view(self);
+    at::native::copy_(to, host_view(source), false);
+    return;
+  }
   const bool capturing = is_capturing();
   const bool crosses = self.is_cuda() != source.is_cuda();
   const auto is_locked = [](const at::Tensor& tensor) { return is_pinned(tensor.const_data_ptr()); };

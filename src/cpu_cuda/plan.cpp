@@ -120,7 +120,8 @@ Way way_of(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
   const bool composite = is_composite(op);
   if (!touches_tensors(schema) || minds_the_device(name)) return Way::kLeave;
-  if (is_view(schema)) return Way::kLeave;
+  // Those that change only sizes and strides of their argument have no work that could be late.
+  if (is_view(schema) || op.hasTag(at::Tag::inplace_view)) return Way::kLeave;
   const Row* row = find_row(full_name(op.operator_name()).substr(6));
   const bool cuda_has_it = row == nullptr ? composite : (row->flags & kOnDevice) != 0;
   if (op.hasKernelForDispatchKey(DispatchKey::CPU))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
 
 #include <cstdint>
 #include <string>

@@ -137,6 +137,8 @@ void enqueue(Work work) {
   if (launches_block()) wait_for_stream();
 }
 
+bool graphs_own_memory() noexcept { return true; }
+
 void wait_for_stream() { wait_for_stream(current()); }
 
 void wait_for_stream(StreamId stream) {

@@ -35,6 +35,9 @@ inline bool is_deferred() noexcept { return is_late() || is_capturing(); }
 // On the current stream of the current device: for its thread, or for the graph that it captures.
 void enqueue(Work work);
 
+// Whether work in a graph keeps its tensors alive, since nobody else keeps the graph's memory.
+bool graphs_own_memory() noexcept;
+
 // Until the current stream has done its work; throws what CUDA throws: for a lost context, and while the
 // stream captures.
 void wait_for_stream();

@@ -384,6 +384,7 @@ void fake_cuda_capture_begin(void* handle) {
   const std::lock_guard lock(machine().mutex);
   if (stream->graph != nullptr) die("capture: the stream captures already");
   stream->graph = std::make_shared<Graph>();
+  stream->graph->owner = std::this_thread::get_id();
   machine().spoiled = false;
 }
 

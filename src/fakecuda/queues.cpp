@@ -11,6 +11,7 @@ namespace fakecuda {
 namespace {
 
 constexpr int kGlobal = 0;
+constexpr int kThreadLocal = 1;
 constexpr int kRelaxed = 2;
 
 // Which stream's thread this is; null elsewhere.
@@ -190,7 +191,10 @@ bool may_call_unsafe() {
   Machine& all = machine();
   const std::lock_guard lock(all.mutex);
   for (const auto& entry : all.streams) {
-    if (entry.second->graph == nullptr) continue;
+    const Graph* graph = entry.second->graph.get();
+    if (graph == nullptr || graph->mode == kRelaxed) continue;
+    const bool of_others = graph->mode == kThreadLocal || capture_mode() == kThreadLocal;
+    if (of_others && graph->owner != std::this_thread::get_id()) continue;
     all.spoiled = true;
     return false;
   }

@@ -35,6 +35,9 @@ enum : int {
 
 struct Graph {
   std::vector<Operation> operations;
+  // How its capture was begun: which threads' calls it forbids. As cudaStreamCaptureMode.
+  int mode = 0;
+  std::thread::id owner;
 };
 
 // A thread and its queue.

@@ -1,4 +1,7 @@
-"""The device of ``trapline run --cpu`` with late work, and the guard on it. Nothing here has seen a GPU."""
+"""The device of ``trapline run --cpu`` with late work, and the guard on it. Nothing here has seen a GPU.
+
+Where FAKE_CUDA_KERNELS is set the device is PyTorch's own, over a stand-in for CUDA (docs/cuda-build.md).
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,24 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 sys.path[:0] = [str(ROOT / "python"), str(HERE)]
 os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
-os.environ["TRAPLINE_CPU_LATE"] = "0"
+CUDA_BUILD = "FAKE_CUDA_KERNELS" in os.environ
+if not CUDA_BUILD:
+    os.environ["TRAPLINE_CPU_LATE"] = "0"
 
 from trapline import _boot, _cpu_backend  # noqa: E402
 
-_boot.watch_for_cpu()
+if not CUDA_BUILD:
+    _boot.watch_for_cpu()
 try:
     import torch
 except ImportError:
     torch = None
 if torch is None:
     collect_ignore_glob = ["test_*.py"]
+elif CUDA_BUILD:
+    import late
+
+    late.load("libcuda.so.1")
 elif _cpu_backend.device is None:
     raise RuntimeError(f"the device of --cpu is not there: {_cpu_backend.notes}")
 else:

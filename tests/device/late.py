@@ -27,7 +27,9 @@ def poisoned():
 
 def reset(seed=0):
     """A living context, as in a new process."""
-    _cpu_backend.device.restore_context()
+    if _cpu_backend.device is not None:
+        _cpu_backend.device.restore_context()
+    driver.fake_cuda_reset()
     driver.fake_cuda_seed(seed)
 
 
