@@ -135,7 +135,8 @@ bool is_checked(const Plan& plan, std::size_t argument) {
 
 void note_call(Call& call) {
   call.facts = call_facts(call.plan, call.values);
-  if (call.stream.capturing || call.facts->replayed) return;
+  // The memory of a compiled graph is the graph's: with CUDA graphs nothing of its pool may live on.
+  if (call.stream.capturing || call.facts->replayed || call.plan.site != nullptr) return;
   std::vector<at::Tensor> contents;
   for (std::size_t i = 0; i < call.values.size(); ++i) {
     const c10::IValue& value = call.values[i];

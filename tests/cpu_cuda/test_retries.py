@@ -1,5 +1,5 @@
-"""Programs that catch every fault and go on, with late work as on a GPU: what they end with is what they would
-have ended with had the bad batches never come, whenever the fault was noticed."""
+"""Programs that catch every fault and go on, with late work as on a GPU: they end with what they would have
+ended with had the bad batches never come, whenever the fault was noticed."""
 
 from __future__ import annotations
 
