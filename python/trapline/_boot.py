@@ -24,7 +24,11 @@ _failure: str | None = None  # why it is not, in one line
 # In the order of their installation.
 _PARTS = ("_cpu", "_fault", "_host_errors", "_skip", "_quarantine", "_watch", "_steps", "_compile")
 # Parts that wait until the program imports what they are for.
-_LATER = {"torch._dynamo.trace_rules": "_compile.dynamo", "torch._inductor.compile_fx": "_compile"}
+_LATER = {
+    "torch._dynamo.trace_rules": "_compile.dynamo",
+    "torch._inductor.compile_fx": "_compile",
+    "torch._inductor.cudagraph_trees": "_compile.pools",
+}
 
 
 class _TorchFinder:

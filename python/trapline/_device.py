@@ -53,6 +53,7 @@ def install(adapter: ModuleType) -> None:
     _watch_optimizers()
     _watch_backward()
     _watch_batches(adapter)
+    _watch_exports()
     atexit.register(_at_exit)
     _undo.append(lambda: atexit.unregister(_at_exit))
 
@@ -138,6 +139,37 @@ def _watch_backward() -> None:
     for name, original, checked in (("backward", backward, checked_backward), ("grad", grad, checked_grad)):
         setattr(torch.autograd, name, checked)
         _undo.append(functools.partial(_restore, torch.autograd, name, checked, original))
+
+
+def _watch_exports() -> None:
+    """What gives memory of the device to another library, which reads it without an operation of torch: the
+    checks of all that is in it have run before, and what they found was told."""
+    import torch
+    from torch.utils import dlpack
+
+    def told(tensor: Any) -> None:
+        if _adapter is not None and getattr(tensor, "is_cuda", False):
+            _adapter.device_export(tensor)
+
+    def checked(original: Any) -> Any:
+        @functools.wraps(original)
+        def export(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            told(tensor)
+            return original(tensor, *args, **kwargs)
+
+        return export
+
+    interface = torch.Tensor.__dict__.get("__cuda_array_interface__")
+    if isinstance(interface, property) and interface.fget is not None:
+        own = property(checked(interface.fget))
+        torch.Tensor.__cuda_array_interface__ = own  # type: ignore[assignment]
+        _undo.append(functools.partial(_restore, torch.Tensor, "__cuda_array_interface__", own, interface))
+    for owner, name in ((torch.Tensor, "__dlpack__"), (dlpack, "to_dlpack"), (torch, "to_dlpack")):
+        original = getattr(owner, name, None)
+        if original is not None:
+            own = checked(original)
+            setattr(owner, name, own)
+            _undo.append(functools.partial(_restore, owner, name, own, original))
 
 
 def _watch_batches(adapter: ModuleType) -> None:

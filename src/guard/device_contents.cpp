@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kMostCalls = 64;
 constexpr std::int64_t kMostOfOne = 1 << 20, kMostOfAll = 32 << 20;  // bytes
 
+thread_local int t_in_pool = 0;
+
 struct CallContents {
   std::shared_ptr<const CallFacts> call;
   std::vector<at::Tensor> tensors;
@@ -45,7 +47,10 @@ at::Tensor alias_to_keep(const at::Tensor& tensor, bool checked) {
       tensor.is_inference() ? c10::VariableVersion() : impl->version_counter(), false));
 }
 
+void allocate_from_pool(bool begins) { t_in_pool += begins ? 1 : -1; }
+
 void keep_contents(const std::shared_ptr<const CallFacts>& call, std::vector<at::Tensor> contents) {
+  if (t_in_pool > 0) return;
   CallContents added{call, std::move(contents)};
   for (const at::Tensor& tensor : added.tensors) added.bytes += tensor.defined() ? storage_bytes(tensor) : 0;
   if (added.bytes == 0) return;

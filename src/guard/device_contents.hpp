@@ -21,6 +21,9 @@ void keep_contents(const std::shared_ptr<const CallFacts>& call, std::vector<at:
 // What is still kept for a call, as given; empty when it is gone.
 std::vector<at::Tensor> contents_of(const CallFacts& call);
 
+// While the calling thread allocates from a pool that counts what is in it nothing is kept. Calls nest.
+void allocate_from_pool(bool begins);
+
 // A step is over, and all its checks have run.
 void forget_contents();
 

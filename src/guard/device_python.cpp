@@ -74,10 +74,27 @@ PyObject* device_backward(PyObject*, PyObject* roots) {
   return told ? PyLong_FromUnsignedLongLong(current_order()) : nullptr;
 }
 
+PyObject* device_export(PyObject*, PyObject* tensor) {
+  ThreadState& state = t_state;
+  if (!may_raise(state) || !THPVariable_Check(tensor)) Py_RETURN_NONE;
+  wait_for_checks();
+  PyRef told(raise_one(state, Whose::kAny));
+  if (!told) return nullptr;
+  const auto fault = fault_behind(THPVariable_Unpack(tensor));
+  if (!fault) return told.release();
+  const BusyScope busy(state);
+  return ask_about_fault(*fault) ? told.release() : nullptr;
+}
+
 PyObject* device_batch(PyObject*, PyObject* serial) {
   const std::int64_t number = PyLong_AsLongLong(serial);
   if (number == -1 && PyErr_Occurred() != nullptr) return nullptr;
   note_batch(number);
+  Py_RETURN_NONE;
+}
+
+PyObject* device_pool(PyObject*, PyObject* begins) {
+  allocate_from_pool(PyObject_IsTrue(begins) == 1);
   Py_RETURN_NONE;
 }
 

@@ -2,8 +2,8 @@
 // been checked at once.
 #pragma once
 
-#include <ATen/core/Tensor.h>
 #include <ATen/core/DimVector.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
 
@@ -66,7 +66,7 @@ struct NodeName {
 struct CallFacts {
   const Plan* plan = nullptr;
   c10::SmallVector<ArgumentRef, 6> arguments;  // by position in the schema
-  std::vector<trapline_frame> frames;  // innermost first; code objects are kept alive
+  std::vector<trapline_frame> frames;          // innermost first; code objects are kept alive
   ThreadName thread;
   std::int64_t batch = 0;  // that a DataLoader gave out last, as note_batch() was told; 0: none
   std::uint64_t autograd_thread = 0;

@@ -1,4 +1,5 @@
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 #include <ATen/ops/_local_scalar_dense_ops.h>
 
 #include <algorithm>
@@ -62,6 +63,13 @@ at::Scalar read_scalar(c10::DispatchKeySet keys, const at::Tensor& self) {
   return value;
 }
 
+// torch's own word: the result, or its size, is only known when the device has computed it.
+bool depends_on_values(const c10::OperatorHandle& op) {
+  // What decomposes does so into operations that are hooked.
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;
+  return op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
+}
+
 }  // namespace
 
 bool is_read(const std::string& op) {
@@ -72,10 +80,11 @@ bool is_read(const std::string& op) {
 void hook_reads(torch::Library& library) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (!is_read(name.name)) continue;
+    if (name.name.compare(0, std::strlen("aten::"), "aten::") != 0) continue;
     const auto handle = dispatcher.findSchema(name);
+    if (!handle || !(is_read(name.name) || depends_on_values(*handle))) continue;
     // A guarded operation has its hook already, and another extension's kernel is not overridden.
-    if (!handle || handle->hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
+    if (handle->hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
     std::string impl_name = name.name.substr(std::strlen("aten::"));
     if (!name.overload_name.empty()) impl_name += "." + name.overload_name;
     if (impl_name == "_local_scalar_dense") {

@@ -205,6 +205,11 @@ PyMethodDef kMethods[] = {
      "is behind one of these tensors, then as device_poll(True). The number of the last launch."},
     {"device_batch", device_batch, METH_O,
      "device_batch(serial): a DataLoader gives out a batch; the calls that follow remember its number."},
+    {"device_export", device_export, METH_O,
+     "device_export(tensor): its memory is given to another library: waits for the checks, then raises as "
+     "device_poll(False), or again what is behind the tensor."},
+    {"device_pool", device_pool, METH_O,
+     "device_pool(begins): this thread's allocations come from the pool of a CUDA graph, or no longer."},
     {"device_remaining", device_remaining, METH_NOARGS,
      "device_remaining() -> list: the exceptions of all faults that were not raised. Waits for the checks."},
     {"compiled_check", compiled_check, METH_VARARGS,

@@ -27,14 +27,22 @@ PAGE = ROOT / "docs" / "parity.md"
 
 # Where the two cannot be equal, and why. A star stands for every example.
 EXPLAINED = {
-    ("two_devices", "*"): "on the CPU the second device of the example is `meta`, and PyTorch checks it elsewhere",
+    (
+        "two_devices",
+        "*",
+    ): "on the CPU the second device of the example is `meta`, and PyTorch checks it elsewhere",
     ("target_n1", "first help"): "the tensor is `spam.to(device)` there, and `spam` itself on the CPU",
     ("float_labels", "first help"): "the tensor is `grades.to(device)` there, and `grades` itself on the CPU",
-    ("tokenizer_too_large", "first help"): "it names how many ids the guard saw: it does not read good ones on a "
-    "device",
+    (
+        "tokenizer_too_large",
+        "first help",
+    ): "it names how many ids the guard saw: it does not read good ones on a device",
     ("nan_to_index", "variable"): "the function that held the variable has returned",
     ("sequence_too_long", "variable"): "the function that held the variable has returned",
-    ("gather_index", "variable"): "named on CUDA only: the caller has it, and on the CPU a nearer frame was asked",
+    (
+        "gather_index",
+        "variable",
+    ): "named on CUDA only: the caller has it, and on the CPU a nearer frame was asked",
     ("gather_index", "first help"): "it names the variable",
 }
 
@@ -99,7 +107,9 @@ def main() -> int:
             for seed in SEEDS:
                 there = runs[case.name, seed].result()
                 if here is None or there is None:
-                    found.setdefault("cause", []).append((seed, here and here["code"], there and there["code"]))
+                    found.setdefault("cause", []).append(
+                        (seed, here and here["code"], there and there["code"])
+                    )
                     continue
                 for name, pair in differences(here, there).items():
                     found.setdefault(name, []).append((seed, *pair))
