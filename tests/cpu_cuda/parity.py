@@ -2,8 +2,8 @@
 
     python tests/cpu_cuda/parity.py [--write] [EXAMPLE ...]
 
-Late work is what a GPU is like: the fault is noticed when the program has gone on. The run on the CPU is one of
-the same program without a device of CUDA.
+Late work is what a GPU is like: the fault is noticed when the program has gone on. The run on the CPU is one
+of the same program without a device of CUDA.
 """
 
 from __future__ import annotations
@@ -150,8 +150,9 @@ BEGINNING = """# The same report on the CPU and on CUDA
 
 Written by `python tests/cpu_cuda/parity.py --write`: every example on the CPU, and three times with
 `TRAPLINE_CPU_LATE` on PyTorch's CUDA key, where the fault is noticed when the program has gone on
-([cpu-in-place-of-cuda.md](cpu-in-place-of-cuda.md)). `=` is equal in all three, in every part of the field. For
-every row of the contracts table `tests/device/test_contracts.py` compares the same in one process.
+([cpu-in-place-of-cuda.md](cpu-in-place-of-cuda.md)). `=` is equal in all three, in every part of the field.
+For every row of the contracts table `tests/device/test_contracts.py` compares the same in one process, and
+`tests/fakecuda/test_examples.py` runs all examples under PyTorch's CUDA build ([cuda-build.md](cuda-build.md)).
 """
 
 
