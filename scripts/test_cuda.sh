@@ -17,7 +17,8 @@ over() { nice -n 5 tests/fakecuda/with_cuda.sh "$standin" "$python" "$@"; }
 run() {
   case $1 in
     proof) over scripts/gpu_proof.py --build "$build" --small --limit 600 --out "$build/cuda-proof" ;;
-    device) over -m pytest -q -p no:cacheprovider tests/device --ignore tests/device/test_property.py ;;
+    device) over -m pytest -q -p no:cacheprovider tests/device --ignore tests/device/test_property.py \
+      --ignore tests/device/test_proof.py ;; # of --cpu; the proof itself is run above
     property) over -m pytest -q -p no:cacheprovider tests/device/test_property.py ;;
     *) over -m pytest -q -p no:cacheprovider "$1" ;;
   esac

@@ -152,7 +152,8 @@ Written by `python tests/cpu_cuda/parity.py --write`: every example on the CPU, 
 `TRAPLINE_CPU_LATE` on PyTorch's CUDA key, where the fault is noticed when the program has gone on
 ([cpu-in-place-of-cuda.md](cpu-in-place-of-cuda.md)). `=` is equal in all three, in every part of the field.
 For every row of the contracts table `tests/device/test_contracts.py` compares the same in one process, and
-`tests/fakecuda/test_examples.py` runs all examples under PyTorch's CUDA build ([cuda-build.md](cuda-build.md)).
+`tests/fakecuda/test_examples.py` runs all examples under PyTorch's CUDA build
+([cuda-build.md](cuda-build.md)).
 """
 
 

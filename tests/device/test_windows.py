@@ -1,5 +1,5 @@
-"""Every way by which a program comes to see a value of the device: it is told of a fault before. The list stands
-in docs/guard-device.md ("Windows"); what is a limit there is a test here, too, so that it stays true."""
+"""Every way by which a program comes to see a value of the device: it is told of a fault before. The list
+stands in docs/guard-device.md ("Windows")."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def saved(tensor):
 
 
 SEEN = {
-    "print": lambda t: print(t),
-    "repr": lambda t: repr(t),
+    "print": lambda t: print(t, end=""),
+    "repr": repr,
     "format": lambda t: f"{t.sum():.3f}",
     "item": lambda t: t.sum().item(),
     "float": lambda t: float(t.sum()),
@@ -71,7 +71,7 @@ SEEN = {
     "numpy(force)": lambda t: t.numpy(force=True),
     "iteration": lambda t: [float(x) for x in t.flatten()],
     "save": saved,
-    "pickle": lambda t: pickle.dumps(t),
+    "pickle": pickle.dumps,
     "compare": lambda t: torch.equal(t, t + 1),
     "allclose": lambda t: torch.allclose(t, t + 1),
     "as an index on the host": lambda t: torch.arange(3)[t.long()[0, 0].cpu()],
@@ -87,8 +87,8 @@ SEEN = {
     "out= on the host": lambda t: torch.empty(t.shape).copy_(t),
     "set in the host's tensor": lambda t: torch.zeros(2, 3).__setitem__(slice(None), t.cpu()),
     "__dlpack__": lambda t: t.__dlpack__(),
-    "to_dlpack": lambda t: torch.utils.dlpack.to_dlpack(t),
-    "from_dlpack": lambda t: torch.from_dlpack(t),
+    "to_dlpack": lambda t: torch.utils.dlpack.to_dlpack(t.view(-1)),
+    "from_dlpack": torch.from_dlpack,
     "__cuda_array_interface__": lambda t: t.__cuda_array_interface__,
     "state_dict to the host": lambda t: {"w": t}["w"].cpu(),
 }
