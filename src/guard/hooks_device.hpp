@@ -25,6 +25,9 @@ bool is_read(const std::string& op);
 // Hooks the operations that do and that no row guards.
 void hook_reads(torch::Library& library);
 
+// Whether a list of indices among the call's arguments holds a mask.
+bool has_mask(const Plan& plan, const torch::jit::Stack& stack);
+
 // Runs the operation itself. When it fails because the device is lost, the cause may be known; when it
 // refuses the call by itself, what the checks of its arguments find is no cause of anything.
 template <class Run>
@@ -46,8 +49,9 @@ auto on_device(ThreadState& state, const Run& run, const CallFacts* call = nullp
 template <class Run>
 void call_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack, const Run& run) {
   const auto call = check_on_device(state, plan, stack);
+  const bool reads = plan.reads || (plan.counts_masks && has_mask(plan, stack));
   on_device(state, run, call.get());
-  if (plan.reads) raise_late(state, Whose::kAny);
+  if (reads) raise_late(state, Whose::kAny);
 }
 
 }  // namespace trapline::guard

@@ -77,6 +77,18 @@ bool is_read(const std::string& op) {
                      [&](const char* name) { return op == std::string("aten::") + name; });
 }
 
+bool has_mask(const Plan& plan, const torch::jit::Stack& stack) {
+  for (std::size_t i = stack.size() - plan.handle.schema().arguments().size(); i < stack.size(); ++i) {
+    if (!stack[i].isList()) continue;
+    for (const c10::IValue& one : stack[i].toListRef()) {
+      if (!one.isTensor() || !one.toTensor().defined()) continue;
+      const c10::ScalarType dtype = one.toTensor().scalar_type();
+      if (dtype == at::kBool || dtype == at::kByte) return true;
+    }
+  }
+  return false;
+}
+
 void hook_reads(torch::Library& library) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {

@@ -1,5 +1,7 @@
 #include "guard/plan.hpp"
 
+#include <ATen/core/enum_tag.h>
+
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
@@ -101,6 +103,7 @@ std::vector<const Plan*> make_plans() {
     auto plan = std::make_unique<Plan>(Plan{*handle, name.name, name.overload_name});
     plan->remember = true;
     plan->reads = is_read(name.name);
+    plan->counts_masks = plan->handle.hasTag(at::Tag::dynamic_output_shape);  // torch's own word
     for (const trapline_contract* contract : wanted) {
       const auto row = resolve(*contract, handle->schema());
       if (!row) continue;

@@ -36,6 +36,7 @@ struct Plan {
   bool composite = false;              // decomposed before the backend keys
   bool remember = false;               // all rows only remember
   bool reads = false;                  // brings values of the device to the host
+  bool counts_masks = false;           // the same where one of its tensors is a mask: the result's size
   const CompiledSite* site = nullptr;  // a check of a compiled graph: its handle is that of trapline::check
 };
 

@@ -11,9 +11,6 @@ from e2e_cases import CASES
 from test_e2e_examples import check_element, check_place
 
 # What a device knows less of than the CPU.
-LESS = {
-    "nan_to_index": "the line is the one of the index, not of the cast",
-}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
@@ -32,9 +29,7 @@ def outcomes(tmp_path_factory):
 
 
 @every_case
-def test_broken(case, outcomes, request):
-    if case.name in LESS:
-        request.applymarker(pytest.mark.xfail(reason=LESS[case.name], strict=True))
+def test_broken(case, outcomes):
     outcome = outcomes[case.name, False].result()
     finding = runner.only_root(outcome)
     assert outcome.returncode == 1
