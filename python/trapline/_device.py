@@ -199,7 +199,8 @@ def spoils_gradients(violation: dict[str, Any]) -> bool:
     fault is raised before any result of it exists, it would have been the same.
     """
     global _spoilt
-    if not violation.get("late") or violation.get("again") or violation.get("order", 0) > _backward_at:
+    only_read = violation.get("again") and not violation.get("replayed")
+    if not violation.get("late") or only_read or violation.get("order", 0) > _backward_at:
         return False
     if _running:
         _spoilt = True

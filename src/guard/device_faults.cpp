@@ -68,8 +68,32 @@ void add_nodes(const LaunchRecord& record, std::vector<NodeName>& out) {
   out.insert(out.end(), record.users->nodes.begin(), record.users->nodes.end());
 }
 
+// The tensor was bad in the forward call, and the program was told in the middle of the backward pass: what
+// the pass makes of it is that fault's, and the step that follows must not be taken.
+const Told* replay_of(const FaultStore& all, const LateFault& fault) {
+  if (!fault.record.call->replayed || fault.record.captured) return nullptr;
+  const auto found = std::find_if(all.told.begin(), all.told.end(), [&](const Told& told) {
+    return told.tensor.same_as(fault.record.tensor) && told.lo == fault.scan.lo && told.hi == fault.scan.hi &&
+           !told.fault.record.call->replayed;
+  });
+  return found == all.told.end() ? nullptr : &*found;
+}
+
+void insert(FaultStore& all, LateFault fault) {
+  const auto after = std::find_if(all.waiting.begin(), all.waiting.end(), [&](const LateFault& other) {
+    return other.record.order > fault.record.order;
+  });
+  all.waiting.insert(after, std::move(fault));
+  g_waiting.store(true);
+}
+
 void add_fault(FaultStore& all, LateFault fault) {
   if (Told* told = told_of(all, fault)) return add_nodes(fault.record, told->also);
+  if (const Told* told = replay_of(all, fault)) {
+    fault = told->fault;
+    fault.again = fault.replayed = true;
+    return insert(all, std::move(fault));
+  }
   all.told.push_front({fault.record.tensor,
                        fault.record.row->row,
                        fault.scan.lo,
@@ -81,11 +105,7 @@ void add_fault(FaultStore& all, LateFault fault) {
                        {}});
   fault.contents = contents_of(*fault.record.call);
   if (all.told.size() > kMostTold) all.told.pop_back();
-  const auto after = std::find_if(all.waiting.begin(), all.waiting.end(), [&](const LateFault& other) {
-    return other.record.order > fault.record.order;
-  });
-  all.waiting.insert(after, std::move(fault));
-  g_waiting.store(true);
+  insert(all, std::move(fault));
 }
 
 void collect(FaultStore& all) {

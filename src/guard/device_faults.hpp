@@ -15,6 +15,7 @@ struct LateFault {
   trapline_scan scan;
   std::vector<at::Tensor> contents;  // of the call's tensors (device_contents.hpp)
   bool again = false;                // the program was told before, and uses what came of it
+  bool replayed = false;             // again, by a backward pass that was under way when it was told
 };
 
 enum class Whose {

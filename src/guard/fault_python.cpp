@@ -99,6 +99,7 @@ PyRef describe_fault(const LateFault& fault) {
   put(dict, "thread", thread_label(call.thread.name, static_cast<long>(call.thread.id)));
   put(dict, "late", PyRef(PyBool_FromLong(1)));
   put(dict, "again", PyRef(PyBool_FromLong(fault.again ? 1 : 0)));
+  put(dict, "replayed", PyRef(PyBool_FromLong(fault.replayed ? 1 : 0)));
   put(dict, "backward", PyRef(PyBool_FromLong(call.backward)));
   put(dict, "contained", PyRef(PyBool_FromLong(record.contained)));
   // The operation has not run, and would with the bad value: there is no healed copy to go on with.
