@@ -25,6 +25,9 @@ pybind11::dict memory(c10::DeviceIndex device) {
   return out;
 }
 
+// What may wait for a stream lets go of the interpreter: queued work may need it to drop its last tensor.
+using NoGil = pybind11::call_guard<pybind11::gil_scoped_release>;
+
 }  // namespace
 
 PYBIND11_MODULE(trapline_cpu_cuda, module) {
@@ -34,18 +37,21 @@ PYBIND11_MODULE(trapline_cpu_cuda, module) {
   module.def("exchange_device", &exchange_device);
   module.def("check_context", &check_context);
   module.def("context_lost", &context_lost);
-  module.def("restore_context", &restore_context);
-  module.def("resize_storage", [](const at::Tensor& bytes, std::size_t size) {
-    if (is_late()) wait_for_stream();  // memory that grows is moved at once
-    const c10::DeviceGuard guard(bytes.device());
-    at::native::resize_bytes_cpu(bytes.storage().unsafeGetStorageImpl(), size);
-  });
+  module.def("restore_context", &restore_context, NoGil());
+  module.def(
+      "resize_storage",
+      [](const at::Tensor& bytes, std::size_t size) {
+        if (is_late()) wait_for_stream();  // memory that grows is moved at once
+        const c10::DeviceGuard guard(bytes.device());
+        at::native::resize_bytes_cpu(bytes.storage().unsafeGetStorageImpl(), size);
+      },
+      NoGil());
   module.def("watch_forks", [] { torch::utils::register_fork_handler_for_device_init(kDevice); });
   module.def("elapsed_time", [](std::intptr_t first, std::intptr_t second) {
     return milliseconds_between(reinterpret_cast<Event*>(first), reinterpret_cast<Event*>(second));
   });
-  module.def("run_late", &run_late);
-  module.def("synchronize", &wait_for_device, pybind11::call_guard<pybind11::gil_scoped_release>());
+  module.def("run_late", &run_late, NoGil());
+  module.def("synchronize", &wait_for_device, NoGil());
   module.def("is_capturing", &is_capturing);
   module.def("native_handle",
              [](c10::StreamId stream) { return reinterpret_cast<std::intptr_t>(native_handle(stream)); });
@@ -55,10 +61,10 @@ PYBIND11_MODULE(trapline_cpu_cuda, module) {
   module.def("reset_peak", &reset_peak);
   pybind11::class_<Graph>(module, "Graph", "What a stream was given, to be done again.")
       .def(pybind11::init<>())
-      .def("begin", &Graph::begin)
-      .def("end", &Graph::end)
-      .def("replay", &Graph::replay, pybind11::call_guard<pybind11::gil_scoped_release>())
-      .def("reset", &Graph::reset);
+      .def("begin", &Graph::begin, NoGil())
+      .def("end", &Graph::end, NoGil())
+      .def("replay", &Graph::replay, NoGil())
+      .def("reset", &Graph::reset, NoGil());
   module.def("default_generator", [](c10::DeviceIndex device) {
     return pybind11::reinterpret_steal<pybind11::object>(THPGenerator_Wrap(default_generator(device)));
   });
