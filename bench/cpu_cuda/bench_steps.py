@@ -18,16 +18,17 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench" / "guard")]
 os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
 os.environ["TRAPLINE_CPU"] = "1"
 
-from trapline import _boot, _cpu_backend  # noqa: E402
+from trapline import _boot  # noqa: E402
+from trapline._cpu import backend  # noqa: E402
 
 _boot.watch_for_cpu()
 
 import torch  # noqa: E402
-from trapline import _cpu  # noqa: E402
+from trapline._cpu import redirect  # noqa: E402
 
-_cpu.install()
-if _cpu_backend.device is None:
-    sys.exit(f"trapline: bench: {_cpu_backend.notes}")
+redirect.install()
+if backend.device is None:
+    sys.exit(f"trapline: bench: {backend.notes}")
 
 import models  # noqa: E402
 

@@ -22,18 +22,22 @@ os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
 os.environ["TRAPLINE_CPU"] = "1"
 os.environ["TRAPLINE_CPU_LATE"] = "0"
 
-from trapline import _boot, _cpu_backend  # noqa: E402
+from trapline import _boot  # noqa: E402
+from trapline._cpu import backend  # noqa: E402
 
 _boot.watch_for_cpu()
 
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-from trapline import _adapter, _build, _cpu, _device, _paths  # noqa: E402
+from trapline._cpu import redirect  # noqa: E402
+from trapline._extension import compiler  # noqa: E402
+from trapline._guard import active, waits  # noqa: E402
+from trapline._library import paths  # noqa: E402
 
 torch.set_num_threads(1)
-_cpu.install()
-if _cpu_backend.device is None:
-    sys.exit(f"trapline: bench: {_cpu_backend.notes}")
+redirect.install()
+if backend.device is None:
+    sys.exit(f"trapline: bench: {backend.notes}")
 
 CALLS, ROUNDS = 100, int(sys.argv[1]) if len(sys.argv) > 1 else 30
 D = "cuda"
@@ -91,9 +95,9 @@ def host_seconds(call, count, hold=True):
 
 
 def main() -> None:
-    adapter = _adapter.load(_build.build(os.path.join(_paths.build_dir(), "adapters")))
+    adapter = active.load(compiler.build(os.path.join(paths.build_dir(), "adapters")))
     adapter.install(lambda violation: SystemExit(f"bench: unexpected violation of {violation['contract']}"))
-    _device.install(adapter)
+    waits.install(adapter)
     torch.manual_seed(0)
     print(f"host time of a guarded call, microseconds; {ROUNDS} rounds of {CALLS} calls")
 

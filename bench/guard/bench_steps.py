@@ -83,7 +83,8 @@ def blocking(name: str, args: argparse.Namespace) -> float | None:
 
 def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
     import trapline
-    from trapline import _adapter, _skip
+    from trapline._guard import active
+    from trapline._skip import policy
 
     device = torch.device(args.device)
     torch.manual_seed(0)
@@ -96,13 +97,13 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
         for kind in list(times)[:: -1 if turn % 2 else 1]:
             if kind != "none":
                 trapline.install()
-                _skip.install("skip" if kind == "skip" else "raise")
-                assert _adapter.kind() == "native", "the compiled guard is not there: " + "; ".join(
-                    _adapter.notes()
+                policy.install("skip" if kind == "skip" else "raise")
+                assert active.kind() == "native", "the compiled guard is not there: " + "; ".join(
+                    active.notes()
                 )
             step()
             times[kind].append(seconds_of(step, count, device))
-            _skip.uninstall()
+            policy.uninstall()
             trapline.uninstall()
         turn += 1
     ratios = {kind: [a / b for a, b in zip(times[kind], times["none"])] for kind in ("guard", "skip")}

@@ -27,7 +27,8 @@ import torch  # noqa: E402
 import trapline  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from trapline import _adapter, _skip  # noqa: E402
+from trapline._guard import active  # noqa: E402
+from trapline._skip import policy  # noqa: E402
 
 STEPS = 50
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 40
@@ -60,10 +61,10 @@ def guarded(on: bool):
 @contextlib.contextmanager
 def whole(mode: str):
     trapline.install()
-    assert _adapter.kind() == "native", _adapter.notes()
-    _skip.install(mode)
+    assert active.kind() == "native", active.notes()
+    policy.install(mode)
     yield
-    _skip.uninstall()
+    policy.uninstall()
     trapline.uninstall()
 
 

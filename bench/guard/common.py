@@ -18,10 +18,11 @@ def adapter() -> ModuleType:
     """The adapter, not installed. torch is imported here with one thread, so that figures can be compared."""
     os.environ["TRAPLINE_GUARD_CXXFLAGS"] = "-DTRAPLINE_BENCH"
     import torch
-    from trapline import _build, _paths
+    from trapline._extension import compiler
+    from trapline._library import paths
 
     torch.set_num_threads(1)
-    path = _build.build(os.path.join(str(_paths.build_dir()), "adapters-bench"))
+    path = compiler.build(os.path.join(str(paths.build_dir()), "adapters-bench"))
     loader = ExtensionFileLoader("trapline_guard", path)
     spec = spec_from_loader("trapline_guard", loader)
     assert spec is not None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trapline._errors import DeviceAssertError
+from trapline._library.errors import DeviceAssertError
 
 __version__ = "0.1.0"
 __all__ = [
@@ -48,9 +48,10 @@ def install() -> None:
         ImportError: libtrapline.so is missing or of another version.
         RuntimeError: torch is imported, but no guard fits it; the message says what to do.
     """
-    from trapline import _boot, _paths
+    from trapline import _boot
+    from trapline._library import paths
 
-    _paths.library()
+    paths.library()
     _boot.install()
     if _boot.failure() is not None:
         raise RuntimeError(_boot.failure())
@@ -98,14 +99,14 @@ class enabled:
 
 # The checks of data at hand: loaded when first used, so that a guarded program does not pay for them.
 _LATE = {
-    "CheckedLoader": "_loader",
-    "check_finite": "_check",
-    "check_ids": "_check",
-    "check_labels": "_check",
-    "check_loss": "_check",
-    "check_probs": "_check",
-    "checked": "_loader",
-    "checking_collate": "_loader",
+    "CheckedLoader": "_check.loader",
+    "check_finite": "_check.rules",
+    "check_ids": "_check.rules",
+    "check_labels": "_check.rules",
+    "check_loss": "_check.rules",
+    "check_probs": "_check.rules",
+    "checked": "_check.loader",
+    "checking_collate": "_check.loader",
 }
 
 

@@ -19,10 +19,19 @@ if TYPE_CHECKING:
 
 _lock = _thread.RLock()
 _finder: _TorchFinder | None = None
-_active: ModuleType | None = None  # trapline._adapter once the guard is in
+_active: ModuleType | None = None  # trapline._guard.active once the guard is in
 _failure: str | None = None  # why it is not, in one line
 # In the order of their installation.
-_PARTS = ("_cpu", "_fault", "_host_errors", "_skip", "_quarantine", "_watch", "_steps", "_compile")
+_PARTS = (
+    "_cpu.redirect",
+    "_fault",
+    "_exceptions.hooks",
+    "_skip.policy",
+    "_skip.quarantine",
+    "_watch",
+    "_steps",
+    "_compile",
+)
 # Parts that wait until the program imports what they are for.
 _LATER = {
     "torch._dynamo.trace_rules": "_compile.dynamo",
@@ -141,8 +150,8 @@ def install() -> None:
 def watch_for_cpu() -> None:
     """Have the device of ``--cpu`` in place when torch, which nobody has imported yet, looks for CUDA."""
     finder = _the_finder()
-    finder.before["torch._C"] = lambda: _call("_cpu_backend", "before_core")
-    finder.before["torch.cuda"] = lambda: _call("_cpu_backend", "before_cuda")
+    finder.before["torch._C"] = lambda: _call("_cpu.backend", "before_core")
+    finder.before["torch.cuda"] = lambda: _call("_cpu.backend", "before_cuda")
 
 
 def _torch_is_complete() -> bool:
@@ -158,12 +167,12 @@ def _activate(say: bool = True) -> None:
             return
         _watch_forks()
         if os.environ.get("TRAPLINE_CPU") == "1":  # first: the guard then sees which devices there are
-            _part("_cpu")
+            _part("_cpu.redirect")
         try:
-            from trapline import _adapter
+            from trapline._guard import active
 
-            _adapter.activate()
-            _active = _adapter
+            active.activate()
+            _active = active
         except Exception as error:
             text = (str(error).splitlines() or [""])[0]
             if not text.startswith("trapline: "):
@@ -172,15 +181,15 @@ def _activate(say: bool = True) -> None:
             if say:
                 print(text, file=sys.stderr)
         _part("_fault")
-        _part("_host_errors")
+        _part("_exceptions.hooks")
         if _active is not None:
             for module, part in _LATER.items():
                 _install_later(module, part)
         mode = os.environ.get("TRAPLINE_ON_FAULT", "raise")
         if mode in ("skip", "stop"):
-            _part("_skip", mode, _number("TRAPLINE_SKIP_LIMIT", 1.0))
+            _part("_skip.policy", mode, _number("TRAPLINE_SKIP_LIMIT", 1.0))
         if os.environ.get("TRAPLINE_QUARANTINE"):
-            _part("_quarantine", os.environ["TRAPLINE_QUARANTINE"])
+            _part("_skip.quarantine", os.environ["TRAPLINE_QUARANTINE"])
         if os.environ.get("TRAPLINE_WATCH") == "nan":
             _part("_watch")
         steps = os.environ.get("TRAPLINE_STEPS", "")
@@ -197,9 +206,9 @@ def _number(variable: str, otherwise: float) -> float:
 
 def _watch_forks() -> None:
     """A child forked while another thread holds our lock must not inherit it as held for ever."""
-    from trapline import _forks
+    from trapline._library import forks
 
-    _forks.in_child(_fresh_lock)
+    forks.in_child(_fresh_lock)
 
 
 def _fresh_lock() -> None:

@@ -342,7 +342,8 @@ def _at_exit() -> None:
         _watch.finish()
         if not _watch.is_a_fault():
             return
-        from trapline._fault import diagnose, write
+        from trapline._fault import write
+        from trapline._library import diagnose
 
         if write.was_written():
             return  # a fault of this process tells it already

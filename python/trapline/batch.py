@@ -20,8 +20,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Optional
 
-from trapline import _check, _tensors
-from trapline._errors import DeviceAssertError
+from trapline._check import rules, tensors
+from trapline._library.errors import DeviceAssertError
 
 
 class BatchCheck:
@@ -50,27 +50,27 @@ class BatchCheck:
         if (num_classes is not None) + (num_embeddings is not None) + bool(finite) != 1:
             raise ValueError("trapline: BatchCheck: give one of num_classes, num_embeddings and finite=True")
         if num_classes is not None:
-            self._options: tuple = (_check.LABELS, num_classes, ignore_index)
+            self._options: tuple = (rules.LABELS, num_classes, ignore_index)
         elif num_embeddings is not None:
-            self._options = (_check.IDS, num_embeddings, None, positions)
+            self._options = (rules.IDS, num_embeddings, None, positions)
         else:
-            self._options = (_check.FINITE,)
-        _check.make_rule(*self._options)
+            self._options = (rules.FINITE,)
+        rules.make_rule(*self._options)
         self.column = column
         self.row_id = row_id
 
     def tally(self, batch: Any) -> str:
         """The tally of one Arrow table or record batch, as text."""
-        rule = _check.make_rule(*self._options)
-        pieces = _tensors.views(batch.select([self.column]), self.column)
-        parts = [_check.tally(rule, view) for view in pieces if view.rows > 0]
+        rule = rules.make_rule(*self._options)
+        pieces = tensors.views(batch.select([self.column]), self.column)
+        parts = [rules.tally(rule, view) for view in pieces if view.rows > 0]
         for part in parts:
             self._name_rows(part, batch)
         return json.dumps(
             {
                 "start": batch.column(self.row_id)[0].as_py() if self.row_id and batch.num_rows else None,
                 "rows": batch.num_rows,
-                "dtype": _tensors.NAMES[pieces[0].dtype] if pieces else "",
+                "dtype": tensors.NAMES[pieces[0].dtype] if pieces else "",
                 "parts": parts,
             }
         )
@@ -114,7 +114,7 @@ class BatchCheck:
             "shape": [sum(one["rows"] for one in read)],
         }
         parts = [part for one in read for part in one["parts"]]
-        return _check.findings(_check.make_rule(*self._options), parts, subject)
+        return rules.findings(rules.make_rule(*self._options), parts, subject)
 
     def require(self, tallies: Iterable[Any], source: str = "") -> None:
         """Raises :class:`trapline.DeviceAssertError` for the first finding of the merged verdict."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from trapline import _check
-from trapline._errors import DeviceAssertError
+from trapline._check import rules
+from trapline._library.errors import DeviceAssertError
 
 
 def _assert(check: Callable[..., None], *args: Any, **options: Any) -> None:
@@ -25,22 +25,22 @@ def _assert(check: Callable[..., None], *args: Any, **options: Any) -> None:
 def assert_labels(x: Any, num_classes: int, ignore_index: int | None = -100, **options: Any) -> None:
     """Class labels of any shape and integer dtype are in [0, num_classes), or ``ignore_index``."""
     __tracebackhide__ = True
-    _assert(_check.check_labels, x, num_classes, ignore_index, **options)
+    _assert(rules.check_labels, x, num_classes, ignore_index, **options)
 
 
 def assert_ids(x: Any, num_embeddings: int, **options: Any) -> None:
     """Ids of any shape and integer dtype are in [0, num_embeddings)."""
     __tracebackhide__ = True
-    _assert(_check.check_ids, x, num_embeddings, **options)
+    _assert(rules.check_ids, x, num_embeddings, **options)
 
 
 def assert_finite(x: Any, **options: Any) -> None:
     """Floating point numbers of any shape: neither NaN nor infinite."""
     __tracebackhide__ = True
-    _assert(_check.check_finite, x, **options)
+    _assert(rules.check_finite, x, **options)
 
 
 def assert_probs(x: Any, **options: Any) -> None:
     """Rows of the last dimension are finite, >= 0 and have a sum above 0."""
     __tracebackhide__ = True
-    _assert(_check.check_probs, x, **options)
+    _assert(rules.check_probs, x, **options)

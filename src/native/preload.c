@@ -58,7 +58,7 @@ __attribute__((constructor)) static void bring_in(void) {
   if (folders == NULL || (off != NULL && strcmp(off, "1") == 0)) return;
   dl_iterate_phdr(note_library, &found);
   if (found.cpu[0] == '\0' || found.c10[0] == '\0') return;
-  /* Two builds of libtorch of the same sizes are the same build. python/trapline/_build.py has it too. */
+  /* Two builds of libtorch of the same sizes are the same build: libtorch.py of Python has it too. */
   snprintf(name, sizeof name, "trapline_libtorch-%llx-%llx.so", size_of(found.cpu), size_of(found.c10));
   if (load_from(folders, name)) return;
   const char* builder = getenv("TRAPLINE_LIBTORCH_BUILDER");

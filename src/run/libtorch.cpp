@@ -110,7 +110,7 @@ std::string libtorch_folders(const fs::path& prefix, std::span<const std::string
   std::string folders;
   std::error_code error;
   if (fs::exists(prefix / "CMakeCache.txt", error)) folders = (prefix / "adapters").string() + ":";
-  // As python/trapline/_paths.py has it.
+  // As python/trapline/_library/paths.py has it.
   fs::path cache = find_variable(environment, "XDG_CACHE_HOME").value_or("");
   if (!cache.is_absolute()) cache = fs::path(find_variable(environment, "HOME").value_or("/")) / ".cache";
   return folders + (cache / "trapline" / "adapters").string();

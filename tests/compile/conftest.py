@@ -38,7 +38,7 @@ def installed() -> Iterator[None]:
 def guard(installed: None) -> Iterator[None]:
     """The guard, which has reported no place yet, and a Dynamo that has compiled nothing yet."""
     import torch
-    from trapline._fault import sites
+    from trapline._fault.program import sites
 
     sites.forget()
     torch.manual_seed(0)

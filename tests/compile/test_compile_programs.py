@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 import trapline  # noqa: E402
 from torch import tensor  # noqa: E402
 from trapline import DeviceAssertError  # noqa: E402
-from trapline._fault import sites  # noqa: E402
+from trapline._fault.program import sites  # noqa: E402
 
 
 def finding_of(call, *args):

@@ -35,9 +35,9 @@ class Caught(IndexError, RuntimeError):
 @pytest.fixture
 def caught(guard, monkeypatch):
     """Compiled checks raise Caught; the guard's hooks on the dispatcher keep their own exception."""
-    from trapline import _adapter
+    from trapline._guard import active
 
-    monkeypatch.setattr(_adapter, "on_violation", Caught)
+    monkeypatch.setattr(active, "on_violation", Caught)
 
 
 def _as_traced(module, inputs):
@@ -55,7 +55,7 @@ def _as_traced(module, inputs):
 
 def _public(contract):
     """In-place operations and `out=` are traced as functional ones: the row is another, not the name."""
-    from trapline._fault import diagnose
+    from trapline._library import diagnose
 
     row = diagnose.contract(contract)
     return row["public_op"], row["predicate"]
@@ -107,11 +107,11 @@ def test_embedding_bag(caught, indices, offsets, argument, value):
 
 def test_every_row_is_here_or_has_a_reason():
     """A row whose operation no trace holds would have no check and no bad call to say so."""
-    from trapline import _paths
     from trapline._compile import table
-    from trapline._pure_plan import make_plans
+    from trapline._guard.plan import make_plans
+    from trapline._library import paths
 
     compiled = {row.id.split(".")[0].rstrip("_") for plan in table.plans() for row in plan.rows}
-    for plan in make_plans(_paths.library()):
+    for plan in make_plans(paths.library()):
         for row in plan.rows:
             assert row.id.split(".")[0].rstrip("_") in compiled, row.id

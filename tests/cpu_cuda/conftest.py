@@ -13,7 +13,8 @@ sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent)]
 os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
 os.environ.setdefault("TRAPLINE_CPU_DEVICES", "2")
 
-from trapline import _boot, _cpu_backend  # noqa: E402
+from trapline import _boot  # noqa: E402
+from trapline._cpu import backend  # noqa: E402
 
 _boot.watch_for_cpu()
 try:
@@ -22,17 +23,17 @@ except ImportError:
     torch = None
 if torch is None:
     collect_ignore_glob = ["test_*.py"]
-elif _cpu_backend.device is None:
-    raise RuntimeError(f"the stand-in for CUDA is not there: {_cpu_backend.notes}")
+elif backend.device is None:
+    raise RuntimeError(f"the stand-in for CUDA is not there: {backend.notes}")
 else:
-    from trapline import _cpu
+    from trapline._cpu import redirect
 
-    _cpu.install()
+    redirect.install()
 
 
 @pytest.fixture(autouse=True)
 def context():
     """Each test finds a living context and the first device, and leaves them so."""
     yield
-    _cpu_backend.device.restore_context()
+    backend.device.restore_context()
     torch.cuda.set_device(0)

@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
-from trapline import _cpu_backend
+from trapline._cpu import backend
 
 
 def moved(value, device):
@@ -151,8 +151,8 @@ def sweep(names=(), samples=5, every=False, progress=False):
                 if progress:
                     print(name, file=sys.stderr, flush=True)
                 tally.take(name, outcome(op, sample, "cpu"), outcome(op, sample, "cuda"))
-                if _cpu_backend.device.context_lost():
-                    _cpu_backend.device.restore_context()
+                if backend.device.context_lost():
+                    backend.device.restore_context()
     return tally
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from conftest import ROOT
-from trapline import _cpu_backend
+from trapline._cpu import backend
 
 X = torch.rand(4, 5, device="cuda")
 BAD = torch.tensor([1, 7], device="cuda")
@@ -43,7 +43,7 @@ def test_the_context_is_lost(name, capfd):
     result = CALLS[name]()
     line = capfd.readouterr().err
     assert line.startswith("../aten/src/ATen/native/cuda/") and line.endswith("` failed.\n")
-    assert _cpu_backend.device.context_lost()
+    assert backend.device.context_lost()
     assert result is None or result.is_cuda
     for later in (
         torch.cuda.synchronize,
@@ -78,7 +78,7 @@ def test_an_error_that_the_host_makes_loses_nothing():
         X + X[:, :2]
     with pytest.raises(IndexError, match="is out of bounds for dimension 0"):
         X[9]
-    assert not _cpu_backend.device.context_lost() and X.sum().item() > 0
+    assert not backend.device.context_lost() and X.sum().item() > 0
 
 
 def test_launch_blocking_raises_at_the_call(tmp_path):

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from conftest import ROOT
 from torch import nn
-from trapline import _cpu_backend
+from trapline._cpu import backend
 
 
 def test_a_capture_does_nothing_and_a_replay_everything():
@@ -139,7 +139,7 @@ def test_a_bad_index_in_a_replay_loses_the_context(capfd):
     ids.fill_(4)
     graph.replay()
     assert "Assertion `srcIndex < srcSelectDimSize` failed." in capfd.readouterr().err
-    assert _cpu_backend.device.context_lost()
+    assert backend.device.context_lost()
     with pytest.raises(torch.AcceleratorError, match="device-side assert triggered"):
         rows.sum().item()
 

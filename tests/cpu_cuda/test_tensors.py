@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from trapline import _cpu_backend
+from trapline._cpu import backend
 
 D = "cuda:0"
 
@@ -216,4 +216,4 @@ def test_the_count_of_memory_follows_the_tensors():
     assert torch.cuda.memory_allocated() - before == 8000
     del x, y
     assert torch.cuda.memory_allocated() == before and torch.cuda.max_memory_allocated() >= before + 8000
-    assert _cpu_backend.device.memory(0)["allocated"] == before
+    assert backend.device.memory(0)["allocated"] == before

@@ -19,7 +19,8 @@ CUDA_BUILD = "FAKE_CUDA_KERNELS" in os.environ
 if not CUDA_BUILD:
     os.environ["TRAPLINE_CPU_LATE"] = "0"
 
-from trapline import _boot, _cpu_backend  # noqa: E402
+from trapline import _boot  # noqa: E402
+from trapline._cpu import backend  # noqa: E402
 
 if not CUDA_BUILD:
     _boot.watch_for_cpu()
@@ -33,21 +34,23 @@ elif CUDA_BUILD:
     import late
 
     late.load("libcuda.so.1")
-elif _cpu_backend.device is None:
-    raise RuntimeError(f"the device of --cpu is not there: {_cpu_backend.notes}")
+elif backend.device is None:
+    raise RuntimeError(f"the device of --cpu is not there: {backend.notes}")
 else:
     import late
-    from trapline import _cpu
+    from trapline._cpu import redirect
 
-    _cpu.install()
+    redirect.install()
     late.load(os.environ["TRAPLINE_CUDA_DRIVER"])
 
 
 @pytest.fixture(scope="session")
 def adapter():
-    from trapline import _adapter, _build, _paths
+    from trapline._extension import compiler
+    from trapline._guard import active
+    from trapline._library import paths
 
-    return _adapter.load(_build.build(os.path.join(_paths.build_dir(), "adapters")))
+    return active.load(compiler.build(os.path.join(paths.build_dir(), "adapters")))
 
 
 class Guard:
@@ -69,13 +72,13 @@ class Guard:
 
 @pytest.fixture
 def guard(adapter):
-    from trapline import _device
+    from trapline._guard import waits
 
     guard = Guard(adapter)
     late.reset()
     adapter.install(guard.handle)
-    _device.install(adapter)
+    waits.install(adapter)
     yield guard
-    _device.uninstall()
+    waits.uninstall()
     adapter.uninstall()
     late.reset()

@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import threading
 
-from trapline import _cpu_backend
+from trapline._cpu import backend
 
 driver = None
 _Work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -27,8 +27,8 @@ def poisoned():
 
 def reset(seed=0):
     """A living context, as in a new process."""
-    if _cpu_backend.device is not None:
-        _cpu_backend.device.restore_context()
+    if backend.device is not None:
+        backend.device.restore_context()
     driver.fake_cuda_reset()
     driver.fake_cuda_seed(seed)
 

@@ -59,10 +59,10 @@ def test_it_is_said_as_in_host_memory_and_contained(guard, call):
 
 
 def rows():
-    from trapline import _paths
+    from trapline._library import paths
 
     count = ctypes.c_size_t()
-    table = _paths.library().trapline_contracts(ctypes.byref(count))
+    table = paths.library().trapline_contracts(ctypes.byref(count))
     return {table[i].id.decode() for i in range(count.value)}
 
 

@@ -112,11 +112,11 @@ def test_waiting_raises(guard, table):
 
 
 def test_uninstall_gives_back_what_was_replaced(guard):
-    from trapline import _device
+    from trapline._guard import waits
 
     assert hasattr(torch.cuda.synchronize, "__trapline__")
     assert hasattr(torch.cuda.Stream.synchronize, "__trapline__")
-    _device.uninstall()
+    waits.uninstall()
     assert not hasattr(torch.cuda.synchronize, "__trapline__")
     assert not hasattr(torch.cuda.Stream.synchronize, "__trapline__")
     assert not hasattr(torch.cuda.Event.query, "__trapline__")

@@ -23,11 +23,12 @@ HERE = __file__
 def compiling(guard, monkeypatch):
     """What `trapline.install()` does for torch.compile, with the adapter of `guard`."""
     import torch._inductor.compile_fx
-    from trapline import _adapter, _compile
+    from trapline import _compile
+    from trapline._guard import active
 
-    monkeypatch.setattr(_adapter, "adapter", guard.module)
-    monkeypatch.setattr(_adapter, "_kind", "native")
-    monkeypatch.setattr(_adapter, "_enabled", True)
+    monkeypatch.setattr(active, "adapter", guard.module)
+    monkeypatch.setattr(active, "_kind", "native")
+    monkeypatch.setattr(active, "_enabled", True)
     torch._dynamo.reset()
     _compile.install()
     yield guard
@@ -38,9 +39,9 @@ def compiling(guard, monkeypatch):
 @pytest.fixture
 def reporting(compiling):
     """The same with the handler of `trapline run`: findings instead of violations."""
-    from trapline import _adapter
+    from trapline._guard import active
 
-    compiling.module.install(_adapter.on_violation)
+    compiling.module.install(active.on_violation)
     yield compiling
     compiling.module.install(compiling.handle)
 
@@ -204,14 +205,14 @@ def by_age(age, table):
 
 
 def test_a_cast_of_nan_is_remembered_with_its_line(compiling, table):
-    from trapline import _adapter
+    from trapline._guard import active
 
     compiled = torch.compile(by_age, backend=as_traced, fullgraph=True)
     age = torch.tensor([1.0, float("nan")]).to(D)
     violation = caught(lambda: compiled(age, table).cpu())
     assert violation["scan"]["value"] == torch.iinfo(torch.long).min
     # The conversion itself is dispatched here, and remembered as well: it comes after the check.
-    cast = _adapter.remembered()[1]
+    cast = active.remembered()[1]
     assert (cast["contract"], cast["shape"]) == ("copy_.src", [2])
     assert f"line {line_of('cast')}, in by_age" in cast["graph_stack"]
 

@@ -72,7 +72,7 @@ try:
     F.embedding(torch.tensor([1, 12]).to("cuda"), table).cpu()
 except trapline.DeviceAssertError as error:
     print(error.finding["element"]["value"], error.finding["contained"], late.poisoned())
-print(trapline._adapter.adapter.info()["device"]["uncopied"])
+print(trapline._guard.active.adapter.info()["device"]["uncopied"])
 """
 
 
@@ -121,7 +121,7 @@ for number in range(4):
     loss.backward()
     optimizer.step()
     changed.append(not torch.equal(before, weight.detach().cpu()))
-print(changed, late.poisoned(), trapline._skip.counts()["skipped"])
+print(changed, late.poisoned(), trapline._skip.policy.counts()["skipped"])
 """
 
 
@@ -148,7 +148,7 @@ for call in calls:
         print("nothing was raised")
     except trapline.DeviceAssertError as error:
         print(error.finding["element"]["value"], late.poisoned())
-print(trapline._skip.counts()["skipped"])
+print(trapline._skip.policy.counts()["skipped"])
 """
 
 

@@ -10,16 +10,16 @@ import sys
 
 import pytest
 from conftest import ROOT
-from trapline import _paths
+from trapline._library import paths
 
 
 @pytest.mark.parametrize("seed", ["0", "7"])
 def test_every_contract_is_reported_and_contained(tmp_path, seed):
-    trapline = os.path.join(_paths.build_dir(), "bin", "trapline")
+    trapline = os.path.join(paths.build_dir(), "bin", "trapline")
     program = [sys.executable, str(ROOT / "tests" / "gpu" / "proof_contracts.py"), "--device", "cuda"]
     done = subprocess.run(
         [trapline, "run", "--cpu", "--report", str(tmp_path), "--", *program],
-        env={**os.environ, "TRAPLINE_CPU_LATE": seed, "TRAPLINE_BUILD_DIR": str(_paths.build_dir())},
+        env={**os.environ, "TRAPLINE_CPU_LATE": seed, "TRAPLINE_BUILD_DIR": str(paths.build_dir())},
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from trapline import _build, _cpu_operations  # noqa: E402
+from trapline._cpu import operations  # noqa: E402
+from trapline._extension import compiler  # noqa: E402
 
 # What of the device of --cpu is about operations, and not about being a device.
 SHARED = ("asserts.cpp", "dtypes.cpp", "plan.cpp", "defer.cpp", "run.cpp", "whole.cpp")
@@ -42,7 +43,7 @@ def sources(*folders: Path) -> list[Path]:
     )
 
 
-def compiler() -> list[str]:
+def cxx() -> list[str]:
     return os.environ.get("CXX", "g++").split()
 
 
@@ -79,7 +80,7 @@ def build_runtime(out: Path) -> None:
         ]
         link = ["-Wl,-soname,libcudart.so.13", f"-Wl,--version-script={map_file}", "-pthread", "-ldl"]
         units = [str(path) for path in inputs if path.suffix == ".cpp"]
-        subprocess.run([*compiler(), *flags, *includes, *units, *link, "-o", made], check=True)
+        subprocess.run([*cxx(), *flags, *includes, *units, *link, "-o", made], check=True)
         finish(product, made)
     driver = out / "libcuda.so.1"
     if not driver.is_symlink():
@@ -88,7 +89,7 @@ def build_runtime(out: Path) -> None:
 
 def build_kernels(out: Path) -> None:
     product, cpu_cuda = out / "libfake_cuda_kernels.so", ROOT / "src" / "cpu_cuda"
-    inputs = [*sources(cpu_cuda, HERE / "kernels"), Path(_cpu_operations.__file__), Path(__file__)]
+    inputs = [*sources(cpu_cuda, HERE / "kernels"), Path(operations.__file__), Path(__file__)]
     if up_to_date(product, inputs):
         return
     import torch
@@ -96,17 +97,17 @@ def build_kernels(out: Path) -> None:
     library = Path(torch.__file__).parent / "lib"
     units = [HERE / "kernels" / path.name for path in sources(HERE / "kernels") if path.suffix == ".cpp"]
     with tempfile.TemporaryDirectory(prefix=".building-", dir=out) as work:
-        for name, text in _cpu_operations.generated().items():
+        for name, text in operations.generated().items():
             (Path(work) / name).write_text(text)
         unit = Path(work) / "unit.cpp"
         names = [*(f"cpu_cuda/{name}" for name in SHARED), *map(str, units)]
         unit.write_text("".join(f'#include "{name}"\n' for name in names))
         includes = ["-I", work, "-I", str(ROOT / "src"), "-I", str(ROOT / "src" / "fakecuda")]
-        for folder in [*_build._torch_includes(), str(cuda_headers())]:
+        for folder in [*compiler._torch_includes(), str(cuda_headers())]:
             includes += ["-isystem", folder]
         made = str(product) + ".made"
         link = ["-shared", f"-L{library}", *(f"-l{name}" for name in TORCH), str(out / "libcudart.so.13")]
-        command = [*compiler(), *_build._flags(), str(unit), *includes, *link, "-o", made]
+        command = [*cxx(), *compiler._flags(), str(unit), *includes, *link, "-o", made]
         subprocess.run(command, check=True)
     finish(product, made)
 

@@ -11,11 +11,11 @@ import os
 import proof
 import torch
 from proof import conformance
-from trapline import _adapter
+from trapline._guard import active
 
 
 def launches() -> int:
-    return (_adapter.info().get("device") or {}).get("launches", 0)
+    return (active.info().get("device") or {}).get("launches", 0)
 
 
 def leave_out(contract: str) -> None:

@@ -44,9 +44,10 @@ class Guard:
 
 def load_adapter():
     """The adapter of this build tree; compiled first where its sources have changed."""
-    from trapline import _build, _paths
+    from trapline._extension import compiler
+    from trapline._library import paths
 
-    path = _build.build(os.path.join(_paths.build_dir(), "adapters"))
+    path = compiler.build(os.path.join(paths.build_dir(), "adapters"))
     loader = ExtensionFileLoader("trapline_guard", path)
     spec = spec_from_loader("trapline_guard", loader)
     module = module_from_spec(spec)

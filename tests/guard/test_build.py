@@ -6,7 +6,7 @@ import os
 import stat
 
 import pytest
-from trapline import _build
+from trapline._extension import compiler
 
 
 def one_line(error, *parts):
@@ -19,65 +19,65 @@ def one_line(error, *parts):
 def test_name_tells_torch_python_and_sources(tmp_path, monkeypatch):
     import torch
 
-    name = _build.adapter_name()
+    name = compiler.adapter_name()
     assert name.startswith(f"trapline_guard-torch{torch.__version__}-cpython-")
     other = tmp_path / "guard"
     other.mkdir()
     (other / "module.cpp").write_text("// something else")
     monkeypatch.setenv("TRAPLINE_GUARD_SRC", str(other))
-    assert _build.adapter_name() != name
+    assert compiler.adapter_name() != name
 
 
 def test_no_compiler(tmp_path, monkeypatch):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(_build.BuildError) as error:
-        _build.build(str(tmp_path / "out"))
+    with pytest.raises(compiler.BuildError) as error:
+        compiler.build(str(tmp_path / "out"))
     one_line(error, "no C++ compiler", "install one")
 
 
 def test_named_compiler_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler --flag")
-    with pytest.raises(_build.BuildError) as error:
-        _build.build(str(tmp_path / "out"))
+    with pytest.raises(compiler.BuildError) as error:
+        compiler.build(str(tmp_path / "out"))
     one_line(error, "CXX names no-such-compiler")
 
 
 def test_no_python_headers(tmp_path, monkeypatch):
-    monkeypatch.setattr(_build, "_python_includes", lambda: [str(tmp_path)])
-    with pytest.raises(_build.BuildError) as error:
-        _build.build(str(tmp_path / "out"))
+    monkeypatch.setattr(compiler, "_python_includes", lambda: [str(tmp_path)])
+    with pytest.raises(compiler.BuildError) as error:
+        compiler.build(str(tmp_path / "out"))
     one_line(error, f"no Python.h in {tmp_path}", "-dev")
 
 
 def test_no_library(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAPLINE_LIB", str(tmp_path / "libtrapline.so"))
-    with pytest.raises(_build.BuildError) as error:
-        _build.build(str(tmp_path / "out"))
+    with pytest.raises(compiler.BuildError) as error:
+        compiler.build(str(tmp_path / "out"))
     assert "TRAPLINE_LIB names" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_no_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAPLINE_GUARD_SRC", str(tmp_path / "nowhere"))
-    with pytest.raises(_build.BuildError) as error:
-        _build.build(str(tmp_path / "out"))
+    with pytest.raises(compiler.BuildError) as error:
+        compiler.build(str(tmp_path / "out"))
     one_line(error, "no sources in")
 
 
 def test_output_folder_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(_build.BuildError) as error:
-        _build.build(str(tmp_path / "file" / "out"))
+    with pytest.raises(compiler.BuildError) as error:
+        compiler.build(str(tmp_path / "file" / "out"))
     one_line(error, "cannot write to", "name another folder")
 
 
 def test_compiler_that_fails(tmp_path, monkeypatch):
-    compiler = tmp_path / "c++"
-    compiler.write_text("#!/bin/sh\necho 'guard.cpp:1: fatal error: nothing works'\nexit 1\n")
-    compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("CXX", str(compiler))
-    with pytest.raises(_build.BuildError) as error:
-        _build.build(str(tmp_path / "out"))
+    broken = tmp_path / "c++"
+    broken.write_text("#!/bin/sh\necho 'guard.cpp:1: fatal error: nothing works'\nexit 1\n")
+    broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("CXX", str(broken))
+    with pytest.raises(compiler.BuildError) as error:
+        compiler.build(str(tmp_path / "out"))
     one_line(error, "failed (nothing works)", "see ")
     left = os.listdir(tmp_path / "out")
     log = next(name for name in left if name.endswith(".log"))

@@ -60,7 +60,8 @@ for contract, run in [(c.contract, c.run) for c in BAD_CALLS] + MORE:
 
 
 def test_the_column_is_what_runs_show():
-    from trapline import _paths, _pure_plan
+    from trapline._guard import plan
+    from trapline._library import paths
 
     folders = [str(HERE), str(HERE.parent / "python")]
     done = subprocess.run(
@@ -70,7 +71,7 @@ def test_the_column_is_what_runs_show():
     for line in done.stdout.splitlines():
         contract, says = line.split("\t")
         seen.setdefault(contract, set()).add(says)
-    table = column(_pure_plan.make_plans(_paths.library()))
+    table = column(plan.make_plans(paths.library()))
     assert len(seen) > 70
     for contract, says in seen.items():
         if says == {"no kernel"}:
@@ -114,9 +115,10 @@ ONLY_SIZES_TELL = {
 
 def test_every_row_in_other_sizes_and_dtypes():
     """With and without the guard: the same refusals, PyTorch's words in findings, none where all is well."""
-    from trapline import _paths, _pure_plan
+    from trapline._guard import plan
+    from trapline._library import paths
 
-    table = column(_pure_plan.make_plans(_paths.library()))
+    table = column(plan.make_plans(paths.library()))
     wrong, counts = [], {"fault": 0, "own": 0, "accepted": 0}
     for line in lines():
         if "guarded" not in line:

@@ -36,11 +36,11 @@ def flat(result):
 def test_every_row_has_a_case():
     import ctypes
 
-    from trapline import _capi, _paths
+    from trapline._library import capi, paths
 
-    library = _paths.library()
+    library = paths.library()
     count = ctypes.c_size_t()
-    library.trapline_contracts.restype = ctypes.POINTER(_capi.Contract)
+    library.trapline_contracts.restype = ctypes.POINTER(capi.Contract)
     rows = library.trapline_contracts(ctypes.byref(count))
     acting = {rows[i].id.decode() for i in range(count.value) if not rows[i].remember}
     assert acting == set(IDS)

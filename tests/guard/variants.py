@@ -118,18 +118,18 @@ def outcome(call, values):
 
 def healed(values, plan):
     """The values that no row objects to; None where they cannot be had."""
-    from trapline import _pure, _pure_trial
+    from trapline._guard import pure, trial
 
-    found, _, _ = _pure_trial._heal_all(plan, list(values.values()), _pure._violated)
+    found, _, _ = trial._heal_all(plan, list(values.values()), pure._violated)
     return None if found is None else dict(zip(plan.names, found))
 
 
 def look(adapter, plan, violation, label, values, seen, out):
-    from trapline import _pure
+    from trapline._guard import pure
 
     call = plan.call
     line = {"contract": violation["contract"], "op": f"{plan.op}.{plan.overload}", "variant": label}
-    line["objects"] = [row.id for row in plan.rows if _pure._violated(list(values.values()), row) is not None]
+    line["objects"] = [row.id for row in plan.rows if pure._violated(list(values.values()), row) is not None]
     line["plain"] = outcome(call, values)
     os.write(out, (json.dumps(line) + "\n").encode())
     mended = healed(values, plan)
@@ -144,9 +144,10 @@ def look(adapter, plan, violation, label, values, seen, out):
 def main():
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    from trapline import _paths, _pure_plan
+    from trapline._guard.plan import make_plans
+    from trapline._library import paths
 
-    adapter, plans = load_adapter(), _pure_plan.make_plans(_paths.library())
+    adapter, plans = load_adapter(), make_plans(paths.library())
     calls = base_calls(adapter)
     seen = []
     adapter.install(lambda violation: seen.append(violation) or Fault(violation["contract"]))

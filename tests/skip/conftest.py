@@ -29,22 +29,22 @@ class Skipping:
         self.start()
 
     def start(self, limit: float = 100.0) -> None:
-        from trapline import _quarantine, _skip
+        from trapline._skip import policy, quarantine
 
-        _skip.install("skip", limit)
-        _quarantine.install(str(self.quarantine))
+        policy.install("skip", limit)
+        quarantine.install(str(self.quarantine))
 
     def stop(self) -> None:
-        from trapline import _quarantine, _skip
+        from trapline._skip import policy, quarantine
 
-        _quarantine.uninstall()
-        _skip.uninstall()
+        quarantine.uninstall()
+        policy.uninstall()
 
     def counts(self) -> tuple[int, int]:
         """(optimizer steps, how many of them were left out)"""
-        from trapline import _skip
+        from trapline._skip import policy
 
-        counts = _skip.counts()
+        counts = policy.counts()
         return counts["steps"], counts["skipped"]
 
     def entries(self) -> list[dict[str, Any]]:

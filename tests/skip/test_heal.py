@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from conformance import BAD_CALLS
-from trapline import DeviceAssertError, _heal, _skip
-from trapline._fault import diagnose
+from trapline import DeviceAssertError
+from trapline._library import diagnose, heal
+from trapline._skip import policy
 
 # trapline::Predicate: ends, counts and lengths have to add up; offsets and masks become zeros
 SUMS, ZEROS = (11, 12, 13), (6, 14)
@@ -16,30 +17,30 @@ SUMS, ZEROS = (11, 12, 13), (6, 14)
 def test_bad_call_is_healed(skipping, monkeypatch, call):
     torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
     healed = []
-    original = _heal.heal
+    original = heal.heal
 
     def watched(tensor, scan, predicate):
         result = original(tensor, scan, predicate)
         healed.append((call.contract, tensor, result, scan, predicate))
         return result
 
-    monkeypatch.setattr(_heal, "heal", watched)
+    monkeypatch.setattr(heal, "heal", watched)
     if diagnose.contract(call.contract)["remember"]:
         pytest.skip("no error by itself")
     if diagnose.contract(call.contract)["predicate"] in SUMS:
         with pytest.raises(DeviceAssertError):
             call.run()
         return
-    before = _skip.spoils()
+    before = policy.spoils()
     call.run()
-    assert _skip.spoils() > before
+    assert policy.spoils() > before
     assert healed
     for _, tensor, result, scan, predicate in healed:
         assert result.shape == tensor.shape
         assert result.dtype == tensor.dtype
-        bad = _heal.bad_elements(tensor, scan, predicate)
+        bad = heal.bad_elements(tensor, scan, predicate)
         assert bad.any()
-        still_bad = _heal.bad_elements(result, scan, predicate)
+        still_bad = heal.bad_elements(result, scan, predicate)
         if predicate in ZEROS:  # they are in order, and no element tells
             assert not result.any()
         else:
@@ -51,18 +52,18 @@ def test_bad_call_is_healed(skipping, monkeypatch, call):
 def test_values(skipping):
     scan = {"lo": 0, "hi": 3, "also": -100}
     labels = torch.tensor([0, -100, 7, -1, 2])
-    assert _heal.heal(labels, scan, 0).tolist() == [0, -100, 2, 0, 2]
+    assert heal.heal(labels, scan, 0).tolist() == [0, -100, 2, 0, 2]
     probabilities = torch.tensor([[0.2, 0.8], [float("nan"), 1.0], [0.0, 0.0]])
-    assert _heal.heal(probabilities, {}, 5).tolist() == [
+    assert heal.heal(probabilities, {}, 5).tolist() == [
         [pytest.approx(0.2), pytest.approx(0.8)],
         [1, 1],
         [1, 1],
     ]
     unit = torch.tensor([float("nan"), -0.5, 0.25, float("inf")])
-    assert _heal.heal(unit, {}, 3).tolist() == [0.0, 0.0, 0.25, 1.0]
-    assert _heal.heal(torch.tensor([0, 9, 3]), {}, 6).tolist() == [0, 0, 0]
-    assert _heal.heal(torch.tensor([1]), {"lo": 0, "hi": 0}, 0) is None
-    assert _heal.heal(torch.tensor([1]), {"lo": 0, "hi": 1}, 999) is None
+    assert heal.heal(unit, {}, 3).tolist() == [0.0, 0.0, 0.25, 1.0]
+    assert heal.heal(torch.tensor([0, 9, 3]), {}, 6).tolist() == [0, 0, 0]
+    assert heal.heal(torch.tensor([1]), {"lo": 0, "hi": 0}, 0) is None
+    assert heal.heal(torch.tensor([1]), {"lo": 0, "hi": 1}, 999) is None
 
 
 def test_the_program_keeps_its_own_index_list(skipping):

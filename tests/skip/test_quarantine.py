@@ -21,7 +21,7 @@ from torch.utils.data import (
     TensorDataset,
     WeightedRandomSampler,
 )
-from trapline import _quarantine
+from trapline._skip import quarantine
 
 
 class Pictures(Dataset):
@@ -241,7 +241,7 @@ def test_a_damaged_file_costs_its_damaged_lines(skipping, capsys):
     skipping.stop()
     damaged = [lines[0], "{", '{"dataset_index": "x", "dataset": {}}', "[1]", "\0", lines[2][:-9]]
     skipping.quarantine.write_text("\n".join(damaged))
-    _quarantine._complained = False
+    quarantine._complained = False
     capsys.readouterr()
     skipping.start()
     said = capsys.readouterr().err.splitlines()
@@ -258,8 +258,8 @@ def test_a_damaged_file_costs_its_damaged_lines(skipping, capsys):
 
 
 def test_a_file_that_cannot_be_written_costs_one_line(skipping, capsys, tmp_path):
-    _quarantine._complained = False
-    _quarantine.install(str(tmp_path / "missing" / "q.jsonl"))
+    quarantine._complained = False
+    quarantine.install(str(tmp_path / "missing" / "q.jsonl"))
     assert train(DataLoader(Pictures(LABELS), batch_size=2)) == 5
     said = [line for line in capsys.readouterr().err.splitlines() if "cannot write" in line]
     assert said == [

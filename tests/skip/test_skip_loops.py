@@ -10,7 +10,8 @@ from typing import Any, Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from trapline import DeviceAssertError, _skip, _skip_steps
+from trapline import DeviceAssertError
+from trapline._skip import policy, steps
 
 BAD = 3  # the batch that holds the bad label
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -263,7 +264,7 @@ def test_an_optimizer_that_wraps_another_is_asked_once(skipping):
 
 def test_no_optimizer_no_skip(skipping, monkeypatch):
     """A program that trains nothing has no step to leave out; healed results must not pass for good."""
-    monkeypatch.setattr(_skip_steps, "_exists", False)  # other tests of this process have made some
+    monkeypatch.setattr(steps, "_exists", False)  # other tests of this process have made some
     with pytest.raises(DeviceAssertError, match="target"):
         F.cross_entropy(torch.randn(2, 3), torch.tensor([0, 3]))
 
@@ -293,7 +294,7 @@ def test_share_above_the_limit_raises_with_the_finding(skipping):
         step(11)
     assert it.value.finding["code"] == "TL101"
     assert it.value.finding["element"]["value"] == 11
-    assert _skip.mode() == "raise"
+    assert policy.mode() == "raise"
     with pytest.raises(DeviceAssertError):  # from now on at the operation itself
         F.cross_entropy(net(torch.ones(1, 4)), torch.tensor([12]))
 

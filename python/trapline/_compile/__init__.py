@@ -110,7 +110,7 @@ def _lowering_without_table(inner_compile: Callable[..., Any] | None) -> Callabl
 @functools.lru_cache(maxsize=1)
 def identity() -> bytes:
     """Changes with these files and with the contracts table: cached graphs hold checks made by both."""
-    from trapline._fault import diagnose
+    from trapline._library import diagnose
 
     digest = hashlib.sha256()
     folder = os.path.dirname(os.path.abspath(__file__))

@@ -15,7 +15,7 @@ import torch
 from torch._C import DispatchKey
 
 from trapline._compile import table
-from trapline._pure_plan import Plan
+from trapline._guard.plan import Plan
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 

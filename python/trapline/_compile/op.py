@@ -21,9 +21,10 @@ from typing import Any
 
 import torch
 
-from trapline import _adapter, _capi, _pure
 from trapline._compile import sites
 from trapline._compile.values import Site, Values, read, site_of
+from trapline._guard import active, pure
+from trapline._library import capi
 
 _REMEMBERED = 16
 _MOST_FRAMES = 512
@@ -45,7 +46,7 @@ def define() -> None:
         "check(Tensor(a) argument, Tensor[] others, SymInt[] numbers, str site) -> Tensor(a)",
         tags=tuple(tags),
     )
-    compiled = getattr(_adapter.adapter, "compiled_check", None)
+    compiled = getattr(active.adapter, "compiled_check", None)
     if compiled is None:
         library.impl("check", _check, "CompositeExplicitAutograd")
     torch.library.register_fake("trapline::check", _fake, lib=library)
@@ -76,7 +77,7 @@ def _check_copy(argument: torch.Tensor, others: Any, numbers: Any, site: str) ->
 
 
 def _check(argument: torch.Tensor, others: Any, numbers: Any, site: str) -> torch.Tensor:
-    if argument.device.type != "cpu" or not _adapter.is_enabled():
+    if argument.device.type != "cpu" or not active.is_enabled():
         return argument
     answer = None
     try:
@@ -107,14 +108,14 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
     if call.checked is None:
         return None
     call.checked.data = argument.data_ptr() or None
-    if call.site.judge(*call.arguments) != _capi.VIOLATED:
+    if call.site.judge(*call.arguments) != capi.VIOLATED:
         return None
     site, scan = call.site, call.scan
     if site.list_position is not None:
         scan.list_position = site.list_position
     stack = sites.choose(site.program, site.node)
     if site.row.contents.remember:
-        cast = {"contract": site.contract, "scan": _pure._scan(scan), "frames": _pure._frames(_MOST_FRAMES)}
+        cast = {"contract": site.contract, "scan": pure._scan(scan), "frames": pure._frames(_MOST_FRAMES)}
         _casts.appendleft({**cast, "storage": 0, "shape": list(argument.shape), "graph_stack": stack})
         return None
     values = Values(site, argument, others, numbers)
@@ -123,11 +124,11 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
             "contract": site.contract,
             "op": site.op,
             "overload": site.overload,
-            "scan": _pure._scan(scan),
+            "scan": pure._scan(scan),
             "tensor": argument,
             "args": values.arguments(),
             "owners": values.owners(),
-            "frames": _pure._frames(_MOST_FRAMES),
+            "frames": pure._frames(_MOST_FRAMES),
             "graph_stack": stack,
             "thread": threading.get_native_id(),
         }
@@ -156,11 +157,11 @@ def complete_cast(cast: dict[str, Any]) -> dict[str, Any]:
 
 def _answer(violation: dict[str, Any]) -> Any:
     """What the handler says. The operations that it runs itself are not guarded, nor remembered as casts."""
-    adapter = _adapter.adapter
+    adapter = active.adapter
     assert adapter is not None
     adapter.set_enabled(False)
     try:
-        return _adapter.on_violation(violation)
+        return active.on_violation(violation)
     finally:
         adapter.set_enabled(True)
 
@@ -175,11 +176,11 @@ class _Call:
         self.site = site
         self.numbers = list(numbers)
         self.strides = argument.stride()
-        self.scan = _capi.Scan()
+        self.scan = capi.Scan()
         self.checked = None  # the structure that takes the argument's address
         if described[0] is not None:
             first = described[0]
-            items = first.list if first.kind == _capi.ARG_LIST else None
+            items = first.list if first.kind == capi.ARG_LIST else None
             self.checked = first.tensor if items is None else items[site.list_position]
         pointers = [None if value is None else ctypes.byref(value) for value in described]
         self.arguments = (site.row, *pointers, ctypes.byref(self.scan))

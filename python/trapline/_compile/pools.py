@@ -21,9 +21,9 @@ def install() -> None:
     @contextmanager
     @functools.wraps(original)
     def in_pool(*args: Any, **kwargs: Any) -> Any:
-        from trapline import _adapter
+        from trapline._guard import active
 
-        pool = getattr(_adapter.adapter, "device_pool", None)
+        pool = getattr(active.adapter, "device_pool", None)
         if pool is not None:
             pool(True)
         try:

@@ -14,8 +14,8 @@ from typing import Any, Callable
 
 import torch
 
-from trapline import _paths
-from trapline._pure_plan import Plan, RowPlan, make_plans, new_plan, resolve
+from trapline._guard.plan import Plan, RowPlan, make_plans, new_plan, resolve
+from trapline._library import paths
 
 # What the trace has in place of an operation of the contracts table: (operation, overload, what the table
 # calls it, the argument that goes by another name). There are no in-place operations left in a trace.
@@ -53,7 +53,7 @@ def guarded(decompositions: dict[Any, Callable[..., Any]]) -> Guarded:
 def plans() -> list[Plan]:
     """What to check at which overload of the running torch."""
     if not _plans:
-        library = _paths.library()
+        library = paths.library()
         found = [plan for plan in make_plans(library) if not plan.call._schema.is_mutable]
         for stand_in in STANDS_FOR:
             found += _stand_in(library, *stand_in)
@@ -88,7 +88,7 @@ def _stand_in(
 
 def contract(identifier: str) -> dict[str, Any]:
     """One row of the contracts table."""
-    from trapline._fault import diagnose
+    from trapline._library import diagnose
 
     return diagnose.contract(identifier)
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from trapline import _capi, _paths, _pure
+from trapline._guard import pure
+from trapline._library import capi, paths
 
 # SiteEntry::Kind (src/guard/compiled_site.hpp)
 _NONE, _CHECKED, _TENSOR, _SHAPE, _INT, _INTS, _FLAG, _LIST = range(8)
@@ -35,7 +36,7 @@ class Site:
         self.owners: list[int] = said.get("owners", [])
         self.numbers: list[int | None] | None = said.get("numbers")
         self.row = _rows()[self.contract]
-        self.judge = _paths.library().trapline_check
+        self.judge = paths.library().trapline_check
         also = self.arguments.get(self.row.contents.also_arg.decode(), ["none"])
         self.reads_others = also[0] == "tensor" and also[3] is not None
         self.starts: dict[int, int] = {}  # where the numbers of each entry begin
@@ -61,7 +62,7 @@ def site_of(text: str) -> Site:
 @functools.lru_cache(maxsize=1)
 def _rows() -> dict[str, Any]:
     count = ctypes.c_size_t()
-    table = _paths.library().trapline_contracts(ctypes.byref(count))
+    table = paths.library().trapline_contracts(ctypes.byref(count))
     return {table[i].id.decode(): ctypes.pointer(table[i]) for i in range(count.value)}
 
 
@@ -111,19 +112,19 @@ class Values:
     def _arg(self, entry: Any) -> Any:
         kind = entry[0]
         if kind == "tensor" and entry[3] is None:
-            arg = _capi.Arg()
-            arg.kind, arg.tensor = _capi.ARG_TENSOR, _shape(self._sizes(entry), entry[1])
+            arg = capi.Arg()
+            arg.kind, arg.tensor = capi.ARG_TENSOR, _shape(self._sizes(entry), entry[1])
             return arg
         if kind != "list":
-            return _pure._arg(self._value(entry))
+            return pure._arg(self._value(entry))
         return self._list(entry[1])
 
     def _list(self, entries: list[Any]) -> Any:
         """An index list in which this check reads one tensor only; the others tell which dimension it is."""
-        items = (_capi.Tensor * len(entries))()
+        items = (capi.Tensor * len(entries))()
         for at, entry in enumerate(entries):
             if entry[0] == "checked":
-                described = _pure._tensor(self._argument)
+                described = pure._tensor(self._argument)
                 if described is None:
                     return None
                 items[at] = described
@@ -135,19 +136,19 @@ class Values:
                 return None  # an empty index: the others are broadcast away, and nothing is read
             else:
                 items[at].dim = -1  # takes one dimension, as None does, and has a check of its own
-        arg = _capi.Arg()
-        arg.kind, arg.list, arg.list_size = _capi.ARG_LIST, items, len(entries)
+        arg = capi.Arg()
+        arg.kind, arg.list, arg.list_size = capi.ARG_LIST, items, len(entries)
         return arg
 
 
-def _shape(sizes: list[int], dtype: str) -> _capi.Tensor:
+def _shape(sizes: list[int], dtype: str) -> capi.Tensor:
     """A tensor of which nothing but its sizes is read."""
     array = ctypes.c_int64 * len(sizes)
-    out = _capi.Tensor()
+    out = capi.Tensor()
     out.sizes = array(*sizes)
     out.strides = array(*([0] * len(sizes)))
     out.dim = len(sizes)
-    out.dtype = _pure._DTYPES.get(getattr(torch, dtype), _capi.OTHER_DTYPE)
+    out.dtype = pure._DTYPES.get(getattr(torch, dtype), capi.OTHER_DTYPE)
     out.data = None
     return out
 
@@ -181,7 +182,7 @@ def read(text: str) -> tuple[Any, ...]:
 
 def _entry(site: Site, entry: Any, in_list: bool = False) -> tuple[Any, ...]:
     """(kind, dtype, which of the others, where its numbers begin, how many they are, elements)."""
-    kind, dtype, other, start, items = _NONE, _capi.OTHER_DTYPE, -1, 0, ()
+    kind, dtype, other, start, items = _NONE, capi.OTHER_DTYPE, -1, 0, ()
     if entry[0] == "list":
         kind, items = _LIST, tuple(_entry(site, item, in_list=True) for item in entry[1])
         return (kind, dtype, other, start, len(items), items)
@@ -189,7 +190,7 @@ def _entry(site: Site, entry: Any, in_list: bool = False) -> tuple[Any, ...]:
     if entry[0] == "checked":
         kind = _CHECKED
     elif entry[0] == "tensor":
-        dtype = _pure._DTYPES.get(getattr(torch, entry[1]), _capi.OTHER_DTYPE)
+        dtype = pure._DTYPES.get(getattr(torch, entry[1]), capi.OTHER_DTYPE)
         kind, other = (_SHAPE, -1) if in_list or entry[3] is None else (_TENSOR, entry[3])
     elif entry[0] == "bool":
         kind, start = _FLAG, int(entry[1])

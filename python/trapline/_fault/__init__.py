@@ -6,8 +6,8 @@ of `batches`, well under a microsecond per batch), so it may be slow, but it mus
 
 from __future__ import annotations
 
-from . import batches
-from .violation import handler
+from trapline._fault.data import batches
+from trapline._fault.violation import handler
 
 __all__ = ["handler", "install", "uninstall"]
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from .. import _forks
-from . import sites, values, write
+from trapline._fault import write
+from trapline._fault.data import values
+from trapline._fault.program import sites
+from trapline._library import forks
 
 _MOST = 256
 _made: dict[Any, dict[str, Any]] = {}
-_forks.in_child(_made.clear)  # a child is another process
+forks.in_child(_made.clear)  # a child is another process
 
 Finding = dict[str, Any]
 Make = Callable[[dict[str, Any], list[str]], Finding]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import diagnose, frames
-from .values import number
+from trapline._fault.data.values import number
+from trapline._fault.program import frames
+from trapline._library import diagnose
 
 _MAX = 20
 

@@ -1,6 +1,6 @@
 """What becomes of a fault after it was raised: caught, or the end of the program.
 
-`raised` is told of every fault, `uncaught` of every exception that nobody caught (`_host_errors` sees them).
+`raised` is told of every fault, `uncaught` of every exception that nobody caught (`_exceptions` sees them).
 What they know goes into one small file, ``ended-HOST-PID.json``, from which `trapline run` tells the fault
 that ended the program from those that it caught. A process that is killed writes none, or an unfinished one.
 
@@ -19,8 +19,8 @@ import time
 import weakref
 from typing import Any, Callable, Optional
 
-from .. import _forks
-from . import write
+from trapline._fault import write
+from trapline._library import forks
 
 _PATIENCE_S = 1.0  # a program that dies of its fault does so sooner
 _MOST_LINES = 20
@@ -71,7 +71,7 @@ def _has_forked() -> None:
     _life.forked = True
 
 
-_forks.in_child(_start_over)
+forks.in_child(_start_over)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_parent=_has_forked)
 
@@ -248,7 +248,7 @@ def _names(finding: Finding) -> list[str]:
     """The file of a finding; one that was summed up only is written now."""
     names = [name for known, name in _life.files if known is finding]
     if not names and finding:
-        from . import diagnose
+        from trapline._library import diagnose
 
         path = write.write_finding(finding, diagnose.version(), [], last=True)
         if path is not None:
@@ -263,7 +263,7 @@ def _is_own(finding: Finding) -> bool:
 
 def _complete(fault: BaseException) -> Finding:
     """The whole finding of a fault that was only summed up, while the frames it came from are still there."""
-    from . import violation
+    from trapline._fault import violation
 
     return violation.complete(fault)
 
@@ -280,7 +280,7 @@ def _whole_chain(error: BaseException) -> list[BaseException]:
 
 def _describe(error: BaseException) -> str:
     """ "KeyError: 'rate' (train.py:20)": as the last line of a traceback, with the place in user code."""
-    from . import frames, places
+    from trapline._fault.program import frames, places
 
     text = " ".join(str(error).split())[:200]
     text = f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -295,10 +295,10 @@ def _describe(error: BaseException) -> str:
 
 def _checked() -> Optional[bool]:
     """Whether any guarded operation ran here; None: not known, since children may have run some."""
-    from . import adapter
+    from trapline._fault.data import recorded
 
     try:
-        if adapter.history():
+        if recorded.history():
             return True
     except Exception:
         return None

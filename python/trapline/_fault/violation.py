@@ -7,38 +7,25 @@ import sys
 import traceback
 from typing import Any, Callable
 
-from .._errors import DeviceAssertError
-from . import (
-    adapter,
+from trapline._fault import brief, history, life, write
+from trapline._fault.data import (
     bags,
     batches,
-    brief,
     casts,
     counts,
-    decomposed,
-    diagnose,
-    frames,
-    graphs,
     guesses,
-    history,
-    layers,
-    libraries,
-    life,
-    models,
-    nans,
-    noted,
-    positions,
+    recorded,
     records,
     samplers,
     samples,
-    scope,
     seen,
-    sites,
-    tables,
     values,
     variables,
-    write,
 )
+from trapline._fault.model import layers, models, nans, noted, positions, tables
+from trapline._fault.program import decomposed, frames, graphs, libraries, scope, sites
+from trapline._library import diagnose
+from trapline._library.errors import DeviceAssertError
 
 _RAISED = "trapline.raised"  # key under which a violation keeps the exception made for it
 
@@ -171,7 +158,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     elif scan.get("bad") == 1:
         add("values", lambda: [[values.number(scan["value"]), 1]])
     add("process", lambda: write.process_facts(described["device"]))
-    add("history", lambda: history.history_facts(adapter.history()))
+    add("history", lambda: history.history_facts(recorded.history()))
     return facts
 
 
@@ -213,7 +200,7 @@ def _look_into(
         add("text", positions.is_text)
         add("sequence", lambda: positions.sequence_name(int(tensor.shape[-1])) if tensor.dim() else None)
         add("virtual_tokens", models.virtual_tokens)
-        add("grows", lambda: positions.grows(list(tensor.shape), adapter.history()) or None)
+        add("grows", lambda: positions.grows(list(tensor.shape), recorded.history()) or None)
     add("library", lambda: libraries.library_facts(facts.get("layer")))
     if operator.startswith("multinomial"):
         add("sampler", lambda: samplers.sampler_facts(content, scan))

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any, Optional
 
-from .. import _forks
+from trapline._library import forks
 
 MAX_FINDINGS = 20
 # Where a launcher tells the rank, and how many there are.
@@ -35,7 +35,7 @@ def _start_over() -> None:
     _written = 0
 
 
-_forks.in_child(_start_over)
+forks.in_child(_start_over)
 
 
 def host_name() -> str:

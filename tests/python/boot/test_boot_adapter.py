@@ -13,7 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from conftest import BUILD_DIR, REPO  # noqa: E402
-from trapline import _adapter, _build, _compiled, _pure  # noqa: E402
+from trapline._extension import compiler, finder  # noqa: E402
+from trapline._guard import active, pure  # noqa: E402
 
 fcntl = pytest.importorskip("fcntl")
 BAD = (torch.zeros(3), torch.tensor([3]))
@@ -22,7 +23,7 @@ BAD = (torch.zeros(3), torch.tensor([3]))
 @pytest.fixture
 def native(library):
     """The compiled adapter of this build."""
-    path = BUILD_DIR / "adapters" / _build.adapter_name()
+    path = BUILD_DIR / "adapters" / compiler.adapter_name()
     if not path.is_file():
         pytest.skip("the build has no compiled adapter for this torch")
     return path
@@ -43,31 +44,31 @@ def world(tmp_path, monkeypatch, library):
     state = types.SimpleNamespace(
         cache=cache / "trapline" / "adapters", temporary=temporary, built=[], env=monkeypatch, build=None
     )
-    state.path = state.cache / _build.adapter_name()
+    state.path = state.cache / compiler.adapter_name()
 
-    def build(folder, product=_build.GUARD):
+    def build(folder, product=compiler.GUARD):
         state.built.append(folder)
         return state.build(folder)
 
-    monkeypatch.setattr(_build, "build", build)
+    monkeypatch.setattr(compiler, "build", build)
     yield state
-    _adapter.deactivate()
+    active.deactivate()
 
 
 def copy_of(native):
-    def build(folder, product=_build.GUARD):
+    def build(folder, product=compiler.GUARD):
         return shutil.copy(native, folder)
 
     return build
 
 
 def fails(folder):
-    raise _build.BuildError("trapline: guard: no C++ compiler: install one")
+    raise compiler.BuildError("trapline: guard: no C++ compiler: install one")
 
 
 def assert_guarded(kind):
-    _adapter.activate()
-    assert _adapter.kind() == kind, _adapter.notes()
+    active.activate()
+    assert active.kind() == kind, active.notes()
     with pytest.raises(IndexError) as caught:
         BAD[0][BAD[1]]
     assert type(caught.value).__name__ == "DeviceAssertError"
@@ -76,13 +77,13 @@ def assert_guarded(kind):
 def test_found_in_the_named_folder(world, native):
     world.env.setenv("TRAPLINE_ADAPTER_DIR", str(native.parent))
     assert_guarded("native")
-    assert (world.built, _adapter.notes()) == ([], [])
+    assert (world.built, active.notes()) == ([], [])
 
 
 def test_built_into_the_cache_once(world, native, capfd):
     world.build = copy_of(native)
     assert_guarded("native")
-    _adapter.deactivate()
+    active.deactivate()
     assert_guarded("native")
     assert world.built == [str(world.cache)]
     said = capfd.readouterr().err
@@ -104,23 +105,23 @@ def test_broken_file_in_the_cache_is_built_again(world, native, broken):
 
 
 def test_still_broken_after_a_build_falls_back(world):
-    def build(folder, product=_build.GUARD):
+    def build(folder, product=compiler.GUARD):
         world.path.write_bytes(b"no library" * 20)
 
     world.build = build
     assert_guarded("pure")
     assert len(world.built) == 1
-    assert "it is no ELF file" in _adapter.notes()[0]
+    assert "it is no ELF file" in active.notes()[0]
 
 
 def test_adapter_for_another_torch_is_refused(world, native):
     world.build = copy_of(native)
     name = world.path.name
-    world.env.setattr(_build, "adapter_name", lambda product: name)
+    world.env.setattr(compiler, "adapter_name", lambda product: name)
     world.env.setattr(torch, "__version__", "1.0.0")
     assert_guarded("pure")
-    assert f"built for torch {native.name.split('torch')[1].split('+')[0]}" in _adapter.notes()[0]
-    assert "but torch 1.0.0 is running" in _adapter.notes()[0]
+    assert f"built for torch {native.name.split('torch')[1].split('+')[0]}" in active.notes()[0]
+    assert "but torch 1.0.0 is running" in active.notes()[0]
 
 
 def test_named_folder_with_adapters_for_others_only(world, native, tmp_path, capfd):
@@ -150,7 +151,7 @@ def test_nowhere_to_write_is_pure(world, tmp_path):
     world.env.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     world.env.setattr(tempfile, "tempdir", str(tmp_path / "file"))
     assert_guarded("pure")
-    assert _adapter.notes() == [
+    assert active.notes() == [
         "no folder for a compiled guard can be written: set XDG_CACHE_HOME to one that can"
     ]
 
@@ -163,13 +164,13 @@ def test_temporary_folder_that_others_may_write_is_not_used(world, trap, tmp_pat
     else:
         path.mkdir()
         path.chmod(0o777)
-    assert _compiled._private_temporary_dir() is None
+    assert finder._private_temporary_dir() is None
 
 
 def test_no_compiler_is_pure(world):
     world.build = fails
     assert_guarded("pure")
-    assert "no C++ compiler: install one" in _adapter.notes()[0]
+    assert "no C++ compiler: install one" in active.notes()[0]
 
 
 def test_compiler_that_failed_is_not_asked_again_at_once(world):
@@ -177,8 +178,8 @@ def test_compiler_that_failed_is_not_asked_again_at_once(world):
     log = world.path.with_suffix(".log")
     log.write_text("error")
     assert_guarded("pure")
-    assert (world.built, str(log) in _adapter.notes()[0]) == ([], True)
-    _adapter.deactivate()
+    assert (world.built, str(log) in active.notes()[0]) == ([], True)
+    active.deactivate()
     os.utime(log, (0, 0))
     world.build = fails
     assert_guarded("pure")
@@ -192,7 +193,7 @@ def test_waiting_for_another_process_ends(world, capfd):
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert_guarded("pure")
     assert world.built == []
-    assert "still building" in _adapter.notes()[0]
+    assert "still building" in active.notes()[0]
     # The line about the fault of a test before this one may come now, a second after it.
     said = [line for line in capfd.readouterr().err.splitlines() if "[TL" not in line]
     assert said == [f"trapline: another process is building the guard: waiting for {world.path.name}"]
@@ -201,7 +202,7 @@ def test_waiting_for_another_process_ends(world, capfd):
 def test_pure_on_request(world):
     world.env.setenv("TRAPLINE_ADAPTER", "pure")
     assert_guarded("pure")
-    assert (_adapter.adapter, _adapter.notes(), world.built) == (_pure, [], [])
+    assert (active.adapter, active.notes(), world.built) == (pure, [], [])
 
 
 def test_old_torch_without_compiler_is_told_what_to_do(world):
@@ -210,15 +211,15 @@ def test_old_torch_without_compiler_is_told_what_to_do(world):
     with pytest.raises(
         RuntimeError, match=r"^trapline: guard: torch .* needs the compiled guard.*install a C\+\+"
     ):
-        _adapter.activate()
-    assert _adapter.kind() == ""
+        active.activate()
+    assert active.kind() == ""
 
 
 def test_handler_that_fails_leaves_a_plain_sentence(world, monkeypatch):
     from trapline import DeviceAssertError, _fault
 
     monkeypatch.setattr(_fault, "handler", lambda violation: 1 / 0)
-    error = _adapter.on_violation({"contract": "take.index", "scan": {"bad": 1, "total": 3, "value": 9}})
+    error = active.on_violation({"contract": "take.index", "scan": {"bad": 1, "total": 3, "value": 9}})
     assert type(error) is DeviceAssertError
     assert str(error) == "take.index: 1 of 3 elements are not valid, the first is 9"
 
@@ -226,16 +227,16 @@ def test_handler_that_fails_leaves_a_plain_sentence(world, monkeypatch):
 PROCESS = """\
 import os, shutil, sys, time
 sys.path.insert(0, {python!r})
-from trapline import _build
+from trapline._extension import compiler
 def build(folder, product=None):
     with open({log!r}, "a") as log:
         log.write("built\\n")
     time.sleep(0.5)
     shutil.copy({native!r}, folder + "/part")
-    os.replace(folder + "/part", folder + "/" + _build.adapter_name())
-_build.build = build
+    os.replace(folder + "/part", folder + "/" + compiler.adapter_name())
+compiler.build = build
 import torch
-print(sys.modules["trapline._adapter"].kind())
+print(sys.modules["trapline._guard.active"].kind())
 """
 
 
@@ -258,17 +259,17 @@ def test_processes_that_start_together_build_once(guarded, native, tmp_path):
 
 
 def test_free_threaded_python_is_refused_by_both_adapters(world, monkeypatch):
-    known = _build.sysconfig.get_config_var
+    known = compiler.sysconfig.get_config_var
     monkeypatch.setattr(
-        _build.sysconfig, "get_config_var", lambda name: 1 if name == "Py_GIL_DISABLED" else known(name)
+        compiler.sysconfig, "get_config_var", lambda name: 1 if name == "Py_GIL_DISABLED" else known(name)
     )
     for kind in ("", "pure"):
         monkeypatch.setenv("TRAPLINE_ADAPTER", kind)
-        with pytest.raises(_build.BuildError) as refused:
-            _adapter.activate()
+        with pytest.raises(compiler.BuildError) as refused:
+            active.activate()
         assert str(refused.value) == (
             "trapline: guard: this Python is a free-threaded build, which is not supported: "
             "use a build of Python with the GIL"
         )
-        assert _adapter.kind() == ""
+        assert active.kind() == ""
     assert not world.built

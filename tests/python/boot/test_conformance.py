@@ -19,16 +19,17 @@ class Caught(IndexError, RuntimeError):
 
 
 def _load(kind):
-    from trapline import _build, _paths
+    from trapline._extension import compiler
+    from trapline._library import paths
 
     if kind == "pure":
-        from trapline import _pure
+        from trapline._guard import pure
 
-        return _pure
-    from trapline import _adapter
+        return pure
+    from trapline._guard import active
 
-    path = f"{_paths.build_dir()}/adapters/{_build.adapter_name()}"
-    return _adapter.load(path)
+    path = f"{paths.build_dir()}/adapters/{compiler.adapter_name()}"
+    return active.load(path)
 
 
 @pytest.fixture(params=["pure", "native"])
@@ -45,10 +46,10 @@ def adapter(request, library, monkeypatch):
 
 
 def _contract_ids():
-    from trapline import _paths
+    from trapline._library import paths
 
     count = ctypes.c_size_t()
-    rows = _paths.library().trapline_contracts(ctypes.byref(count))
+    rows = paths.library().trapline_contracts(ctypes.byref(count))
     return {rows[i].id.decode(): bool(rows[i].remember) for i in range(count.value)}
 
 
@@ -67,7 +68,7 @@ def test_bad_call_is_caught(adapter, call):
     assert call.contract.rpartition(".")[2] in violation["args"]
     files = [code.co_filename for code, _ in violation["frames"]]
     assert conformance.__file__ in files
-    assert not any(file.endswith("_pure.py") for file in files)
+    assert not any(file.endswith("pure.py") for file in files)
     assert all(isinstance(lasti, int) for _, lasti in violation["frames"])
 
 

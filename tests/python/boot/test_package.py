@@ -13,7 +13,7 @@ import subprocess
 import pytest
 import trapline
 from conftest import BUILD_DIR, REPO
-from trapline import _capi, _paths
+from trapline._library import capi, paths
 
 
 def test_version_is_the_projects():
@@ -112,17 +112,17 @@ def test_library_of_another_version_is_refused(tmp_path):
     with pytest.raises(
         ImportError, match=r"^trapline: library: .* speaks version 99 of capi\.h, this package"
     ):
-        _capi.load(str(library), _paths.CAPI_VERSION)
+        capi.load(str(library), paths.CAPI_VERSION)
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(ImportError, match=r"^trapline: library: cannot load .*text\.so .*: build it again"):
-        _capi.load(str(tmp_path / "text.so"), _paths.CAPI_VERSION)
+        capi.load(str(tmp_path / "text.so"), paths.CAPI_VERSION)
 
 
 STRUCTURES = {
-    "trapline_tensor": _capi.Tensor,
-    "trapline_arg": _capi.Arg,
-    "trapline_contract": _capi.Contract,
-    "trapline_scan": _capi.Scan,
+    "trapline_tensor": capi.Tensor,
+    "trapline_arg": capi.Arg,
+    "trapline_contract": capi.Contract,
+    "trapline_scan": capi.Scan,
 }
 
 
@@ -136,7 +136,7 @@ def test_structures_are_those_of_the_header(tmp_path):
             lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
             expected.append(f"{name}.{field} {getattr(structure, field).offset}")
     lines.append('printf("version %d\\n", TRAPLINE_CAPI_VERSION);')
-    expected.append(f"version {_paths.CAPI_VERSION}")
+    expected.append(f"version {paths.CAPI_VERSION}")
     source = "#include <stddef.h>\n#include <stdio.h>\n#include <trapline/capi.h>\n"
     program = _compile(tmp_path, source + "int main(void) {" + "".join(lines) + "return 0; }")
     assert (
@@ -146,9 +146,9 @@ def test_structures_are_those_of_the_header(tmp_path):
 
 def test_diagnose_takes_what_json_cannot_say(library, monkeypatch):
     monkeypatch.setenv("TRAPLINE_LIB", str(library))
-    answer = _paths.call_diagnose({"kind": "violation", "scan": {"value": float("nan")}, "text": "\udc80"})
+    answer = paths.call_diagnose({"kind": "violation", "scan": {"value": float("nan")}, "text": "\udc80"})
     assert set(answer) & {"finding", "error"}
-    assert str(BUILD_DIR) in str(_paths.library()._name)
+    assert str(BUILD_DIR) in str(paths.library()._name)
 
 
 def test_stub_names_what_the_package_has():

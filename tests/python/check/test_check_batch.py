@@ -10,7 +10,8 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 np = pytest.importorskip("numpy")
 
-from trapline import DeviceAssertError, _check  # noqa: E402
+from trapline import DeviceAssertError  # noqa: E402
+from trapline._check import rules  # noqa: E402
 from trapline.batch import BatchCheck  # noqa: E402
 
 REPO = Path(__file__).resolve().parents[3]
@@ -23,7 +24,7 @@ def make_table(rows: int = 10_000) -> "pa.Table":
 
 
 def whole(table: "pa.Table") -> list:
-    return _check.find(_check.make_rule(_check.LABELS, 10, -100), table, "label")
+    return rules.find(rules.make_rule(rules.LABELS, 10, -100), table, "label")
 
 
 @pytest.mark.parametrize("size", [1, 333, 5000, 10_000])

@@ -6,7 +6,9 @@ import types
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset
-from trapline._fault import batches, counts, libraries, models, positions, samples, scope, tables
+from trapline._fault.data import batches, counts, samples
+from trapline._fault.model import models, positions, tables
+from trapline._fault.program import libraries, scope
 
 
 class Numbered(Dataset):

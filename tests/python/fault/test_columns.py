@@ -6,7 +6,7 @@ from conftest import label_violation, table_violation
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset  # noqa: E402
-from trapline._fault.columns import columns  # noqa: E402
+from trapline._fault.data.columns import columns  # noqa: E402
 
 CLASSES = 4
 held = []

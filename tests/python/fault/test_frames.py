@@ -10,7 +10,7 @@ from conftest import live_pairs
 
 torch = pytest.importorskip("torch")
 
-from trapline._fault import frames, source  # noqa: E402
+from trapline._fault.program import frames, source  # noqa: E402
 
 
 def capture():

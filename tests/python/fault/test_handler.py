@@ -14,8 +14,10 @@ from conftest import ROOT, label_violation, make_violation
 torch = pytest.importorskip("torch")
 
 from trapline import DeviceAssertError  # noqa: E402
-from trapline._fault import brief, diagnose, life, owners, sites, write  # noqa: E402
+from trapline._fault import brief, life, write  # noqa: E402
 from trapline._fault import violation as faults  # noqa: E402
+from trapline._fault.program import owners, sites  # noqa: E402
+from trapline._library import diagnose  # noqa: E402
 
 FINDING = {
     "code": "TL101",

@@ -3,7 +3,8 @@
 import torch
 from conftest import make_violation
 from torch import nn
-from trapline._fault import bags, models
+from trapline._fault.data import bags
+from trapline._fault.model import models
 
 
 def bag_violation(ids, rows):

@@ -5,7 +5,7 @@ from conftest import make_violation
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
-from trapline._fault import nans  # noqa: E402
+from trapline._fault.model import nans  # noqa: E402
 
 NAN = float("nan")
 
@@ -184,7 +184,7 @@ def test_one_column_of_a_table_was_cast():
 
 def test_the_weights_of_a_sampler():
     from torch.utils.data import WeightedRandomSampler
-    from trapline._fault import samplers
+    from trapline._fault.data import samplers
 
     sample_weight = torch.tensor([NAN, 1.0, 1.0])
     sampler = WeightedRandomSampler(sample_weight, 3)

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from trapline._fault import frames, places, source  # noqa: E402
+from trapline._fault.program import frames, places, source  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from conftest import make_violation
-from trapline._fault import records
+from trapline._fault.data import records
 
 
 def labels(count=40, bad=29, value=9):

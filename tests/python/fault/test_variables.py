@@ -8,7 +8,7 @@ from conftest import make_violation
 
 torch = pytest.importorskip("torch")
 
-from trapline._fault import holders  # noqa: E402
+from trapline._fault.program import holders  # noqa: E402
 
 
 @pytest.fixture

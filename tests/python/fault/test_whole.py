@@ -181,7 +181,7 @@ for _ in range(9):
 
 
 def test_a_layer_of_a_library_below_a_part_of_the_same_name(tmp_path):
-    from trapline._fault import libraries
+    from trapline._fault.program import libraries
 
     folder = tmp_path / "site-packages"
     folder.mkdir()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 
-from trapline import _host_errors, _skip
-from trapline._errors import DeviceAssertError
+from trapline._exceptions import hooks
 from trapline._fault import violation
+from trapline._library.errors import DeviceAssertError
+from trapline._skip import policy
 
 
 def error_of(summary, torch_says):
@@ -19,7 +20,7 @@ def test_pytorchs_words_follow_the_summary():
     assert str(error) == "take: index[0] is 9\n(PyTorch: out of range: tried to access index 9)"
     assert error.summary == "take: index[0] is 9" and error.finding == {"summary": error.summary}
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    assert _skip._summary(error) == error.summary
+    assert policy._summary(error) == error.summary
 
 
 def test_without_words_there_is_one_line():
@@ -30,5 +31,5 @@ def test_a_quoted_text_is_not_explained_again():
     """As it comes from a process that has reported it: another exception with the same text."""
     words = "index 9 is out of bounds for dimension 0 with size 3"
     error = error_of("x[index]: index[0] is 9", words)
-    assert _host_errors._explain(RuntimeError(f"a worker failed: {error}"), "cell") is None
+    assert hooks._explain(RuntimeError(f"a worker failed: {error}"), "cell") is None
     assert isinstance(error, (IndexError, RuntimeError))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-SETUP = "import torch\nfrom trapline import _cpu\n_cpu.install()\n"
+SETUP = "import torch\nfrom trapline._cpu import redirect\nredirect.install()\n"
 
 
 def test_c5_training_script(run: Any) -> None:
@@ -89,8 +89,8 @@ def test_c5_uninstall_puts_everything_back(run: Any) -> None:
     source = """
 import torch
 before = {n: getattr(torch, n) for n in dir(torch)}, {n: v for n, v in vars(torch.Tensor).items()}, dict(vars(torch.cuda))
-from trapline import _cpu
-_cpu.install(); assert torch.zeros(1, device="cuda").device.type == "cpu"; _cpu.uninstall()
+from trapline._cpu import redirect
+redirect.install(); assert torch.zeros(1, device="cuda").device.type == "cpu"; redirect.uninstall()
 after = {n: getattr(torch, n) for n in dir(torch)}, {n: v for n, v in vars(torch.Tensor).items()}, dict(vars(torch.cuda))
 print([{k for k in a.keys() | b.keys() if a.get(k) is not b.get(k)} for a, b in zip(before, after)])
 """

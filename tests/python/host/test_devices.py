@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-SETUP = "import torch\nfrom trapline import _host_errors\n_host_errors.install()\n"
+SETUP = "import torch\nfrom trapline._exceptions import hooks\nhooks.install()\n"
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 LOSS = HEAD + (
     "class Loss(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
@@ -98,12 +98,12 @@ def test_a_library_that_raises_from_its_error_points_at_the_users_line(run: Any,
 def test_a_librarys_tensor_goes_by_the_argument_that_it_was_made_from(run: Any) -> None:
     source = """
 import torch
-from trapline import _host_devices
+from trapline._exceptions import devices
 given = torch.arange(6).reshape(2, 3)
 view, copy, other = given[0], given.float().t(), torch.ones(5)
 def name(tensor, called, *passed):
     operands = [{"name": called, "device": "cpu", "user": False}]
-    _host_devices.sources(operands, [tensor], passed)
+    devices.sources(operands, [tensor], passed)
     return operands[0].get("from")
 print(name(view, "index", ("edges", "edge_index", given)))
 print(name(copy, "mask", ("m.cpu()", "mask", given)))
@@ -116,12 +116,12 @@ print(name(other, "mask", ("m.cpu()", "mask", given)))
 def test_the_gpu_that_was_asked_for(run: Any) -> None:
     source = """
 import sys, torch
-from trapline import _host_devices
+from trapline._exceptions import devices
 torch.cuda.device_count = lambda: 2
 n, size, device, name = 3, 16, torch.device("cuda", 5), "cuda:7"
 frame = sys._getframe()
 for call in ("x.cuda(n)", "x.to(device)", "x.to(name)", "x.to('cuda:4')", "x.to('cuda:1')", "x.view(size)"):
-    print(_host_devices.asked([(frame, call)]).get("index"))
+    print(devices.asked([(frame, call)]).get("index"))
 """
     assert run(source, library=False).out == "3\n5\n7\n4\nNone\nNone\n"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-SETUP = "import torch\nfrom trapline import _host_errors\n_host_errors.install()\n"
+SETUP = "import torch\nfrom trapline._exceptions import hooks\nhooks.install()\n"
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-SETUP = "import torch\nfrom trapline import _host_errors\n_host_errors.install()\n"
+SETUP = "import torch\nfrom trapline._exceptions import hooks\nhooks.install()\n"
 MODEL = """
 import torch
 from torch import nn

@@ -1,0 +1,474 @@
+"""The facts of a host error (docs/facts.md): frames, the tensors of the failing call, the module it ran
+in.
+
+Nothing of the user's is called: names are looked up in frames, attributes in the instance dictionaries
+of modules and plain objects, items in exact lists, tuples and dictionaries.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import UserDict
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Optional
+
+from trapline._exceptions import devices
+from trapline._fault import write
+from trapline._fault.data import values
+from trapline._fault.model import models, nans, positions
+from trapline._fault.program import frames, graphs, libraries, owners, places, scope, source
+
+Facts = dict[str, Any]
+_MAX_OPERANDS = 12
+_MAX_ITEMS = 8
+_MAX_STATEMENT_LINES = 15
+_MAX_MESSAGE = 65536
+_CHAIN = re.compile(
+    r"""[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*|\[\s*(?:\d+|"[^"\\]*"|'[^'\\]*')\s*\])*""", re.UNICODE
+)  # a.b["c"][0].d
+_PART = re.compile(r"""\[\s*(\d+|"[^"\\]*"|'[^'\\]*')\s*\]|([^\W\d]\w*)""")
+_ATTRIBUTES = (
+    "in_features",
+    "out_features",
+    "in_channels",
+    "out_channels",
+    "num_features",
+    "input_size",
+    "hidden_size",
+    "embed_dim",
+    "num_embeddings",
+    "embedding_dim",
+    "num_groups",
+    "num_channels",
+)
+_PLUMBING = ("_call_impl", "_wrapped_call_impl")  # nn.Module.__call__: `args` names nothing
+_INSIDE_TORCH = re.compile(
+    r"[\\/]torch[\\/](?:_(?!tensor\.py)|library\.py|overrides\.py)"
+)  # names there are PyTorch's own
+_TORCH = re.compile(r"[\\/]torch[\\/]|^<")
+_CAUGHT = re.compile(
+    r"Caught (\w+) (?:in|by) .*?\.\nOriginal (Traceback \(most recent call last\):\n.*)", re.S
+)
+_TEXT_FRAME = re.compile(r'^  File "([^"\n]*)", line (\d+), in (.*)\n(?:    (.*)\n)?', re.M)
+_LAST_LINE = re.compile(r"^([^\W\d][\w.]*)(?:: (.*))?", re.S)
+_FAKE_TENSORS = re.compile(r"got (\w+)\((?:'(.*?)'|\"(.*?)\")\)", re.S)
+_NO_SUCH_GPU = "CUDA error: invalid device ordinal"
+_REMOTE = ("_RemoteTraceback", "RemoteTraceback")  # concurrent.futures and multiprocessing.Pool
+
+
+def collect(error: BaseException, outer: Optional[BaseException] = None) -> Optional[Facts]:
+    """Facts of kind host_error; None when its type is none that PyTorch raises for these. `outer`: what was
+    raised from it; the frames that lead to the place where that happened are in its traceback only."""
+    name, message = _type_name(error), str(error)[:_MAX_MESSAGE]
+    caught = _CAUGHT.match(message)
+    if caught:
+        return _from_text(caught.group(2), error)
+    cause = error.__cause__
+    if type(cause).__name__ in _REMOTE and isinstance(getattr(cause, "tb", None), str):
+        return _from_text(cause.tb.strip().strip('"').strip() + "\n")
+    traced = _traced(name, message)
+    name, message = _unwrapped(name, message)
+    if "." in name or error.__traceback__ is None:
+        return None
+    trace = _joined(error, outer)
+    stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)])
+    if traced:
+        return _while_traced(name, message, graphs.with_graph_stack(stack, traced))
+    visible = [pair for pair in trace if frames.make_stack([(pair[0].f_code, pair[1])]) != []]
+    origin = frames.origin_of(stack)
+    facts: Facts = {"kind": "host_error", "exception": name, "message": message, "stack": stack}
+    operands: list[Facts] = []
+    if origin is not None and len(visible) == len(stack):
+        position = max(i for i, frame in enumerate(stack) if frame is origin)
+        facts["origin"] = origin
+        facts["call"] = _segment(visible[position], position_text=True)
+        module = _module(visible)
+        if module:
+            facts["module"] = module[1]
+            _positions(facts, [frame for frame, _ in reversed(visible)])
+        operands, tensors = _operands(visible[position:], module)
+        facts["operands"] = operands
+        _devices(facts, error, outer, visible[position:], tensors)
+        _not_finite(facts, error)
+    facts["process"] = write.process_facts(
+        next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
+    )
+    return facts
+
+
+def _joined(error: BaseException, outer: Optional[BaseException]) -> list[tuple[FrameType, int]]:
+    trace = _frames_of(error.__traceback__)
+    around = _frames_of(outer.__traceback__) if outer is not None else []
+    for position, (frame, _) in enumerate(around):
+        if trace and frame is trace[0][0]:
+            return around[:position] + trace
+    return trace
+
+
+def _devices(
+    facts: Facts,
+    error: BaseException,
+    outer: Optional[BaseException],
+    trace: list[tuple[FrameType, int]],
+    tensors: list[Any],
+) -> None:
+    """Who holds the tensors, where the model is, and which GPU was asked for."""
+    whole = [frame for frame, _ in _joined(error, outer)]
+    is_joined = outer is not None and whole[0] is not _frames_of(error.__traceback__)[0][0]
+    operands = facts["operands"]
+    with scope.frames_of(outer.__traceback__ if outer is not None and is_joined else error.__traceback__):
+        facts.update(devices.describe(whole, operands, tensors))
+    text = _segment(trace[0])
+    given = [(name, name, tensor) for name, tensor in _tensors(trace[0][0], text)]
+    given += [(words, parameter, value) for words, parameter, value in _arguments(text, trace[1:])]
+    if len({operand["device"] for operand in operands}) > 1:
+        devices.sources(operands, tensors, given)
+    if "numpy" in facts["message"]:
+        for operand, tensor in zip(operands, tensors):
+            operand["requires_grad"] = tensor.requires_grad
+    if _NO_SUCH_GPU in facts["message"]:
+        facts["gpus"] = devices.asked((pair[0], _segment(pair)) for pair in reversed(trace))
+
+
+def _positions(facts: Facts, innermost_first: list[FrameType]) -> None:
+    """The position table that a text went beyond, and the libraries around it."""
+    found = positions.position_facts(innermost_first)
+    if found is None:
+        return
+    facts["position"] = found
+    around = [
+        frame.f_locals["self"] for frame in innermost_first if owners.is_module(frame.f_locals.get("self"))
+    ]
+    facts["library"] = libraries.facts_of(list(dict.fromkeys(around)), innermost_first)
+    sample = positions.longest_sample(innermost_first, found["rows"] - found["offset"])
+    if sample is not None:
+        facts["sample"] = sample
+
+
+def _not_finite(facts: Facts, error: BaseException) -> None:
+    """What surrounds a NaN or Inf in a parameter of a distribution, which looks at its arguments itself."""
+    trace = _frames_of(error.__traceback__)
+    inner = trace[-1][0]
+    value = inner.f_locals.get("value")
+    if not inner.f_code.co_filename.replace("\\", "/").endswith("torch/distributions/distribution.py"):
+        return
+    if not values.is_tensor(value) or not value.dtype.is_floating_point or not value.numel():
+        return
+    content = value.detach().cpu()
+    bad = ~content.reshape(-1).isfinite()
+    if not bool(bad.any()):
+        return
+    first = int(bad.nonzero()[0])
+    scan = {"first": first, "is_float": True, "reason": 3 if bool(content.isnan().any()) else 4}
+    facts["element"] = {
+        "index": values.unravel(first, content.shape),
+        "value": values.number(content.reshape(-1)[first].item()),
+        "bad": int(bad.sum()),
+        "total": content.numel(),
+    }
+    with scope.frames_of(error.__traceback__):
+        weights = models.bad_weights(reachable=True)
+        facts["nan"] = nans.nan_facts({"tensor": content, "scan": scan}, value)
+    if weights is not None:
+        facts["weights"] = weights
+
+
+def _traced(name: str, message: str) -> str:
+    """torch.compile finds many of these errors while it traces: then the program's own frames are text."""
+    return message.partition("\nfrom user code:\n")[2] if name.startswith("torch._dynamo.") else ""
+
+
+def _while_traced(name: str, message: str, stack: list[frames.Frame]) -> Facts:
+    """Facts without operands: the tensors of the trace are made up, and nobody holds them any more."""
+    facts: Facts = {"kind": "host_error", "exception": name, "message": message, "stack": stack}
+    origin = frames.origin_of(stack)
+    if origin is not None:
+        facts["origin"] = origin
+        facts["call"] = origin["code"][origin.get("column", 1) - 1 : origin.get("end_column")].strip()
+    facts["process"] = write.process_facts()
+    return facts
+
+
+def _type_name(error: BaseException) -> str:
+    kind = type(error)
+    plain = kind.__module__ == "builtins" or (kind.__module__, kind.__name__) == ("torch", "AcceleratorError")
+    return kind.__name__ if plain else f"{kind.__module__}.{kind.__name__}"
+
+
+def _unwrapped(name: str, message: str) -> tuple[str, str]:
+    """torch.compile and TorchScript carry the operation's own error as text."""
+    if name.startswith("torch._dynamo."):
+        inner = _FAKE_TENSORS.search(message)
+        if inner:
+            return inner.group(1), inner.group(2) or inner.group(3) or ""
+    if message.startswith("The following operation failed in the TorchScript interpreter."):
+        last = re.findall(r"^(\w+(?:Error|Exception)): (.*)", message, re.M | re.S)
+        if last:
+            return last[-1]
+    return name, message
+
+
+def _from_text(text: str, around: Optional[BaseException] = None) -> Optional[Facts]:
+    """Facts from the text of a traceback that another process printed. Where none of the user's code is in
+    it, the frames of the exception that brought it lead there."""
+    stack: list[frames.Frame] = []
+    end = 0
+    for match in _TEXT_FRAME.finditer(text):
+        end = match.end()
+        if places.is_own(match.group(1)):
+            continue
+        stack.append(
+            {
+                "file": match.group(1),
+                "line": int(match.group(2)),
+                "function": match.group(3),
+                "code": match.group(4) or "",
+                "user": not places.is_library_file(match.group(1)),
+            }
+        )
+    if around is not None and not any(frame["user"] for frame in stack):
+        trace = _frames_of(around.__traceback__)
+        stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)]) + stack
+    rest = re.sub(r"\A(?:[ \t][^\n]*\n)+", "", text[end:])  # the carets below the last source line
+    last = _LAST_LINE.match(rest.strip())
+    if not last or "DeviceAssertError" in last.group(1):
+        return None
+    facts: Facts = {
+        "kind": "host_error",
+        "exception": last.group(1).replace("torch.AcceleratorError", "AcceleratorError"),
+        "message": (last.group(2) or "").strip(),
+        "stack": stack,
+        "process": write.process_facts(),
+    }
+    origin = frames.origin_of(stack)
+    if origin is not None:
+        facts["origin"] = origin
+    return facts
+
+
+def _frames_of(trace: Optional[TracebackType]) -> list[tuple[FrameType, int]]:
+    """(frame, instruction) outermost first."""
+    found = []
+    while trace is not None:
+        found.append((trace.tb_frame, trace.tb_lasti))
+        trace = trace.tb_next
+    return found
+
+
+def _segment(pair: tuple[FrameType, int], position_text: bool = False) -> str:
+    """The source of the failing expression; before Python 3.11 of the statement's first line(s)."""
+    frame, lasti = pair
+    code = frame.f_code
+    shown = frames.make_frame((code, lasti))
+    position = frames._position(code, lasti)
+    line, end_line, column, end_column = position
+    if column is None or end_line is None:
+        return shown["code"].strip() if position_text else _statement(code.co_filename, line)
+    lines = [
+        source.line_text(code.co_filename, n)
+        for n in range(line, min(end_line, line + _MAX_STATEMENT_LINES) + 1)
+    ]
+    if len(lines) == 1 and not lines[0]:
+        lines = [shown["code"]]
+    raw = [text.encode("utf-8", "surrogatepass") for text in lines]
+    if end_line == line:
+        return raw[0][column:end_column].decode("utf-8", "replace").strip()
+    raw[0] = raw[0][column:]
+    if end_line < line + _MAX_STATEMENT_LINES:
+        raw[-1] = raw[-1][:end_column]
+    return " ".join(part.decode("utf-8", "replace").strip() for part in raw)
+
+
+def _statement(filename: str, line: int) -> str:
+    """A line and those after it, until its brackets are closed."""
+    text = source.line_text(filename, line).strip()
+    for offset in range(1, _MAX_STATEMENT_LINES):
+        if sum(text.count(c) for c in "([{") <= sum(text.count(c) for c in ")]}"):
+            break
+        text += " " + source.line_text(filename, line + offset).strip()
+    return text
+
+
+def _look_up(frame: FrameType, chain: str) -> Iterator[tuple[str, Any]]:
+    """Every value on the way along `a.b["c"]`, with the text that names it."""
+    value: Any = None
+    name = ""
+    for match in _PART.finditer(chain):
+        key, attribute = match.groups()
+        if not name:
+            if attribute in frame.f_locals:
+                value = frame.f_locals[attribute]
+            elif attribute in frame.f_globals:
+                value = frame.f_globals[attribute]
+            else:
+                return
+            name = attribute
+        elif attribute:
+            found, value = _attribute(value, attribute)
+            if not found:
+                return
+            name += "." + attribute
+        else:
+            found, value = _item(value, key)
+            if not found:
+                return
+            name += f"[{key}]"
+        yield name, value
+
+
+def _attribute(value: Any, name: str) -> tuple[bool, Any]:
+    try:
+        members = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return False, None
+    if type(members) is not dict or values.is_tensor(value):
+        return False, None
+    if owners.is_module(value):
+        for group in ("_parameters", "_buffers", "_modules"):
+            if name in members.get(group, ()):
+                return True, members[group][name]
+    return (True, members[name]) if name in members else (False, None)
+
+
+def _item(value: Any, key: str) -> tuple[bool, Any]:
+    plain = ast.literal_eval(key)
+    if isinstance(value, UserDict):  # transformers' BatchEncoding
+        value = object.__getattribute__(value, "__dict__").get("data")
+    if isinstance(value, dict) and dict.__contains__(value, plain):
+        return True, dict.__getitem__(value, plain)
+    if type(value) in (list, tuple) and isinstance(plain, int) and plain < len(value):
+        return True, value[plain]
+    return False, None
+
+
+def _tensors(frame: FrameType, text: str) -> Iterator[tuple[str, Any]]:
+    for match in _CHAIN.finditer(text):
+        if match.start() and text[match.start() - 1] in ".\"'":
+            continue
+        for name, value in _look_up(frame, match.group()):
+            if values.is_tensor(value):
+                yield name, value
+                break  # its attributes and items are views and methods of the same tensor
+            if type(value) in (list, tuple):
+                for position, item in enumerate(value[:_MAX_ITEMS]):
+                    if values.is_tensor(item):
+                        yield f"{name}[{position}]", item
+
+
+def _operands(
+    trace: list[tuple[FrameType, int]], module: Optional[tuple[Any, Facts]]
+) -> tuple[list[Facts], list[Any]]:
+    """Tensors of the failing call: those that the user named first, under the parameter they arrived in."""
+    user, library = trace[0], trace[1:]
+    named: dict[int, Facts] = {}
+    kept: list[Any] = []  # the tensors, so that identities hold
+
+    def add(name: str, tensor: Any, mine: bool) -> Optional[Facts]:
+        if id(tensor) not in named and len(named) < _MAX_OPERANDS:
+            named[id(tensor)] = {"name": name, **values.describe(tensor), "user": mine}
+            kept.append(tensor)
+        return named.get(id(tensor))
+
+    text = _segment(user)
+    seen = _storages_where_raised(library)
+    words = ((words, tensor) for words, _, tensor in _arguments(text, library))
+    for name, tensor in (*_tensors(user[0], text), *words):
+        if seen is None or _storage(tensor) in seen:
+            add(name, tensor, True)
+    for frame, lasti in reversed(library):
+        if frame.f_code.co_name in _PLUMBING or _INSIDE_TORCH.search(frame.f_code.co_filename):
+            continue
+        for name, tensor in _tensors(frame, _segment((frame, lasti))):
+            operand = add(_qualified(name, frame, module), tensor, False)
+            role = name.rpartition(".")[2]
+            if operand is not None and ("as" not in operand or ("[" in operand["as"] and "[" not in role)):
+                operand["as"] = role
+    return list(named.values()), kept
+
+
+def _storage(tensor: Any) -> Any:
+    try:
+        return tensor.untyped_storage()._cdata
+    except Exception:  # sparse, or a subclass without one
+        return id(tensor)
+
+
+def _storages_where_raised(library: list[tuple[FrameType, int]]) -> Optional[set[Any]]:
+    """What the tensors are in the library's expression that raised: a tensor of the user's that is none of
+    them took no part, whatever its size. None: the user's line or PyTorch itself raised."""
+    outside = [pair for pair in library if not _TORCH.search(pair[0].f_code.co_filename)]
+    if not outside:
+        return None
+    return {_storage(tensor) for _, tensor in _tensors(outside[-1][0], _segment(outside[-1]))}
+
+
+def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tuple[str, str, Any]]:
+    """The user's own words for unnamed arguments, `model(x)` in `criterion(model(x), y)`, and the parameters
+    in which they arrived."""
+    entered = next((frame for frame, _ in library if frame.f_code.co_name not in _PLUMBING), None)
+    try:
+        call = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    if entered is None or not isinstance(call, ast.Call):
+        return
+    parameters = list(entered.f_code.co_varnames[: entered.f_code.co_argcount])
+    if parameters[:1] == ["self"]:
+        parameters = parameters[1:]
+    arguments = [*zip(parameters, call.args), *((word.arg, word.value) for word in call.keywords if word.arg)]
+    for parameter, argument in arguments:
+        words = ast.get_source_segment(text, argument) or ""
+        value = entered.f_locals.get(parameter)
+        if isinstance(argument, (ast.Call, ast.Subscript)) and len(words) <= 40 and values.is_tensor(value):
+            yield words, parameter, value
+
+
+def _qualified(name: str, frame: FrameType, module: Optional[tuple[Any, Facts]]) -> str:
+    if (
+        name.startswith("self.")
+        and module
+        and frame.f_locals.get("self") is module[0]
+        and module[1].get("name")
+    ):
+        return f"{module[1]['name']}.{name[5:]}"
+    return name
+
+
+def _path(root: Any, wanted: Any) -> Optional[str]:
+    """Dotted path of one module inside another, by their `_modules` alone; "" for the root itself."""
+    stack, seen = [("", root)], set()
+    while stack:
+        path, module = stack.pop()
+        if module is wanted:
+            return owners.clean_name(path)
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        for name, part in _attribute_dict(module, "_modules").items():
+            if part is not None:
+                stack.append((f"{path}.{name}" if path else name, part))
+    return None
+
+
+def _attribute_dict(module: Any, name: str) -> dict[str, Any]:
+    found = object.__getattribute__(module, "__dict__").get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _module(trace: list[tuple[FrameType, int]]) -> Optional[tuple[Any, Facts]]:
+    """The deepest module that was running, under its name in the outermost module that leads to it."""
+    selves = [frame.f_locals["self"] for frame, _ in trace if owners.is_module(frame.f_locals.get("self"))]
+    if not selves:
+        return None
+    deepest = selves[-1]
+    name = _path(selves[0], deepest) or ""
+    for frame, _ in trace if not name else ():
+        for variable, value in list(frame.f_locals.items()):
+            path = _path(value, deepest) if variable != "self" and owners.is_module(value) else None
+            if path is not None and not name:
+                name = path or variable
+    members = object.__getattribute__(deepest, "__dict__")
+    attributes = {key: members[key] for key in _ATTRIBUTES if type(members.get(key)) is int}
+    return deepest, {"name": name, "type": type(deepest).__name__, "attributes": attributes}

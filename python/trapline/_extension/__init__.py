@@ -1,0 +1,1 @@
+"""Extension modules that fit one torch and one Python: found, or compiled on the user's machine and kept."""

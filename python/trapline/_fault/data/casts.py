@@ -1,0 +1,51 @@
+"""NaN or Inf turned into an integer: the cast is the origin of a bad index or label."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from trapline._fault.data import recorded
+from trapline._fault.program import frames, graphs
+
+
+def storage_pointer(tensor: Any) -> int:
+    """Address of a tensor's storage; 0 when it has none."""
+    try:
+        return int(tensor.untyped_storage().data_ptr())
+    except AttributeError:  # torch < 2.0
+        return int(tensor.storage().data_ptr())
+    except (RuntimeError, ValueError, NotImplementedError):
+        return 0
+
+
+def nan_cast_facts(tensor: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]]:
+    """The remembered cast that this tensor came from; None when no cast makes the bad value of NaN."""
+    import torch
+
+    if tensor.dtype.is_floating_point or tensor.dtype is torch.bool or scan.get("is_float"):
+        return None
+    limits = torch.iinfo(tensor.dtype)
+    value = scan.get("value")
+    # x86 makes the smallest integer of NaN and Inf, other machines 0 or the nearest integer.
+    wide = torch.iinfo(torch.int32)
+    extreme = value in (limits.min, limits.max, wide.min, wide.max) and value != 0
+    remembered = recorded.remembered()
+    storage = storage_pointer(tensor)
+    for cast in remembered:
+        same = (
+            bool(storage)
+            and cast.get("storage") == storage
+            and list(cast.get("shape") or []) == list(tensor.shape)
+        )
+        if same and (extreme or value == 0):
+            return _facts(cast)
+    if extreme and limits.min < 0 and remembered:
+        return _facts(remembered[0])
+    return None
+
+
+def _facts(cast: dict[str, Any]) -> Optional[dict[str, Any]]:
+    origin = frames.origin_of(graphs.make_stack(cast.get("frames") or [], "", cast.get("graph_stack")))
+    if origin is None:
+        return None
+    return {"frame": origin, "bad": int((cast.get("scan") or {}).get("bad", 1))}

@@ -1,0 +1,242 @@
+"""Samples where the bad element is not one of the batch's own: by lengths, places of NaN, computation.
+
+Each says in a word (`by`) how the sample was found, and whether that proves it.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any, Optional
+
+from trapline._fault.data import batches, contents, hand, samples, values
+from trapline._fault.data.batches import Batch
+from trapline._fault.data.match import Match
+from trapline._fault.data.samples import Located, Sample
+from trapline._fault.program import scope
+
+_MAX_MASK = 1 << 22
+_FEWEST = 8  # elements
+_DIFFERENT = 4  # values
+_FEWEST_ROWS = 4
+
+
+def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """The sample of a bad element that is not itself one of a batch's."""
+    tensor, scan = violation["tensor"], violation["scan"]
+    located = samples.locate_partner(violation)
+    if located is not None:
+        return samples.sample_facts(located)
+    if violation.get("late") and batches.at_call() is None:
+        return samples.sample_facts(None)  # the frames may be past the call, and with them the batch in hand
+    by_place = by_nan(tensor, scan, predicate)
+    if by_place is not None:
+        return samples.sample_facts(*by_place)
+    located = by_function(tensor, scan, predicate)
+    if located is not None:
+        return samples.sample_facts(located, "function", likely=True)
+    located = by_row(tensor, scan, predicate)
+    if located is not None:
+        return samples.sample_facts(located, "row", likely=True)
+    return samples.sample_facts(None)
+
+
+def counts_up(tensor: Any, scan: dict[str, Any]) -> bool:
+    """True for positions: the numbers before the bad one rise by one, whatever the operation."""
+    first = scan.get("first", -1)
+    if tensor.dtype.is_floating_point or not tensor.dim() or first < 0 or tensor.numel() > _MAX_MASK:
+        return False
+    place = values.unravel(first, tensor.shape)
+    row = tensor.detach()[tuple(place[:-1])][: place[-1] + 1].cpu()
+    return row.numel() >= _FEWEST and bool((row[1:] - row[:-1] == 1).all())
+
+
+# A text that is too long -----------------------------------------------------------------------
+
+
+def too_long(
+    limit: int, tensor: Any = None, bad: Any = None, frames: Optional[list[FrameType]] = None
+) -> Optional[Sample]:
+    """The longest sample of the batch in hand; all of them where several are equally long.
+
+    `tensor`: the positions, when there are any, and `bad` which of them. Positions of a text that the model
+    has made longer (generate) are as wide as nothing in the batch: then no sample is at fault.
+    """
+    batch = hand.in_hand(frames)
+    if batch is None:
+        return None
+    widths = {part.shape[1] for part in batch.tensors() if part.dim() == 2}
+    if tensor is None:
+        fits = any(width > limit for width in widths)
+    else:
+        last = tensor.shape[-1] if tensor.dim() else 0
+        fits = last > 1 and not widths.isdisjoint((last - 1, last, last + 1))  # ids[:, :-1], one token more
+    if not fits:
+        return None
+    sample: Sample = {"batch": batch.number}
+    indices = batch.indices
+    if not isinstance(indices, (list, tuple)) or not all(samples.is_int(index) for index in indices):
+        return samples.described(batch, sample)
+    count, in_order = len(indices), batch.loader.keeps_order
+    masked = _masked_lengths(batch, frames) if in_order else {}
+    lengths = masked or _own_lengths(batch)
+    beyond = {at: length for at, length in lengths.items() if length > limit}
+    if in_order and bad is not None and tensor.dim() == 2 and tensor.shape[0] == count > 1:
+        rows = _bad_rows(tensor, bad)  # one row of positions for each text
+        own = [] if rows is None else rows.nonzero().reshape(-1).tolist()
+        beyond = {at: lengths.get(at, 0) for at in own} or beyond
+    longest = [at for at, length in beyond.items() if length == max(beyond.values())]
+    if len(longest) != 1:
+        return samples.described(
+            batch, samples.with_candidates(sample, [indices[at] for at in longest] or indices)
+        )
+    sample["dataset_index"] = int(indices[longest[0]])
+    if in_order:
+        sample["row"] = longest[0]
+    if lengths and count > 1:
+        sample["by"] = "length"
+    sample.update({} if lengths else {"likely": True})
+    return samples.described(batch, sample)
+
+
+def _masked_lengths(batch: Batch, frames: Optional[list[FrameType]]) -> dict[int, int]:
+    """Row to length, as an `attention_mask` of the innermost frame that has one for this batch says."""
+    count = len(batch.indices)
+    for frame in scope.live_frames() if frames is None else frames:
+        variables = frame.f_locals
+        for held in (variables, *(value for value in variables.values() if hasattr(value, "keys"))):
+            try:
+                mask = held.get("attention_mask") if hasattr(held, "get") else None
+            except Exception:
+                continue
+            if not scope.is_tensor(mask) or mask.dim() != 2 or mask.shape[0] != count:
+                continue
+            if not mask.dtype.is_floating_point and mask.numel() <= _MAX_MASK:
+                return dict(enumerate((mask.detach() != 0).sum(1).tolist()))
+    return {}
+
+
+def _own_lengths(batch: Batch) -> dict[int, int]:
+    """Position in the batch to length, as the data set's samples have it; {} unless the batch is as long."""
+    data_set = batch.loader.data_set()
+    if data_set is None or len(batch.indices) > samples.MAX_FETCHED:
+        return {}
+    with samples.RandomState():
+        fetched = [samples.fetch(data_set, index) for index in batch.indices]
+    lengths = {at: contents.longest(sample) for at, sample in enumerate(fetched)}
+    widest = max(lengths.values(), default=0)
+    # Only if the collate function padded to the longest, and neither cut nor added, are they the batch's.
+    shapes = [tuple(tensor.shape) for tensor in batch.tensors() if tensor.dim() == 2]
+    return lengths if widest > 1 and any(widest in shape for shape in shapes) else {}
+
+
+# NaN that went through arithmetic --------------------------------------------------------------
+
+
+def by_nan(
+    tensor: Any, scan: dict[str, Any], predicate: Optional[int]
+) -> Optional[tuple[Located, str, bool]]:
+    """The one floating tensor of a batch that is not finite where `tensor` is bad: element by element, or by
+    rows. The values themselves cannot be compared: the arithmetic has changed them."""
+    if scan.get("first", -1) < 0 or tensor.numel() > values.MAX_ELEMENTS or not tensor.dim():
+        return None
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
+    if bad is None or not bool(bad[scan["first"]]):
+        return None
+    current = hand.in_hand()
+    remembered = batches.newest_first() if current is None else [current]
+    for batch in remembered:
+        floating = [part for part in batch.tensors() if part.dim() and part.dtype.is_floating_point]
+        floating = [part for part in floating if part.numel() <= values.MAX_ELEMENTS]
+        found = [
+            part for part in floating if part.numel() == bad.numel() and bool((_broken(part) == bad).all())
+        ]
+        if len(found) == 1:
+            place = values.unravel(scan["first"], found[0].shape)
+            return Located(batch, found[0], Match(place, None, 0, False)), "nan", bad.numel() < 2
+        if found:
+            return None
+        rows = _bad_rows(tensor, bad)
+        if rows is None or not isinstance(batch.indices, (list, tuple)) or len(rows) != len(batch.indices):
+            continue
+        found = [part for part in floating if _same_rows(part, rows)]
+        if len(found) == 1:
+            row = int(rows.nonzero()[0])
+            inside = int(_broken(found[0]).reshape(len(rows), -1)[row].nonzero()[0])
+            place = [row, *values.unravel(inside, found[0].shape[1:])]
+            return Located(batch, found[0], Match(place, None, 0, False)), "rows", True
+    return None
+
+
+def _broken(part: Any) -> Any:
+    return (~part.detach().isfinite()).reshape(-1).cpu()
+
+
+def _bad_rows(tensor: Any, bad: Any) -> Any:
+    """Which rows have a bad element; None when all of them have, and so none is special."""
+    rows = bad.reshape(tensor.shape[0], -1).any(1)
+    return None if bool(rows.all()) else rows
+
+
+def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Located]:
+    """The one bad row of a tensor with a row for each sample of the batch in hand, whose loader keeps their
+    order. Most of what a model computes has such rows."""
+    batch = hand.in_hand()
+    if batch is None or not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
+        return None
+    count = len(batch.indices)
+    if tensor.dim() < 2 or tensor.shape[0] != count or count in tensor.shape[1:] or count < _FEWEST_ROWS:
+        return None
+    if scan.get("first", -1) < 0 or tensor.numel() > values.MAX_ELEMENTS:
+        return None
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
+    rows = None if bad is None else _bad_rows(tensor, bad)
+    if rows is None or int(rows.sum()) != 1:
+        return None
+    row = int(rows.nonzero()[0])
+    parts = [part for part in batch.tensors() if part.dim() and part.shape[0] == count]
+    if not parts:
+        return None
+    return Located(batch, parts[0], Match([row] + [0] * (parts[0].dim() - 1), None, 0, False))
+
+
+def _same_rows(part: Any, rows: Any) -> bool:
+    return part.shape[0] == len(rows) and bool((_broken(part).reshape(len(rows), -1).any(1) == rows).all())
+
+
+# Numbers that the program computed ---------------------------------------------------------------
+
+
+def by_function(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Located]:
+    """The one tensor of the current batch whose elements these were computed from, one from one: where it is
+    equal they are, or they rise or fall with it. Chance does not do that to several different values."""
+    batch = hand.in_hand()
+    if batch is None or scan.get("first", -1) < 0 or not _FEWEST <= tensor.numel() <= _MAX_MASK:
+        return None
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = values.bad_mask(flat, scan, predicate)
+    if bad is None or bool(bad.all()):
+        return None
+    found = []
+    for part in batch.tensors():
+        fits = part.dim() and part.numel() == flat.numel() and not part.is_complex()
+        if fits and _is_function(part.detach().reshape(-1).cpu().double(), flat.double()):
+            found.append(part)
+    if len(found) != 1:
+        return None
+    place = values.unravel(scan["first"], found[0].shape)
+    return Located(batch, found[0], Match(place, None, 0, False))
+
+
+def _is_function(source: Any, result: Any) -> bool:
+    order = source.argsort(stable=True)
+    source, result = source[order], result[order]
+    twins = source[1:] == source[:-1]
+    steps = result[1:] - result[:-1]
+    if bool((steps[twins] != 0).any()) or not bool(source.isfinite().all() & result.isfinite().all()):
+        return False
+    if result.unique().numel() < _DIFFERENT:
+        return False
+    monotonous = bool((steps >= 0).all()) or bool((steps <= 0).all())
+    return monotonous or result[1:][twins].unique().numel() >= _DIFFERENT

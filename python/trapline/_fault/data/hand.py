@@ -1,0 +1,118 @@
+"""The batch that the program works on at the fault: the one whose tensors its innermost frames hold.
+
+Loaders may read ahead (accelerate's by one batch), so the newest batch is not always the current one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Optional
+
+from trapline._fault.data import batches
+from trapline._fault.data.batches import Batch
+from trapline._fault.data.casts import storage_pointer
+from trapline._fault.program import scope
+
+_MAX_ITEMS = 64
+_MAX_COMPARED = 1 << 16  # elements
+_TELLING = 8
+
+
+def in_hand(frames: Optional[list[FrameType]] = None) -> Optional[Batch]:
+    """The batch of the innermost frame that holds tensors of one; None when it holds those of several.
+
+    A fault of the device may be told when the program has gone on to another batch. Then it is the one that
+    was as far behind the newest at the call as the frame's is now (batches.as_of()).
+    """
+    remembered = batches.newest_first(later=True)
+    serial = batches.at_call()
+    ahead = _ahead(frames, remembered)
+    if serial is None:
+        return None if ahead is None else remembered[ahead]
+    wanted = serial - (0 if ahead is None else remembered[0].serial - remembered[ahead].serial)
+    return next((batch for batch in remembered if batch.serial == wanted), None)
+
+
+def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Optional[int]:
+    """The place in `remembered`, newest first, of the batch that the frames hold."""
+    owners: dict[int, set[int]] = {}
+    for position, batch in enumerate(remembered):
+        for tensor in batch.tensors():
+            pointer = storage_pointer(tensor) if tensor.numel() else 0
+            if pointer:
+                owners.setdefault(pointer, set()).add(position)
+    if not owners:
+        return None
+    for frame in scope.live_frames() if frames is None else frames:
+        held: set[int] = set()
+        copies: list[Any] = []
+        for tensor in tensors_of(frame):
+            found = owners.get(storage_pointer(tensor))
+            if found is None:
+                copies.append(tensor)
+            else:
+                held |= found
+        if not held:
+            held = _copied(copies, remembered)
+        if held:
+            return held.pop() if len(held) == 1 else None
+    return None
+
+
+def tensors_of(frame: FrameType) -> Iterator[Any]:
+    """Tensors that are variables of a frame, or items of its containers."""
+    for _, value in scope.variables(frame):
+        for item in _items(value):
+            if scope.is_tensor(item) and item.device.type != "meta" and item.dim() and item.numel():
+                yield item
+
+
+def _items(value: Any) -> list[Any]:
+    kind = type(value)
+    if kind in (list, tuple):
+        return list(value[:_MAX_ITEMS])
+    held = value if kind is dict else scope.members(value).get("data") if _is_map(value) else None
+    return list(held.values())[:_MAX_ITEMS] if type(held) is dict else [value]
+
+
+def _is_map(value: Any) -> bool:
+    from collections import UserDict  # transformers' BatchEncoding and BatchFeature
+
+    return isinstance(value, UserDict)
+
+
+def _copied(tensors: list[Any], remembered: list[Batch]) -> set[int]:
+    """Batches that a frame's tensors are equal copies of, as `.to(device)` makes them."""
+    import torch
+
+    held: set[int] = set()
+    for tensor in tensors[:_MAX_ITEMS]:
+        if not _TELLING <= tensor.numel() <= _MAX_COMPARED or tensor.layout is not torch.strided:
+            continue
+        if tensor.is_quantized:
+            continue
+        content: Any = None
+        for position, batch in enumerate(remembered):
+            for other in batch.tensors():
+                if other.shape != tensor.shape or other.dtype != tensor.dtype:
+                    continue
+                content = tensor.detach().cpu() if content is None else content
+                if torch.equal(content, other.detach().cpu()) and bool(
+                    (content != content.flatten()[0]).any()
+                ):
+                    held.add(position)
+    return held
+
+
+def beside(tensor: Any, key: str) -> Any:
+    """What the program's batch, a dictionary that holds `tensor`, has under another key."""
+    pointer = storage_pointer(tensor)
+    for frame in scope.live_frames():
+        for _, value in scope.variables(frame):
+            held = scope.members(value).get("data") if _is_map(value) else value
+            if type(held) is dict and key in held:
+                own = [item for item in list(held.values())[:_MAX_ITEMS] if scope.is_tensor(item)]
+                if any(item is tensor or storage_pointer(item) == pointer for item in own):
+                    return held[key]
+    return None

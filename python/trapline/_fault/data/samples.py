@@ -1,0 +1,346 @@
+"""DataLoader batch, row and data set index of a bad element, where equality or the stack proves it."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any, Optional
+
+from trapline._fault.data import batches, contents, hand, match, values, where
+from trapline._fault.data.batches import Batch
+from trapline._fault.data.match import Match
+from trapline._fault.program import scope
+
+MAX_FETCHED = 256  # samples that are asked for again
+_MAX_ASKED = 64  # samples that are asked for a value: each may be a picture to decode
+_MAX_SHOWN = 8  # candidates
+_FEWEST_ROWS = 4
+Sample = dict[str, Any]
+
+
+class Located:
+    """A bad element found in a batch: which batch, which of its tensors, where. `row`: of a list's entry."""
+
+    def __init__(self, batch: Batch, tensor: Any, found: Match, row: Optional[int] = None) -> None:
+        self.batch = batch
+        self.tensor = tensor
+        self.found = found
+        self.row = row
+
+
+def locate(
+    tensor: Any, scan: dict[str, Any], predicate: Optional[int], by_value: bool = True
+) -> Optional[Located]:
+    """Looks through the last batches, newest first. Two places that agree equally well prove neither.
+
+    `by_value`: the elements that the scan calls bad have to agree; without it most of the tensor has to.
+    """
+    for age, batch in enumerate(_current_first()):
+        hits: list[Located] = []
+        tensors = batch.tensors()
+        rows = {id(part): row for group in batch.per_sample() for row, part in enumerate(group)}
+        masks = [part for part in tensors if part.numel() > tensor.numel() and _is_mask(part)]
+        for candidate in tensors:
+            found = match.locate(tensor, scan, predicate, candidate, age == 0, by_value, masks)
+            if found is not None:
+                hits.append(Located(batch, candidate, found, rows.get(id(candidate))))
+        hits = hits or _concatenated(tensor, scan, batch)
+        certain = [hit for hit in hits if hit.found.certain]
+        hits = certain or [hit for hit in hits if hit.found.constant == 0] or hits
+        if len({row_of(hit) for hit in hits}) == 1:
+            return hits[0]
+        if hits:
+            return None
+    return None
+
+
+def _current_first() -> list[Batch]:
+    """The last batches, newest first; before them the one that the program works on, where frames show it."""
+    remembered = batches.newest_first()
+    current = hand.in_hand() if len(remembered) > 1 else None
+    if current is None:
+        return remembered
+    return [current] + [batch for batch in remembered if batch.parts is not current.parts]
+
+
+def _is_mask(part: Any) -> bool:
+    if part.dtype.is_floating_point or part.is_complex() or part.numel() > values.MAX_ELEMENTS:
+        return False
+    return bool(((part == 0) | (part == 1)).all())
+
+
+def _concatenated(tensor: Any, scan: dict[str, Any], batch: Batch) -> list[Located]:
+    """The entry of a list, one per sample, that the element came from when the program put them together."""
+    import torch
+
+    first, hits = scan.get("first", -1), []
+    for group in batch.per_sample():
+        sizes = [part.numel() for part in group]
+        if first < 0 or sum(sizes) != tensor.numel() or tensor.numel() < match.TELLING:
+            continue
+        if len({part.dtype for part in group}) > 1 or tensor.numel() > values.MAX_ELEMENTS:
+            continue
+        flat = tensor.detach().reshape(-1).cpu()
+        whole = torch.cat([part.detach().reshape(-1).cpu() for part in group]).to(flat.dtype)
+        if not bool((whole == flat).all()) or not bool((flat != flat[0]).any()):
+            continue
+        row = 0
+        while first >= sizes[row]:
+            first, row = first - sizes[row], row + 1
+        place = values.unravel(first, group[row].shape)
+        hits.append(Located(batch, group[row], Match(place, None, 0, False), row))
+    return hits
+
+
+def locate_partner(violation: dict[str, Any]) -> Optional[Located]:
+    """For a bad loss input: the target that the bad element was compared with tells the sample."""
+    tensor, target = violation["tensor"], (violation.get("args") or {}).get("target")
+    same_shape = scope.is_tensor(target) and target is not tensor and target.shape == tensor.shape
+    first = violation["scan"].get("first", -1)
+    if not same_shape or first < 0:
+        return None
+    return locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, by_value=False)
+
+
+def sample_facts(located: Optional[Located], by: str = "", likely: bool = False) -> Optional[Sample]:
+    """Batch, row and data set index, as far as they are known, in terms of the program."""
+    within = _in_data_set()
+    if within is not None:
+        return within
+    if located is None:
+        return None
+    sample = sample_facts_of(located)
+    if "dataset_index" in sample or "row" in sample:
+        if by:
+            sample["by"] = by
+        if likely:
+            sample["likely"] = True
+    if "dataset_index" not in sample:
+        _find_candidates(located, sample)
+    _beside(located, sample)
+    return described(located.batch, sample)
+
+
+def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """Where most rows of the batch are bad, no sample is at fault: then only the batch is named."""
+    tensor, first = violation["tensor"], violation["scan"].get("first", -1)
+    if not sample or "row" not in sample or first < 0 or not tensor.dim() or sample.get("by") == "inside":
+        return sample
+    rows = tensor.shape[0]
+    if rows < _FEWEST_ROWS or values.unravel(first, tensor.shape)[0] != sample["row"]:
+        return sample
+    if tensor.numel() > values.MAX_ELEMENTS:
+        return sample
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = values.bad_mask(flat, violation["scan"], predicate)
+    if bad is None or int(bad.sum()) != violation["scan"].get("bad"):
+        return sample
+    if int(bad.reshape(rows, -1).any(1).sum()) * 2 <= rows:
+        return sample
+    return {"batch": sample["batch"]} if "batch" in sample else None
+
+
+def described(batch: Batch, sample: Sample) -> Sample:
+    """The same with the names of the data set and the loader."""
+    return where.described(sample, batch.loader.data_set(), batch.loader.user_loader())
+
+
+def sample_facts_of(located: Located) -> Sample:
+    """Batch, row and data set index of an element that was found in a batch."""
+    sample: Sample = {"batch": located.batch.number}
+    row = row_of(located)
+    if row is None:
+        return _single(located, sample)
+    sample["row"] = row
+    index = index_of(located, row)
+    if index is not None:
+        sample["dataset_index"] = index
+    return sample
+
+
+def _single(located: Located, sample: Sample) -> Sample:
+    """Loaders without batching (batch_size=None): the index is the sample's own."""
+    index = located.batch.indices
+    if not located.batch.loader.batched and is_int(index):
+        sample["dataset_index"] = int(index)
+    return sample
+
+
+def _find_candidates(located: Located, sample: Sample) -> None:
+    """The sample, or those of the batch that it may be: who has the box, who has the value."""
+    indices, data_set = located.batch.indices, located.batch.loader.data_set()
+    if not isinstance(indices, (list, tuple)) or not all(is_int(index) for index in indices):
+        return
+    box = _box_of(located) if located.row is None else None
+    having: list[Any] = []
+    whole_box = False
+    if data_set is not None and len(indices) <= _MAX_ASKED and located.tensor.dim():
+        value = located.tensor[tuple(located.found.place)].item()
+        runs = ([box[1]] if box else []) + ([[value]] if isinstance(value, int) else [])
+        with RandomState():
+            fetched = [fetch(data_set, index) for index in indices] if runs else []
+            for run in runs:
+                having = [i for i, item in zip(indices, fetched) if contents.holds(item, run)]
+                if having:
+                    whole_box = len(run) > 1
+                    break
+    if len(having) == 1:
+        sample["dataset_index"] = int(having[0])
+        if not whole_box:  # one number may be in a sample for another reason
+            sample.update(by="value", likely=True)
+        return
+    image = box[0] if box else located.row
+    if image is not None and image < len(indices) and (not having or indices[image] in having):
+        sample.update(row=image, dataset_index=int(indices[image]), likely=True)
+        if box:
+            sample["by"] = "column"
+        return
+    with_candidates(sample, having or list(indices))
+
+
+def _box_of(located: Located) -> Optional[tuple[int, list[Any]]]:
+    """Of targets [boxes, 5 or more] whose first column counts the images: which image, and the box itself."""
+    tensor, place = located.tensor, located.found.place
+    if tensor.dim() != 2 or tensor.shape[1] < _BOX or tensor.numel() > values.MAX_ELEMENTS:
+        return None
+    if not tensor.dtype.is_floating_point:  # boxes are; rows of edges or tokens may begin with 0 and 1, too
+        return None
+    images = tensor[:, 0].detach().cpu().double()
+    rises = bool((images[1:] >= images[:-1]).all()) and float(images[0]) >= 0
+    if not rises or not bool((images == images.floor()).all()) or images[-1] >= len(located.batch.indices):
+        return None
+    return int(images[place[0]]), tensor[place[0], 1:].tolist()
+
+
+_BOX = 5  # image, and four numbers at least
+
+
+def with_candidates(sample: Sample, indices: list[Any]) -> Sample:
+    """The sample is one of these."""
+    distinct = list(dict.fromkeys(int(index) for index in indices))
+    sample["one_of"], sample["of"] = distinct[:_MAX_SHOWN], len(distinct)
+    return sample
+
+
+def _beside(located: Located, sample: Sample) -> None:
+    """What the batch itself says about its row: webdataset's keys, a list of paths."""
+    row, count = sample.get("row"), located.tensor.shape[0] if located.tensor.dim() else 0
+    for key, name in (("__key__", "key"), ("path", "file"), ("file_name", "file"), ("image_path", "file")):
+        entries = hand.beside(located.tensor, key) if row is not None and name not in sample else None
+        listed = isinstance(entries, (list, tuple)) and len(entries) == count and row < count
+        if listed and isinstance(entries[row], str):
+            sample[name] = entries[row]
+
+
+def row_of(located: Located) -> Optional[int]:
+    """The element's place along the batch dimension; None when it is not clear which dimension that is."""
+    if located.row is not None:
+        return located.row
+    place, shape = located.found.place, located.tensor.shape
+    indices = located.batch.indices
+    loader = located.batch.loader
+    if not place or (not loader.batched and (loader.iterable or is_int(indices))):
+        return None
+    if not isinstance(indices, (list, tuple)):  # iterable data sets: the row of the batch tensor
+        most = loader.batch_size
+        return place[0] if most is None or shape[0] <= most else None
+    count = len(indices)
+    if shape[0] == count and (len(shape) < 2 or shape[1] != count or loader.keeps_order):
+        return place[0]
+    if len(shape) > 1 and shape[1] == count and shape[0] != count:
+        return place[1]  # time first
+    return None
+
+
+def index_of(located: Located, row: int) -> Optional[int]:
+    """The number, in the data set, of the sample that made the batch's row."""
+    indices = located.batch.indices
+    if not isinstance(indices, (list, tuple)) or row >= len(indices) or not is_int(indices[row]):
+        return None
+    if located.batch.loader.keeps_order:
+        return int(indices[row])
+    data_set = located.batch.loader.data_set()
+    if data_set is None:
+        return None
+    # A user's collate function may sort or drop samples: ask the data set which sample made the row.
+    place, tensor = located.found.place, located.tensor
+    whole_row = tensor  # an entry of a list
+    if located.row is None:
+        whole_row = tensor[row] if place[0] == row else tensor[:, row]
+    value = tensor[tuple(place)].item()
+    with RandomState():
+        if contents.made(fetch(data_set, indices[row]), whole_row, value):
+            return int(indices[row])
+        if len(indices) > MAX_FETCHED:
+            return None
+        others = [index for index in indices if is_int(index)]
+        having = [index for index in others if contents.made(fetch(data_set, index), whole_row, value)]
+    return int(having[0]) if len(having) == 1 else None
+
+
+def is_int(value: Any) -> bool:
+    return not isinstance(value, bool) and hasattr(value, "__index__")
+
+
+def fetch(data_set: Any, index: Any) -> Any:
+    try:
+        return data_set[index]
+    except Exception:
+        return None
+
+
+class RandomState:
+    """Puts the random generators back: asking the data set must not change what the program draws next."""
+
+    def __enter__(self) -> None:
+        import torch
+
+        self._python = random.getstate()
+        self._torch = torch.get_rng_state()
+        numpy = sys.modules.get("numpy")
+        self._numpy = numpy.random.get_state() if numpy is not None else None
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        random.setstate(self._python)
+        torch.set_rng_state(self._torch)
+        if self._numpy is not None:
+            sys.modules["numpy"].random.set_state(self._numpy)
+
+
+def _in_data_set() -> Optional[Sample]:
+    """The sample that is being made, when the fault is inside the data set's own code (also in a worker)."""
+    sample: Sample = {}
+    index: Any = None
+    indices: Any = None
+    data_set: Any = None
+    loader: Any = None
+    for frame in scope.live_frames():
+        name = frame.f_code.co_filename.replace("\\", "/")
+        if name.endswith("torch/utils/data/_utils/fetch.py"):
+            variables = frame.f_locals
+            index = variables.get("idx", index)
+            indices = variables.get("possibly_batched_index", indices)
+            data_set = getattr(variables.get("self"), "dataset", data_set)
+        elif indices is not None and name.endswith("torch/utils/data/_utils/worker.py"):
+            if is_int(frame.f_locals.get("idx")):
+                sample["batch"] = int(frame.f_locals["idx"])
+        elif indices is not None and name.endswith("torch/utils/data/dataloader.py"):
+            iterator = frame.f_locals.get("self")
+            number = getattr(iterator, "_num_yielded", None)
+            reference = getattr(iterator, "_trapline_loader_ref", None)
+            loader = reference() if reference is not None else loader
+            if is_int(number) and "batch" not in sample:
+                sample["batch"] = int(number)
+    if indices is None:
+        return None
+    if is_int(index):
+        sample["dataset_index"] = int(index)
+        if isinstance(indices, (list, tuple)) and list(indices).count(index) == 1:
+            sample["row"] = list(indices).index(index)
+    elif is_int(indices):
+        sample["dataset_index"] = int(indices)
+    if "dataset_index" in sample:
+        sample["by"] = "inside"  # asking for it again fails again
+    return where.described(sample, data_set, loader) if sample else None

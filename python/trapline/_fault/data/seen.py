@@ -1,0 +1,220 @@
+"""The widest range known for the offending argument: over the whole data set where that is cheap to read."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from trapline._fault.data import batches, columns, recorded
+from trapline._fault.data.samples import Located, row_of
+from trapline._fault.data.values import MAX_ELEMENTS, number
+from trapline._fault.program import owners, places, scope
+
+_EXACT = 1 << 53
+Seen = dict[str, Any]
+
+
+def seen_facts(violation: dict[str, Any], located: Optional[Located]) -> Optional[Seen]:
+    """Range over the data set, else over this and the remembered calls of the same argument."""
+    also = violation["scan"].get("also")
+    if located is not None:
+        from_set = _over_data_set(located, violation["scan"])
+        if from_set is not None:
+            return from_set
+    return _over_calls(violation, also)
+
+
+def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
+    data_set, indices = located.batch.loader.data_set(), located.batch.indices
+    if data_set is None or not isinstance(indices, (list, tuple)) or located.found.view is None:
+        return None
+    if located.tensor.dim() < 1 or located.tensor.shape[0] != len(indices):
+        return None
+    rows = [int(index) for index in indices]
+    for name, column in columns.columns(data_set):
+        values = column.values
+        if values.dim() != located.tensor.dim() or values.shape[1:] != located.tensor.shape[1:]:
+            continue
+        if not -len(values) <= min(rows) <= max(rows) < len(values):
+            continue
+        if not bool((values[rows].to(located.tensor.dtype) == located.tensor.cpu()).all()):
+            continue
+        whole = _same_part(located, values)
+        if whole is None:
+            return None
+        seen = _range(whole + located.found.constant, scan.get("also"), "dataset")
+        if seen is None:
+            return None
+        others = _other_sets(data_set)
+        if others:
+            seen["several"] = True
+        rest = _of_one_part(located, column, whole, rows, scan) or _of_one_set(
+            located, data_set, others, name, whole, scan
+        )
+        if rest is not None:
+            seen["part"] = rest
+        return seen
+    return None
+
+
+def _of_one_part(
+    located: Located, column: columns.Column, whole: Any, rows: list[int], scan: dict[str, Any]
+) -> Optional[Seen]:
+    """Of a ConcatDataset: the data set that the bad element is of, beside the others."""
+    row = row_of(located)
+    if column.part is None or row is None or row >= len(rows) or whole.shape[0] != len(column.part):
+        return None
+    number = int(column.part[rows[row]])
+    there = column.part == number
+    part = _apart(whole[there] + located.found.constant, [whole[~there] + located.found.constant], scan)
+    return part and part | {"position": number}
+
+
+def _of_one_set(
+    located: Located, data_set: Any, others: list[Any], name: columns.Name, whole: Any, scan: dict[str, Any]
+) -> Optional[Seen]:
+    """Where the program has other data sets with the same column, and not of the same records."""
+    base, kind = columns.base(data_set), type(columns.base(data_set))
+    held = []
+    for other in others:
+        if columns.base(other) is base or type(columns.base(other)) is not kind:
+            return None
+        column = dict(columns.columns(other)).get(name)
+        if column is None or column.values.shape[1:] != whole.shape[1:]:
+            return None
+        held.append(column.values + located.found.constant)
+    return _apart(whole + located.found.constant, held, scan) if held else None
+
+
+def _apart(own: Any, others: list[Any], scan: dict[str, Any]) -> Optional[Seen]:
+    """Both ranges, when only the first has values that are not valid."""
+    low, high, also = scan.get("lo"), scan.get("hi"), scan.get("also")
+    ranges = [_range(values, also, "dataset") for values in (own, *others)]
+    if low is None or high is None or any(found is None for found in ranges):
+        return None
+    first, rest = ranges[0], ranges[1:]
+    if any(isinstance(found[end], str) for found in ranges for end in ("min", "max")):
+        return None
+    least, most = min(found["min"] for found in rest), max(found["max"] for found in rest)
+    bad = (own < low) | (own >= high)
+    if also is not None:
+        bad &= own != also
+    if not low <= least <= most < high or not bool(bad.any()):
+        return None
+    return {
+        "min": first["min"],
+        "max": first["max"],
+        "bad": int(bad.sum()),
+        "count": first["count"],
+        "others_min": least,
+        "others_max": most,
+    }
+
+
+def _same_part(located: Located, column: Any) -> Any:
+    """The part of the whole column that the operation was given: ids[:, 1:] or one label column."""
+    part = located.found.view(located.tensor) if located.found.view is not None else None
+    if part is None or column.numel() > MAX_ELEMENTS:
+        return None
+    if part.numel() >= located.tensor.numel():  # all of it, or repeated
+        return column
+    if part.dim() and part.shape[0] == located.tensor.shape[0]:
+        return located.found.view(column)
+    return column  # some rows of the batch: the column is the whole of it
+
+
+def _range(values: Any, also: Any, source: str) -> Optional[Seen]:
+    """Smallest and largest value, the allowed extra value (ignore_index) left out."""
+    values = values.detach().reshape(-1)
+    if values.dtype.is_floating_point:
+        values = values[~values.isnan()]
+    elif also is not None:
+        values = values[values != also]
+    if not values.numel():
+        return None
+    low, high = values.min().item(), values.max().item()
+    return {"min": number(low), "max": number(high), "count": int(values.numel()), "source": source}
+
+
+def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
+    tensor = violation["tensor"]
+    if tensor.numel() > MAX_ELEMENTS or not tensor.numel():
+        return None
+    if tensor.dtype.is_floating_point or str(tensor.dtype) == "torch.bool":
+        return None
+    seen = _range(tensor, also, "calls")
+    if seen is None or isinstance(seen["min"], str) or isinstance(seen["max"], str):
+        return seen
+    rows = (violation.get("args") or {}).get("weight")
+    if _op(violation).startswith(("embedding", "_embedding_bag")) and not _only_table(rows):
+        return seen
+    place = _place(violation.get("frames") or [])
+    calls = recorded.history()
+    if calls and _op(calls[-1]) == _op(violation):
+        calls = calls[:-1]  # this very call: the adapters note a call before they judge it
+    for call in calls:
+        there = _place(call.get("frames") or [])
+        same = there and _op(call) == _op(violation) and there == place[: len(there)]
+        if same and _same_table(call, rows):
+            _widen(seen, call, _argument_name(violation), also)
+    return seen
+
+
+def _only_table(rows: Any) -> bool:
+    """True when no other table in reach is as large: one line may read several in turn."""
+    if not scope.is_tensor(rows):
+        return False
+    shape, pointers = tuple(rows.shape), set()
+    for _, root in owners.roots():
+        for parameter in root.parameters():
+            if tuple(parameter.shape) == shape:
+                pointers.add(owners.data_pointer(parameter))
+    return len(pointers) <= 1
+
+
+def _same_table(call: dict[str, Any], rows: Any) -> bool:
+    if not scope.is_tensor(rows):
+        return True
+    shapes = [other.get("shape") for other in call.get("args") or [] if other.get("name") == "weight"]
+    return not shapes or shapes[0] is None or list(map(int, shapes[0])) == list(rows.shape)
+
+
+def _other_sets(data_set: Any) -> list[Any]:
+    """The data sets of the program's other loaders."""
+    from torch.utils.data import DataLoader
+
+    sets = [batch.loader.data_set() for batch in batches.newest_first()]
+    for frame in scope.live_frames():
+        if places.is_user(frame.f_code):
+            held = [value for _, value in scope.variables(frame)]
+            sets += [value.dataset for value in held if isinstance(value, DataLoader)]
+    others = {id(other): other for other in sets if other is not None and other is not data_set}
+    return list(others.values())
+
+
+def _widen(seen: Seen, call: dict[str, Any], argument: str, also: Any) -> None:
+    for other in call.get("args") or []:
+        low, high = other.get("min"), other.get("max")
+        if other.get("name") != argument or low is None or high is None or also in (low, high):
+            continue
+        if not -_EXACT <= low <= high <= _EXACT:
+            continue
+        seen["min"], seen["max"] = min(seen["min"], int(low)), max(seen["max"], int(high))
+        size = 1
+        for extent in other.get("shape") or []:
+            size *= int(extent)
+        seen["count"] += size
+
+
+def _op(call: dict[str, Any]) -> str:
+    return str(call.get("op") or "").replace("aten::", "").split(".")[0]
+
+
+def _argument_name(violation: dict[str, Any]) -> str:
+    name = violation["contract"].rpartition(".")[2]
+    position = violation["scan"].get("list_position")
+    return name if position is None else f"{name}[{position}]"
+
+
+def _place(frames: list[Any]) -> list[Any]:
+    """The call's way through the program: equal for the calls of one line in a loop."""
+    return [(code, lasti) for code, lasti in frames]

@@ -1,0 +1,211 @@
+"""The bad element as the user's own variable names it: `edge_index[1, 3]` where a library, or a line before,
+made something of it (shifted, flattened, filtered, self-loops added) and the operation was given that.
+
+A variable is named when it holds the very value, and its memory or its elements tie it to the argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from trapline._fault.data import match
+from trapline._fault.data.casts import storage_pointer
+from trapline._fault.data.values import bad_mask, unravel
+from trapline._fault.program import holders
+
+_MOST = 1 << 22  # elements of a candidate
+_MOST_SORTED = 1 << 20
+_BUDGET = 1 << 24  # elements of all candidates
+_PARTS = 16  # rows or columns of a candidate that are tried by themselves
+_MAX_PLACES = 64
+_TELLING = 4
+_TELLING_MIXED = 8  # elements that tell when their order is not looked at
+_ALIKE = 0.9
+_WIDER = 4
+
+# How the variable is tied to the argument, surest first.
+_SAME, _MEMORY, _ELEMENTS, _RUN, _MIXED = range(5)
+_Tie = tuple[int, list[int]]
+
+
+def variable_facts(
+    violation: dict[str, Any], given: Any, predicate: Optional[int]
+) -> Optional[dict[str, Any]]:
+    """`name` and `index` of the first bad element in a variable of the user's frames; None: none is tied.
+
+    `given`: the argument itself; `violation` holds a copy of it on the host.
+    """
+    scan, tensor = violation["scan"], violation["tensor"]
+    if scan.get("first", -1) < 0 or not 0 < tensor.numel() <= _MOST or tensor.dim() == 0:
+        return None
+    best: Optional[tuple[tuple[bool, int, int], str, list[int]]] = None
+    budget = _BUDGET
+    for depth, frame in enumerate(holders.user_frames()):
+        for name, value in holders.held_by(frame):
+            tie = same_memory(given, value, scan["first"])
+            if tie is None and budget > 0:
+                held = holders.as_tensor(value, _MOST)
+                if held is None or not _comparable(tensor, held):
+                    continue
+                budget -= int(held.numel())
+                tie = _tie(tensor, scan, predicate, held, best is None)
+            if tie is not None:
+                rank = (tie[0] == _MIXED, depth, tie[0])
+                if best is None or rank < best[0]:
+                    best = (rank, name, tie[1])
+        if best is not None and not best[0][0]:
+            break  # no farther frame has a better name
+    return None if best is None else {"name": best[1], "index": best[2]}
+
+
+def _comparable(tensor: Any, held: Any) -> bool:
+    if str(held.dtype) == "torch.bool":
+        return False
+    return bool(held.dtype.is_floating_point) or not tensor.dtype.is_floating_point
+
+
+def same_memory(given: Any, value: Any, first: int) -> Optional[_Tie]:
+    """The argument itself, or a tensor over the same memory."""
+    import torch
+
+    if value is given:
+        return _SAME, unravel(first, given.shape)
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.dtype != given.dtype:
+        return None
+    pointer = storage_pointer(given)
+    if not pointer or pointer != storage_pointer(value) or not value.numel():
+        return None
+    place = unravel(first, given.shape)
+    at = given.storage_offset() + sum(i * s for i, s in zip(place, given.stride())) - value.storage_offset()
+    index = _index_of_offset(at, value.shape, value.stride())
+    if index is None:
+        return None
+    return (_SAME if value.shape == given.shape else _MEMORY), index
+
+
+def _index_of_offset(offset: int, shape: Any, strides: Any) -> Optional[list[int]]:
+    """Which index of a tensor lies `offset` elements after its first; None: no index does."""
+    index = [0] * len(shape)
+    for dim in sorted(range(len(shape)), key=lambda d: -strides[d]):
+        if shape[dim] > 1 and strides[dim] > 0:
+            index[dim], offset = divmod(offset, strides[dim])
+    inside = all(0 <= i < max(int(size), 1) for i, size in zip(index, shape))
+    return index if offset == 0 and inside else None
+
+
+def _tie(
+    tensor: Any, scan: dict[str, Any], predicate: Optional[int], held: Any, mixed: bool
+) -> Optional[_Tie]:
+    flat = tensor.detach().reshape(-1)
+    value = flat[scan["first"]]
+    if not bool((held == value).any()):
+        return None
+    found = match.locate(tensor, scan, predicate, held, True)
+    if found is not None and found.constant == 0:
+        return _ELEMENTS, found.place
+    place = _piece(tensor, unravel(scan["first"], tensor.shape), held)
+    if place is not None:
+        return _ELEMENTS, place
+    parts = list(_parts(held, flat.dtype))
+    for part, where in parts:
+        at = _run(flat, scan["first"], value, part)
+        if at is not None:
+            return _RUN, where(at)
+    return _mixed(flat, value, parts, lambda one: bad_mask(one, scan, predicate)) if mixed else None
+
+
+def _piece(tensor: Any, place: list[int], held: Any) -> Optional[list[int]]:
+    """The candidate is a piece of the argument, to which something was joined along one dimension."""
+    if tensor.dim() != held.dim() or held.numel() < _TELLING or held.numel() >= tensor.numel():
+        return None
+    longer = [d for d in range(tensor.dim()) if tensor.shape[d] != held.shape[d]]
+    if len(longer) != 1 or held.shape[longer[0]] > tensor.shape[longer[0]]:
+        return None
+    dim, length = longer[0], int(held.shape[longer[0]])
+    for start in {0, int(tensor.shape[dim]) - length}:
+        inside = start <= place[dim] < start + length
+        if inside and bool((tensor.narrow(dim, start, length) == held.to(tensor.dtype)).all()):
+            return [p - start if d == dim else p for d, p in enumerate(place)]
+    return None
+
+
+def _parts(held: Any, dtype: Any) -> Iterator[tuple[Any, Any]]:
+    """The candidate as one run of elements, its rows and its columns; with what a position stands for."""
+    whole = _as(held, dtype)
+    if whole is not None:
+        yield whole.reshape(-1), lambda at: unravel(at, held.shape)
+    if held.dim() != 2:
+        return
+    for row in range(held.shape[0] if held.shape[0] <= _PARTS else 0):
+        part = _as(held[row], dtype)
+        if part is not None:
+            yield part, lambda at, row=row: [row, at]
+    for column in range(held.shape[1] if held.shape[1] <= _PARTS else 0):
+        part = _as(held[:, column], dtype)
+        if part is not None:
+            yield part, lambda at, column=column: [at, column]
+
+
+def _as(part: Any, dtype: Any) -> Any:
+    """In the argument's dtype, where that loses nothing: classes are often a column of floats."""
+    if part.dtype == dtype:
+        return part
+    cast = part.to(dtype)
+    return cast if bool((cast.to(part.dtype) == part).all()) else None
+
+
+def _run(flat: Any, first: int, value: Any, part: Any) -> Optional[int]:
+    """Where the element is in `part`, when one of the two is a run of the other, whole."""
+    length = min(flat.numel(), part.numel())
+    if length < _TELLING:
+        return None
+    for at in (part == value).nonzero().reshape(-1)[:_MAX_PLACES].tolist():
+        shift = at - first  # flat[i] would be part[i + shift]
+        begin, end = max(0, -shift), min(flat.numel(), part.numel() - shift)
+        if end - begin != length:
+            continue
+        piece = flat[begin:end]
+        if bool((piece == part[begin + shift : end + shift]).all()) and bool((piece != piece[0]).any()):
+            return at
+    return None
+
+
+def _mixed(flat: Any, value: Any, parts: list[tuple[Any, Any]], mask: Any) -> Optional[_Tie]:
+    """Filtered or sorted: nearly all elements of the smaller one occur in the other as often, and the bad
+    ones are the same. Small numbers occur in everything, so neither may be much larger than the other."""
+    best: Optional[tuple[float, _Tie]] = None
+    wanted = mask(flat)
+    if wanted is None or flat.numel() > _MOST_SORTED:
+        return None
+    offending = flat[wanted].sort().values
+    for part, where in parts:
+        small, large = sorted((flat.numel(), part.numel()))
+        if small < _TELLING_MIXED or large > _MOST_SORTED or large > _WIDER * small:
+            continue
+        bad = part[mask(part)]
+        if bad.numel() != offending.numel() or not bool((bad.sort().values == offending).all()):
+            continue
+        hits = (part == value).nonzero()
+        if not hits.numel():
+            continue
+        share = _common(flat, part) / min(flat.numel(), part.numel())
+        # of the whole and its parts the one that explains most of the argument
+        score = share * min(1.0, part.numel() / flat.numel(), flat.numel() / part.numel())
+        if share >= _ALIKE and (best is None or score > best[0]):
+            best = (score, (_MIXED, where(int(hits[0]))))
+    return None if best is None else best[1]
+
+
+def _common(one: Any, other: Any) -> int:
+    """How many elements the two have in common, each as often as in the one that has it less often."""
+    import torch
+
+    values, places = torch.cat([one, other]).unique(return_inverse=True)
+    if values.numel() == 1:
+        return 0
+    counts = [
+        torch.bincount(part, minlength=values.numel())
+        for part in (places[: one.numel()], places[one.numel() :])
+    ]
+    return int(torch.minimum(counts[0], counts[1]).sum())

@@ -1,0 +1,1 @@
+"""The model at a fault: layers, tables, parameters, NaN."""

@@ -1,0 +1,257 @@
+"""What surrounds a NaN: what went into the model, its dtype, a row that was banned, what the program does."""
+
+from __future__ import annotations
+
+import dis
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Optional
+
+from trapline._fault.data import values
+from trapline._fault.program import calls, holders, owners, places, scope
+
+_NAN, _INF = 3, 4  # trapline::Reason
+_MOST = 1 << 24  # elements of an input that are looked at
+_MOST_COLUMNS = 256
+_NEAR = 16  # frames
+_GENERATION = re.compile(r"^_?(generate|sample_\w+|next_token|decode|greedy|nucleus\w*|top_?[pk]\w*)$")
+_TEMPERATURE = re.compile(r"^_?(temperature|temp|tau|T)$")
+_KNOBS = ("temperature", "top_k", "top_p", "logits_processor", "max_new_tokens")
+_POLICY = re.compile(r"(^|_)(obs|observations?|actions?|env|envs|policy|agent|actor|rollout)(_|$)")
+_TAKES_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+
+
+def is_not_finite(scan: dict[str, Any]) -> bool:
+    """The fault is a NaN or an Inf in a floating argument."""
+    return bool(scan.get("is_float")) and scan.get("reason") in (_NAN, _INF)
+
+
+def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
+    """For a NaN or Inf in the floating argument `given`."""
+    scan = violation["scan"]
+    found: dict[str, Any] = {
+        "input": _input_of_running() or _input_of_called(given),
+        "precision": _precision(),
+        "zero": _zero(),
+        "banned": _banned(violation["tensor"], scan["first"], given),
+        "situation": _situation(given),
+        "trains": _trains(given),
+        "command": command(),
+    }
+    return {name: value for name, value in found.items() if value is not None and value != ""}
+
+
+def cast_facts(
+    violation: dict[str, Any], predicate: Optional[int], cast_seen: bool
+) -> Optional[dict[str, Any]]:
+    """For an integer that a NaN became: the floating variable that is not finite where the bad ones are."""
+    scan, tensor = violation["scan"], violation["tensor"]
+    lowest = (-(1 << 63), -(1 << 31))
+    if scan.get("is_float") or not (cast_seen or scan.get("value") in lowest) or scan.get("first", -1) < 0:
+        return None
+    bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
+    if bad is None:
+        return None
+    for frame in holders.user_frames():
+        for name, value in holders.held_by(frame):
+            held = _floats(value)
+            for part, where in () if held is None else _parts(held, bad.numel()):
+                if bool(((~part.isfinite()) == bad).all()):
+                    first = part[scan["first"]]
+                    index = where(scan["first"])
+                    return {"input": {"name": name, "index": index, "value": values.number(first.item())}}
+    return None
+
+
+def _parts(held: Any, count: int) -> Iterator[tuple[Any, Any]]:
+    """The whole, or each column of a table with so many rows: one column of the features was cast."""
+    if held.numel() == count:
+        yield held.reshape(-1), lambda at: values.unravel(at, held.shape)
+    elif held.dim() == 2 and held.shape[0] == count and held.shape[1] <= _MOST_COLUMNS:
+        for column in range(held.shape[1]):
+            yield held[:, column], lambda at, column=column: [at, column]
+
+
+def _floats(value: Any) -> Any:
+    held = holders.as_tensor(value, _MOST)
+    return held if held is not None and held.dtype.is_floating_point else None
+
+
+def _bad_place(name: str, value: Any) -> Optional[dict[str, Any]]:
+    """The first NaN of a value, else its first +inf (masks hold -inf); one level into containers."""
+    inside = [(name, value)] if scope.is_tensor(value) else [(name, value), *holders.items(name, value)[:64]]
+    for path, item in inside:
+        held = _floats(item) if scope.is_tensor(item) or type(item).__name__ == "ndarray" else None
+        if held is None:
+            continue
+        for mask, word in ((held.isnan(), "nan"), (held == float("inf"), "inf")):
+            if bool(mask.any()):
+                first = int(mask.reshape(-1).to(dtype=held.dtype).argmax())
+                return {"name": path, "index": values.unravel(first, held.shape), "value": word}
+    return None
+
+
+def _input_of_running() -> Optional[dict[str, Any]]:
+    """The outermost module that is running and has a NaN among the arguments that it was given."""
+    for frame in reversed(scope.live_frames()):
+        code = frame.f_code
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        local = frame.f_locals
+        if len(names) < 2 or not owners.is_module(local.get(names[0])) or _of_torch(frame):
+            continue
+        rebound = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_FAST"}
+        for name in names[1:]:
+            if name in rebound or name not in local:
+                continue
+            place = _bad_place(name, local[name])
+            if place is not None:
+                return {**place, "module": _model_name(local[names[0]])}
+    return None
+
+
+def _input_of_called(given: Any) -> Optional[dict[str, Any]]:
+    """A NaN in what the user's functions gave to a module, as far as their source tells."""
+    for frame in holders.user_frames():
+        for model, name, value in calls.model_inputs(frame):
+            place = None if value is given else _bad_place(name, value)
+            if place is not None:
+                return {**place, "module": model}
+    return None
+
+
+def _of_torch(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+
+
+def _model_name(module: Any) -> str:
+    """A variable or an attribute that holds a module; its class where only `self` does."""
+    for frame in scope.live_frames():
+        for name, value in scope.variables(frame):
+            if value is module and name not in ("self", "module", "args"):
+                return name
+    for frame in scope.live_frames():
+        for attribute, part in holders.attributes(frame.f_locals.get("self")).items():
+            if part is module and attribute.isidentifier():
+                return attribute
+    return type(module).__name__
+
+
+def _precision() -> Optional[dict[str, Any]]:
+    import torch
+
+    for _, module in owners.roots():
+        for parameter in module.parameters():
+            if parameter.dtype is torch.float16:
+                return {"dtype": "float16", "module": _model_name(module), "by": "parameters"}
+    for device in ("cpu", "cuda"):
+        try:
+            if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) is torch.float16:
+                return {"dtype": "float16", "by": "autocast"}
+        except (TypeError, AttributeError, RuntimeError):  # before 2.4 it takes no device
+            return None
+    return None
+
+
+def _banned(tensor: Any, first: int, given: Any) -> Optional[dict[str, Any]]:
+    """Scores of the argument's shape of which the bad row is -inf as a whole, in the nearest frames."""
+    if tensor.dim() not in (1, 2) or first < 0 or tensor.shape[-1] < 2:
+        return None
+    row = first // int(tensor.shape[-1]) if tensor.dim() == 2 else 0
+    for frame in [frame for frame in scope.live_frames() if not _of_torch(frame)][:_NEAR]:
+        for name, value in scope.variables(frame):
+            if not scope.is_tensor(value) or value is given or value.shape != tensor.shape:
+                continue
+            held = _floats(value)
+            if held is not None and bool((held.reshape(-1, held.shape[-1])[row] == float("-inf")).all()):
+                return {"name": name, "row": row}
+    return None
+
+
+def _zero() -> str:
+    """A temperature of 0 in the user's code: by it the scores are divided."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            if _TEMPERATURE.match(name) and _is_zero(value):
+                return name
+            if name == "self" or not name.startswith("__"):
+                for part, item in holders.attributes(value).items():
+                    if isinstance(part, str) and _TEMPERATURE.match(part) and _is_zero(item):
+                        return f"{name}.{part}"
+    return ""
+
+
+def _is_zero(value: Any) -> bool:
+    if scope.is_tensor(value):
+        held = _floats(value)
+        return held is not None and held.numel() == 1 and bool((held == 0).all())
+    return type(value) in (int, float) and value == 0
+
+
+def _situation(given: Any) -> str:
+    near = [frame for frame in scope.live_frames() if not _of_torch(frame)][:_NEAR]
+    for frame in near:
+        if "/transformers/generation/" in frame.f_code.co_filename.replace("\\", "/"):
+            return "generation"
+        if _GENERATION.match(frame.f_code.co_name) or any(name in frame.f_locals for name in _KNOBS):
+            return "generation"
+    if given.requires_grad:
+        return "training"
+    if any(_is_policy(frame) for frame in near[:6]) and _draws():
+        return "policy"
+    found = owners.roots()
+    return "inference" if found and not any(module.training for _, module in found) else ""
+
+
+def _is_policy(frame: FrameType) -> bool:
+    return any(_POLICY.search(name) for name in list(frame.f_locals)[:256])
+
+
+def _draws() -> bool:
+    names = (str(frame.f_globals.get("__name__", "")) for frame in scope.live_frames())
+    return any(name.startswith("torch.distributions") for name in names)
+
+
+def _trains(given: Any) -> bool:
+    """False where a model is in reach, and neither an optimizer nor a gradient is."""
+    import torch
+
+    if given.requires_grad or any(_has_gradients(root) for _, root in owners.roots()):
+        return True  # the latter also where a library kept the optimizer to itself
+    return not owners.roots() or any(issubclass(type(v), torch.optim.Optimizer) for v in _reach())
+
+
+def _has_gradients(module: Any) -> bool:
+    return any(parameter.grad is not None for parameter in module.parameters())
+
+
+def _reach() -> Iterator[Any]:
+    for frame in scope.live_frames():
+        if _of_torch(frame):
+            continue
+        for _, value in scope.variables(frame):
+            yield value
+            yield from list(holders.attributes(value).values())
+
+
+def command() -> str:
+    """How the program was started, cut after the script; "" in a notebook, and where the watch is on."""
+    watch = sys.modules.get("trapline._watch")
+    if getattr(watch, "_watch", None) is not None or "ipykernel" in sys.modules:
+        return ""
+    words = list(getattr(sys, "orig_argv", []))[1:]
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] not in ("-m", "-c", "-"):
+        at += 2 if words[at] in _TAKES_VALUE else 1
+    if at >= len(words) or words[at] == "-":
+        return ""
+    shown = words[at : at + 2] if words[at] == "-m" else ["-c"] if words[at] == "-c" else words[at : at + 1]
+    text = " ".join(shlex.quote(word) for word in shown)
+    more = at + len(shown) < len(words)
+    start = "torchrun ..." if "TORCHELASTIC_RUN_ID" in os.environ else "python"
+    if words[at] != "-m" and places.is_library_file(os.path.abspath(words[at])) and words[at] != "-c":
+        start, text = "", os.path.basename(words[at])  # a console script
+    return " ".join(part for part in (start, text, "..." if more else "") if part)

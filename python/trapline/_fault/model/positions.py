@@ -1,0 +1,175 @@
+"""The position table of the module that ran, and how long the sequence is: by the modules, not by messages.
+
+Used at a violation (an id beyond the table) and at a host error (a buffer as long as the table that does not
+fit the text).
+"""
+
+from __future__ import annotations
+
+import re
+from types import FrameType
+from typing import Any, Optional
+
+from trapline._fault.model.tables import POSITION
+from trapline._fault.program import owners, places, scope
+
+_SETTINGS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions",
+             "block_size", "max_seq_len", "max_seq_length", "seq_len", "context_length", "n_ctx")  # fmt: skip
+_TEXT = re.compile(r"(?:^|_)(?:ids|idx|tokens|input|inputs|x|text|mask)$")
+_IDS = re.compile(r"(?:^|_)(?:ids|idx|tokens|input_ids|text|words)$")
+_MAX_MODULES = 3
+_MAX_ELEMENTS = 1 << 24
+Position = dict[str, Any]
+
+
+def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optional[Position]:
+    """Frames innermost first. With `rows` the table of that size; without, one that a text goes beyond."""
+    running: list[Any] = []
+    for frame in frames:
+        module = frame.f_locals.get("self")
+        if not owners.is_module(module) or any(module is known for known in running):
+            continue
+        running.append(module)
+    for module in running[:_MAX_MODULES]:
+        for path, table in _tables(module):
+            length = _text_length(frames, module)
+            size = table.num_embeddings
+            setting, value = _setting(running, size, _offset(table))
+            offset = max(_offset(table), size - value)  # Nystromformer: two rows more than the setting
+            if rows is not None and size != rows:
+                continue
+            if rows is None and (length is None or length <= size - offset):
+                continue
+            facts: Position = {"rows": size, "offset": offset, "name": _name(table, running, path)}
+            if length is not None:
+                facts["length"] = length
+            if setting:
+                facts["setting"] = setting
+                facts["value"] = value
+            return facts
+    return None
+
+
+def _tables(module: Any) -> list[tuple[str, Any]]:
+    return [
+        (path, part)
+        for path, part in module.named_modules()
+        if type(getattr(part, "num_embeddings", None)) is int and POSITION.search(path)
+    ]
+
+
+def _offset(table: Any) -> int:
+    """Rows before the first position: BART's `offset`; RoBERTa's positions begin behind the padding's."""
+    offset = table.__dict__.get("offset")
+    if type(offset) is int and 0 <= offset < table.num_embeddings:
+        return offset
+    padding = getattr(table, "padding_idx", None)
+    return padding + 1 if type(padding) is int and 0 <= padding < table.num_embeddings - 1 else 0
+
+
+def _text_length(frames: list[FrameType], module: Any) -> Optional[int]:
+    """The length of the rows of ids that this module was called with."""
+    for frame in frames:
+        if frame.f_locals.get("self") is not module:
+            continue
+        for name, value in list(frame.f_locals.items()):
+            if not scope.is_tensor(value) or value.is_nested or value.dim() < 2 or not _TEXT.search(name):
+                continue
+            if not value.dtype.is_floating_point and value.dim() == 2 and not name.startswith("position"):
+                return int(value.shape[-1])
+    return None
+
+
+def _setting(running: list[Any], rows: int, offset: int) -> tuple[str, int]:
+    """The configuration's word for the rows, and what it says; ("", rows) when it has none."""
+    for module in running:
+        held = scope.members(module.__dict__.get("config"))
+        for name in _SETTINGS:
+            if type(held.get(name)) is int and held[name] in (rows, rows - offset, rows - 1, rows - 2):
+                return name, held[name]
+    return "", rows
+
+
+def _name(table: Any, running: list[Any], path: str) -> str:
+    for path_in_root, part in running[-1].named_modules():
+        if part is table:
+            return owners.clean_name(path_in_root)
+    return owners.clean_name(path)
+
+
+def counts_from(tensor: Any, first: int) -> Optional[int]:
+    """Where the run of positions begins that the bad element is in: 0 for a sequence from its beginning."""
+    if tensor.dtype.is_floating_point or not tensor.dim() or first < 0 or tensor.numel() > _MAX_ELEMENTS:
+        return None
+    width = int(tensor.shape[-1])
+    if width < 2:
+        return None
+    row = tensor.detach().reshape(-1, width)[first // width][: first % width + 1].cpu()
+    steps = (row[1:] - row[:-1] != 1).nonzero().reshape(-1)
+    return int(row[int(steps[-1]) + 1 if steps.numel() else 0])
+
+
+def is_text() -> bool:
+    """True when token ids or a tokenizer are in reach."""
+    for frame in scope.live_frames():
+        for name, value in list(frame.f_locals.items()):
+            if _IDS.search(name) and scope.is_tensor(value) and not value.dtype.is_floating_point:
+                return True
+            if "Tokenizer" in type(value).__name__ and not isinstance(value, type):
+                return True
+            if type(value) is dict and scope.is_tensor(value.get("input_ids")):
+                return True
+    return False
+
+
+def sequence_name(width: int) -> Optional[str]:
+    """The user's own variable of token ids, [batch, width]."""
+    for frame in scope.live_frames():
+        if not places.is_user(frame.f_code):
+            continue
+        for name, value in scope.variables(frame):
+            if not scope.is_tensor(value) or value.is_nested or value.dtype.is_floating_point:
+                continue
+            if _IDS.search(name) and value.dim() == 2 and value.shape[1] == width:
+                return name
+    return None
+
+
+def longest_sample(frames: list[FrameType], limit: int) -> Optional[dict[str, Any]]:
+    """The sample of the text that is too long, where the batch in hand tells."""
+    try:
+        from trapline._fault.data.guesses import too_long
+    except ImportError:
+        return None
+    sample: Optional[dict[str, Any]] = too_long(limit, frames)
+    return sample
+
+
+def generation_facts() -> Optional[dict[str, Any]]:
+    """The prompt of transformers' generate(), when it is running."""
+    for frame in scope.live_frames():
+        if (
+            frame.f_code.co_name != "generate"
+            or frame.f_globals.get("__name__") != "transformers.generation.utils"
+        ):
+            continue
+        facts: dict[str, Any] = {}
+        prompt = frame.f_locals.get("input_ids_length")
+        ids = frame.f_locals.get("input_ids")
+        if type(prompt) is not int and scope.is_tensor(ids) and ids.dim() == 2:
+            prompt = int(ids.shape[1])
+        if type(prompt) is int:
+            facts["prompt"] = prompt
+        wanted = getattr(frame.f_locals.get("generation_config"), "max_new_tokens", None)
+        if type(wanted) is int:
+            facts["wanted"] = wanted
+        return facts
+    return None
+
+
+def grows(shape: list[int], calls: list[dict[str, Any]]) -> bool:
+    """A loop that generates: calls before this one had the same argument, one and two shorter."""
+    if not shape or shape[-1] <= 2:  # nothing is two shorter
+        return False
+    seen = {tuple(argument.get("shape") or ()) for call in calls for argument in call.get("args") or ()}
+    return all((*shape[:-1], shape[-1] - step) in seen for step in (1, 2))

@@ -1,0 +1,91 @@
+"""Calls of a model in the user's source: which variables went into it, as the text of the function says.
+
+By the time a sampled NaN is found the model has returned: what it was given is no longer on the stack, but
+the line that called it is in the function, and its variables are still there.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from trapline._fault.program import holders, owners, source
+
+_MAX_LINES = 3000
+_MISSING = object()
+
+
+def model_inputs(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
+    """(model, variable, value) of each call of a module in a frame's function, in the order of the source.
+
+    A variable that some call of a module was assigned to is left out: it may be the output by now.
+    """
+    tree = _tree(frame.f_code)
+    if tree is None:
+        return
+    calls = [(node, model) for node in _in_order(tree) for model in [_model(node, frame)] if model]
+    outputs = _assigned(tree, {id(node) for node, _ in calls})
+    for node, model in calls:
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            for name in ast.walk(argument):
+                if isinstance(name, ast.Name) and name.id not in outputs:
+                    value = _resolve(name, frame)
+                    if value is not _MISSING and not owners.is_module(value):
+                        yield model, name.id, value
+
+
+def _tree(code: CodeType) -> Any:
+    lines = [number for _, _, number in code.co_lines() if number] if hasattr(code, "co_lines") else []
+    first = 1 if code.co_name == "<module>" else code.co_firstlineno
+    last = max(lines, default=first)
+    if last - first > _MAX_LINES:
+        return None
+    text = "\n".join(source.line_text(code.co_filename, number) for number in range(first, last + 1))
+    for end in ("", "\n    pass"):  # the last line may open a block that has no line of its own
+        try:
+            return ast.parse(textwrap.dedent(text) + end)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def _in_order(tree: Any) -> list[Any]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return sorted(calls, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _model(call: Any, frame: FrameType) -> str:
+    """`policy` for policy(obs) and for policy.act(obs); "" for the call of anything else."""
+    if owners.is_module(_resolve(call.func, frame)):
+        return ast.unparse(call.func)
+    if isinstance(call.func, ast.Attribute) and owners.is_module(_resolve(call.func.value, frame)):
+        return ast.unparse(call.func.value)
+    return ""
+
+
+def _resolve(node: Any, frame: FrameType) -> Any:
+    """What a name, or a name's attribute, stands for; no code of the program's runs."""
+    if isinstance(node, ast.Name):
+        local = frame.f_locals
+        return local[node.id] if node.id in local else frame.f_globals.get(node.id, _MISSING)
+    if isinstance(node, ast.Attribute):
+        held = holders.attributes(_resolve(node.value, frame))
+        for inside in (held, held.get("_modules"), held.get("_buffers")):
+            if type(inside) is dict and node.attr in inside:
+                return inside[node.attr]
+    return _MISSING
+
+
+def _assigned(tree: Any, calls: set[int]) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) or not node.value:
+            continue
+        if any(id(part) in calls for part in ast.walk(node.value)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                names |= {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return names

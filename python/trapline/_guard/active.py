@@ -1,0 +1,208 @@
+"""Finds, builds or replaces the guard's adapter for the torch of this process, and switches it on.
+
+The compiled adapter (``src/guard``) fits exactly one torch and one Python;
+:mod:`trapline._extension.finder` finds or builds it. Where that cannot be, the pure-Python adapter
+(:mod:`trapline._guard.pure`) takes its place. Both have the same functions and hand over the same
+dictionaries.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from trapline._extension import finder
+from trapline._library import paths
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+adapter: ModuleType | None = None
+_kind = ""
+_enabled = False
+_notes: list[str] = []
+
+
+def activate() -> None:
+    """Put the guard into torch. torch must be imported. Calling it again changes nothing.
+
+    Raises:
+        ImportError: libtrapline.so is missing or of another version.
+        RuntimeError: no adapter can serve this torch; the message says what to do.
+        BuildError: this Python is a free-threaded build.
+    """
+    global adapter, _kind, _enabled
+    if adapter is not None:
+        return
+    from trapline._extension import compiler
+
+    compiler.refuse_free_threading()
+    paths.library()  # first: the compiled adapter then links with this very library
+    _notes.clear()
+    found = None if os.environ.get("TRAPLINE_ADAPTER") == "pure" else _native()
+    _kind = "native" if found is not None else "pure"
+    adapter = found if found is not None else _python_adapter()
+    _enabled = True
+    _follow_device(adapter)
+    _write_marker()
+
+
+def deactivate() -> None:
+    """Take the guard out of torch again, while no operation runs in another thread."""
+    global adapter, _enabled
+    if adapter is not None:
+        from trapline._guard import waits
+
+        waits.uninstall()
+        adapter.uninstall()
+    adapter, _enabled = None, False
+
+
+def _follow_device(module: ModuleType) -> None:
+    """Without it the guard still looks at operations; a fault is then learnt of later."""
+    try:
+        from trapline._guard import waits
+
+        waits.install(module)
+    except Exception as error:
+        _debug(f"waits for the device are not followed: {error!r}")
+
+
+def set_enabled(on: bool) -> bool:
+    """Switch the checks on or off; returns the state before."""
+    global _enabled
+    before = _enabled
+    if adapter is not None:
+        adapter.set_enabled(on)
+        _enabled = on
+    return before
+
+
+def is_enabled() -> bool:
+    """True when there is a guard and its checks are switched on."""
+    return _enabled
+
+
+def kind() -> str:
+    """``native``, ``pure``, or ``""`` while there is no guard."""
+    return _kind if adapter is not None else ""
+
+
+def notes() -> list[str]:
+    """What the user should know about the choice of the adapter."""
+    return list(_notes)
+
+
+def history() -> list[dict[str, Any]]:
+    """The last guarded calls, oldest first."""
+    return [] if adapter is None else adapter.history()
+
+
+def remembered() -> list[dict[str, Any]]:
+    """Casts of NaN and the like, newest first: possible origins of a later fault."""
+    compiled = sys.modules.get("trapline._compile.op")
+    casts = [] if compiled is None else compiled.remembered()
+    found = [] if adapter is None else adapter.remembered()
+    return casts + [compiled.complete_cast(cast) if compiled and "site" in cast else cast for cast in found]
+
+
+def info() -> dict[str, Any]:
+    """What the adapter was built for; ``{}`` while there is none."""
+    return {} if adapter is None else adapter.info()
+
+
+def on_violation(violation: dict[str, Any]) -> Any:
+    """The adapters' handler: the exception to raise, or the bad tensor healed (``--on-fault skip``).
+
+    It never fails: a plain sentence is the last resort.
+    """
+    try:
+        if "site" in (violation.get("args") or ()):  # of a compiled graph, found on the device
+            sys.modules["trapline._compile.op"].complete(violation)
+        from trapline._skip import policy
+
+        answer = policy.answer(violation)
+        if answer is not None:
+            return answer
+    except Exception as problem:
+        _debug(f"the finding could not be made: {problem!r}")
+    from trapline import DeviceAssertError
+
+    scan = violation.get("scan", {})
+    return DeviceAssertError(
+        f"{violation.get('contract')}: {scan.get('bad')} of {scan.get('total')} elements are not valid, "
+        f"the first is {scan.get('value')}"
+    )
+
+
+# Which adapter ------------------------------------------------------------------------------------
+
+
+def _native() -> ModuleType | None:
+    """The compiled adapter, installed; None when there is none and none can be built."""
+    from trapline._extension import compiler
+
+    found, notes = finder.find(compiler.GUARD, _load_and_install, "the pure-Python guard runs")
+    _notes.extend(notes)
+    return found
+
+
+def load(path: str) -> ModuleType:
+    """The compiled adapter at ``path``, not yet installed."""
+    from trapline._extension import compiler
+
+    return finder.load(path, compiler.GUARD)
+
+
+def _load_and_install(path: str) -> ModuleType:
+    module = load(path)
+    if module.install(on_violation) == 0:
+        module.uninstall()
+        raise ImportError("it knows no operation of this torch")
+    sys.modules["trapline_guard"] = module
+    return module
+
+
+def _python_adapter() -> ModuleType:
+    from trapline._guard import pure
+
+    pure.install(on_violation)
+    if os.environ.get("TRAPLINE_ADAPTER") != "pure" and not _notes:
+        _notes.append("the pure-Python guard runs: tens of microseconds per guarded call")
+    return pure
+
+
+# What is said -------------------------------------------------------------------------------------
+
+
+def _write_marker() -> None:
+    """Tell ``trapline run`` that this process is guarded, and how. Children made by fork need no marker."""
+    folder = paths.report_dir()
+    if folder is None:
+        return
+    import platform
+    import socket
+
+    import torch
+
+    host = "".join(c if c.isalnum() or c in "-_." else "_" for c in socket.gethostname()) or "localhost"
+    path = os.path.join(folder, f"guard-{host}-{os.getpid()}.json")
+    marker = {
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "adapter": _kind,
+        "notes": _notes,
+    }
+    try:
+        with open(path + ".tmp", "w", encoding="utf-8", errors="replace") as file:
+            json.dump(marker, file)
+        os.replace(path + ".tmp", path)
+    except OSError as error:
+        _debug(f"the report folder cannot be written: {error}")
+
+
+def _debug(text: str) -> None:
+    if os.environ.get("TRAPLINE_DEBUG") == "1":
+        print(f"trapline: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""What every part may use: libtrapline by ctypes, paths, the options of the environment, lines on stderr."""

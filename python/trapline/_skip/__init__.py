@@ -1,0 +1,1 @@
+"""``--on-fault skip|stop`` and ``--quarantine``: what happens to a faulty step, and to its samples later."""
