@@ -31,6 +31,7 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from trapline._cpu import redirect  # noqa: E402
 from trapline._extension import compiler  # noqa: E402
+from trapline._fault.data import batches  # noqa: E402
 from trapline._guard import active, waits  # noqa: E402
 from trapline._library import paths  # noqa: E402
 
@@ -98,6 +99,7 @@ def main() -> None:
     adapter = active.load(compiler.build(os.path.join(paths.build_dir(), "adapters")))
     adapter.install(lambda violation: SystemExit(f"bench: unexpected violation of {violation['contract']}"))
     waits.install(adapter)
+    batches.tell_each(adapter.device_batch)
     torch.manual_seed(0)
     print(f"host time of a guarded call, microseconds; {ROUNDS} rounds of {CALLS} calls")
 

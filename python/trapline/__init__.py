@@ -14,11 +14,13 @@ Importing this package is cheap: it imports neither torch nor the compiled libra
 
 from __future__ import annotations
 
-from typing import Any
-
+from trapline._library import VERSION as __version__
 from trapline._library.errors import DeviceAssertError
 
-__version__ = "0.1.0"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = [
     "CheckedLoader",
     "DeviceAssertError",
@@ -98,21 +100,17 @@ class enabled:
 
 
 # The checks of data at hand: loaded when first used, so that a guarded program does not pay for them.
-_LATE = {
-    "CheckedLoader": "_check.loader",
-    "check_finite": "_check.rules",
-    "check_ids": "_check.rules",
-    "check_labels": "_check.rules",
-    "check_loss": "_check.rules",
-    "check_probs": "_check.rules",
-    "checked": "_check.loader",
-    "checking_collate": "_check.loader",
-}
+_RULES = ("check_finite", "check_ids", "check_labels", "check_loss", "check_probs")
+_LOADERS = ("CheckedLoader", "checked", "checking_collate")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module 'trapline' has no attribute {name!r}")
-    import importlib
+    if name in _RULES:
+        from trapline._check import rules
 
-    return getattr(importlib.import_module(f"trapline.{_LATE[name]}"), name)
+        return getattr(rules, name)
+    if name in _LOADERS:
+        from trapline._check import loader
+
+        return getattr(loader, name)
+    raise AttributeError(f"module 'trapline' has no attribute {name!r}")

@@ -9,8 +9,9 @@ the guard. Loader, spec and module stay what they are without Trapline.
 from __future__ import annotations
 
 import _thread
-import os
 import sys
+
+from trapline._library import options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,23 +22,7 @@ _lock = _thread.RLock()
 _finder: _TorchFinder | None = None
 _active: ModuleType | None = None  # trapline._guard.active once the guard is in
 _failure: str | None = None  # why it is not, in one line
-# In the order of their installation.
-_PARTS = (
-    "_cpu.redirect",
-    "_fault",
-    "_exceptions.hooks",
-    "_skip.policy",
-    "_skip.quarantine",
-    "_watch",
-    "_steps",
-    "_compile",
-)
-# Parts that wait until the program imports what they are for.
-_LATER = {
-    "torch._dynamo.trace_rules": "_compile.dynamo",
-    "torch._inductor.compile_fx": "_compile",
-    "torch._inductor.cudagraph_trees": "_compile.pools",
-}
+_installed: list[ModuleType] = []  # the other parts, in the order of their installation
 
 
 class _TorchFinder:
@@ -102,17 +87,17 @@ def _torch_imported() -> None:
     _activate()
 
 
-def _install_later(module: str, part: str) -> None:
+def _install_later(module: str, part: Callable[[], ModuleType]) -> None:
     """Install a part when ``module`` is imported, or now if it is."""
 
     def imported() -> None:
         if _finder is not None:
             _finder.waiting.pop(module, None)
         if _active is not None:
-            _part(part)
+            _install(part)
 
     if module in sys.modules:
-        _part(part)
+        _install(part)
     else:
         _wait_for(module, imported)
 
@@ -134,7 +119,7 @@ def _wait_for(module: str, done: Callable[[], None]) -> None:
 def install() -> None:
     """Guard this process: now if torch is imported, else when it is. Never raises; see :func:`failure`."""
     global _failure
-    if os.environ.get("TRAPLINE_OFF") == "1":
+    if options.is_off():
         return
     _failure = None
     if "torch" in sys.modules:
@@ -143,15 +128,15 @@ def install() -> None:
             _activate(say=False)
             return
     _wait_for("torch", _torch_imported)
-    if os.environ.get("TRAPLINE_CPU") == "1":
+    if options.wants_cpu():
         watch_for_cpu()
 
 
 def watch_for_cpu() -> None:
     """Have the device of ``--cpu`` in place when torch, which nobody has imported yet, looks for CUDA."""
     finder = _the_finder()
-    finder.before["torch._C"] = lambda: _call("_cpu.backend", "before_core")
-    finder.before["torch.cuda"] = lambda: _call("_cpu.backend", "before_cuda")
+    finder.before["torch._C"] = lambda: _attempt("--cpu", lambda: _cpu_backend().before_core())
+    finder.before["torch.cuda"] = lambda: _attempt("--cpu", lambda: _cpu_backend().before_cuda())
 
 
 def _torch_is_complete() -> bool:
@@ -166,65 +151,134 @@ def _activate(say: bool = True) -> None:
         if _active is not None:
             return
         _watch_forks()
-        if os.environ.get("TRAPLINE_CPU") == "1":  # first: the guard then sees which devices there are
-            _part("_cpu.redirect")
+        if options.wants_cpu():  # first: the guard then sees which devices there are
+            _install(_cpu)
         try:
             from trapline._guard import active
 
-            active.activate()
+            active.activate(_answer)
             _active = active
         except Exception as error:
             text = (str(error).splitlines() or [""])[0]
-            if not text.startswith("trapline: "):
-                text = f"trapline: guard: {type(error).__name__}: {text}: this process is not guarded"
-            _failure = text
+            if text.startswith("trapline: "):
+                text = text[len("trapline: ") :]
+            else:
+                text = f"guard: {type(error).__name__}: {text}: this process is not guarded"
+            _failure = f"trapline: {text}"
             if say:
-                print(text, file=sys.stderr)
-        _part("_fault")
-        _part("_exceptions.hooks")
+                _say(text)
+        _install(_fault, _active)
+        _install(_exceptions)
         if _active is not None:
-            for module, part in _LATER.items():
-                _install_later(module, part)
-        mode = os.environ.get("TRAPLINE_ON_FAULT", "raise")
+            _install_later("torch._dynamo.trace_rules", _dynamo)
+            _install_later("torch._inductor.compile_fx", _compile)
+            _install_later("torch._inductor.cudagraph_trees", _pools)
+        mode, quarantine, steps = options.on_fault(), options.quarantine(), options.steps()
         if mode in ("skip", "stop"):
-            _part("_skip.policy", mode, _number("TRAPLINE_SKIP_LIMIT", 1.0))
-        if os.environ.get("TRAPLINE_QUARANTINE"):
-            _part("_skip.quarantine", os.environ["TRAPLINE_QUARANTINE"])
-        if os.environ.get("TRAPLINE_WATCH") == "nan":
-            _part("_watch")
-        steps = os.environ.get("TRAPLINE_STEPS", "")
-        if steps.isdigit():
-            _part("_steps", int(steps))
+            _install(_skip, mode, options.skip_limit(1.0))
+        if quarantine:
+            _install(_quarantine, quarantine)
+            _install(_quarantine_loader)
+        if options.watches_nan():
+            _install(_watch)
+        if steps is not None:
+            _install(_steps, steps)
 
 
-def _number(variable: str, otherwise: float) -> float:
+def _answer(violation: dict[str, Any]) -> Any:
+    """What the guard is told to do about a bad argument."""
+    from trapline._skip import policy
+
+    return policy.answer(violation)
+
+
+# The parts, each imported when it is installed ----------------------------------------------------
+
+
+def _cpu_backend() -> ModuleType:
+    from trapline._cpu import backend
+
+    return backend
+
+
+def _cpu() -> ModuleType:
+    from trapline._cpu import redirect
+
+    return redirect
+
+
+def _fault() -> ModuleType:
+    from trapline import _fault
+
+    return _fault
+
+
+def _exceptions() -> ModuleType:
+    from trapline._exceptions import hooks
+
+    return hooks
+
+
+def _skip() -> ModuleType:
+    from trapline._skip import policy
+
+    return policy
+
+
+def _quarantine() -> ModuleType:
+    from trapline._skip import quarantine
+
+    return quarantine
+
+
+def _quarantine_loader() -> ModuleType:
+    from trapline._skip import loader
+
+    return loader
+
+
+def _watch() -> ModuleType:
+    from trapline import _watch
+
+    return _watch
+
+
+def _steps() -> ModuleType:
+    from trapline import _steps
+
+    return _steps
+
+
+def _dynamo() -> ModuleType:
+    from trapline._compile import dynamo
+
+    return dynamo
+
+
+def _compile() -> ModuleType:
+    from trapline import _compile
+
+    return _compile
+
+
+def _pools() -> ModuleType:
+    from trapline._compile import pools
+
+    return pools
+
+
+def _install(part: Callable[[], ModuleType], *args: object) -> None:
+    def install() -> None:
+        module = part()
+        _installed.append(module)  # first: what is installed in part is taken out again, too
+        module.install(*args)
+
+    _attempt(part.__name__.strip("_"), install)
+
+
+def _attempt(name: str, action: Callable[[], None]) -> None:
     try:
-        return float(os.environ[variable])
-    except (KeyError, ValueError):
-        return otherwise
-
-
-def _watch_forks() -> None:
-    """A child forked while another thread holds our lock must not inherit it as held for ever."""
-    from trapline._library import forks
-
-    forks.in_child(_fresh_lock)
-
-
-def _fresh_lock() -> None:
-    global _lock
-    _lock = _thread.RLock()
-
-
-def _part(name: str, *args: object) -> None:
-    _call(name, "install", *args)
-
-
-def _call(name: str, function: str, *args: object) -> None:
-    try:
-        from importlib import import_module
-
-        getattr(import_module(f"trapline.{name}"), function)(*args)
+        action()
     except Exception as error:
         _debug(f"{name} is not active: {error!r}")
 
@@ -237,12 +291,24 @@ def uninstall() -> None:
             _finder.waiting.clear()
         if _active is None:
             return
-        for name in reversed(_PARTS):
-            undo = getattr(sys.modules.get(f"trapline.{name}"), "uninstall", None)
+        while _installed:
+            undo = getattr(_installed.pop(), "uninstall", None)
             if undo is not None:
                 undo()
         _active.deactivate()
         _active = None
+
+
+def _watch_forks() -> None:
+    """A child forked while another thread holds our lock must not inherit it as held for ever."""
+    from trapline._library import forks
+
+    forks.in_child(_fresh_lock)
+
+
+def _fresh_lock() -> None:
+    global _lock
+    _lock = _thread.RLock()
 
 
 def is_active() -> bool:
@@ -260,6 +326,13 @@ def set_enabled(on: bool) -> bool:
         return False if _active is None else _active.set_enabled(on)
 
 
+def _say(text: str) -> None:
+    from trapline._library.say import say
+
+    say(text)
+
+
 def _debug(text: str) -> None:
-    if os.environ.get("TRAPLINE_DEBUG") == "1":
-        print(f"trapline: {text}", file=sys.stderr)
+    from trapline._library.say import debug
+
+    debug(text)

@@ -1,5 +1,6 @@
-"""``python3 .../trapline/_build_libtorch.py --libtorch DIR``: the guard for C++ programs, compiled without torch
-for Python.
+"""``python3 .../trapline/_build_libtorch.py --libtorch DIR``: compile the guard for C++ programs.
+
+Any Python will do: no torch for Python is needed.
 """
 
 from __future__ import annotations

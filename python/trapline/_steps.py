@@ -12,9 +12,10 @@ process counts its own steps.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from typing import Any
+
+from trapline._library.say import say
 
 _lock = threading.Lock()
 _handle: Any = None
@@ -60,9 +61,7 @@ def _after_step(*_: Any) -> None:
         return
     if reached:
         plural = "" if _limit == 1 else "s"
-        print(
-            f"trapline: stopped after {_limit} optimizer step{plural} (--steps)", file=sys.stderr, flush=True
-        )
+        say(f"stopped after {_limit} optimizer step{plural} (--steps)")
     if threading.current_thread() is threading.main_thread():
         raise SystemExit(0)
     _interrupt_main_thread()

@@ -18,12 +18,14 @@ from __future__ import annotations
 import atexit
 import math
 import os
-import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple, Optional
+
+from trapline._fault.data import recorded
+from trapline._library.say import debug, say
 
 # A forward without end must not fill memory: so many values are looked at before the step's end.
 _MOST_PENDING = 4096
@@ -42,9 +44,10 @@ def install() -> None:
         watch.start()
     except TypeError:  # hooks that are called for a forward that raises came with 2.0
         watch.stop()
-        print("trapline: watch: this torch is older than 2.0: nothing is watched", file=sys.stderr)
+        say("watch: this torch is older than 2.0: nothing is watched")
         return
     _watch = watch
+    recorded.by_watch(facts)
     atexit.register(_at_exit)
 
 
@@ -54,6 +57,7 @@ def uninstall() -> None:
     if _watch is not None:
         _watch.stop()
         _watch = None
+        recorded.by_watch(None)
         atexit.unregister(_at_exit)
 
 
@@ -353,5 +357,4 @@ def _at_exit() -> None:
         if finding is not None:
             write.write_finding(finding, diagnose.version(), [])
     except Exception as error:
-        if os.environ.get("TRAPLINE_DEBUG") == "1":
-            print(f"trapline: watch: {error!r}", file=sys.stderr)
+        debug(f"watch: {error!r}")

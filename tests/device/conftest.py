@@ -72,13 +72,16 @@ class Guard:
 
 @pytest.fixture
 def guard(adapter):
+    from trapline._fault.data import batches
     from trapline._guard import waits
 
     guard = Guard(adapter)
     late.reset()
     adapter.install(guard.handle)
     waits.install(adapter)
+    batches.tell_each(adapter.device_batch)
     yield guard
+    batches.tell_each(None)
     waits.uninstall()
     adapter.uninstall()
     late.reset()

@@ -37,10 +37,12 @@ def compiling(guard, monkeypatch):
 
 
 @pytest.fixture
-def reporting(compiling):
+def reporting(compiling, monkeypatch):
     """The same with the handler of `trapline run`: findings instead of violations."""
     from trapline._guard import active
+    from trapline._skip import policy
 
+    monkeypatch.setattr(active, "_answer", policy.answer)
     compiling.module.install(active.on_violation)
     yield compiling
     compiling.module.install(compiling.handle)

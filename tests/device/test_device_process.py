@@ -121,7 +121,7 @@ for number in range(4):
     loss.backward()
     optimizer.step()
     changed.append(not torch.equal(before, weight.detach().cpu()))
-print(changed, late.poisoned(), trapline._skip.policy.counts()["skipped"])
+print(changed, late.poisoned(), trapline._skip.ledger.counts()["skipped"])
 """
 
 
@@ -148,7 +148,7 @@ for call in calls:
         print("nothing was raised")
     except trapline.DeviceAssertError as error:
         print(error.finding["element"]["value"], late.poisoned())
-print(trapline._skip.policy.counts()["skipped"])
+print(trapline._skip.ledger.counts()["skipped"])
 """
 
 

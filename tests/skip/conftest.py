@@ -29,22 +29,24 @@ class Skipping:
         self.start()
 
     def start(self, limit: float = 100.0) -> None:
-        from trapline._skip import policy, quarantine
+        from trapline._skip import loader, policy, quarantine
 
         policy.install("skip", limit)
         quarantine.install(str(self.quarantine))
+        loader.install()
 
     def stop(self) -> None:
-        from trapline._skip import policy, quarantine
+        from trapline._skip import loader, policy, quarantine
 
+        loader.uninstall()
         quarantine.uninstall()
         policy.uninstall()
 
     def counts(self) -> tuple[int, int]:
         """(optimizer steps, how many of them were left out)"""
-        from trapline._skip import policy
+        from trapline._skip import ledger
 
-        counts = policy.counts()
+        counts = ledger.counts()
         return counts["steps"], counts["skipped"]
 
     def entries(self) -> list[dict[str, Any]]:

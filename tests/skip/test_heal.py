@@ -7,7 +7,7 @@ import torch
 from conformance import BAD_CALLS
 from trapline import DeviceAssertError
 from trapline._library import diagnose, heal
-from trapline._skip import policy
+from trapline._skip import ledger
 
 # trapline::Predicate: ends, counts and lengths have to add up; offsets and masks become zeros
 SUMS, ZEROS = (11, 12, 13), (6, 14)
@@ -31,9 +31,9 @@ def test_bad_call_is_healed(skipping, monkeypatch, call):
         with pytest.raises(DeviceAssertError):
             call.run()
         return
-    before = policy.spoils()
+    before = ledger.spoils()
     call.run()
-    assert policy.spoils() > before
+    assert ledger.spoils() > before
     assert healed
     for _, tensor, result, scan, predicate in healed:
         assert result.shape == tensor.shape

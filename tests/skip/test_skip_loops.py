@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from trapline import DeviceAssertError
-from trapline._skip import policy, steps
+from trapline._skip import ledger, steps
 
 BAD = 3  # the batch that holds the bad label
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -294,7 +294,7 @@ def test_share_above_the_limit_raises_with_the_finding(skipping):
         step(11)
     assert it.value.finding["code"] == "TL101"
     assert it.value.finding["element"]["value"] == 11
-    assert policy.mode() == "raise"
+    assert ledger.mode() == "raise"
     with pytest.raises(DeviceAssertError):  # from now on at the operation itself
         F.cross_entropy(net(torch.ones(1, 4)), torch.tensor([12]))
 

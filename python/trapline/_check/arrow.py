@@ -6,7 +6,7 @@ import bisect
 import ctypes
 from typing import Any, Optional
 
-from trapline._check.tensors import View, of_code
+from trapline._check.view import View, of_code
 
 _FORMATS = {
     "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8",

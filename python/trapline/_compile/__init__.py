@@ -20,6 +20,8 @@ import os
 import sys
 from typing import Any, Callable
 
+from trapline._library.say import debug
+
 _original: Callable[..., Any] | None = None
 _PASS = "joint_custom_pre_pass"
 
@@ -36,7 +38,7 @@ def install() -> None:
     try:
         lowering.install()
     except Exception as error:
-        _debug(f"compiled code calls the checks through the dispatcher: {error!r}")
+        debug(f"compile: compiled code calls the checks through the dispatcher: {error!r}")
     above.install()
     _original = module.compile_fx
     module.compile_fx = _guarded(_original)
@@ -48,7 +50,9 @@ def uninstall() -> None:
     module = sys.modules.get("torch._inductor.compile_fx")
     if _original is not None and module is not None:
         module.compile_fx = _original
-        sys.modules["trapline._compile.above"].uninstall()
+        from trapline._compile import above
+
+        above.uninstall()
     _original = None
 
 
@@ -63,7 +67,7 @@ def _guarded(original: Callable[..., Any]) -> Callable[..., Any]:
             call = signature.bind(*args, **kwargs)
             _add_checks(call.arguments)
         except Exception as error:
-            _debug(f"a graph is compiled without checks: {error!r}")
+            debug(f"compile: a graph is compiled without checks: {error!r}")
             return original(*args, **kwargs)
         with above.tracing():
             return original(*call.args, **call.kwargs)
@@ -121,8 +125,3 @@ def identity() -> bytes:
     digest.update(repr(sorted(diagnose.contracts().items())).encode())
     digest.update(diagnose.version().encode())
     return digest.digest()
-
-
-def _debug(text: str) -> None:
-    if os.environ.get("TRAPLINE_DEBUG") == "1":
-        print(f"trapline: compile: {text}", file=sys.stderr)

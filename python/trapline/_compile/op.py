@@ -13,8 +13,6 @@ what is bad; with the pure-Python one it is :func:`_check`.
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
 import threading
 from collections import deque
 from typing import Any
@@ -25,6 +23,7 @@ from trapline._compile import sites
 from trapline._compile.values import Site, Values, read, site_of
 from trapline._guard import active, pure
 from trapline._library import capi
+from trapline._library.say import debug
 
 _REMEMBERED = 16
 _MOST_FRAMES = 512
@@ -57,6 +56,7 @@ def define() -> None:
     library.impl("check_copy", _check_copy, "CompositeExplicitAutograd")
     torch.library.register_fake("trapline::check_copy", _fake_copy, lib=library)
     _library = library
+    active.follow_compiled(remembered, complete, complete_cast)
 
 
 def remembered() -> list[dict[str, Any]]:
@@ -83,8 +83,7 @@ def _check(argument: torch.Tensor, others: Any, numbers: Any, site: str) -> torc
     try:
         answer = _judge(argument, others, numbers, site)
     except Exception as problem:
-        if os.environ.get("TRAPLINE_DEBUG") == "1":
-            print(f"trapline: guard: a compiled operation is not checked: {problem!r}", file=sys.stderr)
+        debug(f"guard: a compiled operation is not checked: {problem!r}")
     if isinstance(answer, BaseException):
         raise answer
     return argument if answer is None else _like(argument, answer)
@@ -115,8 +114,16 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
         scan.list_position = site.list_position
     stack = sites.choose(site.program, site.node)
     if site.row.contents.remember:
-        cast = {"contract": site.contract, "scan": pure._scan(scan), "frames": pure._frames(_MOST_FRAMES)}
-        _casts.appendleft({**cast, "storage": 0, "shape": list(argument.shape), "graph_stack": stack})
+        _casts.appendleft(
+            {
+                "contract": site.contract,
+                "scan": pure.scan_of(scan),
+                "frames": pure.running_frames(_MOST_FRAMES),
+                "storage": 0,
+                "shape": list(argument.shape),
+                "graph_stack": stack,
+            }
+        )
         return None
     values = Values(site, argument, others, numbers)
     return _answer(
@@ -124,11 +131,11 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
             "contract": site.contract,
             "op": site.op,
             "overload": site.overload,
-            "scan": pure._scan(scan),
+            "scan": pure.scan_of(scan),
             "tensor": argument,
             "args": values.arguments(),
             "owners": values.owners(),
-            "frames": pure._frames(_MOST_FRAMES),
+            "frames": pure.running_frames(_MOST_FRAMES),
             "graph_stack": stack,
             "thread": threading.get_native_id(),
         }

@@ -8,12 +8,12 @@ in every process: here are the nodes' stacks of this process, by a hash of the g
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_FRAME = re.compile(r'^\s*File "(.*)", line (\d+), in (.*)$')
+from trapline._library import stack_text
+
 _MAX_PROGRAMS = 4096
 _stacks: dict[str, list[tuple[str, ...]]] = {}
 
@@ -69,7 +69,7 @@ def choose(key: str, node: int, running: Iterable[Any] | None = None) -> str:
     for code in _running() if running is None else running:
         within = []
         for candidate in candidates:
-            file, line, function, _ = frames_of(candidate)[0]
+            file, line, function, _ = stack_text.frames_of(candidate)[0]
             if (file, function) == (code.co_filename, code.co_name) and line >= code.co_firstlineno:
                 within.append((line - code.co_firstlineno, candidate))
         if within:
@@ -82,19 +82,6 @@ def _running() -> Iterator[Any]:
     while frame is not None:
         yield frame.f_code
         frame = frame.f_back
-
-
-def frames_of(stack: str) -> list[tuple[str, int, str, str]]:
-    """(file, line, function, the line of carets or "") of a stack as text, outermost first."""
-    lines = stack.rstrip("\n").split("\n")
-    heads = [i for i, text in enumerate(lines) if _FRAME.match(text)]
-    frames = []
-    for i, after in zip(heads, [*heads[1:], len(lines)]):
-        match = _FRAME.match(lines[i])
-        assert match is not None
-        carets = [text for text in lines[i + 2 : after] if text.strip() and not text.strip(" ~^")]
-        frames.append((match[1], int(match[2]), match[3], carets[0] if carets else ""))
-    return frames
 
 
 def _nodes(module: Any) -> Iterator[Any]:

@@ -116,7 +116,7 @@ class Values:
             arg.kind, arg.tensor = capi.ARG_TENSOR, _shape(self._sizes(entry), entry[1])
             return arg
         if kind != "list":
-            return pure._arg(self._value(entry))
+            return pure.arg_of(self._value(entry))
         return self._list(entry[1])
 
     def _list(self, entries: list[Any]) -> Any:
@@ -124,7 +124,7 @@ class Values:
         items = (capi.Tensor * len(entries))()
         for at, entry in enumerate(entries):
             if entry[0] == "checked":
-                described = pure._tensor(self._argument)
+                described = pure.tensor_of(self._argument)
                 if described is None:
                     return None
                 items[at] = described
@@ -148,7 +148,7 @@ def _shape(sizes: list[int], dtype: str) -> capi.Tensor:
     out.sizes = array(*sizes)
     out.strides = array(*([0] * len(sizes)))
     out.dim = len(sizes)
-    out.dtype = pure._DTYPES.get(getattr(torch, dtype), capi.OTHER_DTYPE)
+    out.dtype = pure.DTYPES.get(getattr(torch, dtype), capi.OTHER_DTYPE)
     out.data = None
     return out
 
@@ -190,7 +190,7 @@ def _entry(site: Site, entry: Any, in_list: bool = False) -> tuple[Any, ...]:
     if entry[0] == "checked":
         kind = _CHECKED
     elif entry[0] == "tensor":
-        dtype = pure._DTYPES.get(getattr(torch, entry[1]), capi.OTHER_DTYPE)
+        dtype = pure.DTYPES.get(getattr(torch, entry[1]), capi.OTHER_DTYPE)
         kind, other = (_SHAPE, -1) if in_list or entry[3] is None else (_TENSOR, entry[3])
     elif entry[0] == "bool":
         kind, start = _FLAG, int(entry[1])

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from trapline._cpu import operations
 from trapline._extension import compiler, finder
-from trapline._library import paths
+from trapline._library import options, paths
+from trapline._library.say import say
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -36,8 +37,8 @@ def before_core() -> None:
     notes.extend(said)
     if device is not None:
         device.set_device_count(_devices())
-        if not _run_late(device, os.environ.get("TRAPLINE_CPU_LATE", "")):
-            os.environ.setdefault("TRAPLINE_DEVICE_TYPE", "host")  # the guard checks its memory at once
+        if not _run_late(device, options.cpu_late()):
+            options.take_device_for_host()  # the guard checks its memory at once
 
 
 def before_cuda() -> None:
@@ -62,15 +63,15 @@ def _run_late(device: ModuleType, seed: str) -> bool:
         device.run_late(driver, int(seed))
     except (ValueError, ImportError, RuntimeError) as error:
         line = str(error).splitlines()[0].replace("trapline: --cpu: ", "")
-        print(f"trapline: --cpu: work is done at once: {line}", file=sys.stderr, flush=True)
+        say(f"--cpu: work is done at once: {line}")
         return False
-    os.environ["TRAPLINE_CUDA_DRIVER"] = driver
+    options.use_driver(driver)
     return True
 
 
 def _unfit() -> str:
     version = getattr(sys.modules.get("torch"), "__version__", "")
-    if compiler._torch_release() < _OLDEST:
+    if compiler.torch_release() < _OLDEST:
         return f"torch {version} is too old for the stand-in for CUDA: mistakes of devices are not seen"
     from torch.version import cuda, hip
 
@@ -84,7 +85,7 @@ def _unfit() -> str:
 
 def _devices() -> int:
     """As many as the user names or the launcher starts ranks here, else one."""
-    wanted = os.environ.get("TRAPLINE_CPU_DEVICES", "")
+    wanted = options.cpu_devices()
     if wanted.isdigit():
         return int(wanted)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")

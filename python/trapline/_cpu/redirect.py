@@ -29,10 +29,11 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from typing import Any, Callable
 
 from trapline._cpu import comm
+from trapline._library import options
+from trapline._library.say import say
 
 _replaced: list[tuple[Any, str, Any, bool]] = []
 _FACTORIES = (
@@ -109,11 +110,9 @@ def install() -> None:
 
 def _say_what_is_not_seen(notes: list[str]) -> None:
     """Once for a run, not in each of its processes."""
-    if not notes or os.environ.get("TRAPLINE_CPU_SAID") == "1":
-        return
-    os.environ["TRAPLINE_CPU_SAID"] = "1"
-    for note in notes:
-        print(f"trapline: --cpu: {note}", file=sys.stderr, flush=True)
+    if notes and options.say_once_for_cpu():
+        for note in notes:
+            say(f"--cpu: {note}")
 
 
 def uninstall() -> None:

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.program import names, owners, places, scope
+from trapline._library import options
 
 Facts = dict[str, Any]
 _MAX_MODULES = 20000
@@ -167,7 +168,7 @@ def asked(calls: Iterable[tuple[FrameType, str]]) -> Facts:
 
     count = torch.cuda.device_count()
     facts = {"count": count}
-    if "trapline._cpu.backend" in sys.modules:
+    if options.wants_cpu():
         facts["stand_ins"] = count
     for frame, text in calls:
         for index in _indices(frame, text):

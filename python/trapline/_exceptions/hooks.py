@@ -16,6 +16,11 @@ import threading
 import traceback
 from typing import Any, Callable, Optional
 
+from trapline._fault import life, write
+from trapline._library import diagnose, options, paths
+from trapline._library.errors import DeviceAssertError
+from trapline._library.say import debug
+
 _previous: dict[str, Callable[..., Any]] = {}
 _explained: list[BaseException] = []  # kept alive, so that an identity is never taken twice
 _MAX_CHAIN = 8
@@ -73,7 +78,7 @@ def _excepthook(kind: Any, value: Any, trace: Any) -> None:
 def _is_plain_ctrl_c(kind: Any) -> bool:
     """Ctrl-C with no fault before it. Python forgets that it has to die of SIGINT when exec() runs here, as
     it does when some modules are imported."""
-    return issubclass(kind, KeyboardInterrupt) and "trapline._fault.life" not in sys.modules
+    return issubclass(kind, KeyboardInterrupt) and not life.has_told()
 
 
 def _thread_excepthook(args: Any) -> None:
@@ -88,8 +93,6 @@ def _unraisablehook(args: Any) -> None:
     try:
         _previous.get("unraisable", sys.__unraisablehook__)(args)
     finally:
-        from trapline._library.errors import DeviceAssertError
-
         if isinstance(args.exc_value, DeviceAssertError):
             explain(args.exc_value, "exit")
 
@@ -125,11 +128,9 @@ def _at_exit() -> None:
     """A program may replace sys.excepthook and forget ours; the interpreter keeps the exception."""
     explain(getattr(sys, "last_value", None))
     try:
-        from trapline._fault import life
-
         life.at_exit()
     except Exception as failure:
-        _debug(failure)
+        _not_explained(failure)
 
 
 def _watch_ipython() -> None:
@@ -145,8 +146,8 @@ def _after_cell(result: Any) -> None:
     error = getattr(result, "error_in_exec", None)
     if error is not None:
         explain(error, "cell")
-    elif "trapline._fault.life" in sys.modules:
-        sys.modules["trapline._fault.life"].cell_ended_well()
+    else:
+        life.cell_ended_well()
 
 
 def explain(error: Optional[BaseException], how: str = "process") -> Optional[dict[str, Any]]:
@@ -160,24 +161,20 @@ def explain(error: Optional[BaseException], how: str = "process") -> Optional[di
             return None
         _explained[:] = [*_explained[-3:], error]
         finding = _explain(error, how)
-        if finding and not os.environ.get("TRAPLINE_REPORT_DIR"):
+        if finding and options.report_dir() is None:
             _print_report(finding)
         return finding
     except Exception as failure:
-        _debug(failure)
+        _not_explained(failure)
         return None
 
 
-def _debug(failure: Exception) -> None:
-    if os.environ.get("TRAPLINE_DEBUG") == "1":
-        print(f"trapline: host errors: {failure!r}: this exception is not explained", file=sys.stderr)
+def _not_explained(failure: Exception) -> None:
+    debug(f"host errors: {failure!r}: this exception is not explained")
 
 
 def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
     from trapline._exceptions import host_facts
-    from trapline._fault import life, write
-    from trapline._library import diagnose
-    from trapline._library.errors import DeviceAssertError
 
     chain = _chain(error)
     # The guard has written its finding; it quotes PyTorch, also as the text of another process.
@@ -199,9 +196,6 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
 
 def _print_report(finding: dict[str, Any]) -> None:
     """Under `trapline.install()` nobody else prints it: after the traceback, or below the cell."""
-    from trapline._fault import write
-    from trapline._library import diagnose, paths
-
     report = write.report_of(finding, diagnose.version(), [])
     text = paths.render(report)
     if text and sys.stderr is not None:

@@ -262,7 +262,7 @@ def _segment(pair: tuple[FrameType, int], position_text: bool = False) -> str:
     frame, lasti = pair
     code = frame.f_code
     shown = frames.make_frame((code, lasti))
-    position = frames._position(code, lasti)
+    position = frames.position(code, lasti)
     line, end_line, column, end_column = position
     if column is None or end_line is None:
         return shown["code"].strip() if position_text else _statement(code.co_filename, line)

@@ -18,7 +18,7 @@ import sysconfig
 import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
-from trapline._library import paths
+from trapline._library import options, paths
 
 if TYPE_CHECKING:
     from typing import Callable
@@ -47,8 +47,8 @@ class Product(NamedTuple):
 
     def source_dir(self) -> str:
         """``TRAPLINE_<ROOM>_SRC``, the source tree's folder, or the installed one."""
-        variable = f"TRAPLINE_{self.room.upper()}_SRC"
-        folder = os.environ.get(variable) or paths.source_dir(self.room)
+        variable, named = options.sources(self.room)
+        folder = named or paths.source_dir(self.room)
         if not _sources(folder):
             raise BuildError(
                 f"trapline: {self.says}: no sources in {folder}: set {variable} or install Trapline again"
@@ -132,7 +132,7 @@ def _library_dir() -> str:
         raise BuildError(str(error)) from None
 
 
-def _torch_release() -> tuple[int, ...]:
+def torch_release() -> tuple[int, ...]:
     import torch
 
     return tuple(int(part) for part in re.findall(r"\d+", str(torch.__version__))[:2])
@@ -143,14 +143,14 @@ def _flags() -> list[str]:
     import torch
 
     # Headers of 2.11 and later may use C++20; those before 2.1 do not know it.
-    flags = ["-std=c++20" if _torch_release() >= (2, 10) else "-std=c++17"]
+    flags = ["-std=c++20" if torch_release() >= (2, 10) else "-std=c++17"]
     core = getattr(torch, "_C", None)  # not yet there while torch is being imported
     flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(getattr(core, '_GLIBCXX_USE_CXX11_ABI', True))}")
     for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):  # so that pybind11 shares its state with torch's
         value = getattr(core, f"_PYBIND11_{name}", None)
         if value is not None:
             flags.append(f'-DPYBIND11_{name}="{value}"')
-    return [*flags, *_FLAGS, *shlex.split(os.environ.get("TRAPLINE_GUARD_CXXFLAGS", ""))]
+    return [*flags, *_FLAGS, *shlex.split(options.compiler_flags())]
 
 
 def _compiler() -> list[str]:
@@ -266,11 +266,7 @@ def _compile(path: str, product: Product) -> None:
 
 
 def _link_flags() -> list[str]:
-    return [
-        flag
-        for flag in shlex.split(os.environ.get("TRAPLINE_GUARD_CXXFLAGS", ""))
-        if flag.startswith("-fsan")
-    ]
+    return [flag for flag in shlex.split(options.compiler_flags()) if flag.startswith("-fsan")]
 
 
 def _run(command: list[str], log: str, product: Product = GUARD) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import struct
-import sys
 import tempfile
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from trapline._extension import compiler
-from trapline._library import paths
+from trapline._library import options, paths
+from trapline._library.say import debug, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def _find(search: _Search) -> ModuleType | None:
     except Exception as error:  # no sources to build from
         notes.append(f"{_one_line(error)}; {search.otherwise}")
         return None
-    named = os.environ.get("TRAPLINE_ADAPTER_DIR")
+    named = options.adapter_dir()
     build = paths.build_dir()
     for folder in filter(None, (named, build and os.path.join(build, "adapters"))):
         module = _try(search, os.path.join(folder, name))
@@ -97,7 +97,7 @@ def _try(search: _Search, path: str, say: bool = True) -> ModuleType | None:
     except Exception as error:  # broken, built for another torch, or for another libtrapline
         if say:
             search.notes.append(f"{path} is not used: {_one_line(error)}")
-        _debug(f"{path} is not used: {_one_line(error)}")
+        debug(f"{path} is not used: {_one_line(error)}")
         return None
 
 
@@ -146,7 +146,7 @@ def _build_and_load(search: _Search, folder: str, path: str) -> ModuleType | Non
         return None
     if os.path.exists(path):
         os.unlink(path)  # it was tried and is broken
-    _say(f"building the {says} for torch {torch.__version__}: once, about half a minute: kept in {folder}")
+    say(f"building the {says} for torch {torch.__version__}: once, about half a minute: kept in {folder}")
     try:
         compiler.build(folder, search.product)
     except Exception as error:
@@ -186,16 +186,13 @@ def _wait_for(product: compiler.Product, file: int, goal: str) -> bool | None:
         if time.monotonic() >= deadline:
             return None
         if not said:
-            _say(f"another process is building the {product.says}: waiting for {os.path.basename(goal)}")
+            say(f"another process is building the {product.says}: waiting for {os.path.basename(goal)}")
             said = True
         time.sleep(0.1)
 
 
 def _longest_wait() -> float:
-    try:
-        return float(os.environ["TRAPLINE_BUILD_WAIT"])
-    except (KeyError, ValueError):
-        return _LONGEST_WAIT_S
+    return options.build_wait(_LONGEST_WAIT_S)
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:
@@ -239,7 +236,7 @@ def _say_what_is_refused(product: compiler.Product, folder: str, name: str) -> N
     except OSError:
         others = []
     if others:
-        _say(
+        say(
             f"{product.says}: {folder} holds {others[0]}, which is not for torch {torch.__version__} on this "
             f"Python: refused; put {name} there or unset TRAPLINE_ADAPTER_DIR"
         )
@@ -248,12 +245,3 @@ def _say_what_is_refused(product: compiler.Product, folder: str, name: str) -> N
 def _one_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].removeprefix("trapline: ") if hasattr(str, "removeprefix") else lines[0]
-
-
-def _say(text: str) -> None:
-    print(f"trapline: {text}", file=sys.stderr, flush=True)
-
-
-def _debug(text: str) -> None:
-    if os.environ.get("TRAPLINE_DEBUG") == "1":
-        _say(text)

@@ -6,17 +6,27 @@ of `batches`, well under a microsecond per batch), so it may be slow, but it mus
 
 from __future__ import annotations
 
-from trapline._fault.data import batches
+from typing import Any
+
+from trapline._fault.data import batches, recorded
 from trapline._fault.violation import handler
 
 __all__ = ["handler", "install", "uninstall"]
 
 
-def install() -> None:
-    """Starts the bookkeeping of DataLoader batches. Call it once torch is imported."""
+def install(guard: Any = None) -> None:
+    """Start the bookkeeping of DataLoader batches. Call it once torch is imported.
+
+    `guard` says what it has recorded: `history()`, `remembered()`, and who wants to hear of each batch,
+    `batch_listener()`.
+    """
     batches.install()
+    recorded.by_guard(guard)
+    batches.tell_each(None if guard is None else guard.batch_listener())
 
 
 def uninstall() -> None:
-    """Ends the bookkeeping."""
+    """End the bookkeeping."""
+    batches.tell_each(None)
+    recorded.by_guard(None)
     batches.uninstall()

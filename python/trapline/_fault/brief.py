@@ -11,8 +11,9 @@ from typing import Any, Callable, Optional
 
 from trapline._fault import write
 from trapline._fault.data import values
-from trapline._fault.program import sites
+from trapline._fault.program import scope, sites
 from trapline._library import forks
+from trapline._library.say import debug_failure
 
 _MOST = 256
 _made: dict[Any, dict[str, Any]] = {}
@@ -23,14 +24,20 @@ Make = Callable[[dict[str, Any], list[str]], Finding]
 
 
 class Pending:
-    """A fault whose finding was not made yet. It keeps the call's tensors alive until it is forgotten."""
+    """A fault whose finding was not made yet. It keeps the call's tensors alive until it is forgotten.
 
-    __slots__ = ("made", "make", "site", "violation")
+    `make` makes a finding of facts; `whole` makes one of the violation, with all that can be found out.
+    """
 
-    def __init__(self, violation: dict[str, Any], site: Any, make: Make) -> None:
+    __slots__ = ("made", "make", "site", "violation", "whole")
+
+    def __init__(
+        self, violation: dict[str, Any], site: Any, make: Make, whole: Callable[[dict[str, Any]], Finding]
+    ) -> None:
         self.violation = dict(violation)  # a copy: the violation itself will hold the exception
         self.site = site
         self.make = make
+        self.whole = whole
         self.made: Optional[Finding] = None
 
     def finding(self) -> Finding:
@@ -38,6 +45,17 @@ class Pending:
         if self.made is None:
             self.made = _finding_of(self.violation, self.site, self.make)
         return self.made
+
+    def complete(self, exception: BaseException) -> Finding:
+        """The whole finding, from the frames that the exception's traceback has kept."""
+        finding: Finding = exception.finding  # type: ignore[attr-defined]
+        try:
+            with scope.frames_of(exception.__traceback__):
+                finding = self.whole(self.violation)
+            exception.finding = finding  # type: ignore[attr-defined]
+        except Exception:
+            debug_failure("complete")
+        return finding
 
     def forget(self) -> None:
         """Lets go of the tensors: nobody can ask any more."""

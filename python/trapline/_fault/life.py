@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import _thread
 import os
-import select
 import sys
 import threading
 import time
@@ -20,7 +19,9 @@ import weakref
 from typing import Any, Callable, Optional
 
 from trapline._fault import write
-from trapline._library import forks
+from trapline._fault.data import recorded
+from trapline._library import forks, options
+from trapline._library.say import say_if_ready
 
 _PATIENCE_S = 1.0  # a program that dies of its fault does so sooner
 _MOST_LINES = 20
@@ -92,7 +93,7 @@ def reported(finding: Finding, file: Optional[str]) -> None:
     life = _life
     if file is not None:
         life.files.append((finding, os.path.basename(file)))
-    if life.lines < _MOST_LINES and os.environ.get("TRAPLINE_ON_FAULT", "raise") == "raise":
+    if life.lines < _MOST_LINES and options.on_fault() == "raise":
         life.lines += 1
         try:
             _thread.start_new_thread(_say_later, (life, finding))
@@ -193,6 +194,11 @@ def ended_by(error: BaseException, how: str) -> None:
     save()
 
 
+def has_told() -> bool:
+    """True when this process had a fault, or an exception that was explained."""
+    return bool(_life.raised or _life.unhandled)
+
+
 def cell_ended_well() -> None:
     """In a notebook: the last exception did not end anything."""
     _life.other = ""
@@ -220,8 +226,8 @@ def is_said(finding: Finding) -> bool:
 def save() -> None:
     """Writes what is known, if there is anything to tell."""
     life = _life
-    folder = os.environ.get("TRAPLINE_REPORT_DIR")
-    checked = _checked() if life.over and os.environ.get("TRAPLINE_CPU") == "1" else None
+    folder = options.report_dir()
+    checked = _checked() if life.over and options.wants_cpu() else None
     if not folder or life.pid != os.getpid():
         return
     if not (life.raised or life.unhandled or life.elsewhere or life.other or checked is not None):
@@ -263,9 +269,9 @@ def _is_own(finding: Finding) -> bool:
 
 def _complete(fault: BaseException) -> Finding:
     """The whole finding of a fault that was only summed up, while the frames it came from are still there."""
-    from trapline._fault import violation
-
-    return violation.complete(fault)
+    finding: Finding = fault.finding  # type: ignore[attr-defined]
+    pending = fault.__dict__.pop("_pending", None)
+    return finding if pending is None else pending.complete(fault)
 
 
 def _whole_chain(error: BaseException) -> list[BaseException]:
@@ -295,8 +301,6 @@ def _describe(error: BaseException) -> str:
 
 def _checked() -> Optional[bool]:
     """Whether any guarded operation ran here; None: not known, since children may have run some."""
-    from trapline._fault.data import recorded
-
     try:
         if recorded.history():
             return True
@@ -309,7 +313,7 @@ def _say_later(life: _Life, finding: Finding) -> None:
     try:
         time.sleep(_PATIENCE_S)
         if life is _life and not is_said(finding) and not life.over:
-            _say(_line(finding))
+            say_if_ready(_line(finding))
     except Exception:
         pass  # the interpreter ends
 
@@ -317,23 +321,9 @@ def _say_later(life: _Life, finding: Finding) -> None:
 def _line(finding: Finding) -> str:
     rank = (finding.get("process") or {}).get("rank")
     origin = finding.get("origin") or {}
-    text = f"trapline: [{finding.get('code')}] " + ("" if rank is None else f"rank {rank}: ")
+    text = f"[{finding.get('code')}] " + ("" if rank is None else f"rank {rank}: ")
     text += str(finding.get("summary", "")).split("\n")[0][:1000]
     if origin.get("file"):
         place = f"({os.path.basename(origin['file'])}:{origin.get('line', 0)})"
         text += "" if place in text else f" {place}"
-    return "".join(c if c.isprintable() else "?" for c in text) + "\n"
-
-
-def _say(line: str) -> None:
-    """One line on stderr, or nothing when stderr would make us wait."""
-    try:
-        descriptor = sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):  # none, or a notebook's
-        if sys.stderr is not None:
-            sys.stderr.write(line)
-        return
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)
-    if any(event == select.POLLOUT for _, event in poll.poll(0)):
-        os.write(descriptor, line.encode("utf-8", "replace")[:4096])
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import traceback
 from typing import Any, Callable
 
 from trapline._fault import brief, history, life, write
@@ -24,8 +21,9 @@ from trapline._fault.data import (
 )
 from trapline._fault.model import layers, models, nans, noted, positions, tables
 from trapline._fault.program import decomposed, frames, graphs, libraries, scope, sites
-from trapline._library import diagnose
+from trapline._library import diagnose, options
 from trapline._library.errors import DeviceAssertError
+from trapline._library.say import debug_failure
 
 _RAISED = "trapline.raised"  # key under which a violation keeps the exception made for it
 
@@ -41,19 +39,19 @@ def handler(violation: dict[str, Any]) -> BaseException:
         if sites.is_reported(site):
             return _summed_up(violation, site)
     except Exception:
-        _debug("summing up")
+        debug_failure("summing up")
     notes: list[str] = []
     file, pending = None, None
     try:
         if write.is_full():
-            pending = brief.Pending(violation, site, _finding)
+            pending = brief.Pending(violation, site, _finding, _whole)
             finding = pending.finding()
         else:
             finding = _finding(collect(violation, notes), notes)
             file = write.write_finding(finding, diagnose.version(), notes)
         sites.reported(site, violation, finding)
     except Exception as error:
-        _debug("handler")
+        debug_failure("handler")
         finding = _bare(violation, f"{type(error).__name__}: {error}")
     exception = DeviceAssertError(_text(finding, violation), finding)
     try:
@@ -62,20 +60,20 @@ def handler(violation: dict[str, Any]) -> BaseException:
         life.raised(exception, str(finding.get("code", "TL901")), lambda: finding)
         life.reported(finding, file)
     except Exception:
-        _debug("life")
+        debug_failure("life")
     violation[_RAISED] = exception
     return exception
 
 
 def _summed_up(violation: dict[str, Any], site: Any) -> BaseException:
     """The exception of a fault at a place that was reported; its text is made when somebody reads it."""
-    pending = brief.Pending(violation, site, _finding)
+    pending = brief.Pending(violation, site, _finding, _whole)
 
     def ask() -> tuple[str, dict[str, Any]]:
         try:
             finding = pending.finding()
         except Exception as error:
-            _debug("summing up")
+            debug_failure("summing up")
             finding = _bare(pending.violation, f"{type(error).__name__}: {error}")
         return _text(finding, pending.violation), finding
 
@@ -86,20 +84,10 @@ def _summed_up(violation: dict[str, Any], site: Any) -> BaseException:
     return exception
 
 
-def complete(exception: BaseException) -> dict[str, Any]:
-    """The whole finding of a fault that was summed up, made from the frames of its traceback."""
-    finding: dict[str, Any] = exception.finding  # type: ignore[attr-defined]
-    pending = exception.__dict__.pop("_pending", None)
-    if pending is None:
-        return finding
+def _whole(violation: dict[str, Any]) -> dict[str, Any]:
+    """The finding with all that can be found out, of a fault that was summed up."""
     notes: list[str] = []
-    try:
-        with scope.frames_of(exception.__traceback__):
-            whole = _finding(collect(pending.violation, notes), notes)
-        finding = exception.finding = whole  # type: ignore[attr-defined]
-    except Exception:
-        _debug("complete")
-    return finding
+    return _finding(collect(violation, notes), notes)
 
 
 def collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
@@ -129,8 +117,8 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         try:
             value = collector()
         except Exception as error:
-            _debug(name)
-            if _debugs():  # what fails in here is ours, not the reader's
+            debug_failure(name)
+            if options.debugs():  # what fails in here is ours, not the reader's
                 notes.append(f"{name} is not known: {type(error).__name__}: {error}"[:200])
             return
         if value is not None and value not in ([], {}):
@@ -228,13 +216,7 @@ def _look_into(
     if not nans.is_not_finite(scan):
         add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
-    add("watch", _watch_facts)
-
-
-def _watch_facts() -> Any:
-    """What ``--watch nan`` saw, when it watches."""
-    watch = sys.modules.get("trapline._watch")
-    return None if watch is None else watch.facts()
+    add("watch", recorded.watched)
 
 
 def _given(violation: dict[str, Any], notes: list[str]) -> Any:
@@ -242,8 +224,8 @@ def _given(violation: dict[str, Any], notes: list[str]) -> Any:
     try:
         return bags.as_given(violation)
     except Exception as error:
-        _debug("given")
-        if _debugs():
+        debug_failure("given")
+        if options.debugs():
             notes.append(f"the caller's shape is not known: {type(error).__name__}: {error}"[:200])
         return violation["tensor"]
 
@@ -285,7 +267,7 @@ def _finding(facts: dict[str, Any], notes: list[str]) -> dict[str, Any]:
             return finding
         reason = "libtrapline has no finding for these facts"
     except (OSError, ImportError, AttributeError, ValueError, MemoryError) as error:
-        _debug("diagnose")
+        debug_failure("diagnose")
         reason = str(error)
     notes.append(f"the cause is not named: {reason}")
     return _bare(facts, reason)
@@ -319,12 +301,3 @@ def _text(finding: dict[str, Any], violation: dict[str, Any]) -> str:
     summary = str(finding.get("summary", "a bad value was found"))
     torch_says = violation.get("torch_says")
     return f"{summary}\n(PyTorch: {torch_says})" if torch_says else summary
-
-
-def _debugs() -> bool:
-    return os.environ.get("TRAPLINE_DEBUG") == "1"
-
-
-def _debug(what: str) -> None:
-    if _debugs():
-        sys.stderr.write(f"trapline: {what} failed:\n{traceback.format_exc()}")

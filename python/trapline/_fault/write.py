@@ -10,7 +10,8 @@ import sys
 import threading
 from typing import Any, Optional
 
-from trapline._library import forks
+from trapline._library import forks, options
+from trapline._library.say import say
 
 MAX_FINDINGS = 20
 # Where a launcher tells the rank, and how many there are.
@@ -90,7 +91,7 @@ def write_finding(
     """Writes the report file into TRAPLINE_REPORT_DIR; its path. None: no folder is named, it cannot be
     written, or there are enough of them. `last`: written all the same, since it ended the program."""
     global _written
-    folder = os.environ.get("TRAPLINE_REPORT_DIR")
+    folder = options.report_dir()
     if not folder:
         return None
     with _lock:
@@ -141,12 +142,7 @@ def _complain(folder: str, error: OSError) -> None:
     if _complained:
         return
     _complained = True
-    line = (
-        f"trapline: cannot write the report into {folder}: {error.strerror or error}: "
-        "give a folder that this process can write to with --report DIR\n"
+    say(
+        f"cannot write the report into {folder}: {error.strerror or error}: "
+        "give a folder that this process can write to with --report DIR"
     )
-    try:
-        sys.stderr.write(line)
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        pass

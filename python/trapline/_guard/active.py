@@ -11,29 +11,46 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trapline._extension import finder
-from trapline._library import paths
+from trapline._library import options, paths
+from trapline._library.errors import DeviceAssertError
+from trapline._library.say import debug
 
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Callable
+
+
+class _Compiled(NamedTuple):
+    """What the checks in compiled graphs remember themselves, and what they know of a site by its name."""
+
+    remembered: Callable[[], list[dict[str, Any]]]
+    complete: Callable[[dict[str, Any]], None]
+    complete_cast: Callable[[dict[str, Any]], dict[str, Any]]
+
 
 adapter: ModuleType | None = None
 _kind = ""
 _enabled = False
 _notes: list[str] = []
+_answer: Callable[[dict[str, Any]], Any] | None = None
+_compiled: _Compiled | None = None  # for good: compiled code may call its checks as long as it lives
 
 
-def activate() -> None:
+def activate(answer: Callable[[dict[str, Any]], Any] | None = None) -> None:
     """Put the guard into torch. torch must be imported. Calling it again changes nothing.
+
+    ``answer(violation)`` returns the exception to raise, or the bad tensor healed. Without it the exception
+    says what the check saw, and nothing else.
 
     Raises:
         ImportError: libtrapline.so is missing or of another version.
         RuntimeError: no adapter can serve this torch; the message says what to do.
         BuildError: this Python is a free-threaded build.
     """
-    global adapter, _kind, _enabled
+    global adapter, _kind, _enabled, _answer
     if adapter is not None:
         return
     from trapline._extension import compiler
@@ -41,7 +58,8 @@ def activate() -> None:
     compiler.refuse_free_threading()
     paths.library()  # first: the compiled adapter then links with this very library
     _notes.clear()
-    found = None if os.environ.get("TRAPLINE_ADAPTER") == "pure" else _native()
+    _answer = answer
+    found = None if options.wants_pure_adapter() else _native()
     _kind = "native" if found is not None else "pure"
     adapter = found if found is not None else _python_adapter()
     _enabled = True
@@ -67,7 +85,7 @@ def _follow_device(module: ModuleType) -> None:
 
         waits.install(module)
     except Exception as error:
-        _debug(f"waits for the device are not followed: {error!r}")
+        debug(f"waits for the device are not followed: {error!r}")
 
 
 def set_enabled(on: bool) -> bool:
@@ -102,10 +120,28 @@ def history() -> list[dict[str, Any]]:
 
 def remembered() -> list[dict[str, Any]]:
     """Casts of NaN and the like, newest first: possible origins of a later fault."""
-    compiled = sys.modules.get("trapline._compile.op")
-    casts = [] if compiled is None else compiled.remembered()
     found = [] if adapter is None else adapter.remembered()
-    return casts + [compiled.complete_cast(cast) if compiled and "site" in cast else cast for cast in found]
+    if _compiled is None:
+        return found
+    complete = _compiled.complete_cast
+    return _compiled.remembered() + [complete(cast) if "site" in cast else cast for cast in found]
+
+
+def follow_compiled(
+    remembered: Callable[[], list[dict[str, Any]]],
+    complete: Callable[[dict[str, Any]], None],
+    complete_cast: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    """From now on there are checks in compiled graphs, too; their violations and casts name a site."""
+    global _compiled
+    _compiled = _Compiled(remembered, complete, complete_cast)
+
+
+def batch_listener() -> Callable[[int], Any] | None:
+    """What wants to hear of each batch of a DataLoader: a call on the device remembers the newest."""
+    if adapter is None or not hasattr(adapter, "device_batch") or adapter.info().get("device") is None:
+        return None
+    return adapter.device_batch
 
 
 def info() -> dict[str, Any]:
@@ -119,17 +155,13 @@ def on_violation(violation: dict[str, Any]) -> Any:
     It never fails: a plain sentence is the last resort.
     """
     try:
-        if "site" in (violation.get("args") or ()):  # of a compiled graph, found on the device
-            sys.modules["trapline._compile.op"].complete(violation)
-        from trapline._skip import policy
-
-        answer = policy.answer(violation)
+        if _compiled is not None and "site" in (violation.get("args") or ()):  # found on the device
+            _compiled.complete(violation)
+        answer = None if _answer is None else _answer(violation)
         if answer is not None:
             return answer
     except Exception as problem:
-        _debug(f"the finding could not be made: {problem!r}")
-    from trapline import DeviceAssertError
-
+        debug(f"the finding could not be made: {problem!r}")
     scan = violation.get("scan", {})
     return DeviceAssertError(
         f"{violation.get('contract')}: {scan.get('bad')} of {scan.get('total')} elements are not valid, "
@@ -169,7 +201,7 @@ def _python_adapter() -> ModuleType:
     from trapline._guard import pure
 
     pure.install(on_violation)
-    if os.environ.get("TRAPLINE_ADAPTER") != "pure" and not _notes:
+    if not options.wants_pure_adapter() and not _notes:
         _notes.append("the pure-Python guard runs: tens of microseconds per guarded call")
     return pure
 
@@ -179,7 +211,7 @@ def _python_adapter() -> ModuleType:
 
 def _write_marker() -> None:
     """Tell ``trapline run`` that this process is guarded, and how. Children made by fork need no marker."""
-    folder = paths.report_dir()
+    folder = options.report_dir()
     if folder is None:
         return
     import platform
@@ -200,9 +232,4 @@ def _write_marker() -> None:
             json.dump(marker, file)
         os.replace(path + ".tmp", path)
     except OSError as error:
-        _debug(f"the report folder cannot be written: {error}")
-
-
-def _debug(text: str) -> None:
-    if os.environ.get("TRAPLINE_DEBUG") == "1":
-        print(f"trapline: {text}", file=sys.stderr, flush=True)
+        debug(f"the report folder cannot be written: {error}")

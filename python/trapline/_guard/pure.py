@@ -21,6 +21,7 @@ import torch
 from trapline._guard import trial
 from trapline._guard.plan import Plan, RowPlan, make_plans
 from trapline._library import capi, paths
+from trapline._library.say import debug
 
 _HISTORY = 20
 _REMEMBERED = 16
@@ -28,7 +29,7 @@ _MOST_FRAMES = 512
 _HISTORY_FRAMES = 24
 _INT64 = ctypes.c_int64
 
-_DTYPES = {
+DTYPES = {
     torch.bool: capi.BOOL,
     torch.uint8: capi.UINT8,
     torch.int8: capi.INT8,
@@ -222,8 +223,7 @@ def _check(plan: Plan, args: tuple, kwargs: dict[str, Any], operation: Callable[
             return (*args[: row.argument], healed, *args[row.argument + 1 :]), kwargs
         return args, {**kwargs, plan.names[row.argument]: healed}
     except Exception as error:
-        if os.environ.get("TRAPLINE_DEBUG") == "1":
-            print(f"trapline: guard: {plan.op} is not checked: {error!r}", file=sys.stderr)
+        debug(f"guard: {plan.op} is not checked: {error!r}")
         return None
     finally:
         state.busy = False
@@ -234,7 +234,7 @@ def _check_rows(plan: Plan, values: list[Any], run: Callable[[list[Any]], Any]) 
     record = None
     if not plan.remember:
         record = _describe_call(plan, values)
-        _calls.append((plan.op, record, _frames(_HISTORY_FRAMES)))
+        _calls.append((plan.op, record, running_frames(_HISTORY_FRAMES)))
     for row in plan.rows:
         scan = capi.Scan()
         verdict = _apply_row(row, values, scan)
@@ -251,7 +251,7 @@ def _check_rows(plan: Plan, values: list[Any], run: Callable[[list[Any]], Any]) 
 
 
 def _apply_row(row: RowPlan, values: list[Any], scan: capi.Scan) -> int:
-    argument = _arg(values[row.argument])
+    argument = arg_of(values[row.argument])
     if argument is None:
         return capi.NOT_APPLICABLE
     return paths.library().trapline_check(
@@ -266,7 +266,7 @@ def _apply_row(row: RowPlan, values: list[Any], scan: capi.Scan) -> int:
 
 def _violated(values: list[Any], row: RowPlan) -> dict[str, Any] | None:
     scan = capi.Scan()
-    return _scan(scan) if _apply_row(row, values, scan) == capi.VIOLATED else None
+    return scan_of(scan) if _apply_row(row, values, scan) == capi.VIOLATED else None
 
 
 def _answer(
@@ -289,10 +289,10 @@ def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: capi.Scan, say
         "contract": row.id,
         "op": plan.op,
         "overload": plan.overload,
-        "scan": _scan(scan),
+        "scan": scan_of(scan),
         "tensor": tensor,
         "args": dict(zip(plan.names, values)),
-        "frames": _frames(_MOST_FRAMES),
+        "frames": running_frames(_MOST_FRAMES),
         "thread": threading.get_native_id(),
     }
     if says:
@@ -312,8 +312,8 @@ def _remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
     _casts.appendleft(
         {
             "contract": row.id,
-            "scan": _scan(scan),
-            "frames": _frames(_MOST_FRAMES),
+            "scan": scan_of(scan),
+            "frames": running_frames(_MOST_FRAMES),
             "storage": result.untyped_storage().data_ptr() if is_tensor else 0,
             "shape": list(result.shape) if is_tensor else [],
         }
@@ -323,7 +323,7 @@ def _remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
 # Descriptions -------------------------------------------------------------------------------------
 
 
-def _tensor(tensor: torch.Tensor) -> capi.Tensor | None:
+def tensor_of(tensor: torch.Tensor) -> capi.Tensor | None:
     """``tensor`` as the C interface takes it; None when it has no strides to speak of."""
     if tensor.layout is not torch.strided:
         return None
@@ -333,16 +333,16 @@ def _tensor(tensor: torch.Tensor) -> capi.Tensor | None:
     out.sizes = array(*tensor.shape)
     out.strides = array(*tensor.stride())
     out.dim = dim
-    out.dtype = _DTYPES.get(tensor.dtype, capi.OTHER_DTYPE)
+    out.dtype = DTYPES.get(tensor.dtype, capi.OTHER_DTYPE)
     out.data = tensor.data_ptr() if tensor.device.type == "cpu" else None
     return out
 
 
-def _arg(value: Any) -> capi.Arg | None:
+def arg_of(value: Any) -> capi.Arg | None:
     """Any argument as the C interface takes it; None when no row can apply to it."""
     arg = capi.Arg()
     if isinstance(value, torch.Tensor):
-        described = _tensor(value)
+        described = tensor_of(value)
         if described is None:
             return None
         arg.kind, arg.tensor = capi.ARG_TENSOR, described
@@ -355,7 +355,7 @@ def _arg(value: Any) -> capi.Arg | None:
             return arg
         items = (capi.Tensor * len(value))()
         for at, item in enumerate(value):
-            described = None if item is None else _tensor(item)
+            described = None if item is None else tensor_of(item)
             if item is None:
                 items[at].dim = -1
             elif described is None:
@@ -369,11 +369,11 @@ def _arg(value: Any) -> capi.Arg | None:
 def _optional(values: list[Any], at: int) -> Any:
     if at < 0:
         return None
-    arg = _arg(values[at])
+    arg = arg_of(values[at])
     return None if arg is None else ctypes.byref(arg)
 
 
-def _scan(scan: capi.Scan) -> dict[str, Any]:
+def scan_of(scan: capi.Scan) -> dict[str, Any]:
     is_float = bool(scan.is_float)
     return {
         "bad": scan.bad,
@@ -418,7 +418,7 @@ def _note_range(record: list[dict[str, Any]], plan: Plan, row: RowPlan, scan: ca
             entry["max"] = scan.fmax if scan.is_float else scan.imax
 
 
-def _frames(most: int) -> list[tuple[Any, int]]:
+def running_frames(most: int) -> list[tuple[Any, int]]:
     """This thread's Python frames, innermost first, without those of this file."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename == __file__:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import sys
 from typing import TYPE_CHECKING, Any
+
+from trapline._library.say import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,6 @@ def install(adapter: ModuleType) -> None:
                 _poll_after(owner, name)
     _watch_optimizers()
     _watch_backward()
-    _watch_batches(adapter)
     _watch_exports()
     atexit.register(_at_exit)
     _undo.append(lambda: atexit.unregister(_at_exit))
@@ -172,14 +172,6 @@ def _watch_exports() -> None:
             _undo.append(functools.partial(_restore, owner, name, own, original))
 
 
-def _watch_batches(adapter: ModuleType) -> None:
-    """Each call remembers which batch was the newest: the loader may be past it when its fault is told."""
-    from trapline._fault.data import batches
-
-    batches.tell_each(adapter.device_batch)
-    _undo.append(lambda: batches.tell_each(None))
-
-
 def _restore(owner: Any, name: str, ours: Any, original: Any) -> None:
     if getattr(owner, name, None) is ours:
         setattr(owner, name, original)
@@ -249,4 +241,4 @@ def _at_exit() -> None:
         return
     for error in _adapter.device_remaining():
         line = str(error).split("\n", 1)[0]
-        print(f"trapline: found when the process ended: {line}", file=sys.stderr, flush=True)
+        say(f"found when the process ended: {line}")

@@ -9,13 +9,12 @@ from typing import Any, Optional
 
 def version() -> str:
     """The library's version; this package's own when the library cannot be loaded."""
-    from trapline import __version__
-    from trapline._library import paths
+    from trapline._library import VERSION, paths
 
     try:
         return paths.library().trapline_version().decode()
     except (ImportError, OSError, AttributeError):
-        return __version__
+        return VERSION
 
 
 @lru_cache(maxsize=1)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from trapline._library import options
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
@@ -29,7 +31,7 @@ def build_dir() -> str | None:
     """The CMake build tree of a source checkout; None when Trapline is installed."""
     if not _IN_SOURCE_TREE:
         return None
-    return os.path.abspath(os.environ.get("TRAPLINE_BUILD_DIR") or os.path.join(_REPO, "build"))
+    return os.path.abspath(options.build_dir() or os.path.join(_REPO, "build"))
 
 
 def source_dir(room: str) -> str:
@@ -50,7 +52,7 @@ def library_path() -> str:
     Raises:
         ImportError: there is none.
     """
-    named = os.environ.get("TRAPLINE_LIB")
+    named = options.library()
     if named:
         if os.path.isfile(named):
             return named
@@ -98,11 +100,6 @@ def render(report: dict[str, Any]) -> str:
     from trapline._library import capi
 
     return capi.render(library(), report)
-
-
-def report_dir() -> str | None:
-    """The folder that ``trapline run`` collects findings from; None when the guard is used as a library."""
-    return os.environ.get("TRAPLINE_REPORT_DIR") or None
 
 
 def cache_dir() -> str:

@@ -20,7 +20,7 @@ _original: Any = None
 
 
 def install() -> None:
-    """Patch DataLoader. A second call changes nothing."""
+    """Have DataLoaders leave out what is in quarantine. A second call changes nothing."""
     global _original
     if _original is not None:
         return

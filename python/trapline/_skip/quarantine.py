@@ -15,11 +15,12 @@ from __future__ import annotations
 import datetime
 import json
 import os
-import sys
 import threading
 from typing import Any
 
 from trapline._fault.data import data_sets
+from trapline._library import forks
+from trapline._library.say import say
 
 _lock = threading.Lock()
 _path: str | None = None
@@ -28,16 +29,12 @@ _complained = False
 
 
 def install(path: str) -> None:
-    """Read the file at ``path``, where there is one, and let DataLoaders leave out what it names."""
+    """Read the file at ``path``, where there is one: loaders leave out what it names (:mod:`.loader`)."""
     global _path
     _path = os.path.abspath(path)
     _bad.clear()
     _read(_path)
-    from trapline._library import forks
-    from trapline._skip import loader
-
     forks.in_child(_fresh_lock)
-    loader.install()
 
 
 def _fresh_lock() -> None:
@@ -46,11 +43,8 @@ def _fresh_lock() -> None:
 
 
 def uninstall() -> None:
-    """Loaders give out everything again."""
+    """Forget the file, and what it names."""
     global _path
-    from trapline._skip import loader
-
-    loader.uninstall()
     _path = None
     _bad.clear()
 
@@ -216,7 +210,4 @@ def _complain(text: str) -> None:
     if _complained:
         return
     _complained = True
-    try:
-        print(f"trapline: quarantine: {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):
-        pass
+    say(f"quarantine: {text}")

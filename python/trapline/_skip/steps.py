@@ -18,7 +18,7 @@ from collections import defaultdict
 from typing import Any, Callable
 
 from trapline._guard import waits
-from trapline._skip import policy
+from trapline._skip import ledger
 
 
 class _Abandoned(BaseException):
@@ -58,7 +58,7 @@ def install() -> None:
         original(self)
         _exists = True
         _wrap_step_of(type(self))
-        _seen[self] = policy.spoils()
+        _seen[self] = ledger.spoils()
 
     _replace(Optimizer, "_patch_step_function", _patch_step_function)
     for kind in _subclasses(Optimizer):
@@ -125,7 +125,7 @@ def _wrap_step_of(kind: type) -> None:
             result = original(self, *args, **kwargs)
         finally:
             _state.inside -= 1
-        policy.count_step(False)
+        ledger.count_step(False)
         return result
 
     step._trapline = weakref.ref(step)  # type: ignore[attr-defined]  # wraps() copies it, the identity differs
@@ -143,7 +143,7 @@ class _Inside:
 def _spoilt(optimizer: Any) -> bool:
     """True when no rank, this one included, may take this step."""
     waits.before_step()
-    now = policy.spoils()
+    now = ledger.spoils()
     own = now > 0 and now > _seen.get(optimizer, 0)
     if own:
         _seen[optimizer] = now
@@ -153,7 +153,7 @@ def _spoilt(optimizer: Any) -> bool:
 def _drop(optimizer: Any) -> None:
     """Leave the step out: the gradients go, parameters and the optimizer's state stay."""
     optimizer.zero_grad()
-    error = policy.count_step(True)
+    error = ledger.count_step(True)
     if error is not None:
         raise error
 
@@ -192,7 +192,7 @@ def _step_with_closure(
             before.put_back()
         _drop(optimizer)
         return abandoned.loss
-    policy.count_step(False)
+    ledger.count_step(False)
     return result
 
 
@@ -236,7 +236,7 @@ def _wrap_scaler(kind: Any) -> None:
             return _drop(optimizer)
         with _Inside():
             result = original(self, optimizer, *args, **kwargs)
-        policy.count_step(False)
+        ledger.count_step(False)
         return result
 
     def update_once(self: Any, new_scale: Any = None) -> None:

@@ -7,7 +7,7 @@ import pickle
 from trapline._exceptions import hooks
 from trapline._fault import violation
 from trapline._library.errors import DeviceAssertError
-from trapline._skip import policy
+from trapline._skip import ledger
 
 
 def error_of(summary, torch_says):
@@ -20,7 +20,7 @@ def test_pytorchs_words_follow_the_summary():
     assert str(error) == "take: index[0] is 9\n(PyTorch: out of range: tried to access index 9)"
     assert error.summary == "take: index[0] is 9" and error.finding == {"summary": error.summary}
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    assert policy._summary(error) == error.summary
+    assert ledger.summary(error) == error.summary
 
 
 def test_without_words_there_is_one_line():

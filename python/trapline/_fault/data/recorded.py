@@ -1,19 +1,44 @@
-"""What the active guard remembers, native or pure Python alike; nothing where there is no guard."""
+"""What was recorded before the fault, by the guard and by ``--watch nan``: nothing where they are not there.
+
+Both are handed in, so that nothing here knows them.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, Optional
+
+Calls = list[dict[str, Any]]
+_guard: Any = None
+_watch: Optional[Callable[[], Optional[dict[str, Any]]]] = None
 
 
-def history() -> list[dict[str, Any]]:
+def by_guard(guard: Any) -> None:
+    """`guard` has `history()` and `remembered()`; None: there is no guard any more."""
+    global _guard
+    _guard = guard
+
+
+def by_watch(facts: Optional[Callable[[], Optional[dict[str, Any]]]]) -> None:
+    """`facts` says what the watch has seen; None: nobody watches any more."""
+    global _watch
+    _watch = facts
+
+
+def history() -> Calls:
     """The last guarded calls, oldest first."""
-    from trapline._guard import active
-
-    return active.history()
+    return [] if _guard is None else _guard.history()
 
 
-def remembered() -> list[dict[str, Any]]:
+def remembered() -> Calls:
     """Values that are no error by themselves but may be the origin of this one (NaN casts), newest first."""
-    from trapline._guard import active
+    return [] if _guard is None else _guard.remembered()
 
-    return active.remembered()
+
+def is_watched() -> bool:
+    """True where NaN are watched for."""
+    return _watch is not None
+
+
+def watched() -> Optional[dict[str, Any]]:
+    """The first NaN or Inf that the watch saw; None where it saw none or nobody watches."""
+    return None if _watch is None else _watch()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import values
+from trapline._fault.data import recorded, values
 from trapline._fault.program import calls, holders, owners, places, scope
 
 _NAN, _INF = 3, 4  # trapline::Reason
@@ -239,8 +239,7 @@ def _reach() -> Iterator[Any]:
 
 def command() -> str:
     """How the program was started, cut after the script; "" in a notebook, and where the watch is on."""
-    watch = sys.modules.get("trapline._watch")
-    if getattr(watch, "_watch", None) is not None or "ipykernel" in sys.modules:
+    if recorded.is_watched() or "ipykernel" in sys.modules:
         return ""
     words = list(getattr(sys, "orig_argv", []))[1:]
     at = 0

@@ -30,13 +30,13 @@ def _line_of(code: CodeType, lasti: int) -> int:
     return line
 
 
-def _position(code: CodeType, lasti: int) -> tuple[int, Optional[int], Optional[int], Optional[int]]:
+def position(code: CodeType, lasti: int) -> tuple[int, Optional[int], Optional[int], Optional[int]]:
     """(line, end line, column, end column); columns are 0-based UTF-8 offsets, None when not known."""
     if lasti >= 0 and hasattr(code, "co_positions"):
-        for offset, position in enumerate(code.co_positions()):
+        for offset, found in enumerate(code.co_positions()):
             if offset == lasti // 2:
-                if position[0] is not None:
-                    return position[0], position[1], position[2], position[3]
+                if found[0] is not None:
+                    return found[0], found[1], found[2], found[3]
                 break
     return _line_of(code, lasti), None, None, None
 
@@ -79,13 +79,13 @@ def plain_name(name: str) -> str:
 
 def line_of(code: CodeType, lasti: int) -> int:
     """The line that a frame is at."""
-    return _position(code, lasti)[0]
+    return position(code, lasti)[0]
 
 
 def make_frame(pair: Pair, operation: str = "") -> Frame:
     """One frame; `operation` is the public name to look for where the columns are not recorded."""
     code, lasti = pair
-    line, end_line, column, end_column = _position(code, lasti)
+    line, end_line, column, end_column = position(code, lasti)
     text = source.line_text(code.co_filename, line)
     if not text and code.co_filename == "<string>" and places.is_user(code):
         program = (source.command_text() or "").split("\n")

@@ -18,6 +18,7 @@ from typing import Any, Optional
 
 from trapline._fault.program import frames, places, source
 from trapline._fault.program.frames import Frame, Pair
+from trapline._library import stack_text
 
 Span = tuple[int, int]
 
@@ -38,9 +39,7 @@ def make_stack(pairs: Sequence[Pair], operation: str = "", graph_stack: Optional
 
 def with_graph_stack(stack: list[Frame], graph_stack: str, operation: str = "") -> list[Frame]:
     """The frames of `stack` up to the compiled function, then those of the text `graph_stack`, if any."""
-    from trapline._compile import sites
-
-    inner = [_frame(operation, *frame) for frame in sites.frames_of(graph_stack)]
+    inner = [_frame(operation, *frame) for frame in stack_text.frames_of(graph_stack)]
     return stack[: _joint(stack, inner[0])] + inner if inner else stack
 
 

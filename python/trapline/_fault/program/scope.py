@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from trapline._fault.program import places
+from trapline._library import options
 
 _MAX_FRAMES = 400
 
@@ -80,4 +80,4 @@ def is_tensor(value: Any) -> bool:
 def is_at_hand(tensor: Any) -> bool:
     """True where a tensor lies in host memory, so that looking at it waits for no device."""
     kind = tensor.device.type
-    return kind == "cpu" or (kind == "cuda" and os.environ.get("TRAPLINE_DEVICE_TYPE") == "host")
+    return kind == "cpu" or (kind == "cuda" and options.device_is_host())

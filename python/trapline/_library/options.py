@@ -1,0 +1,140 @@
+"""What the environment asks for: the one place in Python that knows the TRAPLINE_* variables.
+
+``trapline run`` sets most of them from its flags (``src/run/environment.cpp``). They are read when they are
+asked for and never kept, since a program may change its environment.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def is_off() -> bool:
+    """Leave this process alone."""
+    return os.environ.get("TRAPLINE_OFF") == "1"
+
+
+def debugs() -> bool:
+    """Say on stderr when a part steps aside, and why."""
+    return os.environ.get("TRAPLINE_DEBUG") == "1"
+
+
+def report_dir() -> str | None:
+    """The folder that ``trapline run`` collects findings from; None when the guard is used as a library."""
+    return os.environ.get("TRAPLINE_REPORT_DIR") or None
+
+
+# Flags of ``trapline run`` ------------------------------------------------------------------------
+
+
+def on_fault() -> str:
+    """``raise``, ``skip`` or ``stop``."""
+    return os.environ.get("TRAPLINE_ON_FAULT", "raise")
+
+
+def skip_limit(otherwise: float) -> float:
+    """How many percent of the optimizer steps may be left out."""
+    return _number("TRAPLINE_SKIP_LIMIT", otherwise)
+
+
+def quarantine() -> str | None:
+    """The file that bad samples go to and that a later run leaves out."""
+    return os.environ.get("TRAPLINE_QUARANTINE") or None
+
+
+def watches_nan() -> bool:
+    """Watch where numbers turn NaN."""
+    return os.environ.get("TRAPLINE_WATCH") == "nan"
+
+
+def steps() -> int | None:
+    """End the program after so many optimizer steps."""
+    text = os.environ.get("TRAPLINE_STEPS", "")
+    return int(text) if text.isdigit() else None
+
+
+# The device of ``--cpu`` --------------------------------------------------------------------------
+
+
+def wants_cpu() -> bool:
+    """Run a program for CUDA on the CPU."""
+    return os.environ.get("TRAPLINE_CPU") == "1"
+
+
+def cpu_late() -> str:
+    """The seed of ``--cpu-late``; "" where work is done at once."""
+    return os.environ.get("TRAPLINE_CPU_LATE", "")
+
+
+def cpu_devices() -> str:
+    """How many devices there are to be."""
+    return os.environ.get("TRAPLINE_CPU_DEVICES", "")
+
+
+def say_once_for_cpu() -> bool:
+    """True for the first process of a run that asks; those that it starts do not say it again."""
+    if os.environ.get("TRAPLINE_CPU_SAID") == "1":
+        return False
+    os.environ["TRAPLINE_CPU_SAID"] = "1"
+    return True
+
+
+def use_driver(path: str) -> None:
+    """Have the guard's checks of a device use this CUDA driver."""
+    os.environ["TRAPLINE_CUDA_DRIVER"] = path
+
+
+def take_device_for_host() -> None:
+    """Have the guard look at the device's memory at once, unless somebody has said otherwise."""
+    os.environ.setdefault("TRAPLINE_DEVICE_TYPE", "host")
+
+
+def device_is_host() -> bool:
+    """The memory of CUDA tensors is host memory."""
+    return os.environ.get("TRAPLINE_DEVICE_TYPE") == "host"
+
+
+# Where things are, and how they are built ---------------------------------------------------------
+
+
+def library() -> str | None:
+    """The path of libtrapline.so."""
+    return os.environ.get("TRAPLINE_LIB") or None
+
+
+def build_dir() -> str | None:
+    """The build tree of a source checkout."""
+    return os.environ.get("TRAPLINE_BUILD_DIR") or None
+
+
+def wants_pure_adapter() -> bool:
+    """Use the guard in Python, whether or not there is a compiled one."""
+    return os.environ.get("TRAPLINE_ADAPTER") == "pure"
+
+
+def adapter_dir() -> str | None:
+    """A folder with compiled adapters, asked before all others."""
+    return os.environ.get("TRAPLINE_ADAPTER_DIR")
+
+
+def build_wait(otherwise: float) -> float:
+    """How many seconds to wait for another process that compiles the same."""
+    return _number("TRAPLINE_BUILD_WAIT", otherwise)
+
+
+def compiler_flags() -> str:
+    """Further flags for the compiler, as a shell writes them."""
+    return os.environ.get("TRAPLINE_GUARD_CXXFLAGS", "")
+
+
+def sources(room: str) -> tuple[str, str | None]:
+    """The variable that names the folder of a room's sources, and what it says."""
+    variable = f"TRAPLINE_{room.upper()}_SRC"
+    return variable, os.environ.get(variable) or None
+
+
+def _number(variable: str, otherwise: float) -> float:
+    try:
+        return float(os.environ[variable])
+    except (KeyError, ValueError):
+        return otherwise
