@@ -14,7 +14,7 @@
 
 namespace trapline::cpu_cuda {
 
-// One row of PyTorch's native_functions.yaml, as _cpu_operations.py writes them into operations.inc.
+// One row of PyTorch's native_functions.yaml, as _cpu/operations.py writes them into operations.inc.
 struct Row {
   const char* name;  // "add.Tensor"
   std::uint8_t flags;
