@@ -9,6 +9,7 @@ figure is the median over the rounds, with its quartiles. Goal: at most 4 micros
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import statistics
 import sys
@@ -36,6 +37,7 @@ from trapline._guard import active, waits  # noqa: E402
 from trapline._library import paths  # noqa: E402
 
 torch.set_num_threads(1)
+gc.disable()  # a collection falls on whoever allocates next
 redirect.install()
 if backend.device is None:
     sys.exit(f"trapline: bench: {backend.notes}")

@@ -81,6 +81,7 @@ def guard(adapter):
     waits.install(adapter)
     batches.tell_each(adapter.device_batch)
     yield guard
+    late.come()  # a check that reports after uninstall() would tell the next test
     batches.tell_each(None)
     waits.uninstall()
     adapter.uninstall()
