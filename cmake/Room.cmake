@@ -9,7 +9,9 @@ function(trapline_room name)
     trapline_${name}
     PUBLIC ${ARG_DEPENDS}
     PRIVATE trapline_warnings ${ARG_PRIVATE})
-  trapline_precompile(trapline_${name} trapline_pch)
+  if("trapline_fmt" IN_LIST ARG_PRIVATE) # the others do not read enough to be worth it
+    trapline_precompile(trapline_${name} trapline_pch)
+  endif()
 endfunction()
 
 # trapline_test(NAME SOURCES file... [DEPENDS target...]): one GoogleTest program per room.

@@ -108,6 +108,7 @@ Child::~Child() {
 std::optional<Error> Child::start() {
   const std::string& name = arguments_.front();
   if (is_running()) return Error{"cannot start '" + name + "'", "it is running", "wait for its end first"};
+  status_.reset();
   const auto file = find_program(name, find_variable(environment_, "PATH").value_or("/usr/bin:/bin"));
   if (!file) return file.error();
   const std::vector<char*> argv = pointers(arguments_);
@@ -123,7 +124,6 @@ std::optional<Error> Child::start() {
     return cannot_start(name, error);
   }
   pid_ = pid;
-  status_.reset();
   if (forwarding_ != nullptr) forwarding_->set_target(pid_);
   return std::nullopt;
 }

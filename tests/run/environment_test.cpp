@@ -23,7 +23,7 @@ TEST(Environment, KeepsTheUsersEntriesAndTheirOrder) {
   const Texts out = guarded(Texts{"A=1", "PYTHONPATH=/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=0"});
   EXPECT_EQ(out,
             (Texts{"A=1", "PYTHONPATH=/p/trapline/startup:/p:/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=1",
-                   "TRAPLINE_REPORT_DIR=/reports", "TRAPLINE_LIB=/lib/libtrapline.so"}));
+                   "TRAPLINE_LIB=/lib/libtrapline.so", "TRAPLINE_REPORT_DIR=/reports"}));
 }
 
 TEST(Environment, AnEmptyPythonPathDoesNotBecomeTheCurrentFolder) {
