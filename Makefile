@@ -7,6 +7,9 @@ PYTHON := .venv/bin/python
 JOBS   ?= $(shell nproc)
 # Optimized, with the line numbers of stacks; what a debugger needs besides (-g) takes an eighth longer to build.
 OPTIMIZE ?= -O2 -g1 -DNDEBUG
+# What is set up and configured: all; of `make demo`, less.
+SETUP :=
+TESTS := ON
 
 .PHONY: help
 help: ## Show this help
@@ -14,12 +17,12 @@ help: ## Show this help
 
 .PHONY: setup
 setup: ## Install what is missing: distribution packages, .venv with torch
-	@scripts/setup.sh
+	@scripts/setup.sh $(SETUP)
 
 .PHONY: configure
 configure: setup
 	@mkdir -p $(BUILD)
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$(OPTIMIZE)" -DTRAPLINE_PYTHON="$(CURDIR)/$(PYTHON)" $(CMAKE_ARGS) >$(BUILD)/configure.log 2>&1 \
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$(OPTIMIZE)" -DTRAPLINE_PYTHON="$(CURDIR)/$(PYTHON)" -DTRAPLINE_TESTS=$(TESTS) $(CMAKE_ARGS) >$(BUILD)/configure.log 2>&1 \
 	  || { tail -20 $(BUILD)/configure.log; echo "trapline: configure: failed: see $(BUILD)/configure.log" >&2; exit 2; }
 	@grep -E '^-- trapline: ' $(BUILD)/configure.log || true
 
@@ -28,6 +31,8 @@ build: configure ## Build everything that this machine can build
 	@cmake --build $(BUILD) -j $(JOBS)
 
 .PHONY: demo
+demo: SETUP = demo
+demo: TESTS = OFF
 demo: configure ## Build the program, then diagnose a real failing one
 	@cmake --build $(BUILD) -j $(JOBS) --target trapline_capi
 	@cmake --build $(BUILD) -j $(JOBS) --target demo
