@@ -95,7 +95,6 @@ Result<int> execute(RunFlags& flags, const std::vector<std::string>& program) {
   if (program.empty()) {
     return Error{"no program to run", "", "write it after the flags, e.g. trapline run python train.py"};
   }
-  flags.options.verbose = flags.output.verbose;
   if (const auto problem = problem_of(flags.options)) return *problem;
   const auto output = Output::open(flags.output, STDERR_FILENO);
   if (!output) return output.error();

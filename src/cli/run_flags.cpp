@@ -28,9 +28,7 @@ struct Declare {
 }  // namespace
 
 void declare_run_options(FlagSet& flags, RunOptions& options) {
-  for (const RunOption& row : run_options()) {
-    if (!row.flag.empty()) std::visit(Declare{flags, options, row}, row.kind);
-  }
+  for (const RunOption& row : run_options()) std::visit(Declare{flags, options, row}, row.kind);
 }
 
 }  // namespace trapline::cli

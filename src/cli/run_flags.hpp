@@ -6,7 +6,7 @@
 
 namespace trapline::cli {
 
-// Declares each row of run_options() that has a flag; `options` gets the values.
+// Declares each row of run_options(); `options` gets the values.
 void declare_run_options(FlagSet& flags, RunOptions& options);
 
 }  // namespace trapline::cli

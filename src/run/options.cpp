@@ -29,7 +29,6 @@ const auto kOptions = std::to_array<RunOption>({
     {"--quarantine", "FILE", "TRAPLINE_QUARANTINE",
      "leave out the samples that FILE names; skip adds to it (trapline-quarantine.jsonl)",
      PathOption{&RunOptions::quarantine}},
-    {"", "", "TRAPLINE_VERBOSE", "", Switch{&RunOptions::verbose}},  // -v, which every command has
 });
 
 std::string text_of(std::int64_t value) { return std::to_string(value); }

@@ -25,7 +25,6 @@ struct RunOptions {
   std::optional<std::string> on_fault;
   std::optional<double> skip_limit;  // percent of the optimizer steps
   std::optional<std::filesystem::path> quarantine;
-  bool verbose = false;
 };
 
 // What an option takes, and where it is kept.
@@ -49,7 +48,7 @@ struct PathOption {
 };
 
 struct RunOption {
-  std::string_view flag;      // empty: another flag of the command sets it
+  std::string_view flag;
   std::string_view value;     // what the help calls its value; empty: it takes none
   std::string_view variable;  // how guarded processes learn of it
   std::string_view help;
