@@ -1,6 +1,6 @@
-# What most units read, once for all of them: 2 s less for each. Every unit still
-# includes what it uses, and compiles without this. ccache shares objects between checkouts, which it could not do
-# with precompiled headers: whoever has it goes without.
+# What most units read, once for all of them: 2 s less for each. Every unit still includes what it uses, and compiles
+# without this. ccache shares objects between checkouts, which it could not do with precompiled headers: whoever has it
+# goes without.
 set(default ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(default OFF)
