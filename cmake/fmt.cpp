@@ -1,4 +1,5 @@
-// The compiled part of fmt 9: what its own src/format.cc holds, which distributions ship as a shared library only.
+// The compiled part of fmt 9: what its own src/format.cc holds, which distributions ship as a shared library
+// only.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
