@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "catalogue/host_errors.hpp"
-#include "contracts/diagnose.hpp"
-#include "contracts/watch.hpp"
 #include "core/result.hpp"
+#include "diagnose/diagnose.hpp"
+#include "diagnose/host/errors.hpp"
+#include "diagnose/watch.hpp"
 #include "report/json.hpp"
 
 namespace trapline {

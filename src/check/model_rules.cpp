@@ -9,7 +9,7 @@
 
 #include "check/bounded_json.hpp"
 #include "check/model.hpp"
-#include "contracts/diagnose.hpp"
+#include "diagnose/diagnose.hpp"
 
 namespace trapline::check {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "contracts/diagnose.hpp"
+#include "diagnose/diagnose.hpp"
 
 namespace trapline::check {
 namespace {

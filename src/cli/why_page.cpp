@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "catalogue/asserts.hpp"
-#include "catalogue/host_errors.hpp"
 #include "catalogue/wordings.hpp"
 #include "cli/embedded.hpp"
+#include "diagnose/host/errors.hpp"
 
 namespace trapline::cli {
 namespace {

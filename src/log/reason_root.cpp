@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "catalogue/host_errors.hpp"
+#include "diagnose/host/errors.hpp"
 
 namespace trapline {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "catalogue/host_errors.hpp"
+#include "diagnose/host/errors.hpp"
 
 namespace trapline {
 namespace {

@@ -11,20 +11,21 @@ MAY_INCLUDE = {
     "core": set(),
     "checks": {"core"},
     "contracts": {"core", "checks"},
-    "catalogue": {"core", "contracts"},
-    "log": {"core", "contracts", "catalogue"},
+    "diagnose": {"core", "checks", "contracts"},
+    "catalogue": {"core"},
+    "log": {"core", "catalogue", "diagnose"},
     "report": {"core"},
     "run": {"core", "report"},
     "inputs": {"core"},
     "cuda": {"core", "checks", "contracts"},
-    "capi": {"core", "checks", "contracts", "catalogue", "report", "inputs", "cuda", "check"},
+    "capi": {"core", "checks", "contracts", "diagnose", "report", "inputs", "cuda", "check"},
     "native": set(),  # goes into C++ programs: libtrapline through its C face
     "libtorch": {"guard"},  # compiled with the guard against the user's libtorch
-    "check": {"core", "checks", "contracts", "inputs"},
+    "check": {"core", "checks", "contracts", "diagnose", "inputs"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
     "fakecuda": {"cuda"},  # the kernels' host build
     "cpu_cuda": set(),  # compiled against the user's torch, and knows nothing of Trapline
-    "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run", "inputs", "check"},
+    "cli": {"core", "checks", "contracts", "diagnose", "catalogue", "log", "report", "run", "inputs", "check"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
