@@ -1,14 +1,14 @@
-// What surrounds a NaN: what went into the model, in which dtype it computes, what the program is doing.
+// What surrounds a NaN: what went into the model, its weights, in which dtype it computes, what the program
+// is doing.
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "core/finding.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 
 struct NanFact {
   std::optional<Variable> input;  // of the user's code, not finite, and given to `module` or to the cast
@@ -24,7 +24,15 @@ struct NanFact {
   std::string command;    // how the program was started; empty: not known, or the watch is on
 };
 
-// Member "nan" of facts (docs/facts.md); nullopt when it is missing or no object.
-std::optional<NanFact> read_nan(const nlohmann::json& facts);
+// Parameters of the models in reach that hold NaN or Inf; bad is 0 when all were looked at and none does.
+struct WeightsFact {
+  std::string name;  // the first one; empty: none
+  std::int64_t bad = 0, total = 0;
+};
 
-}  // namespace trapline
+// A NaN that PyTorch itself found in `argument` (a parameter of a distribution): adds to summary and fix what
+// surrounds it. False when that tells nothing that is enough.
+bool explain_host_nan(const std::optional<NanFact>& nan, const std::optional<WeightsFact>& weights,
+                      const std::string& argument, Finding& finding);
+
+}  // namespace trapline::diagnose

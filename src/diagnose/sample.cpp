@@ -1,10 +1,9 @@
-// Where to look, for all findings that know a sample.
+#include "diagnose/sample.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "diagnose/violation/facts.hpp"
-
-namespace trapline {
+namespace trapline::diagnose {
 
 std::string look_at(const Sample& sample) {
   if (sample.by == "inside") return {};  // the data set fails where it makes the sample
@@ -26,4 +25,4 @@ std::string look_at(const Sample& sample) {
   return fmt::format("look at samples {}: print([{}[i] for i in [{}]])", list, holder, list);
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -2,31 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "diagnose/diagnose.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
-
-using nlohmann::json;
-
-constexpr std::size_t kLongestName = 1024;
-
-std::string text(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_string()) return {};
-  return found->get_ref<const std::string&>().substr(0, kLongestName);
-}
-
-std::optional<WatchSeen> read_seen(const json& object) {
-  if (!object.is_object()) return std::nullopt;
-  WatchSeen seen{text(object, "kind"), text(object, "name"), text(object, "type"), 0, text(object, "unit")};
-  const auto step = object.find("step");
-  if (step == object.end() || !step->is_number_integer()) return std::nullopt;
-  seen.step = step->get<std::int64_t>();
-  if (seen.kind != "output" && seen.kind != "loss" && seen.kind != "gradient") return std::nullopt;
-  if (seen.unit.empty()) seen.unit = "step";
-  return seen;
-}
 
 // "the output of `fc1` (Linear)", "the gradient of `fc1.weight`", "the loss"
 std::string place_text(const WatchSeen& seen) {
@@ -64,16 +43,6 @@ std::string look_text(const WatchFact& watch) {
 
 }  // namespace
 
-std::optional<WatchFact> read_watch(const json& facts) {
-  const auto found = facts.find("watch");
-  if (found == facts.end()) return std::nullopt;
-  auto first = read_seen(*found);
-  if (!first) return std::nullopt;
-  WatchFact watch{text(*found, "what") != "inf", std::move(*first), std::nullopt};
-  if (const auto inf = found->find("inf_before"); inf != found->end()) watch.inf_before = read_seen(*inf);
-  return watch;
-}
-
 std::string watch_text(const WatchFact& watch) {
   std::string text =
       fmt::format("the first {} of this run was {}", watch.nan ? "NaN" : "Inf", where_text(watch.first));
@@ -86,36 +55,24 @@ void add_watch(const WatchFact& watch, Finding& finding) {
   finding.fix.insert(finding.fix.begin(), look_text(watch));
 }
 
-Result<Finding> diagnose_watch(const json& facts) {
-  const std::optional<WatchFact> watch = read_watch(facts);
-  if (!watch) return Error{"facts", "`watch` is missing or not readable", "see docs/facts.md"};
+Finding finding_of(const Watch& watch) {
   Finding finding;
   finding.cause = Cause::kNonFiniteValue;
   finding.certainty = Certainty::kProven;
   finding.role = Role::kRoot;
   finding.device_assert = false;
   finding.contained = true;
-  finding.summary = watch_text(*watch);
-  const WatchSeen& first = watch->first;
+  finding.summary = watch_text(watch.seen);
+  const WatchSeen& first = watch.seen.first;
   if (!first.name.empty()) finding.layer = Layer{first.name, first.type, "", {}, {}, ""};
   finding.fix = {
-      look_text(*watch),
+      look_text(watch.seen),
       "if the loss grew from step to step before, lower the learning rate or clip gradients",
       "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16",
       "check the data: assert torch.isfinite(inputs).all()",
   };
-  if (const auto process = facts.find("process"); process != facts.end() && process->is_object()) {
-    Process here;
-    for (const auto& [name, slot] : {std::pair{"rank", &here.rank}, std::pair{"pid", &here.pid},
-                                     std::pair{"world_size", &here.world_size}}) {
-      const auto value = process->find(name);
-      if (value != process->end() && value->is_number_integer()) *slot = value->get<std::int64_t>();
-    }
-    here.host = text(*process, "host");
-    here.device = text(*process, "device");
-    finding.process = std::move(here);
-  }
+  finding.process = watch.process;
   return finding;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "core/finding.hpp"
-#include "core/result.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 
 struct WatchSeen {
   std::string kind;  // "output", "loss", "gradient"
@@ -26,8 +24,11 @@ struct WatchFact {
   std::optional<WatchSeen> inf_before;
 };
 
-// Member "watch" of facts (docs/facts.md); nullopt when it is missing or not readable.
-std::optional<WatchFact> read_watch(const nlohmann::json& facts);
+// A run whose numbers went bad without a fault.
+struct Watch {
+  WatchFact seen;
+  std::optional<Process> process;
+};
 
 // "the first NaN of this run was in step 12, in the output of `fc1` (Linear)"
 std::string watch_text(const WatchFact& watch);
@@ -35,7 +36,4 @@ std::string watch_text(const WatchFact& watch);
 // Tells a finding whose value may come from that NaN: evidence, and the first thing to do.
 void add_watch(const WatchFact& watch, Finding& finding);
 
-// Facts of kind "watch": the finding of a run whose numbers went bad without a fault.
-Result<Finding> diagnose_watch(const nlohmann::json& facts);
-
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "contracts/contract.hpp"
-#include "diagnose/diagnose.hpp"
+#include "reading.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 
 using nlohmann::json;
 
@@ -58,4 +58,4 @@ inline std::string all(const Finding& finding) {
   return text;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -1,7 +1,7 @@
 // What the report advises: no number without a count, no help that harms, the knob of the user's own call.
 #include "advice.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 TEST(AdviceNeed, OneBatchGivesNoNumber) {
@@ -392,4 +392,4 @@ TEST(AdviceSampler, NoModelIsAsked) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

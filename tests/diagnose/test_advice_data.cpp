@@ -2,7 +2,7 @@
 // labels.
 #include "advice.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 TEST(AdviceOneBased, APartOfTheData) {
@@ -136,4 +136,4 @@ TEST(AdviceHarm, WhatALookUpDidNotFind) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

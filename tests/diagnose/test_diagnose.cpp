@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "contracts/contract.hpp"
-#include "diagnose/diagnose.hpp"
+#include "reading.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 using nlohmann::json;
@@ -473,4 +473,4 @@ TEST(Diagnose, MembersOfTheWrongTypeAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

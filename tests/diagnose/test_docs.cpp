@@ -7,10 +7,10 @@
 #include <regex>
 #include <string>
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
-std::string content(const char* file) {
+std::string content(const std::string& file) {
   std::ifstream in(std::filesystem::path(TRAPLINE_SOURCE_DIR) / file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -20,8 +20,8 @@ TEST(Docs, FactsAreDescribed) {
   const std::string page = content("docs/facts.md");
   const std::regex name(R"re("([a-z_]{2,})")re");
   int seen = 0;
-  for (const char* file : {"src/diagnose/facts_json.cpp", "src/diagnose/facts_json_nan.cpp"}) {
-    const std::string code = content(file);
+  for (const char* file : {"host_error.cpp", "parts.cpp", "violation.cpp"}) {
+    const std::string code = content("src/diagnose/json/" + std::string(file));
     for (std::sregex_iterator it(code.begin(), code.end(), name); it != std::sregex_iterator(); ++it) {
       const std::string word = (*it)[1];
       if (word == "facts") continue;  // the object itself, in an error
@@ -35,4 +35,4 @@ TEST(Docs, FactsAreDescribed) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -4,7 +4,7 @@
 
 #include "diagnose/host/case.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 TEST(CallThatFits, AddsOrDropsADimensionOfOne) {
@@ -44,4 +44,4 @@ TEST(HostCase, ClipsBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

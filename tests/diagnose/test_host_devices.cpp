@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "diagnose/host/errors.hpp"
+#include "reading.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 using nlohmann::json;
@@ -216,4 +217,4 @@ TEST(HostDevices, AModuleThatIsWrappedOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

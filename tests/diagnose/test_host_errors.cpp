@@ -7,8 +7,9 @@
 
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/errors.hpp"
+#include "reading.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 using nlohmann::json;
@@ -399,4 +400,4 @@ TEST(HostErrorWords, WhatADistributionTakes) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

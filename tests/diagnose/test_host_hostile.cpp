@@ -5,8 +5,9 @@
 #include <string>
 
 #include "diagnose/host/errors.hpp"
+#include "reading.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 using nlohmann::json;
@@ -83,4 +84,4 @@ TEST(HostileMessages, MutatedSamples) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -4,10 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/finding.hpp"
-#include "diagnose/diagnose.hpp"
-#include "diagnose/nan.hpp"
+#include "reading.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 using nlohmann::json;
@@ -172,4 +171,4 @@ TEST(LayerName, OfANumber) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "diagnose/diagnose.hpp"
 #include "diagnose/watch.hpp"
+#include "reading.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 using nlohmann::json;
@@ -72,4 +72,4 @@ TEST(Watch, HelpsAFaultThatNanCausesAndNoOther) {
 }
 
 }  // namespace
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 struct DTypeName {
@@ -106,4 +106,4 @@ void explain_label_dtype(const HostCase& c, Finding& f, std::string_view got) {
         "floating point targets mean class probabilities: then the shape must be the one of the scores");
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -6,7 +6,7 @@
 
 #include "diagnose/host/case.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 
 // Spellings are "Long", "long int", "c10::Half", "torch.cuda.HalfTensor", "torch.float64"; an unknown one
 // stays itself.
@@ -23,4 +23,4 @@ void set_tensor(Finding& finding, const Operand* operand);
 // The words for class labels of a wrong dtype.
 void explain_label_dtype(const HostCase& host_case, Finding& finding, std::string_view got);
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

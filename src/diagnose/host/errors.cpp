@@ -6,14 +6,13 @@
 #include <memory>
 #include <string>
 
+#include "diagnose/diagnose.hpp"
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
-#include "diagnose/violation/facts.hpp"
+#include "diagnose/sample.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
-
-using nlohmann::json;
 
 // Longer messages are cut: no wording of the table needs more, and a hostile one costs bounded time.
 constexpr std::size_t kLongestMessage = 65536;
@@ -54,7 +53,7 @@ bool names(std::string_view list, std::string_view exception) {
 }
 
 // `facts` are asked by rows for which the message is not enough; without facts those rows do not fit.
-const HostErrorRow* match(std::string_view exception, std::string_view message, const json* facts,
+const HostErrorRow* match(std::string_view exception, std::string_view message, const HostError* facts,
                           std::vector<std::string>* captures) {
   message = message.substr(0, kLongestMessage);
   const re2::StringPiece text(message.data(), message.size());
@@ -76,56 +75,10 @@ const HostErrorRow* match(std::string_view exception, std::string_view message, 
   return nullptr;
 }
 
-std::string text_member(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-std::int64_t integer_member(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
-}
-
-Frame read_frame(const json& entry) {
-  Frame frame;
-  frame.file = text_member(entry, "file");
-  frame.line = std::max<std::int64_t>(0, integer_member(entry, "line"));
-  frame.function = text_member(entry, "function");
-  frame.code = text_member(entry, "code");
-  if (const auto user = entry.find("user"); user != entry.end() && user->is_boolean())
-    frame.user = user->get<bool>();
-  frame.column = std::max<std::int64_t>(0, integer_member(entry, "column"));
-  frame.end_column = std::max<std::int64_t>(0, integer_member(entry, "end_column"));
-  return frame;
-}
-
-void read_places(const json& facts, Finding& finding) {
-  if (const auto stack = facts.find("stack"); stack != facts.end() && stack->is_array()) {
-    for (const json& entry : *stack) {
-      if (entry.is_object()) finding.stack.push_back(read_frame(entry));
-    }
-  }
-  if (const auto origin = facts.find("origin"); origin != facts.end() && origin->is_object()) {
-    finding.origin = read_frame(*origin);
-  }
-  if (const auto sample = facts.find("sample"); sample != facts.end() && sample->is_object()) {
-    finding.sample = read_sample(*sample);
-  }
-  if (const auto process = facts.find("process"); process != facts.end() && process->is_object()) {
-    Process where;
-    if (process->contains("rank")) where.rank = integer_member(*process, "rank");
-    if (process->contains("pid")) where.pid = integer_member(*process, "pid");
-    if (process->contains("world_size")) where.world_size = integer_member(*process, "world_size");
-    where.host = text_member(*process, "host");
-    where.device = text_member(*process, "device");
-    finding.process = where;
-  }
-}
-
 // `raise ValueError(...)` in the user's own code is the user's message, whatever its words.
-bool raised_by_user(const Finding& finding) {
-  if (finding.stack.empty() || !finding.stack.back().user.value_or(false)) return false;
-  std::string_view code = finding.stack.back().code;
+bool raised_by_user(const HostError& facts) {
+  if (facts.stack.empty() || !facts.stack.back().user.value_or(false)) return false;
+  std::string_view code = facts.stack.back().code;
   code.remove_prefix(std::min(code.find_first_not_of(" \t"), code.size()));
   return code.starts_with("raise") && (code.size() == 5 || code[5] == ' ');
 }
@@ -149,24 +102,24 @@ const HostErrorRow* find_host_error(std::string_view exception, std::string_view
   return match(exception, message, nullptr, nullptr);
 }
 
-std::optional<Finding> diagnose_host_error(const json& facts) {
-  if (!facts.is_object()) return std::nullopt;
-  const std::string message = text_member(facts, "message");
+std::optional<Finding> finding_of(const HostError& facts) {
+  if (raised_by_user(facts)) return std::nullopt;
   std::vector<std::string> captures;
-  const HostErrorRow* row = match(text_member(facts, "exception"), message, &facts, &captures);
+  const HostErrorRow* row = match(facts.exception, facts.message, &facts, &captures);
   if (row == nullptr) return std::nullopt;
 
   Finding finding;
-  read_places(facts, finding);
-  if (raised_by_user(finding)) return std::nullopt;
+  finding.stack = facts.stack;
+  finding.origin = facts.origin;
+  finding.sample = facts.sample;
+  finding.process = facts.process;
   finding.cause = row->cause;
   finding.certainty = Certainty::kDetermined;
   finding.device_assert = false;
   finding.contained = true;  // it was raised before any kernel ran
   finding.op = row->op;
   finding.argument = row->argument;
-  finding.evidence.push_back(
-      {"exception", std::nullopt, text_member(facts, "exception") + ": " + clip(message, 300)});
+  finding.evidence.push_back({"exception", std::nullopt, facts.exception + ": " + clip(facts.message, 300)});
   row->write(HostCase(facts, std::move(captures)), finding);
   if (finding.sample) {
     if (const std::string advice = look_at(*finding.sample); !advice.empty()) finding.fix.push_back(advice);
@@ -174,4 +127,4 @@ std::optional<Finding> diagnose_host_error(const json& facts) {
   return finding;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

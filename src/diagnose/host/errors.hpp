@@ -4,8 +4,6 @@
 // To teach Trapline a new wording, add one row to the host_rows_*.cpp file of its family.
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,9 +11,10 @@
 #include "core/cause.hpp"
 #include "core/finding.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 
 class HostCase;
+struct HostError;
 
 struct HostErrorRow {
   std::string_view id;          // "linear.shapes"; stable, unique
@@ -38,8 +37,4 @@ std::span<const HostErrorRow* const> host_error_rows();
 // length of the message.
 const HostErrorRow* find_host_error(std::string_view exception, std::string_view message);
 
-// Facts of kind "host_error" (docs/facts.md) to a finding; nullopt when the exception is not of this family.
-// Only `exception` and `message` are required. Malformed members are ignored, never an error.
-std::optional<Finding> diagnose_host_error(const nlohmann::json& facts);
-
-}  // namespace trapline
+}  // namespace trapline::diagnose

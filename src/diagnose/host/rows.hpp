@@ -6,7 +6,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/errors.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 
 std::span<const HostErrorRow> position_rows();  // text beyond the position table
 std::span<const HostErrorRow> loss_rows();      // sizes in losses
@@ -25,4 +25,4 @@ std::span<const HostErrorRow> sampling_rows();     // distributions, multinomial
 // Summary and fix for a loss whose input and target must have one shape.
 void explain_same_shape(const HostCase& host_case, Finding& finding, const Shape& input, const Shape& target);
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -4,7 +4,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kShape = Cause::kShapeMismatch;
@@ -94,4 +94,4 @@ std::span<const HostErrorRow> backward_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -7,7 +7,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kDevice = Cause::kDeviceMismatch;
@@ -50,12 +50,8 @@ std::string places(const HostCase& c) {
 
 // Whether PyTorch's optimizers raised.
 bool in_optimizer(const HostCase& c) {
-  const auto stack = c.facts().find("stack");
-  if (stack == c.facts().end() || !stack->is_array() || stack->empty() || !stack->back().is_object())
-    return false;
-  const auto file = stack->back().find("file");
-  return file != stack->back().end() && file->is_string() &&
-         file->get_ref<const std::string&>().find("torch/optim/") != std::string::npos;
+  const std::vector<Frame>& stack = c.facts().stack;
+  return !stack.empty() && stack.back().file.find("torch/optim/") != std::string::npos;
 }
 
 // What to do about a tensor that a module keeps; false where the facts do not say.
@@ -414,4 +410,4 @@ std::span<const HostErrorRow> device_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -7,7 +7,7 @@
 #include "diagnose/host/dtypes.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kDtype = Cause::kDtypeMismatch;
@@ -363,4 +363,4 @@ std::span<const HostErrorRow> dtype_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

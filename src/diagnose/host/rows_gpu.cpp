@@ -4,7 +4,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 void forked(const HostCase& c, Finding& f) {
@@ -62,16 +62,8 @@ void saved_on_missing(const HostCase& c, Finding& f) {
   f.fix.push_back("map_location=\"cpu\" fits every machine");
 }
 
-// A number of the fact `gpus`; -1 where it is not known.
-std::int64_t of_gpus(const HostCase& c, const char* key) {
-  const auto gpus = c.facts().find("gpus");
-  if (gpus == c.facts().end() || !gpus->is_object()) return -1;
-  const auto it = gpus->find(key);
-  return it != gpus->end() && it->is_number_integer() ? it->get<std::int64_t>() : -1;
-}
-
 void no_such_gpu(const HostCase& c, Finding& f) {
-  const std::int64_t index = of_gpus(c, "index"), count = of_gpus(c, "count");
+  const auto [count, index, stand_ins] = c.facts().gpus.value_or(GpusFact{});
   const std::string asked = index >= 0 ? fmt::format("cuda:{}", index) : "the GPU that was asked for";
   const std::string seen = count > 0 ? fmt::format(": this process sees {} GPU{}{}", count,
                                                    count == 1 ? "" : "s", count == 1 ? ", cuda:0" : "")
@@ -82,7 +74,7 @@ void no_such_gpu(const HostCase& c, Finding& f) {
   } else {
     f.fix.push_back(count == 1 ? "use cuda:0" : "look at `torch.cuda.device_count()`");
   }
-  if (of_gpus(c, "stand_ins") > 0 && index >= 0) {
+  if (stand_ins > 0 && index >= 0) {
     f.fix.push_back(fmt::format("under --cpu TRAPLINE_CPU_DEVICES={} shows {} GPUs", index + 1, index + 1));
     return;
   }
@@ -191,4 +183,4 @@ std::span<const HostErrorRow> gpu_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -6,7 +6,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kIndex = Cause::kIndexOutOfRange;
@@ -346,4 +346,4 @@ std::span<const HostErrorRow> index_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

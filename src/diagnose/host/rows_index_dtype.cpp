@@ -5,7 +5,7 @@
 #include "diagnose/host/dtypes.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kDtype = Cause::kDtypeMismatch;
@@ -189,4 +189,4 @@ std::span<const HostErrorRow> index_dtype_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -4,7 +4,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kShape = Cause::kShapeMismatch;
@@ -381,4 +381,4 @@ std::span<const HostErrorRow> layer_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -7,7 +7,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kShape = Cause::kShapeMismatch;
@@ -483,4 +483,4 @@ std::span<const HostErrorRow> layout_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

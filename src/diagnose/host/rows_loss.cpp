@@ -4,7 +4,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kShape = Cause::kShapeMismatch;
@@ -340,4 +340,4 @@ std::span<const HostErrorRow> loss_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

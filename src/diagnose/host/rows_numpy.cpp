@@ -5,7 +5,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kDevice = Cause::kDeviceMismatch;
@@ -133,4 +133,4 @@ std::span<const HostErrorRow> numpy_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -5,7 +5,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kPosition = Cause::kPositionIndexOutOfRange;
@@ -13,22 +13,22 @@ constexpr auto kPosition = Cause::kPositionIndexOutOfRange;
 // The sizes of the message are those of the text and of the table.
 bool beyond_table(const HostCase& c) {
   if (!c.position()) return false;
-  const PositionTable& table = *c.position();
-  const std::int64_t a = c.number(1), b = c.number(2);
+  const PositionFact& table = *c.position();
+  const std::int64_t a = c.number(1), b = c.number(2), length = table.length.value_or(0);
   const std::int64_t text = std::max(a, b), buffer = std::min(a, b);
-  return table.length > table.usable() && text == table.length &&
-         (buffer == table.rows || buffer == table.usable());
+  return length > table.usable() && text == length && (buffer == table.rows || buffer == table.usable());
 }
 
-void write(const HostCase& c, Finding& f, const PositionTable& table) {
+void write(const HostCase& c, Finding& f, const PositionFact& table) {
   const std::string name =
       table.name.empty() ? "the position table" : fmt::format("the position table `{}`", table.name);
+  const std::int64_t length = table.length.value_or(0);
   f.also = {Cause::kShapeMismatch};
-  f.summary = fmt::format("the text has {} tokens, but {} has {} rows{}", table.length, name, table.usable(),
+  f.summary = fmt::format("the text has {} tokens, but {} has {} rows{}", length, name, table.usable(),
                           table.setting.empty() ? "" : fmt::format(" ({}={})", table.setting, table.rows));
   if (table.offset > 0) {
     f.summary = fmt::format("the text has {} tokens, but {} has {} rows{}, of which {} are for positions",
-                            table.length, name, table.rows,
+                            length, name, table.rows,
                             table.setting.empty() ? "" : fmt::format(" ({})", table.setting), table.usable());
   }
   f.layer = Layer{table.name, "Embedding", "num_embeddings", table.rows, std::nullopt, {}};
@@ -43,14 +43,14 @@ void write(const HostCase& c, Finding& f, const PositionTable& table) {
   f.fix.push_back(fmt::format("or split long texts into windows of {} tokens with some overlap", rows));
   f.fix.push_back(fmt::format("or make the model with {} {} at least (the new rows have to be trained)",
                               table.setting.empty() ? "a position table of" : table.setting + " of",
-                              table.length + table.offset - (table.rows - table.value)));
+                              length + table.offset - (table.rows - table.value)));
 }
 
 void beyond(const HostCase& c, Finding& f) { write(c, f, *c.position()); }
 
 // CLIP and its relatives look themselves.
 void stated(const HostCase& c, Finding& f) {
-  PositionTable table = c.position().value_or(PositionTable{});
+  PositionFact table = c.position().value_or(PositionFact{});
   table.rows = table.value = c.number(2);
   table.offset = 0;
   table.length = c.number(1);
@@ -87,4 +87,4 @@ std::span<const HostErrorRow> position_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

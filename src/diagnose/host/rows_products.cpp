@@ -6,7 +6,7 @@
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kShape = Cause::kShapeMismatch;
@@ -277,4 +277,4 @@ std::span<const HostErrorRow> product_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

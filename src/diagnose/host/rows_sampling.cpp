@@ -8,45 +8,23 @@
 #include <string_view>
 #include <utility>
 
-#include "diagnose/diagnose.hpp"
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr auto kProbability = Cause::kInvalidProbability;
 
-// The first element that is not finite, where the program was still there to be asked.
-void set_element(const HostCase& c, Finding& f) {
-  const auto at = c.facts().find("element");
-  if (at == c.facts().end() || !at->is_object()) return;
-  const auto value = at->find("value"), bad = at->find("bad"), total = at->find("total"),
-             index = at->find("index");
-  if (value == at->end() || !value->is_string() || bad == at->end() || !bad->is_number_integer() ||
-      total == at->end() || !total->is_number_integer()) {
-    return;
-  }
-  Element element;
-  for (const auto& place : index == at->end() ? nlohmann::json::array() : *index) {
-    if (place.is_number_integer()) element.index.push_back(place.get<std::int64_t>());
-  }
-  const std::string& word = value->get_ref<const std::string&>();
-  element.value = Scalar(word == "nan" ? std::nan("") : word == "-inf" ? -HUGE_VAL : HUGE_VAL);
-  element.bad = bad->get<std::int64_t>();
-  element.total = total->get<std::int64_t>();
-  f.element = element;
-}
-
 void look_upstream(const HostCase& c, const std::string& name, Finding& f) {
-  set_element(c, f);
-  if (explain_host_nan(c.facts(), name, f)) return;
+  if (c.facts().element) f.element = c.facts().element;
+  if (explain_host_nan(c.facts().nan, c.facts().weights, name, f)) return;
   f.fix.push_back(
       fmt::format("find the first NaN: check the loss and `torch.isfinite({}).all()` each step; usual "
                   "sources are log(0), 0/0, a too "
                   "high learning rate, float16 overflow",
                   name));
-  if (host_trains(c.facts())) {
+  if (!c.facts().nan || c.facts().nan->trains) {
     f.fix.push_back(
         "if the loss grew before it was NaN: lower the learning rate, or clip gradients "
         "(`torch.nn.utils.clip_grad_norm_`)");
@@ -297,4 +275,4 @@ std::span<const HostErrorRow> sampling_rows() {
   return *rows;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

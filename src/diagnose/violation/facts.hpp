@@ -1,9 +1,8 @@
-// The facts of a violation, as the guard's fault room collects them (docs/facts.md).
+// The facts of a violated contract.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,11 +11,12 @@
 #include "contracts/contract.hpp"
 #include "core/finding.hpp"
 #include "core/knobs.hpp"
-#include "core/result.hpp"
+#include "diagnose/data.hpp"
 #include "diagnose/nan.hpp"
+#include "diagnose/position.hpp"
 #include "diagnose/watch.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 
 struct ArgumentFact {
   std::optional<std::int64_t> integer;
@@ -53,16 +53,6 @@ struct CountedFact {
   std::string of;  // "len(tokenizer)", "dataset.classes"
 };
 
-// The position table of the module that ran.
-struct PositionFact {
-  std::int64_t rows = 0, offset = 0;   // BART and RoBERTa leave their first rows out
-  std::optional<std::int64_t> length;  // of the sequence
-  std::string name;                    // "bert.embeddings.position_embeddings"
-  std::string setting;                 // "max_position_embeddings", the configuration's word
-  std::int64_t value = 0;              // what it says: the rows, or less where others are added to it
-  std::int64_t usable() const { return rows - offset; }
-};
-
 // The field of the configuration that made the table.
 struct SettingFact {
   std::string name;  // "type_vocab_size"
@@ -72,12 +62,6 @@ struct SettingFact {
 // A loop that makes one position after the other.
 struct GenerationFact {
   std::optional<std::int64_t> prompt, wanted;  // tokens of the prompt; max_new_tokens
-};
-
-// Parameters of the models in reach that hold NaN or Inf; bad is 0 when all were looked at and none does.
-struct WeightsFact {
-  std::string name;  // the first one; empty: none
-  std::int64_t bad = 0, total = 0;
 };
 
 // The sampler of a DataLoader that draws by weights, by its name in the program, and where they came from.
@@ -91,13 +75,15 @@ struct NanCastFact {
   std::int64_t bad = 0;
 };
 
-struct Facts {
+// Only `contract` and `scan` are required.
+struct Violation {
   const Contract* contract = nullptr;
   ScanFact scan;
   std::vector<std::int64_t> index;
   std::optional<Variable> variable;  // that holds the same element, in the user's code
   TensorInfo tensor;
   std::string source, column;  // of data at rest: the file, and what it calls the argument
+  std::vector<std::pair<RecordPlace, Scalar>> places;  // and bad values in it, the first few
   std::map<std::string, ArgumentFact> args;
   std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values with counts
   std::optional<SeenFact> seen;
@@ -141,15 +127,4 @@ struct Facts {
   std::optional<std::int64_t> integer(const std::string& name) const;
 };
 
-// The member `sample` of the facts. Members of the wrong type are left out.
-Sample read_sample(const nlohmann::json& object);
-
-// "look at sample 1507: print(loader.dataset[1507])"; empty when no sample is known.
-std::string look_at(const Sample& sample);
-
-// Never throws. Only `contract` and `scan` are required; a member of the wrong type is left out.
-Result<Facts> read_facts(const nlohmann::json& json);
-// Member "weights"; nullopt when it is missing or says nothing.
-std::optional<WeightsFact> read_weights(const nlohmann::json& json);
-
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -3,7 +3,7 @@
 
 #include "diagnose/violation/writer.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 // Counted from 1 there, from 0 in the others.
@@ -13,14 +13,14 @@ bool is_shifted(const PartFact& part, std::int64_t places) {
 
 }  // namespace
 
-bool Case::write_part() const {
+bool ViolationWriter::write_part() {
   if (!facts.seen || !facts.seen->part) return false;
   const PartFact& part = *facts.seen->part;
   const bool joined = part.position.has_value();
   const std::string who = joined ? fmt::format("`datasets[{}]` of the ConcatDataset", *part.position)
                                  : std::string("this data set");
   const char* others = joined ? "the others" : "the program's other data sets";
-  finding.summary +=
+  finding_.summary +=
       fmt::format("; only {} has such {} ({} of its {}, from {} to {}; in {} from {} to {})", who, nouns(),
                   part.bad, part.count, part.min, part.max, others, part.others_min, part.others_max);
   const std::string there = joined ? fmt::format("`datasets[{}]`", *part.position) : who;
@@ -33,4 +33,4 @@ bool Case::write_part() const {
   return true;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

@@ -5,7 +5,7 @@
 
 #include "diagnose/violation/writer.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 // What a layer has as many of as its attribute says.
@@ -15,17 +15,17 @@ std::string_view unit(const Layer& layer) {
 }
 
 // How many elements would be beyond the size, were all values equally frequent.
-double evenly_spread(const Case& c) {
-  const std::int64_t over = c.needed() - c.hi();
-  return static_cast<double>(over) / static_cast<double>(c.needed()) *
-         static_cast<double>(c.facts.scan.total);
+double evenly_spread(const ViolationWriter& w) {
+  const std::int64_t over = w.needed() - w.hi();
+  return static_cast<double>(over) / static_cast<double>(w.needed()) *
+         static_cast<double>(w.facts.scan.total);
 }
 
 }  // namespace
 
 std::string Need::text() const { return exact ? std::to_string(count) : fmt::format("at least {}", count); }
 
-std::optional<std::int64_t> Case::seen_min() const {
+std::optional<std::int64_t> ViolationWriter::seen_min() const {
   std::optional<std::int64_t> min;
   if (facts.seen) {
     min = facts.seen->min;
@@ -36,7 +36,7 @@ std::optional<std::int64_t> Case::seen_min() const {
   return min;
 }
 
-std::int64_t Case::seen_max() const {
+std::int64_t ViolationWriter::seen_max() const {
   std::int64_t max = integer();
   const auto take = [&](std::int64_t value) {
     if (facts.scan.also != value) max = std::max(max, value);
@@ -49,16 +49,16 @@ std::int64_t Case::seen_max() const {
   return max;
 }
 
-std::int64_t Case::needed() const {
+std::int64_t ViolationWriter::needed() const {
   const std::int64_t max = seen_max();
   return next(max < kAbsurdValue ? max : integer());
 }
 
-bool Case::all_seen() const {
+bool ViolationWriter::all_seen() const {
   return (facts.seen && facts.seen->dataset && !facts.seen->several) || !facts.source.empty();
 }
 
-bool Case::likely() const {
+bool ViolationWriter::likely() const {
   if (facts.counted) return facts.counted->count > integer();
   const std::int64_t over = needed() - hi();
   if (over > 2 && static_cast<double>(facts.scan.bad) < 0.1 * evenly_spread(*this)) return false;
@@ -69,18 +69,18 @@ bool Case::likely() const {
   return static_cast<double>(facts.scan.bad) >= 0.3 * evenly_spread(*this);
 }
 
-bool Case::counted_from_one() const {
+bool ViolationWriter::counted_from_one() const {
   if (facts.counted || facts.integer("padding_idx") == 0) return false;
   return hi() > 1 && facts.seen && facts.seen->dataset && seen_min() == 1 && seen_max() == hi() && only(hi());
 }
 
-Need Case::need() const {
+Need ViolationWriter::need() const {
   const std::int64_t least = needed();
   if (facts.counted && facts.counted->count >= least) return {facts.counted->count, true, facts.counted->of};
   return {least, all_seen() && likely(), ""};
 }
 
-std::string Case::basis(const Need& need) const {
+std::string ViolationWriter::basis(const Need& need) const {
   if (!need.of.empty()) return fmt::format(": {} is {}", need.of, need.count);
   if (need.exact) {
     return facts.seen ? fmt::format(": {} go to {} {}", nouns(), need.count - 1, seen_where())
@@ -90,18 +90,18 @@ std::string Case::basis(const Need& need) const {
                      seen_count() == 1 ? noun() : nouns());
 }
 
-std::int64_t Case::seen_count() const {
+std::int64_t ViolationWriter::seen_count() const {
   return std::max(facts.scan.total, facts.seen ? facts.seen->count : std::int64_t{0});
 }
 
-std::string Case::seen_where() const {
+std::string ViolationWriter::seen_where() const {
   if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
   if (!facts.seen->dataset) return fmt::format("in the {} seen so far", facts.seen->count);
   return fmt::format("in {} data set ({} {})", facts.seen->several ? "this" : "the whole", facts.seen->count,
                      facts.seen->count == 1 ? noun() : nouns());
 }
 
-std::string Case::resize(const Need& need) const {
+std::string ViolationWriter::resize(const Need& need) {
   if (layer().empty()) return {};
   set_needed(need);
   const Layer& owner = *facts.layer;
@@ -128,25 +128,25 @@ std::string Case::resize(const Need& need) const {
   return fmt::format("change {} to {}({}){}{}", layer(), owner.type, call, sure, basis(need));
 }
 
-void Case::set_needed(const Need& need) const {
+void ViolationWriter::set_needed(const Need& need) {
   // Ids of a whole data set may come from another table, or from a search that found nothing.
   const bool sure = !need.of.empty() || noun() == "label";
-  if (need.exact && sure && finding.layer) finding.layer->needed = need.count;
+  if (need.exact && sure && finding_.layer) finding_.layer->needed = need.count;
 }
 
-std::string Case::how_to_count() const {
+std::string ViolationWriter::how_to_count() const {
   if (all_seen()) return {};
   if (noun() == "label") return ", as many as there are classes";
   if (is_token_table()) return ", as many as the vocabulary is long";
   return noun() == "id" ? ", as many as there are where they are made" : "";
 }
 
-bool Case::knob_counts(Situation situation) const {
+bool ViolationWriter::knob_counts(Situation situation) const {
   const auto with = [&](const char* n) { return knob_advice(situation, facts.library, {n, "", ""}); };
   return with("1") != with("2");
 }
 
-std::string Case::knob(Situation situation, const Need& need) const {
+std::string ViolationWriter::knob(Situation situation, const Need& need) const {
   const KnobValues values{need.exact ? std::to_string(need.count) : "N", value(), std::to_string(usable())};
   std::string text = knob_advice(situation, facts.library, values);
   if (!knob_counts(situation)) return text;
@@ -154,33 +154,33 @@ std::string Case::knob(Situation situation, const Need& need) const {
   return fmt::format("{}, N {}{}{}", text, need.text(), basis(need), how_to_count());
 }
 
-std::string Case::enlarge(Situation situation, const Need& need) const {
+std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
   std::string text = knob(situation, need);
   if (text.empty()) return resize(need);
   set_needed(need);
   return text;
 }
 
-bool Case::maybe_from_one() const {
+bool ViolationWriter::maybe_from_one() const {
   if (facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss") return false;
   constexpr std::int64_t kSome = 8;
   return hi() > 1 && seen_min() >= 1 && seen_max() == hi() && only(hi()) && seen_count() >= kSome;
 }
 
-std::string Case::from_one(const std::string& name) const {
+std::string ViolationWriter::from_one(const std::string& name) const {
   return fmt::format(
       "if they are counted from 1 (no 0 among {} seen): {} - 1; where they number a list of names, see first "
       "what has number 0",
       seen_count(), name);
 }
 
-std::string Case::if_meant() const {
+std::string ViolationWriter::if_meant() const {
   // Asks for what was intended, which the data cannot tell: a wrong value is in them, too.
   const char* things = noun() == "label" ? "classes" : noun() == "id" ? "ids" : "elements";
   return fmt::format("if there are meant to be more than {} {}: ", hi(), things);
 }
 
-bool Case::fix_size(Situation situation, const std::string& otherwise) const {
+bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise) {
   const Need wanted = need();
   const std::string known = enlarge(situation, wanted);
   const bool instruction = !knob(situation, wanted).empty() && !knob_counts(situation);
@@ -190,4 +190,4 @@ bool Case::fix_size(Situation situation, const std::string& otherwise) const {
   return open;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

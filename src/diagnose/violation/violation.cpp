@@ -4,14 +4,48 @@
 
 #include "diagnose/diagnose.hpp"
 #include "diagnose/violation/writer.hpp"
-#include "diagnose/watch.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 namespace {
 
 constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
-Valid valid_of(const Facts& facts) {
+// What the predicate allows: "[0, 195) or -100", "[0, 1]", "finite, >= 0, row sum > 0".
+std::string valid_text(const Contract& contract, std::int64_t lo, std::int64_t hi, const std::int64_t* also) {
+  switch (contract.predicate) {
+    case Predicate::kUnitInterval:
+      return "[0, 1]";
+    case Predicate::kNonNegative:
+      return ">= 0";
+    case Predicate::kProbabilityRows:
+      return "finite, >= 0, sum of each row > 0";
+    case Predicate::kFiniteToInteger:
+      return "finite";
+    case Predicate::kOffsets:
+      return fmt::format("0 first, ascending, at most {}", hi - 1);
+    case Predicate::kEnds:
+      return fmt::format("ascending, 0 to {}", hi - 1);
+    case Predicate::kPivots:
+      return fmt::format("[1, {}]", hi - 1);
+    case Predicate::kCounts:
+      return hi == kUnbounded ? ">= 0" : fmt::format(">= 0, sum {}", hi);
+    case Predicate::kLengths:
+      return fmt::format(">= 0, sum at most {}", hi);
+    case Predicate::kMaskCount:
+      return fmt::format("at most {} element{} set", hi, hi == 1 ? "" : "s");
+    case Predicate::kEndedIndex:
+      return fmt::format("[0, {}), up to the first -1 of a row", hi);
+    default:
+      break;
+  }
+  std::string text = hi == kUnbounded ? ">= 0"
+                     : hi <= lo       ? "none: the size is 0"
+                                      : fmt::format("[{}, {})", lo, hi);
+  if (also != nullptr) text += fmt::format(" or {}", *also);
+  return text;
+}
+
+Valid valid_of(const Violation& facts) {
   const ScanFact& scan = facts.scan;
   const std::int64_t* also = scan.also ? &*scan.also : nullptr;
   Valid valid{valid_text(*facts.contract, scan.lo, scan.hi, also), {}, {}, {}};
@@ -41,7 +75,7 @@ Valid valid_of(const Facts& facts) {
 }
 
 // What the facts say as they stand, before any word about them.
-Finding start(const Facts& facts) {
+Finding start(const Violation& facts) {
   const ScanFact& scan = facts.scan;
   Finding finding;
   finding.cause = facts.contract->cause;
@@ -88,97 +122,62 @@ Finding start(const Facts& facts) {
   return finding;
 }
 
-}  // namespace
-
-std::string valid_text(const Contract& contract, std::int64_t lo, std::int64_t hi, const std::int64_t* also) {
-  switch (contract.predicate) {
-    case Predicate::kUnitInterval:
-      return "[0, 1]";
-    case Predicate::kNonNegative:
-      return ">= 0";
-    case Predicate::kProbabilityRows:
-      return "finite, >= 0, sum of each row > 0";
-    case Predicate::kFiniteToInteger:
-      return "finite";
-    case Predicate::kOffsets:
-      return fmt::format("0 first, ascending, at most {}", hi - 1);
-    case Predicate::kEnds:
-      return fmt::format("ascending, 0 to {}", hi - 1);
-    case Predicate::kPivots:
-      return fmt::format("[1, {}]", hi - 1);
-    case Predicate::kCounts:
-      return hi == kUnbounded ? ">= 0" : fmt::format(">= 0, sum {}", hi);
-    case Predicate::kLengths:
-      return fmt::format(">= 0, sum at most {}", hi);
-    case Predicate::kMaskCount:
-      return fmt::format("at most {} element{} set", hi, hi == 1 ? "" : "s");
-    case Predicate::kEndedIndex:
-      return fmt::format("[0, {}), up to the first -1 of a row", hi);
-    default:
-      break;
-  }
-  std::string text = hi == kUnbounded ? ">= 0"
-                     : hi <= lo       ? "none: the size is 0"
-                                      : fmt::format("[{}, {})", lo, hi);
-  if (also != nullptr) text += fmt::format(" or {}", *also);
-  return text;
-}
-
-namespace {
-
-void write_words(const Case& c) {
-  if (c.facts.contract->predicate != Predicate::kOffsets && c.nan_cast()) {
-    c.write_nan_cast();
+void write_words(ViolationWriter& w) {
+  if (w.facts.contract->predicate != Predicate::kOffsets && w.nan_cast()) {
+    w.write_nan_cast();
     return;
   }
-  if (c.garbage()) {
-    c.write_garbage();
+  if (w.garbage()) {
+    w.write_garbage();
     return;
   }
-  if (diagnose_counts(c)) return;
-  switch (c.facts.contract->cause) {
+  if (diagnose_counts(w)) return;
+  switch (w.facts.contract->cause) {
     case Cause::kLabelOutOfRange:
-      diagnose_label(c);
+      diagnose_label(w);
       break;
     case Cause::kEmbeddingIndexOutOfRange:
-      diagnose_id(c);
+      diagnose_id(w);
       break;
     case Cause::kLossInputOutOfRange:
-      diagnose_loss_input(c);
+      diagnose_loss_input(w);
       break;
     case Cause::kInvalidProbability:
-      diagnose_probability(c);
+      diagnose_probability(w);
       break;
     case Cause::kNonFiniteValue:
-      diagnose_finite(c);
+      diagnose_finite(w);
       break;
     case Cause::kNanToIndex:
-      c.finding.summary =
-          fmt::format("{}, which becomes a meaningless integer without an error", c.opening());
-      c.fix("make it finite before the cast: torch.nan_to_num(x, nan=0.0), or drop the row");
-      c.fix_sample();
+      w.finding().summary =
+          fmt::format("{}, which becomes a meaningless integer without an error", w.opening());
+      w.fix("make it finite before the cast: torch.nan_to_num(x, nan=0.0), or drop the row");
+      w.fix_sample();
       break;
     default:
-      diagnose_index(c);
+      diagnose_index(w);
       break;
   }
 }
 
 // A NaN or an infinity, or what a cast made of one.
-bool is_not_finite(const Finding& finding, const Facts& facts) {
+bool is_not_finite(const Finding& finding, const Violation& facts) {
   return finding.cause == Cause::kNanToIndex || facts.scan.reason == Reason::kNan ||
          facts.scan.reason == Reason::kInf;
 }
 
 }  // namespace
 
-Result<Finding> diagnose_violation(const nlohmann::json& json) {
-  const Result<Facts> facts = read_facts(json);
-  if (!facts) return facts.error();
-  Finding finding = start(*facts);
-  write_words(Case(*facts, finding));
-  if (facts->watch && is_not_finite(finding, *facts)) add_watch(*facts->watch, finding);
+Finding finding_of(const Violation& facts) {
+  Finding finding = start(facts);
+  ViolationWriter writer(facts, finding);
+  write_words(writer);
+  if (facts.watch && is_not_finite(finding, facts)) add_watch(*facts.watch, finding);
+  for (const auto& [place, value] : facts.places) {
+    add_place(place, fmt::format("{} is {}", element_text(finding.argument, place.index), to_text(value)),
+              finding);
+  }
   return finding;
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

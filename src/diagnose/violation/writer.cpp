@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <limits>
 
-namespace trapline {
+#include "diagnose/sample.hpp"
+
+namespace trapline::diagnose {
 namespace {
 
 constexpr std::int64_t kNanAsInt64 = std::numeric_limits<std::int64_t>::min();
@@ -36,13 +38,13 @@ std::string stripped(const std::string& code) {
 
 }  // namespace
 
-std::string Case::op() const { return std::string(facts.contract->public_op); }
+std::string ViolationWriter::op() const { return std::string(facts.contract->public_op); }
 
-std::string Case::argument() const {
+std::string ViolationWriter::argument() const {
   return facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
 }
 
-std::string Case::element() const {
+std::string ViolationWriter::element() const {
   std::string text = argument();
   // x[i, j]: which of the index tensors, unless it is the first: index[1] is j.
   if (facts.scan.list_position.value_or(0) > 0) text += fmt::format("[{}]", *facts.scan.list_position);
@@ -50,72 +52,74 @@ std::string Case::element() const {
   return fmt::format("{}[{}]", text, fmt::join(facts.index, ", "));
 }
 
-std::string Case::value() const {
+std::string ViolationWriter::value() const {
   return facts.scan.value ? to_text(*facts.scan.value) : std::string("invalid");
 }
 
-std::string Case::opening() const {
+std::string ViolationWriter::opening() const {
   std::string text = element();
   // Elsewhere in the user's variable than in the argument, which a library or a line before made of it.
-  if (const auto& variable = finding.element->variable;
+  if (const auto& variable = finding_.element->variable;
       variable && (variable->index != facts.index || facts.scan.list_position.value_or(0) > 0)) {
     text += fmt::format(" ({})", to_text(*variable));
   }
   return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, text, value());
 }
 
-std::string Case::range() const { return fmt::format("[{}, {})", facts.scan.lo, facts.scan.hi); }
+std::string ViolationWriter::range() const { return fmt::format("[{}, {})", facts.scan.lo, facts.scan.hi); }
 
-std::int64_t Case::integer() const {
+std::int64_t ViolationWriter::integer() const {
   return facts.scan.value && is_integer(*facts.scan.value) ? std::get<std::int64_t>(*facts.scan.value) : 0;
 }
 
-bool Case::only(const Scalar& wanted) const {
+bool ViolationWriter::only(const Scalar& wanted) const {
   return facts.scan.value == wanted && std::all_of(facts.values.begin(), facts.values.end(),
                                                    [&](const auto& pair) { return pair.first == wanted; });
 }
 
-bool Case::has(std::int64_t wanted) const {
+bool ViolationWriter::has(std::int64_t wanted) const {
   const Scalar scalar = wanted;
   return facts.scan.value == scalar || std::any_of(facts.values.begin(), facts.values.end(),
                                                    [&](const auto& pair) { return pair.first == scalar; });
 }
 
-std::size_t Case::distinct() const { return std::max<std::size_t>(1, facts.values.size()); }
+std::size_t ViolationWriter::distinct() const { return std::max<std::size_t>(1, facts.values.size()); }
 
-bool Case::both_sides() const {
+bool ViolationWriter::both_sides() const {
   const auto& [min, max] = std::pair(facts.scan.min, facts.scan.max);
   return min && max && is_integer(*min) && is_integer(*max) && std::get<std::int64_t>(*min) < facts.scan.lo &&
          std::get<std::int64_t>(*max) >= hi();
 }
 
-std::string Case::layer() const { return facts.layer ? layer_name(facts.layer->name, '`') : std::string(); }
+std::string ViolationWriter::layer() const {
+  return facts.layer ? layer_name(facts.layer->name, '`') : std::string();
+}
 
-std::string Case::own(const std::string& otherwise) const {
+std::string ViolationWriter::own(const std::string& otherwise) const {
   return facts.variable ? fmt::format("`{}`", facts.variable->name) : otherwise;
 }
 
-std::string Case::in_code(const std::string& otherwise) const {
+std::string ViolationWriter::in_code(const std::string& otherwise) const {
   // A variable that holds more than the argument is not what is to be changed as a whole.
   const bool same = facts.variable && facts.variable->index.size() == facts.index.size();
   return same ? facts.variable->name : otherwise;
 }
 
-bool Case::all_bad() const {
+bool ViolationWriter::all_bad() const {
   constexpr std::int64_t kSeveral = 8;
   return facts.scan.bad == facts.scan.total && facts.scan.total >= kSeveral;
 }
 
-std::string Case::outside() const {
+std::string ViolationWriter::outside() const {
   const std::string column =
       facts.in_column ? fmt::format(", all in column {}", *facts.in_column) : std::string();
   return fmt::format("{} of {} {} outside {}{}", facts.scan.bad, facts.scan.total,
                      facts.scan.bad == 1 ? "is" : "are", range(), column);
 }
 
-std::string Case::users() const { return own("the " + nouns()); }
+std::string ViolationWriter::users() const { return own("the " + nouns()); }
 
-bool Case::is_token_table() const {
+bool ViolationWriter::is_token_table() const {
   if (!facts.table.empty()) return facts.table == "token";
   if (!facts.layer) return false;
   std::string name = facts.layer->name;
@@ -127,25 +131,25 @@ bool Case::is_token_table() const {
                      [&](const char* word) { return name.find(word) != std::string::npos; });
 }
 
-std::int64_t Case::usable() const {
+std::int64_t ViolationWriter::usable() const {
   const std::int64_t rows = facts.position ? facts.position->usable() : hi();
   return rows > facts.virtual_tokens ? rows - facts.virtual_tokens : rows;
 }
 
-void Case::fix_sample() const {
+void ViolationWriter::fix_sample() {
   if (!facts.sample) return;
   const std::string advice = look_at(*facts.sample);
-  const bool said = std::find(finding.fix.begin(), finding.fix.end(), advice) != finding.fix.end();
+  const bool said = std::find(finding_.fix.begin(), finding_.fix.end(), advice) != finding_.fix.end();
   if (!advice.empty() && !said) fix(advice);
 }
 
-bool Case::garbage() const {
+bool ViolationWriter::garbage() const {
   if (facts.scan.is_float || !facts.scan.value || !is_integer(*facts.scan.value)) return false;
   return integer() >= kAbsurdValue || integer() <= -kAbsurdValue;
 }
 
-void Case::write_garbage() const {
-  finding.summary =
+void ViolationWriter::write_garbage() {
+  finding_.summary =
       fmt::format("{}, which is no {} but garbage: memory that was never written or has another dtype",
                   opening(), noun());
   const std::int64_t high = integer() >> 32, low = integer() & 0xFFFFFFFF;
@@ -166,40 +170,40 @@ void Case::write_garbage() const {
   fix("if a custom CUDA or C++ kernel wrote it, check that kernel: compute-sanitizer names the write");
 }
 
-std::string Case::nouns() const { return noun() == "index" ? "indices" : noun() + "s"; }
+std::string ViolationWriter::nouns() const { return noun() == "index" ? "indices" : noun() + "s"; }
 
-std::string Case::noun() const {
+std::string ViolationWriter::noun() const {
   if (facts.contract->cause == Cause::kLabelOutOfRange) return "label";
   return facts.contract->cause == Cause::kEmbeddingIndexOutOfRange ? "id" : "index";
 }
 
-bool Case::nan_cast() const {
+bool ViolationWriter::nan_cast() const {
   if (facts.scan.is_float) return false;
   if (facts.nan_cast) return true;
   return cast_of_nan(integer());
 }
 
-void Case::write_nan_cast() const {
-  finding.also.insert(finding.also.begin(), finding.cause);
-  finding.cause = Cause::kNanToIndex;
+void ViolationWriter::write_nan_cast() {
+  finding_.also.insert(finding_.also.begin(), finding_.cause);
+  finding_.cause = Cause::kNanToIndex;
   const bool label = noun() == "label";  // one that is not known must not be made up
   const char* thing = label ? "label" : "value";
   const char* what_to_do =
       label ? "give it its label, or drop its row, before" : "drop its row, or fill it in, before";
   if (facts.nan_cast) {
     const Frame& cast = facts.nan_cast->frame;
-    finding.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
-    if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
-    finding.surfaced = finding.origin;
-    finding.origin = cast;
+    finding_.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
+    finding_.surfaced = finding_.origin;
+    finding_.origin = cast;
     const std::string code = stripped(cast.code);
     const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
     fix(fmt::format("a missing {} goes into the cast in {}: {}", thing, where, what_to_do));
   } else {
     const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
-    finding.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
-                                  computed ? ", with something added to it" : "");
-    if (const std::string source = nan_cast_source(*this); !source.empty()) finding.summary += "; " + source;
+    finding_.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
+                                   computed ? ", with something added to it" : "");
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
     fix(
         fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing {} goes "
                     "into it; {}",
@@ -221,4 +225,4 @@ void Case::write_nan_cast() const {
   fix_sample();
 }
 
-}  // namespace trapline
+}  // namespace trapline::diagnose

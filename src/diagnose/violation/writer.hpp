@@ -9,7 +9,7 @@
 #include "core/finding.hpp"
 #include "diagnose/violation/facts.hpp"
 
-namespace trapline {
+namespace trapline::diagnose {
 
 // value + 1, as far as there is one: values come from memory that may be garbage.
 constexpr std::int64_t next(std::int64_t value) {
@@ -26,14 +26,16 @@ struct Need {
   std::string text() const;  // "196"; "at least 196"
 };
 
-class Case {
+class ViolationWriter {
  public:
-  Case(const Facts& case_facts, Finding& case_finding) : facts(case_facts), finding(case_finding) {}
+  // Both outlive the writer.
+  ViolationWriter(const Violation& violation, Finding& finding) : facts(violation), finding_(finding) {}
 
-  const Facts& facts;
-  Finding& finding;
+  const Violation& facts;
 
-  void fix(std::string line) const { finding.fix.push_back(std::move(line)); }
+  Finding& finding() { return finding_; }
+  const Finding& finding() const { return finding_; }
+  void fix(std::string line) { finding_.fix.push_back(std::move(line)); }
 
   std::string op() const;        // "cross_entropy"
   std::string argument() const;  // "target"
@@ -92,20 +94,20 @@ class Case {
   // What the number rests on: " (371 is the highest of 4 labels seen)", ": len(tokenizer) is 215".
   std::string basis(const Need& need) const;
   std::int64_t seen_count() const;
-  std::string seen_where() const;  // "in the whole data set", "in 2048 labels seen so far", "in this call"
-  void set_needed(const Need& need) const;  // "needs 196" in the line of the layer
+  std::string seen_where() const;     // "in the whole data set", "in 2048 labels seen so far", "in this call"
+  void set_needed(const Need& need);  // "needs 196" in the line of the layer
   // ", as many as there are classes"; empty where all was seen.
   std::string how_to_count() const;
   // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.
   // Of a layer that a library made: where it is made.
-  std::string resize(const Need& need) const;
+  std::string resize(const Need& need);
   // The row of knobs.def that fits; empty when there is none.
   std::string knob(Situation situation, const Need& need = {}) const;
   // That row gives a size, rather than another way to do it.
   bool knob_counts(Situation situation) const;
   // The argument of the user's own call that makes it large enough, for a library that is known; else
   // resize().
-  std::string enlarge(Situation situation, const Need& need) const;
+  std::string enlarge(Situation situation, const Need& need);
   // The largest value is the number of places, and no 0 was seen: "if they are counted from 1 (no 0 among 96
   // seen): ids - 1".
   bool maybe_from_one() const;
@@ -115,48 +117,51 @@ class Case {
   // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many
   // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is
   // known. True where it is on a condition: then the other reading has to be said, too.
-  bool fix_size(Situation situation, const std::string& otherwise) const;
+  bool fix_size(Situation situation, const std::string& otherwise);
 
   // --- case_part.cpp ---
 
   // Of values above: one data set alone has them. Says so, and what to do there. False: it is not so, or not
   // known.
-  bool write_part() const;
+  bool write_part();
 
   // --- back in case.cpp ---
 
   // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.
-  void fix_sample() const;
+  void fix_sample();
 
   // Memory that was never written, or is no integer: no label or id is that large.
   bool garbage() const;
-  void write_garbage() const;
+  void write_garbage();
 
   // The value is what a cast makes of NaN and Inf, or the cast was seen.
   bool nan_cast() const;
-  void write_nan_cast() const;
+  void write_nan_cast();
+
+ private:
+  Finding& finding_;
 };
 
 // One per family of causes. They write summary and fix, and may change cause, also and layer.
-void diagnose_label(const Case& c);
-void diagnose_id(const Case& c);
+void diagnose_label(ViolationWriter& w);
+void diagnose_id(ViolationWriter& w);
 // A sequence beyond the position table, by whichever operation it is met.
-void write_position(const Case& c);
-void diagnose_index(const Case& c);
-void diagnose_loss_input(const Case& c);
-void diagnose_probability(const Case& c);
+void write_position(ViolationWriter& w);
+void diagnose_index(ViolationWriter& w);
+void diagnose_loss_input(ViolationWriter& w);
+void diagnose_probability(ViolationWriter& w);
 // By predicate rather than by cause; false when the predicate is none of those.
-bool diagnose_counts(const Case& c);
-void diagnose_finite(const Case& c);
+bool diagnose_counts(ViolationWriter& w);
+void diagnose_finite(ViolationWriter& w);
 
 // Adds what is known of a NaN's origin to the summary, and what to do about it; true when that is enough.
-bool explain_nan(const Case& c);
+bool explain_nan(ViolationWriter& w);
 // The command that names the layer was among it.
-bool nan_watched(const Case& c);
+bool nan_watched(const ViolationWriter& w);
 // The program does this ("generation", "policy"), or nobody knows what it does.
-bool nan_when(const Case& c, const char* situation);
-bool nan_trains(const Case& c);
+bool nan_when(const ViolationWriter& w, const char* situation);
+bool nan_trains(const ViolationWriter& w);
 // "x[3] is NaN": what was cast to an integer; empty when it was not found.
-std::string nan_cast_source(const Case& c);
+std::string nan_cast_source(const ViolationWriter& w);
 
-}  // namespace trapline
+}  // namespace trapline::diagnose
