@@ -3,10 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "catalogue/host_errors.hpp"
-#include "contracts/diagnose.hpp"
-#include "contracts/watch.hpp"
 #include "core/result.hpp"
+#include "diagnose/diagnose.hpp"
+#include "diagnose/json/read_facts.hpp"
 #include "report/json.hpp"
 
 namespace trapline {
@@ -19,10 +18,6 @@ constexpr int kMaxDepth = 32;
 
 std::string error(const Error& error) {
   return json{{"error", error.line()}}.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-std::string finding(const json& value) {
-  return json{{"finding", value}}.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 // A parse that stops at kMaxDepth: facts come from the user's process, which may hold anything.
@@ -45,21 +40,11 @@ std::string diagnose_json(std::string_view text) {
   bool too_deep = false;
   const std::optional<json> facts = parse(text, too_deep);
   if (too_deep) return error({"facts", "they are nested deeper than 32 levels", "see docs/facts.md"});
-  if (!facts || !facts->is_object()) return error({"facts", "they are no JSON object", "see docs/facts.md"});
-  const auto kind = facts->find("kind");
-  if (kind != facts->end() && *kind == "violation") {
-    const Result<Finding> result = diagnose_violation(*facts);
-    return result ? finding(to_json(*result)) : error(result.error());
-  }
-  if (kind != facts->end() && *kind == "host_error") {
-    const std::optional<Finding> result = diagnose_host_error(*facts);
-    return finding(result ? to_json(*result) : json(nullptr));
-  }
-  if (kind != facts->end() && *kind == "watch") {
-    const Result<Finding> result = diagnose_watch(*facts);
-    return result ? finding(to_json(*result)) : error(result.error());
-  }
-  return error({"facts", "`kind` is neither violation, host_error nor watch", "see docs/facts.md"});
+  const Result<diagnose::Facts> read = diagnose::read_facts(facts.value_or(json()));
+  if (!read) return error(read.error());
+  const std::optional<Finding> found = diagnose::finding_of(*read);
+  return json{{"finding", found ? to_json(*found) : json()}}.dump(-1, ' ', false,
+                                                                  json::error_handler_t::replace);
 }
 
 }  // namespace trapline

@@ -40,27 +40,10 @@ Result<json> read_json_object(const std::string& path, std::string_view leave_ou
   return parsed;
 }
 
-std::optional<std::int64_t> integer_of(const json& object, const char* name) {
-  if (!object.is_object()) return std::nullopt;
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
-  if (found->is_number_unsigned() &&
-      found->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    return std::nullopt;
-  }
-  return found->get<std::int64_t>();
-}
-
 std::int64_t saturated(const json& integer) {
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
   const bool above = integer.is_number_unsigned() && integer.get<std::uint64_t>() > std::uint64_t{kMost};
   return above ? kMost : integer.get<std::int64_t>();
-}
-
-std::string text_of(const json& object, const char* name) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace trapline::check

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,11 +14,7 @@ namespace trapline::check {
 // tokenizer, which nothing here needs).
 Result<nlohmann::json> read_json_object(const std::string& path, std::string_view leave_out = {});
 
-// The member as an integer that fits; nothing when it is absent or of another type.
-std::optional<std::int64_t> integer_of(const nlohmann::json& object, const char* name);
 // An integer of any size as the nearest that fits.
 std::int64_t saturated(const nlohmann::json& integer);
-// The member as text; empty when it is absent or of another type.
-std::string text_of(const nlohmann::json& object, const char* name);
 
 }  // namespace trapline::check

@@ -9,6 +9,7 @@
 
 #include "check/bounded_json.hpp"
 #include "inputs/mapped_file.hpp"
+#include "jsonio/access.hpp"
 
 namespace trapline::check {
 namespace {
@@ -107,7 +108,7 @@ void read_weights(Model& model, std::vector<Error>& problems) {
 void take_ids(const json& object, std::map<std::string, std::int64_t>& ids) {
   for (const auto& [name, value] : object.items()) {
     if (!name.ends_with("_token_id")) continue;
-    if (const auto id = integer_of(object, name.c_str()); id && *id >= 0) ids.emplace(name, *id);
+    if (const auto id = jsonio::integer(object, name.c_str()); id && *id >= 0) ids.emplace(name, *id);
   }
 }
 
@@ -140,7 +141,7 @@ Layer head_layer(const Tensor& head) { return layer_of(head, "Linear", "out_feat
 
 std::string Model::path(std::string_view name) const { return (fs::path(folder) / name).string(); }
 
-std::string Model::type() const { return text_of(config, "model_type"); }
+std::string Model::type() const { return jsonio::text(config, "model_type"); }
 
 const Tensor* Model::find(std::string_view suffixes) const {
   while (!suffixes.empty()) {
@@ -176,7 +177,7 @@ std::optional<std::int64_t> Model::longest_sequence() const {
 
 std::optional<std::int64_t> Model::rows_of_tokens() const {
   if (const Tensor* table = token_table()) return table->rows();
-  const auto says = integer_of(config, "vocab_size");
+  const auto says = jsonio::integer(config, "vocab_size");
   return says && *says >= 0 ? says : std::nullopt;
 }
 
@@ -187,7 +188,7 @@ std::int64_t Model::named_classes() const {
 
 std::optional<std::int64_t> Model::classes() const {
   if (const Tensor* tensor = head()) return tensor->rows();
-  return named_classes() > 0 ? std::optional(named_classes()) : integer_of(config, "num_labels");
+  return named_classes() > 0 ? std::optional(named_classes()) : jsonio::integer(config, "num_labels");
 }
 
 std::map<std::string, std::int64_t> Model::special_ids() const {

@@ -9,7 +9,8 @@
 
 #include "check/bounded_json.hpp"
 #include "check/model.hpp"
-#include "contracts/diagnose.hpp"
+#include "diagnose/diagnose.hpp"
+#include "jsonio/access.hpp"
 
 namespace trapline::check {
 namespace {
@@ -38,36 +39,27 @@ void add_id(Findings& findings, const Model& model, const NamedId& id, std::int6
             std::int64_t greatest) {
   const Tensor* table = model.token_table();
   const std::int64_t rows = model.rows_of_tokens().value_or(0);
-  json facts = {{"kind", "violation"},
-                {"contract", "check_ids.ids"},
-                {"source", model.path(id.file)},
-                {"column", id.name},
-                {"table", "token"},
-                {"scan",
-                 {{"bad", bad},
-                  {"total", bad},
-                  {"value", id.id},
-                  {"max", greatest},
-                  {"lo", 0},
-                  {"hi", rows},
-                  {"reason", static_cast<int>(id.id < 0 ? Reason::kBelow : Reason::kAbove)}}}};
-  if (id.name.ends_with("_token_id")) facts["special_ids"] = {{id.name, id.id}};
-  if (table != nullptr) {
-    const Layer layer = table_layer(*table);
-    facts["layer"] = {{"name", layer.name},    {"type", layer.type},           {"attribute", layer.attribute},
-                      {"value", *layer.value}, {"arguments", layer.arguments}, {"certain", true}};
-  }
-  Result<Finding> made = diagnose_violation(facts);
-  if (!made) return;
-  Finding finding = std::move(made).value();
+  diagnose::Violation facts;
+  facts.contract = find_contract("check_ids.ids");
+  facts.source = model.path(id.file);
+  facts.column = id.name;
+  facts.table = "token";
+  facts.scan.bad = facts.scan.total = bad;
+  facts.scan.value = id.id;
+  facts.scan.max = greatest;
+  facts.scan.hi = rows;
+  facts.scan.reason = id.id < 0 ? Reason::kBelow : Reason::kAbove;
+  if (id.name.ends_with("_token_id")) facts.special_ids = {{id.name, id.id}};
+  if (table != nullptr) facts.layer = table_layer(*table);
+  facts.places = {{{model.path(id.file), 0, {}, 0}, id.id}};
+  Finding finding = diagnose::finding_of(facts);
   finding.element->total.reset();
-  finding.evidence.push_back({model.path(id.file), std::nullopt, fmt::format("{} is {}", id.name, id.id)});
   findings.push_back(std::move(finding));
 }
 
 void vocabulary(const Model& model, Findings& findings) {
   const Tensor* table = model.token_table();
-  const auto size = integer_of(model.config, "vocab_size");
+  const auto size = jsonio::integer(model.config, "vocab_size");
   if (table == nullptr || !size || *size == table->rows()) return;
   add(findings, Cause::kShapeMismatch, model.path("config.json"),
       fmt::format("vocab_size is {}, but `{}` has {} rows", *size, table->name, table->rows()),
@@ -135,7 +127,7 @@ void positions(const Model& model, Findings& findings) {
   const Tensor* table = model.position_table();
   if (table == nullptr) return;
   const std::string key(family.longest);
-  const auto says = integer_of(model.config, key.c_str());
+  const auto says = jsonio::integer(model.config, key.c_str());
   if (says && *says != table->rows() - family.extra_rows) {
     add(findings, Cause::kShapeMismatch, model.path("config.json"),
         fmt::format("{} is {}, which needs {} rows, but `{}` has {}", key, *says,
@@ -281,7 +273,7 @@ void layers(const Model& model, Findings& findings) {
     if (decodes && model.config.contains("num_decoder_layers")) key = "num_decoder_layers";
     if (decodes && model.config.contains("decoder_layers")) key = "decoder_layers";
     if (!decodes && model.config.contains("encoder_layers")) key = "encoder_layers";
-    const auto says = integer_of(model.config, key);
+    const auto says = jsonio::integer(model.config, key);
     if (!says || *says <= 0) continue;
     if (*numbers.rbegin() >= *says) {
       add(findings, Cause::kShapeMismatch, model.path("config.json"),
@@ -306,7 +298,7 @@ void width(const Model& model, Findings& findings) {
   if (table == nullptr || table->sizes.size() != 2) return;
   if (model.config.contains("embedding_size") || model.config.contains("word_embed_proj_dim")) return;
   for (const char* key : {"hidden_size", "n_embd", "d_model", "dim"}) {
-    const auto says = integer_of(model.config, key);
+    const auto says = jsonio::integer(model.config, key);
     if (!says) continue;
     if (*says != table->sizes[1]) {
       add(findings, Cause::kShapeMismatch, model.path("config.json"),
@@ -320,8 +312,8 @@ void width(const Model& model, Findings& findings) {
 }
 
 void dtype(const Model& model, Findings& findings) {
-  std::string says = text_of(model.config, "dtype");
-  if (says.empty()) says = text_of(model.config, "torch_dtype");
+  std::string says = jsonio::text(model.config, "dtype");
+  if (says.empty()) says = jsonio::text(model.config, "torch_dtype");
   if (says.empty()) return;
   std::map<std::string, std::int64_t> kinds;
   for (const Tensor& tensor : model.tensors) {

@@ -6,12 +6,20 @@
 #include <optional>
 #include <string>
 
+#include "jsonio/access.hpp"
+
 namespace trapline::check {
 namespace {
 
+using jsonio::member;
 using nlohmann::json;
 
 constexpr std::size_t kMostItems = 1 << 20;
+
+template <class Take>
+void each(const json& object, const char* name, Take take) {
+  jsonio::each(object, name, take, kMostItems);
+}
 
 // Kept apart from the text of a report: numbers come as "f:1.5" and "f:nan", and come back as the very same
 // Scalar.
@@ -34,31 +42,12 @@ std::optional<Scalar> scalar_from(const json& value) {
   return error == std::errc{} && stop == end ? std::optional(Scalar(number)) : std::nullopt;
 }
 
-const json* member(const json& object, const char* name) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(name);
-  return found == object.end() ? nullptr : &*found;
-}
-
 void read(const json& object, const char* name, std::int64_t& out) {
-  const json* value = member(object, name);
-  if (value != nullptr && value->is_number_integer()) out = value->get<std::int64_t>();
-}
-
-void read(const json& object, const char* name, std::string& out) {
-  const json* value = member(object, name);
-  if (value != nullptr && value->is_string()) out = value->get<std::string>();
+  out = jsonio::integer(object, name).value_or(out);
 }
 
 void read(const json& object, const char* name, std::optional<Scalar>& out) {
   if (const json* value = member(object, name)) out = scalar_from(*value);
-}
-
-template <class Take>
-void each(const json& object, const char* name, Take take) {
-  const json* list = member(object, name);
-  if (list == nullptr || !list->is_array() || list->size() > kMostItems) return;
-  for (const json& item : *list) take(item);
 }
 
 json place(const Place& at) {
@@ -75,7 +64,7 @@ Place place_from(const json& object) {
     if (one.is_number_integer()) at.index.push_back(one.get<std::int64_t>());
   });
   read(object, "line", at.line);
-  read(object, "source", at.source);
+  at.source = jsonio::text(object, "source");
   read(object, "before", at.before);
   if (const json* value = member(object, "value")) at.value = scalar_from(*value).value_or(std::int64_t{0});
   return at;
@@ -87,7 +76,7 @@ Odd odd_from(const json* object) {
   Odd one;
   if (object == nullptr) return one;
   read(*object, "count", one.count);
-  read(*object, "text", one.text);
+  one.text = jsonio::text(*object, "text");
   if (const json* first = member(*object, "first")) one.first = place_from(*first);
   return one;
 }
@@ -167,8 +156,7 @@ Tally tally_from(const json& object) {
   if (const json* first = member(object, "first")) tally.first = place_from(*first);
   tally.missing = odd_from(member(object, "missing"));
   tally.malformed = odd_from(member(object, "malformed"));
-  const json* detailed = member(object, "detailed");
-  tally.detailed = detailed != nullptr && detailed->is_boolean() && detailed->get<bool>();
+  tally.detailed = jsonio::boolean(object, "detailed").value_or(false);
   each(object, "values", [&](const json& pair) {
     if (!pair.is_array() || pair.size() != 2 || !pair[1].is_number_integer()) return;
     if (const auto value = scalar_from(pair[0])) tally.detail.values[*value] += pair[1].get<std::int64_t>();

@@ -12,6 +12,7 @@
 #include "check/bounded_json.hpp"
 #include "check/sentencepiece.hpp"
 #include "inputs/mapped_file.hpp"
+#include "jsonio/access.hpp"
 
 namespace trapline::check {
 namespace {
@@ -90,8 +91,8 @@ class TokenizerFiles {
     const auto added = file->find("added_tokens");
     if (added != file->end() && added->is_array()) {
       for (const json& token : *added) {
-        const auto id = integer_of(token, "id");
-        if (id) add(text_of(token, "content"), *id, "tokenizer.json");
+        const auto id = jsonio::integer(token, "id");
+        if (id) add(jsonio::text(token, "content"), *id, "tokenizer.json");
       }
     }
     return true;
@@ -173,11 +174,11 @@ class TokenizerFiles {
           std::int64_t number = 0;
           const auto [stop, error] = std::from_chars(id.data(), id.data() + id.size(), number);
           if (error == std::errc{} && stop == id.data() + id.size()) {
-            add(text_of(token, "content"), number, "tokenizer_config.json");
+            add(jsonio::text(token, "content"), number, "tokenizer_config.json");
           }
         }
       }
-      const auto longest = integer_of(*settings, "model_max_length");
+      const auto longest = jsonio::integer(*settings, "model_max_length");
       if (longest && *longest > 0 && *longest < kNoLimit) out_.longest = longest;
       read_special(*settings, "tokenizer_config.json");
     }
@@ -191,7 +192,8 @@ class TokenizerFiles {
     for (const char* role : kSpecial) {
       const auto found = object.find(role);
       if (found == object.end()) continue;
-      const std::string token = found->is_string() ? found->get<std::string>() : text_of(*found, "content");
+      const std::string token =
+          found->is_string() ? found->get<std::string>() : jsonio::text(*found, "content");
       if (token.empty() || out_.vocabulary.contains(token)) continue;
       const auto next = static_cast<std::int64_t>(out_.size);
       out_.absent.push_back(

@@ -1,5 +1,4 @@
-// Tallies to findings: facts are put together here, the words are made by the diagnosis of the contracts
-// room.
+// Tallies to findings: facts are put together here, the words are made by src/diagnose.
 #pragma once
 
 #include <cstdint>

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "catalogue/asserts.hpp"
-#include "catalogue/host_errors.hpp"
 #include "catalogue/wordings.hpp"
 #include "cli/embedded.hpp"
+#include "diagnose/host/errors.hpp"
 
 namespace trapline::cli {
 namespace {
@@ -114,7 +114,7 @@ std::string messages_of(Cause cause) {
     asserts.push_back(row.sample);
   }
   std::vector<std::string_view> exceptions;
-  for (const HostErrorRow* row : host_error_rows()) {
+  for (const diagnose::HostErrorRow* row : diagnose::host_error_rows()) {
     if (row->cause == cause && !row->samples.empty()) exceptions.push_back(row->samples.front());
   }
   std::vector<std::string_view> wordings;

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "catalogue/fold.hpp"
-#include "catalogue/host_errors.hpp"
+#include "diagnose/host/errors.hpp"
 #include "log/clean.hpp"
 #include "log/event_tidy.hpp"
 #include "log/ranks.hpp"

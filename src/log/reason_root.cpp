@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "catalogue/host_errors.hpp"
+#include "diagnose/host/errors.hpp"
 
 namespace trapline {
 namespace {
@@ -338,7 +338,7 @@ Decision decide_exception(const Event& event, const Scene&) {
   d.device_assert = false;
   d.cause = kNotCuda;
   d.certainty = event.exception == "AssertionError" ? Certainty::kDetermined : Certainty::kLikely;
-  if (const HostErrorRow* row = find_host_error(event.exception, event.message)) {
+  if (const diagnose::HostErrorRow* row = diagnose::find_host_error(event.exception, event.message)) {
     d.cause = row->cause;
     d.op = row->op;
     d.argument = row->argument;

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "catalogue/host_errors.hpp"
+#include "diagnose/diagnose.hpp"
 
 namespace trapline {
 namespace {
@@ -172,13 +171,15 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
   return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMostText));
 }
 
-// The catalogue of host messages has better words for its own.
+// The table of host messages has better words for its own.
 bool host_words(const Event& event, const Decision& d, const Scene& scene, Finding& f) {
   if (event.exception.empty() || d.device_assert.value_or(true) || d.cause == kNotCuda) return false;
-  nlohmann::json facts{{"kind", "host_error"}, {"exception", event.exception}, {"message", event.message}};
+  diagnose::HostError facts;
+  facts.exception = event.exception;
+  facts.message = event.message;
   if (scene.traceback != nullptr && scene.traceback->deepest_user() != nullptr)
-    facts["call"] = scene.traceback->deepest_user()->frame.code;
-  const auto known = diagnose_host_error(facts);
+    facts.call = scene.traceback->deepest_user()->frame.code;
+  const std::optional<Finding> known = diagnose::finding_of(facts);
   if (!known || known->cause != d.cause || known->summary.empty()) return false;
   f.summary = known->summary;
   f.fix = known->fix;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "jsonio/scalar.hpp"
 #include "native/stack.hpp"
 #include "trapline/native.h"
 
@@ -28,32 +28,19 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // looked at for 
 constexpr std::size_t kMostValues = 16;
 constexpr int kStopped = 65;  // EX_DATAERR, as --on-fault stop has it
 
-json number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
-
-// Integers beyond 2^53 do not survive a reader that stores doubles.
-json number(std::int64_t value) {
-  constexpr std::int64_t kExact = std::int64_t{1} << 53;
-  if (value < -kExact || value > kExact) return std::to_string(value);
-  return value;
-}
-
 json scan_facts(const trapline_scan& scan) {
   const bool real = scan.is_float != 0;
   json facts{{"bad", scan.bad},
              {"total", scan.total},
              {"first", scan.first},
-             {"value", real ? number(scan.fvalue) : number(scan.ivalue)},
-             {"min", real ? number(scan.fmin) : number(scan.imin)},
-             {"max", real ? number(scan.fmax) : number(scan.imax)},
-             {"lo", number(scan.lo)},
-             {"hi", number(scan.hi)},
+             {"value", real ? jsonio::to_json(scan.fvalue) : jsonio::to_json(scan.ivalue)},
+             {"min", real ? jsonio::to_json(scan.fmin) : jsonio::to_json(scan.imin)},
+             {"max", real ? jsonio::to_json(scan.fmax) : jsonio::to_json(scan.imax)},
+             {"lo", jsonio::to_json(scan.lo)},
+             {"hi", jsonio::to_json(scan.hi)},
              {"reason", scan.reason},
              {"is_float", real}};
-  if (scan.has_also != 0) facts["also"] = number(scan.also);
+  if (scan.has_also != 0) facts["also"] = jsonio::to_json(scan.also);
   if (scan.list_position >= 0) facts["list_position"] = scan.list_position;
   return facts;
 }
@@ -75,7 +62,7 @@ json argument_facts(const trapline_native_arg& argument) {
     case TRAPLINE_ARG_TENSOR:
       return tensor_facts(argument.value.tensor, argument.device);
     case TRAPLINE_ARG_INT:
-      return number(argument.value.integer);
+      return jsonio::to_json(argument.value.integer);
     case TRAPLINE_ARG_LIST: {
       json list = json::array();
       for (int i = 0; i < argument.value.list_size; ++i) {
@@ -126,7 +113,8 @@ std::int64_t integer_at(const trapline_tensor& tensor, std::int64_t position) {
 
 // Distinct bad values with their counts, most frequent first; only integers with a range tell them.
 json bad_values(const trapline_tensor& tensor, const trapline_scan& scan) {
-  if (scan.bad == 1) return {{scan.is_float != 0 ? number(scan.fvalue) : number(scan.ivalue), 1}};
+  if (scan.bad == 1)
+    return {{scan.is_float != 0 ? jsonio::to_json(scan.fvalue) : jsonio::to_json(scan.ivalue), 1}};
   if (scan.is_float != 0 || tensor.data == nullptr || scan.total > kMostElements) return json::array();
   std::map<std::int64_t, std::int64_t> counts;
   std::int64_t seen = 0;
@@ -141,7 +129,7 @@ json bad_values(const trapline_tensor& tensor, const trapline_scan& scan) {
   std::ranges::stable_sort(sorted, std::ranges::greater{}, [](const auto& pair) { return pair.second; });
   json values = json::array();
   for (std::size_t i = 0; i < std::min(sorted.size(), kMostValues); ++i)
-    values.push_back({number(sorted[i].first), sorted[i].second});
+    values.push_back({jsonio::to_json(sorted[i].first), sorted[i].second});
   return values;
 }
 

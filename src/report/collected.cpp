@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "jsonio/access.hpp"
 #include "report/json.hpp"
 #include "report/utf8.hpp"
 
@@ -69,10 +70,7 @@ void read_marker(const fs::path& path, Collected& out) {
   if (!file) return;
   ++out.guarded_processes;
   const auto marker = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
-  if (!marker.is_object() || !marker.contains("notes") || !marker["notes"].is_array()) return;
-  for (const auto& note : marker["notes"]) {
-    if (note.is_string()) add_note(out.notes, note.get<std::string>());
-  }
+  for (const std::string& note : jsonio::texts(marker, "notes")) add_note(out.notes, note);
 }
 
 void read_skips(const fs::path& path, Collected& out) {
@@ -80,9 +78,7 @@ void read_skips(const fs::path& path, Collected& out) {
   if (!file) return;
   const auto counts = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
   const auto number = [&](const char* name) {
-    return counts.is_object() && counts.contains(name) && counts[name].is_number_unsigned()
-               ? counts[name].get<std::uint64_t>()
-               : 0;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, jsonio::integer(counts, name).value_or(0)));
   };
   const std::uint64_t steps = number("steps");
   const std::uint64_t skipped = number("skipped");
@@ -91,8 +87,8 @@ void read_skips(const fs::path& path, Collected& out) {
   out.skip.steps += steps;
   out.skip.skipped += skipped;
   out.skip.samples += number("samples");
-  if (counts.is_object() && counts.contains("quarantine") && counts["quarantine"].is_string())
-    out.skip.quarantine = counts["quarantine"].get<std::string>();
+  if (std::string file_name = jsonio::text(counts, "quarantine"); !file_name.empty())
+    out.skip.quarantine = std::move(file_name);
 }
 
 void read_end(const fs::path& path, Collected& out) {
@@ -100,33 +96,24 @@ void read_end(const fs::path& path, Collected& out) {
   if (!file) return;
   const auto json = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return;
-  const auto text = [&](const char* name) {
-    const auto found = json.find(name);
-    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  const auto yes = [&](const char* name) {
-    const auto found = json.find(name);
-    return found != json.end() && found->is_boolean() && found->get<bool>();
-  };
-  const auto names = [&](const char* name) {
-    std::vector<std::string> list;
-    const auto found = json.find(name);
-    if (found == json.end() || !found->is_array()) return list;
-    for (const auto& one : *found) {
-      if (one.is_string()) list.push_back(one.get<std::string>());
-    }
-    return list;
-  };
-  ProcessEnd end{file->written,      yes("over"),       yes("went_on"), names("unhandled"),
-                 names("left_with"), text("elsewhere"), text("other"),  {},
-                 std::nullopt};
-  if (const auto raised = json.find("raised"); raised != json.end() && raised->is_object()) {
+  using jsonio::text;
+  using jsonio::texts;
+  const auto yes = [&](const char* name) { return jsonio::boolean(json, name).value_or(false); };
+  ProcessEnd end{file->written,
+                 yes("over"),
+                 yes("went_on"),
+                 texts(json, "unhandled"),
+                 texts(json, "left_with"),
+                 text(json, "elsewhere"),
+                 text(json, "other"),
+                 {},
+                 jsonio::boolean(json, "checked")};
+  if (const nlohmann::json* raised = jsonio::object_member(json, "raised")) {
     for (const auto& [code, count] : raised->items()) {
-      if (count.is_number_unsigned()) end.raised[code] = count.get<std::uint64_t>();
+      const auto times = jsonio::integer(count).value_or(-1);
+      if (times >= 0) end.raised[code] = static_cast<std::uint64_t>(times);
     }
   }
-  if (const auto checked = json.find("checked"); checked != json.end() && checked->is_boolean())
-    end.checked = checked->get<bool>();
   out.ends.push_back(std::move(end));
 }
 

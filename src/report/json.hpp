@@ -13,11 +13,10 @@ namespace trapline {
 
 inline constexpr int kSchemaVersion = 1;
 
-// Strings that are not UTF-8 get U+FFFD for each invalid byte, so that dump() cannot fail. Integers beyond
-// 2^53 and nan, inf, -inf become strings, as the schema says. Empty optional fields are left out.
+// Strings that are not UTF-8 get U+FFFD for each invalid byte, so that dump() cannot fail. Values are written
+// as jsonio/scalar.hpp says. Empty optional fields are left out.
 nlohmann::json to_json(const Finding& finding);
 nlohmann::json to_json(const Report& report);
-nlohmann::json to_json(const Scalar& value);
 
 // What a reader accepts. Files come from other processes: they may be truncated, hostile, huge or deep.
 struct ReadLimits {

@@ -1,10 +1,10 @@
-#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "core/version.hpp"
+#include "jsonio/access.hpp"
+#include "jsonio/scalar.hpp"
 #include "report/json.hpp"
 #include "report/names.hpp"
 #include "report/utf8.hpp"
@@ -12,39 +12,8 @@
 namespace trapline {
 namespace {
 
+using jsonio::member;
 using nlohmann::json;
-
-std::optional<std::int64_t> to_integer(const json& value) {
-  if (value.is_number_unsigned()) {
-    const auto number = value.get<std::uint64_t>();
-    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
-    return static_cast<std::int64_t>(number);
-  }
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  return std::nullopt;
-}
-
-std::optional<Scalar> to_scalar(const json& value) {
-  if (const auto integer = to_integer(value)) return Scalar(*integer);
-  if (value.is_number()) return Scalar(value.get<double>());
-  if (!value.is_string()) return std::nullopt;
-  const auto& text = value.get_ref<const std::string&>();
-  if (text == "nan") return Scalar(std::numeric_limits<double>::quiet_NaN());
-  if (text == "inf") return Scalar(std::numeric_limits<double>::infinity());
-  if (text == "-inf") return Scalar(-std::numeric_limits<double>::infinity());
-  std::int64_t integer = 0;
-  const char* end = text.data() + text.size();
-  if (const auto [stop, error] = std::from_chars(text.data(), end, integer);
-      error == std::errc{} && stop == end) {
-    return Scalar(integer);
-  }
-  double number = 0;
-  if (const auto [stop, error] = std::from_chars(text.data(), end, number);
-      error == std::errc{} && stop == end) {
-    return Scalar(number);
-  }
-  return std::nullopt;
-}
 
 // Reads the fields of one object; the first thing that is wrong is kept with its path.
 class Reader {
@@ -56,11 +25,6 @@ class Reader {
     if (problem_.empty()) problem_ = where + " " + what;
   }
 
-  // The member, or null when the object has none or it is null.
-  static const json* member(const json& object, const char* key) {
-    const auto found = object.find(key);
-    return found == object.end() || found->is_null() ? nullptr : &*found;
-  }
   const json* required(const json& object, const char* key) {
     const json* found = member(object, key);
     if (found == nullptr) fail(key, "is missing");
@@ -86,7 +50,7 @@ class Reader {
   void read(const json& object, const char* key, std::optional<std::int64_t>& out) {
     const json* value = member(object, key);
     if (value == nullptr) return;
-    out = to_integer(*value);
+    out = jsonio::integer(*value);
     if (!out) fail(key, "is not an integer");
   }
   void read(const json& object, const char* key, std::int64_t& out) {
@@ -97,7 +61,7 @@ class Reader {
   void read(const json& object, const char* key, std::optional<Scalar>& out) {
     const json* value = member(object, key);
     if (value == nullptr) return;
-    out = to_scalar(*value);
+    out = jsonio::to_scalar(*value);
     if (!out) fail(key, "is neither a number nor its text");
   }
 
@@ -118,7 +82,7 @@ class Reader {
   }
   void read(const json& object, const char* key, std::vector<std::int64_t>& out) {
     list(object, key, [&](const json& item) {
-      const auto value = to_integer(item);
+      const auto value = jsonio::integer(item);
       if (!value) return fail(key, "holds something that is not an integer");
       out.push_back(*value);
     });

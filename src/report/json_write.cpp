@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/version.hpp"
+#include "jsonio/scalar.hpp"
 #include "report/json.hpp"
 #include "report/names.hpp"
 #include "report/utf8.hpp"
@@ -12,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kExact = std::int64_t{1} << 53U;  // doubles hold every integer up to here
-
 void put(json& object, const char* key, const std::string& text) {
   if (!text.empty()) object[key] = valid_utf8(text);
 }
@@ -22,7 +21,7 @@ template <class T>
 void put(json& object, const char* key, const std::optional<T>& value) {
   if (!value) return;
   if constexpr (std::is_same_v<T, Scalar>) {
-    object[key] = to_json(*value);
+    object[key] = jsonio::to_json(*value);
   } else {
     object[key] = *value;
   }
@@ -67,7 +66,7 @@ json to_object(const Valid& valid) {
   json also = json::array();
   for (const double value : valid.also) {
     if (!std::isfinite(value)) continue;  // the schema wants numbers here
-    if (value == std::trunc(value) && std::abs(value) <= static_cast<double>(kExact)) {
+    if (value == std::trunc(value) && std::abs(value) <= static_cast<double>(jsonio::kExact)) {
       also.push_back(static_cast<std::int64_t>(value));
     } else {
       also.push_back(value);
@@ -151,7 +150,7 @@ json to_object(const Evidence& evidence) {
 }
 
 json to_object(const std::pair<Scalar, std::int64_t>& value) {
-  return {{"value", to_json(value.first)}, {"count", value.second}};
+  return {{"value", jsonio::to_json(value.first)}, {"count", value.second}};
 }
 
 json to_object(const Classes& classes) {
@@ -179,16 +178,6 @@ void put_list(json& object, const char* key, const std::vector<T>& list) {
 }
 
 }  // namespace
-
-json to_json(const Scalar& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-    if (*integer > kExact || *integer < -kExact) return to_text(value);
-    return *integer;
-  }
-  const double number = std::get<double>(value);
-  if (!std::isfinite(number)) return to_text(value);
-  return number;
-}
 
 json to_json(const Finding& finding) {
   const CauseInfo& cause = info(finding.cause);

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -119,30 +118,6 @@ TEST(Docs, TheTableOfContractsIsUpToDate) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_EQ(text, wanted) << "run again with TRAPLINE_UPDATE_DOCS=1";
-}
-
-std::string content(const char* file) {
-  std::ifstream in(std::filesystem::path(TRAPLINE_SOURCE_DIR) / file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// Every member that the readers of facts know stands in docs/facts.md.
-TEST(Docs, FactsAreDescribed) {
-  const std::string page = content("docs/facts.md");
-  const std::regex name(R"re("([a-z_]{2,})")re");
-  int seen = 0;
-  for (const char* file : {"src/contracts/facts.cpp", "src/contracts/nan.cpp"}) {
-    const std::string code = content(file);
-    for (std::sregex_iterator it(code.begin(), code.end(), name); it != std::sregex_iterator(); ++it) {
-      const std::string word = (*it)[1];
-      if (word == "facts") continue;  // the object itself, in an error
-      ++seen;
-      EXPECT_TRUE(page.find("`" + word + "`") != std::string::npos ||
-                  page.find("\"" + word + "\"") != std::string::npos)
-          << word << " of " << file;
-    }
-  }
-  EXPECT_GT(seen, 60);
 }
 
 }  // namespace

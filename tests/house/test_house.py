@@ -9,22 +9,35 @@ ROOT = Path(__file__).resolve().parents[2]
 # Which rooms a room may include. DESIGN: arrows only downward.
 MAY_INCLUDE = {
     "core": set(),
+    "jsonio": {"core"},
     "checks": {"core"},
     "contracts": {"core", "checks"},
-    "catalogue": {"core", "contracts"},
-    "log": {"core", "contracts", "catalogue"},
-    "report": {"core"},
+    "diagnose": {"core", "jsonio", "checks", "contracts"},
+    "catalogue": {"core"},
+    "log": {"core", "catalogue", "diagnose"},
+    "report": {"core", "jsonio"},
     "run": {"core", "report"},
     "inputs": {"core"},
     "cuda": {"core", "checks", "contracts"},
-    "capi": {"core", "checks", "contracts", "catalogue", "report", "inputs", "cuda", "check"},
-    "native": set(),  # goes into C++ programs: libtrapline through its C face
+    "capi": {"core", "jsonio", "checks", "contracts", "diagnose", "report", "inputs", "cuda", "check"},
+    "native": {"core", "jsonio"},  # goes into C++ programs: libtrapline through its C face
     "libtorch": {"guard"},  # compiled with the guard against the user's libtorch
-    "check": {"core", "checks", "contracts", "inputs"},
+    "check": {"core", "jsonio", "checks", "contracts", "diagnose", "inputs"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
     "fakecuda": {"cuda"},  # the kernels' host build
     "cpu_cuda": set(),  # compiled against the user's torch, and knows nothing of Trapline
-    "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run", "inputs", "check"},
+    "cli": {
+        "core",
+        "checks",
+        "contracts",
+        "diagnose",
+        "catalogue",
+        "log",
+        "report",
+        "run",
+        "inputs",
+        "check",
+    },
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -65,6 +78,79 @@ def test_includes_point_downward():
         assert room in MAY_INCLUDE, f"new room {room}: say in MAY_INCLUDE what it may include"
         wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in upward_includes(room, path.read_text())]
     assert wrong == []
+
+
+# Who writes English for users: the diagnosis, the writers of reports, the reasoner over logs. Besides these
+# only the error lines and the commands do. A finding's words are its summary, its fixes and its evidence.
+WRITES_WORDS = (
+    "src/diagnose/",
+    "src/report/",
+    "src/log/reason",
+    "src/cli/",
+    "src/check/model_rules.cpp",  # the reasoner over model folders: a rule stands beside the words it says
+    "src/native/fault.cpp",  # the bare finding, for when the diagnosis itself has failed
+)
+WORDS = re.compile(
+    r"(?:\.|->)(?:summary|fix|evidence)\b\s*(?:=(?!=)|\+=|\.(?:push_back|emplace_back|insert|assign|append)\b)"
+    r'|\{\s*"summary"\s*,'
+)
+
+
+def foreign_words(name: str, text: str) -> list:
+    """What fills the words of a finding in ``text``, a file that is none of ``WRITES_WORDS``."""
+    if name.startswith(WRITES_WORDS):
+        return []
+    return [f"{name}: {found.group()}" for found in WORDS.finditer(text)]
+
+
+def test_the_rule_notices_foreign_words():
+    for line in (
+        'finding.summary = "x";',
+        'f->summary += "x";',
+        'finding.fix.emplace_back("x");',
+        "finding.evidence.push_back({source, line, text});",
+        'json{{"summary", text}}',
+    ):
+        assert foreign_words("src/check/verdict.cpp", line), line
+        assert not foreign_words("src/diagnose/data.cpp", line), line
+    for line in ("if (finding.summary == text)", 'error.why = "x";', "out << finding.fix.front();"):
+        assert not foreign_words("src/check/verdict.cpp", line), line
+
+
+def test_english_for_users_is_written_in_three_rooms():
+    wrong = []
+    for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/*/*.cpp", "src/*/*.hpp"):
+        name = str(path.relative_to(ROOT))
+        wrong += foreign_words(name, path.read_text())
+    assert wrong == [], "facts go to src/diagnose, which has the words"
+
+
+# Where JSON is read or written: at the borders of the process, of the language, and of files. Between rooms
+# of one process go structures.
+JSON_BORDERS = (
+    "src/jsonio/",
+    "src/diagnose/json/",  # facts of the guard: from Python, and from C++ programs
+    "src/capi/",
+    "src/report/json",  # reports
+    "src/report/collected.cpp",
+    "src/log/folder.cpp",  # files of a job's folder
+    "src/inputs/json_",  # data sets
+    "src/check/bounded_json",  # files of model folders
+    "src/check/model",
+    "src/check/tokenizer.cpp",
+    "src/check/tally_json",  # tallies of the processes that share a check
+    "src/native/",  # goes into C++ programs: facts go through the C face
+)
+
+
+def test_json_is_read_and_written_at_the_borders_only():
+    users = [
+        str(path.relative_to(ROOT))
+        for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/*/*.cpp", "src/*/*.hpp")
+        if "nlohmann" in path.read_text()
+    ]
+    assert [name for name in users if not name.startswith(JSON_BORDERS)] == []
+    assert all(any(name.startswith(border) for name in users) for border in JSON_BORDERS), "a border is gone"
 
 
 def test_rooms_exist():

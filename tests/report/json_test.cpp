@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "jsonio/scalar.hpp"
 #include "report/sentences.hpp"
 
 namespace trapline {
@@ -98,13 +99,13 @@ TEST(Json, EmptyFindingHasOnlyRequiredFields) {
 }
 
 TEST(Json, ValuesThatNumbersCannotHoldAreStrings) {
-  EXPECT_EQ(to_json(Scalar(std::int64_t{1} << 53U)), json(std::int64_t{1} << 53U));
-  EXPECT_EQ(to_json(Scalar((std::int64_t{1} << 53U) + 1)), json("9007199254740993"));
-  EXPECT_EQ(to_json(Scalar(kMax)), json("9223372036854775807"));
-  EXPECT_EQ(to_json(Scalar(std::numeric_limits<std::int64_t>::min())), json("-9223372036854775808"));
-  EXPECT_EQ(to_json(Scalar(std::nan(""))), json("nan"));
-  EXPECT_EQ(to_json(Scalar(-kInf)), json("-inf"));
-  EXPECT_EQ(to_json(Scalar(0.25)), json(0.25));
+  EXPECT_EQ(jsonio::to_json(Scalar(std::int64_t{1} << 53U)), json(std::int64_t{1} << 53U));
+  EXPECT_EQ(jsonio::to_json(Scalar((std::int64_t{1} << 53U) + 1)), json("9007199254740993"));
+  EXPECT_EQ(jsonio::to_json(Scalar(kMax)), json("9223372036854775807"));
+  EXPECT_EQ(jsonio::to_json(Scalar(std::numeric_limits<std::int64_t>::min())), json("-9223372036854775808"));
+  EXPECT_EQ(jsonio::to_json(Scalar(std::nan(""))), json("nan"));
+  EXPECT_EQ(jsonio::to_json(Scalar(-kInf)), json("-inf"));
+  EXPECT_EQ(jsonio::to_json(Scalar(0.25)), json(0.25));
 }
 
 TEST(Json, ReadsThoseStringsBack) {

@@ -1,0 +1,45 @@
+// Facts of data at rest, as `trapline check` reads it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/finding.hpp"
+
+namespace trapline::diagnose {
+
+// Where a value stands in a file.
+struct RecordPlace {
+  std::string source;               // the file; empty: the data is no file, and the place is not told
+  std::int64_t line = 0;            // of a text file, from 1; 0: none
+  std::vector<std::int64_t> index;  // row first
+  std::int64_t rows_before = 0;     // in the files before that one
+};
+
+// Text and fractions where class numbers or ids belong.
+struct NotIntegers {
+  std::string column;
+  bool labels = false;  // else ids
+  RecordPlace first;
+  std::string text;  // of the first: "cat", "0.5", ""
+  std::int64_t bad = 0, total = 0;
+};
+
+// Rows of ids that are longer than the position table.
+struct LongRows {
+  std::string column;
+  TensorInfo tensor;
+  RecordPlace first;
+  std::int64_t bad = 0, total = 0, longest = 0;
+  std::int64_t positions = 0;
+  std::optional<Layer> layer;  // the table
+};
+
+// "label[3] is 195", at its place; nothing where the place has no file.
+void add_place(const RecordPlace& place, const std::string& text, Finding& finding);
+// "label[3]"; "label" without a position.
+std::string element_text(const std::string& column, const std::vector<std::int64_t>& index);
+
+}  // namespace trapline::diagnose

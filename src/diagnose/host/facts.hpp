@@ -1,0 +1,88 @@
+// The facts of an exception that PyTorch raised on the host.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/finding.hpp"
+#include "core/knobs.hpp"
+#include "diagnose/nan.hpp"
+#include "diagnose/position.hpp"
+
+namespace trapline::diagnose {
+
+using Shape = std::vector<std::int64_t>;
+
+// The module that keeps a tensor.
+struct Holder {
+  std::string name, attribute;  // "loss_fn.cross_entropy", "weight"; the name may be empty
+  std::string kind;             // "parameter", "buffer", "plain" (an attribute that does not move)
+  std::string type;             // its class
+  std::string top;              // the outermost module that leads to it, as the user calls it; may be empty
+  bool part = false;            // that is the model
+  bool trains = false;          // that has parameters
+  bool own = false;             // the class is the user's
+  std::string container, container_type,
+      container_of;  // "self.norms", "list", "Net": where the model keeps it
+};
+
+// The outermost module with parameters that was running.
+struct ModelFacts {
+  std::string name, type, device;  // the device of all its parameters; empty: they are on several
+};
+
+// A tensor that takes part in the failing call.
+struct Operand {
+  std::string name;  // as the user calls it on the failing line, "x"; or a qualified parameter, "fc.weight"
+  std::string role;  // the name of the parameter it arrived in at the failing library call: "input", "target"
+  Shape shape;
+  std::string dtype, device;
+  bool user = true;       // false: it has no name in the user's line (an intermediate of a Sequential)
+  std::string from = {};  // the user's argument that it was made from: "edge_index"
+  std::optional<Holder> held = std::nullopt;
+  bool grad = false;  // whether it requires grad, where that is asked
+  bool named() const { return user || !from.empty(); }
+};
+
+// The deepest nn.Module that was running.
+struct ModuleFacts {
+  std::string name;  // qualified from the outermost module, "classifier.0"; may be empty for a lone layer
+  std::string type;
+  std::map<std::string, std::int64_t, std::less<>> attributes;  // those that are integers
+  std::optional<std::int64_t> attribute(std::string_view key) const;
+  // "`classifier.0` Linear(256, 10)", or "Linear(256, 10)" without a name.
+  std::string text() const;
+};
+
+// Where a GPU is not there.
+struct GpusFact {
+  std::int64_t count = -1;      // of those that are
+  std::int64_t index = -1;      // that was asked for
+  std::int64_t stand_ins = -1;  // how many of them are those of --cpu
+};
+
+// Only `exception` and `message` are required.
+struct HostError {
+  std::string exception;  // type name: "RuntimeError"
+  std::string message;
+  std::string call;  // text of the failing expression: "self.fc(x)"
+  std::vector<Operand> operands;
+  std::optional<ModuleFacts> module;
+  std::optional<ModelFacts> model;
+  std::optional<PositionFact> position;
+  std::optional<GpusFact> gpus;
+  std::optional<Element> element;  // the first one that is not finite
+  std::optional<NanFact> nan;
+  std::optional<WeightsFact> weights;
+  LibraryFact library;
+  std::vector<Frame> stack;  // outermost first
+  std::optional<Frame> origin;
+  std::optional<Sample> sample;
+  std::optional<Process> process;
+};
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,486 @@
+// Broadcasting, view, cat, stack, expand: shapes that do not fit.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "diagnose/host/case.hpp"
+#include "diagnose/host/rows.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+constexpr auto kShape = Cause::kShapeMismatch;
+
+// Size of `shape` at dimension `d` of a broadcast result with `dims` dimensions; 1 where it has none.
+std::int64_t aligned(const Shape& shape, std::size_t dims, std::size_t d) {
+  const std::size_t missing = dims - shape.size();
+  return d < missing ? 1 : shape[d - missing];
+}
+
+bool broadcasts(const Shape& a, const Shape& b) {
+  const std::size_t dims = std::max(a.size(), b.size());
+  for (std::size_t d = 0; d < dims; ++d) {
+    const std::int64_t x = aligned(a, dims, d), y = aligned(b, dims, d);
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+
+// The two operands whose sizes at the failing dimension are those of the message.
+std::pair<const Operand*, const Operand*> failing_pair(const HostCase& c, std::int64_t a, std::int64_t b,
+                                                       std::size_t d) {
+  for (const Operand& first : c.operands()) {
+    for (const Operand& second : c.operands()) {
+      const std::size_t dims = std::max(first.shape.size(), second.shape.size());
+      if (&first == &second || d >= dims) continue;
+      if (aligned(first.shape, dims, d) == a && aligned(second.shape, dims, d) == b) return {&first, &second};
+    }
+  }
+  return {nullptr, nullptr};
+}
+
+// A call on the shorter operand that makes the pair broadcast without copying data: unsqueeze or squeeze.
+std::string broadcast_fix(const Operand& a, const Operand& b) {
+  for (const auto& [shorter, longer] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+    if (shorter->shape.size() >= longer->shape.size()) continue;
+    for (std::size_t d = shorter->shape.size() + 1; d-- > 0;) {
+      Shape grown = shorter->shape;
+      grown.insert(grown.begin() + static_cast<std::ptrdiff_t>(d), 1);
+      if (broadcasts(grown, longer->shape)) return fmt::format("{}.unsqueeze({})", shorter->name, d);
+    }
+  }
+  if (std::string call = call_that_fits(b.name, b.shape, a.shape);
+      !call.empty() && a.shape.size() == b.shape.size()) {
+    return call;
+  }
+  return {};
+}
+
+bool pointwise_loss(const std::string& function) {
+  for (const char* loss : {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
+                           "poisson_nll_loss", "soft_margin_loss", "gaussian_nll_loss"}) {
+    if (function == loss) return true;
+  }
+  return false;
+}
+
+void broadcast(const HostCase& c, Finding& f) {
+  const std::int64_t a = c.number(1), b = c.number(2), d = c.number(3);
+  if (pointwise_loss(c.functional())) {
+    const Operand* in = c.by_role("input");
+    const Operand* target = c.by_role("target");
+    f.op = c.functional();
+    if (in != nullptr && target != nullptr) {
+      f.argument = "target";
+      return explain_same_shape(c, f, in->shape, target->shape);
+    }
+  }
+  const auto [first, second] = failing_pair(c, a, b, static_cast<std::size_t>(std::max<std::int64_t>(0, d)));
+  const std::string call = c.call_or("the operation");
+  if (first == nullptr) {
+    f.summary = fmt::format(
+        "`{}`: one operand has size {} and the other {} in dimension {}, which cannot be broadcast", call, a,
+        b, d);
+    if (c.call().empty() || c.call().size() > 60)  // the line itself stands below
+      f.summary = fmt::format(
+          "one operand has size {} and the other {} in dimension {}, which cannot be broadcast", a, b, d);
+    f.fix.push_back(fmt::format("make dimension {} equal in both, or 1 in one of them (`unsqueeze`)", d));
+    return;
+  }
+  f.argument = second->name;
+  f.tensor = TensorInfo{second->shape, second->dtype, second->device};
+  f.summary = fmt::format("{} {} and {} {} cannot be broadcast: {} against {} in dimension {}", first->name,
+                          to_text(first->shape), second->name, to_text(second->shape), a, b, d);
+  if (const std::string fix = broadcast_fix(*first, *second); !fix.empty())
+    f.fix.push_back(fmt::format("use `{}`", fix));
+  f.fix.push_back(fmt::format("make dimension {} equal in both, or 1 in one of them", d));
+}
+
+void broadcast_output(const HostCase& c, Finding& f) {
+  const Shape out = c.shape(1), needed = c.shape(2);
+  f.op = "in-place operation";
+  f.summary = fmt::format("an in-place operation would need shape {} but the tensor it writes to has {}",
+                          to_text(needed), to_text(out));
+  f.fix.push_back("write the result to a new tensor: `x = x + y` instead of `x += y`");
+  f.fix.push_back(fmt::format("or bring the other operand to {}", to_text(out)));
+}
+
+void broadcast_shapes(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("shapes {} and {} cannot be broadcast", to_text(c.shape(1)), to_text(c.shape(2)));
+  f.fix.push_back("each dimension, from the last, must be equal in both or 1 in one of them");
+}
+
+void view(const HostCase& c, Finding& f) {
+  const Shape want = c.shape(1);
+  const std::int64_t elements = c.number(2);
+  const bool reshape =
+      (c.raised_in_library() ? c.raised_at() : c.call()).find("reshape") != std::string::npos;
+  f.op = reshape ? "reshape" : "view";
+  const Operand* x = nullptr;
+  // What a library calls its own tensors says nothing to the user.
+  const bool library = c.raised_in_library();
+  for (const Operand& operand : c.operands()) {
+    if (x == nullptr && numel(operand.shape) == elements && (operand.user || !library)) x = &operand;
+  }
+  if (library) {
+    f.summary = x ? fmt::format("{}: {} {} has {} elements, which do not fill the shape {}", f.op, x->name,
+                                to_text(x->shape), elements, to_text(want))
+                  : fmt::format("{}: a tensor of {} elements does not fill the shape {}", f.op, elements,
+                                to_text(want));
+    if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
+    f.fix.push_back(fmt::format("the shape is a library's: check the sizes and values that `{}` is given",
+                                clip(c.call_or("the call"), 60)));
+    return;
+  }
+  const std::string name = x ? x->name : "x";
+  f.summary = fmt::format("{}: {}{} has {} elements, which do not fill the shape {}", f.op, name,
+                          x ? " " + to_text(x->shape) : "", elements, to_text(want));
+  if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
+  std::int64_t rest = 1;  // product of the fixed sizes but the first
+  for (std::size_t d = 1; d < want.size(); ++d) rest *= want[d] > 0 ? want[d] : 1;
+  const bool inferred = std::find(want.begin(), want.end(), -1) != want.end();
+  if (x && !want.empty() && !x->shape.empty() && want[0] > 0 && want[0] != x->shape[0]) {
+    f.fix.push_back(fmt::format(
+        "the batch holds {}, not {}: use `{}.size(0)` instead of a fixed number (the last batch is "
+        "smaller, or pass drop_last=True)",
+        x->shape[0], want[0], name));
+  }
+  if (x && want.size() == 2 && x->shape.size() > 2) {
+    f.fix.push_back(fmt::format("use `{}.flatten(1)`: it gives {}", name,
+                                to_text({x->shape[0], elements / std::max<std::int64_t>(1, x->shape[0])})));
+  }
+  if (!inferred && want.size() == 2 && want[0] > 0 && elements % want[0] == 0) {
+    f.fix.push_back(fmt::format("use `{}.{}({}, -1)`: it gives {}", name, f.op, want[0],
+                                to_text({want[0], elements / want[0]})));
+  }
+  if (!inferred && want.size() >= 2 && rest > 0 && elements % rest == 0) {
+    Shape sizes = want;
+    sizes[0] = -1;
+    f.fix.push_back(fmt::format("use `{}.{}({})`: it gives {} in dimension 0", name, f.op,
+                                fmt::join(sizes, ", "), elements / rest));
+  }
+  if (f.fix.empty())
+    f.fix.push_back(
+        fmt::format("choose sizes whose product is {}, or leave one to be inferred with -1", elements));
+}
+
+void view_stride(const HostCase& c, Finding& f) {
+  std::string name = c.operands().empty() ? "x" : c.operands().front().name;
+  f.summary = fmt::format(
+      "view: {} is not contiguous (after a transpose, permute or slice), so this view cannot exist", name);
+  f.fix.push_back(fmt::format("use `{}.reshape(...)` instead of `.view(...)`", name));
+  f.fix.push_back(fmt::format("or `{}.contiguous().view(...)`", name));
+}
+
+void inferred_twice(const HostCase&, Finding& f) {
+  f.summary = "view: -1 stands for two dimensions, but only one can be inferred";
+  f.fix.push_back("give a size for all dimensions but one, e.g. `x.view(x.size(0), -1)`");
+}
+
+void unflatten(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("unflatten: sizes {} do not multiply up to {}, the size of dimension {}",
+                          to_text(c.shape(1)), c.number(3), c.number(2));
+  f.fix.push_back(
+      fmt::format("choose sizes whose product is {}, or leave one to be inferred with -1", c.number(3)));
+}
+
+void cat(const HostCase& c, Finding& f) {
+  const std::int64_t dim = c.number(1), want = c.number(2), got = c.number(3), which = c.number(4);
+  f.summary = fmt::format(
+      "cat: tensor {} of the list has size {} where {} is needed; all but dimension {} must be equal", which,
+      got, want, dim);
+  std::string shapes;
+  for (const Operand& operand : c.operands()) {
+    if (operand.user)
+      shapes += fmt::format("{}{} {}", shapes.empty() ? "" : ", ", operand.name, to_text(operand.shape));
+  }
+  if (!shapes.empty()) f.fix.push_back(fmt::format("the shapes are {}", shapes));
+  f.fix.push_back(
+      fmt::format("join along the dimension in which they differ (another `dim=`), or crop, pad or resize "
+                  "the tensor of size {} to {}",
+                  got, want));
+}
+
+void cat_dims(const HostCase& c, Finding& f) {
+  f.summary =
+      fmt::format("cat: tensors with {} and {} dimensions cannot be joined", c.number(1), c.number(2));
+  f.fix.push_back("bring them to the same number of dimensions with `unsqueeze(0)`, or use `torch.stack`");
+}
+
+void cat_scalar(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("cat: the tensor at position {} has no dimension", c.number(1));
+  f.fix.push_back("use `torch.stack([...])` for scalars");
+  f.fix.push_back("or `.unsqueeze(0)` (`.reshape(1)`) before joining");
+}
+
+void stack(const HostCase& c, Finding& f) {
+  const Shape first = c.shape(1), other = c.shape(3);
+  const std::string entry = c.capture(4).empty() ? c.capture(2) : c.capture(4);
+  f.summary = fmt::format("stack: the tensors must have one shape, but entry {} has {} and entry {} has {}",
+                          c.capture(2), to_text(first), entry, to_text(other));
+  if (c.passes_through("_utils/collate.py")) {
+    f.fix.push_back(
+        "samples of a batch must have one shape: resize or pad them in the data set, or pass `collate_fn=`");
+  }
+  f.fix.push_back("pad to one length: `torch.nn.utils.rnn.pad_sequence([...], batch_first=True)`");
+  f.fix.push_back("or resize or crop each to one shape before stacking");
+}
+
+void expand(const HostCase& c, Finding& f) {
+  const Shape target = c.shape(4), have = c.shape(5);
+  const std::string name = c.name("", have, "the tensor");
+  f.summary =
+      fmt::format("expand: {} {} cannot become {}: dimension {} has {}, and only size 1 can be expanded",
+                  name, to_text(have), to_text(target), c.number(3), c.number(2));
+  f.tensor = TensorInfo{have, "", ""};
+  const Operand tensor{name == "the tensor" ? "x" : name, "", have, "", "", true},
+      wanted{"", "", target, "", "", true};
+  if (have.size() < target.size()) {
+    for (std::size_t d = have.size() + 1; d-- > 0;) {
+      Shape grown = have;
+      grown.insert(grown.begin() + static_cast<std::ptrdiff_t>(d), 1);
+      if (broadcasts(grown, target)) {
+        f.fix.push_back(fmt::format("use `{}.unsqueeze({})` first", tensor.name, d));
+        break;
+      }
+    }
+  } else if (const std::string call = call_that_fits(tensor.name, have, target); !call.empty()) {
+    f.fix.push_back(fmt::format("use `{}`", call));
+  }
+  f.fix.push_back(fmt::format("give it size {} or 1 in dimension {}", c.number(1), c.number(3)));
+}
+
+void expand_dims(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("expand: {} sizes for a tensor {} of {} dimensions", c.number(3),
+                          to_text(c.shape(1)), c.number(4));
+  f.fix.push_back(fmt::format("name at least {} sizes; -1 keeps a dimension", c.number(4)));
+}
+
+void value_shape(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("x[index] = value: the value has shape {} but the indexed part has {}",
+                          to_text(c.shape(1)), to_text(c.shape(2)));
+  f.fix.push_back(fmt::format("give the value shape {}, or one that broadcasts to it", to_text(c.shape(2))));
+}
+
+void split(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("split: the sizes {} do not add up to {}, the size of dimension {}",
+                          to_text(c.shape(3)), c.number(1), c.number(2));
+  f.fix.push_back(fmt::format("choose sizes that sum to {}", c.number(1)));
+}
+
+void narrow(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("narrow: start {} and length {} go beyond the dimension's {}", c.number(1),
+                          c.number(2), c.number(3));
+  f.fix.push_back(fmt::format("choose a length of at most {}", c.number(3) - c.number(1)));
+}
+
+void permute(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("permute: {} dimensions named for a tensor of {}", c.number(2), c.number(1));
+  f.fix.push_back(fmt::format(
+      "name all {} dimensions, or use `transpose(a, b)`; add a missing one with `unsqueeze`", c.number(1)));
+}
+
+void repeat(const HostCase& c, Finding& f) {
+  f.summary = "repeat: fewer repeats than the tensor has dimensions";
+  f.fix.push_back("name one number per dimension; 1 keeps it");
+  for (const Operand& operand : c.operands())
+    f.fix.push_back(fmt::format("`{}` has shape {}", operand.name, to_text(operand.shape)));
+}
+
+void repeat_interleave(const HostCase& c, Finding& f) {
+  f.summary = fmt::format("repeat_interleave: {} repeats for {} elements", c.number(1), c.number(2));
+  f.fix.push_back(fmt::format("give one number for all, or {} numbers", c.number(2)));
+}
+
+}  // namespace
+
+std::span<const HostErrorRow> layout_rows() {
+  static const auto* const rows = new std::vector<HostErrorRow>{
+      {"broadcast.sizes",
+       "RuntimeError",
+       R"(The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+))",
+       kShape,
+       "broadcast",
+       "",
+       broadcast,
+       {"The size of tensor a (4) must match the size of tensor b (3) at non-singleton dimension 0"}},
+      {"broadcast.output",
+       "RuntimeError",
+       R"(output with shape \[([\d, ]*)\] doesn't match the broadcast shape \[([\d, ]*)\])",
+       kShape,
+       "",
+       "self",
+       broadcast_output,
+       {"output with shape [4] doesn't match the broadcast shape [3, 4]"}},
+      {"broadcast.shapes",
+       "RuntimeError",
+       R"(Attempting to broadcast a dimension of length \d+ at -?\d+! Mismatching argument at index \d+ had (\(.*?\)|torch\.Size\(.*?\)); but expected shape should be broadcastable to (\[[\d, ]*\]))",
+       kShape,
+       "broadcast_shapes",
+       "",
+       broadcast_shapes,
+       {"Attempting to broadcast a dimension of length 4 at -1! Mismatching argument at index 1 had (4,); "
+        "but expected shape should be "
+        "broadcastable to [3]"}},
+      {"view.size",
+       "RuntimeError",
+       R"(shape '\[([-\d, ]*)\]' is invalid for input of size (\d+))",
+       kShape,
+       "view",
+       "shape",
+       view,
+       {"shape '[32, 256]' is invalid for input of size 12800"}},
+      {"view.stride",
+       "RuntimeError",
+       R"(view size is not compatible with input tensor's size and stride)",
+       kShape,
+       "view",
+       "input",
+       view_stride,
+       {"view size is not compatible with input tensor's size and stride (at least one dimension spans "
+        "across two contiguous "
+        "subspaces). Use .reshape(...) instead."}},
+      {"view.inferred",
+       "RuntimeError",
+       R"(only one dimension can be inferred)",
+       kShape,
+       "view",
+       "shape",
+       inferred_twice,
+       {"only one dimension can be inferred"}},
+      {"unflatten.sizes",
+       "RuntimeError",
+       R"(unflatten: Provided sizes \[([-\d, ]*)\] don't multiply up to the size of dim (-?\d+) \((\d+)\) in the input tensor)",
+       kShape,
+       "unflatten",
+       "sizes",
+       unflatten,
+       {"unflatten: Provided sizes [3, 2] don't multiply up to the size of dim 1 (4) in the input tensor"}},
+      {"cat.sizes",
+       "RuntimeError",
+       R"(Sizes of tensors must match except in dimension (\d+)\. Expected size (\d+) but got size (\d+) for tensor number (\d+) in the list)",
+       kShape,
+       "cat",
+       "tensors",
+       cat,
+       {"Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4 for tensor number "
+        "1 in the list."}},
+      {"cat.sizes_old",
+       "RuntimeError",
+       R"((?:torch\.cat\(\): )?Sizes of tensors must match except in dimension (\d+)\. Got (\d+) and (\d+) in dimension (\d+))",
+       kShape,
+       "cat",
+       "tensors",
+       [](const HostCase& c, Finding& f) {
+         f.summary = fmt::format("cat: sizes {} and {} in dimension {}; all but dimension {} must be equal",
+                                 c.number(2), c.number(3), c.number(4), c.number(1));
+         f.fix.push_back(
+             fmt::format("join along dimension {}, or crop, pad or resize to one size there", c.number(4)));
+       },
+       {"Sizes of tensors must match except in dimension 1. Got 3 and 4 in dimension 2 (The offending index "
+        "is 1)",
+        "torch.cat(): Sizes of tensors must match except in dimension 1. Got 3 and 4 in dimension 2 (The "
+        "offending index is 1)"}},
+      {"cat.dims",
+       "RuntimeError",
+       R"(Tensors must have same number of dimensions: got (\d+) and (\d+))",
+       kShape,
+       "cat",
+       "tensors",
+       cat_dims,
+       {"Tensors must have same number of dimensions: got 2 and 1"}},
+      {"cat.scalar",
+       "RuntimeError",
+       R"(zero-dimensional tensor \(at position (\d+)\) cannot be concatenated)",
+       kShape,
+       "cat",
+       "tensors",
+       cat_scalar,
+       {"zero-dimensional tensor (at position 0) cannot be concatenated"}},
+      {"stack.sizes",
+       "RuntimeError",
+       R"(stack expects each tensor to be equal size, but got \[([\d, ]*)\] at entry (\d+) and \[([\d, ]*)\] at entry (\d+))",
+       kShape,
+       "stack",
+       "tensors",
+       stack,
+       {"stack expects each tensor to be equal size, but got [2, 3] at entry 0 and [2, 4] at entry 1"}},
+      {"expand.sizes",
+       "RuntimeError",
+       R"(The expanded size of the tensor \((-?\d+)\) must match the existing size \((\d+)\) at non-singleton dimension (\d+)\.\s+Target sizes: \[([-\d, ]*)\]\.\s+Tensor sizes: \[([\d, ]*)\])",
+       kShape,
+       "expand",
+       "size",
+       expand,
+       {"The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 0.  "
+        "Target sizes: [4].  Tensor "
+        "sizes: [3]"}},
+      {"expand.dims",
+       "RuntimeError",
+       R"(expand\(torch\.[\w.]*Tensor\{\[([\d, ]*)\]\}, size=\[([-\d, ]*)\]\): the number of sizes provided \((\d+)\) must be greater or equal to the number of dimensions in the tensor \((\d+)\))",
+       kShape,
+       "expand",
+       "size",
+       expand_dims,
+       {"expand(torch.FloatTensor{[3, 4]}, size=[2]): the number of sizes provided (1) must be greater or "
+        "equal to the number of "
+        "dimensions in the tensor (2)"}},
+      {"index_put.value",
+       "RuntimeError",
+       R"(shape mismatch: value tensor of shape \[([\d, ]*)\] cannot be broadcast to indexing result of shape \[([\d, ]*)\])",
+       kShape,
+       "x[index] = value",
+       "value",
+       value_shape,
+       {"shape mismatch: value tensor of shape [3, 5] cannot be broadcast to indexing result of shape [2, "
+        "5]"}},
+      {"split.sizes",
+       "RuntimeError",
+       R"(split_with_sizes expects split_sizes to sum exactly to (\d+) \(input tensor's size at dimension (-?\d+)\), but got split_sizes=\[([\d, ]*)\])",
+       kShape,
+       "split",
+       "split_sizes",
+       split,
+       {"split_with_sizes expects split_sizes to sum exactly to 4 (input tensor's size at dimension 0), but "
+        "got split_sizes=[2, 3]"}},
+      {"narrow.length",
+       "RuntimeError",
+       R"(start \((-?\d+)\) \+ length \((\d+)\) exceeds dimension size \((\d+)\))",
+       kShape,
+       "narrow",
+       "length",
+       narrow,
+       {"start (2) + length (4) exceeds dimension size (3)."}},
+      {"permute.dims",
+       "RuntimeError",
+       R"(permute\(.*?\): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i\.e\. input\.dim\(\) = (\d+) is not equal to len\(dims\) = (\d+))",
+       kShape,
+       "permute",
+       "dims",
+       permute,
+       {"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+        "desired ordering of dimensions "
+        "i.e. input.dim() = 2 is not equal to len(dims) = 3"}},
+      {"repeat.dims",
+       "RuntimeError",
+       R"(Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor)",
+       kShape,
+       "repeat",
+       "repeats",
+       repeat,
+       {"Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"}},
+      {"repeat_interleave.sizes",
+       "RuntimeError",
+       R"(repeats must have the same size as input along dim, but got repeats\.size\(0\) = (\d+) and input\.size\(-?\d+\) = (\d+))",
+       kShape,
+       "repeat_interleave",
+       "repeats",
+       repeat_interleave,
+       {"repeats must have the same size as input along dim, but got repeats.size(0) = 2 and input.size(0) = "
+        "3"}},
+  };
+  return *rows;
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,181 @@
+#include "diagnose/json/parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "jsonio/access.hpp"
+#include "jsonio/scalar.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+using jsonio::boolean;
+using jsonio::each;
+using jsonio::integer;
+using jsonio::integers;
+using jsonio::member;
+using jsonio::object_member;
+using jsonio::text;
+using jsonio::texts;
+using nlohmann::json;
+
+std::optional<DataSet> data_set(const json& object, const char* name) {
+  const json* value = object_member(object, name);
+  if (value == nullptr) return std::nullopt;
+  return DataSet{text(*value, "name"), text(*value, "type"), integer(*value, "length")};
+}
+
+std::optional<WatchSeen> read_seen(const json* object) {
+  if (object == nullptr) return std::nullopt;
+  WatchSeen seen{text(*object, "kind"), text(*object, "name"), text(*object, "type"), 0,
+                 text(*object, "unit")};
+  const auto step = integer(*object, "step");
+  if (!step) return std::nullopt;
+  seen.step = *step;
+  if (seen.kind != "output" && seen.kind != "loss" && seen.kind != "gradient") return std::nullopt;
+  if (seen.unit.empty()) seen.unit = "step";
+  return seen;
+}
+
+std::int64_t at_least_zero(const json& object, const char* name) {
+  return std::max<std::int64_t>(0, integer(object, name).value_or(0));
+}
+
+}  // namespace
+
+std::optional<Frame> read_frame(const json* value) {
+  if (value == nullptr || text(*value, "file").empty()) return std::nullopt;
+  Frame frame;
+  frame.file = text(*value, "file");
+  frame.line = at_least_zero(*value, "line");
+  frame.function = text(*value, "function");
+  frame.code = text(*value, "code");
+  frame.user = boolean(*value, "user");
+  frame.column = at_least_zero(*value, "column");
+  frame.end_column = at_least_zero(*value, "end_column");
+  frame.cell = at_least_zero(*value, "cell");
+  return frame;
+}
+
+std::vector<Frame> read_stack(const json& facts) {
+  std::vector<Frame> stack;
+  each(facts, "stack", [&](const json& value) {
+    if (auto frame = read_frame(&value)) stack.push_back(std::move(*frame));
+  });
+  return stack;
+}
+
+std::optional<Frame> read_origin(const json& facts) { return read_frame(member(facts, "origin")); }
+
+std::optional<Variable> read_variable(const json& object, const char* name) {
+  const json* value = object_member(object, name);
+  if (value == nullptr || text(*value, "name").empty()) return std::nullopt;
+  Variable variable{text(*value, "name"), integers(*value, "index")};
+  // Without its index it would be another element.
+  const json* index = member(*value, "index");
+  if (index != nullptr && index->is_array() && variable.index.size() != index->size()) return std::nullopt;
+  return variable;
+}
+
+std::optional<Sample> read_sample(const json& facts) {
+  const json* object = object_member(facts, "sample");
+  if (object == nullptr) return std::nullopt;
+  Sample sample{integer(*object, "dataset_index"), integer(*object, "batch"), integer(*object, "row"),
+                text(*object, "request")};
+  sample.loader = text(*object, "loader");
+  sample.dataset = data_set(*object, "dataset");
+  sample.base_index = integer(*object, "base_index");
+  sample.base = data_set(*object, "base");
+  sample.file = text(*object, "file");
+  sample.key = text(*object, "key");
+  sample.one_of = integers(*object, "one_of");
+  sample.of = integer(*object, "of");
+  sample.by = text(*object, "by");
+  sample.likely = boolean(*object, "likely").value_or(false);
+  return sample;
+}
+
+std::optional<Process> read_process(const json& facts) {
+  const json* process = object_member(facts, "process");
+  if (process == nullptr) return std::nullopt;
+  return Process{integer(*process, "rank"), integer(*process, "pid"), text(*process, "host"),
+                 text(*process, "device"), integer(*process, "world_size")};
+}
+
+std::optional<PositionFact> read_position(const json& facts) {
+  const json* object = object_member(facts, "position");
+  if (object == nullptr) return std::nullopt;
+  PositionFact table{integer(*object, "rows").value_or(0),
+                     integer(*object, "offset").value_or(0),
+                     integer(*object, "length"),
+                     text(*object, "name"),
+                     text(*object, "setting"),
+                     integer(*object, "value").value_or(0)};
+  if (table.value <= 0) table.value = table.rows;
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // sums with it stay in range
+  if (table.offset < 0 || table.rows <= table.offset || table.rows > kMost || table.length > kMost) {
+    return std::nullopt;
+  }
+  return table;
+}
+
+LibraryFact read_library(const json& facts) {
+  const json* library = object_member(facts, "library");
+  if (library == nullptr) return {};
+  return {text(*library, "caller"), text(*library, "owner"), text(*library, "maker"),
+          texts(*library, "owners"), texts(*library, "callers")};
+}
+
+std::optional<NanFact> read_nan(const json& facts) {
+  const json* object = object_member(facts, "nan");
+  if (object == nullptr) return std::nullopt;
+  NanFact nan;
+  if (const json* input = object_member(*object, "input")) {
+    const json* value = member(*input, "value");
+    nan.module = text(*input, "module");
+    if (value != nullptr && value->is_string()) nan.value = jsonio::to_scalar(*value);
+    if (nan.value && std::isfinite(as_double(*nan.value))) nan.value.reset();
+    if (nan.value) nan.input = read_variable(*object, "input");
+  }
+  if (const json* precision = object_member(*object, "precision");
+      precision != nullptr && text(*precision, "dtype") == "float16") {
+    nan.half = text(*precision, "module");
+    nan.autocast = text(*precision, "by") == "autocast";
+  }
+  if (const json* banned = object_member(*object, "banned")) {
+    nan.banned = text(*banned, "name");
+    nan.banned_row = integer(*banned, "row").value_or(0);
+  }
+  nan.zero = text(*object, "zero");
+  nan.situation = text(*object, "situation");
+  nan.trains = boolean(*object, "trains").value_or(true);
+  nan.command = text(*object, "command");
+  return nan;
+}
+
+std::optional<WeightsFact> read_weights(const json& facts) {
+  const json* weights = object_member(facts, "weights");
+  if (weights == nullptr) return std::nullopt;
+  WeightsFact seen{text(*weights, "name"), integer(*weights, "bad").value_or(0),
+                   integer(*weights, "total").value_or(0)};
+  if (seen.bad < 0 || (seen.bad > 0 && seen.name.empty()) || (seen.bad == 0 && seen.total <= 0)) {
+    return std::nullopt;
+  }
+  return seen;
+}
+
+std::optional<WatchFact> read_watch(const json& facts) {
+  const json* object = object_member(facts, "watch");
+  auto first = read_seen(object);
+  if (!first) return std::nullopt;
+  return WatchFact{text(*object, "what") != "inf", std::move(*first),
+                   read_seen(object_member(*object, "inf_before"))};
+}
+
+Result<Watch> read_watched_run(const json& json) {
+  std::optional<WatchFact> seen = read_watch(json);
+  if (!seen) return Error{"facts", "`watch` is missing or not readable", "see docs/facts.md"};
+  return Watch{std::move(*seen), read_process(json)};
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,234 @@
+// Facts of kind "violation".
+#include <algorithm>
+
+#include "diagnose/json/parts.hpp"
+#include "jsonio/access.hpp"
+#include "jsonio/scalar.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+using jsonio::boolean;
+using jsonio::each;
+using jsonio::kMaxItems;
+using jsonio::member;
+using jsonio::object_member;
+using jsonio::text;
+using jsonio::texts;
+using nlohmann::json;
+
+// Here numbers may come as text, and Python's bool is one of them.
+std::optional<Scalar> scalar(const json* value) {
+  if (value == nullptr) return std::nullopt;
+  if (value->is_boolean()) return Scalar(std::int64_t{value->get<bool>() ? 1 : 0});
+  if (value->is_number_unsigned() && !jsonio::integer(*value)) return std::nullopt;  // no double can hold it
+  return jsonio::to_scalar(*value);
+}
+
+std::optional<std::int64_t> integer(const json* value) {
+  const auto number = scalar(value);
+  return number && is_integer(*number) ? std::optional(std::get<std::int64_t>(*number)) : std::nullopt;
+}
+
+std::optional<std::int64_t> integer(const json& object, const char* name) {
+  return integer(member(object, name));
+}
+
+std::vector<std::int64_t> integers(const json& object, const char* name) {
+  std::vector<std::int64_t> list;
+  const json* values = member(object, name);
+  if (values == nullptr || !values->is_array()) return list;
+  for (const json& value : *values) {
+    const auto number = integer(&value);
+    if (!number || list.size() == kMaxItems) return {};
+    list.push_back(*number);
+  }
+  return list;
+}
+
+TensorInfo tensor(const json& object) {
+  return {integers(object, "shape"), text(object, "dtype"), text(object, "device")};
+}
+
+ScanFact read_scan(const json& object) {
+  ScanFact scan;
+  scan.bad = integer(object, "bad").value_or(0);
+  scan.total = integer(object, "total").value_or(0);
+  scan.first = integer(object, "first").value_or(-1);
+  scan.value = scalar(member(object, "value"));
+  scan.min = scalar(member(object, "min"));
+  scan.max = scalar(member(object, "max"));
+  scan.lo = integer(object, "lo").value_or(0);
+  scan.hi = integer(object, "hi").value_or(0);
+  scan.also = integer(object, "also");
+  scan.list_position = integer(object, "list_position");
+  if (scan.list_position && *scan.list_position < 0) scan.list_position.reset();
+  const auto reason = integer(object, "reason").value_or(0);
+  if (reason >= 0 && reason <= static_cast<std::int64_t>(Reason::kTooFew)) {
+    scan.reason = static_cast<Reason>(reason);
+  }
+  scan.is_float = integer(object, "is_float").value_or(0) != 0;
+  return scan;
+}
+
+void read_arguments(const json& object, Violation& facts) {
+  const json* args = object_member(object, "args");
+  if (args == nullptr) return;
+  for (const auto& [name, value] : args->items()) {
+    if (facts.args.size() == kMaxItems) return;
+    ArgumentFact argument;
+    argument.integer = integer(&value);
+    if (value.is_object()) argument.tensor = tensor(value);
+    if (argument.integer || argument.tensor) facts.args.emplace(name, std::move(argument));
+  }
+}
+
+void read_layer(const json& object, Violation& facts) {
+  const json* layer = object_member(object, "layer");
+  if (layer == nullptr) return;
+  facts.layer = Layer{text(*layer, "name"),     text(*layer, "type"), text(*layer, "attribute"),
+                      integer(*layer, "value"), std::nullopt,         text(*layer, "arguments")};
+  facts.layer_certain = boolean(*layer, "certain").value_or(true);
+}
+
+void read_places(const json& object, Violation& facts) {
+  facts.origin = read_origin(object);
+  facts.surfaced = read_frame(member(object, "surfaced"));
+  facts.stack = read_stack(object);
+  read_layer(object, facts);
+  if (const json* cast = object_member(object, "nan_cast")) {
+    if (auto place = read_frame(member(*cast, "frame"))) {
+      facts.nan_cast = NanCastFact{std::move(*place), integer(*cast, "bad").value_or(0)};
+    }
+  }
+  facts.watch = read_watch(object);
+  facts.nan = read_nan(object);
+  facts.weights = read_weights(object);
+  facts.sample = read_sample(object);
+  facts.process = read_process(object);
+}
+
+// What tells where the user can act.
+void read_advice(const json& object, Violation& facts) {
+  if (const json* counted = object_member(object, "counted")) {
+    const auto count = integer(*counted, "count");
+    if (count && *count > 0) facts.counted = CountedFact{*count, text(*counted, "of")};
+  }
+  facts.position = read_position(object);
+  if (const json* setting = object_member(object, "setting")) {
+    facts.setting = SettingFact{text(*setting, "name"), integer(*setting, "value").value_or(0)};
+    if (facts.setting->name.empty()) facts.setting.reset();
+  }
+  facts.counts_from = integer(object, "counts_from");
+  facts.in_column = integer(object, "in_column");
+  facts.text = boolean(object, "text");
+  facts.sequence = text(object, "sequence");
+  facts.grows = boolean(object, "grows").value_or(false);
+  facts.virtual_tokens = std::max<std::int64_t>(0, integer(object, "virtual_tokens").value_or(0));
+  if (const json* generation = object_member(object, "generation")) {
+    facts.generation = GenerationFact{integer(*generation, "prompt"), integer(*generation, "wanted")};
+  }
+  facts.library = read_library(object);
+  facts.resizable = text(object, "resizable");
+  if (const json* sampler = object_member(object, "sampler")) {
+    facts.sampler = SamplerFact{text(*sampler, "name"), read_variable(*sampler, "variable")};
+    if (facts.sampler->name.empty()) facts.sampler.reset();
+  }
+}
+
+std::optional<PartFact> part(const json& seen) {
+  const json* object = object_member(seen, "part");
+  if (object == nullptr) return std::nullopt;
+  const auto min = integer(*object, "min");
+  const auto max = integer(*object, "max");
+  const auto others_min = integer(*object, "others_min");
+  const auto others_max = integer(*object, "others_max");
+  if (!min || !max || !others_min || !others_max) return std::nullopt;
+  return PartFact{
+      *min,        *max,        integer(*object, "bad").value_or(0), integer(*object, "count").value_or(0),
+      *others_min, *others_max, integer(*object, "position")};
+}
+
+std::optional<SeenFact> seen(const json& object) {
+  const json* seen = object_member(object, "seen");
+  if (seen == nullptr) return std::nullopt;
+  const auto min = integer(*seen, "min");
+  const auto max = integer(*seen, "max");
+  if (!min || !max) return std::nullopt;
+  return SeenFact{*min,
+                  *max,
+                  integer(*seen, "count").value_or(0),
+                  text(*seen, "source") == "dataset",
+                  boolean(*seen, "several").value_or(false),
+                  part(*seen)};
+}
+
+void read_values(const json& object, Violation& facts) {
+  each(object, "values", [&](const json& pair) {
+    if (!pair.is_array() || pair.size() != 2) return;
+    const auto value = scalar(&pair[0]);
+    const auto count = integer(&pair[1]);
+    if (value && count) facts.values.emplace_back(*value, *count);
+  });
+  facts.seen = seen(object);
+  if (const json* classes = object_member(object, "classes")) {
+    const auto count = integer(*classes, "seen");
+    const auto expected = integer(*classes, "expected");
+    if (count && expected) facts.classes = Classes{*count, *expected, integers(*classes, "missing")};
+  }
+  if (const json* ids = object_member(object, "special_ids")) {
+    for (const auto& [name, value] : ids->items()) {
+      const auto id = integer(&value);
+      if (id && facts.special_ids.size() < kMaxItems) facts.special_ids.emplace(name, *id);
+    }
+  }
+  if (const json* kinds = object_member(object, "kinds")) {
+    facts.whole = boolean(*kinds, "whole");
+    facts.holds_zero = boolean(*kinds, "zero");
+  }
+}
+
+void read_history(const json& object, Violation& facts) {
+  each(object, "history", [&](const json& call) {
+    Operation operation{text(call, "op"), texts(call, "args"), text(call, "where")};
+    if (!operation.op.empty()) facts.history.push_back(std::move(operation));
+  });
+  constexpr std::size_t kHistory = 20;
+  if (facts.history.size() > kHistory) {
+    facts.history.erase(facts.history.begin(), facts.history.end() - static_cast<std::ptrdiff_t>(kHistory));
+  }
+}
+
+}  // namespace
+
+Result<Violation> read_violation(const json& json) {
+  Violation facts;
+  const std::string id = text(json, "contract");
+  facts.contract = find_contract(id);
+  if (facts.contract == nullptr) {
+    return Error{"facts", "no contract is called '" + id.substr(0, 80) + "'",
+                 "see `contract` in docs/facts.md"};
+  }
+  const nlohmann::json* scan = object_member(json, "scan");
+  if (scan == nullptr || integer(*scan, "bad").value_or(0) <= 0) {
+    return Error{"facts", "`scan` with `bad` above 0 is missing", "see docs/facts.md"};
+  }
+  facts.scan = read_scan(*scan);
+  facts.index = integers(json, "index");
+  facts.variable = read_variable(json, "variable");
+  if (const nlohmann::json* info = object_member(json, "tensor")) facts.tensor = tensor(*info);
+  facts.source = text(json, "source");
+  facts.column = text(json, "column");
+  facts.table = text(json, "table");
+  facts.contained = boolean(json, "contained").value_or(true);
+  facts.thread = text(json, "thread");
+  facts.gradients_dropped = boolean(json, "gradients_dropped").value_or(false);
+  read_arguments(json, facts);
+  read_places(json, facts);
+  read_values(json, facts);
+  read_advice(json, facts);
+  read_history(json, facts);
+  return facts;
+}
+
+}  // namespace trapline::diagnose

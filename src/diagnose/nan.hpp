@@ -1,0 +1,38 @@
+// What surrounds a NaN: what went into the model, its weights, in which dtype it computes, what the program
+// is doing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/finding.hpp"
+
+namespace trapline::diagnose {
+
+struct NanFact {
+  std::optional<Variable> input;  // of the user's code, not finite, and given to `module` or to the cast
+  std::optional<Scalar> value;    // what it holds there
+  std::string module;             // variable or class of the model that was given it; empty: none was seen
+  std::string half;               // the model whose parameters are float16
+  bool autocast = false;          // float16 comes from autocast
+  std::string banned;             // scores of which a whole row is -inf, by their name in the program
+  std::int64_t banned_row = 0;
+  std::string zero;       // a temperature of the user's that is 0, by its name: "r.temperature"
+  std::string situation;  // "generation", "policy", "training", "inference"; empty: not known
+  bool trains = true;     // the process holds an optimizer, as far as that was looked for
+  std::string command;    // how the program was started; empty: not known, or the watch is on
+};
+
+// Parameters of the models in reach that hold NaN or Inf; bad is 0 when all were looked at and none does.
+struct WeightsFact {
+  std::string name;  // the first one; empty: none
+  std::int64_t bad = 0, total = 0;
+};
+
+// A NaN that PyTorch itself found in `argument` (a parameter of a distribution): adds to summary and fix what
+// surrounds it. False when that tells nothing that is enough.
+bool explain_host_nan(const std::optional<NanFact>& nan, const std::optional<WeightsFact>& weights,
+                      const std::string& argument, Finding& finding);
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,105 @@
+// Arguments that count or cut: repeats, lengths, ends of groups, masks, pivots.
+#include <fmt/format.h>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+std::string plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// "5 elements": what the ends cut into groups.
+std::string whole(const ViolationWriter& w) {
+  const std::int64_t size = w.hi() - 1;
+  if (w.op() == "grouped_mm") return plural(size, "row");
+  if (w.op() == "sparse_compressed_tensor") return plural(size, "specified element");
+  return plural(size, "element");
+}
+
+void write_mask(ViolationWriter& w) {
+  w.finding().summary = fmt::format("{}: the mask takes {}, but source has {}", w.op(),
+                                    plural(w.hi() + w.facts.scan.bad, "element"), w.hi());
+  w.fix(
+      "in multimodal models: input_ids must have one placeholder token for each feature of the encoder: "
+      "count "
+      "them row by row, mask.reshape(len(mask), -1).sum(1)");
+  w.fix(
+      "elsewhere, give source one element for each True; a mask that is broadcast counts as often as it is "
+      "repeated");
+}
+
+void write_sum(ViolationWriter& w) {
+  const bool too_many = w.facts.scan.reason == Reason::kTooMany;
+  w.finding().cause = Cause::kShapeMismatch;
+  w.finding().also = {Cause::kIndexOutOfRange};
+  if (w.facts.contract->predicate == Predicate::kCounts) {
+    w.finding().summary = fmt::format("{}: {} add up to {} than output_size={}", w.op(), w.argument(),
+                                      too_many ? "more" : "less", w.hi());
+    w.fix("output_size=int(repeats.sum()), or leave output_size out (the sum is then read from the device)");
+  } else {
+    w.finding().summary = fmt::format("{}: with it the segments are longer than the {} of data", w.opening(),
+                                      plural(w.hi(), "element"));
+    w.fix("compute the lengths from the data that is reduced: lengths.sum(-1) must equal data.size(axis)");
+  }
+  w.fix_sample();
+}
+
+void write_negative(ViolationWriter& w) {
+  w.finding().summary = fmt::format("{}, but it must not be negative", w.opening());
+  w.fix(fmt::format("{} of {} values are wrong: find where they come from", w.facts.scan.bad,
+                    w.facts.scan.total));
+  w.fix(fmt::format("only if a negative one means none: {0} = {0}.clamp(min=0)", w.argument()));
+  w.fix_sample();
+}
+
+void write_ends(ViolationWriter& w) {
+  if (w.facts.scan.reason == Reason::kBelow) return write_negative(w);
+  if (w.facts.scan.reason == Reason::kNotAscending) {
+    w.finding().summary =
+        fmt::format("{}, less than the one before it: {} must ascend", w.opening(), w.argument());
+  } else {
+    w.finding().summary = fmt::format("{}, but there are only {} to cut", w.opening(), whole(w));
+  }
+  w.fix(w.op() == "grouped_mm"
+            ? "offs = group_sizes.cumsum(0, dtype=torch.int32), with group_sizes of the same batch"
+            : fmt::format("build them from the sizes of the groups: {} = torch.cat([sizes.new_zeros(1), "
+                          "sizes.cumsum(0)])",
+                          w.argument()));
+  w.fix_sample();
+}
+
+void write_pivots(ViolationWriter& w) {
+  const std::int64_t rows = w.hi() - 1;
+  w.finding().summary =
+      fmt::format("{}, but pivots of a matrix with {} are 1 to {}", w.opening(), plural(rows, "row"), rows);
+  w.fix(fmt::format(
+      "pass what torch.linalg.lu_factor(A) returned, unchanged: LU, pivots = ...; {}(LU, pivots)", w.op()));
+  if (w.integer() == 0) w.fix("pivots count from 1: pivots + 1, when they come from NumPy or SciPy");
+  w.fix_sample();
+}
+
+}  // namespace
+
+bool diagnose_counts(ViolationWriter& w) {
+  switch (w.facts.contract->predicate) {
+    case Predicate::kMaskCount:
+      write_mask(w);
+      return true;
+    case Predicate::kCounts:
+    case Predicate::kLengths:
+      w.facts.scan.reason == Reason::kBelow ? write_negative(w) : write_sum(w);
+      return true;
+    case Predicate::kEnds:
+      write_ends(w);
+      return true;
+    case Predicate::kPivots:
+      write_pivots(w);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace trapline::diagnose

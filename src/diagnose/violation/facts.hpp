@@ -1,0 +1,130 @@
+// The facts of a violated contract.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "contracts/contract.hpp"
+#include "core/finding.hpp"
+#include "core/knobs.hpp"
+#include "diagnose/data.hpp"
+#include "diagnose/nan.hpp"
+#include "diagnose/position.hpp"
+#include "diagnose/watch.hpp"
+
+namespace trapline::diagnose {
+
+struct ArgumentFact {
+  std::optional<std::int64_t> integer;
+  std::optional<TensorInfo> tensor;
+};
+
+struct ScanFact {
+  std::int64_t bad = 0, total = 0, first = -1;
+  std::optional<Scalar> value, min, max;
+  std::int64_t lo = 0, hi = 0;
+  std::optional<std::int64_t> also, list_position;
+  Reason reason = Reason::kNone;
+  bool is_float = false;
+};
+
+// One data set whose values alone are not all valid, beside the others of a ConcatDataset, or of the program.
+struct PartFact {
+  std::int64_t min = 0, max = 0, bad = 0, count = 0;
+  std::int64_t others_min = 0, others_max = 0;
+  std::optional<std::int64_t> position;  // in ConcatDataset.datasets
+};
+
+// The widest range known for the argument: of a whole data set, or of the calls so far.
+struct SeenFact {
+  std::int64_t min = 0, max = 0, count = 0;
+  bool dataset = false;
+  bool several = false;  // the program has other data sets: this one is not the whole
+  std::optional<PartFact> part = std::nullopt;
+};
+
+// How many classes or ids there are, by a source that counts them all.
+struct CountedFact {
+  std::int64_t count = 0;
+  std::string of;  // "len(tokenizer)", "dataset.classes"
+};
+
+// The field of the configuration that made the table.
+struct SettingFact {
+  std::string name;  // "type_vocab_size"
+  std::int64_t value = 0;
+};
+
+// A loop that makes one position after the other.
+struct GenerationFact {
+  std::optional<std::int64_t> prompt, wanted;  // tokens of the prompt; max_new_tokens
+};
+
+// The sampler of a DataLoader that draws by weights, by its name in the program, and where they came from.
+struct SamplerFact {
+  std::string name;  // "sampler.weights"
+  std::optional<Variable> variable;
+};
+
+struct NanCastFact {
+  Frame frame;
+  std::int64_t bad = 0;
+};
+
+// Only `contract` and `scan` are required.
+struct Violation {
+  const Contract* contract = nullptr;
+  ScanFact scan;
+  std::vector<std::int64_t> index;
+  std::optional<Variable> variable;  // that holds the same element, in the user's code
+  TensorInfo tensor;
+  std::string source, column;  // of data at rest: the file, and what it calls the argument
+  std::vector<std::pair<RecordPlace, Scalar>> places;  // and bad values in it, the first few
+  std::map<std::string, ArgumentFact> args;
+  std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values with counts
+  std::optional<SeenFact> seen;
+  std::optional<Classes> classes;
+  std::optional<Frame> origin, surfaced;
+  std::vector<Frame> stack;
+  std::optional<Layer> layer;
+  bool layer_certain = true;
+  std::string table;  // "position", "token", "other", or empty: not known
+  std::optional<SettingFact> setting;
+  std::map<std::string, std::int64_t> special_ids;
+  std::string resizable;  // the variable of the model that has resize_token_embeddings and owns the table
+  std::optional<CountedFact> counted;
+  std::optional<PositionFact> position;
+  std::optional<std::int64_t> counts_from;  // where the run of positions begins that the bad one is in
+  std::optional<std::int64_t> in_column;    // all that is bad is in this place of the last dimension
+  std::optional<bool> text;                 // the sequence is one of tokens
+  std::string sequence;                     // the user's variable that holds it: "ids"
+  bool grows = false;                       // a loop feeds the sequence again, one longer each time
+  std::int64_t virtual_tokens = 0;          // that a prompt tuner puts before each text
+  std::optional<GenerationFact> generation;
+  LibraryFact library;
+  std::optional<WeightsFact> weights;
+  std::optional<Sample> sample;
+  std::optional<Process> process;
+  std::optional<NanCastFact> nan_cast;
+  std::optional<WatchFact> watch;
+  std::optional<NanFact> nan;
+  std::optional<SamplerFact> sampler;
+  std::optional<bool> whole;       // all of a floating argument are whole numbers
+  std::optional<bool> holds_zero;  // and a 0 is among them
+  std::vector<Operation> history;
+  bool contained = true;           // the operation did not get the bad values
+  std::string thread;              // that made the call, when the host learned of it later
+  bool gradients_dropped = false;  // a backward pass had begun since, and what it left in .grad is gone
+
+  // The size `dim` of the tensor argument `name`; nullopt when it is not known. Negative dims count from the
+  // end.
+  std::optional<std::int64_t> size(const std::string& name, std::int64_t dim) const;
+  // The integer argument `name`.
+  std::optional<std::int64_t> integer(const std::string& name) const;
+};
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,375 @@
+// Ids of a table: token, category and position embeddings.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return text;
+}
+
+bool name_has(const ViolationWriter& w, std::initializer_list<std::string_view> words) {
+  if (!w.facts.layer) return false;
+  const std::string name = lower(w.facts.layer->name);
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
+bool is_position_table(const ViolationWriter& w) {
+  if (!w.facts.table.empty()) return w.facts.table == "position";
+  return name_has(w, {"position", "wpe", "pos_emb", "embed_pos", "posemb", "pos."});
+}
+
+std::string table(const ViolationWriter& w, std::string_view kind) {
+  return w.layer().empty() ? fmt::format("the {}table", kind)
+                           : fmt::format("the {}table {}", kind, w.layer());
+}
+
+// Positions arrive one at a time, [4, 1]: a loop that generates.
+bool one_at_a_time(const ViolationWriter& w) {
+  return w.facts.generation || (w.facts.tensor.shape.size() >= 2 && w.facts.tensor.shape.back() == 1);
+}
+
+void fix_generation(ViolationWriter& w, std::int64_t usable) {
+  const std::optional<std::int64_t> prompt =
+      w.facts.generation ? w.facts.generation->prompt : std::optional<std::int64_t>();
+  if (prompt && *prompt < usable) {
+    const std::string instead = w.facts.generation->wanted
+                                    ? fmt::format(" instead of {}", *w.facts.generation->wanted)
+                                    : std::string();
+    w.fix(
+        fmt::format("max_new_tokens={0}{1}: at most {2} - {3}, for {2} positions and a prompt of {3} tokens",
+                    usable - *prompt, instead, usable, *prompt));
+  } else {
+    w.fix(fmt::format("generate fewer tokens: prompt and new tokens together may be {}", usable));
+  }
+  if (w.facts.generation) return;  // the loop is not the user's
+  w.fix(
+      fmt::format("or go on with the last part only: ids = ids[:, -{}:] in each step, without a cache of the "
+                  "positions before it",
+                  usable / 2));
+}
+
+void fix_length(ViolationWriter& w, std::int64_t usable) {
+  const std::string knob = w.knob(Situation::kPositions);
+  const bool text = w.facts.text.value_or(true);
+  if (!knob.empty() && (text || w.facts.library.owner != "transformers")) {
+    w.fix(knob);
+  } else if (!text) {
+    w.fix(fmt::format("feed sequences of at most {}", usable));
+  } else if (!w.facts.sequence.empty()) {
+    w.fix(fmt::format("truncate to {0}: {1} = {1}[:, :{0}], where the batch is made", usable,
+                      w.facts.sequence));
+  } else {
+    w.fix(fmt::format("truncate to {} where the batch is made", usable));
+  }
+  if (w.facts.virtual_tokens > 0) {
+    w.fix(fmt::format("{} positions are left for a text: {} virtual tokens of the prompt come before it",
+                      usable, w.facts.virtual_tokens));
+  }
+}
+
+// Values beyond the table that do not count up from the beginning: time steps, coordinates.
+bool are_values(const ViolationWriter& w, std::int64_t offset) {
+  constexpr std::int64_t kRowsBefore = 2;  // of BART and its relatives, where the offset is not known
+  return w.facts.counts_from && *w.facts.counts_from > offset + kRowsBefore && !one_at_a_time(w);
+}
+
+// "config.type_vocab_size=1 made this table".
+void fix_setting(ViolationWriter& w) {
+  const SettingFact& setting = *w.facts.setting;
+  const Need need = w.need();
+  w.fix(fmt::format("config.{}={} made this table: make the model with {}{}, or keep {} below {}",
+                    setting.name, setting.value, need.text(), w.basis(need), w.users(), w.hi()));
+  if (setting.name == "type_vocab_size" && setting.value == 1) {
+    w.fix("or pass no token_type_ids: this model has one segment only");
+  }
+}
+
+// "pad_token_id" when a special id is the offending value. T5 starts with its pad token: then it is that one.
+std::string special_name(const ViolationWriter& w) {
+  if (const auto pad = w.facts.special_ids.find("pad_token_id");
+      pad != w.facts.special_ids.end() && pad->second == w.integer()) {
+    return pad->first;
+  }
+  for (const auto& [name, id] : w.facts.special_ids) {
+    if (id == w.integer()) return name;
+  }
+  return {};
+}
+
+bool hugging_face(const ViolationWriter& w) {
+  return !w.facts.resizable.empty() || w.facts.library.owner == "transformers";
+}
+
+std::optional<std::int64_t> special_with_row(const ViolationWriter& w,
+                                             std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto found = w.facts.special_ids.find(name);
+    if (found != w.facts.special_ids.end() && found->second >= 0 && found->second < w.hi()) {
+      return found->second;
+    }
+  }
+  return std::nullopt;
+}
+
+// The setting that holds the value, and what to put there.
+void fix_special(ViolationWriter& w, const std::string& name) {
+  if (!hugging_face(w)) {
+    w.fix(fmt::format("or, if a row below {} is used by nothing else, give {} that id", w.hi(), name));
+    return;
+  }
+  if (name == "decoder_start_token_id") {
+    if (const auto pad = special_with_row(w, {"pad_token_id"})) {
+      w.fix(fmt::format("model.config.decoder_start_token_id = {}: the pad token, as T5 starts", *pad));
+    }
+    if (const auto bos = special_with_row(w, {"bos_token_id", "cls_token_id"})) {
+      w.fix(fmt::format("model.config.decoder_start_token_id = {}: the token that begins a text", *bos));
+    }
+    if (w.finding().fix.empty()) {
+      w.fix("model.config.decoder_start_token_id = tokenizer.pad_token_id (T5) or tokenizer.bos_token_id");
+    }
+    w.fix("the same in model.generation_config.decoder_start_token_id, which generate() reads");
+  } else if (name == "pad_token_id") {
+    w.fix("or use an id that has a row: tokenizer.pad_token = tokenizer.eos_token");
+  } else {
+    w.fix(
+        fmt::format("or set model.config.{0} to an id below {1}: the tokenizer that the model was trained "
+                    "with has its {0}",
+                    name, w.hi()));
+  }
+}
+
+// The tokenizer, or the vocabulary, is no larger than the table: the id is not from it.
+bool foreign(const ViolationWriter& w) { return w.facts.counted && w.facts.counted->count <= w.integer(); }
+
+// "look at where `ids` is computed"
+std::string look_at_computation(const ViolationWriter& w) {
+  return fmt::format("look at where {} {} computed", w.users(), w.facts.variable ? "is" : "are");
+}
+
+// The words of a model of Hugging Face: its table follows the tokenizer, where that is known.
+void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
+  const std::string knob = w.knob(Situation::kIds, need);
+  const std::string resize = fmt::format("{}.resize_token_embeddings(len(tokenizer))", w.facts.resizable);
+  if (need.exact) {
+    w.fix(knob.empty() ? resize + w.basis(need) : knob);
+    if (w.finding().layer) w.finding().layer->needed = need.count;
+    return;
+  }
+  const std::string all =
+      knob.empty() ? fmt::format("{}, {} rows{}", resize, need.text(), w.basis(need)) : knob;
+  if (special) return w.fix(all);
+  w.fix(fmt::format("if tokens were added to the tokenizer: {}", all));
+  w.fix(
+      "if not, load tokenizer and model from the same checkpoint: len(tokenizer) must not exceed the table");
+}
+
+// 255 alone, far above the others.
+std::string of_uint8(const ViolationWriter& w) {
+  constexpr std::int64_t kMost = 255;
+  return w.only(kMost) ? "; 255 is also what -1 becomes in uint8, and a usual fill value" : "";
+}
+
+// A special token that has no row: it is meant to have one, or to be another.
+void fix_table(ViolationWriter& w, bool special) {
+  if (foreign(w)) {
+    w.finding().summary += fmt::format("; {} is {}, so the id does not come from there", w.facts.counted->of,
+                                       w.facts.counted->count);
+    w.fix(
+        fmt::format("make the ids with the tokenizer or vocabulary of this model: none above {} exists there",
+                    w.facts.counted->count - 1));
+    return;
+  }
+  const Need need = w.need();
+  if (w.facts.setting && !w.is_token_table()) return fix_setting(w);
+  if (!w.facts.resizable.empty() && (w.is_token_table() || !special_name(w).empty())) {
+    return fix_vocabulary(w, need, special);
+  }
+  const std::string otherwise =
+      need.exact
+          ? fmt::format("give the table {0} rows: nn.Embedding({0}, ...){1}", need.count, w.basis(need))
+          : fmt::format("give the table {} rows{}{}", need.text(), w.basis(need), w.how_to_count());
+  if (special) {
+    const std::string larger = w.enlarge(Situation::kIds, need);
+    return w.fix(larger.empty() ? otherwise : larger);
+  }
+  if (!w.likely()) {
+    w.fix_sample();
+    w.fix(fmt::format("{}: {}{}", look_at_computation(w), w.outside(), of_uint8(w)));
+    w.fix_size(Situation::kIds, otherwise);
+    return;
+  }
+  if (w.maybe_from_one() && w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
+  if (!w.fix_size(Situation::kIds, otherwise)) return;
+  if (w.maybe_from_one() && !w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
+  w.fix(fmt::format("if not, {}: {}", look_at_computation(w), w.outside()));
+}
+
+// The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
+void write_off_range(ViolationWriter& w) {
+  const std::string min = w.facts.scan.min ? to_text(*w.facts.scan.min) : w.value();
+  const std::string look = look_at_computation(w);
+  const std::string max = w.facts.scan.max ? to_text(*w.facts.scan.max) : w.value();
+  if (w.both_sides()) {
+    w.finding().summary += fmt::format("; {} of {} ids lie on both sides of it, from {} to {}",
+                                       w.facts.scan.bad, w.facts.scan.total, min, max);
+    w.fix(
+        fmt::format("{}: an offset, or the part of the table that is on this rank, is subtracted wrongly or "
+                    "not masked",
+                    look));
+  } else if (w.distinct() > 1) {
+    w.fix(fmt::format(
+        "negative ids have no row: {} of {} are negative (min {}): {}; several different ones come "
+        "from an offset or other arithmetic, not from padding",
+        w.facts.scan.bad, w.facts.scan.total, min, look));
+  } else {
+    w.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}", w.facts.scan.bad,
+                      w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look));
+    w.fix(
+        fmt::format("if {} marks what is not to count, use an id that has a row, and leave out what becomes "
+                    "of those elements",
+                    w.value()));
+  }
+  w.fix_sample();
+}
+
+void write_negative(ViolationWriter& w) {
+  constexpr std::int64_t kLossIgnore = -100;
+  const bool one = w.distinct() == 1 && w.only(w.integer()) && !w.both_sides();
+  const bool of_tokens = w.is_token_table() || (w.facts.table.empty() && !is_position_table(w));
+  if (one && of_tokens && w.integer() == kLossIgnore) {
+    w.finding().summary += "; -100 is the ignore label of losses";
+    w.fix("if these are labels that were passed by mistake: pass input_ids");
+    w.fix(
+        "if the ids are made of labels, as a decoder's are: ids = labels.masked_fill(labels == -100, "
+        "pad_token_id)");
+    return;
+  }
+  // nn.Embedding makes the last row of padding_idx=-1, which is a word's.
+  std::int64_t padding = w.facts.integer("padding_idx").value_or(-1);
+  const bool wrapped = padding == w.hi() - 1;
+  if (wrapped && hugging_face(w)) {
+    w.finding().summary += "; -1 looks like padding, and the model was made with no padding token of its own";
+    w.fix(
+        "give the model the tokenizer's padding before it is made: config.pad_token_id = "
+        "tokenizer.pad_token_id");
+    w.fix("and pad with it: tokenizer.pad(...), or ids.masked_fill(ids == -1, tokenizer.pad_token_id)");
+    return w.fix_sample();
+  }
+  if (wrapped) padding = -1;
+  const bool at_rest = !w.facts.source.empty();
+  const bool own = w.facts.library.owner.empty() && !is_position_table(w);
+  if (!one || !of_tokens || w.integer() != -1 || !own || !(at_rest || padding >= 0 || w.is_token_table())) {
+    return write_off_range(w);
+  }
+  w.finding().summary += "; -1 looks like padding, which needs a row of its own";
+  const std::string name = w.in_code("ids");
+  if (padding >= 0) {
+    w.fix(fmt::format(
+        "if -1 marks padding, pad with the table's padding_idx: {0} = {0}.masked_fill({0} == -1, {1})", name,
+        padding));
+  } else {
+    w.fix(
+        fmt::format("if -1 marks padding, give it a row: {0} = ({0} + 1), with -1 as 0, and "
+                    "nn.Embedding({1}, ..., padding_idx=0): all other ids move up by 1",
+                    name, next(w.hi())));
+  }
+  w.fix(fmt::format("if not, {}: an embedding does not count negative ids from the end",
+                    look_at_computation(w)));
+  w.fix_sample();
+}
+
+}  // namespace
+
+void write_position(ViolationWriter& w) {
+  const std::int64_t usable = w.usable();
+  const std::int64_t offset = w.facts.position ? w.facts.position->offset : 0;
+  // Of this call alone: positions of other sequences tell nothing about this one.
+  const bool known = w.facts.scan.max && is_integer(*w.facts.scan.max);
+  const std::int64_t last =
+      next(known ? std::max(w.integer(), std::get<std::int64_t>(*w.facts.scan.max)) : w.integer()) - offset;
+  const std::int64_t length =
+      w.facts.position && w.facts.position->length ? std::max(*w.facts.position->length, last) : last;
+  w.finding().cause = Cause::kPositionIndexOutOfRange;
+  w.finding().also = {w.facts.contract->cause};
+  std::string name = table(w, "position ");
+  if (w.layer().empty() && w.facts.position && !w.facts.position->name.empty()) {
+    name = fmt::format("the position table `{}`", w.facts.position->name);
+  }
+  const bool values = are_values(w, offset);
+  w.finding().summary = fmt::format(
+      "{}, but {} has {} rows{}: {}", w.opening(), name, w.facts.position ? w.facts.position->rows : w.hi(),
+      offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(),
+      values ? fmt::format("positions go to {}", last + offset - 1)
+             : fmt::format("the sequence of {} positions is too long", length));
+  const bool one = one_at_a_time(w) || w.facts.grows;
+  if (one) {
+    fix_generation(w, usable);
+  } else if (!values) {
+    fix_length(w, usable);
+  }
+  std::string setting = w.facts.position ? w.facts.position->setting : std::string();
+  const bool counted = w.facts.generation && w.facts.generation->prompt && w.facts.generation->wanted;
+  const std::int64_t most =
+      counted ? std::max(length, *w.facts.generation->prompt + *w.facts.generation->wanted) : length;
+  if (values) {
+    w.fix(fmt::format("keep them below {}: look at where {} {} computed", w.hi(),
+                      w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are"));
+  }
+  if (!setting.empty()) {
+    w.fix(
+        fmt::format("or give the model more positions where it is made, {}={} at least (new rows have to be "
+                    "trained)",
+                    setting, most + offset - (w.facts.position->rows - w.facts.position->value)));
+  } else if (w.facts.setting) {
+    w.fix(
+        fmt::format("or give the model more positions where it is made: config.{}={} made this table, {} at "
+                    "least (new rows have to be trained)",
+                    w.facts.setting->name, w.facts.setting->value, most + offset));
+  } else {
+    w.fix(fmt::format("or give the position table at least {} rows (new rows have to be trained)",
+                      most + offset));
+  }
+  if (!values && !one && w.facts.text.value_or(true)) {
+    w.fix(fmt::format("or split long inputs into windows of {} with some overlap", usable));
+  }
+  w.fix_sample();
+}
+
+void diagnose_id(ViolationWriter& w) {
+  if (w.hi() == 0) {
+    w.finding().summary = fmt::format("{}, but {} is empty: it has 0 rows", w.opening(), table(w, ""));
+    w.fix("create the table with its size: nn.Embedding(num_embeddings, dim)");
+    w.fix("under FSDP or DeepSpeed, gather the weight before it is used: it has 0 rows while it is sharded");
+    return;
+  }
+  if (w.above() && is_position_table(w)) {
+    write_position(w);
+    return;
+  }
+  w.finding().summary =
+      fmt::format("{}, but {} has {} rows: valid ids are {}", w.opening(), table(w, ""), w.hi(), w.range());
+  if (!w.above()) return write_negative(w);
+  if (w.both_sides()) return write_off_range(w);
+  const std::string special = special_name(w);
+  if (!special.empty()) {
+    w.finding().summary += fmt::format("; {} is {}, which has no row", special, w.value());
+    if (special != "decoder_start_token_id") fix_table(w, true);
+    fix_special(w, special);
+  } else {
+    w.write_part();
+    fix_table(w, false);
+  }
+  w.fix_sample();
+}
+
+}  // namespace trapline::diagnose

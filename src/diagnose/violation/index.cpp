@@ -1,0 +1,201 @@
+// Indexing, gather, scatter and their relatives; counts and offsets.
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+// The dimension that is indexed, as a person counts it; nullopt when it is not known.
+std::optional<std::int64_t> dimension(const ViolationWriter& w) {
+  const Contract& row = *w.facts.contract;
+  if (row.predicate == Predicate::kIndexList) {
+    const std::int64_t d = w.facts.scan.list_position.value_or(0);
+    return w.facts.size("self", d) == w.hi() ? std::optional(d) : std::nullopt;
+  }
+  if (row.bound != Bound::kSizeOfDim || row.dim_arg.empty()) return std::nullopt;
+  auto d = w.facts.integer(std::string(row.dim_arg));
+  const auto found = w.facts.args.find(std::string(row.bound_arg));
+  if (d && *d < 0 && found != w.facts.args.end() && found->second.tensor) {
+    *d += static_cast<std::int64_t>(found->second.tensor->shape.size());
+  }
+  return d;
+}
+
+std::string indexed(const ViolationWriter& w) {
+  const Contract& row = *w.facts.contract;
+  const std::string count = fmt::format("{} element{}", w.hi(), w.hi() == 1 ? "" : "s");
+  if (row.bound == Bound::kNumel) return fmt::format("the input has {}", count);
+  if (row.bound == Bound::kProduct) return fmt::format("the output has {} per channel", count);
+  if (row.bound == Bound::kSpatial) return fmt::format("each plane of the input has {}", count);
+  if (row.bound == Bound::kInteger) return fmt::format("that dimension has {}", count);
+  const auto d = dimension(w);
+  return d ? fmt::format("dimension {} of the input has {}", *d, count)
+           : fmt::format("that dimension of the input has {}", count);
+}
+
+void write_offsets(ViolationWriter& w) {
+  switch (w.facts.scan.reason) {
+    case Reason::kFirstNotZero:
+      w.finding().summary = fmt::format("{}, but the first bag has to start at 0", w.opening());
+      w.fix("offsets = torch.cat([offsets.new_zeros(1), lengths.cumsum(0)[:-1]])");
+      break;
+    case Reason::kNotAscending:
+      w.finding().summary =
+          fmt::format("{}, less than the offset before it: offsets must ascend", w.opening());
+      w.fix(
+          "build offsets from the lengths of the bags: offsets = torch.cat([lengths.new_zeros(1), "
+          "lengths.cumsum(0)[:-1]])");
+      break;
+    default:
+      w.finding().summary =
+          fmt::format("{}, but there are only {} ids: no bag can start behind them", w.opening(), w.hi() - 1);
+      w.fix("compute offsets from the same batch as the ids: lengths.sum() must equal len(ids)");
+      break;
+  }
+  w.fix_sample();
+}
+
+void write_count(ViolationWriter& w) {
+  w.finding().summary = fmt::format("{}, but it must not be negative", w.opening());
+  const bool one = w.facts.scan.bad == 1;
+  w.fix(fmt::format("find where {} from: {} of {} {} negative", one ? "it comes" : "they come",
+                    w.facts.scan.bad, w.facts.scan.total, one ? "is" : "are"));
+  if (w.only(w.integer())) {
+    w.fix(
+        fmt::format("if {} marks what is not to count, leave it out: torch.bincount(x[x >= 0])", w.value()));
+  } else {
+    w.fix("if negative values are to be counted as well, shift all: torch.bincount(x - x.min())");
+  }
+  w.fix_sample();
+}
+
+// Something is put where the index says: enlarging what is written to may hide a wrong index.
+bool writes(const ViolationWriter& w) {
+  const std::string op = w.op();
+  return op.starts_with("scatter") || op == "index_add" || op == "index_copy" || op == "index_fill" ||
+         op == "index_reduce" || op == "x[index] = value";
+}
+
+// One value far from the others marks what is not to count, and the call would take it for a place.
+bool ignore_label(const ViolationWriter& w) {
+  if (w.facts.contract->bound != Bound::kSizeOfDim || !w.only(w.integer())) return false;
+  constexpr std::int64_t kVoid = 255;
+  if (w.facts.scan.bad >= w.facts.scan.total) return false;
+  if (w.above()) return w.integer() == kVoid && w.hi() < kVoid && w.seen_max() == kVoid;
+  return writes(w) && (w.integer() == -1 || w.integer() == -100);
+}
+
+void write_ignore_label(ViolationWriter& w) {
+  w.finding().summary +=
+      fmt::format("; {} looks like an ignore label, which {} does not have", w.value(), w.op());
+  const std::string knob = w.knob(Situation::kIgnore);
+  if (!knob.empty()) return w.fix(knob);
+  const std::string name = w.own("the index");
+  w.fix(fmt::format("leave the elements with {} in {} out before the call, or give them a class of their own",
+                    w.value(), name));
+}
+
+// Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
+void fix_look(ViolationWriter& w) {
+  const ScanFact& scan = w.facts.scan;
+  const std::string where = w.own("the index");
+  constexpr std::int64_t kTelling = 4;
+  if (scan.bad == scan.total && scan.total >= kTelling && w.above()) {
+    const std::string least = scan.min ? fmt::format(", {} is the lowest", to_text(*scan.min)) : "";
+    w.fix(fmt::format(
+        "look at where {} is computed: all {} are outside {}{}: it looks like an index meant for a larger "
+        "tensor",
+        where, scan.total, w.range(), least));
+    return;
+  }
+  const std::string most =
+      scan.max && w.above() ? fmt::format(", {} is the highest", to_text(*scan.max)) : "";
+  w.fix(fmt::format("look at where {} is computed: {}{}", where, w.outside(), most));
+}
+
+void fix_below(ViolationWriter& w) {
+  const bool wraps = w.facts.scan.lo < 0;
+  if (wraps && w.only(-100)) {
+    w.finding().summary += "; -100 is the ignore label of losses";
+    const std::string knob = w.knob(Situation::kIgnore);
+    w.fix(knob.empty()
+              ? fmt::format("if it marks padding, keep it out of the index: {0}.masked_fill({0} == -100, 0), "
+                            "and leave those results out",
+                            w.in_code("index"))
+              : knob);
+    return;
+  }
+  if (wraps) {
+    w.fix(fmt::format("negative indices count from the end, down to {}: keep them within {}", w.facts.scan.lo,
+                      w.range()));
+    return;
+  }
+  // One negative value, or -1 or -100 among them, marks padding: counting it from the end would make a real
+  // element of it, without a word.
+  const bool marks = w.has(-1) || w.has(-100);
+  if (writes(w)) return fix_look(w);
+  if (marks || w.only(w.integer())) {
+    const std::string knob = w.knob(Situation::kIgnore);
+    if (!knob.empty()) w.fix(knob);
+    w.fix(
+        fmt::format("if {} marks padding: {}(..., index.clamp(min=0)) for the call, then leave those results "
+                    "out: out = out.masked_fill(index < 0, 0)",
+                    w.value(), w.op()));
+  }
+  if (marks) {
+    w.fix(fmt::format("{} does not count negative indices from the end", w.op()));
+    return;
+  }
+  w.fix(
+      fmt::format("{0} does not count negative indices from the end; where they are meant so: index = "
+                  "torch.where(index < 0, index + {1}, index)",
+                  w.op(), w.hi()));
+}
+
+void fix_above(ViolationWriter& w) {
+  if (w.facts.contract->bound == Bound::kProduct) {
+    w.fix(fmt::format("pass the size that went into the pooling: {}(x, indices, output_size=input.size())",
+                      w.op()));
+    return;
+  }
+  if (w.facts.contract->bound == Bound::kSpatial) {
+    w.fix(fmt::format("pass the indices that {} returned for this very input", w.op()));
+    return;
+  }
+  const Need need = w.need();
+  fix_look(w);
+  if (w.maybe_from_one()) w.fix(w.from_one(w.in_code("index")));
+  const bool library = !w.knob(Situation::kIndex, need).empty();
+  w.fix_size(Situation::kIndex, "");
+  if (!writes(w) || library || !w.layer().empty()) return;
+  const auto d = dimension(w);
+  w.fix(fmt::format("only if {} is meant to have {} elements: make the tensor that is written to so large{}",
+                    d ? fmt::format("dimension {}", *d) : std::string("that dimension"), need.text(),
+                    w.basis(need)));
+}
+
+}  // namespace
+
+void diagnose_index(ViolationWriter& w) {
+  if (w.facts.contract->predicate == Predicate::kOffsets) return write_offsets(w);
+  if (w.facts.contract->predicate == Predicate::kNonNegative) return write_count(w);
+  if (w.hi() == 0) {
+    w.finding().summary = fmt::format("{}, but {}: there is nothing to index", w.opening(), indexed(w));
+    w.fix("skip the call when the tensor is empty: if x.numel(): ...");
+    w.fix_sample();
+    return;
+  }
+  w.finding().summary = fmt::format("{}, but {}: valid indices are {}", w.opening(), indexed(w), w.range());
+  if (w.above() && w.facts.table == "position") return write_position(w);
+  if (ignore_label(w)) {
+    write_ignore_label(w);
+  } else {
+    w.above() ? fix_above(w) : fix_below(w);
+  }
+  w.fix_sample();
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,308 @@
+// Class labels: cross_entropy, nll_loss, multi_margin_loss, one_hot, ctc_loss.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+bool has_ignore_index(const ViolationWriter& w) { return w.facts.contract->also_arg == "ignore_index"; }
+
+std::string owner(const ViolationWriter& w) {
+  if (w.op() == "one_hot") return fmt::format("num_classes is {}", w.hi());
+  if (w.op() == "check_labels" && w.layer().empty()) return fmt::format("{} classes are expected", w.hi());
+  if (w.op() == "ctc_loss") return fmt::format("log_probs has {} classes", w.hi());
+  const std::string who = w.facts.layer && w.facts.layer_certain ? w.layer() : std::string();
+  if (who.empty()) return fmt::format("the input has {} class{}", w.hi(), w.hi() == 1 ? "" : "es");
+  return fmt::format("{} has {} output{}", who, w.hi(), w.hi() == 1 ? "" : "s");
+}
+
+void write_summary(ViolationWriter& w) {
+  if (w.hi() == kUnbounded) {
+    w.finding().summary = fmt::format("{}, but class labels start at 0", w.opening());
+    return;
+  }
+  w.finding().summary = fmt::format("{}, but {}: valid labels are {}", w.opening(), owner(w), w.range());
+}
+
+// "-1 looks like an ignore label": one value far from the classes marks what is not to count.
+void write_ignore_label(ViolationWriter& w, std::int64_t label) {
+  if (w.facts.contract->predicate == Predicate::kEndedIndex) {
+    w.finding().summary += "; only -1 ends the labels of a row";
+    w.fix(fmt::format("fill each row with -1 behind its last label: {0}[{0} == {1}] = -1", w.argument(),
+                      label));
+    return;
+  }
+  if (!has_ignore_index(w)) {
+    w.finding().summary +=
+        w.op() == "one_hot"
+            ? fmt::format("; {} often marks what is not known", label)
+            : fmt::format("; {} looks like an ignore label, which {} does not have", label, w.op());
+    if (const std::string knob = w.knob(Situation::kIgnore); !knob.empty()) {
+      w.fix(knob);
+      return;
+    }
+    const std::string name = w.in_code(w.argument());
+    if (w.op() == "one_hot") {
+      w.fix(
+          fmt::format("if {1} marks what is unlabelled, give it a row of zeros: known = {0} != {1}; "
+                      "F.one_hot({0}.masked_fill(~known, 0), {2}) * known.unsqueeze(-1)",
+                      name, label, w.hi()));
+      w.fix(fmt::format("or leave them out, here and in all that goes with them: {0}[{0} != {1}]", name,
+                        label));
+      if (label == -1) {
+        w.fix(fmt::format(
+            "if a look-up that found nothing gave it (str.find, a pandas category), look at where {} "
+            "{} made: what is missing there needs a class of its own",
+            w.users(), w.facts.variable ? "is" : "are"));
+      }
+      return;
+    }
+    w.fix(fmt::format(
+        "if {1} marks what is unlabelled, leave it out before the call, here and in all that goes "
+        "with it: {0} = {0}[{0} != {1}]",
+        name, label));
+    return;
+  }
+  const std::int64_t ignored = w.facts.scan.also.value_or(-100);
+  w.finding().summary +=
+      fmt::format("; {} looks like an ignore label, but ignore_index is {}", label, ignored);
+  const std::string knob = w.knob(Situation::kIgnore);
+  if (!knob.empty()) w.fix(knob);
+  // Both marks are in the data: to ignore the one is to fail at the other.
+  const bool both = w.facts.scan.min == Scalar(ignored) || w.facts.scan.max == Scalar(ignored);
+  if (w.facts.library.caller.empty() && !both) {
+    w.fix(
+        fmt::format("if {0} marks what is not to count: F.cross_entropy(..., ignore_index={0}) or "
+                    "nn.CrossEntropyLoss(ignore_index={0})",
+                    label));
+  }
+  w.fix(w.finding().fix.empty()
+            ? fmt::format("if {0} marks what is not to count, mark it with {1}: labels[labels == {0}] = {1}",
+                          label, ignored)
+            : fmt::format("or mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored));
+  if (label == 255 && w.facts.tensor.dtype == "uint8") {
+    w.fix("255 in uint8 can also be a -1 that was stored there: read the labels as int64 from the start");
+  }
+}
+
+// Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
+// shown.
+bool one_based(const ViolationWriter& w) {
+  if (w.op() == "ctc_loss") return false;  // 0 is the blank
+  if (w.counted_from_one()) return true;
+  return w.seen_count() / 3 >= w.hi() && w.hi() > 1 && w.seen_min() == 1 && w.seen_max() == w.hi() &&
+         w.only(w.hi()) && !(w.facts.counted && w.facts.counted->count > w.hi());
+}
+
+// 0 occurred before; this call, with labels enough to show one, runs from 1 to N.
+bool one_based_part(const ViolationWriter& w) {
+  return w.op() != "ctc_loss" && w.hi() > 1 && w.facts.seen && w.facts.seen->min == 0 &&
+         w.facts.seen->max == w.hi() && w.facts.scan.min == Scalar(std::int64_t{1}) &&
+         w.facts.scan.max == Scalar(w.hi()) && w.only(w.hi()) && w.facts.scan.total / 3 >= w.hi() &&
+         !(w.facts.counted && w.facts.counted->count > w.hi());
+}
+
+void write_one_based_part(ViolationWriter& w) {
+  w.finding().also = {Cause::kNumClassesMismatch};
+  w.finding().summary += fmt::format(
+      "; here labels run from 1 to {0}, elsewhere 0 occurs: a part of the data may "
+      "be counted from 1",
+      w.hi());
+  w.fix(
+      "compare where this part comes from with the rest: if it is counted from 1, labels - 1 for this part");
+}
+
+void write_one_based(ViolationWriter& w) {
+  w.finding().also = {Cause::kNumClassesMismatch};
+  w.finding().summary +=
+      fmt::format("; labels look 1-based: they run from 1 to {} {}", w.seen_max(), w.seen_where());
+  const bool several = w.facts.seen && w.facts.seen->several;
+  const DataSet* set = w.facts.sample && w.facts.sample->dataset ? &*w.facts.sample->dataset : nullptr;
+  if (several) {
+    const std::string name = set && !set->name.empty() ? fmt::format("`{}`", set->name) : "this data set";
+    w.fix(fmt::format("if the program's other data sets begin at 0: label - 1, in {} alone", name));
+    w.fix("if they begin at 1, too: label - 1 in all of them");
+  } else {
+    w.fix("labels = labels - 1, best once in the data set");
+    w.fix("at prediction time add it again: label = logits.argmax(1) + 1");
+  }
+  const std::string resize = w.enlarge(Situation::kClasses, {next(w.hi()), true, ""});
+  w.finding().layer.has_value() ? w.finding().layer->needed.reset() : void();
+  if (!resize.empty()) w.fix(fmt::format("only if there is a class 0 as well: {}", resize));
+}
+
+// Labels such as 0, 1, 5, 6 for four classes: as many different ones as there may be, but with gaps.
+bool has_gaps(const ViolationWriter& w) {
+  const auto kinds = static_cast<std::int64_t>(w.distinct());
+  return w.facts.classes && w.facts.classes->seen <= w.hi() && w.seen_count() / 3 >= w.hi() &&
+         w.facts.scan.bad / kinds >= w.seen_count() / w.facts.classes->seen / 4 &&
+         w.facts.classes->seen > 1 && !w.facts.classes->missing.empty() && w.seen_min() >= 0;
+}
+
+void write_gaps(ViolationWriter& w) {
+  const Classes& classes = *w.facts.classes;
+  w.finding().also = {Cause::kNumClassesMismatch};
+  w.finding().summary += fmt::format("; the classes have a gap: only {} different labels occur, and {} never",
+                                     classes.seen, classes.missing.front());
+  w.fix(fmt::format(
+      "number the classes without a gap: kinds = sorted(set(labels)); label = kinds.index(label), 0 to {}",
+      classes.seen - 1));
+  const Need need = w.need();
+  const std::string resize = w.enlarge(Situation::kClasses, need);
+  if (w.finding().layer) w.finding().layer->needed.reset();
+  w.fix(resize.empty() ? fmt::format("or give the layer that makes the input {} outputs", need.text())
+                       : fmt::format("or {}", resize));
+}
+
+void fix_range_check(ViolationWriter& w) {
+  const auto ignored = w.facts.scan.also;
+  const bool left_out = ignored && (*ignored < 0 || *ignored >= w.hi());
+  const std::string kept = left_out ? fmt::format("labels[labels != {}]", *ignored) : std::string("labels");
+  w.fix(
+      fmt::format("check the data before training: known = {}; assert 0 <= known.min() and known.max() < {}",
+                  kept, w.hi()));
+}
+
+// "give the last layer at least 4 outputs instead of 3 (...)", where no layer is known.
+std::string more_outputs(const ViolationWriter& w) {
+  const Need need = w.need();
+  const std::string how = need.exact ? std::string() : w.how_to_count();
+  if (w.op() == "one_hot" && !w.facts.library.caller.empty()) {
+    return fmt::format(
+        "{} calls one_hot with num_classes={}: give it {} classes where you tell it how many{}",
+        w.facts.library.caller, w.hi(), need.text(), w.basis(need));
+  }
+  if (w.op() != "one_hot") {
+    return fmt::format("give the layer that makes the input {} outputs instead of {}{}{}", need.text(),
+                       w.hi(), w.basis(need), how);
+  }
+  return need.exact ? fmt::format("F.one_hot(..., num_classes={}){}", need.count, w.basis(need))
+                    : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", need.text(), w.basis(need), how);
+}
+
+void write_too_few_outputs(ViolationWriter& w) {
+  w.finding().cause = Cause::kNumClassesMismatch;
+  w.finding().also = {Cause::kLabelOutOfRange};
+  if (w.fix_size(Situation::kClasses, more_outputs(w))) {
+    const bool other = w.maybe_from_one();
+    if (other) w.fix(w.from_one(w.in_code("labels")));
+    // No layer has so many outputs: the classes may be the places of a sequence, or the choices of a
+    // question.
+    constexpr std::int64_t kLongest = 1024;
+    if (w.layer().empty() && w.op() == "cross_entropy" && w.facts.source.empty() && w.hi() <= kLongest) {
+      w.fix(fmt::format(
+          "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
+    }
+    w.fix(fmt::format("if {}, correct the data: {}", other ? "neither" : "not", w.outside()));
+  }
+  if (w.hi() == 1) {
+    w.fix(
+        "or, for two classes and one output: F.binary_cross_entropy_with_logits(logits.squeeze(1), "
+        "labels.float())");
+    return;
+  }
+  if (w.op() == "ctc_loss")
+    w.fix("count the blank: log_probs needs one class more than the alphabet has letters");
+}
+
+// A mask whose 255 and whose classes were mixed: many different values in between.
+bool interpolated(const ViolationWriter& w) {
+  constexpr std::size_t kKinds = 3;
+  constexpr std::int64_t kVoid = 255;
+  const auto& max = w.facts.scan.max;
+  return w.facts.tensor.shape.size() >= 3 && w.distinct() >= kKinds && w.hi() < kVoid &&
+         max == Scalar(kVoid) && w.integer() < kVoid;
+}
+
+void write_broken_label(ViolationWriter& w) {
+  w.finding().also = {Cause::kNumClassesMismatch};
+  w.fix_sample();
+  if (interpolated(w)) {
+    w.finding().summary += "; values between the classes and 255 are what interpolation makes of a mask";
+    w.fix("resize masks without interpolation: mode=\"nearest\", Image.NEAREST, cv2.INTER_NEAREST");
+    return;
+  }
+  w.fix(fmt::format("{}correct or drop the record that has it: {}",
+                    w.facts.counted ? "" : fmt::format("if {} is no class, ", w.value()), w.outside()));
+  if (w.facts.counted) {
+    w.finding().summary +=
+        fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);
+  } else if (const std::string larger = w.enlarge(Situation::kClasses, w.need()); !larger.empty()) {
+    w.fix(w.if_meant() + larger);
+  }
+  fix_range_check(w);
+}
+
+// Every label that is known is the mark: a test set whose labels are held back.
+bool unlabelled(const ViolationWriter& w) {
+  return w.all_bad() && w.only(w.integer()) && w.seen_max() == w.integer();
+}
+
+void write_unlabelled(ViolationWriter& w) {
+  w.finding().summary += fmt::format("; every label {} is {}: this data set seems to have none",
+                                     w.facts.seen ? w.seen_where() : "of this call", w.integer());
+  w.fix("compute the loss and the scores on data that has labels: test sets often hold theirs back");
+  w.fix("to predict only, call the model without labels: an ignored label everywhere makes the loss NaN");
+}
+
+void write_negative(ViolationWriter& w) {
+  if (w.integer() == -100 && has_ignore_index(w)) {
+    w.finding().summary +=
+        fmt::format("; -100 is PyTorch's default ignore label, but this call has ignore_index={}",
+                    w.facts.scan.also.value_or(-100));
+    w.fix("drop ignore_index from the call, or pass ignore_index=-100");
+    return;
+  }
+  // Only these mark what is not to count; -3 marks nothing.
+  const bool marks = w.integer() == -1 || w.integer() == -100;
+  if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);
+  if (w.distinct() == 1 && w.only(w.integer()) && !w.both_sides() &&
+      (marks || w.facts.contract->predicate == Predicate::kEndedIndex)) {
+    write_ignore_label(w, w.integer());
+    w.fix_sample();
+    return;
+  }
+  w.fix_sample();
+  w.fix(fmt::format("a label must not be negative: {}: look at where {} {} computed", w.outside(), w.users(),
+                    w.facts.variable ? "is" : "are"));
+}
+
+}  // namespace
+
+void diagnose_label(ViolationWriter& w) {
+  write_summary(w);
+  constexpr std::int64_t kIgnored = 255;  // VOID in PASCAL VOC, Cityscapes and their descendants
+  if (!w.above()) {
+    write_negative(w);
+  } else if (w.only(kIgnored) && w.hi() < kIgnored && !(w.facts.seen && w.facts.seen->max > kIgnored)) {
+    write_ignore_label(w, kIgnored);
+  } else if (w.write_part()) {
+    w.finding().also = {Cause::kNumClassesMismatch};
+    w.fix_sample();
+    if (const std::string larger = w.enlarge(Situation::kClasses, w.need()); !larger.empty()) {
+      w.fix(w.if_meant() + larger);
+    }
+    if (w.finding().layer) w.finding().layer->needed.reset();
+  } else if (one_based(w)) {
+    write_one_based(w);
+  } else if (one_based_part(w)) {
+    write_one_based_part(w);
+    write_too_few_outputs(w);
+    w.fix_sample();
+  } else if (has_gaps(w)) {
+    write_gaps(w);
+  } else if (w.likely() && !interpolated(w)) {
+    write_too_few_outputs(w);
+    w.fix_sample();
+  } else {
+    write_broken_label(w);
+  }
+}
+
+}  // namespace trapline::diagnose

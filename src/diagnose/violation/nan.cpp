@@ -1,0 +1,176 @@
+// Where a NaN comes from: the weights, a banned row, what went in, the dtype; else the command that finds it.
+#include "diagnose/nan.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+constexpr int kMostFloat16 = 65504;
+
+const NanFact& nan_of(const ViolationWriter& w) {
+  static const NanFact nothing;
+  return w.facts.nan ? *w.facts.nan : nothing;
+}
+
+bool not_finite(const ViolationWriter& w) {
+  return w.facts.scan.reason == Reason::kNan || w.facts.scan.reason == Reason::kInf;
+}
+
+// Every parameter in reach was looked at, and none is bad.
+bool weights_are_finite(const ViolationWriter& w) { return w.facts.weights && w.facts.weights->bad == 0; }
+
+std::string lead(const ViolationWriter& w, const char* joint) {
+  return weights_are_finite(w) ? fmt::format("; the model's weights are finite, {}", joint) : "; ";
+}
+
+void watch(ViolationWriter& w) {
+  if (nan_of(w).command.empty()) return;
+  w.fix(fmt::format("let the layer be named that made the first NaN: trapline run --watch nan -- {}",
+                    nan_of(w).command));
+}
+
+// The step before this one broke the model: nothing that this call was given is to blame.
+bool weights(ViolationWriter& w) {
+  if (!w.facts.weights || w.facts.weights->bad == 0 || w.facts.scan.reason != Reason::kNan) return false;
+  const WeightsFact& weights = *w.facts.weights;
+  w.finding().summary += fmt::format("; the weights are NaN or Inf already: {} of {} parameters, `{}` first",
+                                     weights.bad, weights.total, weights.name);
+  if (!nan_of(w).trains) {
+    w.fix(
+        "if they were loaded so, look at the checkpoint: [n for n, p in model.named_parameters() if not "
+        "p.isfinite().all()]; take an earlier one, or save it again: a conversion to float16 makes Inf above "
+        "65504");
+    w.fix(
+        "if they were trained in this program, stop at the first bad loss: assert torch.isfinite(loss) "
+        "before loss.backward()");
+    return true;
+  }
+  w.fix(
+      "an earlier step broke the weights: stop at the first bad loss: assert torch.isfinite(loss) before "
+      "loss.backward()");
+  watch(w);
+  w.fix(
+      "NaN comes of missing data, 0/0 (the std of a constant column, or of one row), log of 0 or below, a "
+      "softmax over a row that is masked everywhere, float16 overflow, a learning rate that is too high");
+  return true;
+}
+
+bool banned(ViolationWriter& w) {
+  const NanFact& nan = nan_of(w);
+  if (nan.banned.empty() || w.facts.scan.reason != Reason::kNan) return false;
+  w.finding().summary += fmt::format(
+      "; every score of row {} is -inf in `{}`: nothing is left to draw from, and softmax makes NaN of it",
+      nan.banned_row, nan.banned);
+  w.fix(
+      "a logits processor, a mask or a filter bans every choice of that row: leave at least one (top-k, "
+      "top-p, "
+      "bad words, prefix_allowed_tokens_fn, action masks)");
+  w.fix(fmt::format(
+      "or, where nothing may be chosen in truth (a game that is over, an empty list), leave row {} "
+      "out before the call",
+      nan.banned_row));
+  return true;
+}
+
+bool divided_by_zero(ViolationWriter& w) {
+  const std::string& zero = nan_of(w).zero;
+  if (zero.empty() || !not_finite(w)) return false;
+  w.finding().summary += fmt::format("; `{}` is 0, and a division by it makes Inf and NaN", zero);
+  w.fix(fmt::format(
+      "refuse a temperature of 0, or take the best choice without drawing: argmax(-1) where `{}` is 0",
+      zero));
+  return true;
+}
+
+bool input(ViolationWriter& w) {
+  const NanFact& nan = nan_of(w);
+  if (!nan.input || !not_finite(w)) return false;
+  const std::string where = to_text(*nan.input);
+  const char* what = std::isnan(as_double(*nan.value)) ? "NaN" : "Inf";
+  if (nan.module.empty()) {
+    w.finding().summary += lead(w, "") + fmt::format("{} is {}", where, what);
+  } else {
+    w.finding().summary += lead(w, "") + fmt::format("the input of `{}` is {}: {}", nan.module, what, where);
+  }
+  w.fix(fmt::format("find what makes {} {}, and stop there: assert that `{}` is finite before the call",
+                    where, what, nan.input->name));
+  if (nan.situation == "policy") {
+    w.fix(
+        "an observation is NaN after 0/0 in step() or reset(), or a normalisation by a standard deviation of "
+        "0: "
+        "(x - mean) / (std + 1e-8)");
+  } else {
+    w.fix("missing values, 0/0, log(0) and a normalisation by a standard deviation of 0 make NaN");
+  }
+  return true;
+}
+
+bool half(ViolationWriter& w) {
+  const NanFact& nan = nan_of(w);
+  if (!not_finite(w)) return false;
+  const bool argument = w.facts.tensor.dtype == "float16";
+  if (nan.half.empty() && !nan.autocast && !argument) return false;
+  const std::string what = !nan.half.empty() ? fmt::format("`{}` is float16", nan.half)
+                           : nan.autocast    ? std::string("autocast computes in float16")
+                                             : fmt::format("`{}` is float16", w.argument());
+  w.finding().summary += lead(w, "but ") + fmt::format("{}, which overflows above {}", what, kMostFloat16);
+  if (!nan.half.empty()) {
+    const char* load =
+        w.facts.resizable.empty() ? "model.to(torch.bfloat16)" : "from_pretrained(..., dtype=torch.bfloat16)";
+    w.fix(fmt::format("load the model in bfloat16, which has the range of float32: {}", load));
+  } else if (nan.autocast) {
+    w.fix("use bfloat16, which has the range of float32: torch.autocast(..., dtype=torch.bfloat16)");
+  } else {
+    w.fix(fmt::format(
+        "compute `{}` in float32 or bfloat16: .float() before the softmax, the sigmoid or the exp",
+        w.argument()));
+  }
+  return true;
+}
+
+}  // namespace
+
+bool explain_nan(ViolationWriter& w) {
+  if (weights(w) || banned(w) || input(w) || divided_by_zero(w)) return true;
+  if (half(w)) {
+    watch(w);  // a reading of the dtype, no proof
+    return true;
+  }
+  if (weights_are_finite(w) && not_finite(w)) w.finding().summary += "; the model's weights are finite";
+  watch(w);
+  return false;
+}
+
+bool nan_watched(const ViolationWriter& w) { return !nan_of(w).command.empty(); }
+
+bool nan_when(const ViolationWriter& w, const char* situation) {
+  return nan_of(w).situation.empty() || nan_of(w).situation == situation;
+}
+
+bool nan_trains(const ViolationWriter& w) { return nan_of(w).trains; }
+
+std::string nan_cast_source(const ViolationWriter& w) {
+  const NanFact& nan = nan_of(w);
+  if (!nan.input) return {};
+  return fmt::format("{} is {}", to_text(*nan.input), std::isnan(as_double(*nan.value)) ? "NaN" : "Inf");
+}
+
+bool explain_host_nan(const std::optional<NanFact>& nan, const std::optional<WeightsFact>& weights,
+                      const std::string& argument, Finding& finding) {
+  if (!nan && !weights) return false;
+  Violation facts;
+  facts.nan = nan;
+  facts.weights = weights;
+  facts.column = argument;
+  facts.scan.reason = Reason::kNan;
+  if (finding.tensor) facts.tensor = *finding.tensor;
+  ViolationWriter writer(facts, finding);
+  return explain_nan(writer);
+}
+
+}  // namespace trapline::diagnose

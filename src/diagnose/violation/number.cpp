@@ -1,0 +1,316 @@
+// Floating point arguments: inputs and targets of binary_cross_entropy, probabilities and rates.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+constexpr double kRounding = 1e-3;
+
+double number(const std::optional<Scalar>& value) { return value ? as_double(*value) : std::nan(""); }
+
+// "row 3 of 8": multinomial looks at rows.
+std::string row(const ViolationWriter& w) {
+  if (w.facts.tensor.shape.size() != 2 || w.facts.index.empty()) return "the row";
+  return fmt::format("row {}", w.facts.index.front());
+}
+
+void fix_nan(ViolationWriter& w, const std::string& what) {
+  if (explain_nan(w)) return w.fix_sample();
+  if (!nan_watched(w)) {
+    w.fix(
+        fmt::format("find where the NaN begins: torch.autograd.set_detect_anomaly(True), or assert "
+                    "torch.isfinite(x).all() after each layer, backwards from `{}`",
+                    what));
+  }
+  if (nan_trains(w)) {
+    w.fix("if the loss grew from step to step before, lower the learning rate");
+  }
+  w.fix(
+      "check the data: assert torch.isfinite(inputs).all(); log of 0 or below, 0/0 and float16 overflow make "
+      "NaN as well");
+  w.fix_sample();
+}
+
+// A few records among many that are good.
+bool few_are_bad(const ViolationWriter& w) {
+  constexpr std::int64_t kFew = 8;
+  return w.facts.scan.bad * kFew <= w.facts.scan.total;
+}
+
+bool is_whole(double value) { return value == std::floor(value); }
+
+// Every value of the target that is known is a whole number.
+bool all_whole(const ViolationWriter& w) {
+  if (w.facts.whole) return *w.facts.whole;
+  const auto& values = w.facts.values;
+  return is_whole(number(w.facts.scan.min)) && is_whole(number(w.facts.scan.max)) &&
+         std::all_of(values.begin(), values.end(),
+                     [](const auto& pair) { return is_whole(as_double(pair.first)); });
+}
+
+void fix_record(ViolationWriter& w) {
+  const ScanFact& scan = w.facts.scan;
+  w.fix_sample();
+  w.fix(fmt::format("correct or drop {}: {} of {} targets {} outside [0, 1]",
+                    scan.bad == 1 ? "that record" : "those records", scan.bad, scan.total,
+                    scan.bad == 1 ? "is" : "are"));
+}
+
+// Whole numbers: pixels, two labels with other names, or classes.
+void fix_whole_target(ViolationWriter& w, double min, double max) {
+  constexpr double kWhite = 255, kMostClasses = 100;
+  if (min >= 0 && max == kWhite) {
+    w.finding().summary += "; they go to 255";
+    w.fix("if these are pixels of an image or a mask: target = target / 255");
+    if (w.only(Scalar(kWhite))) {
+      w.fix(
+          "if 255 marks what is not labelled, leave it out: keep = target <= 1; loss on input[keep], "
+          "target[keep]");
+    }
+  } else if (min == 1 && max == 2) {
+    w.finding().summary += "; labels look like 1 and 2";
+    w.fix("if the two classes are called 1 and 2: target = target - 1");
+  } else if (min == -1 && max <= 1 && w.facts.holds_zero.value_or(false)) {
+    w.finding().summary += "; -1 stands beside 0 and 1";
+    w.fix(
+        "if -1 marks what is not labelled, leave it out: keep = target >= 0; loss on input[keep], "
+        "target[keep]");
+  } else if (min == -1 && max <= 1) {
+    w.finding().summary += "; labels look like -1 and 1";
+    w.fix("if the two classes are called -1 and 1: target = (target + 1) / 2");
+  } else if (min >= 0 && max <= kMostClasses && !few_are_bad(w)) {
+    w.finding().summary += fmt::format("; they are whole numbers up to {}", to_text(*w.facts.scan.max));
+    w.fix("if they are class labels: F.cross_entropy, with one output per class");
+    if (max > 2) w.fix("if they are counts or grades: a loss for numbers, F.mse_loss");
+  } else {
+    fix_record(w);
+    if (min >= 0 && max <= kMostClasses) {
+      w.fix("only if there are more than two classes: F.cross_entropy, with one output per class");
+    }
+    return;
+  }
+  w.fix_sample();
+}
+
+void fix_fractions(ViolationWriter& w, double min, double max) {
+  constexpr double kPercent = 100;
+  if (min >= -kRounding && max <= 1 + kRounding) {
+    w.finding().summary += ": rounding";
+    w.fix("target = target.clamp(0, 1)");
+    w.fix_sample();
+    return;
+  }
+  const bool percent = min >= 0 && max > 2 && max <= kPercent;
+  if (few_are_bad(w)) {
+    fix_record(w);
+    if (percent) w.fix(fmt::format("if {} is a percentage: divide it by 100, there only", w.value()));
+    return;
+  }
+  w.finding().summary +=
+      fmt::format("; they run from {} to {}", to_text(*w.facts.scan.min), to_text(*w.facts.scan.max));
+  if (percent) w.fix("if these are percentages: target = target / 100");
+  w.fix("if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss");
+  w.fix(fmt::format("or rescale them to [0, 1] before training, by the range of the whole data set{}",
+                    min > 1 ? ": all of these lie above 1" : ""));
+  w.fix_sample();
+}
+
+void write_target(ViolationWriter& w) {
+  const double min = number(w.facts.scan.min), max = number(w.facts.scan.max);
+  w.finding().summary = fmt::format("{}, but targets must lie in [0, 1]", w.opening());
+  if (w.facts.scan.reason == Reason::kNan) {
+    if (w.all_bad()) {
+      w.finding().summary =
+          fmt::format("{}, as are all targets of this call: they were computed so", w.opening());
+      w.fix(
+          "look at where the targets are scaled: one NaN or Inf in a column, or a range of 0, makes its "
+          "mean, std, min or max so, and then every value");
+      return;
+    }
+    w.finding().summary = fmt::format("{}: a missing value in the data", w.opening());
+    w.fix("leave missing targets out: keep = torch.isfinite(target); loss on input[keep], target[keep]");
+    w.fix_sample();
+  } else if (!std::isfinite(min) || !std::isfinite(max)) {
+    w.fix("find what makes it infinite: log(0), a division by 0, or a missing value in the data");
+    w.fix_sample();
+  } else {
+    all_whole(w) ? fix_whole_target(w, min, max) : fix_fractions(w, min, max);
+  }
+}
+
+void write_input(ViolationWriter& w) {
+  const double min = number(w.facts.scan.min), max = number(w.facts.scan.max);
+  if (w.facts.scan.reason == Reason::kNan) {
+    w.finding().summary =
+        fmt::format("{}: the NaN was made before the loss; a sigmoid is not what is missing", w.opening());
+    fix_nan(w, w.argument());
+    return;
+  }
+  if (std::isinf(min) || std::isinf(max)) {
+    w.finding().summary = fmt::format("{}, but {} takes probabilities in [0, 1]", w.opening(), w.op());
+    fix_nan(w, w.argument());
+    return;
+  }
+  if (min >= -kRounding && max <= 1 + kRounding) {
+    w.finding().summary = fmt::format("{}, just outside [0, 1]: rounding", w.opening());
+    w.fix("input = input.clamp(0, 1)");
+    w.fix("or pass raw scores to F.binary_cross_entropy_with_logits, which cannot leave the range");
+    return;
+  }
+  w.finding().summary = fmt::format("{}, but {} takes probabilities in [0, 1]", w.opening(), w.op());
+  if (min < 0) {  // raw scores are of both signs
+    w.finding().summary += ": the sigmoid is missing";
+    w.fix(
+        "F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw scores");
+    w.fix("or input = torch.sigmoid(input) before the loss");
+    return;
+  }
+  w.fix(fmt::format("look at where {} is computed: {} of {} {} above 1, {} is the highest",
+                    w.own("the input"), w.facts.scan.bad, w.facts.scan.total,
+                    w.facts.scan.bad == 1 ? "is" : "are",
+                    w.facts.scan.max ? to_text(*w.facts.scan.max) : w.value()));
+  w.fix(
+      "if these are raw scores: F.binary_cross_entropy_with_logits(input, target), or "
+      "nn.BCEWithLogitsLoss()");
+}
+
+void fix_multinomial(ViolationWriter& w) {
+  switch (w.facts.scan.reason) {
+    case Reason::kNan:
+      if (explain_nan(w)) break;
+      w.fix(
+          "check the logits: assert torch.isfinite(logits).all() before softmax; float16 overflows: "
+          "torch.softmax(logits.float(), dim=-1)");
+      if (nan_when(w, "generation")) {
+        w.fix(
+            "a row in which every logit is -inf gives NaN: keep at least one token in top-k, top-p and "
+            "bad-word filters");
+        w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
+      } else if (nan_when(w, "policy")) {
+        w.fix("an action mask must leave at least one action: a row in which every logit is -inf gives NaN");
+      }
+      break;
+    case Reason::kInf:
+      if (explain_nan(w)) break;
+      w.fix("pass softmax output, not exp(logits): torch.softmax(logits.float(), dim=-1)");
+      if (nan_when(w, "generation"))
+        w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
+      break;
+    case Reason::kZeroSum:
+      w.fix(
+          "every weight of that row is 0: keep at least one, e.g. weights = weights + (weights.sum(-1, "
+          "keepdim=True) == 0)");
+      w.fix("if the weights come from a mask, the mask leaves nothing: check it for that row");
+      break;
+    default:
+      w.fix(
+          "if these are logits: torch.multinomial(torch.softmax(logits, dim=-1), ...), or "
+          "Categorical(logits=logits).sample()");
+      w.fix(fmt::format("if they are weights, look at where {} is computed: none may be negative",
+                        w.own("the input")));
+      break;
+  }
+  w.fix_sample();
+}
+
+// The weights of a data sampler: no model is asked, so no logits, no temperature and no learning rate.
+void write_sampler(ViolationWriter& w) {
+  const SamplerFact& sampler = *w.facts.sampler;
+  std::string where = sampler.name;
+  if (!w.facts.index.empty()) where = to_text(Variable{sampler.name, w.facts.index});
+  if (sampler.variable) where += fmt::format(" ({})", to_text(*sampler.variable));
+  const std::string name =
+      sampler.variable ? fmt::format("`{}`", sampler.variable->name) : fmt::format("`{}`", sampler.name);
+  const Reason reason = w.facts.scan.reason;
+  if (reason == Reason::kZeroSum) {
+    w.finding().summary = fmt::format("multinomial: all of {} are 0: the sampler can draw nothing", name);
+    w.fix(fmt::format("look at where {} is computed: at least one weight must be above 0", name));
+    return;
+  }
+  w.finding().summary = fmt::format(
+      "multinomial: {} is {}, but the weights of a sampler must be finite and >= 0", where, w.value());
+  if (reason == Reason::kNan || reason == Reason::kInf) {
+    w.fix(fmt::format(
+        "look at where {} is computed: 1 / count is Inf for a class without a sample, and 0 * Inf is NaN: "
+        "counts.clamp(min=1)",
+        name));
+    return;
+  }
+  w.fix(fmt::format("look at where {} is computed: {} of {} are below 0", name, w.facts.scan.bad,
+                    w.facts.scan.total));
+}
+
+}  // namespace
+
+void diagnose_finite(ViolationWriter& w) {
+  const bool weight = w.facts.table == "weight";
+  const ScanFact& scan = w.facts.scan;
+  constexpr double kMostFloat16 = 65504;
+  w.finding().summary = fmt::format("{}: {} of {} values {} not finite", w.opening(), scan.bad, scan.total,
+                                    scan.bad == 1 ? "is" : "are");
+  if (scan.reason == Reason::kInf && w.facts.tensor.dtype == "float16") {
+    w.fix(fmt::format("float16 ends at {}: keep the values in bfloat16 or float32", kMostFloat16));
+  }
+  if (weight) {
+    w.fix("take an earlier checkpoint: training does not recover from a weight that is NaN or Inf");
+    w.fix("find the step that made it: assert torch.isfinite(loss) before loss.backward()");
+    if (scan.bad == scan.total)
+      w.fix("every value is bad: the file may have been written from memory that was never filled");
+    return;
+  }
+  w.fix("drop or fill the rows: x = x[np.isfinite(x).all(axis=1)], or np.nan_to_num(x, nan=0.0)");
+  w.fix("find where they come from: missing values, log(0), 0/0 and float16 overflow make NaN and Inf");
+  w.fix_sample();
+}
+
+void diagnose_loss_input(ViolationWriter& w) { w.argument() == "target" ? write_target(w) : write_input(w); }
+
+void diagnose_probability(ViolationWriter& w) {
+  if (w.facts.sampler) return write_sampler(w);
+  const Reason reason = w.facts.scan.reason;
+  if (w.facts.contract->predicate == Predicate::kProbabilityRows) {
+    w.finding().summary =
+        reason == Reason::kZeroSum
+            ? fmt::format("{}: {} of the probabilities has sum 0: nothing can be drawn from it",
+                          w.facts.source.empty() ? w.op() : w.facts.source, row(w))
+            : fmt::format("{}: {} of the probabilities is not finite and >= 0", w.opening(), row(w));
+    fix_multinomial(w);
+    return;
+  }
+  if (reason == Reason::kNan) {
+    w.finding().summary = fmt::format("{}: the NaN was made before the sampling", w.opening());
+    fix_nan(w, w.argument());
+    return;
+  }
+  if (w.op() == "poisson") {
+    w.finding().summary = fmt::format("{}, but a rate must not be negative", w.opening());
+    w.fix("rate = F.softplus(raw), or torch.exp(log_rate)");
+    w.fix("or rate.clamp(min=0) when only rounding makes it negative");
+  } else if (w.op() == "binomial") {
+    const bool is_count = w.argument() == "count";
+    w.finding().summary =
+        fmt::format("{}, but {}", w.opening(),
+                    is_count ? "a count must not be negative" : "a probability lies in [0, 1]");
+    w.fix(is_count ? "count = count.clamp(min=0), or leave those elements out"
+                   : "probs = torch.sigmoid(logits), or Binomial(total_count, logits=logits)");
+  } else {
+    w.finding().summary = fmt::format("{}, but a probability lies in [0, 1]", w.opening());
+    const double min = number(w.facts.scan.min), max = number(w.facts.scan.max);
+    if (min >= -kRounding && max <= 1 + kRounding) {
+      w.fix("p.clamp(0, 1): only rounding leaves the range");
+    } else {
+      w.fix(
+          "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "
+          "Bernoulli(logits=logits).sample()");
+      w.fix(fmt::format("if they are probabilities, look at where {} is computed", w.own("the input")));
+    }
+  }
+  w.fix_sample();
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,36 @@
+// One of several data sets is the odd one out: what is wrong is there, not in the size of the model.
+#include <fmt/format.h>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+// Counted from 1 there, from 0 in the others.
+bool is_shifted(const PartFact& part, std::int64_t places) {
+  return part.min == 1 && part.max == places && part.others_min == 0 && part.others_max < places;
+}
+
+}  // namespace
+
+bool ViolationWriter::write_part() {
+  if (!facts.seen || !facts.seen->part) return false;
+  const PartFact& part = *facts.seen->part;
+  const bool joined = part.position.has_value();
+  const std::string who = joined ? fmt::format("`datasets[{}]` of the ConcatDataset", *part.position)
+                                 : std::string("this data set");
+  const char* others = joined ? "the others" : "the program's other data sets";
+  finding_.summary +=
+      fmt::format("; only {} has such {} ({} of its {}, from {} to {}; in {} from {} to {})", who, nouns(),
+                  part.bad, part.count, part.min, part.max, others, part.others_min, part.others_max);
+  const std::string there = joined ? fmt::format("`datasets[{}]`", *part.position) : who;
+  if (is_shifted(part, hi())) {
+    fix(fmt::format("if {} counts its {} from 1, subtract 1 there, and only there", there, nouns()));
+    return true;
+  }
+  fix(fmt::format("compare how {} makes its {} with the others: all have to use the same {}", there, nouns(),
+                  noun() == "label" ? "list of classes" : "numbering"));
+  return true;
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,193 @@
+// How many rows, classes or elements are wanted, how that is known, and what to do about it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+// What a layer has as many of as its attribute says.
+std::string_view unit(const Layer& layer) {
+  if (layer.attribute.starts_with("out_")) return "outputs";
+  return layer.attribute == "num_embeddings" ? "rows" : "entries";
+}
+
+// How many elements would be beyond the size, were all values equally frequent.
+double evenly_spread(const ViolationWriter& w) {
+  const std::int64_t over = w.needed() - w.hi();
+  return static_cast<double>(over) / static_cast<double>(w.needed()) *
+         static_cast<double>(w.facts.scan.total);
+}
+
+}  // namespace
+
+std::string Need::text() const { return exact ? std::to_string(count) : fmt::format("at least {}", count); }
+
+std::optional<std::int64_t> ViolationWriter::seen_min() const {
+  std::optional<std::int64_t> min;
+  if (facts.seen) {
+    min = facts.seen->min;
+  } else if (facts.scan.min && is_integer(*facts.scan.min)) {
+    min = std::get<std::int64_t>(*facts.scan.min);
+  }
+  if (min && facts.scan.also == *min) min.reset();
+  return min;
+}
+
+std::int64_t ViolationWriter::seen_max() const {
+  std::int64_t max = integer();
+  const auto take = [&](std::int64_t value) {
+    if (facts.scan.also != value) max = std::max(max, value);
+  };
+  if (facts.scan.max && is_integer(*facts.scan.max)) take(std::get<std::int64_t>(*facts.scan.max));
+  if (facts.seen) take(facts.seen->max);
+  for (const auto& [value, count] : facts.values) {
+    if (is_integer(value)) take(std::get<std::int64_t>(value));
+  }
+  return max;
+}
+
+std::int64_t ViolationWriter::needed() const {
+  const std::int64_t max = seen_max();
+  return next(max < kAbsurdValue ? max : integer());
+}
+
+bool ViolationWriter::all_seen() const {
+  return (facts.seen && facts.seen->dataset && !facts.seen->several) || !facts.source.empty();
+}
+
+bool ViolationWriter::likely() const {
+  if (facts.counted) return facts.counted->count > integer();
+  const std::int64_t over = needed() - hi();
+  if (over > 2 && static_cast<double>(facts.scan.bad) < 0.1 * evenly_spread(*this)) return false;
+  if (over <= std::max<std::int64_t>(2, hi() / 5)) return true;
+  const auto kinds = static_cast<std::int64_t>(distinct());
+  if (kinds < std::min<std::int64_t>(over, 3)) return false;
+  // As frequent as evenly spread values would be, or nearly so.
+  return static_cast<double>(facts.scan.bad) >= 0.3 * evenly_spread(*this);
+}
+
+bool ViolationWriter::counted_from_one() const {
+  if (facts.counted || facts.integer("padding_idx") == 0) return false;
+  return hi() > 1 && facts.seen && facts.seen->dataset && seen_min() == 1 && seen_max() == hi() && only(hi());
+}
+
+Need ViolationWriter::need() const {
+  const std::int64_t least = needed();
+  if (facts.counted && facts.counted->count >= least) return {facts.counted->count, true, facts.counted->of};
+  return {least, all_seen() && likely(), ""};
+}
+
+std::string ViolationWriter::basis(const Need& need) const {
+  if (!need.of.empty()) return fmt::format(": {} is {}", need.of, need.count);
+  if (need.exact) {
+    return facts.seen ? fmt::format(": {} go to {} {}", nouns(), need.count - 1, seen_where())
+                      : std::string();
+  }
+  return fmt::format(" ({} is the highest of {} {} seen)", need.count - 1, seen_count(),
+                     seen_count() == 1 ? noun() : nouns());
+}
+
+std::int64_t ViolationWriter::seen_count() const {
+  return std::max(facts.scan.total, facts.seen ? facts.seen->count : std::int64_t{0});
+}
+
+std::string ViolationWriter::seen_where() const {
+  if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
+  if (!facts.seen->dataset) return fmt::format("in the {} seen so far", facts.seen->count);
+  return fmt::format("in {} data set ({} {})", facts.seen->several ? "this" : "the whole", facts.seen->count,
+                     facts.seen->count == 1 ? noun() : nouns());
+}
+
+std::string ViolationWriter::resize(const Need& need) {
+  if (layer().empty()) return {};
+  set_needed(need);
+  const Layer& owner = *facts.layer;
+  const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
+  if (!facts.library.owner.empty()) {
+    return fmt::format("create {} of {} so that {} has {} {}{}{}", facts.library.maker, facts.library.owner,
+                       layer(), need.text(), unit(owner), sure, basis(need));
+  }
+  if (!need.exact) {
+    return fmt::format("give {} {} {} instead of {}{}{}{}", layer(), need.text(), unit(owner), hi(),
+                       basis(need), sure, how_to_count());
+  }
+  if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
+    return fmt::format("give {} {} {} instead of {}{}{}", layer(), need.count, unit(owner), hi(), sure,
+                       basis(need));
+  }
+  const std::string argument = fmt::format("{}={}", owner.attribute, need.count);
+  std::string call = fmt::format("..., {}", argument);
+  const std::string before = fmt::format("{}={}", owner.attribute, owner.value.value_or(-1));
+  if (const auto at = owner.arguments.find(before); at != std::string::npos) {
+    call = owner.arguments;
+    call.replace(at, before.size(), argument);
+  }
+  return fmt::format("change {} to {}({}){}{}", layer(), owner.type, call, sure, basis(need));
+}
+
+void ViolationWriter::set_needed(const Need& need) {
+  // Ids of a whole data set may come from another table, or from a search that found nothing.
+  const bool sure = !need.of.empty() || noun() == "label";
+  if (need.exact && sure && finding_.layer) finding_.layer->needed = need.count;
+}
+
+std::string ViolationWriter::how_to_count() const {
+  if (all_seen()) return {};
+  if (noun() == "label") return ", as many as there are classes";
+  if (is_token_table()) return ", as many as the vocabulary is long";
+  return noun() == "id" ? ", as many as there are where they are made" : "";
+}
+
+bool ViolationWriter::knob_counts(Situation situation) const {
+  const auto with = [&](const char* n) { return knob_advice(situation, facts.library, {n, "", ""}); };
+  return with("1") != with("2");
+}
+
+std::string ViolationWriter::knob(Situation situation, const Need& need) const {
+  const KnobValues values{need.exact ? std::to_string(need.count) : "N", value(), std::to_string(usable())};
+  std::string text = knob_advice(situation, facts.library, values);
+  if (!knob_counts(situation)) return text;
+  if (need.exact) return text + basis(need);
+  return fmt::format("{}, N {}{}{}", text, need.text(), basis(need), how_to_count());
+}
+
+std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
+  std::string text = knob(situation, need);
+  if (text.empty()) return resize(need);
+  set_needed(need);
+  return text;
+}
+
+bool ViolationWriter::maybe_from_one() const {
+  if (facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss") return false;
+  constexpr std::int64_t kSome = 8;
+  return hi() > 1 && seen_min() >= 1 && seen_max() == hi() && only(hi()) && seen_count() >= kSome;
+}
+
+std::string ViolationWriter::from_one(const std::string& name) const {
+  return fmt::format(
+      "if they are counted from 1 (no 0 among {} seen): {} - 1; where they number a list of names, see first "
+      "what has number 0",
+      seen_count(), name);
+}
+
+std::string ViolationWriter::if_meant() const {
+  // Asks for what was intended, which the data cannot tell: a wrong value is in them, too.
+  const char* things = noun() == "label" ? "classes" : noun() == "id" ? "ids" : "elements";
+  return fmt::format("if there are meant to be more than {} {}: ", hi(), things);
+}
+
+bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise) {
+  const Need wanted = need();
+  const std::string known = enlarge(situation, wanted);
+  const bool instruction = !knob(situation, wanted).empty() && !knob_counts(situation);
+  const bool open = wanted.of.empty() && !instruction;
+  if (known.empty() && otherwise.empty()) return false;
+  fix((open ? if_meant() : std::string()) + (known.empty() ? otherwise : known));
+  return open;
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "diagnose/diagnose.hpp"
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+// What the predicate allows: "[0, 195) or -100", "[0, 1]", "finite, >= 0, row sum > 0".
+std::string valid_text(const Contract& contract, std::int64_t lo, std::int64_t hi, const std::int64_t* also) {
+  switch (contract.predicate) {
+    case Predicate::kUnitInterval:
+      return "[0, 1]";
+    case Predicate::kNonNegative:
+      return ">= 0";
+    case Predicate::kProbabilityRows:
+      return "finite, >= 0, sum of each row > 0";
+    case Predicate::kFiniteToInteger:
+      return "finite";
+    case Predicate::kOffsets:
+      return fmt::format("0 first, ascending, at most {}", hi - 1);
+    case Predicate::kEnds:
+      return fmt::format("ascending, 0 to {}", hi - 1);
+    case Predicate::kPivots:
+      return fmt::format("[1, {}]", hi - 1);
+    case Predicate::kCounts:
+      return hi == kUnbounded ? ">= 0" : fmt::format(">= 0, sum {}", hi);
+    case Predicate::kLengths:
+      return fmt::format(">= 0, sum at most {}", hi);
+    case Predicate::kMaskCount:
+      return fmt::format("at most {} element{} set", hi, hi == 1 ? "" : "s");
+    case Predicate::kEndedIndex:
+      return fmt::format("[0, {}), up to the first -1 of a row", hi);
+    default:
+      break;
+  }
+  std::string text = hi == kUnbounded ? ">= 0"
+                     : hi <= lo       ? "none: the size is 0"
+                                      : fmt::format("[{}, {})", lo, hi);
+  if (also != nullptr) text += fmt::format(" or {}", *also);
+  return text;
+}
+
+Valid valid_of(const Violation& facts) {
+  const ScanFact& scan = facts.scan;
+  const std::int64_t* also = scan.also ? &*scan.also : nullptr;
+  Valid valid{valid_text(*facts.contract, scan.lo, scan.hi, also), {}, {}, {}};
+  if (also != nullptr) valid.also.push_back(static_cast<double>(*also));
+  switch (facts.contract->predicate) {
+    case Predicate::kUnitInterval:
+      valid.min = 0.0;
+      valid.max = 1.0;
+      break;
+    case Predicate::kNonNegative:
+    case Predicate::kProbabilityRows:
+      valid.min = facts.contract->dtypes == Dtypes::kFloating ? Scalar(0.0) : Scalar(std::int64_t{0});
+      break;
+    case Predicate::kFiniteToInteger:
+    case Predicate::kMaskCount:
+      break;
+    case Predicate::kCounts:
+    case Predicate::kLengths:
+      valid.min = std::int64_t{0};
+      break;
+    default:
+      valid.min = scan.lo;
+      if (scan.hi != kUnbounded && scan.hi > scan.lo) valid.max = scan.hi - 1;
+      break;
+  }
+  return valid;
+}
+
+// What the facts say as they stand, before any word about them.
+Finding start(const Violation& facts) {
+  const ScanFact& scan = facts.scan;
+  Finding finding;
+  finding.cause = facts.contract->cause;
+  finding.certainty = Certainty::kProven;
+  finding.role = Role::kRoot;
+  finding.device_assert = facts.contract->device_assert;
+  finding.contained = facts.contained;
+  finding.op = facts.contract->public_op;
+  finding.argument = facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
+  finding.element = Element{facts.index, scan.value, scan.bad, scan.total, scan.min, scan.max};
+  // Where the words already name it so, it is no news.
+  if (facts.variable && (facts.variable->name != finding.argument || facts.variable->index != facts.index)) {
+    finding.element->variable = facts.variable;
+  }
+  finding.valid = valid_of(facts);
+  if (!facts.tensor.dtype.empty()) finding.tensor = facts.tensor;
+  finding.origin = facts.origin;
+  finding.stack = facts.stack;
+  finding.surfaced = facts.surfaced;
+  finding.layer = facts.layer;
+  finding.sample = facts.sample;
+  finding.process = facts.process;
+  finding.history = facts.history;
+  if (facts.contract->op.starts_with("check_")) {  // of data at rest all was seen
+    finding.values = facts.values;
+    finding.classes = facts.classes;
+  }
+  if (!facts.contract->device_assert && !facts.contract->remember) {
+    finding.evidence.push_back(
+        {"guard", std::nullopt,
+         fmt::format(
+             "on CUDA {} has no device-side assert for this: the fault would stay silent or end in another "
+             "error",
+             facts.contract->public_op)});
+  }
+  if (!facts.thread.empty()) {
+    finding.evidence.push_back(
+        {"guard", std::nullopt,
+         fmt::format(
+             "checked on the device, by a call of thread {}; the program {}{}", facts.thread,
+             facts.contained ? "went on with harmless values until here" : "could not be kept from failing",
+             facts.gradients_dropped ? "; the gradients made of them were dropped" : "")});
+  }
+  return finding;
+}
+
+void write_words(ViolationWriter& w) {
+  if (w.facts.contract->predicate != Predicate::kOffsets && w.nan_cast()) {
+    w.write_nan_cast();
+    return;
+  }
+  if (w.garbage()) {
+    w.write_garbage();
+    return;
+  }
+  if (diagnose_counts(w)) return;
+  switch (w.facts.contract->cause) {
+    case Cause::kLabelOutOfRange:
+      diagnose_label(w);
+      break;
+    case Cause::kEmbeddingIndexOutOfRange:
+      diagnose_id(w);
+      break;
+    case Cause::kLossInputOutOfRange:
+      diagnose_loss_input(w);
+      break;
+    case Cause::kInvalidProbability:
+      diagnose_probability(w);
+      break;
+    case Cause::kNonFiniteValue:
+      diagnose_finite(w);
+      break;
+    case Cause::kNanToIndex:
+      w.finding().summary =
+          fmt::format("{}, which becomes a meaningless integer without an error", w.opening());
+      w.fix("make it finite before the cast: torch.nan_to_num(x, nan=0.0), or drop the row");
+      w.fix_sample();
+      break;
+    default:
+      diagnose_index(w);
+      break;
+  }
+}
+
+// A NaN or an infinity, or what a cast made of one.
+bool is_not_finite(const Finding& finding, const Violation& facts) {
+  return finding.cause == Cause::kNanToIndex || facts.scan.reason == Reason::kNan ||
+         facts.scan.reason == Reason::kInf;
+}
+
+}  // namespace
+
+Finding finding_of(const Violation& facts) {
+  Finding finding = start(facts);
+  ViolationWriter writer(facts, finding);
+  write_words(writer);
+  if (facts.watch && is_not_finite(finding, facts)) add_watch(*facts.watch, finding);
+  for (const auto& [place, value] : facts.places) {
+    add_place(place, fmt::format("{} is {}", element_text(finding.argument, place.index), to_text(value)),
+              finding);
+  }
+  return finding;
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,228 @@
+#include "diagnose/violation/writer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "diagnose/sample.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+constexpr std::int64_t kNanAsInt64 = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kNanAsInt32 = std::numeric_limits<std::int32_t>::min();
+
+// What x86 makes of NaN and Inf, or that with an index added to it: row * width + column. Memory that was
+// never written does not lie so close to it.
+bool cast_of_nan(std::int64_t value) {
+  constexpr std::int64_t kIndex = std::int64_t{1} << 24;
+  return value < kNanAsInt64 + kIndex || (value >= kNanAsInt32 && value < kNanAsInt32 + kIndex);
+}
+
+std::string place(const Frame& frame) {
+  const std::size_t slash = frame.file.find_last_of("/\\");
+  const std::string file = slash == std::string::npos ? frame.file : frame.file.substr(slash + 1);
+  const std::string where = frame.line > 0 ? fmt::format("{}:{}", file, frame.line) : file;
+  return frame.function.empty() || frame.function.front() == '<'
+             ? where
+             : fmt::format("`{}` ({})", frame.function, where);
+}
+
+std::string stripped(const std::string& code) {
+  const std::size_t begin = code.find_first_not_of(" \t");
+  return begin == std::string::npos ? std::string()
+                                    : code.substr(begin, code.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+}  // namespace
+
+std::string ViolationWriter::op() const { return std::string(facts.contract->public_op); }
+
+std::string ViolationWriter::argument() const {
+  return facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
+}
+
+std::string ViolationWriter::element() const {
+  std::string text = argument();
+  // x[i, j]: which of the index tensors, unless it is the first: index[1] is j.
+  if (facts.scan.list_position.value_or(0) > 0) text += fmt::format("[{}]", *facts.scan.list_position);
+  if (facts.index.empty()) return text;
+  return fmt::format("{}[{}]", text, fmt::join(facts.index, ", "));
+}
+
+std::string ViolationWriter::value() const {
+  return facts.scan.value ? to_text(*facts.scan.value) : std::string("invalid");
+}
+
+std::string ViolationWriter::opening() const {
+  std::string text = element();
+  // Elsewhere in the user's variable than in the argument, which a library or a line before made of it.
+  if (const auto& variable = finding_.element->variable;
+      variable && (variable->index != facts.index || facts.scan.list_position.value_or(0) > 0)) {
+    text += fmt::format(" ({})", to_text(*variable));
+  }
+  return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, text, value());
+}
+
+std::string ViolationWriter::range() const { return fmt::format("[{}, {})", facts.scan.lo, facts.scan.hi); }
+
+std::int64_t ViolationWriter::integer() const {
+  return facts.scan.value && is_integer(*facts.scan.value) ? std::get<std::int64_t>(*facts.scan.value) : 0;
+}
+
+bool ViolationWriter::only(const Scalar& wanted) const {
+  return facts.scan.value == wanted && std::all_of(facts.values.begin(), facts.values.end(),
+                                                   [&](const auto& pair) { return pair.first == wanted; });
+}
+
+bool ViolationWriter::has(std::int64_t wanted) const {
+  const Scalar scalar = wanted;
+  return facts.scan.value == scalar || std::any_of(facts.values.begin(), facts.values.end(),
+                                                   [&](const auto& pair) { return pair.first == scalar; });
+}
+
+std::size_t ViolationWriter::distinct() const { return std::max<std::size_t>(1, facts.values.size()); }
+
+bool ViolationWriter::both_sides() const {
+  const auto& [min, max] = std::pair(facts.scan.min, facts.scan.max);
+  return min && max && is_integer(*min) && is_integer(*max) && std::get<std::int64_t>(*min) < facts.scan.lo &&
+         std::get<std::int64_t>(*max) >= hi();
+}
+
+std::string ViolationWriter::layer() const {
+  return facts.layer ? layer_name(facts.layer->name, '`') : std::string();
+}
+
+std::string ViolationWriter::own(const std::string& otherwise) const {
+  return facts.variable ? fmt::format("`{}`", facts.variable->name) : otherwise;
+}
+
+std::string ViolationWriter::in_code(const std::string& otherwise) const {
+  // A variable that holds more than the argument is not what is to be changed as a whole.
+  const bool same = facts.variable && facts.variable->index.size() == facts.index.size();
+  return same ? facts.variable->name : otherwise;
+}
+
+bool ViolationWriter::all_bad() const {
+  constexpr std::int64_t kSeveral = 8;
+  return facts.scan.bad == facts.scan.total && facts.scan.total >= kSeveral;
+}
+
+std::string ViolationWriter::outside() const {
+  const std::string column =
+      facts.in_column ? fmt::format(", all in column {}", *facts.in_column) : std::string();
+  return fmt::format("{} of {} {} outside {}{}", facts.scan.bad, facts.scan.total,
+                     facts.scan.bad == 1 ? "is" : "are", range(), column);
+}
+
+std::string ViolationWriter::users() const { return own("the " + nouns()); }
+
+bool ViolationWriter::is_token_table() const {
+  if (!facts.table.empty()) return facts.table == "token";
+  if (!facts.layer) return false;
+  std::string name = facts.layer->name;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (name.find("token_type") != std::string::npos) return false;
+  const auto words = {"wte", "token", "tok_", "word", "vocab"};
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return name.find(word) != std::string::npos; });
+}
+
+std::int64_t ViolationWriter::usable() const {
+  const std::int64_t rows = facts.position ? facts.position->usable() : hi();
+  return rows > facts.virtual_tokens ? rows - facts.virtual_tokens : rows;
+}
+
+void ViolationWriter::fix_sample() {
+  if (!facts.sample) return;
+  const std::string advice = look_at(*facts.sample);
+  const bool said = std::find(finding_.fix.begin(), finding_.fix.end(), advice) != finding_.fix.end();
+  if (!advice.empty() && !said) fix(advice);
+}
+
+bool ViolationWriter::garbage() const {
+  if (facts.scan.is_float || !facts.scan.value || !is_integer(*facts.scan.value)) return false;
+  return integer() >= kAbsurdValue || integer() <= -kAbsurdValue;
+}
+
+void ViolationWriter::write_garbage() {
+  finding_.summary =
+      fmt::format("{}, which is no {} but garbage: memory that was never written or has another dtype",
+                  opening(), noun());
+  const std::int64_t high = integer() >> 32, low = integer() & 0xFFFFFFFF;
+  constexpr std::int64_t kSmall = 1 << 24;
+  if (high > 0 && high < kSmall && low > 0 && low < kSmall) {
+    fix(fmt::format(
+        "the value is the two int32 numbers {} and {} read as one int64: give the buffer its own dtype "
+        "(np.frombuffer(..., dtype=np.int32)) and call .long() on the tensor",
+        low, high));
+  }
+  fix(fmt::format(
+      "find where `{}` is allocated: torch.empty(...) and np.empty(...) hold garbage until written; use "
+      "torch.zeros(...)",
+      argument()));
+  fix("if it comes from torch.from_numpy, from_blob or shared memory, keep the owner of the memory alive, or "
+      "clone() "
+      "the tensor");
+  fix("if a custom CUDA or C++ kernel wrote it, check that kernel: compute-sanitizer names the write");
+}
+
+std::string ViolationWriter::nouns() const { return noun() == "index" ? "indices" : noun() + "s"; }
+
+std::string ViolationWriter::noun() const {
+  if (facts.contract->cause == Cause::kLabelOutOfRange) return "label";
+  return facts.contract->cause == Cause::kEmbeddingIndexOutOfRange ? "id" : "index";
+}
+
+bool ViolationWriter::nan_cast() const {
+  if (facts.scan.is_float) return false;
+  if (facts.nan_cast) return true;
+  return cast_of_nan(integer());
+}
+
+void ViolationWriter::write_nan_cast() {
+  finding_.also.insert(finding_.also.begin(), finding_.cause);
+  finding_.cause = Cause::kNanToIndex;
+  const bool label = noun() == "label";  // one that is not known must not be made up
+  const char* thing = label ? "label" : "value";
+  const char* what_to_do =
+      label ? "give it its label, or drop its row, before" : "drop its row, or fill it in, before";
+  if (facts.nan_cast) {
+    const Frame& cast = facts.nan_cast->frame;
+    finding_.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
+    finding_.surfaced = finding_.origin;
+    finding_.origin = cast;
+    const std::string code = stripped(cast.code);
+    const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
+    fix(fmt::format("a missing {} goes into the cast in {}: {}", thing, where, what_to_do));
+  } else {
+    const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
+    finding_.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
+                                   computed ? ", with something added to it" : "");
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
+    fix(
+        fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing {} goes "
+                    "into it; {}",
+                    argument(), thing, what_to_do));
+  }
+  if (label && facts.contract->also_arg == "ignore_index") {
+    fix(fmt::format(
+        "or, so that it does not count: labels = torch.nan_to_num(labels, nan={}) before the cast",
+        facts.scan.also.value_or(-100)));
+  }
+  fix("drop the rows, and the same ones of the targets: keep = torch.isfinite(x).reshape(len(x), -1).all(1); "
+      "x, y = x[keep], y[keep]");
+  if (!label) {
+    fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, "
+        "nan=N)");
+  }
+  fix("find where the NaN begins: assert torch.isfinite(x).all() before the cast; in pandas: "
+      "df.isna().any()");
+  fix_sample();
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,167 @@
+// One violation while its finding is written: the facts, the finding, and the phrases that every family uses.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "core/finding.hpp"
+#include "diagnose/violation/facts.hpp"
+
+namespace trapline::diagnose {
+
+// value + 1, as far as there is one: values come from memory that may be garbage.
+constexpr std::int64_t next(std::int64_t value) {
+  return value == std::numeric_limits<std::int64_t>::max() ? value : value + 1;
+}
+
+constexpr std::int64_t kAbsurdValue = std::int64_t{1} << 40;  // beyond every vocabulary and every dimension
+
+// How many rows or classes are wanted, and how that is known.
+struct Need {
+  std::int64_t count = 0;
+  bool exact = false;        // all was counted, and it looks like a size that is too small; else the least
+  std::string of;            // what was counted: "len(tokenizer)"; empty: the values
+  std::string text() const;  // "196"; "at least 196"
+};
+
+class ViolationWriter {
+ public:
+  // Both outlive the writer.
+  ViolationWriter(const Violation& violation, Finding& finding) : facts(violation), finding_(finding) {}
+
+  const Violation& facts;
+
+  Finding& finding() { return finding_; }
+  const Finding& finding() const { return finding_; }
+  void fix(std::string line) { finding_.fix.push_back(std::move(line)); }
+
+  std::string op() const;        // "cross_entropy"
+  std::string argument() const;  // "target"
+  std::string element() const;   // "target[3]"; "target" without a position
+  std::string value() const;     // "195"
+  std::string opening() const;   // "cross_entropy: target[3] is 195"; "train.csv: label[3] is 195"
+  std::string range() const;     // "[0, 195)"
+  std::string noun() const;      // "label", "id", "index"
+  std::string nouns() const;     // "labels", "ids", "indices"
+
+  std::int64_t hi() const { return facts.scan.hi; }
+  // The first offending value of an integer argument; 0 for others.
+  std::int64_t integer() const;
+  bool above() const { return facts.scan.reason == Reason::kAbove; }
+  // Every offending value that is known is `wanted`.
+  bool only(const Scalar& wanted) const;
+  bool only(std::int64_t wanted) const { return only(Scalar(wanted)); }
+  // `wanted` is one of the offending values that are known.
+  bool has(std::int64_t wanted) const;
+  // Distinct offending values that are known, at least one.
+  std::size_t distinct() const;
+  // Below and above the range at once: no padding and no table that is too small, but arithmetic.
+  bool both_sides() const;
+  // Not one good value among several: no record is at fault.
+  bool all_bad() const;
+  // "10 of 400 are outside [0, 70), all in column 3".
+  std::string outside() const;
+  // "`local`", the user's variable that holds the value; "the ids" where none is known.
+  std::string users() const;
+  // "`local`"; `otherwise` where none is known. in_code: without the marks.
+  std::string own(const std::string& otherwise) const;
+  std::string in_code(const std::string& otherwise) const;
+  bool is_token_table() const;
+  // Positions that a text may have in it.
+  std::int64_t usable() const;
+
+  // "`fc.5`", or "" when no layer is known.
+  std::string layer() const;
+
+  // --- case_size.cpp: is the size too small, or the value wrong? ---
+
+  // The widest range known, of the data set, of all calls, or of this one. The value that the operation
+  // ignores is left out of it; where it is the minimum, that is not known.
+  std::optional<std::int64_t> seen_min() const;
+  std::int64_t seen_max() const;
+  // Rows or classes for the largest value that was seen and is not garbage.
+  std::int64_t needed() const;
+  // The whole data set, or the whole file, was looked at.
+  bool all_seen() const;
+  // It looks like a size that is too small rather than like a broken value: a small overshoot, or many
+  // different values beyond.
+  bool likely() const;
+  // The whole data set runs from 1 to N, for N places, and 0 is not kept for padding.
+  bool counted_from_one() const;
+  Need need() const;
+  // What the number rests on: " (371 is the highest of 4 labels seen)", ": len(tokenizer) is 215".
+  std::string basis(const Need& need) const;
+  std::int64_t seen_count() const;
+  std::string seen_where() const;     // "in the whole data set", "in 2048 labels seen so far", "in this call"
+  void set_needed(const Need& need);  // "needs 196" in the line of the layer
+  // ", as many as there are classes"; empty where all was seen.
+  std::string how_to_count() const;
+  // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.
+  // Of a layer that a library made: where it is made.
+  std::string resize(const Need& need);
+  // The row of knobs.def that fits; empty when there is none.
+  std::string knob(Situation situation, const Need& need = {}) const;
+  // That row gives a size, rather than another way to do it.
+  bool knob_counts(Situation situation) const;
+  // The argument of the user's own call that makes it large enough, for a library that is known; else
+  // resize().
+  std::string enlarge(Situation situation, const Need& need);
+  // The largest value is the number of places, and no 0 was seen: "if they are counted from 1 (no 0 among 96
+  // seen): ids - 1".
+  bool maybe_from_one() const;
+  std::string from_one(const std::string& name) const;
+  // "if there are meant to be more than 195 classes: "
+  std::string if_meant() const;
+  // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many
+  // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is
+  // known. True where it is on a condition: then the other reading has to be said, too.
+  bool fix_size(Situation situation, const std::string& otherwise);
+
+  // --- case_part.cpp ---
+
+  // Of values above: one data set alone has them. Says so, and what to do there. False: it is not so, or not
+  // known.
+  bool write_part();
+
+  // --- back in case.cpp ---
+
+  // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.
+  void fix_sample();
+
+  // Memory that was never written, or is no integer: no label or id is that large.
+  bool garbage() const;
+  void write_garbage();
+
+  // The value is what a cast makes of NaN and Inf, or the cast was seen.
+  bool nan_cast() const;
+  void write_nan_cast();
+
+ private:
+  Finding& finding_;
+};
+
+// One per family of causes. They write summary and fix, and may change cause, also and layer.
+void diagnose_label(ViolationWriter& w);
+void diagnose_id(ViolationWriter& w);
+// A sequence beyond the position table, by whichever operation it is met.
+void write_position(ViolationWriter& w);
+void diagnose_index(ViolationWriter& w);
+void diagnose_loss_input(ViolationWriter& w);
+void diagnose_probability(ViolationWriter& w);
+// By predicate rather than by cause; false when the predicate is none of those.
+bool diagnose_counts(ViolationWriter& w);
+void diagnose_finite(ViolationWriter& w);
+
+// Adds what is known of a NaN's origin to the summary, and what to do about it; true when that is enough.
+bool explain_nan(ViolationWriter& w);
+// The command that names the layer was among it.
+bool nan_watched(const ViolationWriter& w);
+// The program does this ("generation", "policy"), or nobody knows what it does.
+bool nan_when(const ViolationWriter& w, const char* situation);
+bool nan_trains(const ViolationWriter& w);
+// "x[3] is NaN": what was cast to an integer; empty when it was not found.
+std::string nan_cast_source(const ViolationWriter& w);
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,78 @@
+#include "diagnose/watch.hpp"
+
+#include <fmt/format.h>
+
+#include "diagnose/diagnose.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+// "the output of `fc1` (Linear)", "the gradient of `fc1.weight`", "the loss"
+std::string place_text(const WatchSeen& seen) {
+  if (seen.kind == "loss") return "the loss";
+  const std::string noun = seen.kind == "output" ? "output" : "gradient";
+  if (seen.name.empty()) {
+    return seen.type.empty() ? fmt::format("the {} of a layer without a name", noun)
+                             : fmt::format("the {} of a {}", noun, seen.type);
+  }
+  const std::string name = layer_name(seen.name, '`');
+  return seen.type.empty() ? fmt::format("the {} of {}", noun, name)
+                           : fmt::format("the {} of {} ({})", noun, name, seen.type);
+}
+
+std::string where_text(const WatchSeen& seen) {
+  return fmt::format("in {} {}, in {}", seen.unit, seen.step, place_text(seen));
+}
+
+std::string look_text(const WatchFact& watch) {
+  const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  if (at.kind == "loss") {
+    return fmt::format(
+        "look at the loss of {} {}: log(0), 0/0 or an empty mean; every layer before it was finite", at.unit,
+        at.step);
+  }
+  if (at.kind == "gradient") {
+    return fmt::format(
+        "the forward pass was finite: look at functions without a finite derivative (sqrt, norm or pow at 0, "
+        "where() around log) on the way to {}",
+        place_text(at));
+  }
+  return fmt::format("print the input of {} in {} {}: everything before it was finite",
+                     at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step);
+}
+
+}  // namespace
+
+std::string watch_text(const WatchFact& watch) {
+  std::string text =
+      fmt::format("the first {} of this run was {}", watch.nan ? "NaN" : "Inf", where_text(watch.first));
+  if (watch.inf_before) text += fmt::format("; before it, Inf {}", where_text(*watch.inf_before));
+  return text;
+}
+
+void add_watch(const WatchFact& watch, Finding& finding) {
+  finding.evidence.push_back({"watch", std::nullopt, watch_text(watch)});
+  finding.fix.insert(finding.fix.begin(), look_text(watch));
+}
+
+Finding finding_of(const Watch& watch) {
+  Finding finding;
+  finding.cause = Cause::kNonFiniteValue;
+  finding.certainty = Certainty::kProven;
+  finding.role = Role::kRoot;
+  finding.device_assert = false;
+  finding.contained = true;
+  finding.summary = watch_text(watch.seen);
+  const WatchSeen& first = watch.seen.first;
+  if (!first.name.empty()) finding.layer = Layer{first.name, first.type, "", {}, {}, ""};
+  finding.fix = {
+      look_text(watch.seen),
+      "if the loss grew from step to step before, lower the learning rate or clip gradients",
+      "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16",
+      "check the data: assert torch.isfinite(inputs).all()",
+  };
+  finding.process = watch.process;
+  return finding;
+}
+
+}  // namespace trapline::diagnose

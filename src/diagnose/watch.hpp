@@ -1,0 +1,39 @@
+// What `run --watch nan` saw: the first NaN or Inf of a training, as a hint in other findings or as one of
+// its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/finding.hpp"
+
+namespace trapline::diagnose {
+
+struct WatchSeen {
+  std::string kind;  // "output", "loss", "gradient"
+  std::string name;  // of the module or the parameter; empty: unknown
+  std::string type;  // of the module: "Linear"
+  std::int64_t step = 0;
+  std::string unit;  // "step", "forward call"
+};
+
+struct WatchFact {
+  bool nan = true;  // else: only Inf was seen
+  WatchSeen first;
+  std::optional<WatchSeen> inf_before;
+};
+
+// A run whose numbers went bad without a fault.
+struct Watch {
+  WatchFact seen;
+  std::optional<Process> process;
+};
+
+// "the first NaN of this run was in step 12, in the output of `fc1` (Linear)"
+std::string watch_text(const WatchFact& watch);
+
+// Tells a finding whose value may come from that NaN: evidence, and the first thing to do.
+void add_watch(const WatchFact& watch, Finding& finding);
+
+}  // namespace trapline::diagnose

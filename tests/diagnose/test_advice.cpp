@@ -1,0 +1,395 @@
+// What the report advises: no number without a count, no help that harms, the knob of the user's own call.
+#include "advice.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+TEST(AdviceNeed, OneBatchGivesNoNumber) {
+  const Finding finding = diagnose(
+      facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
+  EXPECT_EQ(finding.fix.front(),
+            "if there are meant to be more than 370 classes: give `fc.5` at least 372 outputs instead of 370 "
+            "(371 is the highest of 4 labels seen), as many as there are classes");
+  EXPECT_EQ(finding.fix.at(1), "if not, correct the data: 1 of 4 is outside [0, 370)");
+  EXPECT_FALSE(finding.layer->needed);
+}
+
+TEST(AdviceNeed, ACountGivesTheNumberAndSaysOfWhat) {
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", 371, 370,
+                                            {{"layer", layer("fc.5", "out_features", 370)},
+                                             {"counted", {{"count", 500}, {"of", "len(dataset.classes)"}}}}));
+  EXPECT_EQ(finding.fix.front(),
+            "change `fc.5` to Linear(..., out_features=500): len(dataset.classes) is 500");
+  EXPECT_EQ(finding.layer->needed, 500);
+}
+
+TEST(AdviceNeed, TheDataSetKnowsThatThereIsNoSuchClass) {
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", 10, 10,
+                                            {{"layer", layer("fc", "out_features", 10)},
+                                             {"counted", {{"count", 10}, {"of", "len(dataset.classes)"}}}}));
+  EXPECT_EQ(finding.cause, Cause::kLabelOutOfRange);
+  EXPECT_NE(finding.summary.find("; len(dataset.classes) is 10: there is no such class"), std::string::npos);
+  EXPECT_FALSE(says(finding, "outputs")) << all(finding);
+}
+
+TEST(AdviceNeed, OneHotAndTables) {
+  EXPECT_EQ(diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
+            "if there are meant to be more than 7 classes: F.one_hot(..., num_classes=N), N at least 9 (8 is "
+            "the highest of 4 labels seen), as many as there are classes");
+  const Finding finding = diagnose(facts_of(
+      "embedding.indices", 213, 200,
+      {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));
+  EXPECT_EQ(finding.fix.front(), "model.resize_token_embeddings(len(tokenizer)): len(tokenizer) is 215");
+}
+
+TEST(AdviceNeed, AnIdThatNoTokenizerHere) {
+  const Finding finding = diagnose(facts_of(
+      "embedding.indices", 213, 200,
+      {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 200}, {"of", "len(tokenizer)"}}}}));
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << "it would change nothing";
+  EXPECT_NE(finding.summary.find("len(tokenizer) is 200, so the id does not come from there"),
+            std::string::npos);
+}
+
+TEST(AdviceHarm, PaddingIsNeverCountedFromTheEnd) {
+  for (const std::int64_t padding : {-1, -100}) {
+    const Finding finding = diagnose(facts_of("gather.index", padding, 7));
+    EXPECT_NE(finding.fix.front().find("clamp(min=0)"), std::string::npos) << all(finding);
+    EXPECT_NE(finding.fix.front().find("masked_fill(index < 0, 0)"), std::string::npos);
+    EXPECT_FALSE(says(finding, "%")) << all(finding);
+    EXPECT_FALSE(says(finding, "torch.where")) << all(finding);
+  }
+  const Finding mixed = diagnose(facts_of("gather.index", -3, 7, {{"values", {{-3, 1}, {-2, 2}}}}));
+  EXPECT_TRUE(says(mixed, "torch.where(index < 0, index + 7, index)")) << all(mixed);
+}
+
+TEST(AdviceHarm, DecoderStart) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 205, 205,
+                        {{"resizable", "model"},
+                         {"table", "token"},
+                         {"special_ids", {{"decoder_start_token_id", 205}, {"pad_token_id", 0}}}}));
+  EXPECT_EQ(finding.fix.front(), "model.config.decoder_start_token_id = 0: the pad token, as T5 starts");
+  EXPECT_FALSE(says(finding, "tokenizer.pad_token = ")) << all(finding);
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
+}
+
+TEST(AdviceHarm, ThePadTokenKeepsItsOwnLines) {
+  const Finding finding = diagnose(facts_of(
+      "embedding.indices", 205, 205,
+      {{"resizable", "model"}, {"special_ids", {{"decoder_start_token_id", 205}, {"pad_token_id", 205}}}}));
+  EXPECT_TRUE(says(finding, "model.resize_token_embeddings(len(tokenizer))"));
+  EXPECT_TRUE(says(finding, "tokenizer.pad_token = tokenizer.eos_token"));
+}
+
+TEST(AdviceHarm, GenerationIsNotTruncated) {
+  const Finding finding = diagnose(facts_of("embedding.indices", 64, 64,
+                                            {{"table", "position"},
+                                             {"tensor", {{"shape", {4, 1}}, {"dtype", "int64"}}},
+                                             {"generation", {{"prompt", 10}, {"wanted", 100}}}}));
+  EXPECT_EQ(finding.cause, Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(finding.fix.front(),
+            "max_new_tokens=54 instead of 100: at most 64 - 10, for 64 positions and a prompt of 10 tokens");
+  EXPECT_FALSE(says(finding, "truncat")) << all(finding);
+}
+
+TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
+  const auto from_one = [](const char* contract, std::int64_t min, std::int64_t max, json args) {
+    return says(diagnose(facts_of(
+                    contract, 100, 100,
+                    {{"scan", {{"total", 400}, {"min", min}, {"max", max}}}, {"args", std::move(args)}})),
+                "if they are counted from 1 (no 0 among 400 seen): ");
+  };
+  for (const char* contract : {"embedding.indices", "index_select.index", "scatter.index"}) {
+    EXPECT_TRUE(from_one(contract, 1, 100, json::object())) << contract;
+    EXPECT_FALSE(from_one(contract, 0, 100, json::object())) << contract;
+    EXPECT_FALSE(from_one(contract, 1, 101, json::object())) << contract;
+  }
+  EXPECT_FALSE(from_one("embedding.indices", 1, 100, {{"padding_idx", 0}})) << "0 is for padding";
+}
+
+TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
+  const json trained = {{"layer", layer("entities", "num_embeddings", 40)},
+                        {"values", {{47, 1}, {52, 5}}},
+                        {"scan", {{"bad", 6}, {"total", 16}, {"min", 5}, {"max", 52}}},
+                        {"library", {{"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.Net"}}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
+  EXPECT_EQ(finding.fix.at(0), "look at where the ids are computed: 6 of 16 are outside [0, 40)");
+  EXPECT_EQ(finding.fix.at(1),
+            "if there are meant to be more than 40 ids: create Net of somelib so that `entities` has at "
+            "least 53 rows (52 is the highest of 16 ids seen)");
+  // One value far beyond in the whole data set is no count of classes.
+  const Finding stray =
+      diagnose(facts_of("embedding.indices", 900, 40,
+                        {{"seen", {{"min", 0}, {"max", 900}, {"count", 4000}, {"source", "dataset"}}}}));
+  EXPECT_EQ(stray.fix.at(0), "look at where the ids are computed: 1 of 4 is outside [0, 40)");
+  EXPECT_EQ(stray.fix.at(1),
+            "if there are meant to be more than 40 ids: give the table at least 901 rows (900 is the highest "
+            "of 4000 ids seen)");
+}
+
+TEST(AdviceHarm, NoHuggingFaceLinesElsewhere) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 100, 100,
+                        {{"table", "token"}, {"layer", layer("tok_emb", "num_embeddings", 100)}}));
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
+  EXPECT_FALSE(says(finding, "okenizer")) << all(finding);
+}
+
+TEST(AdvicePosition, TheFirstRowsOfATableMayBeOthers) {
+  const Finding finding =
+      diagnose(facts_of("gather.index", 514, 514,
+                        {{"table", "position"},
+                         {"position",
+                          {{"rows", 514},
+                           {"offset", 2},
+                           {"length", 600},
+                           {"name", "roberta.embeddings.position_embeddings"},
+                           {"setting", "max_position_embeddings"}}},
+                         {"library",
+                          {{"caller", "transformers"},
+                           {"owner", "transformers"},
+                           {"owners", {"transformers.modeling_utils.PreTrainedModel"}}}}}));
+  EXPECT_EQ(finding.cause, Cause::kPositionIndexOutOfRange);
+  EXPECT_NE(finding.summary.find("`roberta.embeddings.position_embeddings` has 514 rows, the first 2 of them "
+                                 "for other uses: the sequence of 600 positions is too long"),
+            std::string::npos)
+      << finding.summary;
+  EXPECT_TRUE(says(finding, "truncation=True, max_length=512")) << all(finding);
+}
+
+const json kTransformersHead = {{"caller", "transformers"},
+                                {"owner", "transformers"},
+                                {"maker", "BertForSequenceClassification"},
+                                {"owners",
+                                 {"transformers.models.bert.modeling_bert.BertForSequenceClassification",
+                                  "transformers.modeling_utils.PreTrainedModel"}}};
+
+TEST(AdviceKnob, TheHeadOfALibrarysModel) {
+  Finding finding = diagnose(facts_of("nll_loss_forward.target", 3, 3,
+                                      {{"layer", layer("classifier", "out_features", 3)},
+                                       {"library", kTransformersHead},
+                                       {"counted", {{"count", 4}, {"of", "dataset.features"}}}}));
+  EXPECT_EQ(finding.fix.front(),
+            "from_pretrained(..., num_labels=4), or num_labels in the config: dataset.features is 4");
+  EXPECT_FALSE(says(finding, "change `classifier`")) << all(finding);
+  EXPECT_EQ(finding.layer->needed, 4);
+  finding =
+      diagnose(facts_of("nll_loss_forward.target", 3, 3,
+                        {{"layer", layer("classifier", "out_features", 3)}, {"library", kTransformersHead}}));
+  EXPECT_EQ(finding.fix.front(),
+            "if there are meant to be more than 3 classes: from_pretrained(..., num_labels=N), or num_labels "
+            "in the config, N at least 4 (3 is the highest of 4 labels seen), as many as there are classes");
+  EXPECT_FALSE(finding.layer->needed);
+}
+
+TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
+  const Finding finding = diagnose(facts_of(
+      "nll_loss_forward.target", 3, 3,
+      {{"layer", layer("net.head", "out_features", 3)},
+       {"library",
+        {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
+  EXPECT_EQ(finding.fix.front(),
+            "if there are meant to be more than 3 classes: create Net of somelib so that `net.head` has at "
+            "least 4 outputs (3 is the highest of 4 labels seen)");
+}
+
+TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {
+  const Finding inside = diagnose(facts_of("nll_loss_forward.target", -1, 5,
+                                           {{"scan", {{"also", -100}}}, {"library", kTransformersHead}}));
+  EXPECT_FALSE(says(inside, "nn.CrossEntropyLoss")) << all(inside);
+  EXPECT_TRUE(says(inside, "labels[labels == -1] = -100")) << all(inside);
+  const Finding own = diagnose(facts_of("nll_loss_forward.target", -1, 5, {{"scan", {{"also", -100}}}}));
+  EXPECT_TRUE(says(own, "nn.CrossEntropyLoss(ignore_index=-1)")) << all(own);
+}
+
+TEST(AdviceNegative, ArithmeticIsNoPadding) {
+  const Finding several = diagnose(facts_of("embedding.indices", -39, 50,
+                                            {{"table", "token"},
+                                             {"variable", {{"name", "local"}, {"index", {3}}}},
+                                             {"values", {{-39, 1}, {-7, 2}}},
+                                             {"scan", {{"bad", 80}, {"total", 160}, {"min", -50}}}}));
+  EXPECT_TRUE(says(several, "80 of 160 are negative (min -50): look at where `local` is computed"))
+      << all(several);
+  EXPECT_FALSE(says(several, "padding_idx")) << all(several);
+  const Finding both =
+      diagnose(facts_of("embedding.indices", 67, 50, {{"scan", {{"min", -5}, {"max", 67}}}}));
+  EXPECT_NE(both.summary.find("both sides"), std::string::npos) << all(both);
+  EXPECT_FALSE(says(both, "rows")) << all(both);
+}
+
+TEST(AdviceNegative, OnlyOneMarksALabel) {
+  const Finding other = diagnose(facts_of("one_hot.self", -3, 25));
+  EXPECT_EQ(other.summary.find("ignore label"), std::string::npos) << all(other);
+  const Finding marked =
+      diagnose(facts_of("one_hot.self", -1, 5, {{"variable", {{"name", "topic"}, {"index", {3}}}}}));
+  EXPECT_TRUE(says(marked, "F.one_hot(topic.masked_fill(~known, 0), 5)")) << all(marked);
+  EXPECT_FALSE(says(marked, "tensor[")) << all(marked);
+}
+
+TEST(AdviceTable, TheSettingThatMadeIt) {
+  const Finding finding = diagnose(facts_of(
+      "embedding.indices", 1, 1,
+      {{"table", "other"}, {"resizable", ""}, {"setting", {{"name", "type_vocab_size"}, {"value", 1}}}}));
+  EXPECT_TRUE(says(finding, "config.type_vocab_size=1 made this table")) << all(finding);
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
+  EXPECT_FALSE(says(finding, "vocabulary")) << all(finding);
+}
+
+TEST(AdvicePosition, OfThisCallAlone) {
+  const json call = {{"table", "position"},
+                     {"text", false},
+                     {"scan", {{"max", 25}}},
+                     {"seen", {{"min", 0}, {"max", 498}, {"count", 900}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 17, 17, call));
+  EXPECT_NE(finding.summary.find("sequence of 26 positions"), std::string::npos) << all(finding);
+  EXPECT_FALSE(says(finding, "truncate")) << all(finding);
+  EXPECT_FALSE(says(finding, "499")) << all(finding);
+}
+
+TEST(AdvicePosition, TimeStepsAreNoLength) {
+  const Finding finding = diagnose(
+      facts_of("embedding.indices", 100, 100,
+               {{"table", "position"}, {"counts_from", 100}, {"scan", {{"min", 100}, {"max", 109}}}}));
+  EXPECT_NE(finding.summary.find("positions go to 109"), std::string::npos) << all(finding);
+  EXPECT_FALSE(says(finding, "truncat")) << all(finding);
+}
+
+TEST(AdvicePosition, VirtualTokensAreTakenOff) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 64, 64,
+                        {{"table", "position"}, {"virtual_tokens", 20}, {"library", kTransformersHead}}));
+  EXPECT_TRUE(says(finding, "max_length=44")) << all(finding);
+}
+
+TEST(AdviceKnob, ChoicesAreNoLabelsOfAConfig) {
+  json library = kTransformersHead;
+  library["owners"][0] = "transformers.models.bert.modeling_bert.BertForMultipleChoice";
+  const Finding finding = diagnose(facts_of(
+      "nll_loss_forward.target", 4, 4, {{"layer", layer("x", "out_features", 4)}, {"library", library}}));
+  EXPECT_TRUE(says(finding, "beyond the choices")) << all(finding);
+  EXPECT_FALSE(says(finding, "num_labels")) << all(finding);
+}
+
+TEST(AdviceHarm, ALoopThatGeneratesIsNotTruncated) {
+  const json call = {{"table", "position"},
+                     {"tensor", {{"shape", {1, 33}}, {"dtype", "int64"}}},
+                     {"grows", true},
+                     {"scan", {{"max", 32}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 32, 32, call));
+  EXPECT_FALSE(says(finding, "truncate")) << all(finding);
+  EXPECT_TRUE(says(finding, "ids = ids[:, -16:] in each step")) << all(finding);
+}
+
+TEST(AdviceHarm, TheLastRowIsNoPadding) {
+  json facts = facts_of("embedding.indices", -1, 32, {{"table", "token"}, {"args", {{"padding_idx", 31}}}});
+  EXPECT_FALSE(says(diagnose(facts), "31")) << all(diagnose(facts));
+  facts["resizable"] = "model";
+  EXPECT_TRUE(says(diagnose(facts), "config.pad_token_id = tokenizer.pad_token_id")) << all(diagnose(facts));
+  facts["args"]["padding_idx"] = 3;
+  EXPECT_TRUE(says(diagnose(facts), "masked_fill(ids == -1, 3)")) << all(diagnose(facts));
+}
+
+TEST(AdviceHarm, TwoIgnoreLabelsAreNotSwapped) {
+  const Finding finding =
+      diagnose(facts_of("nll_loss_forward.target", -1, 5, {{"scan", {{"also", -100}, {"min", -100}}}}));
+  EXPECT_FALSE(says(finding, "ignore_index=-1")) << all(finding);
+  EXPECT_TRUE(says(finding, "labels[labels == -1] = -100")) << all(finding);
+}
+
+TEST(AdviceHarm, AnIgnoreLabelIsNotCountedFromTheEnd) {
+  const Finding finding = diagnose(facts_of("index.indices", -100, 5, {{"scan", {{"lo", -5}}}}));
+  EXPECT_FALSE(says(finding, "keep them within")) << all(finding);
+  EXPECT_TRUE(says(finding, "masked_fill(index == -100, 0)")) << all(finding);
+}
+
+TEST(AdviceMask, WhatInterpolationMakes) {
+  json facts = facts_of("nll_loss_forward.target", 88, 5,
+                        {{"tensor", {{"shape", {8, 32, 32}}, {"dtype", "int64"}, {"device", "cpu"}}},
+                         {"values", {{88, 200}, {42, 100}, {171, 80}, {130, 20}}},
+                         {"scan", {{"bad", 512}, {"total", 8192}, {"max", 255}, {"also", 255}}}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(says(finding, "Image.NEAREST")) << all(finding);
+  EXPECT_FALSE(says(finding, "outputs")) << all(finding);
+  facts["values"] = {{6, 500}};
+  facts["scan"]["value"] = 6;
+  const Finding one = diagnose(facts);
+  EXPECT_FALSE(says(one, "NEAREST")) << all(one);
+  EXPECT_TRUE(says(one, "at least 7 outputs instead of 5")) << "255 is what the loss leaves out\n"
+                                                            << all(one);
+}
+
+TEST(AdviceKnob, OneHotOfALibrary) {
+  const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
+  EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
+            "if there are meant to be more than 12 classes: somelib calls one_hot with num_classes=12: give "
+            "it at least 13 classes where you tell it how many (12 is the highest of 4 labels seen)");
+}
+
+TEST(AdviceSample, IsNotAskedForWhereItsDataSetFails) {
+  const Finding finding = diagnose(
+      facts_of("index_select.index", 28, 28, {{"sample", {{"dataset_index", 27}, {"by", "inside"}}}}));
+  EXPECT_FALSE(says(finding, "print(")) << all(finding);
+}
+
+json scanned(std::int64_t bad, std::int64_t total, double min, double max) {
+  return {{"bad", bad}, {"total", total}, {"min", min}, {"max", max}};
+}
+
+TEST(AdviceIndex, WhatIsWrittenToIsNotEnlargedFirst) {
+  const Finding finding =
+      diagnose(facts_of("scatter.index", 61, 40, {{"variable", {{"name", "place"}, {"index", {3}}}}}));
+  EXPECT_EQ(finding.fix.front(),
+            "look at where `place` is computed: 1 of 4 is outside [0, 40), 61 is the highest");
+  EXPECT_TRUE(finding.fix.back().starts_with("only if ")) << finding.fix.back();
+}
+
+TEST(AdviceIndex, AnIgnoreLabelIsNoSize) {
+  const Finding finding = diagnose(facts_of("scatter.index", 255, 3));
+  EXPECT_NE(finding.summary.find("255 looks like an ignore label, which scatter does not have"),
+            std::string::npos);
+  EXPECT_EQ(all(finding).find("256"), std::string::npos);
+}
+
+TEST(AdviceIndex, OfALargerTensor) {
+  const Finding finding = diagnose(
+      facts_of("gather.index", 473, 100, {{"scan", {{"bad", 4}, {"total", 4}, {"min", 473}, {"max", 900}}}}));
+  EXPECT_TRUE(says(finding, "all 4 are outside [0, 100), 473 is the lowest: it looks like an index meant"));
+}
+
+TEST(AdviceTarget, IsNotDestroyed) {
+  json one = facts_of("binary_cross_entropy.target", 87, 1, {{"kinds", {{"whole", false}, {"zero", false}}}});
+  one["scan"].merge_patch(scanned(1, 16, 0.179, 87.0));
+  EXPECT_EQ(diagnose(one).fix.front(), "correct or drop that record: 1 of 16 targets is outside [0, 1]");
+  json scaled = one;
+  scaled["scan"].merge_patch(scanned(128, 128, 1.1, 1.48));
+  EXPECT_TRUE(says(diagnose(scaled), "all of these lie above 1"));
+  json percent = one;
+  percent["scan"].merge_patch(scanned(60, 64, 0.5, 99.5));
+  EXPECT_EQ(diagnose(percent).fix.front(), "if these are percentages: target = target / 100");
+  json classes =
+      facts_of("binary_cross_entropy.target", 3, 1, {{"kinds", {{"whole", true}, {"zero", true}}}});
+  classes["scan"].merge_patch(scanned(8, 16, 0.0, 3.0));
+  EXPECT_TRUE(says(diagnose(classes), "F.cross_entropy"));
+  for (const json& facts : {one, scaled, percent, classes}) {
+    EXPECT_FALSE(says(diagnose(facts), "clamp")) << all(diagnose(facts));
+    EXPECT_FALSE(says(diagnose(facts), "> 0")) << all(diagnose(facts));
+  }
+}
+
+TEST(AdviceSampler, NoModelIsAsked) {
+  json facts =
+      facts_of("multinomial.self", 0, 0,
+               {{"sampler",
+                 {{"name", "sampler.weights"}, {"variable", {{"name", "sample_weight"}, {"index", {3}}}}}}});
+  facts["scan"].merge_patch({{"value", "nan"}, {"reason", 3}, {"is_float", true}});
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary,
+            "multinomial: sampler.weights[3] (sample_weight[3]) is nan, but the weights of a sampler must be "
+            "finite and >= 0");
+  EXPECT_FALSE(says(finding, "logits"));
+  EXPECT_FALSE(says(finding, "temperature"));
+}
+
+}  // namespace
+}  // namespace trapline::diagnose

@@ -1,0 +1,139 @@
+// What the report advises where the data tell: counted from 1, one data set that differs, one column, no
+// labels.
+#include "advice.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+TEST(AdviceOneBased, APartOfTheData) {
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", 3, 3,
+                                            {{"scan", {{"min", 1}, {"max", 3}, {"total", 16}, {"bad", 7}}},
+                                             {"seen", {{"min", 0}, {"max", 3}, {"count", 64}}}}));
+  EXPECT_NE(finding.summary.find("a part of the data may be counted from 1"), std::string::npos)
+      << all(finding);
+}
+
+TEST(AdviceOneBased, OneDataSetOfSeveral) {
+  const json facts = facts_of(
+      "nll_loss_forward.target", 6, 6,
+      {{"scan", {{"min", 1}, {"max", 6}, {"total", 6}}},
+       {"seen", {{"min", 1}, {"max", 6}, {"count", 60}, {"source", "dataset"}, {"several", true}}},
+       {"sample",
+        {{"dataset_index", 41}, {"dataset", {{"name", "travel"}, {"type", "Set"}, {"length", 60}}}}}});
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.fix.front(), "if the program's other data sets begin at 0: label - 1, in `travel` alone");
+  EXPECT_FALSE(says(finding, "labels = labels - 1")) << all(finding);
+}
+
+json part_of(std::int64_t min, std::int64_t max, json more) {
+  json part = {{"min", min}, {"max", max}, {"bad", 9}, {"count", 52}, {"others_min", 0}, {"others_max", 5}};
+  part.update(more);
+  return {{"min", 0}, {"max", max}, {"count", 150}, {"source", "dataset"}, {"part", part}};
+}
+
+TEST(AdvicePart, TheOneThatCountsFrom1) {
+  const json facts =
+      facts_of("nll_loss_forward.target", 6, 6,
+               {{"seen", part_of(1, 6, {{"position", 2}})}, {"layer", layer("net", "out_features", 6)}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(
+      finding.summary.ends_with("; only `datasets[2]` of the ConcatDataset has such labels (9 of its "
+                                "52, from 1 to 6; in the others from 0 to 5)"))
+      << all(finding);
+  ASSERT_EQ(finding.fix.size(), 2u) << all(finding);
+  EXPECT_EQ(finding.fix[0], "if `datasets[2]` counts its labels from 1, subtract 1 there, and only there");
+  EXPECT_TRUE(finding.fix[1].starts_with("if there are meant to be more than 6 classes: ")) << all(finding);
+  EXPECT_FALSE(finding.layer->needed) << "the model is not what differs";
+}
+
+TEST(AdvicePart, OneOfTheProgramsDataSets) {
+  const Finding finding =
+      diagnose(facts_of("nll_loss_forward.target", 7, 6, {{"seen", part_of(0, 7, json::object())}}));
+  EXPECT_NE(finding.summary.find("only this data set has such labels (9 of its 52, from 0 to 7; in the "
+                                 "program's other data sets from 0 to 5)"),
+            std::string::npos)
+      << all(finding);
+  EXPECT_EQ(finding.fix[0],
+            "compare how this data set makes its labels with the others: all have to use the same list of "
+            "classes");
+}
+
+TEST(AdvicePart, OfIds) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 7, 6, {{"seen", part_of(0, 7, {{"position", 0}})}}));
+  EXPECT_EQ(finding.fix[0],
+            "compare how `datasets[0]` makes its ids with the others: all have to use the same numbering");
+  EXPECT_TRUE(says(finding, "if there are meant to be more than 6 ids: ")) << all(finding);
+}
+
+TEST(AdviceOneBased, NotWhere0IsTheBlank) {
+  const Finding finding =
+      diagnose(facts_of("_ctc_loss.targets", 23, 23,
+                        {{"scan", {{"min", 1}, {"max", 23}, {"total", 81}}},
+                         {"seen", {{"min", 1}, {"max", 23}, {"count", 81}, {"source", "dataset"}}}}));
+  EXPECT_EQ(all(finding).find("1-based"), std::string::npos) << all(finding);
+  EXPECT_FALSE(says(finding, "- 1")) << all(finding);
+}
+
+TEST(AdviceHarm, OneStrayIdAmongThousandsIsRatherWrong) {
+  const Finding finding = diagnose(
+      facts_of("embedding.indices", 265, 256,
+               {{"scan", {{"bad", 1}, {"total", 1408}}}, {"layer", layer("kmer", "num_embeddings", 256)}}));
+  EXPECT_EQ(finding.fix.front(), "look at where the ids are computed: 1 of 1408 is outside [0, 256)")
+      << all(finding);
+  const Finding fill = diagnose(facts_of("embedding.indices", 255, 21, {{"scan", {{"total", 472}}}}));
+  EXPECT_EQ(fill.fix.front(),
+            "look at where the ids are computed: 1 of 472 is outside [0, 21); 255 is also what -1 becomes in "
+            "uint8, and a usual fill value");
+}
+
+TEST(AdviceHarm, OneIsNotTakenOffALargerVariable) {
+  json facts = facts_of("embedding.indices", 7, 7,
+                        {{"scan", {{"total", 128}, {"min", 1}, {"max", 7}, {"bad", 22}}},
+                         {"variable", {{"name", "x_cat"}, {"index", {3, 1}}}},
+                         {"seen", {{"min", 1}, {"max", 7}, {"count", 1176}, {"source", "dataset"}}}});
+  EXPECT_TRUE(
+      diagnose(facts).fix.front().starts_with("if they are counted from 1 (no 0 among 1176 seen): ids - 1"))
+      << all(diagnose(facts));
+  facts["variable"] = {{"name", "days"}, {"index", {3}}};
+  EXPECT_TRUE(
+      diagnose(facts).fix.front().starts_with("if they are counted from 1 (no 0 among 1176 seen): days - 1"))
+      << all(diagnose(facts));
+}
+
+TEST(AdviceHarm, TheFieldThatAloneIsBadIsNamed) {
+  const Finding finding = diagnose(
+      facts_of("embedding.indices", 70, 70, {{"scan", {{"bad", 10}, {"total", 400}}}, {"in_column", 3}}));
+  EXPECT_TRUE(says(finding, "10 of 400 are outside [0, 70), all in column 3")) << all(finding);
+}
+
+TEST(AdviceHarm, ATestSetWithoutLabels) {
+  const json none = {{"scan", {{"bad", 16}, {"total", 16}, {"min", -1}, {"max", -1}, {"also", -100}}},
+                     {"values", json::array({json::array({-1, 16})})}};
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", -1, 3, none));
+  EXPECT_TRUE(finding.summary.ends_with("; every label of this call is -1: this data set seems to have none"))
+      << all(finding);
+  EXPECT_FALSE(says(finding, "labels == -1")) << all(finding);
+  EXPECT_TRUE(says(finding, "without labels")) << all(finding);
+}
+
+TEST(AdviceHarm, TargetsThatAreNanAsAWholeAreNotMissing) {
+  const auto nan = [](std::int64_t bad) {
+    return diagnose(facts_of("binary_cross_entropy.target", 0, 1,
+                             {{"tensor", {{"dtype", "float32"}}},
+                              {"scan", {{"value", "nan"}, {"bad", bad}, {"total", 128}, {"reason", 3}}}}));
+  };
+  EXPECT_TRUE(nan(128).summary.ends_with("as are all targets of this call: they were computed so"))
+      << all(nan(128));
+  EXPECT_FALSE(says(nan(128), "leave missing targets out")) << all(nan(128));
+  EXPECT_TRUE(says(nan(1), "leave missing targets out")) << all(nan(1));
+}
+
+TEST(AdviceHarm, WhatALookUpDidNotFind) {
+  const Finding finding = diagnose(facts_of("one_hot.self", -1, 57));
+  EXPECT_TRUE(finding.summary.ends_with("; -1 often marks what is not known")) << all(finding);
+  EXPECT_TRUE(says(finding, "a look-up that found nothing")) << all(finding);
+}
+
+}  // namespace
+}  // namespace trapline::diagnose

@@ -1,0 +1,403 @@
+// The table of host messages: every sample is known by its own row, and what is none of ours stays unknown.
+#include <gtest/gtest.h>
+#include <re2/re2.h>
+
+#include <set>
+#include <string>
+
+#include "diagnose/host/case.hpp"
+#include "diagnose/host/errors.hpp"
+#include "reading.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+using nlohmann::json;
+
+std::string first_exception(const HostErrorRow& row) {
+  return std::string(row.exceptions.substr(0, row.exceptions.find('|')));
+}
+
+json frame(const char* code, bool user) {
+  return {
+      {"file", user ? "train.py" : "torch/nn/functional.py"}, {"line", 7}, {"code", code}, {"user", user}};
+}
+
+TEST(HostErrorTable, RowsAreWellFormed) {
+  std::set<std::string_view> ids;
+  ASSERT_GE(host_error_rows().size(), 100U);
+  for (const HostErrorRow* row : host_error_rows()) {
+    EXPECT_TRUE(ids.insert(row->id).second) << row->id;
+    EXPECT_FALSE(row->samples.empty()) << row->id;
+    const RE2 pattern(re2::StringPiece(row->pattern.data(), row->pattern.size()), RE2::Latin1);
+    EXPECT_TRUE(pattern.ok()) << row->id << ": " << pattern.error();
+    EXPECT_LE(pattern.NumberOfCapturingGroups(), 12) << row->id;
+  }
+}
+
+TEST(HostErrorTable, EverySampleIsKnownByItsOwnRow) {
+  for (const HostErrorRow* row : host_error_rows()) {
+    if (row->when != nullptr) continue;  // the message alone is another row's
+    for (const std::string_view sample : row->samples) {
+      const HostErrorRow* found = find_host_error(first_exception(*row), sample);
+      EXPECT_NE(found, nullptr) << row->id << ": " << sample;
+      if (found == nullptr) continue;
+      EXPECT_EQ(found->id, row->id) << sample;
+    }
+  }
+}
+
+TEST(HostErrorTable, EverySampleBecomesAFindingFromItsMessageAlone) {
+  for (const HostErrorRow* row : host_error_rows()) {
+    if (row->when != nullptr) continue;
+    for (const std::string_view sample : row->samples) {
+      const auto finding = diagnose_host_error({{"exception", first_exception(*row)}, {"message", sample}});
+      EXPECT_TRUE(finding) << sample;
+      if (!finding) continue;
+      EXPECT_EQ(finding->cause, row->cause) << sample;
+      EXPECT_EQ(finding->certainty, Certainty::kDetermined);
+      EXPECT_EQ(finding->device_assert, false);
+      EXPECT_FALSE(finding->summary.empty()) << sample;
+      EXPECT_FALSE(finding->fix.empty()) << sample;
+      EXPECT_EQ(finding->summary.find("[]"), std::string::npos) << finding->summary;
+      EXPECT_EQ(finding->summary.find("  "), std::string::npos) << finding->summary;
+      EXPECT_EQ(finding->summary.find('\n'), std::string::npos) << finding->summary;
+    }
+  }
+}
+
+TEST(HostErrorTable, OtherExceptionsAreNotOurs) {
+  EXPECT_EQ(find_host_error("IndexError", "list index out of range"), nullptr);
+  EXPECT_EQ(find_host_error("IndexError", "index 5 is out of bounds for axis 0 with size 3"),
+            nullptr);  // NumPy
+  EXPECT_EQ(find_host_error("KeyError", "'label'"), nullptr);
+  EXPECT_EQ(find_host_error("ValueError", "shape mismatch"), nullptr);
+  EXPECT_EQ(find_host_error("ValueError", "expected something else"), nullptr);
+  EXPECT_EQ(find_host_error("RuntimeError", "CUDA error: device-side assert triggered"), nullptr);
+  EXPECT_EQ(find_host_error("RuntimeError", "see: mat1 and mat2 shapes cannot be multiplied (1x2 and 3x4)"),
+            nullptr);
+  EXPECT_EQ(find_host_error("mylib.RuntimeError", "mat1 and mat2 shapes cannot be multiplied (1x2 and 3x4)"),
+            nullptr);
+  EXPECT_EQ(find_host_error("KeyError", "mat1 and mat2 shapes cannot be multiplied (1x2 and 3x4)"), nullptr);
+}
+
+TEST(HostErrorTable, WhatTheUserRaisesIsTheUsersOwn) {
+  json facts{{"exception", "ValueError"},
+             {"message", "Expected input batch_size (4) to match target batch_size (3)."}};
+  facts["stack"] = json::array({frame("    raise ValueError(text)", true)});
+  EXPECT_FALSE(diagnose_host_error(facts));
+  facts["stack"] = json::array({frame("loss = f(x, y)", true), frame("    raise ValueError(text)", false)});
+  EXPECT_TRUE(diagnose_host_error(facts));
+}
+
+Finding diagnose(const json& facts) {
+  const auto finding = diagnose_host_error(facts);
+  EXPECT_TRUE(finding);
+  return finding.value_or(Finding{});
+}
+
+json tensor(const char* name, const char* role, std::vector<int> shape, const char* dtype = "float32",
+            const char* device = "cpu") {
+  return {{"name", name}, {"as", role}, {"shape", shape}, {"dtype", dtype}, {"device", device}};
+}
+
+TEST(HostErrorWords, BinaryTargetsOfAnotherShape) {
+  const Finding f = diagnose(
+      {{"exception", "ValueError"},
+       {"message", "Target size (torch.Size([4])) must be the same as input size (torch.Size([4, 1]))"},
+       {"operands", {tensor("logits", "input", {4, 1}), tensor("y", "target", {4})}}});
+  EXPECT_EQ(
+      f.summary,
+      "binary_cross_entropy_with_logits: y has shape [4] but logits has shape [4, 1]; they must be the same");
+  ASSERT_EQ(f.fix.size(), 2U);
+  EXPECT_EQ(f.fix[0], "use `logits.squeeze(1)`");
+  EXPECT_EQ(f.fix[1], "or use `y.unsqueeze(1)`");
+  EXPECT_EQ(f.tensor->shape, (Shape{4}));
+}
+
+const char kBuffer[] =
+    "The expanded size of the tensor (80) must match the existing size (64) at non-singleton dimension 1.  "
+    "Target sizes: [8, 80].  Tensor sizes: [1, 64]";
+
+nlohmann::json too_long(int offset, int length) {
+  return {
+      {"exception", "RuntimeError"},
+      {"message", kBuffer},
+      {"position",
+       {{"rows", 64 + offset},
+        {"offset", offset},
+        {"length", length},
+        {"name", "bert.embeddings.position_embeddings"},
+        {"setting", "max_position_embeddings"},
+        {"value", 64}}},
+      {"library", {{"owner", "transformers"}, {"owners", {"transformers.modeling_utils.PreTrainedModel"}}}},
+      {"sample", {{"dataset_index", 19}, {"batch", 2}}}};
+}
+
+TEST(HostErrorWords, TextBeyondThePositionTable) {
+  const auto finding = diagnose_host_error(too_long(0, 80));
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->cause, Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(
+      finding->summary,
+      "the text has 80 tokens, but the position table `bert.embeddings.position_embeddings` has 64 rows "
+      "(max_position_embeddings=64)");
+  EXPECT_EQ(
+      finding->fix.front(),
+      "tokenizer(..., truncation=True, max_length=64), in the function that the data set is mapped with");
+  EXPECT_EQ(finding->sample->dataset_index, 19);
+}
+
+TEST(HostErrorWords, ABufferThatIsNoPositionTableStaysAShape) {
+  const auto finding = diagnose_host_error(too_long(0, 96));  // the text is not what did not fit
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->cause, Cause::kShapeMismatch);
+  const auto bare = diagnose_host_error({{"exception", "RuntimeError"}, {"message", kBuffer}});
+  ASSERT_TRUE(bare);
+  EXPECT_EQ(bare->cause, Cause::kShapeMismatch);
+}
+
+TEST(HostErrorWords, RowsBeforeTheFirstPosition) {
+  const auto finding = diagnose_host_error(too_long(2, 80));
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(
+      finding->fix.front(),
+      "tokenizer(..., truncation=True, max_length=64), in the function that the data set is mapped with");
+  EXPECT_NE(finding->fix.at(2).find("max_position_embeddings of 80 at least"), std::string::npos);
+  EXPECT_EQ(finding->fix.back(), "look at sample 19 of the data set");
+}
+
+TEST(HostErrorWords, LinearLayerOfAnotherSize) {
+  json facts{{"exception", "RuntimeError"},
+             {"message", "mat1 and mat2 shapes cannot be multiplied (32x400 and 256x10)"},
+             {"module",
+              {{"name", "classifier.0"},
+               {"type", "Linear"},
+               {"attributes", {{"in_features", 256}, {"out_features", 10}}}}},
+             {"operands", {tensor("x", "input", {32, 400})}}};
+  const Finding f = diagnose(facts);
+  EXPECT_EQ(f.op, "linear");
+  EXPECT_EQ(f.summary, "linear: x [32, 400] has 400 features but `classifier.0` Linear(256, 10) takes 256");
+  EXPECT_EQ(f.layer->name, "classifier.0");
+  EXPECT_EQ(f.layer->value, 256);
+  EXPECT_EQ(f.layer->needed, 400);
+  EXPECT_EQ(f.fix[0], "make `classifier.0` take what arrives: `nn.Linear(400, 10)`");
+}
+
+TEST(HostErrorWords, LinearLayerThatNeedsFlatten) {
+  const Finding f = diagnose(
+      {{"exception", "RuntimeError"},
+       {"message", "mat1 and mat2 shapes cannot be multiplied (2560x5 and 400x10)"},
+       {"operands", {tensor("x", "input", {32, 16, 5, 5})}},
+       {"module",
+        {{"name", "fc"}, {"type", "Linear"}, {"attributes", {{"in_features", 400}, {"out_features", 10}}}}}});
+  ASSERT_EQ(f.fix.size(), 1U);
+  EXPECT_EQ(f.fix[0], "flatten first: `x.flatten(1)`");
+}
+
+TEST(HostErrorWords, ColumnOfLabels) {
+  const Finding f =
+      diagnose({{"exception", "RuntimeError"},
+                {"message", "0D or 1D target tensor expected, multi-target not supported"},
+                {"operands", {tensor("out", "input", {32, 10}), tensor("y", "target", {32, 1}, "int64")}}});
+  EXPECT_EQ(f.cause, Cause::kShapeMismatch);
+  EXPECT_EQ(f.fix[0], "use `y.squeeze(1)`");
+}
+
+TEST(HostErrorWords, ScoresTransposed) {
+  const Finding f =
+      diagnose({{"exception", "ValueError"},
+                {"message", "Expected input batch_size (10) to match target batch_size (32)."},
+                {"operands", {tensor("out", "input", {10, 32}), tensor("y", "target", {32}, "int64")}}});
+  EXPECT_NE(f.fix[0].find("`out.t()`"), std::string::npos);
+}
+
+TEST(HostErrorWords, BroadcastNamesBothSides) {
+  const Finding f = diagnose({{"exception", "RuntimeError"},
+                              {"message",
+                               "The size of tensor a (10) must match the size of tensor b (32) at "
+                               "non-singleton dimension 1"},
+                              {"operands", {tensor("x", "", {32, 10}), tensor("w", "", {32})}}});
+  EXPECT_EQ(f.summary, "x [32, 10] and w [32] cannot be broadcast: 10 against 32 in dimension 1");
+  EXPECT_EQ(f.fix[0], "use `w.unsqueeze(1)`");
+}
+
+TEST(HostErrorWords, ViewOfAnotherNumberOfElements) {
+  const Finding f = diagnose({{"exception", "RuntimeError"},
+                              {"message", "shape '[32, 256]' is invalid for input of size 12800"},
+                              {"operands", {tensor("x", "", {32, 16, 5, 5})}}});
+  EXPECT_EQ(f.summary, "view: x [32, 16, 5, 5] has 12800 elements, which do not fill the shape [32, 256]");
+  EXPECT_EQ(f.fix[0], "use `x.flatten(1)`: it gives [32, 400]");
+}
+
+TEST(HostErrorWords, DevicesOfBothSides) {
+  const Finding f = diagnose(
+      {{"exception", "RuntimeError"},
+       {"message",
+        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
+        "(when checking argument for argument index in method wrapper_CUDA__index_select)"},
+       {"operands",
+        {tensor("table", "self", {10, 4}, "float32", "cuda:0"),
+         tensor("ids", "index", {3}, "int64", "cpu")}}});
+  EXPECT_EQ(f.cause, Cause::kDeviceMismatch);
+  EXPECT_EQ(f.op, "index_select");
+  EXPECT_EQ(f.argument, "index");
+  EXPECT_EQ(f.summary, "index_select: ids is on cpu but table is on cuda:0");
+  EXPECT_EQ(f.fix[0], "use `ids.to(table.device)`");
+}
+
+TEST(HostErrorWords, LayerOnAnotherDevice) {
+  json weight = tensor("head.weight", "weight", {3, 32}, "float32", "meta");
+  weight["user"] = false;
+  const Finding f = diagnose(
+      {{"exception", "RuntimeError"},
+       {"message", "Tensor on device meta is not on the expected device cpu!"},
+       {"module",
+        {{"name", "head"}, {"type", "Linear"}, {"attributes", {{"in_features", 32}, {"out_features", 3}}}}},
+       {"operands", {tensor("features", "input", {16, 32}), weight}}});
+  EXPECT_EQ(f.op, "linear");
+  EXPECT_EQ(f.summary, "linear: features is on cpu but head.weight is on meta");
+  ASSERT_EQ(f.fix.size(), 2U);  // moving one layer moves the error to the next
+  EXPECT_EQ(f.fix[0], "use `features.to(\"meta\")`");
+  EXPECT_EQ(f.fix[1], "features is on cpu, head.weight is on meta");
+}
+
+TEST(HostErrorWords, TargetsOfTheAdaptiveSoftmax) {
+  const auto f = diagnose_host_error(
+      {{"exception", "RuntimeError"},
+       {"message", "Target values should be in [0, 19], but values in range [1, 25] were found. "}});
+  ASSERT_TRUE(f);
+  EXPECT_EQ(f->summary, "AdaptiveLogSoftmaxWithLoss: target holds values from 1 to 25, but n_classes is 20");
+  EXPECT_EQ(f->valid->text, "[0, 19]");
+  EXPECT_EQ(
+      f->fix.front(),
+      "if there are meant to be more than 20 classes: AdaptiveLogSoftmaxWithLoss(..., n_classes=N), N at "
+      "least 26");
+}
+
+TEST(HostErrorWords, LabelsAsFloat) {
+  const Finding f = diagnose(
+      {{"exception", "RuntimeError"},
+       {"message", "expected scalar type Long but found Float"},
+       {"stack", {{{"file", "/x/torch/nn/functional.py"}, {"line", 1}, {"function", "cross_entropy"}}}},
+       {"operands", {tensor("out", "input", {4, 3}), tensor("y", "target", {4})}}});
+  EXPECT_EQ(f.cause, Cause::kDtypeMismatch);
+  EXPECT_EQ(f.summary, "cross_entropy: y holds class numbers as float32; they must be int64");
+  EXPECT_EQ(f.fix[0], "use `y.long()`, best once in the data set");
+}
+
+TEST(HostErrorWords, WhatSurroundsANanOfADistribution) {
+  json facts = {
+      {"exception", "ValueError"},
+      {"message",
+       "Expected parameter logits (Tensor of shape (1, 3)) of distribution Categorical(logits: "
+       "torch.Size([1, 3])) to satisfy the constraint IndependentConstraint(Real(), 1), but found invalid "
+       "values:\ntensor([[nan, nan, nan]])"},
+      {"element", {{"index", {0, 0}}, {"value", "nan"}, {"bad", 3}, {"total", 3}}},
+      {"weights", {{"name", ""}, {"bad", 0}, {"total", 8}}},
+      {"nan",
+       {{"input", {{"name", "obs"}, {"index", {0, 2}}, {"value", "nan"}, {"module", "policy"}}},
+        {"situation", "policy"}}}};
+  const Finding f = diagnose(facts);
+  EXPECT_EQ(f.summary,
+            "Categorical: logits [1, 3] holds NaN in row 0; the model's weights are finite, the input of "
+            "`policy` is "
+            "NaN: obs[0, 2]");
+  EXPECT_EQ(f.element->index, (std::vector<std::int64_t>{0, 0}));
+  for (const std::string& line : f.fix) EXPECT_EQ(line.find("learning rate"), std::string::npos) << line;
+  facts.erase("nan");
+  facts.erase("weights");
+  EXPECT_NE(diagnose(facts).fix.back().find("if the loss grew before it was NaN"), std::string::npos);
+}
+
+TEST(HostErrorWords, TopkIsNotOfWhatGoesIntoTheCallBefore) {
+  json facts = {{"exception", "RuntimeError"},
+                {"message", "selected index k out of range"},
+                {"call", "torch.cdist(centres, xyz).topk(k, dim=-1)"},
+                {"operands", {tensor("centres", "", {8, 64, 3})}}};
+  EXPECT_EQ(diagnose(facts).summary, "topk: k is larger than the dimension (or negative)");
+  EXPECT_EQ(diagnose(facts).fix.front().find("centres"), std::string::npos);
+  facts["call"] = "centres.topk(9)";
+  EXPECT_EQ(diagnose(facts).summary, "topk: k is larger than the dimension of centres [8, 64, 3]");
+}
+
+TEST(HostErrorWords, LossWithItsArgumentsSwapped) {
+  json labels = tensor("t", "input", {16});
+  labels["dtype"] = "int64";
+  json facts = {
+      {"exception", "NotImplementedError"},
+      {"message", "\"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'"},
+      {"stack", {{{"file", "/x/torch/nn/functional.py"}, {"line", 1}, {"function", "cross_entropy"}}}},
+      {"operands", {labels, tensor("p", "target", {16, 3})}}};
+  const Finding f = diagnose(facts);
+  EXPECT_EQ(
+      f.summary,
+      "cross_entropy: the arguments are the wrong way round: t is int64 [16], and p is float32 [16, 3]");
+  EXPECT_EQ(f.fix, std::vector<std::string>{"the logits go first, the labels second: `(p, t)`"});
+  facts["operands"][1]["dtype"] = "int64";
+  EXPECT_EQ(diagnose(facts).fix.front(), "use `t.float()`") << "nothing there could be the logits";
+}
+
+TEST(HostErrorWords, HostIndexIsToldApartFromADeviceAssert) {
+  const Finding f = diagnose(
+      {{"exception", "IndexError"}, {"message", "index 10 is out of bounds for dimension 0 with size 10"}});
+  EXPECT_EQ(f.cause, Cause::kIndexOutOfRange);
+  EXPECT_EQ(std::get<std::int64_t>(*f.element->value), 10);
+  EXPECT_EQ(f.valid->text, "[-10, 10)");
+  EXPECT_NE(f.fix[0].find("off-by-one"), std::string::npos);
+}
+
+TEST(HostErrorWords, NumpyOfADeviceTensor) {
+  const Finding f = diagnose({{"exception", "TypeError"},
+                              {"message",
+                               "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy "
+                               "the tensor to host memory first."},
+                              {"operands", {tensor("pred", "", {3}, "float32", "cuda:0")}}});
+  EXPECT_EQ(f.fix[0], "use `pred.detach().cpu().numpy()`");
+}
+
+TEST(HostErrorWords, NanInADistribution) {
+  const Finding f =
+      diagnose({{"exception", "ValueError"},
+                {"message",
+                 "Expected parameter probs (Tensor of shape (2, 3)) of distribution Categorical(probs: "
+                 "torch.Size([2, 3])) to satisfy the constraint Simplex(), but found invalid "
+                 "values:\ntensor([[nan, nan, nan]])"}});
+  EXPECT_EQ(f.cause, Cause::kInvalidProbability);
+  EXPECT_EQ(f.summary, "Categorical: probs [2, 3] holds NaN in row 0");
+  EXPECT_EQ(f.valid->text, ">= 0, the sum of each row 1");
+}
+
+TEST(HostErrorWords, TheRowOfADistributionWithNan) {
+  const auto summary = [](const char* values) {
+    return diagnose(
+               {{"exception", "ValueError"},
+                {"message", std::string("Expected parameter logits (Tensor of shape (9, 2)) of distribution "
+                                        "Categorical(logits: torch.Size([9, 2])) to satisfy the constraint "
+                                        "IndependentConstraint(Real(), 1), but found invalid values:\n") +
+                                values}})
+        .summary;
+  };
+  EXPECT_EQ(summary("tensor([[-1., -inf],\n        [ 0.,  1.],\n        [nan, nan]])"),
+            "Categorical: logits [9, 2] holds NaN in row 2");
+  EXPECT_EQ(summary("tensor([[-1., -inf],\n        ...,\n        [nan, nan]])"),
+            "Categorical: logits [9, 2] holds NaN");
+}
+
+TEST(HostErrorWords, WhatADistributionTakes) {
+  const Finding f =
+      diagnose({{"exception", "ValueError"},
+                {"message",
+                 "Expected parameter logits (Tensor of shape (2, 2)) of distribution Categorical(logits: "
+                 "torch.Size([2, 2])) "
+                 "to satisfy the constraint IndependentConstraint(Real(), 1), but found invalid values:\n"
+                 "tensor([[-inf, 0.],\n        [nan, nan]], grad_fn=<SubBackward0>)"}});
+  EXPECT_EQ(f.valid->text, "numbers, not NaN");
+  EXPECT_EQ(
+      f.fix.front(),
+      "a row in which every logit is -inf becomes NaN: a mask that leaves no choice; keep at least one in "
+      "each row");
+}
+
+}  // namespace
+}  // namespace trapline::diagnose

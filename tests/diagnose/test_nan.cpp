@@ -1,0 +1,174 @@
+// The words about where a value comes from: the caller's variable, and what surrounds a NaN.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/finding.hpp"
+#include "reading.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+using nlohmann::json;
+
+Finding diagnose(json facts) {
+  facts["kind"] = "violation";
+  const Result<Finding> result = diagnose_violation(facts);
+  EXPECT_TRUE(result) << (result ? "" : result.error().line());
+  return result ? *result : Finding{};
+}
+
+json index_facts() {
+  return {
+      {"contract", "gather.index"},
+      {"index", {2}},
+      {"tensor", {{"shape", {496}}, {"dtype", "int64"}, {"device", "cpu"}}},
+      {"scan",
+       {{"bad", 1}, {"total", 496}, {"first", 2}, {"value", 400}, {"lo", 0}, {"hi", 400}, {"reason", 2}}}};
+}
+
+json row_facts(int reason = 3, const char* value = "nan") {
+  return {
+      {"contract", "multinomial.self"},
+      {"index", {1, 0}},
+      {"tensor", {{"shape", {3, 5}}, {"dtype", "float32"}, {"device", "cpu"}}},
+      {"weights", {{"name", ""}, {"bad", 0}, {"total", 4}}},
+      {"scan",
+       {{"bad", 1}, {"total", 15}, {"first", 5}, {"value", value}, {"reason", reason}, {"is_float", true}}}};
+}
+
+constexpr const char* kRow =
+    "multinomial: input[1, 0] is nan: row 1 of the probabilities is not finite and >= 0";
+
+bool says(const Finding& finding, const std::string& words) {
+  for (const std::string& line : finding.fix) {
+    if (line.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(CallersVariable, IsNamedBesideTheArgument) {
+  json facts = index_facts();
+  facts["variable"] = {{"name", "edge_index"}, {"index", {1, 3}}};
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.starts_with("gather: index[2] (edge_index[1, 3]) is 400, ")) << finding.summary;
+  ASSERT_TRUE(finding.element->variable);
+  EXPECT_EQ(to_text(*finding.element->variable), "edge_index[1, 3]");
+}
+
+TEST(CallersVariable, OfTheSamePlaceIsNoNewsInTheHeadline) {
+  json facts = index_facts();
+  facts["variable"] = {{"name", "cls"}, {"index", {2}}};
+  Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.starts_with("gather: index[2] is 400, ")) << finding.summary;
+  EXPECT_EQ(to_text(*finding.element->variable), "cls[2]");
+  facts["variable"]["name"] = "index";
+  EXPECT_FALSE(diagnose(facts).element->variable);
+  facts["variable"] = {{"name", 7}, {"index", "x"}};
+  EXPECT_FALSE(diagnose(facts).element->variable);
+}
+
+TEST(Nan, OfTheInput) {
+  json facts = row_facts();
+  facts["nan"] = {{"input", {{"name", "obs"}, {"index", {1, 1}}, {"value", "nan"}, {"module", "policy"}}},
+                  {"situation", "policy"},
+                  {"command", "python ppo.py"},
+                  {"precision", {{"dtype", "float16"}, {"module", "policy"}}}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary,
+            std::string(kRow) + "; the model's weights are finite, the input of `policy` is NaN: obs[1, 1]");
+  EXPECT_TRUE(says(finding, "assert that `obs` is finite before the call"));
+  EXPECT_TRUE(says(finding, "step() or reset()"));
+  EXPECT_FALSE(says(finding, "temperature"));
+  EXPECT_FALSE(says(finding, "--watch"));
+}
+
+TEST(Nan, OfFloat16) {
+  json facts = row_facts();
+  facts["nan"] = {{"precision", {{"dtype", "float16"}, {"module", "model"}, {"by", "parameters"}}},
+                  {"situation", "generation"},
+                  {"command", "python chat.py ..."}};
+  facts["resizable"] = "model";
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary,
+            std::string(kRow) +
+                "; the model's weights are finite, but `model` is float16, which overflows above 65504");
+  EXPECT_EQ(finding.fix.front(),
+            "load the model in bfloat16, which has the range of float32: from_pretrained(..., "
+            "dtype=torch.bfloat16)");
+  EXPECT_TRUE(says(finding, "trapline run --watch nan -- python chat.py ..."));
+}
+
+TEST(Nan, OfARowThatWasBanned) {
+  json facts = row_facts();
+  facts["nan"] = {{"banned", {{"name", "next_token_scores"}, {"row", 1}}},
+                  {"precision", {{"dtype", "float16"}, {"module", "model"}}},
+                  {"command", "python chat.py"}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary,
+            std::string(kRow) +
+                "; every score of row 1 is -inf in `next_token_scores`: nothing is left to draw "
+                "from, and softmax makes NaN of it");
+  EXPECT_EQ(finding.fix.size(), 2U);
+  EXPECT_TRUE(says(finding, "leave row 1 out before the call"));
+}
+
+TEST(Nan, WithoutACauseTheWatchIsTheNextCommand) {
+  json facts = row_facts();
+  facts["nan"] = {{"situation", "policy"}, {"trains", true}, {"command", "python ppo.py"}};
+  Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary, std::string(kRow) + "; the model's weights are finite");
+  EXPECT_EQ(finding.fix.front(),
+            "let the layer be named that made the first NaN: trapline run --watch nan -- python ppo.py");
+  EXPECT_TRUE(says(finding, "action mask"));
+  EXPECT_FALSE(says(finding, "temperature"));
+  facts["nan"] = {{"situation", "generation"}};
+  finding = diagnose(facts);
+  EXPECT_TRUE(says(finding, "temperature"));
+  EXPECT_FALSE(says(finding, "--watch"));
+}
+
+TEST(Nan, OfWeightsThatNothingTrains) {
+  json facts = row_facts();
+  facts["weights"] = {{"name", "model[0].weight"}, {"bad", 1}, {"total", 4}};
+  facts["nan"] = {{"trains", false}};
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("if they were loaded so, look at the checkpoint"));
+  facts["nan"] = {{"trains", true}};
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("an earlier step broke the weights"));
+}
+
+TEST(Nan, OfACast) {
+  json facts = index_facts();
+  facts["scan"]["value"] = "-9223372036854775808";
+  facts["scan"]["reason"] = 1;
+  facts["nan"] = {{"input", {{"name", "x"}, {"index", {2}}, {"value", "nan"}}}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary,
+            "gather: index[2] is -9223372036854775808, which is what a cast to an integer makes of NaN or "
+            "Inf; x[2] "
+            "is NaN");
+}
+
+TEST(Nan, FactsOfTheWrongKindAreLeftOut) {
+  EXPECT_FALSE(read_nan({{"nan", "x"}}));
+  const auto nan = read_nan({{"nan",
+                              {{"input", {{"name", "x"}, {"index", {1.5}}, {"value", "nan"}}},
+                               {"precision", 7},
+                               {"banned", json::array()},
+                               {"trains", "no"},
+                               {"command", nullptr}}}});
+  ASSERT_TRUE(nan);
+  EXPECT_FALSE(nan->input);
+  EXPECT_EQ(nan->half + nan->banned + nan->command, "");
+  EXPECT_TRUE(nan->trains);
+}
+
+TEST(LayerName, OfANumber) {
+  EXPECT_EQ(layer_name("fc.5", '`'), "`fc.5`");
+  EXPECT_EQ(layer_name("model[2]", '"'), "\"model[2]\"");
+  EXPECT_EQ(layer_name("2", '`'), "layer 2");
+  EXPECT_EQ(layer_name("", '`'), "");
+}
+
+}  // namespace
+}  // namespace trapline::diagnose
