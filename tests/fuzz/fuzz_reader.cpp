@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "log/clean.hpp"
-#include "log/reader.hpp"
-#include "log/reader_window.hpp"
-#include "log/scan.hpp"
+#include "log/clean/text.hpp"
+#include "log/read/reader.hpp"
+#include "log/read/scan.hpp"
+#include "log/read/window.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "log/reason.hpp"
+#include "log/reason/reasoner.hpp"
 
 namespace {
 
