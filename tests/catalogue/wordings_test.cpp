@@ -61,10 +61,6 @@ TEST(Fold, WhatCopyingDoesToText) {
   EXPECT_EQ(fold("**RuntimeError:** `CUDA error: device-side assert triggered`"), plain);
   EXPECT_EQ(fold("RuntimeErr0r: CUDA err0r: devlce-s1de assert tr1ggered"), plain);
   EXPECT_EQ(fold("Runti\\nmeError: CUDA error: device-side as\\nsert triggered"), plain);
-  EXPECT_EQ(fold("RuntimeError&#58;&nbsp;CUDA&nbsp;error: device-side assert triggered").substr(0, 12),
-            plain.substr(0, 12));
-  EXPECT_EQ(fold("RuntimeError\uFF1A CUDA error\uFF1A device-side assert triggered"), plain);
-  EXPECT_EQ(fold("\uFF32\uFF55\uFF4EtimeError: CUDA error: device-side assert triggered"), plain);
   EXPECT_EQ(fold("RuntirneError: CUDA error: device-side assert triggered"), plain);
 }
 

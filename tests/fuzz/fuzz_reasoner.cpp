@@ -1,11 +1,13 @@
-// Any lines, of any ranks and sources, in any order: the reasoner neither fails nor contradicts itself.
-// A line that begins with the byte 1 changes the rank, one with 2 the source, one with 3 ends the source.
+// Any lines, cleaned, of any ranks and sources, in any order: the reasoner neither fails nor contradicts
+// itself. A line that begins with the byte 1 changes the rank, one with 2 the source, one with 3 ends the
+// source.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "log/clean/line_maker.hpp"
 #include "log/reason/reasoner.hpp"
 
 namespace {
@@ -33,25 +35,27 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   trapline::Reasoner reasoner;
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   std::string source = "a";
-  trapline::Line line;
+  trapline::LineMaker lines(reasoner);
+  trapline::Origin origin;
+  lines.begin(source, origin);
+  std::int64_t number = 0;
   while (!rest.empty()) {
     const std::size_t end = rest.find('\n');
     const std::string_view text = rest.substr(0, end);
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     if (text.starts_with('\1')) {
-      line.rank = text.size() > 1 ? static_cast<int>(static_cast<unsigned char>(text[1])) - 1 : -1;
+      origin.rank = text.size() > 1 ? static_cast<int>(static_cast<unsigned char>(text[1])) - 1 : -1;
+      lines.begin(source, origin);
       continue;
     }
     if (text.starts_with('\2') || text.starts_with('\3')) {
       if (text[0] == '\3') reasoner.end_of_source(source, {});
       source = std::string(text.substr(1, 4)) + ".log";
-      line.number = 0;
+      number = 0;
+      lines.begin(source, origin);
       continue;
     }
-    line.text = text;
-    line.source = source;
-    ++line.number;
-    reasoner.line(line);
+    lines.raw_line(text, ++number, false);
   }
   check(reasoner.finish());
   reasoner.end_of_source(source, {});

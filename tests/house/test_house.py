@@ -26,6 +26,24 @@ MAY_INCLUDE = {
     "cpu_cuda": set(),  # compiled against the user's torch, and knows nothing of Trapline
     "cli": {"core", "checks", "contracts", "catalogue", "log", "report", "run", "inputs", "check"},
 }
+# The face of a room: the headers that other rooms may include. A room that is not listed has no face yet.
+PUBLIC = {
+    "log": {
+        "log/line.hpp",
+        "log/read/job_folder.hpp",
+        "log/read/reader.hpp",
+        "log/reason/reasoner.hpp",
+    },
+}
+# A room in folders: which of its folders a folder may include. Headers beside the folders belong to all.
+MAY_INCLUDE_INSIDE = {
+    "log": {
+        "clean": set(),
+        "read": {"clean"},
+        "events": {"clean"},
+        "reason": {"clean", "events"},
+    },
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -35,6 +53,27 @@ def upward_includes(room: str, text: str) -> list:
     for target in INCLUDE.findall(text):
         other = target.split("/", 1)[0]
         if "/" in target and other in MAY_INCLUDE and other != room and other not in MAY_INCLUDE[room]:
+            found.append(target)
+    return found
+
+
+def hidden_includes(room: str, text: str) -> list:
+    """Includes in ``text``, a file of ``room``, of another room's headers that are not its face."""
+    found = []
+    for target in INCLUDE.findall(text):
+        other = target.split("/", 1)[0]
+        if other != room and other in PUBLIC and target not in PUBLIC[other]:
+            found.append(target)
+    return found
+
+
+def sideways_includes(room: str, folder: str, text: str) -> list:
+    """Includes in ``text``, a file of ``folder`` in ``room``, of a folder of the room that it may not see."""
+    table = MAY_INCLUDE_INSIDE[room]
+    found = []
+    for target in INCLUDE.findall(text):
+        parts = target.split("/")
+        if parts[0] == room and len(parts) > 2 and parts[1] != folder and parts[1] not in table[folder]:
             found.append(target)
     return found
 
@@ -64,6 +103,41 @@ def test_includes_point_downward():
         room = path.relative_to(ROOT / "src").parts[0]
         assert room in MAY_INCLUDE, f"new room {room}: say in MAY_INCLUDE what it may include"
         wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in upward_includes(room, path.read_text())]
+    assert wrong == []
+
+
+def test_the_rule_notices_a_header_that_is_not_a_room_s_face():
+    inside = '#include "log/events/frames.hpp"\n'
+    assert hidden_includes("cli", inside) == ["log/events/frames.hpp"]
+    assert hidden_includes("log", inside) == []
+    assert hidden_includes("cli", '#include "log/line.hpp"\n') == []
+
+
+def test_the_rule_notices_a_stage_that_looks_ahead():
+    ahead = '#include "log/line.hpp"\n#include "log/reason/decide.hpp"\n'
+    assert sideways_includes("log", "events", ahead) == ["log/reason/decide.hpp"]
+    assert sideways_includes("log", "reason", ahead) == []
+
+
+def test_rooms_are_entered_by_their_face():
+    assert {
+        header for face in PUBLIC.values() for header in face if not (ROOT / "src" / header).is_file()
+    } == set()
+    wrong = []
+    for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/**/*.h", "src/**/*.c"):
+        room = path.relative_to(ROOT / "src").parts[0]
+        wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in hidden_includes(room, path.read_text())]
+    assert wrong == []
+
+
+def test_a_room_s_folders_keep_their_order():
+    wrong = []
+    for room, table in MAY_INCLUDE_INSIDE.items():
+        assert {p.name for p in (ROOT / "src" / room).iterdir() if p.is_dir()} == set(table)
+        for path in tracked(f"src/{room}/*/*.cpp", f"src/{room}/*/*.hpp"):
+            folder = path.relative_to(ROOT / "src" / room).parts[0]
+            found = sideways_includes(room, folder, path.read_text())
+            wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in found]
     assert wrong == []
 
 

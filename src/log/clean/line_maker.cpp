@@ -2,11 +2,16 @@
 
 #include <algorithm>
 
+#include "log/clean/literal_breaks.hpp"
+#include "log/clean/progress.hpp"
+#include "log/clean/text.hpp"
+#include "log/clean/tidy.hpp"
+
 namespace trapline {
 
-void LineMaker::begin(std::string_view source) {
+void LineMaker::begin(std::string_view source, Origin origin) {
   source_ = source;
-  path_ = origin_of_path(source_);
+  path_ = origin;
   replaced_ = false;
   progress_ = -1;
 }
@@ -67,7 +72,7 @@ void LineMaker::note_progress(std::string_view bar) {
 void LineMaker::emit(std::string_view text, Line& line, const Origin& origin) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
     text.remove_suffix(1);
-  line.text = text;
+  line.text = tidy(text, tidied_);
   line.rank = origin.rank >= 0 ? origin.rank : path_.rank;
   line.pid = origin.pid >= 0 ? origin.pid : path_.pid;
   line.host = origin.host;

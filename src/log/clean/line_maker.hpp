@@ -1,5 +1,4 @@
-// From raw lines to Lines: cleaning, carriage returns, JSON, prefixes, literal line breaks; one instance per
-// reader.
+// The one place that makes clean lines (log/line.hpp says what that is); one instance per reader.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "log/clean/json_line.hpp"
 #include "log/clean/prefix.hpp"
-#include "log/clean/text.hpp"
+#include "log/clean/raw_line.hpp"
 #include "log/line.hpp"
-#include "log/read/window.hpp"
 
 namespace trapline {
 
@@ -18,7 +17,9 @@ class LineMaker : public RawLineSink {
  public:
   explicit LineMaker(LineSink& sink) : sink_(sink) {}
 
-  void begin(std::string_view source);
+  // A new source; its name may tell the rank. The other form: what is known of it otherwise.
+  void begin(std::string_view source) { begin(source, origin_of_path(source)); }
+  void begin(std::string_view source, Origin origin);
   void raw_line(std::string_view raw, std::int64_t number, bool shortened) override;
   bool replaced() const { return replaced_; }
 
@@ -34,6 +35,7 @@ class LineMaker : public RawLineSink {
   int progress_ = -1;
   std::string clean_;
   std::string unescaped_;
+  std::string tidied_;
   JsonLine json_;
   std::vector<std::string_view> parts_;
 };

@@ -10,21 +10,15 @@ struct Replacement {
   std::string_view from, to;
 };
 
+// Behind the "&".
 constexpr std::array kEntities = {
-    Replacement{"&nbsp;", " "},
-    Replacement{"&amp;lt;", "<"},
-    Replacement{"&amp;gt;", ">"},
-    Replacement{"&amp;amp;", "&"},
-    Replacement{"&amp;quot;", "\""},
-    Replacement{"&lt;", "<"},
-    Replacement{"&gt;", ">"},
-    Replacement{"&amp;", "&"},
-    Replacement{"&quot;", "\""},
-    Replacement{"&#39;", "'"},
-    Replacement{"&#x27;", "'"},
-    Replacement{"&apos;", "'"},
-    Replacement{"&#96;", "`"},
-    // JSON's spelling of the same, in text that is no JSON any more.
+    Replacement{"nbsp;", " "}, Replacement{"lt;", "<"},    Replacement{"gt;", ">"},
+    Replacement{"amp;", "&"},  Replacement{"quot;", "\""}, Replacement{"#39;", "'"},
+    Replacement{"#x27;", "'"}, Replacement{"apos;", "'"},  Replacement{"#96;", "`"},
+};
+
+constexpr std::array kEscapes = {
+    // JSON's spelling of the same, in text that is not JSON any more.
     Replacement{"\\u003c", "<"},
     Replacement{"\\u003e", ">"},
     Replacement{"\\u0026", "&"},
@@ -34,11 +28,37 @@ constexpr std::array kEntities = {
     Replacement{"=3D", "="},
 };
 
+// The entity at the start of `text`, and its length. A page that quotes a page writes "&amp;lt;" for "<".
+const Replacement* entity_at(std::string_view text, std::size_t& length) {
+  if (!text.starts_with('&')) return nullptr;
+  std::size_t name = 1;
+  const auto named = [&] {
+    return std::find_if(kEntities.begin(), kEntities.end(),
+                        [&](const Replacement& r) { return text.substr(name).starts_with(r.from); });
+  };
+  const Replacement* found = nullptr;
+  for (const auto* entity = named(); entity != kEntities.end(); entity = named()) {
+    found = entity;
+    name += entity->from.size();
+    length = name;
+    if (entity->to != "&") break;
+  }
+  return found;
+}
+
+const Replacement* escape_at(std::string_view text, std::size_t& length) {
+  const auto* const found = std::find_if(kEscapes.begin(), kEscapes.end(),
+                                         [&](const Replacement& r) { return text.starts_with(r.from); });
+  if (found == kEscapes.end()) return nullptr;
+  length = found->from.size();
+  return found;
+}
+
 // Whether there may be something to decode: one pass over a table of bytes, since nearly every line has none.
 bool may_be_encoded(std::string_view text) {
   static constexpr auto kMayStart = [] {
     std::array<bool, 256> table{};
-    for (const char c : std::string_view("&\\=\xEF\xE3\xC2")) table[static_cast<unsigned char>(c)] = true;
+    for (const char c : std::string_view("&\\=\xEF\xE3")) table[static_cast<unsigned char>(c)] = true;
     return table;
   }();
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -59,18 +79,13 @@ bool decode(std::string_view text, std::string& out) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte == '&' || byte == '\\' || byte == '=') {
-      const auto* entity = std::find_if(kEntities.begin(), kEntities.end(), [&](const Replacement& r) {
-        return text.substr(i).starts_with(r.from);
-      });
-      if (entity != kEntities.end()) {
-        out += entity->to;
-        i += entity->from.size();
+      const std::string_view rest = text.substr(i);
+      std::size_t length = 0;
+      if (const Replacement* known = byte == '&' ? entity_at(rest, length) : escape_at(rest, length)) {
+        out += known->to;
+        i += length;
         continue;
       }
-    } else if (byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) == 0xA0) {
-      out += ' ';  // no-break space
-      i += 2;
-      continue;
     } else if ((byte == 0xEF || byte == 0xE3) && i + 2 < text.size()) {
       const unsigned second = static_cast<unsigned char>(text[i + 1]),
                      third = static_cast<unsigned char>(text[i + 2]);
@@ -149,47 +164,12 @@ std::string_view strip_edges(std::string_view text) {
   return text;
 }
 
-// Literal "\n" between lines, not the beginning of a folder's name in a Windows path.
-bool is_line_end(std::string_view text, std::size_t at) {
-  if (text[at] != '\\' || at + 1 >= text.size() || text[at + 1] != 'n') return false;
-  if (at + 2 >= text.size()) return true;
-  const char next = text[at + 2];
-  if (next == ' ' || next == '\\' || next == '/' || next == '.' || next == '"' || next == '\'' || next == '[')
-    return true;
-  const std::string_view rest = text.substr(at + 2);
-  for (const std::string_view start :
-       {"Traceback", "RuntimeError", "CUDA ", "During", "The above", "torch.", "For debugging",
-        "Compile with", "IndexError", "ValueError", "File "}) {
-    if (rest.starts_with(start)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-std::string_view trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
-void tidy(std::string_view text, std::string& storage, std::vector<std::string_view>& lines) {
-  lines.clear();
+std::string_view tidy(std::string_view text, std::string& storage) {
   if (decode(text, storage)) text = storage;
   if (drop_lost_colours(text, storage)) text = storage;
-  std::size_t breaks = 0;
-  for (std::size_t at = text.find("\\n"); at != std::string_view::npos; at = text.find("\\n", at + 2))
-    breaks += is_line_end(text, at) ? 1 : 0;
-  if (breaks >= 2) {
-    std::size_t begin = 0;
-    for (std::size_t at = text.find("\\n"); at != std::string_view::npos; at = text.find("\\n", at + 2)) {
-      if (!is_line_end(text, at)) continue;
-      lines.push_back(strip_edges(text.substr(begin, at - begin)));
-      begin = at + 2;
-    }
-    text.remove_prefix(begin);
-  }
-  lines.push_back(strip_edges(text));
+  return strip_edges(text);
 }
 
 }  // namespace trapline

@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "log/clean/tidy.hpp"
+#include "log/clean/text.hpp"
 
 namespace trapline {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "catalogue/fold.hpp"
 #include "catalogue/host_errors.hpp"
+#include "log/clean/progress.hpp"
 #include "log/clean/text.hpp"
-#include "log/clean/tidy.hpp"
 #include "log/events/ranks.hpp"
 
 namespace trapline {
@@ -72,8 +72,8 @@ bool EventStream::repeated(std::string_view text) {
   return true;
 }
 
-void EventStream::line(std::string_view text, const Line& origin, std::int64_t& order) {
-  text = text.substr(0, kLongestLine);
+void EventStream::line(const Line& origin, std::int64_t& order) {
+  const std::string_view text = origin.text.substr(0, kLongestLine);
   if (repeated(text)) return;
   last_number_ = origin.number;
   frames_.line(text, origin.number);

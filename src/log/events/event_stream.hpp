@@ -36,8 +36,8 @@ struct Hints {
 
 class EventStream {
  public:
-  // `order` counts over all streams. The text has been tidied.
-  void line(std::string_view text, const Line& origin, std::int64_t& order);
+  // `order` counts over all streams.
+  void line(const Line& line, std::int64_t& order);
 
   const std::vector<Event>& events() const { return events_; }
   const std::vector<Traceback>& tracebacks() const { return frames_.tracebacks(); }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "log/clean/tidy.hpp"
+#include "log/clean/text.hpp"
 
 namespace trapline {
 namespace {

@@ -91,26 +91,6 @@ EncodingGuess guess_encoding(std::string_view head) {
   return {};
 }
 
-void append_utf8(std::string& text, std::uint32_t code) {
-  if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) code = 0xfffd;
-  const auto put = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xc0 | code >> 6);
-    put(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    put(0xe0 | code >> 12);
-    put(0x80 | (code >> 6 & 0x3f));
-    put(0x80 | (code & 0x3f));
-  } else {
-    put(0xf0 | code >> 18);
-    put(0x80 | (code >> 12 & 0x3f));
-    put(0x80 | (code >> 6 & 0x3f));
-    put(0x80 | (code & 0x3f));
-  }
-}
-
 std::size_t Utf16Source::read(char* data, std::size_t size) {
   while (taken_ == out_.size()) {
     out_.clear();

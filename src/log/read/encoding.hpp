@@ -38,7 +38,4 @@ class Utf16Source : public ByteSource {
   std::size_t taken_ = 0;
 };
 
-// Appends the UTF-8 form; U+FFFD when `code` is no character.
-void append_utf8(std::string& text, std::uint32_t code);
-
 }  // namespace trapline

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "log/clean/line_maker.hpp"
+
 namespace trapline {
 namespace {
 
@@ -82,20 +84,18 @@ Result<bool> read_error_file(const std::string& path, LineSink& sink) {
   const auto json = nlohmann::json::parse(*content, nullptr, /*allow_exceptions=*/false);
   const std::string text = text_of(json);
   if (text.empty()) return false;
-  Line line;
-  line.source = path;
-  line.rank = rank_of_error_file(path);
+  LineMaker lines(sink);
+  Origin origin;
+  origin.rank = rank_of_error_file(path);
+  lines.begin(path, origin);
   SourceEnd end;
   end.bytes = content->size();
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::size_t size = std::min(rest.find('\n'), rest.size());
-    line.text = rest.substr(0, size);
-    ++line.number;
-    sink.line(line);
+    lines.raw_line(rest.substr(0, size), ++end.lines, false);
     rest.remove_prefix(std::min(size + 1, rest.size()));
   }
-  end.lines = line.number;
   sink.end_of_source(path, end);
   return true;
 }

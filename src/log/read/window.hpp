@@ -6,17 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "log/line.hpp"
+#include "log/clean/raw_line.hpp"
 #include "log/read/scan.hpp"
 
 namespace trapline {
-
-// A line (or a piece of one that is too long) that is to be cleaned and delivered; without its line feed.
-class RawLineSink {
- public:
-  virtual ~RawLineSink() = default;
-  virtual void raw_line(std::string_view raw, std::int64_t number, bool shortened) = 0;
-};
 
 // Which lines are delivered depends on the text alone, never on the pieces it arrives in:
 //  - a line with a hit, always (weak hits only while the budget lasts);

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/ranges.hpp"
-#include "log/clean/tidy.hpp"
 #include "log/reason/decide.hpp"
 #include "log/reason/peers.hpp"
 #include "log/reason/words.hpp"
@@ -407,9 +406,7 @@ EventStream& Reasoner::stream_of(const Line& line) {
 }
 
 void Reasoner::line(const Line& line) {
-  EventStream& stream = stream_of(line);
-  tidy(line.text, storage_, parts_);
-  for (const std::string_view part : parts_) stream.line(part, line, order_);
+  stream_of(line).line(line, order_);
 }
 
 void Reasoner::end_of_source(std::string_view source, const SourceEnd& end) {

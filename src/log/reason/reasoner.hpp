@@ -36,8 +36,6 @@ class Reasoner : public LineSink {
   std::map<Key, std::unique_ptr<EventStream>> streams_;
   EventStream* latest_ = nullptr;
   std::vector<std::string> notes_;
-  std::vector<std::string_view> parts_;
-  std::string storage_;
   std::int64_t order_ = 0;
 };
 

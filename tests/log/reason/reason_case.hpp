@@ -1,8 +1,9 @@
-// A log as text, read plainly into the reasoner.
+// A log as text, cleaned line by line into the reasoner: what the reader does, without its prefilter.
 #pragma once
 
 #include <string_view>
 
+#include "log/clean/line_maker.hpp"
 #include "log/reason/reasoner.hpp"
 
 namespace trapline {
@@ -14,15 +15,15 @@ struct Source {
 };
 
 inline void feed(Reasoner& reasoner, const Source& source) {
-  Line line;
-  line.source = source.name;
-  line.rank = source.rank;
+  LineMaker lines(reasoner);
+  Origin origin;
+  origin.rank = source.rank;
+  lines.begin(source.name, origin);
+  std::int64_t number = 0;
   std::string_view rest = source.text;
   while (!rest.empty()) {
     const std::size_t end = rest.find('\n');
-    line.text = rest.substr(0, end);
-    ++line.number;
-    reasoner.line(line);
+    lines.raw_line(rest.substr(0, end), ++number, false);
     if (end == std::string_view::npos) break;
     rest.remove_prefix(end + 1);
   }
