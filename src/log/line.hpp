@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "core/result.hpp"
 
 namespace trapline {
 
@@ -37,14 +40,13 @@ struct Line {
 
 // How a source ended.
 struct SourceEnd {
-  std::uint64_t bytes = 0;     // of text, after decompression
-  std::int64_t lines = 0;      // line breaks seen, plus a last line without one
-  std::int64_t shortened = 0;  // lines of which the middle was left out
-  bool binary = false;         // not text: skipped
-  bool damaged = false;        // ended before its end: truncated or broken archive, read error
-  bool unfinished = false;     // the last line has no line break: the log may be cut
-  bool replaced = false;       // bytes that are no valid text were replaced
-  std::string problem;         // "what: why: what to do" when damaged, empty otherwise
+  std::uint64_t bytes = 0;       // of text, after decompression
+  std::int64_t lines = 0;        // line breaks seen, plus a last line without one
+  std::int64_t shortened = 0;    // lines of which the middle was left out
+  bool binary = false;           // not text: skipped
+  bool unfinished = false;       // the last line has no line break: the log may be cut
+  bool replaced = false;         // bytes that are no valid text were replaced
+  std::optional<Error> problem;  // why it ended before its end: a truncated or broken archive, a read error
 };
 
 class LineSink {

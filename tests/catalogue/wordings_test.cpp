@@ -27,6 +27,29 @@ TEST(Wordings, IdsAndPhrasesAreUnique) {
   }
 }
 
+// What a row does goes with what it is: anything else would be dead words in the table.
+TEST(Wordings, EveryRowDoesSomething) {
+  for (const WordingRow& row : wording_rows()) {
+    const bool is_peer = row.kind == WordingKind::kPeer;
+    EXPECT_EQ(row.effect.complaint != Complaint::kNone, is_peer) << row.id;
+    EXPECT_EQ(!row.effect.failure.empty(), is_peer) << row.id;
+    if (row.kind == WordingKind::kEvidence) {
+      EXPECT_FALSE(row.effect.hints.empty()) << row.id;
+    }
+    if (row.effect.refine != Refine::kNothing) {
+      EXPECT_TRUE(row.kind == WordingKind::kHostValue || row.kind == WordingKind::kContext) << row.id;
+    }
+  }
+}
+
+TEST(Wordings, WhatALineSaysOfTheProgramIsInItsRow) {
+  EXPECT_EQ(
+      find_wording("     Epoch   gpu_mem       box       obj       cls    labels  img_size")->effect.hints,
+      Hints(Hint::kDetection));
+  EXPECT_EQ(find_wording("epoch 24 iter 625: loss nan")->effect.hints, Hints(Hint::kNan));
+  EXPECT_EQ(find_wording("DeepEP timeout for dispatch, rank 3, thread 0")->effect.failure, "DeepEP time-out");
+}
+
 TEST(Wordings, NumbersOfAllReleases) {
   EXPECT_EQ(find_cuda_error(59)->kind, WordingKind::kDeviceAssert);
   EXPECT_EQ(find_cuda_error(710)->kind, WordingKind::kDeviceAssert);

@@ -36,7 +36,7 @@ struct Checked : LineSink {
     number = line.number;
   }
   void end_of_source(std::string_view, const SourceEnd& end) override {
-    require(end.damaged == !end.problem.empty());
+    require(!end.problem || !end.problem->line().empty());
     number = 0;
   }
   std::int64_t number = 0;

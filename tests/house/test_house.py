@@ -141,6 +141,21 @@ def test_a_room_s_folders_keep_their_order():
     assert wrong == []
 
 
+BY_NAME = re.compile(
+    r"""\bid(?:\s*==\s*|\.starts_with\(|\.ends_with\()"|find_wording_id\("|"\s*==\s*\w+(?:->|\.)id\b"""
+)
+
+
+def test_rows_act_by_their_columns():
+    """No code asks for a row of the catalogue by its name: what a row does is said in the row."""
+    assert BY_NAME.search('if (row.id == "hint.dsa")') and BY_NAME.search('row.id.starts_with("yolo")')
+    wrong = []
+    for path in tracked("src/log/**/*.cpp", "src/catalogue/*.cpp", "src/cli/*.cpp"):
+        found = [line.strip() for line in path.read_text().splitlines() if BY_NAME.search(line)]
+        wrong += [f"{path.relative_to(ROOT)}: {line}" for line in found]
+    assert wrong == []
+
+
 def test_rooms_exist():
     assert {p.name for p in (ROOT / "src").iterdir() if p.is_dir()} == set(MAY_INCLUDE)
 

@@ -14,28 +14,29 @@ namespace trapline {
 namespace {
 
 constexpr std::uint64_t kMaxXzMemory = 96U << 20;  // `xz -9` needs 65 MiB; more is nobody's log
-constexpr int kMaxZstdWindowLog = 26;              // 64 MiB
+constexpr std::string_view kDamagedFix = "the text before it was read; copy the file again";
+constexpr int kMaxZstdWindowLog = 26;  // 64 MiB
 
 // The input side that the formats share: a buffer, the offset, and the words of a problem.
 class Decompressor : public ByteSource {
  public:
   Decompressor(Compression compression, ByteSource& compressed)
       : compressed_(compressed), format_(compression) {}
-  const std::string& problem() const override { return problem_; }
+  const std::optional<SourceProblem>& problem() const override { return problem_; }
 
   std::size_t read(char* data, std::size_t size) final {
     std::size_t got = 0;
-    while (got == 0 && size > 0 && problem_.empty() && !ended_) {
+    while (got == 0 && size > 0 && !problem_ && !ended_) {
       if (next_ == filled_ && !fill() && at_boundary()) {
-        if (!compressed_.problem().empty()) problem_ = compressed_.problem();
+        problem_ = compressed_.problem();
         ended_ = true;
         break;
       }
       const bool starved = next_ == filled_;
       got = step(data, size);
       // Out of input, nothing came out, and still inside a member: the archive ends before its end.
-      if (got == 0 && starved && !ended_ && problem_.empty()) {
-        problem_ = compressed_.problem().empty() ? truncated() : compressed_.problem();
+      if (got == 0 && starved && !ended_ && !problem_) {
+        problem_ = compressed_.problem() ? compressed_.problem() : truncated();
       }
     }
     return got;
@@ -52,8 +53,9 @@ class Decompressor : public ByteSource {
   void take(std::size_t count) { next_ += count; }
   void end() { ended_ = true; }
   void broken(const std::string& what) {
-    problem_ = what + " in the " + std::string(name_of(format_)) + " data at offset " +
-               std::to_string(offset()) + ": the text before it was read; copy the file again";
+    problem_ = SourceProblem{
+        what + " in the " + std::string(name_of(format_)) + " data at offset " + std::to_string(offset()),
+        std::string(kDamagedFix)};
   }
 
  private:
@@ -64,9 +66,10 @@ class Decompressor : public ByteSource {
     return filled_ > 0;
   }
   std::uint64_t offset() const { return base_ + next_; }
-  std::string truncated() const {
-    return "the " + std::string(name_of(format_)) + " data ends too early, at offset " +
-           std::to_string(offset()) + ": the text before it was read; copy the file again";
+  SourceProblem truncated() const {
+    return {"the " + std::string(name_of(format_)) + " data ends too early, at offset " +
+                std::to_string(offset()),
+            std::string(kDamagedFix)};
   }
 
   ByteSource& compressed_;
@@ -74,7 +77,7 @@ class Decompressor : public ByteSource {
   std::array<char, std::size_t{64} * 1024> buffer_;
   std::size_t next_ = 0, filled_ = 0;
   std::uint64_t base_ = 0;  // offset of the buffer in the file
-  std::string problem_;
+  std::optional<SourceProblem> problem_;
   bool ended_ = false;
 };
 

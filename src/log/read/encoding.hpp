@@ -27,7 +27,7 @@ class Utf16Source : public ByteSource {
  public:
   Utf16Source(ByteSource& utf16, bool big) : utf16_(utf16), big_(big) {}
   std::size_t read(char* data, std::size_t size) override;
-  const std::string& problem() const override { return utf16_.problem(); }
+  const std::optional<SourceProblem>& problem() const override { return utf16_.problem(); }
 
  private:
   ByteSource& utf16_;

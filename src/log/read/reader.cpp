@@ -79,9 +79,9 @@ LogReader::LogReader(LineSink& sink, ReadOptions options)
       stages_(std::make_unique<Stages>(sink, options_.prefilter)) {}
 LogReader::~LogReader() = default;
 
-void LogReader::problem(Error error) {
+void LogReader::problem(Error error, bool no_logs) {
   if (summary_.problems.size() < kMostWords) {
-    summary_.problems.push_back(std::move(error));
+    summary_.problems.push_back({std::move(error), no_logs});
   } else {
     ++summary_.more_problems;
   }
@@ -123,7 +123,7 @@ bool LogReader::read_folder(const std::string& path) {
          std::to_string(options_.max_files));
   }
   if (!any && listing.problems.empty()) {
-    problem({path, "no logs in this folder", "name the files, or another folder"});
+    problem({path, "no logs in this folder", "name the files, or another folder"}, true);
   }
   return any;
 }
@@ -205,12 +205,9 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
   end.shortened = window.shortened();
   end.unfinished = window.unfinished();
   end.replaced = stages_->lines.replaced();
-  if (!source.problem().empty()) {
-    end.damaged = true;
-    const std::size_t colon = source.problem().rfind(": ");
-    Error error{name, source.problem().substr(0, colon), source.problem().substr(colon + 2)};
-    end.problem = error.line();
-    problem(std::move(error));
+  if (source.problem()) {
+    end.problem = Error{name, source.problem()->why, source.problem()->fix};
+    problem(*end.problem);
   } else if (only_zeros && end.bytes > 0) {
     problem({name, "it holds zero bytes only", "name another copy: this one was not written to its end"});
   }

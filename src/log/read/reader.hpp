@@ -24,12 +24,17 @@ struct ReadOptions {
   std::function<bool(const std::string& path)> skip;  // files in folders that are somebody else's business
 };
 
+struct ReadProblem {
+  Error error;
+  bool no_logs = false;  // a folder without any logs: no problem where something else was found in it
+};
+
 struct ReadSummary {
   std::int64_t sources = 0;  // texts read, damaged ones included
   std::int64_t skipped = 0;  // files in folders that are no text
   std::uint64_t bytes = 0;   // of text, after decompression
   std::int64_t lines = 0;
-  std::vector<Error> problems;  // inputs that could not be read, or not to their end; at most 32
+  std::vector<ReadProblem> problems;  // inputs that could not be read, or not to their end; at most 32
   std::int64_t more_problems = 0;
   std::vector<std::string> notes;  // limits of what was read; at most 32
 };
@@ -55,7 +60,7 @@ class LogReader {
   bool read_folder(const std::string& path);
   bool read_file(const std::string& path, bool named);
   bool read_descriptor(int fd, const std::string& name, bool named, bool fresh);
-  void problem(Error error);
+  void problem(Error error, bool no_logs = false);
   void note(std::string text);
 
   LineSink& sink_;

@@ -30,7 +30,7 @@ bool DescriptorSource::wait(int milliseconds) const {
 std::size_t DescriptorSource::read(char* data, std::size_t size) {
   // A regular file ends where it ended when it was opened: no call to hear so, no race with a program that
   // writes on.
-  while (problem_.empty() && left_ != 0) {
+  while (!problem_ && left_ != 0) {
     if (left_ > 0) size = std::min(size, static_cast<std::size_t>(left_));
     const ssize_t got = ::read(fd_, data, size);
     if (got > 0 && left_ > 0) left_ -= got;
@@ -40,7 +40,7 @@ std::size_t DescriptorSource::read(char* data, std::size_t size) {
       wait(-1);
       continue;
     }
-    problem_ = std::string(std::strerror(errno)) + ": check the disk or the permissions";
+    problem_ = {std::strerror(errno), "check the disk or the permissions"};
   }
   return 0;
 }

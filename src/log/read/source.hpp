@@ -3,19 +3,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace trapline {
 
+// Why a source ended before its end, and what to do.
+struct SourceProblem {
+  std::string why, fix;
+};
+
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
   // Reads at least one byte unless the source is at its end (0) or broken (0, and problem() says why).
   virtual std::size_t read(char* data, std::size_t size) = 0;
-  // "why: what to do", empty while nothing is wrong. What was read before stays good.
-  virtual const std::string& problem() const = 0;
+  // None while nothing is wrong. What was read before stays good.
+  virtual const std::optional<SourceProblem>& problem() const = 0;
 };
 
 // A descriptor that somebody else closes.
@@ -24,7 +30,7 @@ class DescriptorSource : public ByteSource {
   // `fresh`: nobody has read from it yet.
   DescriptorSource(int fd, bool fresh);
   std::size_t read(char* data, std::size_t size) override;
-  const std::string& problem() const override { return problem_; }
+  const std::optional<SourceProblem>& problem() const override { return problem_; }
 
   bool live() const { return live_; }
   // Whether more bytes (or the end) are there within `milliseconds`.
@@ -34,7 +40,7 @@ class DescriptorSource : public ByteSource {
   int fd_;
   std::int64_t left_ = -1;  // of a regular file; -1: unknown
   bool live_ = false;       // a pipe, a terminal or a socket
-  std::string problem_;
+  std::optional<SourceProblem> problem_;
 };
 
 // Some bytes that were read ahead, then the rest of the source.
@@ -47,7 +53,7 @@ class PeekedSource : public ByteSource {
   void drop(std::size_t count) { taken_ += count; }
   bool pending() const { return taken_ < have_; }
   std::size_t read(char* data, std::size_t size) override;
-  const std::string& problem() const override { return rest_.problem(); }
+  const std::optional<SourceProblem>& problem() const override { return rest_.problem(); }
 
  private:
   ByteSource& rest_;

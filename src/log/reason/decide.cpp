@@ -29,25 +29,26 @@ void decide_index(const Event& event, const Scene& scene, Decision& d) {
     d.cause = kPositionIndexOutOfRange;
     d.certainty = Certainty::kLikely;
     d.because = "the frames handle positions";
-  } else if (scene.hints.nan) {
+  } else if (scene.hints.has(Hint::kNan)) {
     d.also = {d.cause, kLabelOutOfRange};
     d.cause = kNanToIndex;
     d.certainty = Certainty::kLikely;
     d.because = "NaN was printed before the index failed";
-  } else if (scene.hints.class_ids) {
+  } else if (scene.hints.has(Hint::kClassIds)) {
     d.also = {kLabelOutOfRange, d.cause};
     d.cause = kNumClassesMismatch;
     d.certainty = Certainty::kLikely;
     d.because = "the data set's category ids do not run from 1 to the number of classes";
-  } else if (d.op == "index" && scene.hints.detection && scene.hints.first_batch &&
-             !scene.hints.later_batch) {
+  } else if (d.op == "index" && scene.hints.has(Hint::kDetection) && scene.hints.has(Hint::kFirstBatch) &&
+             !scene.hints.has(Hint::kLaterBatch)) {
     label_because(d, "a detector's assigner indexes by class, and the first batch failed");
   } else if (d.op == "scatter") {
     const bool fill = event.assert_row != nullptr && (contains(event.assert_row->kernel, "ScatterFill") ||
                                                       contains(event.assert_row->kernel, "scatterFill") ||
                                                       (event.file_line >= 170 && event.file_line != 144));
     const bool labels = scene.surface.labels || scene.surface.statement == Statement::kReadsLoss ||
-                        scene.hints.segmentation || (t != nullptr && in_segmentation_framework(*t));
+                        scene.hints.has(Hint::kSegmentation) ||
+                        (t != nullptr && in_segmentation_framework(*t));
     if (fill && labels)
       label_because(d, "scatter_ with a constant is one-hot encoding, and the surroundings speak of labels");
   } else if (d.op == "gather" && scene.surface.op == "gather" && scene.surface.labels) {
@@ -59,14 +60,14 @@ void decide_embedding(const Scene& scene, Decision& d) {
   const bool framed = scene.traceback != nullptr && speaks_of_positions(*scene.traceback);
   // Generated ids come from the model's own outputs and are inside its table; its learned positions are not
   // endless.
-  const bool position = framed || scene.hints.too_long || scene.hints.generation;
+  const bool position = framed || scene.hints.has(Hint::kTooLong) || scene.hints.has(Hint::kGeneration);
   d.also = {kPositionIndexOutOfRange, kIndexOutOfRange};
   if (position) {
     d.also = {d.cause, kIndexOutOfRange};
     d.cause = kPositionIndexOutOfRange;
     d.because =
         framed ? "the frames look up positions"
-        : scene.hints.too_long
+        : scene.hints.has(Hint::kTooLong)
             ? "a message says that the sequence is longer than the model allows"
             : "generated ids stay inside the vocabulary, but the sequence grows beyond learned positions";
   }
@@ -192,7 +193,7 @@ Decision decide_report(const Event& event, const Scene& scene) {
     d.because = "the statement at which it surfaced starts such an operation itself";
     return d;
   }
-  if (scene.hints.label_print) {
+  if (scene.hints.has(Hint::kLabelsPrinted)) {
     guess(d, kLabelOutOfRange, {kNumClassesMismatch}, "a check in the program complains about labels");
   } else if (scene.blocking) {
     // Blocking launches: the frame is right, but it starts nothing that can assert by itself.
@@ -202,7 +203,7 @@ Decision decide_report(const Event& event, const Scene& scene) {
             "launches were blocking and it surfaced where tokens are sampled");
       d.also.pop_back();  // a blocking launch does not report an older assertion
     }
-  } else if (s.statement == Statement::kReadsLoss && scene.hints.vocabulary) {
+  } else if (s.statement == Statement::kReadsLoss && scene.hints.has(Hint::kVocabulary)) {
     guess(d, kEmbeddingIndexOutOfRange, {kLabelOutOfRange},
           "this is a language model, and its table is the first thing that ids reach");
   } else if (scene.traceback != nullptr && in_language_model(*scene.traceback) &&
@@ -232,6 +233,14 @@ Decision decide_report(const Event& event, const Scene& scene) {
   return d;
 }
 
+std::string_view operator_in(std::string_view code) {
+  if (contains(code, " * ")) return "mul";
+  if (contains(code, " + ")) return "add";
+  if (contains(code, " - ")) return "sub";
+  if (contains(code, " / ")) return "div";
+  return {};
+}
+
 Decision decide_host_value(const Event& event, const Scene& scene) {
   Decision d;
   const WordingRow& row = *event.wording;
@@ -242,42 +251,49 @@ Decision decide_host_value(const Event& event, const Scene& scene) {
   d.op = row.op;
   d.argument = row.argument;
   const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
-  if (row.id == "host.gather" && scene.surface.statement == Statement::kLaunches) {
-    d.op = scene.surface.op;
-  } else if (row.id.starts_with("host.embedding")) {
-    decide_embedding(scene, d);
-    d.certainty = Certainty::kLikely;
-  } else if (row.id == "tf.indices") {
-    if (scene.hints.lookup || contains(event.text, "embedding") ||
-        (scene.traceback != nullptr && speaks_of_embeddings(*scene.traceback))) {
-      d.cause = kEmbeddingIndexOutOfRange;
-      d.op = "embedding";
+  switch (row.effect.refine) {
+    case Refine::kNothing:
+    case Refine::kHardwareByNumber:
+      break;
+    case Refine::kOpOfStatement:
+      if (scene.surface.statement == Statement::kLaunches) d.op = scene.surface.op;
+      break;
+    case Refine::kTokenOrPosition:
+      decide_embedding(scene, d);
+      d.certainty = Certainty::kLikely;
+      break;
+    case Refine::kTableOrIndex:
+      if (scene.hints.has(Hint::kTableLookup) || contains(event.text, "embedding") ||
+          (scene.traceback != nullptr && speaks_of_embeddings(*scene.traceback))) {
+        d.cause = kEmbeddingIndexOutOfRange;
+        d.op = "embedding";
+      }
+      break;
+    case Refine::kLabelOrIndex:
+      if (contains(event.text, "for dimension"))
+        d.cause = kIndexOutOfRange, d.op = d.argument = "index";
+      else
+        d.also = {kNumClassesMismatch};
+      break;
+    case Refine::kLinearInFrames:
+      if (framed == "linear") d.op = framed;
+      break;
+    case Refine::kOperatorInCode:
+      if (scene.traceback != nullptr && scene.traceback->deepest() != nullptr) {
+        if (const std::string_view op = operator_in(scene.traceback->deepest()->frame.code); !op.empty())
+          d.op = op;
+      }
+      break;
+    case Refine::kOpOfFrames:
+      if (!framed.empty()) d.op = framed;
+      if (d.op.empty()) d.argument.clear();
+      break;
+    case Refine::kMethodInMessage: {
+      static const RE2* const where =
+          new RE2(R"re(argument for argument (\w+) in method wrapper_(?:CUDA_+)?_?(\w+?)\)?(?:$|[\s)]))re");
+      RE2::PartialMatch(event.text, *where, &d.argument, &d.op);
+      break;
     }
-  } else if (row.id == "host.target") {
-    if (contains(event.text, "for dimension"))
-      d.cause = kIndexOutOfRange, d.op = d.argument = "index";
-    else
-      d.also = {kNumClassesMismatch};
-  } else if (row.id.starts_with("host.mat")) {
-    if (framed == "linear") d.op = framed;
-  } else if (row.id == "host.broadcast" && scene.traceback != nullptr &&
-             scene.traceback->deepest() != nullptr) {
-    const std::string& code = scene.traceback->deepest()->frame.code;
-    if (contains(code, " * "))
-      d.op = "mul";
-    else if (contains(code, " + "))
-      d.op = "add";
-    else if (contains(code, " - "))
-      d.op = "sub";
-    else if (contains(code, " / "))
-      d.op = "div";
-  } else if (row.id.starts_with("host.dtype")) {
-    if (!framed.empty()) d.op = framed;
-    if (d.op.empty()) d.argument.clear();
-  } else if (row.id == "host.device") {
-    static const RE2* const where =
-        new RE2(R"re(argument for argument (\w+) in method wrapper_(?:CUDA_+)?_?(\w+?)\)?(?:$|[\s)]))re");
-    RE2::PartialMatch(event.text, *where, &d.argument, &d.op);
   }
   return d;
 }
@@ -314,7 +330,7 @@ Decision decide_wording(const Event& event, const Scene& scene) {
   d.argument = row.argument;
   d.device_assert = row.device_assert == Device::kYes;
   d.synchronous = scene.blocking || (d.cause != kIllegalMemoryAccess && d.cause != kHardwareOrDriver);
-  if (row.id == "kernel.xid") decide_xid(event.text, d);
+  if (row.effect.refine == Refine::kHardwareByNumber) decide_xid(event.text, d);
   if (row.kind == WordingKind::kPeer) {
     d.cause = kHardwareOrDriver;
     d.certainty = Certainty::kLikely;
@@ -373,14 +389,16 @@ Decision decide(const Event& event, const Scene& scene) {
   return d;
 }
 
-int precedence(const Event& event) {
+Decision decide_unseen_assert(const Scene& scene) { return decide_report({}, scene); }
+
+Precedence precedence(const Event& event) {
   switch (event.kind) {
     case EventKind::kAssert:
-      return 100;
+      return Precedence::kAssert;
     case EventKind::kHostAssert:
-      return 60;
+      return Precedence::kHost;
     case EventKind::kException:
-      return 50;
+      return Precedence::kException;
     case EventKind::kWording:
       break;
   }
@@ -388,18 +406,20 @@ int precedence(const Event& event) {
     case WordingKind::kFault:
     case WordingKind::kDeviceAssert:
     case WordingKind::kHostValue:
-      return 80;
+      return Precedence::kFailure;
     case WordingKind::kHost:
-      return 60;
+      return Precedence::kHost;
     case WordingKind::kFollower:
-      return 40;
+      return Precedence::kFollower;
     case WordingKind::kPeer:
-      return 30;
+      return Precedence::kPeer;
     case WordingKind::kContext:
-      return event.wording->cause == kInsufficientEvidence ? 0 : 20;
-    default:
-      return 0;
+      return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
+    case WordingKind::kHint:
+    case WordingKind::kEvidence:
+      break;
   }
+  return Precedence::kNever;
 }
 
 }  // namespace trapline

@@ -1,6 +1,7 @@
 // From one event and what stands around it to a cause, and how sure of it the text allows one to be.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +35,20 @@ struct Decision {
 
 Decision decide(const Event& event, const Scene& scene);
 
-// Which event of a context is the root: the higher, the nearer. 0: never.
-int precedence(const Event& event);
+// The same, when an assertion's own line is not in the log and nothing tells of it but where the log ends.
+Decision decide_unseen_assert(const Scene& scene);
+
+// Which event of a job is the root: the higher, the nearer.
+enum class Precedence : std::uint8_t {
+  kNever,
+  kBeside,     // only stands beside failures, but names a cause
+  kPeer,       // complains about another process
+  kFollower,   // usually follows a context that is already lost
+  kException,  // an exception of which the catalogue knows nothing
+  kHost,       // a fault of the host program
+  kFailure,    // a failure of its own process that the catalogue knows
+  kAssert,     // a device-side assertion's own line
+};
+Precedence precedence(const Event& event);
 
 }  // namespace trapline

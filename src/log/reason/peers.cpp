@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "core/ranges.hpp"
 
@@ -12,49 +11,30 @@ namespace {
 
 constexpr std::size_t kMostEvidence = 4;
 
-// How a message of the catalogue complains about a peer. `who` says it where no rank is known.
-struct Complaint {
-  std::string_view id, did, how, who;
-};
-
-constexpr std::string_view kLauncher = "the launcher";
-
-constexpr auto kComplaints = std::to_array<Complaint>({
-    {"nccl.timeout", "waited for", "NCCL time-out", ""},
-    {"nccl.detected", "lost", "NCCL error", ""},
-    {"nccl.remote", "lost", "NCCL remote error", ""},
-    {"nccl.remote_error", "lost", "NCCL remote error", ""},
-    {"nccl.unhandled_system", "lost", "NCCL system error", ""},
-    {"nccl.system", "lost", "NCCL system error", ""},
-    {"nccl.internal", "lost", "NCCL internal error", ""},
-    {"nccl.closed", "lost", "connection closed", ""},
-    {"net.reset", "lost", "connection reset", ""},
-    {"nccl.abort", "stopped after losing", "NCCL abort", ""},
-    {"gloo.timeout", "waited for", "Gloo time-out", ""},
-    {"store.timeout", "waited for", "time-out of the store", ""},
-    {"deepep.timeout", "waited for", "DeepEP time-out", ""},
-    {"deepep.error", "lost", "DeepEP error", ""},
-    {"mp.exited", "lost", "its process ended", kLauncher},
-    {"ray.died", "lost", "its actor died", kLauncher},
-    {"ds.exit", "lost", "its process ended", kLauncher},
-    {"vllm.dead", "lost", "its engine died", kLauncher},
-    {"tis.unhealthy", "lost", "its model is unhealthy", kLauncher},
-});
-
-Complaint complaint_of(const Event& event) {
-  const auto row = std::ranges::find(kComplaints, event.wording->id, &Complaint::id);
-  return row != kComplaints.end() ? *row : Complaint{"", "lost", "an error of the connection", ""};
+std::string_view text_of(Complaint complaint) {
+  switch (complaint) {
+    case Complaint::kWaitedFor:
+      return "waited for";
+    case Complaint::kStoppedAfterLosing:
+      return "stopped after losing";
+    case Complaint::kLost:
+    case Complaint::kNone:
+      break;
+  }
+  return "lost";
 }
 
 }  // namespace
 
 void Peers::add(const Event& event, int rank) {
   if (rank >= 0 && !ranks_.insert(rank).second) return;
-  const Complaint row = complaint_of(event);
-  auto group = std::ranges::find_if(
-      groups_, [&](const Group& known) { return known.did == row.did && known.how == row.how; });
+  const RowEffect& row = event.wording->effect;
+  auto group = std::ranges::find_if(groups_, [&](const Group& known) {
+    return known.complaint == row.complaint && known.failure == row.failure;
+  });
   if (group == groups_.end()) {
-    group = groups_.insert(groups_.end(), Group{row.did, row.how, row.who, event.op, {}, {}});
+    group =
+        groups_.insert(groups_.end(), Group{row.complaint, row.failure, row.by_launcher, event.op, {}, {}});
   }
   if (rank >= 0) group->ranks.insert(rank);
   if (group->evidence.size() < kMostEvidence)
@@ -63,11 +43,11 @@ void Peers::add(const Event& event, int rank) {
 
 std::string Peers::sentence(const Group& group, int whom, bool with_op) const {
   const std::string who = !group.ranks.empty() ? ranks_text(group.ranks)
-                          : group.who.empty()  ? std::string("a rank")
-                                               : std::string(group.who);
+                          : group.by_launcher  ? std::string("the launcher")
+                                               : std::string("a rank");
   const std::string other = whom >= 0 ? fmt::format("rank {}", whom) : std::string("another rank");
   const std::string op = with_op && !group.op.empty() ? " in " + group.op : std::string();
-  return fmt::format("{} {} {} ({}{})", who, group.did, other, group.how, op);
+  return fmt::format("{} {} {} ({}{})", who, text_of(group.complaint), other, group.failure, op);
 }
 
 const Peers::Group* Peers::first() const {

@@ -30,7 +30,9 @@ class Peers {
 
  private:
   struct Group {
-    std::string_view did, how, who;
+    Complaint complaint = Complaint::kNone;
+    std::string_view failure;
+    bool by_launcher = false;
     std::string op;
     std::set<std::int64_t> ranks;
     std::vector<Evidence> evidence;

@@ -19,17 +19,13 @@ namespace {
 constexpr std::size_t kMostStreams = 20'000;
 constexpr std::size_t kMostConsequences = 16;
 constexpr std::size_t kMostEvidence = 8;
-// Precedences (reason_root.cpp): from here on an event is a failure of its own process; one that complains
-// about another process.
-constexpr int kOfItsOwn = 80;
-constexpr int kOfAPeer = 30;
 // Jobs up to this size keep all of their tracebacks.
 constexpr std::size_t kFewStreams = 64;
 
 struct Candidate {
   const EventStream* stream = nullptr;
   const Event* event = nullptr;
-  int precedence = 0;
+  Precedence precedence = Precedence::kNever;
 };
 
 bool nearer(const Candidate& a, const Candidate& b) {
@@ -72,22 +68,7 @@ struct Job {
   Hints hints_of(const std::string& source) const {
     Hints all;
     for (const EventStream* stream : streams) {
-      if (stream->source != source) continue;
-      const Hints& h = stream->hints();
-      all.async_hint |= h.async_hint;
-      all.dsa_hint |= h.dsa_hint;
-      all.blocking |= h.blocking;
-      all.segmentation |= h.segmentation;
-      all.detection |= h.detection;
-      all.first_batch |= h.first_batch;
-      all.later_batch |= h.later_batch;
-      all.class_ids |= h.class_ids;
-      all.label_print |= h.label_print;
-      all.nan |= h.nan;
-      all.vocabulary |= h.vocabulary;
-      all.too_long |= h.too_long;
-      all.lookup |= h.lookup;
-      all.generation |= h.generation;
+      if (stream->source == source) all |= stream->hints();
     }
     return all;
   }
@@ -99,7 +80,8 @@ struct Job {
     scene.hints = hints_of(stream.source);
     // Since 1.13 a build without DSA adds its advice to every error; the warning about asynchronous reports
     // is left out only when launches were blocking.
-    scene.blocking = scene.hints.blocking || (scene.hints.dsa_hint && !scene.hints.async_hint);
+    scene.blocking = scene.hints.has(Hint::kBlockingLaunches) ||
+                     (scene.hints.has(Hint::kDsaAdvice) && !scene.hints.has(Hint::kAsynchronous));
     if (event.wording != nullptr && event.wording->kind == WordingKind::kDeviceAssert)
       find_other_run(stream, scene);
     return scene;
@@ -140,7 +122,7 @@ struct Job {
   // By the launcher's clock: the last resort.
   int launcher_rank() const {
     for (const EventStream* stream : streams) {
-      if (stream->hints().launcher_rank >= 0) return stream->hints().launcher_rank;
+      if (stream->first_failed_rank() >= 0) return stream->first_failed_rank();
     }
     return -1;
   }
@@ -162,7 +144,7 @@ struct Job {
     for (const EventStream* stream : streams) {
       if (stream->rank >= 0) present.insert(stream->rank);
       for (const Event& event : stream->events()) {
-        if (precedence(event) != kOfAPeer) continue;
+        if (precedence(event) != Precedence::kPeer) continue;
         const int rank = stream->rank >= 0 ? stream->rank : event.rank;
         if (rank >= 0) complaining.insert(rank);
       }
@@ -246,16 +228,11 @@ const Traceback* cut_traceback(const EventStream& stream) {
 Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
   Finding finding;
   const Surface surface = surface_of(&traceback, {});
-  Event event;
-  static const WordingRow* const assert_row = find_wording_id("cuda.assert");
-  event.wording = assert_row;
-  event.source = stream.source;
-  event.number = traceback.last;
   Scene scene;
   scene.traceback = &traceback;
   scene.surface = surface;
   Decision decision;
-  if (surface.statement == Statement::kLaunches) decision = decide(event, scene);
+  if (surface.statement == Statement::kLaunches) decision = decide_unseen_assert(scene);
   decision.device_assert.reset();
   finding.cause = decision.cause;
   finding.also = decision.also;
@@ -286,7 +263,7 @@ void name_the_silent_one(const Job& job, const std::vector<Candidate>& candidate
   const int silent = job.silent_rank();
   Peers peers;
   for (const Candidate& candidate : candidates) {
-    if (candidate.precedence == kOfAPeer) peers.add(*candidate.event, rank_named(candidate));
+    if (candidate.precedence == Precedence::kPeer) peers.add(*candidate.event, rank_named(candidate));
   }
   root.summary = peers.summary(silent);
   if (silent >= 0) {
@@ -312,7 +289,7 @@ bool may_share_process(const Candidate& a, int rank_a, const Candidate& b, int r
 // process says of the root again is evidence.
 void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates, Report& report) {
   const Candidate& first = candidates.front();
-  const bool nothing_but_peers = first.precedence == kOfAPeer;
+  const bool nothing_but_peers = first.precedence == Precedence::kPeer;
   const int root_rank = rank_of(report.findings.front());
   std::set<std::pair<const EventStream*, const void*>> told;
   const auto mark = [&](const Candidate& c) {
@@ -338,7 +315,7 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
     if (!mark(next)) continue;
     const int rank = rank_named(next);
     const bool shares = may_share_process(first, root_rank, next, rank);
-    if (next.precedence == kOfAPeer) {
+    if (next.precedence == Precedence::kPeer) {
       if (nothing_but_peers || !shares || rank < 0) peers.add(*next.event, rank);
       continue;
     }
@@ -352,7 +329,7 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
     }
     if (is_report && others.contains(rank)) continue;  // of its own, which is listed
     const bool same = !streams.insert(next.stream).second;
-    if (same && next.precedence < kOfAPeer) continue;
+    if (same && next.precedence < Precedence::kPeer) continue;
     if (report.findings.size() > kMostConsequences || ++made > 4 * kMostConsequences) continue;
     Finding finding = make_finding(job, next, false);
     if (shares && finding.cause == report.findings.front().cause) {
@@ -360,7 +337,7 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
       continue;
     }
     // A process of its own that failed by itself follows from nothing.
-    if (!shares && rank >= 0 && root_rank >= 0 && next.precedence >= kOfItsOwn) {
+    if (!shares && rank >= 0 && root_rank >= 0 && next.precedence >= Precedence::kFailure) {
       finding.role = Role::kRoot;
       others.insert(rank);
     }
@@ -405,9 +382,7 @@ EventStream& Reasoner::stream_of(const Line& line) {
   return *latest_;
 }
 
-void Reasoner::line(const Line& line) {
-  stream_of(line).line(line, order_);
-}
+void Reasoner::line(const Line& line) { stream_of(line).line(line, order_); }
 
 void Reasoner::end_of_source(std::string_view source, const SourceEnd& end) {
   const Key first{
@@ -417,7 +392,7 @@ void Reasoner::end_of_source(std::string_view source, const SourceEnd& end) {
     at->second->finish(order_);
     if (streams_.size() > kFewStreams) at->second->compact();
   }
-  if (!end.problem.empty()) notes_.push_back(end.problem);
+  if (end.problem) notes_.push_back(end.problem->line());
   if (end.shortened > 0) notes_.push_back(std::string(source) + ": very long lines were read in part");
 }
 
@@ -433,7 +408,8 @@ Report Reasoner::finish() {
   std::vector<Candidate> candidates;
   for (const EventStream* stream : job.streams) {
     for (const Event& event : stream->events()) {
-      if (const int p = precedence(event); p > 0) candidates.push_back({stream, &event, p});
+      if (const Precedence p = precedence(event); p != Precedence::kNever)
+        candidates.push_back({stream, &event, p});
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(), nearer);
@@ -452,7 +428,7 @@ Report Reasoner::finish() {
   prefer_majority(candidates);
   report.findings.push_back(make_finding(job, candidates.front(), true));
   Finding& root = report.findings.front();
-  if (candidates.front().precedence == kOfAPeer) name_the_silent_one(job, candidates, root);
+  if (candidates.front().precedence == Precedence::kPeer) name_the_silent_one(job, candidates, root);
   report.verdict = root.certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
 
   tell_what_followed(job, candidates, report);

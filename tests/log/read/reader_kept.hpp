@@ -44,6 +44,11 @@ struct Kept : LineSink {
   int quiets = 0;
 };
 
+// "what: why: what to do"; empty where nothing was wrong.
+inline std::string problem_of(const SourceEnd& end) {
+  return end.problem ? end.problem->line() : std::string();
+}
+
 // A folder that goes away with the test.
 class Folder {
  public:

@@ -78,7 +78,7 @@ TEST(ReaderArchive, EachFormatIsKnownByItsMagicAndReadInFull) {
     EXPECT_EQ(kept.lines[19'999].number, 20'000);
     ASSERT_EQ(kept.ends.size(), 1U);
     EXPECT_EQ(kept.ends[0].bytes, text.size());
-    EXPECT_FALSE(kept.ends[0].damaged) << kept.ends[0].problem;
+    EXPECT_FALSE(kept.ends[0].problem) << problem_of(kept.ends[0]);
   }
   EXPECT_EQ(compression_of("BZhello"), Compression::kNone);
   EXPECT_EQ(compression_of(""), Compression::kNone);
@@ -89,10 +89,10 @@ TEST(ReaderArchive, AnArchiveCutWithinItsMagicIsNoEmptyLog) {
     for (std::size_t size = 2; size <= 4; ++size) {
       const Kept kept = read_text(format.pack("error\n").substr(0, size));
       ASSERT_EQ(kept.ends.size(), 1U);
-      EXPECT_TRUE(kept.ends[0].damaged) << format.name << " of " << size << " bytes";
-      EXPECT_NE(kept.ends[0].problem.find("ends too early, at offset " + std::to_string(size)),
+      EXPECT_TRUE(kept.ends[0].problem) << format.name << " of " << size << " bytes";
+      EXPECT_NE(problem_of(kept.ends[0]).find("ends too early, at offset " + std::to_string(size)),
                 std::string::npos)
-          << kept.ends[0].problem;
+          << problem_of(kept.ends[0]);
     }
   }
 }
@@ -101,7 +101,7 @@ TEST(ReaderArchive, MembersInARowAreOneText) {
   for (const Format& format : kFormats) {
     const Kept kept = read_text(format.pack("error one\n") + format.pack("error two\n"));
     EXPECT_EQ(kept.texts(), (std::vector<std::string>{"error one", "error two"})) << format.name;
-    EXPECT_FALSE(kept.ends.at(0).damaged) << kept.ends.at(0).problem;
+    EXPECT_FALSE(kept.ends.at(0).problem) << problem_of(kept.ends.at(0));
   }
 }
 
@@ -115,13 +115,13 @@ TEST(ReaderArchive, ATruncatedArchiveGivesWhatItHasAndSaysWhereItEnds) {
     LogReader reader(kept);
     reader.read_path(folder.write("job.log", packed.substr(0, size)));
     ASSERT_EQ(kept.ends.size(), 1U);
-    EXPECT_TRUE(kept.ends[0].damaged);
+    EXPECT_TRUE(kept.ends[0].problem);
     const std::string problem = folder.path("job.log") + ": the " + std::string(format.name) +
                                 " data ends too early, at offset " + std::to_string(size) +
                                 ": the text before it was read; copy the file again";
-    EXPECT_EQ(kept.ends[0].problem, problem);
+    EXPECT_EQ(problem_of(kept.ends[0]), problem);
     ASSERT_EQ(reader.summary().problems.size(), 1U);
-    EXPECT_EQ(reader.summary().problems[0].line(), problem);
+    EXPECT_EQ(reader.summary().problems[0].error.line(), problem);
     if (format.compression == Compression::kGzip || format.compression == Compression::kXz) {
       EXPECT_GT(kept.lines.size(), 19'000U) << format.name;
     }
@@ -140,11 +140,11 @@ TEST(ReaderArchive, ABrokenArchiveNamesTheOffsetAndTheRestOfTheInputsIsRead) {
     reader.read_path(folder.write("job.log", packed));
     reader.read_path(folder.write("next.log", "error next\n"));
     ASSERT_EQ(kept.ends.size(), 2U) << format.name;
-    EXPECT_TRUE(kept.ends[0].damaged) << format.name;
-    EXPECT_NE(kept.ends[0].problem.find(" in the " + std::string(format.name) + " data at offset "),
+    EXPECT_TRUE(kept.ends[0].problem) << format.name;
+    EXPECT_NE(problem_of(kept.ends[0]).find(" in the " + std::string(format.name) + " data at offset "),
               std::string::npos)
-        << kept.ends[0].problem;
-    EXPECT_FALSE(kept.ends[1].damaged);
+        << problem_of(kept.ends[0]);
+    EXPECT_FALSE(kept.ends[1].problem);
     EXPECT_EQ(kept.lines.back().text, "error next");
   }
 }
@@ -155,14 +155,14 @@ TEST(ReaderArchive, EveryTruncationEndsWithAProblemAndNothingElse) {
     for (std::size_t size = kMagicSize; size < packed.size(); ++size) {
       const Kept kept = read_text(packed.substr(0, size));
       ASSERT_EQ(kept.ends.size(), 1U);
-      EXPECT_TRUE(kept.ends[0].damaged) << format.name << " cut at " << size;
+      EXPECT_TRUE(kept.ends[0].problem) << format.name << " cut at " << size;
     }
   }
 }
 
 TEST(ReaderArchive, PaddingBehindGzipIsFineAndGarbageIsSaid) {
-  EXPECT_FALSE(read_text(gzip("error\n") + std::string(512, '\0')).ends.at(0).damaged);
-  EXPECT_TRUE(read_text(gzip("error\n") + "garbage").ends.at(0).damaged);
+  EXPECT_FALSE(read_text(gzip("error\n") + std::string(512, '\0')).ends.at(0).problem);
+  EXPECT_TRUE(read_text(gzip("error\n") + "garbage").ends.at(0).problem);
 }
 
 TEST(ReaderArchive, ABinaryInsideIsNoLog) {
@@ -172,7 +172,7 @@ TEST(ReaderArchive, ABinaryInsideIsNoLog) {
   std::string tar(600, '\0');
   tar.replace(257, 5, "ustar");
   EXPECT_FALSE(reader.read_path(folder.write("logs.tar.gz", gzip(tar))));
-  EXPECT_EQ(reader.summary().problems.at(0).line(),
+  EXPECT_EQ(reader.summary().problems.at(0).error.line(),
             folder.path("logs.tar.gz") + ": this is a tar archive: name the program's log");
 }
 

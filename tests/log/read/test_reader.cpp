@@ -62,7 +62,7 @@ TEST(ReaderFiles, TheEndSaysHowItWas) {
   EXPECT_EQ(kept.ends[0].lines, 3);
   EXPECT_TRUE(kept.ends[0].unfinished);
   EXPECT_TRUE(kept.ends[0].replaced);
-  EXPECT_FALSE(kept.ends[0].damaged);
+  EXPECT_FALSE(kept.ends[0].problem);
   EXPECT_EQ(kept.texts(), (Texts{"one", "error caf\uFFFD", "unfinished"}));
 }
 
@@ -112,7 +112,7 @@ TEST(ReaderFiles, AFileOfZerosIsNoLog) {
   LogReader reader(kept);
   reader.read_path(zeros);
   ASSERT_EQ(reader.summary().problems.size(), 1U);
-  EXPECT_EQ(reader.summary().problems[0].line(),
+  EXPECT_EQ(reader.summary().problems[0].error.line(),
             zeros + ": it holds zero bytes only: name another copy: this one was not written to its end");
   reader.read_path(begun);
   EXPECT_EQ(reader.summary().problems.size(), 1U);
@@ -151,7 +151,7 @@ TEST(ReaderFiles, WhatCannotBeReadIsAProblemAndTheRestIsRead) {
   EXPECT_FALSE(reader.read_path(""));
   EXPECT_EQ(kept.texts(), (Texts{"error"}));
   Texts problems;
-  for (const Error& error : reader.summary().problems) problems.push_back(error.line());
+  for (const ReadProblem& problem : reader.summary().problems) problems.push_back(problem.error.line());
   EXPECT_EQ(problems,
             (Texts{folder.path("missing.log") + ": No such file or directory: check the name",
                    folder.path("empty") + ": no logs in this folder: name the files, or another folder",
