@@ -9,6 +9,7 @@ figure is the median over the rounds, with its quartiles. Goal: at most 4 micros
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import statistics
 import sys
@@ -31,6 +32,7 @@ import torch.nn.functional as F  # noqa: E402
 from trapline import _adapter, _build, _cpu, _device, _paths  # noqa: E402
 
 torch.set_num_threads(1)
+gc.disable()  # a collection falls on whoever allocates next
 _cpu.install()
 if _cpu_backend.device is None:
     sys.exit(f"trapline: bench: {_cpu_backend.notes}")

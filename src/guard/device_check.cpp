@@ -22,6 +22,7 @@
 #include "guard/device_records.hpp"
 #include "guard/device_stream.hpp"
 #include "guard/history.hpp"
+#include "guard/recycled.hpp"
 #include "guard/remember.hpp"
 
 namespace trapline::guard {
@@ -55,7 +56,7 @@ struct Call {
   std::shared_ptr<const CallFacts> facts;
   Lengths lengths;  // alive until the checks are enqueued
   // What becomes of the call:
-  std::vector<std::pair<std::int8_t, c10::IValue>> replaced;
+  c10::SmallVector<std::pair<std::int8_t, c10::IValue>, 2> replaced;
   bool wait = false;
   bool violated = false;
   Violation violation;
@@ -137,14 +138,14 @@ void note_call(Call& call) {
   call.facts = call_facts(call.plan, call.values);
   // The memory of a compiled graph is the graph's: with CUDA graphs nothing of its pool may live on.
   if (call.stream.capturing || call.facts->replayed || call.plan.site != nullptr) return;
-  std::vector<at::Tensor> contents;
+  auto contents = std::allocate_shared<KeptContents>(Recycled<KeptContents>());
   for (std::size_t i = 0; i < call.values.size(); ++i) {
     const c10::IValue& value = call.values[i];
     const ArgumentRef& reference = call.facts->arguments[i];
     const bool checked = is_checked(call.plan, i);
     for (std::size_t k = 0; k < reference.tensors.size(); ++k) {
       const c10::IValue& one = reference.is_list ? value.toListRef()[k] : value;
-      contents.push_back(one.isTensor() ? alias_to_keep(one.toTensor(), checked) : at::Tensor());
+      one.isTensor() ? contents->emplace_back(one.toTensor(), checked) : contents->emplace_back();
     }
   }
   keep_contents(call.facts, std::move(contents));

@@ -1,6 +1,8 @@
 #include "guard/device_contents.hpp"
 
-#include <deque>
+#include <c10/core/InferenceMode.h>
+
+#include <array>
 #include <mutex>
 #include <utility>
 
@@ -16,14 +18,22 @@ thread_local int t_in_pool = 0;
 
 struct CallContents {
   std::shared_ptr<const CallFacts> call;
-  std::vector<at::Tensor> tensors;
+  std::shared_ptr<const KeptContents> contents;
   std::int64_t bytes = 0;
 };
 
 struct ContentStore {
   std::mutex mutex;
-  std::deque<CallContents> calls;  // newest first
+  std::array<CallContents, kMostCalls> calls;  // a ring
+  std::size_t newest = 0, count = 0;
   std::int64_t bytes = 0;
+
+  CallContents take_oldest() {
+    CallContents oldest = std::exchange(calls[(newest + kMostCalls + 1 - count) % kMostCalls], {});
+    --count;
+    bytes -= oldest.bytes;
+    return oldest;
+  }
 };
 
 ContentStore& content_store() {
@@ -31,56 +41,86 @@ ContentStore& content_store() {
   return *all;
 }
 
-std::int64_t storage_bytes(const at::Tensor& tensor) {
-  return static_cast<std::int64_t>(tensor.storage().nbytes());
+bool is_plain(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kNotPlain({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
+                                           c10::DispatchKey::ZeroTensor, c10::DispatchKey::Python,
+                                           c10::DispatchKey::PythonTLSSnapshot});
+  return tensor.defined() && tensor.has_storage() && tensor.layout() == c10::kStrided &&
+         !tensor.is_quantized() && !tensor.key_set().has_any(kNotPlain);
 }
 
 }  // namespace
 
-at::Tensor alias_to_keep(const at::Tensor& tensor, bool checked) {
-  if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return {};
-  if (tensor.requires_grad() && (!checked || tensor.is_leaf())) return {};
+KeptContent::KeptContent(const at::Tensor& tensor, bool checked) {
+  if (!is_plain(tensor) || tensor.numel() == 0) return;
+  if (tensor.requires_grad() && (!checked || tensor.is_leaf())) return;
   // The storage is what stays: a few labels may be a view of a large batch.
-  if (storage_bytes(tensor) > kMostOfOne) return {};
+  if (static_cast<std::int64_t>(tensor.storage().nbytes()) > kMostOfOne) return;
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  return at::Tensor(impl->shallow_copy_and_detach(
-      tensor.is_inference() ? c10::VariableVersion() : impl->version_counter(), false));
+  storage_ = tensor.storage();
+  inference_ = impl->is_inference();
+  if (!inference_) version_ = impl->version_counter();
+  keys_ = impl->key_set();
+  sizes_ = tensor.sizes();
+  strides_ = tensor.strides();
+  offset_ = tensor.storage_offset();
+  dtype_ = tensor.dtype();
+}
+
+at::Tensor KeptContent::alias() const {
+  if (!storage_) return {};
+  const c10::InferenceMode mode(inference_);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage_), keys_, dtype_);
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(sizes_, strides_, offset_);
+  if (!inference_) impl->set_version_counter(version_);
+  return tensor;
 }
 
 void allocate_from_pool(bool begins) { t_in_pool += begins ? 1 : -1; }
 
-void keep_contents(const std::shared_ptr<const CallFacts>& call, std::vector<at::Tensor> contents) {
+// What is let go is released without the lock: an allocator may run user code.
+void keep_contents(const std::shared_ptr<const CallFacts>& call,
+                   std::shared_ptr<const KeptContents> contents) {
   if (t_in_pool > 0) return;
-  CallContents added{call, std::move(contents)};
-  for (const at::Tensor& tensor : added.tensors) added.bytes += tensor.defined() ? storage_bytes(tensor) : 0;
-  if (added.bytes == 0) return;
-  std::deque<CallContents> dropped;  // released without the lock: an allocator may run user code
+  std::int64_t bytes = 0;
+  for (const KeptContent& content : *contents) bytes += content.bytes();
+  if (bytes == 0) return;
   ContentStore& all = content_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  all.bytes += added.bytes;
-  all.calls.push_front(std::move(added));
-  while (all.calls.size() > kMostCalls || (all.bytes > kMostOfAll && all.calls.size() > 1)) {
-    all.bytes -= all.calls.back().bytes;
-    dropped.push_back(std::move(all.calls.back()));
-    all.calls.pop_back();
+  CallContents dropped;
+  std::unique_lock<std::mutex> lock(all.mutex);
+  if (all.count == kMostCalls) dropped = all.take_oldest();
+  all.newest = (all.newest + 1) % kMostCalls;
+  all.calls[all.newest] = {call, std::move(contents), bytes};
+  ++all.count;
+  all.bytes += bytes;
+  while (all.bytes > kMostOfAll && all.count > 1) {
+    CallContents oldest = all.take_oldest();
+    lock.unlock();
+    oldest = {};
+    lock.lock();
   }
+  lock.unlock();
 }
 
-std::vector<at::Tensor> contents_of(const CallFacts& call) {
+std::shared_ptr<const KeptContents> contents_of(const CallFacts& call) {
   ContentStore& all = content_store();
   const std::lock_guard<std::mutex> lock(all.mutex);
   for (const CallContents& item : all.calls) {
-    if (item.call.get() == &call) return item.tensors;
+    if (item.call.get() == &call) return item.contents;
   }
-  return {};
+  return nullptr;
 }
 
 void forget_contents() {
-  std::deque<CallContents> dropped;
   ContentStore& all = content_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  dropped.swap(all.calls);
-  all.bytes = 0;
+  std::unique_lock<std::mutex> lock(all.mutex);
+  while (all.count > 0) {
+    CallContents oldest = all.take_oldest();
+    lock.unlock();
+    oldest = {};
+    lock.lock();
+  }
 }
 
 }  // namespace trapline::guard

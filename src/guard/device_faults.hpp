@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "guard/device_contents.hpp"
 #include "guard/device_records.hpp"
 #include "guard/state.hpp"
 #include "trapline/device.h"
@@ -13,9 +14,9 @@ namespace trapline::guard {
 struct LateFault {
   LaunchRecord record;
   trapline_scan scan;
-  std::vector<at::Tensor> contents;  // of the call's tensors (device_contents.hpp)
-  bool again = false;                // the program was told before, and uses what came of it
-  bool replayed = false;             // again, by a backward pass that was under way when it was told
+  std::shared_ptr<const KeptContents> contents;  // of the call's tensors (device_contents.hpp)
+  bool again = false;                            // the program was told before, and uses what came of it
+  bool replayed = false;  // again, by a backward pass that was under way when it was told
 };
 
 enum class Whose {

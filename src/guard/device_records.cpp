@@ -15,6 +15,7 @@
 #include <new>
 
 #include "guard/intern.hpp"
+#include "guard/recycled.hpp"
 
 namespace trapline::guard {
 namespace {
@@ -72,8 +73,7 @@ std::vector<trapline_frame> frames_of_forward(const torch::autograd::Node& node)
   return {};
 }
 
-ArgumentRef reference_to(const c10::IValue& value, bool with_graph) {
-  ArgumentRef out;
+void refer_to(const c10::IValue& value, bool with_graph, ArgumentRef& out) {
   if (value.isTensor()) {
     out.holds_tensors = true;
     const at::Tensor& tensor = value.toTensor();
@@ -94,7 +94,6 @@ ArgumentRef reference_to(const c10::IValue& value, bool with_graph) {
   } else if (!value.isGenerator() && !value.isCustomClass()) {
     out.value = value;
   }
-  return out;
 }
 
 const void* data_of(const at::Tensor& tensor) {
@@ -164,11 +163,11 @@ LaunchRecord* launch_record(std::int64_t slot) {
 }
 
 std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10::IValue> values) {
-  auto facts = std::make_shared<CallFacts>();
+  auto facts = std::allocate_shared<CallFacts>(Recycled<CallFacts>());
   facts->plan = &plan;
-  facts->arguments.reserve(values.size());
+  facts->arguments.resize(values.size());
   const auto node = torch::autograd::get_current_node();
-  for (const c10::IValue& value : values) facts->arguments.push_back(reference_to(value, node == nullptr));
+  for (std::size_t i = 0; i < values.size(); ++i) refer_to(values[i], node == nullptr, facts->arguments[i]);
   trapline_frame frames[kLateFrames];
   facts->frames.assign(frames, frames + capture(frames, kLateFrames));
   facts->thread = this_thread();

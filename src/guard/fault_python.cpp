@@ -9,10 +9,10 @@ namespace {
 
 // Of one argument's tensors, in their order.
 struct KeptOf {
-  const std::vector<at::Tensor>& all;
+  const KeptContents* all;
   std::size_t begin;
   at::Tensor operator[](std::size_t i) const {
-    return begin + i < all.size() ? all[begin + i] : at::Tensor();
+    return all != nullptr && begin + i < all->size() ? (*all)[begin + i].alias() : at::Tensor();
   }
 };
 
@@ -59,7 +59,7 @@ at::Tensor checked_content(const LateFault& fault) {
   std::size_t at = 0;
   for (const ArgumentRef& reference : record.call->arguments) {
     for (const TensorRef& one : reference.tensors) {
-      const at::Tensor kept = at < fault.contents.size() ? fault.contents[at] : at::Tensor();
+      const at::Tensor kept = KeptOf{fault.contents.get(), at}[0];
       ++at;
       if (one.same_object(record.tensor) && record.tensor.had(kept)) return kept;
     }
@@ -86,7 +86,7 @@ PyRef describe_fault(const LateFault& fault) {
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const ArgumentRef& argument = call.arguments[i];
     const char* name = names[i].name().c_str();
-    put(args, name, argument_to_python(argument, {fault.contents, at}));
+    put(args, name, argument_to_python(argument, {fault.contents.get(), at}));
     at += argument.tensors.size();
     if (argument.graph != nullptr) put(graphs, name, graph_to_python(*argument.graph));
     if (argument.holds_tensors && !argument.is_list)

@@ -10,8 +10,8 @@ namespace trapline::guard {
 //   args[name]   a tensor that is gone: its content, where that was kept and not written to
 //   graphs[name] the graph behind an argument: [(class, [places of the next nodes; -1: not noted],
 //   parameter)] shapes[name] of a tensor argument that is gone and of which nothing was kept
-// and beyond that: late, again, replayed, backward, contained, batch, order, device, shape, dtype, unsure (no counter
-// of writes: the content is to be compared with the scan).
+// and beyond that: late, again, replayed, backward, contained, batch, order, device, shape, dtype, unsure (no
+// counter of writes: the content is to be compared with the scan).
 PyRef describe_fault(const LateFault& fault);
 
 PyRef thread_label(const char* name, long id);

@@ -1,9 +1,10 @@
-"""What a report says on the CPU and on CUDA's key with late work, field by field; writes docs/parity.md.
+"""What a report says on the CPU and on CUDA's key, field by field; writes docs/parity.md.
 
-    python tests/cpu_cuda/parity.py [--write] [EXAMPLE ...]
+    python tests/cpu_cuda/parity.py [--write] [--cuda PYTHON] [EXAMPLE ...]
 
-Late work is what a GPU is like: the fault is noticed when the program has gone on. The run on the CPU is one
-of the same program without a device of CUDA.
+On CUDA's key: `--cpu` with late work, which is what a GPU is like (the fault is noticed when the program has
+gone on); and, with `--cuda`, PyTorch's CUDA build over the stand-in for the runtime (docs/cuda-build.md),
+whose Python is given. The run on the CPU is one of the same program without a device of CUDA.
 """
 
 from __future__ import annotations
@@ -68,13 +69,21 @@ def fields(finding: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run(case: Any, seed: int | None, folder: Path) -> dict[str, Any] | None:
-    """The first finding of an example: on the CPU, or late with a seed."""
-    options = [option for option in case.options if option != "--cpu" or seed is None]
-    options += ["--cpu"] if seed is not None else []
-    environment = runner.environment(**({} if seed is None else {"TRAPLINE_CPU_LATE": str(seed)}))
-    command = [runner.PYTHON, str(runner.EXAMPLES / case.file)]
-    outcome = runner.trapline_json(folder / f"{case.name}-{seed}", command, options, environment)
+# The ways of a run: None is the CPU, a number late work with that seed, and this PyTorch's CUDA build.
+CUDA_BUILD = "the CUDA build"
+
+
+def run(case: Any, way: int | str | None, folder: Path, cuda: str | None = None) -> dict[str, Any] | None:
+    """The first finding of an example."""
+    options = [option for option in case.options if option != "--cpu" or way is None]
+    options += ["--cpu"] if isinstance(way, int) else []
+    environment = runner.environment(**({"TRAPLINE_CPU_LATE": str(way)} if isinstance(way, int) else {}))
+    python = [runner.PYTHON]
+    if way == CUDA_BUILD:
+        standin = str(runner.BUILD / "fakecuda")
+        python = [str(ROOT / "tests" / "fakecuda" / "with_cuda.sh"), standin, str(cuda)]
+    command = [*python, str(runner.EXAMPLES / case.file)]
+    outcome = runner.trapline_json(folder / f"{case.name}-{way}", command, options, environment)
     findings = (outcome.report or {}).get("findings") or []
     return findings[0] if findings else None
 
@@ -91,28 +100,30 @@ def explained(example: str, field: str) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write docs/parity.md")
+    parser.add_argument("--cuda", metavar="PYTHON", help="also under PyTorch's CUDA build, of this Python")
     parser.add_argument("examples", nargs="*")
     arguments = parser.parse_args()
     cases = [case for case in CASES if not arguments.examples or case.name in arguments.examples]
+    ways = [*SEEDS, *([CUDA_BUILD] if arguments.cuda else [])]
     unexplained, rows = 0, []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(max_workers=2) as pool:
         runs = {
-            (case.name, seed): pool.submit(run, case, seed, Path(folder))
+            (case.name, way): pool.submit(run, case, way, Path(folder), arguments.cuda)
             for case in cases
-            for seed in (None, *SEEDS)
+            for way in (None, *ways)
         }
         for case in cases:
             here = runs[case.name, None].result()
             found: dict[str, list[Any]] = {}
-            for seed in SEEDS:
-                there = runs[case.name, seed].result()
+            for way in ways:
+                there = runs[case.name, way].result()
                 if here is None or there is None:
                     found.setdefault("cause", []).append(
-                        (seed, here and here["code"], there and there["code"])
+                        (way, here and here["code"], there and there["code"])
                     )
                     continue
                 for name, pair in differences(here, there).items():
-                    found.setdefault(name, []).append((seed, *pair))
+                    found.setdefault(name, []).append((way, *pair))
             for name, seen in found.items():
                 if explained(case.name, name) is None:
                     unexplained += 1

@@ -76,6 +76,7 @@ def guard(adapter):
     adapter.install(guard.handle)
     _device.install(adapter)
     yield guard
+    late.come()  # a check that reports after uninstall() would tell the next test
     _device.uninstall()
     adapter.uninstall()
     late.reset()

@@ -38,6 +38,13 @@ def come():
     driver.cuCtxSynchronize()
 
 
+def busy(milliseconds):
+    """The device has this to do first. Unlike `held` nothing of Python is in its queue: what waits for the
+    device with the interpreter's lock goes on."""
+    sleep = ctypes.cast(ctypes.CDLL(None).usleep, _Work)
+    driver.fake_cuda_enqueue(None, sleep, ctypes.c_void_p(int(milliseconds * 1000)))
+
+
 @contextlib.contextmanager
 def held(stream=None):
     """The device is far behind: what is put on the stream in here is done when this ends."""
