@@ -1,8 +1,19 @@
 # Libraries from the distribution's packages; docs/dependencies.md says why each was chosen.
 find_package(fmt REQUIRED)
+# fmt's header-only form compiles all of fmt in every unit, 4 s each; as a shared library it could meet another copy
+# in the user's process. So its compiled part is a unit of ours.
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  add_library(trapline_fmt STATIC "${PROJECT_SOURCE_DIR}/cmake/fmt.cpp")
+  target_include_directories(
+    trapline_fmt SYSTEM PUBLIC $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+else()
+  add_library(trapline_fmt INTERFACE)
+  target_link_libraries(trapline_fmt INTERFACE fmt::fmt-header-only)
+endif()
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(simdjson REQUIRED)
+find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)

@@ -9,6 +9,9 @@ function(trapline_room name)
     trapline_${name}
     PUBLIC ${ARG_DEPENDS}
     PRIVATE trapline_warnings ${ARG_PRIVATE})
+  if("trapline_fmt" IN_LIST ARG_PRIVATE) # the others do not read enough to be worth it
+    trapline_precompile(trapline_${name} trapline_pch)
+  endif()
 endfunction()
 
 # trapline_test(NAME SOURCES file... [DEPENDS target...]): one GoogleTest program per room.
@@ -16,5 +19,6 @@ function(trapline_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE trapline_warnings ${ARG_DEPENDS} GTest::gtest_main)
+  trapline_precompile(${name} trapline_tests_pch <gtest/gtest.h>)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
 endfunction()

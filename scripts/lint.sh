@@ -11,5 +11,8 @@ git ls-files '*.sh' .ci/run | xargs shellcheck
 if [[ ! -f $build/compile_commands.json ]]; then
   cmake -S . -B "$build" -G Ninja -DTRAPLINE_PYTHON="$PWD/.venv/bin/python" >/dev/null
 fi
-git ls-files 'src/*.cpp' | grep -Ev '^src/(guard|libtorch|cpu_cuda)/' | xargs -P "$(nproc)" -n 4 clang-tidy-14 -p "$build" --quiet 2>/dev/null
+# It cannot read GCC's precompiled headers, which no file needs.
+mkdir -p "$build/lint"
+sed 's/-Winvalid-pch -include [^ "]*cmake_pch\.hxx//g' "$build/compile_commands.json" >"$build/lint/compile_commands.json"
+git ls-files 'src/*.cpp' | grep -Ev '^src/(guard|libtorch|cpu_cuda)/' | xargs -P "$(nproc)" -n 4 clang-tidy-14 -p "$build/lint" --quiet 2>/dev/null
 echo "lint: clean"

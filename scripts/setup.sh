@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings a fresh Debian 12 machine to the point where `make build` works. Idempotent; a second run takes no time.
 #
-# setup.sh [lint]        with lint: also the tools of `make lint`
+# setup.sh [demo|lint]   demo: only what `make demo` needs, without the tests' packages; lint: also `make lint`'s tools
 # TRAPLINE_NO_TORCH=1    leave torch out: the guard and the tests that need it are left out too
 # PIP_EXTRA_INDEX_URL    where pip finds PyTorch's CPU builds, when the default index has only the CUDA ones
 set -euo pipefail
@@ -14,8 +14,9 @@ fail() { # what, why, what to do
 
 # 1. Distribution packages. docs/dependencies.md says why each is needed.
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv python3-dev
-  libcli11-dev libfmt-dev nlohmann-json3-dev libre2-dev libhwy-dev libgtest-dev libbenchmark-dev
-  zlib1g-dev libzstd-dev libbz2-dev liblzma-dev libsimdjson-dev libpng-dev libdw-dev libbackward-cpp-dev)
+  libcli11-dev libfmt-dev nlohmann-json3-dev libre2-dev libhwy-dev
+  zlib1g-dev libzstd-dev libbz2-dev liblzma-dev libsimdjson-dev libpng-dev)
+[[ ${1:-} == demo ]] || packages+=(libgtest-dev libbenchmark-dev libdw-dev libbackward-cpp-dev)
 [[ ${1:-} == lint ]] && packages+=(clang-format-14 clang-tidy-14 shellcheck)
 missing=()
 if command -v dpkg-query >/dev/null; then
@@ -44,11 +45,15 @@ for program in cmake ninja c++ python3; do
     "install: ${packages[*]}"
 done
 
-# 2. The virtual environment. Its stamp changes with the list of requirements and with the wish for torch.
+# 2. The virtual environment. Its stamps change with the list of requirements and with the wish for torch.
 requirements=scripts/requirements.txt
 wanted="$(sha256sum <"$requirements") torch=${TRAPLINE_NO_TORCH:-yes}"
 stamp=.venv/.trapline-setup
-if [[ -x .venv/bin/python && -f $stamp && $(<"$stamp") == "$wanted" ]]; then exit 0; fi
+demo_stamp=.venv/.trapline-setup-demo
+demo_wanted="torch=${TRAPLINE_NO_TORCH:-yes}"
+is_done() { [[ -x .venv/bin/python && -f $1 && $(<"$1") == "$2" ]]; }
+if is_done "$stamp" "$wanted"; then exit 0; fi
+if [[ ${1:-} == demo ]] && is_done "$demo_stamp" "$demo_wanted"; then exit 0; fi
 
 python=python3
 # PyTorch's builds exist for a few Python versions only; take the distribution's when the first on PATH is none of them.
@@ -66,6 +71,11 @@ if [[ -z ${TRAPLINE_NO_TORCH:-} ]]; then
     pip torch==2.13.0 || fail "cannot install torch==2.13.0" "pip failed" \
       "set PIP_EXTRA_INDEX_URL to PyTorch's CPU index, or TRAPLINE_NO_TORCH=1 to go without the guard"
   }
+fi
+if [[ ${1:-} == demo ]]; then
+  pip "$(grep '^numpy' "$requirements")" || fail "cannot install numpy" "pip failed" "check the package index and run again"
+  echo "$demo_wanted" >"$demo_stamp"
+  exit 0
 fi
 pip -r "$requirements" || fail "cannot install the test requirements" "pip failed" "check the package index and run again"
 echo "$wanted" >"$stamp"

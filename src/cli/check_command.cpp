@@ -19,15 +19,13 @@ struct FileFlags {
   CheckFlags common;
 };
 
-void declare_files(CLI::App& app, FileFlags& flags, bool with_column) {
-  app.add_option("file", flags.paths, "files, folders or patterns; together they are one data set")
-      ->type_name("FILE");
+void declare_files(FlagSet& flags, FileFlags& given, bool with_column) {
+  flags.add({"file", "FILE", &given.paths, "files, folders or patterns; together they are one data set"});
   if (with_column) {
-    app.add_option("--column", flags.column,
-                   "the column, array or tensor to check, when its name does not tell")
-        ->type_name("NAME");
+    flags.add({"--column", "NAME", &given.column,
+               "the column, array or tensor to check, when its name does not tell"});
   }
-  declare_check(app, flags.common);
+  declare_check(flags, given.common);
 }
 
 Result<int> check_paths(const FileFlags& flags, const check::Rule& rule) {
@@ -134,8 +132,8 @@ Result<int> check_dataset(const FileFlags& flags) {
   });
 }
 
-void declare_model(CLI::App& app, FileFlags& flags) {
-  app.add_option("--model", flags.model, "take it from this Hugging Face model folder")->type_name("DIR");
+void declare_model(FlagSet& flags, FileFlags& given) {
+  flags.add({"--model", "DIR", &given.model, "take it from this Hugging Face model folder"});
 }
 
 Result<int> check_model(const FileFlags& flags) {
@@ -148,61 +146,57 @@ Result<int> check_model(const FileFlags& flags) {
   });
 }
 
-CLI::Option* add_count(CLI::App& app, const char* name, std::optional<std::int64_t>& value,
-                       const char* help) {
-  return app.add_option(name, value, help)->check(whole_number(1, std::int64_t{1} << 40U))->type_name("N");
-}
+constexpr WholeNumber kCount{1, std::int64_t{1} << 40U};
 
 }  // namespace
 
-Action declare_check_labels(CLI::App& app, const std::vector<std::string>&) {
-  auto flags = std::make_shared<FileFlags>();
-  declare_files(app, *flags, true);
-  add_count(app, "--classes", flags->classes, "how many classes the model has: labels are 0 to N - 1");
-  declare_model(app, *flags);
-  app.add_option("--ignore-index", flags->ignore_index,
-                 "a label that does not count; -100, as in PyTorch's losses")
-      ->check(whole_number(INT64_MIN, INT64_MAX))
-      ->type_name("K");
-  return [flags] { return check_labels(*flags); };
+Action declare_check_labels(FlagSet& flags, const std::vector<std::string>&) {
+  auto given = std::make_shared<FileFlags>();
+  declare_files(flags, *given, true);
+  flags.add(
+      {"--classes", "N", &given->classes, "how many classes the model has: labels are 0 to N - 1", kCount});
+  declare_model(flags, *given);
+  flags.add({"--ignore-index", "K", &given->ignore_index,
+             "a label that does not count; -100, as in PyTorch's losses", WholeNumber{INT64_MIN, INT64_MAX}});
+  return [given] { return check_labels(*given); };
 }
 
-Action declare_check_ids(CLI::App& app, const std::vector<std::string>&) {
-  auto flags = std::make_shared<FileFlags>();
-  declare_files(app, *flags, true);
-  add_count(app, "--rows", flags->rows, "how many rows the embedding table has: ids are 0 to N - 1");
-  declare_model(app, *flags);
-  add_count(app, "--positions", flags->positions,
-            "how many rows the position table has: no longer list of ids")
-      ->type_name("M");
-  return [flags] { return check_ids(*flags); };
+Action declare_check_ids(FlagSet& flags, const std::vector<std::string>&) {
+  auto given = std::make_shared<FileFlags>();
+  declare_files(flags, *given, true);
+  flags.add(
+      {"--rows", "N", &given->rows, "how many rows the embedding table has: ids are 0 to N - 1", kCount});
+  declare_model(flags, *given);
+  flags.add({"--positions", "M", &given->positions,
+             "how many rows the position table has: no longer list of ids", kCount});
+  return [given] { return check_ids(*given); };
 }
 
-Action declare_check_model(CLI::App& app, const std::vector<std::string>&) {
-  auto flags = std::make_shared<FileFlags>();
-  app.add_option("folder", flags->paths, "the folder of a Hugging Face model: config, tokenizer, weights")
-      ->type_name("DIR");
-  declare_check(app, flags->common);
-  return [flags] { return check_model(*flags); };
+Action declare_check_model(FlagSet& flags, const std::vector<std::string>&) {
+  auto given = std::make_shared<FileFlags>();
+  flags.add(
+      {"folder", "DIR", &given->paths, "the folder of a Hugging Face model: config, tokenizer, weights"});
+  declare_check(flags, given->common);
+  return [given] { return check_model(*given); };
 }
 
-Action declare_check_dataset(CLI::App& app, const std::vector<std::string>&) {
-  auto flags = std::make_shared<FileFlags>();
-  declare_files(app, *flags, false);
-  add_count(app, "--classes", flags->classes, "how many classes the model has");
-  add_count(app, "--rows", flags->rows, "how many rows the embedding table has");
-  add_count(app, "--positions", flags->positions, "how many rows the position table has")->type_name("M");
-  declare_model(app, *flags);
-  return [flags] { return check_dataset(*flags); };
+Action declare_check_dataset(FlagSet& flags, const std::vector<std::string>&) {
+  auto given = std::make_shared<FileFlags>();
+  declare_files(flags, *given, false);
+  flags.add({"--classes", "N", &given->classes, "how many classes the model has", kCount});
+  flags.add({"--rows", "N", &given->rows, "how many rows the embedding table has", kCount});
+  flags.add({"--positions", "M", &given->positions, "how many rows the position table has", kCount});
+  declare_model(flags, *given);
+  return [given] { return check_dataset(*given); };
 }
 
-Action declare_check_finite(CLI::App& app, const std::vector<std::string>&) {
-  auto flags = std::make_shared<FileFlags>();
-  declare_files(app, *flags, true);
-  return [flags] {
+Action declare_check_finite(FlagSet& flags, const std::vector<std::string>&) {
+  auto given = std::make_shared<FileFlags>();
+  declare_files(flags, *given, true);
+  return [given] {
     check::Rule rule;
     rule.what = check::What::kFinite;
-    return check_paths(*flags, rule);
+    return check_paths(*given, rule);
   };
 }
 

@@ -8,10 +8,10 @@
 
 namespace trapline::cli {
 
-Action declare_check_labels(CLI::App& app, const std::vector<std::string>& program);
-Action declare_check_ids(CLI::App& app, const std::vector<std::string>& program);
-Action declare_check_model(CLI::App& app, const std::vector<std::string>& program);
-Action declare_check_dataset(CLI::App& app, const std::vector<std::string>& program);
-Action declare_check_finite(CLI::App& app, const std::vector<std::string>& program);
+Action declare_check_labels(FlagSet& flags, const std::vector<std::string>& program);
+Action declare_check_ids(FlagSet& flags, const std::vector<std::string>& program);
+Action declare_check_model(FlagSet& flags, const std::vector<std::string>& program);
+Action declare_check_dataset(FlagSet& flags, const std::vector<std::string>& program);
+Action declare_check_finite(FlagSet& flags, const std::vector<std::string>& program);
 
 }  // namespace trapline::cli

@@ -11,15 +11,12 @@
 #include <mutex>
 #include <thread>
 
+#include "cli/exit_code.hpp"
 #include "cli/flags.hpp"
 #include "report/utf8.hpp"
 
 namespace trapline::cli {
 namespace {
-
-constexpr int kClean = 0;
-constexpr int kFindings = 1;
-constexpr int kUnknownVerdict = 3;
 
 std::atomic<bool> stop_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
@@ -78,12 +75,11 @@ const char* const kCheckFooter =
     "Exit code: 0 clean, 1 findings, 2 usage or an input that could not be read (the others are checked), "
     "3 stopped by Ctrl-C without a finding so far. Formats: docs/check.md";
 
-void declare_check(CLI::App& app, CheckFlags& flags) {
-  app.add_option("--threads", flags.threads, "how many threads read; 0: as many as the machine has cores")
-      ->check(whole_number(0, 1024))
-      ->type_name("N");
-  declare_output(app, flags.output, "do not shorten the report; add where every finding was seen");
-  app.footer(kCheckFooter);
+void declare_check(FlagSet& flags, CheckFlags& check) {
+  flags.add({"--threads", "N", &check.threads, "how many threads read; 0: as many as the machine has cores",
+             WholeNumber{0, 1024}});
+  declare_output(flags, check.output, "do not shorten the report; add where every finding was seen");
+  flags.set_footer(kCheckFooter);
 }
 
 Result<int> run_check(const CheckFlags& flags, const Look& look) {
@@ -113,15 +109,7 @@ Result<int> run_check(const CheckFlags& flags, const Look& look) {
     return Error{"cannot write the report", std::strerror(errno), "choose another file with -o"};
   }
   if (!problems.empty()) return kUsageError;
-  switch (report.verdict) {
-    case Verdict::kFault:
-      return kFindings;
-    case Verdict::kClean:
-      return kClean;
-    case Verdict::kUnknown:
-      break;
-  }
-  return kUnknownVerdict;
+  return exit_code_of(report.verdict);
 }
 
 }  // namespace trapline::cli

@@ -13,10 +13,6 @@
 #include "core/finding.hpp"
 #include "core/result.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace trapline::cli {
 
 struct CheckFlags {
@@ -24,7 +20,7 @@ struct CheckFlags {
   OutputFlags output;
 };
 
-void declare_check(CLI::App& app, CheckFlags& flags);
+void declare_check(FlagSet& flags, CheckFlags& check);
 
 // The note that all of them end their help with.
 extern const char* const kCheckFooter;

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iterator>
-#include <memory>
 
 #include "cli/check_command.hpp"
+#include "cli/exit_code.hpp"
 #include "cli/explain_command.hpp"
 #include "cli/flags.hpp"
 #include "cli/run_command.hpp"
@@ -47,44 +46,6 @@ int fail(const Error& error) {
   return kUsageError;
 }
 
-// How many of the words are the command's own flags; the rest is the program, whose flags are not ours to
-// read.
-std::size_t count_own_words(const CLI::App& app, const Words& words) {
-  std::size_t i = 0;
-  while (i < words.size()) {
-    const std::string& word = words[i];
-    if (word == "--" || word.size() < 2 || word.front() != '-') return i;
-    const auto equals = word.find('=');
-    const bool is_long = word.starts_with("--");
-    const CLI::Option* option = app.get_option_no_throw(is_long ? word.substr(0, equals) : word.substr(0, 2));
-    const bool has_value_inside = is_long ? equals != std::string::npos : word.size() > 2;
-    i += option != nullptr && option->get_items_expected_max() > 0 && !has_value_inside ? 2 : 1;
-  }
-  return std::min(i, words.size());
-}
-
-Error usage_error(const CommandRow& row, const CLI::App& app, const CLI::ParseError& problem,
-                  const Words& words) {
-  const std::string help = fmt::format("see `trapline {} --help`", row.name);
-  for (const std::string& word : words) {
-    const std::string name = word.substr(0, word.find('='));
-    if (name.size() < 2 || name.front() != '-' || app.get_option_no_throw(name) != nullptr) continue;
-    std::vector<std::string> known;
-    for (const CLI::Option* option : app.get_options()) {
-      for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
-    }
-    const auto near = nearest(name, known);
-    if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-      return {fmt::format("`trapline {}` has no flag '{}'", row.name, name), "",
-              near ? "did you mean " + *near + "?" : help};
-    }
-  }
-  if (std::string why = value_problem(problem); !why.empty()) return {why, "", help};
-  std::string why = problem.what();
-  std::ranges::replace(why, '\n', ' ');
-  return {fmt::format("cannot read the flags of `{}`", row.name), why, help};
-}
-
 std::string general_help() {
   std::string text =
       "Trapline names the cause of a device-side assert or shape error in PyTorch.\n\n"
@@ -98,25 +59,18 @@ std::string general_help() {
 }
 
 int run_command(const CommandRow& row, Words words) {
-  CLI::App app{std::string(row.summary), "trapline " + std::string(row.name)};
-  app.formatter(std::make_shared<HelpPage>(fmt::format("\nusage: trapline {} {}\n", row.name, row.usage)));
+  FlagSet flags(row.name, row.summary, row.usage);
   Words program;
-  const Action action = row.declare(app, program);
+  const Action action = row.declare(flags, program);
   if (row.takes_program) {
-    const std::size_t own = count_own_words(app, words);
+    const std::size_t own = flags.count_own(words);
     program.assign(words.begin() + static_cast<std::ptrdiff_t>(own), words.end());
     if (!program.empty() && program.front() == "--") program.erase(program.begin());
     words.resize(own);
   }
-  Words reversed(words.rbegin(), words.rend());  // the order that CLI11 takes
-  try {
-    app.parse(std::move(reversed));
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& problem) {
-    return fail(usage_error(row, app, problem, words));
-  }
+  const auto read = flags.read(words);
+  if (!read) return fail(read.error());
+  if (*read == FlagSet::Read::kHelpWanted) return fmt::print("{}", flags.help()), 0;
   const auto code = action();
   return code ? *code : fail(code.error());
 }

@@ -9,13 +9,9 @@
 
 #include "core/result.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace trapline::cli {
 
-inline constexpr int kUsageError = 2;  // exit code of Trapline's own errors
+class FlagSet;
 
 // What a command does after its flags were read; returns the exit code.
 using Action = std::function<Result<int>()>;
@@ -25,8 +21,8 @@ struct CommandRow {
   std::string_view summary;  // for `trapline --help`
   std::string_view usage;    // after the name
   bool takes_program;        // the words after the flags are somebody else's command line
-  // Declares the command's flags on `app`; `program` holds the words after them when the action runs.
-  Action (*declare)(CLI::App& app, const std::vector<std::string>& program);
+  // Declares the command's flags; `program` holds the words after them when the action runs.
+  Action (*declare)(FlagSet& flags, const std::vector<std::string>& program);
 };
 
 // All commands. To add one, write its file and add its row in command_line.cpp.

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "cli/exit_code.hpp"
 #include "cli/flags.hpp"
 #include "cli/live_sink.hpp"
 #include "cli/output.hpp"
@@ -21,10 +22,6 @@
 
 namespace trapline::cli {
 namespace {
-
-constexpr int kClean = 0;
-constexpr int kFindings = 1;
-constexpr int kUnknownVerdict = 3;
 
 struct ExplainFlags {
   std::vector<std::string> paths;
@@ -169,31 +166,22 @@ Result<int> execute(ExplainFlags& flags) {
   }
   if (const std::string pointer = output->pointer(report); !pointer.empty()) say(pointer);
   if (job.has_problems()) return kUsageError;
-  switch (report.verdict) {
-    case Verdict::kFault:
-      return kFindings;
-    case Verdict::kClean:
-      return kClean;
-    case Verdict::kUnknown:
-      break;
-  }
-  return kUnknownVerdict;
+  return exit_code_of(report.verdict);
 }
 
 }  // namespace
 
-Action declare_explain(CLI::App& app, const std::vector<std::string>&) {
-  auto flags = std::make_shared<ExplainFlags>();
-  app.add_option("path", flags->paths,
-                 "logs, folders of logs, or report folders; - is standard input. Together they are one job")
-      ->type_name("PATH");
-  declare_output(app, flags->output,
+Action declare_explain(FlagSet& flags, const std::vector<std::string>&) {
+  auto given = std::make_shared<ExplainFlags>();
+  flags.add({"path", "PATH", &given->paths,
+             "logs, folders of logs, or report folders; - is standard input. Together they are one job"});
+  declare_output(flags, given->output,
                  "do not shorten the report; add the stack and the lines that it rests on");
-  app.footer(
+  flags.set_footer(
       "Exit code: 0 no fault, 1 a cause is named, 2 usage or an input that could not be read (the others are "
       "read), 3 a fault without a cause, or nothing to read.\n"
       "Compressed logs (.gz, .zst, .bz2, .xz) are read as they are. Live: tail -f log | trapline explain -");
-  return [flags] { return execute(*flags); };
+  return [given] { return execute(*given); };
 }
 
 }  // namespace trapline::cli

@@ -8,6 +8,6 @@
 
 namespace trapline::cli {
 
-Action declare_explain(CLI::App& app, const std::vector<std::string>& program);
+Action declare_explain(FlagSet& flags, const std::vector<std::string>& program);
 
 }  // namespace trapline::cli

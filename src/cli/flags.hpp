@@ -1,36 +1,67 @@
-// The values of flags, refused in plain words: "--format must be json or text, not 'xml'"; and the help page.
+// The flags of one command: what there is, what it may be, its help page, and reading it. CLI11 does the
+// work; only flags.cpp sees it, because its header costs more than all of a command's own code.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/result.hpp"
 
 namespace trapline::cli {
 
-CLI::Validator one_of(std::vector<std::string> words);
-CLI::Validator whole_number(std::int64_t least, std::int64_t most);
-CLI::Validator number(double least, double most);
+struct OneOf {
+  std::vector<std::string> words;
+};
+struct WholeNumber {
+  std::int64_t min, max;
+};
+struct Number {
+  double min, max;
+};
 
-// What CLI11 found wrong with a flag's value, in our words; empty when it is something else.
-std::string value_problem(const CLI::ParseError& problem);
+struct Flag {
+  // Where the value goes; an optional stays empty when the flag is not given.
+  using Target = std::variant<bool*, unsigned*, std::int64_t*, std::string*, std::vector<std::string>*,
+                              std::optional<std::int64_t>*, std::optional<double>*,
+                              std::optional<std::string>*, std::optional<std::filesystem::path>*>;
 
-// CLI11's help in 80 columns, with a usage line of our own, because CLI11 does not know of the program after
-// the flags.
-class HelpPage : public CLI::Formatter {
+  std::string names;  // "-o,--output"; without hyphens: the words that belong to no flag
+  std::string value;  // what the help calls its value; empty: it takes none
+  Target target;
+  std::string help;
+  std::variant<std::monostate, OneOf, WholeNumber, Number> rule{};
+};
+
+class FlagSet {
  public:
-  explicit HelpPage(std::string usage) : usage_(std::move(usage)) {}
-  std::string make_usage(const CLI::App* app, std::string name) const override;
-  std::string make_description(const CLI::App* app) const override;
-  std::string make_group(std::string group, bool is_positional,
-                         std::vector<const CLI::Option*> options) const override;
-  std::string make_option(const CLI::Option* option, bool is_positional) const override;
-  std::string make_footer(const CLI::App* app) const override;
+  // `command` is "check labels"; `usage` stands after it on the help page.
+  FlagSet(std::string_view command, std::string_view summary, std::string_view usage);
+  ~FlagSet();
+  FlagSet(const FlagSet&) = delete;
+  FlagSet& operator=(const FlagSet&) = delete;
+
+  void add(const Flag& flag);
+  void set_footer(const std::string& text);  // the last paragraph of the help page
+
+  // How many of the words are the command's own; the rest begins with the name of a program, or with `--`,
+  // and is not ours to read.
+  std::size_t count_own(const std::vector<std::string>& words) const;
+
+  enum class Read { kDone, kHelpWanted };
+  // Puts the values where they belong; an error is in our words: "--format must be json or text, not 'xml'".
+  Result<Read> read(const std::vector<std::string>& words);
+  std::string help() const;
 
  private:
-  std::string usage_;
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
 };
 
 }  // namespace trapline::cli

@@ -14,18 +14,18 @@
 
 namespace trapline::cli {
 
-void declare_output(CLI::App& app, OutputFlags& flags, const char* verbose) {
+void declare_output(FlagSet& flags, OutputFlags& output, const char* verbose) {
   std::vector<std::string> formats;
   for (const Format& format : formats_of_reports()) formats.emplace_back(format.name);
-  app.add_option("--format", flags.format, "how the report is written: text or json")
-      ->check(one_of(formats))
-      ->type_name("FORMAT");
-  app.add_option("-o,--output", flags.file, "write the report to FILE (- is standard output)")
-      ->type_name("FILE");
-  app.add_option("--color", flags.color, "colour: auto, always or never")
-      ->check(one_of({"auto", "always", "never"}))
-      ->type_name("WHEN");
-  app.add_flag("-v,--verbose", flags.verbose, verbose);
+  flags.add(
+      {"--format", "FORMAT", &output.format, "how the report is written: text or json", OneOf{formats}});
+  flags.add({"-o,--output", "FILE", &output.file, "write the report to FILE (- is standard output)"});
+  declare_color(flags, output.color);
+  flags.add({"-v,--verbose", "", &output.verbose, verbose});
+}
+
+void declare_color(FlagSet& flags, std::string& color) {
+  flags.add({"--color", "WHEN", &color, "colour: auto, always or never", OneOf{{"auto", "always", "never"}}});
 }
 
 Result<Output> Output::open(const OutputFlags& flags, int fallback) {

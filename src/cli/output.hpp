@@ -2,16 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/finding.hpp"
 #include "core/result.hpp"
 #include "report/style.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace trapline::cli {
+
+class FlagSet;
 
 struct OutputFlags {
   std::string format = "text";
@@ -21,7 +20,8 @@ struct OutputFlags {
 };
 
 // `verbose`: what -v adds to this command's report.
-void declare_output(CLI::App& app, OutputFlags& flags, const char* verbose);
+void declare_output(FlagSet& flags, OutputFlags& output, const char* verbose);
+void declare_color(FlagSet& flags, std::string& color);
 
 // An open destination. It is opened before the work starts, so that a report is not lost to a mistyped path
 // after hours of training.

@@ -8,6 +8,7 @@
 
 #include "cli/flags.hpp"
 #include "cli/output.hpp"
+#include "cli/run_flags.hpp"
 #include "report/utf8.hpp"
 #include "run/session.hpp"
 
@@ -15,12 +16,8 @@ namespace trapline::cli {
 namespace {
 
 struct RunFlags {
-  RunRequest request;
+  RunOptions options;
   OutputFlags output;
-  std::string reports;
-  long steps = 0;
-  double skip_limit = -1;  // not given
-  std::string quarantine;
 };
 
 void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
@@ -29,8 +26,8 @@ void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + prin
 std::string handled_line(const RunFlags& flags, const RunOutcome& outcome) {
   const std::string where = !flags.output.file.empty() && flags.output.file != "-"
                                 ? "see " + flags.output.file
-                            : !flags.reports.empty() ? "see " + flags.reports
-                                                     : outcome.how_to_see;
+                            : flags.options.reports ? "see " + flags.options.reports->string()
+                                                    : outcome.how_to_see;
   if (!outcome.skipped.empty()) {
     return fmt::format("{} ({}): {}", outcome.skipped, info(outcome.report.findings.front().cause).code,
                        where);
@@ -38,91 +35,88 @@ std::string handled_line(const RunFlags& flags, const RunOutcome& outcome) {
   return fmt::format("{}; {}", outcome.caught, where);
 }
 
-// The program's standard output stays its own: without -o the report goes to standard error, whatever its
-// format.
-void print(const RunFlags& flags, const Output& output, const RunOutcome& outcome) {
-  const bool for_people = flags.output.format == "text" && !output.is_file() && flags.output.file.empty();
-  if (outcome.handled && for_people && outcome.skipped.empty()) {
+// Where and how the report goes.
+struct Destination {
+  const RunFlags& flags;
+  const Output& output;
+
+  // A person reads standard error. (The program's standard output stays its own: without -o the report goes
+  // to standard error, whatever its format.)
+  bool is_for_people() const { return flags.output.format == "text" && flags.output.file.empty(); }
+};
+
+// False when the destination did not take it. A report that cannot be written to its file is still printed.
+bool write_report(const Destination& to, const Report& report) {
+  if (to.output.write(report)) return true;
+  if (to.output.is_file()) {
+    say("cannot write '" + to.flags.output.file + "': the report follows here: free some space");
+    OutputFlags here = to.flags.output;
+    here.file.clear();
+    if (const auto fallback = Output::open(here, STDERR_FILENO)) fallback->write(report);
+  }
+  return false;
+}
+
+// The program dealt with its faults: for people lines, no report.
+void print_handled(const Destination& to, const RunOutcome& outcome) {
+  const bool for_people = to.is_for_people();
+  if (for_people && outcome.skipped.empty()) {
     for (const std::string& line : outcome.caught_lines) say(line);
   }
-  if (outcome.handled && (for_people || output.is_file())) say(handled_line(flags, outcome));
-  if (for_people) {
-    if (outcome.handled && !outcome.unchecked.empty()) say(outcome.unchecked);
-    if (outcome.handled) return;
-    if (outcome.report.findings.empty()) {
-      for (const std::string& note : outcome.report.notes) say(note);
-      return;
-    }
-  }
-  // After a traceback an empty line helps the eye to find the beginning.
-  if (for_people) write_all(STDERR_FILENO, "\n");
-  if (output.write(outcome.report)) {
-    const std::string pointer = output.pointer(outcome.report);
-    if (!outcome.handled && !pointer.empty()) say(pointer);
+  if (for_people || to.output.is_file()) say(handled_line(to.flags, outcome));
+  if (for_people && !outcome.unchecked.empty()) say(outcome.unchecked);
+  if (!for_people) write_report(to, outcome.report);
+}
+
+// Nothing was found: for people at most a line about how the program ended.
+void print_clean(const Destination& to, const RunOutcome& outcome) {
+  if (!to.is_for_people()) {
+    write_report(to, outcome.report);
     return;
   }
-  if (!output.is_file()) return;
-  say("cannot write '" + flags.output.file + "': the report follows here: free some space");
-  OutputFlags here = flags.output;
-  here.file.clear();
-  if (const auto fallback = Output::open(here, STDERR_FILENO)) fallback->write(outcome.report);
+  for (const std::string& note : outcome.report.notes) say(note);
+}
+
+void print_fault(const Destination& to, const RunOutcome& outcome) {
+  // After a traceback an empty line helps the eye to find the beginning.
+  if (to.is_for_people()) write_all(STDERR_FILENO, "\n");
+  if (!write_report(to, outcome.report)) return;
+  const std::string pointer = to.output.pointer(outcome.report);
+  if (!pointer.empty()) say(pointer);
+}
+
+void print(const Destination& to, const RunOutcome& outcome) {
+  if (outcome.handled) return print_handled(to, outcome);
+  if (outcome.report.findings.empty()) return print_clean(to, outcome);
+  print_fault(to, outcome);
 }
 
 Result<int> execute(RunFlags& flags, const std::vector<std::string>& program) {
   if (program.empty()) {
     return Error{"no program to run", "", "write it after the flags, e.g. trapline run python train.py"};
   }
-  flags.request.arguments = program;
-  flags.request.verbose = flags.output.verbose;
-  if (!flags.reports.empty()) flags.request.reports = flags.reports;
-  if (flags.steps > 0) flags.request.steps = flags.steps;
-  if (flags.skip_limit >= 0) {
-    if (flags.request.on_fault != "skip")
-      return Error{"--skip-limit has nothing to limit", "no step is skipped", "add --on-fault skip"};
-    flags.request.skip_limit = flags.skip_limit;
-  }
-  if (!flags.quarantine.empty()) flags.request.quarantine = flags.quarantine;
+  if (const auto problem = problem_of(flags.options)) return *problem;
   const auto output = Output::open(flags.output, STDERR_FILENO);
   if (!output) return output.error();
-  const auto outcome = run(flags.request);
+  const auto outcome = run({program, flags.options});
   if (!outcome) return outcome.error();
   ::signal(SIGPIPE, SIG_IGN);  // a reader that went away must not change the program's exit code
-  print(flags, *output, *outcome);
+  print({flags, *output}, *outcome);
   return outcome->ended.exit_code;
 }
 
 }  // namespace
 
-Action declare_run(CLI::App& app, const std::vector<std::string>& program) {
-  auto flags = std::make_shared<RunFlags>();
-  app.add_flag("--cpu", flags->request.cpu, "run a program written for CUDA on the CPU");
-  app.add_option("--steps", flags->steps, "end the program cleanly after N optimizer steps")
-      ->check(whole_number(1, 1'000'000'000'000))
-      ->type_name("N");
-  app.add_option("--watch", flags->request.watch, "name the step and layer where NaN or Inf began")
-      ->check(one_of({"nan"}))
-      ->type_name("nan");
-  app.add_option("--report", flags->reports, "keep the findings of all processes in the folder DIR")
-      ->type_name("DIR");
-  app.add_option("--on-fault", flags->request.on_fault,
-                 "raise: at the bad operation (default); skip: leave out the optimizer step and the bad "
-                 "samples; stop: end at once with exit code 65")
-      ->check(one_of({"raise", "skip", "stop"}))
-      ->type_name("MODE");
-  app.add_option("--skip-limit", flags->skip_limit,
-                 "with --on-fault skip: raise when more than PERCENT of the steps were skipped (default 1)")
-      ->check(number(0.0, 100.0))
-      ->type_name("PERCENT");
-  app.add_option("--quarantine", flags->quarantine,
-                 "leave out the samples that FILE names; skip adds to it (trapline-quarantine.jsonl)")
-      ->type_name("FILE");
-  declare_output(app, flags->output,
+Action declare_run(FlagSet& flags, const std::vector<std::string>& program) {
+  auto given = std::make_shared<RunFlags>();
+  declare_run_options(flags, given->options);
+  declare_output(flags, given->output,
                  "do not shorten the report; add the stack, the last operations and the evidence");
-  app.footer(
+  flags.set_footer(
       "Everything from PROGRAM on is the program's own; it keeps its terminal, its input and output, and its "
       "exit code (128+N when signal N ended it). The report follows on standard error. Trapline's own errors "
       "exit with 2.");
-  return [flags, &program] { return execute(*flags, program); };
+  return [given, &program] { return execute(*given, program); };
 }
 
 }  // namespace trapline::cli

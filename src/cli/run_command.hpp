@@ -8,6 +8,6 @@
 
 namespace trapline::cli {
 
-Action declare_run(CLI::App& app, const std::vector<std::string>& program);
+Action declare_run(FlagSet& flags, const std::vector<std::string>& program);
 
 }  // namespace trapline::cli

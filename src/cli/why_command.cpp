@@ -81,16 +81,14 @@ Result<int> execute(const WhyFlags& flags) {
 
 }  // namespace
 
-Action declare_why(CLI::App& app, const std::vector<std::string>&) {
-  auto flags = std::make_shared<WhyFlags>();
-  app.add_option("cause", flags->causes, "a code of a report (TL101) or the name of a cause; none: a list")
-      ->type_name("CODE|CAUSE");
-  app.add_flag("--all", flags->all, "the pages of all causes");
-  app.add_flag("--markdown", flags->markdown, "as Markdown, as in docs/causes");
-  app.add_option("--color", flags->color, "colour: auto, always or never")
-      ->check(one_of({"auto", "always", "never"}))
-      ->type_name("WHEN");
-  return [flags] { return execute(*flags); };
+Action declare_why(FlagSet& flags, const std::vector<std::string>&) {
+  auto given = std::make_shared<WhyFlags>();
+  flags.add({"cause", "CODE|CAUSE", &given->causes,
+             "a code of a report (TL101) or the name of a cause; none: a list"});
+  flags.add({"--all", "", &given->all, "the pages of all causes"});
+  flags.add({"--markdown", "", &given->markdown, "as Markdown, as in docs/causes"});
+  declare_color(flags, given->color);
+  return [given] { return execute(*given); };
 }
 
 }  // namespace trapline::cli

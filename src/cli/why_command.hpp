@@ -8,6 +8,6 @@
 
 namespace trapline::cli {
 
-Action declare_why(CLI::App& app, const std::vector<std::string>& program);
+Action declare_why(FlagSet& flags, const std::vector<std::string>& program);
 
 }  // namespace trapline::cli

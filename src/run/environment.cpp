@@ -1,6 +1,5 @@
 #include "run/environment.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <string_view>
@@ -41,28 +40,21 @@ std::optional<std::string> find_variable(std::span<const std::string> environmen
 }
 
 std::vector<std::string> guarded_environment(std::span<const std::string> environment,
-                                             const GuardSettings& settings) {
+                                             const GuardPaths& paths, const RunOptions& options) {
   std::vector<std::string> out(environment.begin(), environment.end());
   set(out, "PYTHONPATH",
-      python_path(settings.python, find_variable(environment, "PYTHONPATH").value_or(std::string())));
+      python_path(paths.python, find_variable(environment, "PYTHONPATH").value_or(std::string())));
   set(out, "TRAPLINE_GUARD", "1");
-  set(out, "TRAPLINE_REPORT_DIR", settings.reports.string());
-  set(out, "TRAPLINE_LIB", settings.library.string());
-  if (settings.cpu) set(out, "TRAPLINE_CPU", "1");
-  if (settings.steps) set(out, "TRAPLINE_STEPS", std::to_string(*settings.steps));
-  if (!settings.watch.empty()) set(out, "TRAPLINE_WATCH", settings.watch);
-  if (settings.verbose) set(out, "TRAPLINE_VERBOSE", "1");
-  if (settings.on_fault != "raise") set(out, "TRAPLINE_ON_FAULT", settings.on_fault);
-  if (settings.skip_limit) set(out, "TRAPLINE_SKIP_LIMIT", fmt::format("{}", *settings.skip_limit));
-  if (!settings.preload.empty()) {
+  set(out, "TRAPLINE_LIB", paths.library.string());
+  for (const auto& [name, value] : variables_of(options)) set(out, name, value);
+  if (paths.preload) {
     const auto inherited = find_variable(environment, "LD_PRELOAD").value_or("");
-    const std::string ours = settings.preload.string();
+    const std::string ours = paths.preload->string();
     if (inherited != ours && !inherited.starts_with(ours + ":"))
       set(out, "LD_PRELOAD", inherited.empty() ? ours : ours + ":" + inherited);
-    set(out, "TRAPLINE_LIBTORCH_DIRS", settings.libtorch_folders);
-    set(out, "TRAPLINE_LIBTORCH_BUILDER", (settings.python / "trapline" / "_build_libtorch.py").string());
+    set(out, "TRAPLINE_LIBTORCH_DIRS", paths.libtorch_folders);
+    set(out, "TRAPLINE_LIBTORCH_BUILDER", (paths.python / "trapline" / "_build_libtorch.py").string());
   }
-  if (!settings.quarantine.empty()) set(out, "TRAPLINE_QUARANTINE", settings.quarantine.string());
   return out;
 }
 

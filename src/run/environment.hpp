@@ -5,29 +5,26 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "run/options.hpp"
 
 namespace trapline {
 
-struct GuardSettings {
+// Where the parts of the guard are.
+struct GuardPaths {
   std::filesystem::path python;   // the folder that holds the package `trapline`
   std::filesystem::path library;  // libtrapline.so
-  std::filesystem::path reports;  // where guarded processes write
-  bool cpu = false;
-  std::optional<long> steps;
-  bool verbose = false;
-  std::string on_fault = "raise";    // or "skip" or "stop"
-  std::optional<double> skip_limit;  // percent of the optimizer steps
-  std::filesystem::path preload;     // libtrapline_preload.so, for a C++ program with libtorch; else empty
-  std::string libtorch_folders;      // where it looks for the guard, with colons in between
-  std::filesystem::path quarantine;  // absolute; empty: no sample is left out or written down
-  std::string watch{};               // what `--watch` names: "nan"; empty: nothing
+  // Of a C++ program with libtorch only:
+  std::optional<std::filesystem::path> preload;  // libtrapline_preload.so
+  std::string libtorch_folders;                  // where it looks for the guard, with colons in between
 };
 
 // `environment` holds NAME=value entries. Entries that Trapline sets are replaced, PYTHONPATH is extended in
 // front (once, even under a second `trapline run`), all others stay as they are and in their order.
 std::vector<std::string> guarded_environment(std::span<const std::string> environment,
-                                             const GuardSettings& settings);
+                                             const GuardPaths& paths, const RunOptions& options);
 
 // The environment of this process.
 std::vector<std::string> current_environment();

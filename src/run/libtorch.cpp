@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "run/environment.hpp"
-#include "run/program.hpp"
+#include "run/find_program.hpp"
 
 namespace trapline {
 namespace {

@@ -1,33 +1,33 @@
-// One `trapline run`: prepare, start, wait, collect.
+// One `trapline run`: prepare, attempt, conclude.
 #pragma once
 
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/finding.hpp"
 #include "core/result.hpp"
-#include "report/collected.hpp"
-#include "report/ends.hpp"
-#include "run/program.hpp"
+#include "run/exit_status.hpp"
+#include "run/options.hpp"
+#include "run/report_folder.hpp"
 
 namespace trapline {
 
 struct RunRequest {
-  std::vector<std::string> arguments;            // the program and its arguments; not empty
-  std::optional<std::filesystem::path> reports;  // --report
-  bool cpu = false;
-  std::optional<long> steps;
-  bool verbose = false;
-  std::string on_fault = "raise";  // --on-fault: or "skip" or "stop"
-  std::optional<double> skip_limit;
-  std::optional<std::filesystem::path> quarantine;  // --quarantine
-  std::string watch;                                // --watch: "nan"; empty: nothing
+  std::vector<std::string> arguments;  // the program and its arguments; not empty
+  RunOptions options;
+};
+
+// All that it takes to start the program under guard, and to read afterwards what its processes found.
+struct Prepared {
+  ReportFolder folder;
+  RunOptions options;  // what was not given and has a default has it; paths are absolute
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  bool is_preloaded = false;  // the guard comes in by LD_PRELOAD, and says itself when there is none
 };
 
 struct RunOutcome {
-  Ended ended;
+  ExitStatus ended;
   Report report;
   bool handled = false;                   // the program went on after its faults and ended well
   std::string skipped;                    // what --on-fault skip left out, as a sentence; empty: nothing
@@ -37,20 +37,15 @@ struct RunOutcome {
   std::string unchecked;                  // said when a --cpu run ended without one guarded operation
 };
 
-// An error means that the program was not started.
+Result<Prepared> prepare(const RunRequest& request);
+
+// Starts the program and waits for its end. An error means that it was not started.
+Result<ExitStatus> attempt(const Prepared& prepared);
+
+// Reads the folder and settles what ended the program.
+RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended);
+
+// All three.
 Result<RunOutcome> run(const RunRequest& request);
-
-// How the reports of caught faults can be had: "to see them: trapline run --report DIR -- ...".
-std::string how_to_see(const std::map<std::string, std::uint64_t>& caught);
-
-// What to add to the report about how the program ended; pure, so that it can be tested.
-std::vector<std::string> notes_about(const Ended& ended, bool has_findings, std::size_t guarded_processes);
-
-// What became of the faults of a program that failed: which ones it caught, and what ended it.
-std::vector<std::string> notes_about(const Settled& settled, const Ended& ended, bool has_findings,
-                                     const std::string& where);
-
-// "2 of 300 optimizer steps were skipped (0.67 %), 3 samples are in FILE"; empty when none was.
-std::string sentence_about(const SkipCounts& skip);
 
 }  // namespace trapline

@@ -7,65 +7,57 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-GuardSettings settings() {
-  GuardSettings out;
-  out.python = "/p";
-  out.library = "/lib/libtrapline.so";
-  out.reports = "/reports";
-  return out;
+const GuardPaths kPaths{"/p", "/lib/libtrapline.so", {}, {}};
+
+Texts guarded(const Texts& environment, RunOptions options = {}) {
+  options.reports = "/reports";
+  return guarded_environment(environment, kPaths, options);
 }
 
 TEST(Environment, PutsTheGuardIn) {
-  EXPECT_EQ(guarded_environment({}, settings()),
-            (Texts{"PYTHONPATH=/p/trapline/startup:/p", "TRAPLINE_GUARD=1", "TRAPLINE_REPORT_DIR=/reports",
-                   "TRAPLINE_LIB=/lib/libtrapline.so"}));
+  EXPECT_EQ(guarded({}), (Texts{"PYTHONPATH=/p/trapline/startup:/p", "TRAPLINE_GUARD=1",
+                                "TRAPLINE_LIB=/lib/libtrapline.so", "TRAPLINE_REPORT_DIR=/reports"}));
 }
 
 TEST(Environment, KeepsTheUsersEntriesAndTheirOrder) {
-  const Texts out = guarded_environment(
-      Texts{"A=1", "PYTHONPATH=/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=0"}, settings());
+  const Texts out = guarded(Texts{"A=1", "PYTHONPATH=/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=0"});
   EXPECT_EQ(out,
             (Texts{"A=1", "PYTHONPATH=/p/trapline/startup:/p:/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=1",
-                   "TRAPLINE_REPORT_DIR=/reports", "TRAPLINE_LIB=/lib/libtrapline.so"}));
+                   "TRAPLINE_LIB=/lib/libtrapline.so", "TRAPLINE_REPORT_DIR=/reports"}));
 }
 
 TEST(Environment, AnEmptyPythonPathDoesNotBecomeTheCurrentFolder) {
-  EXPECT_EQ(guarded_environment(Texts{"PYTHONPATH="}, settings())[0], "PYTHONPATH=/p/trapline/startup:/p");
+  EXPECT_EQ(guarded(Texts{"PYTHONPATH="})[0], "PYTHONPATH=/p/trapline/startup:/p");
 }
 
 TEST(Environment, ASecondRunAddsNothing) {
-  const Texts once = guarded_environment(Texts{"PYTHONPATH=/mine"}, settings());
-  EXPECT_EQ(guarded_environment(once, settings()), once);
+  const Texts once = guarded(Texts{"PYTHONPATH=/mine"});
+  EXPECT_EQ(guarded(once), once);
 }
 
-TEST(Environment, FlagsBecomeVariables) {
-  GuardSettings asked = settings();
-  asked.cpu = true;
-  asked.steps = 20;
-  asked.verbose = true;
-  const Texts out = guarded_environment({}, asked);
-  EXPECT_EQ(find_variable(out, "TRAPLINE_CPU"), "1");
-  EXPECT_EQ(find_variable(out, "TRAPLINE_STEPS"), "20");
-  EXPECT_EQ(find_variable(out, "TRAPLINE_VERBOSE"), "1");
-  EXPECT_EQ(find_variable(guarded_environment({}, settings()), "TRAPLINE_STEPS"), std::nullopt);
+TEST(Environment, OptionsBecomeVariables) {
+  RunOptions options;
+  options.steps = 20;
+  const Texts out = guarded(Texts{"TRAPLINE_STEPS=3", "TRAPLINE_CPU=1"}, options);
+  EXPECT_EQ(out[0], "TRAPLINE_STEPS=20");
+  EXPECT_EQ(find_variable(out, "TRAPLINE_CPU"), "1") << "of a run around this one";
+  EXPECT_EQ(find_variable(guarded({}), "TRAPLINE_STEPS"), std::nullopt);
+}
+
+TEST(Environment, TheGuardOfACppProgramComesInByPreload) {
+  GuardPaths paths = kPaths;
+  paths.preload = "/lib/preload.so";
+  paths.libtorch_folders = "/a:/b";
+  const Texts out = guarded_environment(Texts{"LD_PRELOAD=/mine.so"}, paths, {});
+  EXPECT_EQ(out[0], "LD_PRELOAD=/lib/preload.so:/mine.so");
+  EXPECT_EQ(find_variable(out, "TRAPLINE_LIBTORCH_DIRS"), "/a:/b");
+  EXPECT_EQ(find_variable(guarded_environment(out, paths, {}), "LD_PRELOAD"), "/lib/preload.so:/mine.so");
+  EXPECT_EQ(find_variable(guarded({}), "LD_PRELOAD"), std::nullopt);
 }
 
 TEST(Environment, NamesMatchWhole) {
   EXPECT_EQ(find_variable(Texts{"PATHX=1", "PATH=2"}, "PATH"), "2");
   EXPECT_EQ(find_variable(Texts{"PATH"}, "PATH"), std::nullopt);
-}
-
-TEST(Environment, OnFaultIsSetWhereItIsAskedFor) {
-  GuardSettings asked = settings();
-  asked.on_fault = "skip";
-  asked.skip_limit = 2.5;
-  asked.quarantine = "/q.jsonl";
-  const Texts out = guarded_environment({}, asked);
-  EXPECT_EQ(find_variable(out, "TRAPLINE_ON_FAULT"), "skip");
-  EXPECT_EQ(find_variable(out, "TRAPLINE_SKIP_LIMIT"), "2.5");
-  EXPECT_EQ(find_variable(out, "TRAPLINE_QUARANTINE"), "/q.jsonl");
-  for (const char* name : {"TRAPLINE_ON_FAULT", "TRAPLINE_SKIP_LIMIT", "TRAPLINE_QUARANTINE"})
-    EXPECT_EQ(find_variable(guarded_environment({}, settings()), name), std::nullopt);
 }
 
 }  // namespace

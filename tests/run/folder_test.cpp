@@ -4,8 +4,8 @@
 
 #include "report/json.hpp"
 #include "run/collect.hpp"
+#include "run/notes.hpp"
 #include "run/report_folder.hpp"
-#include "run/session.hpp"
 #include "temporary.hpp"
 
 namespace trapline {

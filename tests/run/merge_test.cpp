@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "run/session.hpp"
+#include "run/notes.hpp"
 
 namespace trapline {
 namespace {

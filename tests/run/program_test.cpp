@@ -18,7 +18,7 @@
 namespace trapline {
 namespace {
 
-Result<Ended> shell(const std::string& script) {
+Result<ExitStatus> shell(const std::string& script) {
   return run_program({"sh", "-c", script}, current_environment());
 }
 

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Writes the pages of docs/ that are made from tables: scripts/docs.sh [BUILD FOLDER]. Tests say when one is due.
+# docs/parity.md is measured, not made: tests/cpu_cuda/parity.py --write runs every example four times.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build}
+export TRAPLINE_BUILD_DIR=$PWD/$build TRAPLINE_UPDATE_DOCS=1
+scripts/pages.sh "$build"                                                      # docs/causes
+"$build/bin/test_contracts" --gtest_brief=1 --gtest_filter=Docs.TheTableOf\*    # docs/contracts.md
+# docs/coverage.md; 5: left out, since torch is missing
+.venv/bin/python -m pytest -q -p no:cacheprovider tests/guard/test_coverage.py || [[ $? == 5 ]]
+git status --short docs

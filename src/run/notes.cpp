@@ -1,0 +1,101 @@
+#include "run/notes.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace trapline {
+namespace {
+
+// "0.67 %"; 100 % is said of all only, and no share is a power of ten.
+std::string share_of(std::uint64_t part, std::uint64_t whole) {
+  const double share = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  if (part < whole && share >= 99.5) return "over 99 %";
+  if (part > 0 && share < 0.01) return "under 0.01 %";
+  return share >= 9.95 ? fmt::format("{:.0f} %", share) : fmt::format("{:.2g} %", share);
+}
+
+}  // namespace
+
+bool is_request_to_end(const ExitStatus& ended) {
+  const int signal = ended.signal;
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGPIPE ||
+         signal == SIGQUIT || ended.exit_code == 128 + SIGINT;
+}
+
+std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
+                                     std::size_t guarded_processes) {
+  std::vector<std::string> notes;
+  if (ended.signal != 0 && !is_request_to_end(ended)) {
+    std::string note =
+        fmt::format("the program was killed by signal {} ({})", ended.signal, strsignal(ended.signal));
+    if (ended.core_dumped) note += ", core dumped";
+    if (ended.signal == SIGKILL) note += "; the kernel does that when memory runs out (see dmesg)";
+    notes.push_back(note);
+  }
+  const bool failed = ended.exit_code != 0 && !is_request_to_end(ended);
+  if (failed && !has_findings && guarded_processes == 0) {
+    notes.push_back(
+        "the program failed, and the guard was in none of its processes: either none imported torch, or "
+        "Python was told to ignore PYTHONPATH (python -I, -E, -S)");
+  }
+  return notes;
+}
+
+std::vector<std::string> notes_about(const Settled& settled, const ExitStatus& ended, bool has_findings,
+                                     const std::string& where) {
+  std::vector<std::string> notes;
+  if (!settled.other.empty()) {
+    notes.push_back(fmt::format("the program ended by {}: that is no fault of the kinds that Trapline knows",
+                                settled.other));
+  }
+  if (has_findings && settled.caught_before) {
+    notes.push_back(ended.signal != 0
+                        ? fmt::format("the program caught this fault; later signal {} ended it", ended.signal)
+                        : fmt::format("the program caught this fault; later it ended with exit code {}",
+                                      ended.exit_code));
+  }
+  // An abort is how an uncaught exception ends a C++ program.
+  if (has_findings && !settled.caught_before && !settled.uncaught && ended.signal != 0 &&
+      ended.signal != SIGABRT) {
+    notes.push_back("whether the program had caught this fault before is not known");
+  }
+  const std::string caught = sentence_about(settled.caught);
+  if (!caught.empty()) notes.push_back(fmt::format("{}; {}", caught, where));
+  return notes;
+}
+
+std::string how_to_see(const std::map<std::string, std::uint64_t>& caught) {
+  const bool one = caught.size() == 1 && caught.begin()->second == 1;
+  return fmt::format("to see {}: trapline run --report DIR -- ...", one ? "it" : "them");
+}
+
+std::string sentence_about(const SkipCounts& skip) {
+  if (skip.skipped == 0) return "";
+  std::string text = fmt::format("{} of {} optimizer steps {} skipped ({})", skip.skipped, skip.steps,
+                                 skip.skipped == 1 ? "was" : "were", share_of(skip.skipped, skip.steps));
+  if (skip.samples > 0) {
+    text += fmt::format(", {} sample{} in {}", skip.samples, skip.samples == 1 ? " is" : "s are",
+                        skip.quarantine);
+  } else {
+    text += "; which samples of the data set were bad is not known";
+  }
+  return text;
+}
+
+std::string unchecked_line(const Collected& collected) {
+  const auto& ends = collected.ends;
+  if (collected.guarded_processes == 0) {
+    return "no operation that Trapline checks ran: no guarded process imported torch, so this run says "
+           "nothing about the program";
+  }
+  std::size_t idle = 0;
+  for (const ProcessEnd& end : ends) idle += end.checked == false ? 1 : 0;
+  if (!collected.findings.empty() || idle < collected.guarded_processes) return "";
+  return "no operation that Trapline checks ran, so this run says nothing about the program: look whether it "
+         "ended early, e.g. because it asks for more GPUs than --cpu shows";
+}
+
+}  // namespace trapline
