@@ -26,23 +26,6 @@ const unsigned char Folder::kFolded[128] = {
 #undef R4
 };
 
-std::size_t Folder::entity_length(std::string_view text) {
-  for (const std::string_view entity :
-       {"&nbsp;", "&lt;", "&gt;", "&amp;", "&quot;", "&#39;", "&#x27;", "&apos;", "&#96;"}) {
-    if (text.starts_with(entity)) return entity.size();
-  }
-  return 0;
-}
-
-unsigned Folder::full_width(std::string_view text, std::size_t at) {
-  if (at + 2 >= text.size() || static_cast<unsigned char>(text[at]) != 0xEF) return 0;
-  const unsigned second = static_cast<unsigned char>(text[at + 1]);
-  const unsigned third = static_cast<unsigned char>(text[at + 2]);
-  if (second != 0xBC && second != 0xBD) return 0;
-  const unsigned code = 0xF000U | (second & 0x3FU) << 6U | (third & 0x3FU);
-  return code >= 0xFF01 && code <= 0xFF5E ? code - 0xFF01 + 0x21 : 0;
-}
-
 std::string fold(std::string_view text) {
   std::string key;
   const auto emit = [&](char c) { key.push_back(c); };

@@ -11,6 +11,9 @@ namespace {
 
 using enum Cause;
 using enum Certainty;
+using enum Complaint;
+using enum Hint;
+using enum Refine;
 using enum WordingKind;
 constexpr auto kNo = Device::kNo;
 constexpr auto kYes = Device::kYes;

@@ -1,6 +1,7 @@
 // Messages that a program, a library, a driver or the kernel can print about a failure: one row per wording.
 //
-// To teach Trapline a new message, add one row to a wordings_*.def file.
+// To teach Trapline a new message, add one row to a wordings_*.def file. What a row does is said in the row:
+// no code asks for a row by its name.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "catalogue/hints.hpp"
 #include "catalogue/phrases.hpp"
 #include "core/cause.hpp"
 #include "core/finding.hpp"
@@ -25,6 +27,32 @@ enum class WordingKind : std::uint8_t {
   kContext,       // wraps other messages or adds to them; no cause
   kHint,          // advice printed with any error; no evidence
   kEvidence,      // no failure, but it speaks for a cause
+};
+
+// Where a message leaves open what exactly went wrong: what else in the log tells.
+enum class Refine : std::uint8_t {
+  kNothing,
+  kOpOfStatement,     // the statement that failed names the operation
+  kTokenOrPosition,   // an embedding's index: token ids, or positions
+  kTableOrIndex,      // TensorFlow's gather: of a table of embeddings, or of anything else
+  kLabelOrIndex,      // "is out of bounds", of a target or of any dimension
+  kLinearInFrames,    // a matrix product, perhaps a linear layer's
+  kOperatorInCode,    // + - * / in the source line
+  kOpOfFrames,        // PyTorch's own frames name the operation
+  kMethodInMessage,   // "argument mat1 in method wrapper_CUDA_addmm"
+  kHardwareByNumber,  // an Xid: the GPU's own fault, or a program's
+};
+
+// How a process complains about another one.
+enum class Complaint : std::uint8_t { kNone, kWaitedFor, kLost, kStoppedAfterLosing };
+
+// What a row does besides naming its cause.
+struct RowEffect {
+  Hints hints = {};                        // what the line says about the program
+  Refine refine = Refine::kNothing;        // kHostValue, kContext
+  Complaint complaint = Complaint::kNone;  // kPeer, with ...
+  std::string_view failure = {};           // ... what failed: "NCCL time-out" ...
+  bool by_launcher = false;                // ... and whether it is the launcher that complains
 };
 
 enum class Device : std::int8_t { kNo, kYes, kUnknown };
@@ -44,6 +72,7 @@ struct WordingRow {
   std::string_view argument;
   std::string_view phrase;  // matched folded (catalogue/fold.hpp)
   std::string_view sample;  // a whole line; tests run it
+  RowEffect effect = {};
 };
 
 std::span<const WordingRow> wording_rows();

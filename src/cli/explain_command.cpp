@@ -14,8 +14,8 @@
 #include "cli/flags.hpp"
 #include "cli/live_sink.hpp"
 #include "cli/output.hpp"
-#include "log/folder.hpp"
-#include "log/reader.hpp"
+#include "log/read/job_folder.hpp"
+#include "log/read/reader.hpp"
 #include "report/collected.hpp"
 #include "report/merge.hpp"
 #include "report/utf8.hpp"
@@ -109,10 +109,10 @@ class Job {
   void take_problems(bool logs_are_optional) {
     const ReadSummary& summary = reader_.summary();
     for (; told_ < summary.problems.size(); ++told_) {
-      const Error& error = summary.problems[told_];
-      if (logs_are_optional && error.why.starts_with("no logs")) continue;
+      const ReadProblem& problem = summary.problems[told_];
+      if (logs_are_optional && problem.no_logs) continue;
       ++problems_;
-      say(error.line());
+      say(problem.error.line());
     }
     if (summary.more_problems > more_told_) {
       const auto more = summary.more_problems - more_told_;

@@ -39,7 +39,7 @@ void LiveSink::line(const Line& line) {
 }
 
 void LiveSink::end_of_source(std::string_view source, const SourceEnd& end) {
-  if (end.bytes == 0 && !end.damaged && !end.binary && empty_.size() < kMostEmpty)
+  if (end.bytes == 0 && !end.problem && !end.binary && empty_.size() < kMostEmpty)
     empty_.emplace_back(source);
   reasoner_.end_of_source(source, end);
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "log/line.hpp"
-#include "log/reason.hpp"
+#include "log/reason/reasoner.hpp"
 
 namespace trapline::cli {
 

@@ -27,6 +27,29 @@ TEST(Wordings, IdsAndPhrasesAreUnique) {
   }
 }
 
+// What a row does goes with what it is: anything else would be dead words in the table.
+TEST(Wordings, EveryRowDoesSomething) {
+  for (const WordingRow& row : wording_rows()) {
+    const bool is_peer = row.kind == WordingKind::kPeer;
+    EXPECT_EQ(row.effect.complaint != Complaint::kNone, is_peer) << row.id;
+    EXPECT_EQ(!row.effect.failure.empty(), is_peer) << row.id;
+    if (row.kind == WordingKind::kEvidence) {
+      EXPECT_FALSE(row.effect.hints.empty()) << row.id;
+    }
+    if (row.effect.refine != Refine::kNothing) {
+      EXPECT_TRUE(row.kind == WordingKind::kHostValue || row.kind == WordingKind::kContext) << row.id;
+    }
+  }
+}
+
+TEST(Wordings, WhatALineSaysOfTheProgramIsInItsRow) {
+  EXPECT_EQ(
+      find_wording("     Epoch   gpu_mem       box       obj       cls    labels  img_size")->effect.hints,
+      Hints(Hint::kDetection));
+  EXPECT_EQ(find_wording("epoch 24 iter 625: loss nan")->effect.hints, Hints(Hint::kNan));
+  EXPECT_EQ(find_wording("DeepEP timeout for dispatch, rank 3, thread 0")->effect.failure, "DeepEP time-out");
+}
+
 TEST(Wordings, NumbersOfAllReleases) {
   EXPECT_EQ(find_cuda_error(59)->kind, WordingKind::kDeviceAssert);
   EXPECT_EQ(find_cuda_error(710)->kind, WordingKind::kDeviceAssert);
@@ -61,10 +84,6 @@ TEST(Fold, WhatCopyingDoesToText) {
   EXPECT_EQ(fold("**RuntimeError:** `CUDA error: device-side assert triggered`"), plain);
   EXPECT_EQ(fold("RuntimeErr0r: CUDA err0r: devlce-s1de assert tr1ggered"), plain);
   EXPECT_EQ(fold("Runti\\nmeError: CUDA error: device-side as\\nsert triggered"), plain);
-  EXPECT_EQ(fold("RuntimeError&#58;&nbsp;CUDA&nbsp;error: device-side assert triggered").substr(0, 12),
-            plain.substr(0, 12));
-  EXPECT_EQ(fold("RuntimeError\uFF1A CUDA error\uFF1A device-side assert triggered"), plain);
-  EXPECT_EQ(fold("\uFF32\uFF55\uFF4EtimeError: CUDA error: device-side assert triggered"), plain);
   EXPECT_EQ(fold("RuntirneError: CUDA error: device-side assert triggered"), plain);
 }
 

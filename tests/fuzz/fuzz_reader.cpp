@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "log/clean.hpp"
-#include "log/reader.hpp"
-#include "log/reader_window.hpp"
-#include "log/scan.hpp"
+#include "log/clean/text.hpp"
+#include "log/read/reader.hpp"
+#include "log/read/scan.hpp"
+#include "log/read/window.hpp"
 
 namespace {
 
@@ -36,7 +36,7 @@ struct Checked : LineSink {
     number = line.number;
   }
   void end_of_source(std::string_view, const SourceEnd& end) override {
-    require(end.damaged == !end.problem.empty());
+    require(!end.problem || !end.problem->line().empty());
     number = 0;
   }
   std::int64_t number = 0;

@@ -39,6 +39,24 @@ MAY_INCLUDE = {
         "check",
     },
 }
+# The face of a room: the headers that other rooms may include. A room that is not listed has no face yet.
+PUBLIC = {
+    "log": {
+        "log/line.hpp",
+        "log/read/job_folder.hpp",
+        "log/read/reader.hpp",
+        "log/reason/reasoner.hpp",
+    },
+}
+# A room in folders: which of its folders a folder may include. Headers beside the folders belong to all.
+MAY_INCLUDE_INSIDE = {
+    "log": {
+        "clean": set(),
+        "read": {"clean"},
+        "events": {"clean"},
+        "reason": {"clean", "events"},
+    },
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -48,6 +66,27 @@ def upward_includes(room: str, text: str) -> list:
     for target in INCLUDE.findall(text):
         other = target.split("/", 1)[0]
         if "/" in target and other in MAY_INCLUDE and other != room and other not in MAY_INCLUDE[room]:
+            found.append(target)
+    return found
+
+
+def hidden_includes(room: str, text: str) -> list:
+    """Includes in ``text``, a file of ``room``, of another room's headers that are not its face."""
+    found = []
+    for target in INCLUDE.findall(text):
+        other = target.split("/", 1)[0]
+        if other != room and other in PUBLIC and target not in PUBLIC[other]:
+            found.append(target)
+    return found
+
+
+def sideways_includes(room: str, folder: str, text: str) -> list:
+    """Includes in ``text``, a file of ``folder`` in ``room``, of a folder of the room that it may not see."""
+    table = MAY_INCLUDE_INSIDE[room]
+    found = []
+    for target in INCLUDE.findall(text):
+        parts = target.split("/")
+        if parts[0] == room and len(parts) > 2 and parts[1] != folder and parts[1] not in table[folder]:
             found.append(target)
     return found
 
@@ -85,7 +124,7 @@ def test_includes_point_downward():
 WRITES_WORDS = (
     "src/diagnose/",
     "src/report/",
-    "src/log/reason",
+    "src/log/reason/",
     "src/cli/",
     "src/check/model_rules.cpp",  # the reasoner over model folders: a rule stands beside the words it says
     "src/native/fault.cpp",  # the bare finding, for when the diagnosis itself has failed
@@ -133,7 +172,7 @@ JSON_BORDERS = (
     "src/capi/",
     "src/report/json",  # reports
     "src/report/collected.cpp",
-    "src/log/folder.cpp",  # files of a job's folder
+    "src/log/read/job_folder.cpp",  # files of a job's folder
     "src/inputs/json_",  # data sets
     "src/check/bounded_json",  # files of model folders
     "src/check/model",
@@ -151,6 +190,56 @@ def test_json_is_read_and_written_at_the_borders_only():
     ]
     assert [name for name in users if not name.startswith(JSON_BORDERS)] == []
     assert all(any(name.startswith(border) for name in users) for border in JSON_BORDERS), "a border is gone"
+
+
+def test_the_rule_notices_a_header_that_is_not_a_room_s_face():
+    inside = '#include "log/events/frames.hpp"\n'
+    assert hidden_includes("cli", inside) == ["log/events/frames.hpp"]
+    assert hidden_includes("log", inside) == []
+    assert hidden_includes("cli", '#include "log/line.hpp"\n') == []
+
+
+def test_the_rule_notices_a_stage_that_looks_ahead():
+    ahead = '#include "log/line.hpp"\n#include "log/reason/decide.hpp"\n'
+    assert sideways_includes("log", "events", ahead) == ["log/reason/decide.hpp"]
+    assert sideways_includes("log", "reason", ahead) == []
+
+
+def test_rooms_are_entered_by_their_face():
+    assert {
+        header for face in PUBLIC.values() for header in face if not (ROOT / "src" / header).is_file()
+    } == set()
+    wrong = []
+    for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/**/*.h", "src/**/*.c"):
+        room = path.relative_to(ROOT / "src").parts[0]
+        wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in hidden_includes(room, path.read_text())]
+    assert wrong == []
+
+
+def test_a_room_s_folders_keep_their_order():
+    wrong = []
+    for room, table in MAY_INCLUDE_INSIDE.items():
+        assert {p.name for p in (ROOT / "src" / room).iterdir() if p.is_dir()} == set(table)
+        for path in tracked(f"src/{room}/*/*.cpp", f"src/{room}/*/*.hpp"):
+            folder = path.relative_to(ROOT / "src" / room).parts[0]
+            found = sideways_includes(room, folder, path.read_text())
+            wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in found]
+    assert wrong == []
+
+
+BY_NAME = re.compile(
+    r"""\bid(?:\s*==\s*|\.starts_with\(|\.ends_with\()"|find_wording_id\("|"\s*==\s*\w+(?:->|\.)id\b"""
+)
+
+
+def test_rows_act_by_their_columns():
+    """No code asks for a row of the catalogue by its name: what a row does is said in the row."""
+    assert BY_NAME.search('if (row.id == "hint.dsa")') and BY_NAME.search('row.id.starts_with("yolo")')
+    wrong = []
+    for path in tracked("src/log/**/*.cpp", "src/catalogue/*.cpp", "src/cli/*.cpp"):
+        found = [line.strip() for line in path.read_text().splitlines() if BY_NAME.search(line)]
+        wrong += [f"{path.relative_to(ROOT)}: {line}" for line in found]
+    assert wrong == []
 
 
 def test_rooms_exist():

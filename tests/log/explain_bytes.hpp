@@ -7,8 +7,8 @@
 
 #include <string_view>
 
-#include "log/reader.hpp"
-#include "log/reason.hpp"
+#include "log/read/reader.hpp"
+#include "log/reason/reasoner.hpp"
 
 namespace trapline {
 

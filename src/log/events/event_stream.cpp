@@ -1,0 +1,274 @@
+#include "log/events/event_stream.hpp"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "log/clean/text.hpp"
+#include "log/events/hints.hpp"
+#include "log/events/ranks.hpp"
+
+namespace trapline {
+namespace {
+
+constexpr std::size_t kMostEvents = 128, kLongestText = 400;
+constexpr std::size_t kLongestLine = std::size_t{256} << 10U;  // one pasted log without line ends
+
+RE2::Options quiet() {
+  RE2::Options options;
+  options.set_encoding(RE2::Options::EncodingLatin1);
+  options.set_log_errors(false);
+  options.set_case_sensitive(false);
+  return options;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool names_failure(const LineMatches& matches) {
+  return std::any_of(matches.wordings.begin(), matches.wordings.end(),
+                     [](const WordingRow* row) { return row->speaks(); });
+}
+
+// Blanks that were doubled or padded are one: rules look for words.
+std::string single_spaced(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' || !out.ends_with(' ')) out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+Event& EventStream::push(Event event, std::string_view text, const Line& origin, std::int64_t& order) {
+  event.order = order++;
+  event.count = 1;
+  event.number = origin.number;
+  event.source = origin.source;
+  event.text = single_spaced(trim(text).substr(0, kLongestText));
+  event.traceback = frames_.current();
+  event.rank = rank_in(text);
+  event.op = collective_in(text);
+  if (events_.size() >= kMostEvents) events_.pop_back();
+  events_.push_back(std::move(event));
+  return events_.back();
+}
+
+// Floods: the same assertion as before with another block and thread.
+bool EventStream::repeated(std::string_view text) {
+  if (last_assert_ < 0 || text.size() < last_head_.size() + last_tail_.size() ||
+      !text.starts_with(last_head_) || !text.ends_with(last_tail_))
+    return false;
+  std::size_t from = last_head_.size();
+  Coordinate block, thread;
+  if (!read_coordinate(text, "", from, block) || !read_coordinate(text, "thread:", from, thread) ||
+      from + last_tail_.size() != text.size())
+    return false;
+  Event& event = events_[static_cast<std::size_t>(last_assert_)];
+  ++event.count;
+  if (event.places.size() < most_places) event.places.emplace(block, thread);
+  return true;
+}
+
+void EventStream::line(const Line& origin, std::int64_t& order) {
+  const std::string_view text = origin.text.substr(0, kLongestLine);
+  if (repeated(text)) return;
+  last_number_ = origin.number;
+  frames_.line(text, origin.number);
+  hints_ |= hints_in(text, origin.progress);
+  note_launcher(text);
+  const LineMatches& matches = matcher_.line(text, before_length_ >= kShortestWrap);
+  for (const FoundAssert& found : asserts_.line(text, origin.number, matches))
+    add_assert(found, origin, order);
+  add_messages(text, matches, origin, order);
+  if (frames_.closed_now()) add_exception(text, matches, origin, order);
+  if (before_length_ < kShortestWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
+  before_length_ = text.size();
+  before_number_ = origin.number;
+  if (!trim(text).empty()) {
+    if (frames_.closed_now() && lone_code_.empty()) lone_code_ = before_;
+    before_ = text.starts_with("    ") ? trim(text).substr(0, kLongestText) : std::string_view();
+  }
+}
+
+void EventStream::add_messages(std::string_view text, const LineMatches& matches, const Line& origin,
+                               std::int64_t& order) {
+  add_numbered(text, matches, origin, order);
+  const bool in_assert = asserts_.took_line();
+  std::string whole;
+  if (!in_assert && take_back_exception(text, matches, origin, whole)) text = whole;
+  for (const WordingRow* row : matches.wordings) {
+    if (in_assert && row->kind != WordingKind::kDeviceAssert && row->kind != WordingKind::kFault) continue;
+    add_wording(*row, text, origin, order);
+  }
+}
+
+void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::int64_t& order) {
+  const AssertLine& line = found.line;
+  const std::string_view text = found.text;
+  Event event;
+  event.kind = line.form == AssertForm::kHost ? EventKind::kHostAssert : EventKind::kAssert;
+  AssertSite site{line.file, line.line, line.kernel, line.condition};
+  AssertMatch match = event.kind == EventKind::kHostAssert ? AssertMatch{} : find_assert(site);
+  if (match.row == nullptr && found.condition != nullptr && event.kind == EventKind::kAssert &&
+      is_known_assert_file(line.file))
+    match = {found.condition, true};
+  event.assert_row = match.row;
+  event.by_condition = match.by_condition;
+  event.known_file = is_known_assert_file(line.file);
+  event.file = line.file;
+  event.file_line = line.line;
+  event.kernel = line.kernel.substr(0, kLongestText);
+  event.condition = line.condition.substr(0, kLongestText);
+  event.cut =
+      line.form == AssertForm::kDevice && (found.in_pieces || line.file.empty() || !ends_assert(text));
+  if (match.row != nullptr && match.row->cause == Cause::kCompiledIndexAssert) {
+    if (const std::size_t at = line.condition.rfind("< "); at != std::string_view::npos) {
+      const char* const begin = line.condition.data() + at + 2;
+      std::from_chars(begin, line.condition.data() + line.condition.size(), event.bound);
+    }
+  }
+  if (line.has_place) event.places.emplace(line.block, line.thread);
+
+  // Remember the line's shape, for floods.
+  last_assert_ = -1;
+  std::size_t same = events_.size();
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    const Event& other = events_[i];
+    if (other.kind == event.kind && other.assert_row == event.assert_row &&
+        (event.assert_row != nullptr || (other.file == event.file && other.condition == event.condition)))
+      same = i;
+  }
+  if (same < events_.size()) {
+    Event& other = events_[same];
+    ++other.count;
+    other.by_condition = other.by_condition || event.by_condition;
+    if (other.places.size() < most_places) other.places.merge(event.places);
+  } else {
+    push(std::move(event), text, origin, order);
+    same = events_.size() - 1;
+  }
+  if (line.has_place) {
+    const std::size_t block = text.find("block:");
+    std::size_t from = block;
+    Coordinate ignored;
+    if (block != std::string_view::npos && read_coordinate(text, "block:", from, ignored) &&
+        read_coordinate(text, "thread:", from, ignored)) {
+      last_head_ = text.substr(0, block + 6);
+      last_tail_ = text.substr(from);
+      last_assert_ = static_cast<int>(same);
+    }
+  }
+}
+
+void EventStream::add_wording(const WordingRow& row, std::string_view text, const Line& origin,
+                              std::int64_t& order) {
+  hints_ |= row.effect.hints;
+  if (row.kind == WordingKind::kHint || row.kind == WordingKind::kEvidence) return;
+  for (Event& event : events_) {
+    if (event.wording == &row && event.traceback == frames_.current() && event.rank == rank_in(text)) {
+      ++event.count;
+      return;
+    }
+  }
+  Event event;
+  event.wording = &row;
+  if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
+  push(std::move(event), text, origin, order);
+}
+
+void EventStream::add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
+                                std::int64_t& order) {
+  if (names_failure(matches)) return;
+  for (const Event& event : events_) {
+    if (event.kind == EventKind::kException && event.exception == frames_.exception() &&
+        event.message == frames_.message())
+      return;
+    if ((event.kind == EventKind::kHostAssert || event.kind == EventKind::kAssert) &&
+        event.number == origin.number)
+      return;
+  }
+  Event event;
+  event.kind = EventKind::kException;
+  event.exception = frames_.exception();
+  event.message = frames_.message();
+  push(std::move(event), text, origin, order);
+}
+
+// "error 700", "code=700(", "error=59 :", "Cuda failure: 222"
+void EventStream::add_numbered(std::string_view text, const LineMatches& matches, const Line& origin,
+                               std::int64_t& order) {
+  if (std::any_of(matches.wordings.begin(), matches.wordings.end(),
+                  [](const WordingRow* row) { return row->kind != WordingKind::kContext; }))
+    return;
+  static const RE2* const pattern = new RE2(
+      R"re((?:\b(?:cuda|hip|cu)[a-z_ ]*(?:error|failure)(?: code| at [^ ]+)?|\berror=|\bcode=|\(error)[^0-9a-z]{0,4}(\d{1,4})\b)re",
+      quiet());
+  if (!contains(text, "rror") && !contains(text, "ailure") && !contains(text, "RROR") &&
+      !contains(text, "code="))
+    return;
+  std::int64_t number = 0;
+  if (!RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern, &number)) return;
+  if (const WordingRow* row = find_cuda_error(number)) add_wording(*row, text, origin, order);
+}
+
+// A message that was wrapped: its first line looked like an exception of which the catalogue knows nothing,
+// and this line says what it is. True when that event was taken back; `whole` is the message in one piece.
+bool EventStream::take_back_exception(std::string_view text, const LineMatches& matches, const Line& origin,
+                                      std::string& whole) {
+  if (events_.empty() || events_.back().kind != EventKind::kException) return false;
+  if (!names_failure(matches)) return false;
+  const Event& exception = events_.back();
+  if (exception.number < wrap_from_ || origin.number > before_number_ + 1) return false;
+  const char first = text.empty() ? '\0' : text.front();
+  const bool goes_on = before_length_ >= kShortestWrap && !frames_.closed_now() &&
+                       ((first >= 'a' && first <= 'z') || first == ' ' || first == '-' || first == '>');
+  if (!matches.spanning && !goes_on) return false;
+  whole = exception.text + std::string(text);
+  events_.pop_back();
+  return true;
+}
+
+// torchrun's summary: "Root Cause (first observed failure)", then the process.
+void EventStream::note_launcher(std::string_view text) {
+  if (contains(text, "(first observed failure)")) launcher_speaks_ = true;
+  if (launcher_speaks_ && first_failed_rank_ < 0 && contains(text, "(local_rank"))
+    first_failed_rank_ = rank_in(text);
+}
+
+void EventStream::finish(std::int64_t& order) {
+  Line origin;
+  origin.source = source;
+  origin.number = last_number_;
+  for (const FoundAssert& found : asserts_.finish()) {
+    const bool is_legible = std::any_of(events_.begin(), events_.end(),
+                                        [](const Event& event) { return event.kind == EventKind::kAssert; });
+    if (!found.end_missing || !is_legible) add_assert(found, origin, order);
+  }
+}
+
+void EventStream::compact() {
+  bool cause = false;
+  for (Event& event : events_) {
+    event.places.clear();
+    cause = cause || event.kind != EventKind::kWording ||
+            (event.wording->kind != WordingKind::kPeer && event.wording->kind != WordingKind::kFollower &&
+             event.wording->kind != WordingKind::kContext);
+  }
+  if (!cause) {  // a victim: its message is enough
+    frames_ = FrameParser();
+    if (events_.size() > 2) events_.resize(2);
+  }
+  events_.shrink_to_fit();
+  last_head_ = {};
+  last_tail_ = {};
+  before_ = {};
+  last_assert_ = -1;
+  matcher_ = {};
+  asserts_ = {};
+}
+
+}  // namespace trapline

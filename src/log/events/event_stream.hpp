@@ -1,0 +1,70 @@
+// One process's output (as far as lines can be told apart), read line by line into events.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "log/events/assert_assembler.hpp"
+#include "log/events/event.hpp"
+#include "log/events/frames.hpp"
+#include "log/events/message_matcher.hpp"
+#include "log/line.hpp"
+
+namespace trapline {
+
+class EventStream {
+ public:
+  // `order` counts over all streams.
+  void line(const Line& line, std::int64_t& order);
+
+  const std::vector<Event>& events() const { return events_; }
+  const std::vector<Traceback>& tracebacks() const { return frames_.tracebacks(); }
+  Hints hints() const { return hints_; }
+  // The rank that torchrun's summary says failed first; -1: none.
+  int first_failed_rank() const { return first_failed_rank_; }
+  // Nothing more will come.
+  void finish(std::int64_t& order);
+  // The indented line before the first exception: a source line whose frame was not copied. Often empty.
+  const std::string& lone_code() const { return lone_code_; }
+  // Forgets what only the root of a report needs, to keep memory flat over thousands of files.
+  void compact();
+
+  int rank = -1;
+  std::int64_t pid = -1;
+  std::string host, source;
+  std::size_t most_places = 4096;  // blocks and threads kept per assertion
+
+ private:
+  bool repeated(std::string_view text);
+  void add_assert(const FoundAssert& found, const Line& origin, std::int64_t& order);
+  void add_messages(std::string_view text, const LineMatches& matches, const Line& origin,
+                    std::int64_t& order);
+  void add_wording(const WordingRow& row, std::string_view text, const Line& origin, std::int64_t& order);
+  void add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
+                     std::int64_t& order);
+  void add_numbered(std::string_view text, const LineMatches& matches, const Line& origin,
+                    std::int64_t& order);
+  bool take_back_exception(std::string_view text, const LineMatches& matches, const Line& origin,
+                           std::string& whole);
+  void note_launcher(std::string_view text);
+  Event& push(Event event, std::string_view text, const Line& origin, std::int64_t& order);
+
+  std::vector<Event> events_;
+  FrameParser frames_;
+  MessageMatcher matcher_;
+  AssertAssembler asserts_;
+  Hints hints_;
+  bool launcher_speaks_ = false;  // torchrun's summary has begun
+  int first_failed_rank_ = -1;
+  std::string last_head_, last_tail_;  // of the last assertion line, around block and thread
+  int last_assert_ = -1;               // its event
+  std::string before_, lone_code_;
+  std::int64_t last_number_ = 0;
+  std::size_t before_length_ = 0;  // of the line before
+  std::int64_t before_number_ = 0;
+  std::int64_t wrap_from_ = 0;  // where a run of lines began that may be one, wrapped
+};
+
+}  // namespace trapline

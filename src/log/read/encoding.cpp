@@ -1,0 +1,139 @@
+#include "log/read/encoding.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "log/clean/text.hpp"
+
+namespace trapline {
+namespace {
+
+struct Magic {
+  std::string_view bytes;
+  std::string_view what;
+};
+
+constexpr Magic kBinaries[] = {
+    {"\x7f"
+     "ELF",
+     "an ELF program or core dump"},
+    {"PK\x03\x04", "a ZIP archive or a PyTorch checkpoint"},
+    {"\x89PNG", "a picture"},
+    {"\xff\xd8\xff", "a picture"},
+    {"GIF8", "a picture"},
+    {"%PDF-", "a PDF"},
+    {"\x93NUMPY", "a NumPy array"},
+    {"\x89HDF", "an HDF5 file"},
+    {"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"},
+    {"Rar!\x1a", "a RAR archive"},
+    {"SQLite format 3", "a SQLite database"},
+    {"ARROW1", "an Arrow file"},
+    {"PAR1", "a Parquet file"},
+};
+
+bool is_odd_control(unsigned char c) {
+  return (c < 0x20 && c != 0 && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\v' && c != '\b' &&
+          c != '\a' && c != 0x1b) ||
+         c == 0x7f;
+}
+
+// Whether a byte is there that a plain text in UTF-8 has no use for. Pieces of one size and no early exit:
+// the loop becomes vectors.
+bool has_controls(std::string_view text) {
+  const auto look = [](const char* bytes, std::size_t count) {
+    unsigned char any = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto byte = static_cast<unsigned char>(bytes[i]);
+      const bool blank = static_cast<unsigned char>(byte - 9) < 5;  // tab to carriage return
+      any |= static_cast<unsigned char>((byte < 32 && !blank) || byte == 0x7f);
+    }
+    return any != 0;
+  };
+  constexpr std::size_t kPiece = 256;
+  for (; text.size() >= kPiece; text.remove_prefix(kPiece)) {
+    if (look(text.data(), kPiece)) return true;
+  }
+  return look(text.data(), text.size());
+}
+
+}  // namespace
+
+EncodingGuess guess_encoding(std::string_view head) {
+  if (head.starts_with("\xef\xbb\xbf")) return {Encoding::kUtf8, 3, {}};
+  if (head.starts_with("\xff\xfe")) return {Encoding::kUtf16Little, 2, {}};
+  if (head.starts_with("\xfe\xff")) return {Encoding::kUtf16Big, 2, {}};
+  for (const Magic& magic : kBinaries) {
+    if (head.starts_with(magic.bytes)) return {Encoding::kBinary, 0, magic.what};
+  }
+  if (head.size() > 262 && head.substr(257, 5) == "ustar") return {Encoding::kBinary, 0, "a tar archive"};
+  if (!has_controls(head)) return {};
+  std::array<std::size_t, 2> zeros{};    // at even and odd offsets
+  std::array<std::size_t, 2> letters{};  // ASCII text at even and odd offsets
+  std::size_t odd = 0;
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    const auto c = static_cast<unsigned char>(head[i]);
+    if (c == 0) ++zeros[i & 1];
+    if (c >= 0x20 && c < 0x7f) ++letters[i & 1];
+    if (is_odd_control(c)) ++odd;
+  }
+  const std::size_t half = head.size() / 2;
+  // UTF-16 without its mark: nearly every other byte is zero, and the ones between are text.
+  if (half >= 4 && zeros[1] * 10 > half * 8 && letters[0] * 10 > half * 7)
+    return {Encoding::kUtf16Little, 0, {}};
+  if (half >= 4 && zeros[0] * 10 > half * 8 && letters[1] * 10 > half * 7)
+    return {Encoding::kUtf16Big, 0, {}};
+  // Zeros alone are no sign: a log that was cut while its program went on writing starts with millions of
+  // them.
+  const std::size_t rest = head.size() - zeros[0] - zeros[1];
+  if (odd * 10 > rest || (odd * 50 > rest && count_invalid_utf8(head) * 20 > rest))
+    return {Encoding::kBinary, 0, {}};
+  return {};
+}
+
+std::size_t Utf16Source::read(char* data, std::size_t size) {
+  while (taken_ == out_.size()) {
+    out_.clear();
+    taken_ = 0;
+    std::array<char, std::size_t{16} * 1024> raw;
+    std::memcpy(raw.data(), pending_.data(), pending_.size());
+    const std::size_t before = pending_.size();
+    const std::size_t got = utf16_.read(raw.data() + before, raw.size() - before);
+    if (got == 0) {
+      if (high_ != 0 || before != 0) append_utf8(out_, 0xfffd);
+      high_ = 0;
+      pending_.clear();
+      if (out_.empty()) return 0;
+      break;
+    }
+    const std::size_t have = before + got;
+    for (std::size_t i = 0; i + 1 < have; i += 2) {
+      const auto first = static_cast<unsigned char>(raw[i]);
+      const auto second = static_cast<unsigned char>(raw[i + 1]);
+      const std::uint32_t high_byte = big_ ? first : second;
+      const std::uint32_t unit = high_byte << 8U | (big_ ? second : first);
+      if (high_ != 0) {
+        const std::uint32_t high = high_;
+        high_ = 0;
+        if (unit >= 0xdc00 && unit < 0xe000) {
+          append_utf8(out_, 0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00));
+          continue;
+        }
+        append_utf8(out_, 0xfffd);
+      }
+      if (unit >= 0xd800 && unit < 0xdc00) {
+        high_ = unit;
+      } else {
+        append_utf8(out_, unit);
+      }
+    }
+    pending_.clear();
+    if ((have & 1) != 0) pending_.push_back(raw[have - 1]);
+  }
+  const std::size_t count = std::min(size, out_.size() - taken_);
+  std::memcpy(data, out_.data() + taken_, count);
+  taken_ += count;
+  return count;
+}
+
+}  // namespace trapline

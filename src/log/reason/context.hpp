@@ -1,0 +1,50 @@
+// What the statement at which an error surfaced, and the names around it, say about the cause.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cause.hpp"
+#include "log/events/event.hpp"
+
+namespace trapline {
+
+enum class Statement : std::uint8_t {
+  kUnknown,
+  kLaunches,    // starts an operation that can assert: `op` names it
+  kCannotFail,  // a copy, a synchronization, a collective, a concatenation: no such assertion exists there
+  kReadsLoss,   // reads the loss back, or runs backward from it
+  kInLoss,      // inside a loss function
+  kEmbeds,      // calls or combines embeddings
+  kIndexes,     // handles an index
+};
+
+struct Surface {
+  Statement statement = Statement::kUnknown;
+  std::string_view op, argument;
+  bool labels = false;      // its names speak of labels or classes
+  bool reads_back = false;  // waits for the device: the launch lies before it
+};
+
+// `lone_code`: a source line whose frame was lost; used when the traceback has none.
+Surface surface_of(const Traceback* traceback, std::string_view lone_code);
+
+// Names that stand for positions, rotary caches and sequence lengths, in the deepest frames that are not
+// PyTorch's.
+bool speaks_of_positions(const Traceback& traceback);
+bool speaks_of_embeddings(const Traceback& traceback);
+bool speaks_of_labels(std::string_view text);
+bool speaks_of_sampling(const Traceback& traceback);
+bool in_segmentation_framework(const Traceback& traceback);
+bool in_language_model(const Traceback& traceback);
+bool assigns_boxes(const Traceback& traceback);
+
+// The public operation that PyTorch's own deepest frames name: "linear", "nll_loss", "binary_cross_entropy"
+// ...
+std::string op_of_frames(const Traceback& traceback);
+
+// Whether the word stands in the text between characters that are no letters.
+bool has_word(std::string_view text, std::string_view word);
+
+}  // namespace trapline

@@ -1,0 +1,425 @@
+#include "log/reason/decide.hpp"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+
+#include "diagnose/host/errors.hpp"
+
+namespace trapline {
+namespace {
+
+using enum Cause;
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+void label_because(Decision& d, std::string_view why) {
+  d.also = {d.cause, kNumClassesMismatch};
+  d.cause = kLabelOutOfRange;
+  d.certainty = Certainty::kLikely;
+  d.because = why;
+}
+
+void decide_index(const Event& event, const Scene& scene, Decision& d) {
+  const Traceback* const t = scene.traceback;
+  if (t != nullptr && speaks_of_positions(*t)) {
+    d.also = {d.cause};
+    d.cause = kPositionIndexOutOfRange;
+    d.certainty = Certainty::kLikely;
+    d.because = "the frames handle positions";
+  } else if (scene.hints.has(Hint::kNan)) {
+    d.also = {d.cause, kLabelOutOfRange};
+    d.cause = kNanToIndex;
+    d.certainty = Certainty::kLikely;
+    d.because = "NaN was printed before the index failed";
+  } else if (scene.hints.has(Hint::kClassIds)) {
+    d.also = {kLabelOutOfRange, d.cause};
+    d.cause = kNumClassesMismatch;
+    d.certainty = Certainty::kLikely;
+    d.because = "the data set's category ids do not run from 1 to the number of classes";
+  } else if (d.op == "index" && scene.hints.has(Hint::kDetection) && scene.hints.has(Hint::kFirstBatch) &&
+             !scene.hints.has(Hint::kLaterBatch)) {
+    label_because(d, "a detector's assigner indexes by class, and the first batch failed");
+  } else if (d.op == "scatter") {
+    const bool fill = event.assert_row != nullptr && (contains(event.assert_row->kernel, "ScatterFill") ||
+                                                      contains(event.assert_row->kernel, "scatterFill") ||
+                                                      (event.file_line >= 170 && event.file_line != 144));
+    const bool labels = scene.surface.labels || scene.surface.statement == Statement::kReadsLoss ||
+                        scene.hints.has(Hint::kSegmentation) ||
+                        (t != nullptr && in_segmentation_framework(*t));
+    if (fill && labels)
+      label_because(d, "scatter_ with a constant is one-hot encoding, and the surroundings speak of labels");
+  } else if (d.op == "gather" && scene.surface.op == "gather" && scene.surface.labels) {
+    label_because(d, "the gathered index holds labels");
+  }
+}
+
+void decide_embedding(const Scene& scene, Decision& d) {
+  const bool framed = scene.traceback != nullptr && speaks_of_positions(*scene.traceback);
+  // Generated ids come from the model's own outputs and are inside its table; its learned positions are not
+  // endless.
+  const bool position = framed || scene.hints.has(Hint::kTooLong) || scene.hints.has(Hint::kGeneration);
+  d.also = {kPositionIndexOutOfRange, kIndexOutOfRange};
+  if (position) {
+    d.also = {d.cause, kIndexOutOfRange};
+    d.cause = kPositionIndexOutOfRange;
+    d.because =
+        framed ? "the frames look up positions"
+        : scene.hints.has(Hint::kTooLong)
+            ? "a message says that the sequence is longer than the model allows"
+            : "generated ids stay inside the vocabulary, but the sequence grows beyond learned positions";
+  }
+  if (d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
+}
+
+Decision decide_assert(const Event& event, const Scene& scene) {
+  Decision d;
+  d.device_assert = true;
+  d.synchronous = scene.blocking;
+  const AssertRow* const row = event.assert_row;
+  if (row == nullptr) {
+    if (event.known_file) {
+      d.also = {kPoisonedContext};
+      return d;  // a new or unreadable assertion of a known file
+    }
+    d.cause = kCustomKernelAssert;
+    d.certainty = Certainty::kDetermined;
+    if (event.cut) {  // what is missing could have told another story
+      d.certainty = Certainty::kLikely;
+      d.also = {kInsufficientEvidence};
+    }
+    // The kernel's own words may say more: a loss that tests its label.
+    if (speaks_of_labels(event.condition)) {
+      d.also = {d.cause};
+      d.cause = kLabelOutOfRange;
+      d.certainty = Certainty::kLikely;
+      d.because = "the custom kernel's condition tests a label";
+    }
+    return d;
+  }
+  d.cause = row->cause;
+  d.certainty = row->certainty;
+  d.op = row->op;
+  d.argument = row->argument;
+  if (!event.by_condition && d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
+  switch (d.cause) {
+    case kLabelOutOfRange:
+      d.also = {kNumClassesMismatch};
+      break;
+    case kEmbeddingIndexOutOfRange:
+      if (row->certainty != Certainty::kDetermined) decide_embedding(scene, d);
+      break;
+    case kIndexOutOfRange:
+      if (event.by_condition) decide_index(event, scene, d);
+      if (d.cause == kIndexOutOfRange && d.op == "index") d.also = {kLabelOutOfRange, kNumClassesMismatch};
+      if (d.cause == kIndexOutOfRange && (d.op == "scatter" || d.op == "gather")) d.also = {kLabelOutOfRange};
+      break;
+    case kLossInputOutOfRange:
+    case kInvalidProbability:
+      d.also = {kNanToIndex};
+      break;
+    case kCompiledIndexAssert:
+      d.also = {kEmbeddingIndexOutOfRange, kLabelOutOfRange};
+      break;
+    case kInsufficientEvidence:
+      // torch._assert_async without its message: what was tested shows in the call.
+      if (d.op == "_assert_async" && scene.traceback != nullptr && speaks_of_sampling(*scene.traceback)) {
+        d.cause = kInvalidProbability;
+        d.certainty = Certainty::kLikely;
+        d.also = {kInsufficientEvidence};
+        d.op = "multinomial";
+        d.argument = "probs";
+        d.because = "sampling tests its probabilities in this way";
+      } else {
+        d.op.clear();
+        d.argument.clear();
+      }
+      break;
+    default:
+      break;
+  }
+  return d;
+}
+
+Cause cause_of_call(std::string_view op) {
+  if (op == "embedding" || op == "embedding_bag") return kEmbeddingIndexOutOfRange;
+  if (op.starts_with("nll_loss") || op == "cross_entropy") return kLabelOutOfRange;
+  if (op == "binary_cross_entropy") return kLossInputOutOfRange;
+  if (op == "multinomial") return kInvalidProbability;
+  return kIndexOutOfRange;
+}
+
+void guess(Decision& d, Cause cause, std::vector<Cause> also, std::string_view why) {
+  d.cause = cause;
+  d.also = std::move(also);
+  d.also.push_back(kInsufficientEvidence);
+  d.also.push_back(kPoisonedContext);
+  d.certainty = Certainty::kUnknown;
+  d.because = why;
+}
+
+Decision decide_host_value(const Event& event, const Scene& scene);
+
+// The host says that an assertion fired, but its own line is not there.
+Decision decide_report(const Event& event, const Scene& scene) {
+  Decision d;
+  d.also = {kPoisonedContext};
+  if (event.wording == nullptr || event.wording->kind != WordingKind::kFollower) d.device_assert = true;
+  d.synchronous = scene.blocking;
+  if (scene.other_run != nullptr) {
+    Scene other = scene;
+    other.traceback = scene.other_traceback;
+    const Decision there = decide_host_value(*scene.other_run, other);
+    guess(d, there.cause, there.also, "another run of the program, on the CPU, says so");
+    return d;
+  }
+  const Surface& s = scene.surface;
+  if (s.statement == Statement::kLaunches) {
+    d.op = s.op;
+    d.argument = s.argument;
+    d.cause = cause_of_call(s.op);
+    d.certainty = Certainty::kLikely;
+    d.also = {kInsufficientEvidence, kPoisonedContext};
+    if (d.cause == kIndexOutOfRange && s.labels && s.op != "index") {
+      d.cause = kLabelOutOfRange;
+      d.also.insert(d.also.begin(), {kIndexOutOfRange, kNumClassesMismatch});
+    }
+    if (d.cause == kEmbeddingIndexOutOfRange) {
+      decide_embedding(scene, d);
+      d.also.push_back(kInsufficientEvidence);
+    }
+    d.because = "the statement at which it surfaced starts such an operation itself";
+    return d;
+  }
+  if (scene.hints.has(Hint::kLabelsPrinted)) {
+    guess(d, kLabelOutOfRange, {kNumClassesMismatch}, "a check in the program complains about labels");
+  } else if (scene.blocking) {
+    // Blocking launches: the frame is right, but it starts nothing that can assert by itself.
+    d.also.clear();
+    if (scene.traceback != nullptr && speaks_of_sampling(*scene.traceback)) {
+      guess(d, kInvalidProbability, {kIndexOutOfRange},
+            "launches were blocking and it surfaced where tokens are sampled");
+      d.also.pop_back();  // a blocking launch does not report an older assertion
+    }
+  } else if (s.statement == Statement::kReadsLoss && scene.hints.has(Hint::kVocabulary)) {
+    guess(d, kEmbeddingIndexOutOfRange, {kLabelOutOfRange},
+          "this is a language model, and its table is the first thing that ids reach");
+  } else if (scene.traceback != nullptr && in_language_model(*scene.traceback) &&
+             s.statement == Statement::kReadsLoss) {
+    // Token ids reach a language model's loss as labels, too: either may be wrong.
+    d.also = {kPoisonedContext, kEmbeddingIndexOutOfRange, kLabelOutOfRange};
+  } else if (s.statement == Statement::kReadsLoss || s.statement == Statement::kInLoss) {
+    guess(d, kLabelOutOfRange, {kNumClassesMismatch}, "it surfaced where the loss is read");
+  } else if (s.statement == Statement::kEmbeds) {
+    guess(d, kEmbeddingIndexOutOfRange, {kPositionIndexOutOfRange}, "it surfaced where embeddings are used");
+  } else if (s.statement == Statement::kIndexes) {
+    guess(d, kIndexOutOfRange, {}, "it surfaced where an index is handled");
+  } else if (scene.traceback != nullptr && assigns_boxes(*scene.traceback)) {
+    guess(d, kIndexOutOfRange, {}, "box assigners and samplers index by computed indices");
+  } else if (s.statement != Statement::kCannotFail && scene.traceback != nullptr &&
+             in_segmentation_framework(*scene.traceback)) {
+    guess(d, kLabelOutOfRange, {kNumClassesMismatch},
+          "this is a segmentation program, and masks often hold values outside the classes");
+  } else if (s.statement == Statement::kCannotFail ||
+             (scene.traceback == nullptr &&
+              (contains(event.text, "atchdog") || contains(event.text, "failed to synchronize")))) {
+    d.cause = kPoisonedContext;
+    d.also = {kInsufficientEvidence};
+    d.certainty = Certainty::kLikely;
+    d.because = "the statement at which it surfaced has no assertion of its own";
+  }
+  return d;
+}
+
+std::string_view operator_in(std::string_view code) {
+  if (contains(code, " * ")) return "mul";
+  if (contains(code, " + ")) return "add";
+  if (contains(code, " - ")) return "sub";
+  if (contains(code, " / ")) return "div";
+  return {};
+}
+
+Decision decide_host_value(const Event& event, const Scene& scene) {
+  Decision d;
+  const WordingRow& row = *event.wording;
+  d.cause = row.cause;
+  d.certainty = row.certainty;
+  d.device_assert = false;
+  d.synchronous = true;
+  d.op = row.op;
+  d.argument = row.argument;
+  const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
+  switch (row.effect.refine) {
+    case Refine::kNothing:
+    case Refine::kHardwareByNumber:
+      break;
+    case Refine::kOpOfStatement:
+      if (scene.surface.statement == Statement::kLaunches) d.op = scene.surface.op;
+      break;
+    case Refine::kTokenOrPosition:
+      decide_embedding(scene, d);
+      d.certainty = Certainty::kLikely;
+      break;
+    case Refine::kTableOrIndex:
+      if (scene.hints.has(Hint::kTableLookup) || contains(event.text, "embedding") ||
+          (scene.traceback != nullptr && speaks_of_embeddings(*scene.traceback))) {
+        d.cause = kEmbeddingIndexOutOfRange;
+        d.op = "embedding";
+      }
+      break;
+    case Refine::kLabelOrIndex:
+      if (contains(event.text, "for dimension"))
+        d.cause = kIndexOutOfRange, d.op = d.argument = "index";
+      else
+        d.also = {kNumClassesMismatch};
+      break;
+    case Refine::kLinearInFrames:
+      if (framed == "linear") d.op = framed;
+      break;
+    case Refine::kOperatorInCode:
+      if (scene.traceback != nullptr && scene.traceback->deepest() != nullptr) {
+        if (const std::string_view op = operator_in(scene.traceback->deepest()->frame.code); !op.empty())
+          d.op = op;
+      }
+      break;
+    case Refine::kOpOfFrames:
+      if (!framed.empty()) d.op = framed;
+      if (d.op.empty()) d.argument.clear();
+      break;
+    case Refine::kMethodInMessage: {
+      static const RE2* const where =
+          new RE2(R"re(argument for argument (\w+) in method wrapper_(?:CUDA_+)?_?(\w+?)\)?(?:$|[\s)]))re");
+      RE2::PartialMatch(event.text, *where, &d.argument, &d.op);
+      break;
+    }
+  }
+  return d;
+}
+
+// The number of an Xid tells the GPU's own faults from those that a program causes.
+void decide_xid(const std::string& text, Decision& d) {
+  static const RE2* const pattern = new RE2(R"re(Xid \([^)]*\):\s*(\d{1,4}))re");
+  int number = 0;
+  RE2::PartialMatch(text, *pattern, &number);
+  constexpr int kHardware[] = {48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, 143};
+  if (std::find(std::begin(kHardware), std::end(kHardware), number) != std::end(kHardware)) {
+    d.certainty = Certainty::kDetermined;
+  } else if (number == 13 || number == 31) {
+    d.cause = kIllegalMemoryAccess;
+    d.certainty = Certainty::kLikely;
+  }
+}
+
+Decision decide_wording(const Event& event, const Scene& scene) {
+  const WordingRow& row = *event.wording;
+  Decision d;
+  switch (row.kind) {
+    case WordingKind::kDeviceAssert:
+    case WordingKind::kFollower:
+      return decide_report(event, scene);
+    case WordingKind::kHostValue:
+      return decide_host_value(event, scene);
+    default:
+      break;
+  }
+  d.cause = row.cause;
+  d.certainty = row.certainty;
+  d.op = row.op;
+  d.argument = row.argument;
+  d.device_assert = row.device_assert == Device::kYes;
+  d.synchronous = scene.blocking || (d.cause != kIllegalMemoryAccess && d.cause != kHardwareOrDriver);
+  if (row.effect.refine == Refine::kHardwareByNumber) decide_xid(event.text, d);
+  if (row.kind == WordingKind::kPeer) {
+    d.cause = kHardwareOrDriver;
+    d.certainty = Certainty::kLikely;
+    d.op = event.op;
+    d.also = {kInsufficientEvidence};
+  }
+  if (d.cause == kHardwareOrDriver && d.certainty == Certainty::kLikely && row.kind == WordingKind::kFault)
+    d.also = {kIllegalMemoryAccess, kInsufficientEvidence};
+  if (d.cause == kArchMismatch && d.certainty == Certainty::kUnknown)
+    d.also = {kHardwareOrDriver, kInsufficientEvidence};
+  if (d.cause == kIllegalMemoryAccess) d.also = {kHardwareOrDriver};
+  // A library's own check: the call that made it is the operation.
+  if (d.cause == kCustomKernelAssert && scene.traceback != nullptr && scene.traceback->deepest() != nullptr)
+    d.op = scene.traceback->deepest()->frame.function;
+  return d;
+}
+
+Decision decide_exception(const Event& event, const Scene&) {
+  Decision d;
+  d.synchronous = true;
+  d.device_assert = false;
+  d.cause = kNotCuda;
+  d.certainty = event.exception == "AssertionError" ? Certainty::kDetermined : Certainty::kLikely;
+  if (const diagnose::HostErrorRow* row = diagnose::find_host_error(event.exception, event.message)) {
+    d.cause = row->cause;
+    d.op = row->op;
+    d.argument = row->argument;
+    d.certainty = Certainty::kDetermined;
+  } else if (contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
+             contains(event.message, "HIP error")) {
+    d.cause = kInsufficientEvidence;  // an error of CUDA that the catalogue does not know
+    d.certainty = Certainty::kUnknown;
+    d.also = {kNotCuda};
+  }
+  return d;
+}
+
+}  // namespace
+
+Decision decide(const Event& event, const Scene& scene) {
+  switch (event.kind) {
+    case EventKind::kAssert:
+      return decide_assert(event, scene);
+    case EventKind::kWording:
+      return decide_wording(event, scene);
+    case EventKind::kException:
+      return decide_exception(event, scene);
+    case EventKind::kHostAssert:
+      break;
+  }
+  Decision d;
+  d.cause = kNotCuda;
+  d.certainty = Certainty::kDetermined;
+  d.device_assert = false;
+  d.synchronous = true;
+  return d;
+}
+
+Decision decide_unseen_assert(const Scene& scene) { return decide_report({}, scene); }
+
+Precedence precedence(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kAssert:
+      return Precedence::kAssert;
+    case EventKind::kHostAssert:
+      return Precedence::kHost;
+    case EventKind::kException:
+      return Precedence::kException;
+    case EventKind::kWording:
+      break;
+  }
+  switch (event.wording->kind) {
+    case WordingKind::kFault:
+    case WordingKind::kDeviceAssert:
+    case WordingKind::kHostValue:
+      return Precedence::kFailure;
+    case WordingKind::kHost:
+      return Precedence::kHost;
+    case WordingKind::kFollower:
+      return Precedence::kFollower;
+    case WordingKind::kPeer:
+      return Precedence::kPeer;
+    case WordingKind::kContext:
+      return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
+    case WordingKind::kHint:
+    case WordingKind::kEvidence:
+      break;
+  }
+  return Precedence::kNever;
+}
+
+}  // namespace trapline

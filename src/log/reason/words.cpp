@@ -1,0 +1,286 @@
+#include "log/reason/words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "diagnose/diagnose.hpp"
+
+namespace trapline {
+namespace {
+
+using enum Cause;
+
+constexpr std::size_t kMostPositions = 8;
+constexpr std::size_t kMostText = 200;  // of a message in a summary
+constexpr std::string_view kRerun =
+    "run it again under `trapline run -- ...`: it stops at the bad value and names it";
+
+std::string place(const Event& event) {
+  std::string text = event.file;
+  if (event.file_line > 0) text += fmt::format(":{}", event.file_line);
+  return text;
+}
+
+std::string list(const std::vector<std::int64_t>& values) {
+  std::string text;
+  for (const std::int64_t value : values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
+  return text;
+}
+
+void fix_of_cause(Cause cause, const Event& event, Finding& f) {
+  auto& fix = f.fix;
+  switch (cause) {
+    case kLabelOutOfRange:
+    case kNumClassesMismatch:
+      fix.push_back(
+          "print labels.min(), labels.max() and the number of outputs of the last layer: labels must be 0 to "
+          "outputs - 1");
+      fix.push_back(
+          "give the last layer (and num_labels) as many outputs as there are classes, or map the labels to "
+          "0..N-1; mark what is "
+          "not to count with ignore_index (-100)");
+      break;
+    case kEmbeddingIndexOutOfRange:
+      fix.push_back(
+          "compare ids.max() with the table's rows; after tokens were added call "
+          "model.resize_token_embeddings(len(tokenizer))");
+      break;
+    case kPositionIndexOutOfRange:
+      fix.push_back(
+          "compare the sequence length with max_position_embeddings; truncate (truncation=True, "
+          "max_length=...) or split the input");
+      break;
+    case kIndexOutOfRange:
+      fix.push_back("print the index's min and max next to the size of the dimension that it indexes");
+      break;
+    case kCompiledIndexAssert:
+      if (event.bound > 0)
+        fix.push_back(fmt::format(
+            "look for the dimension of size {} (a vocabulary, a number of classes) and for ids that reach it",
+            event.bound));
+      fix.push_back("run once without torch.compile: the eager operation names itself");
+      break;
+    case kLossInputOutOfRange:
+      fix.push_back(
+          "put torch.sigmoid before BCELoss, or use BCEWithLogitsLoss without it; NaN fails the same check, "
+          "so look at the loss before");
+      break;
+    case kInvalidProbability:
+      fix.push_back(
+          "check the logits with torch.isfinite(logits).all() before sampling; half precision that overflows "
+          "is the usual reason: try bfloat16 or float32");
+      break;
+    case kNanToIndex:
+      fix.push_back(
+          "find the first NaN (torch.autograd.set_detect_anomaly(True)): an index made from it is garbage");
+      break;
+    case kIllegalMemoryAccess:
+      fix.push_back(
+          "run it under `compute-sanitizer --tool memcheck`, or with CUDA_LAUNCH_BLOCKING=1, to find the "
+          "kernel");
+      break;
+    case kOutOfMemory:
+      fix.push_back("lower the batch size or the sequence length, or use gradient checkpointing");
+      break;
+    case kArchMismatch:
+      fix.push_back(
+          "install a build for this GPU's architecture and this driver (`python -m torch.utils.collect_env` "
+          "names them), or update the driver");
+      break;
+    case kHardwareOrDriver:
+      fix.push_back(
+          "look for Xid lines in `dmesg`, and run `nvidia-smi -q`; if only ranks wait for each other, look "
+          "at the rank that is silent");
+      break;
+    case kNotCuda:
+      fix.push_back("this is a fault of the host program: the message and its frame are where to look");
+      break;
+    default:
+      break;
+  }
+}
+
+// The operation as the program calls it: cross_entropy ends in PyTorch's nll_loss kernels, and few programs
+// call those themselves.
+std::string who(const Finding& f) {
+  if (f.op.empty()) return "a kernel";
+  if (!f.op.starts_with("nll_loss")) return f.op;
+  bool itself = false;
+  for (const Frame& frame : f.stack) {
+    if (frame.function.starts_with("cross_entropy") || frame.code.find("cross_entropy") != std::string::npos)
+      return "cross_entropy";
+    itself = itself || frame.code.find("nll_loss(") != std::string::npos;
+  }
+  return itself ? f.op : "cross_entropy";
+}
+
+// What can be said when it is not known which cause it was.
+std::string unknown_subject(const Event& event, const Decision& d) {
+  if (event.kind == EventKind::kWording && d.device_assert.value_or(false))
+    return "a device-side assertion failed, but its own line is not in this log";
+  return event.message.empty() ? event.text.substr(0, kMostText) : event.message.substr(0, kMostText);
+}
+
+std::string subject(const Event& event, const Decision& d, const Finding& f) {
+  const std::string where = event.kind == EventKind::kAssert ? place(event) : std::string();
+  const std::string at = where.empty() ? "" : fmt::format(" ({})", where);
+  switch (d.cause) {
+    case kLabelOutOfRange:
+      return fmt::format("a class label is outside the range of classes in {}{}", who(f), at);
+    case kNumClassesMismatch:
+      return fmt::format("the number of classes does not fit the labels in {}{}", who(f), at);
+    case kEmbeddingIndexOutOfRange:
+      return fmt::format("an id is outside the table that {} looks it up in{}", who(f), at);
+    case kPositionIndexOutOfRange:
+      return fmt::format("a position is beyond the position table in {}{}", who(f), at);
+    case kIndexOutOfRange:
+      return fmt::format("an index is outside the tensor in {}{}", who(f), at);
+    case kLossInputOutOfRange:
+      return fmt::format("the {} of {} is not in [0, 1]{}", f.argument.empty() ? "input" : f.argument, who(f),
+                         at);
+    case kInvalidProbability:
+      return fmt::format("{} was given probabilities that are NaN, infinite, negative or all zero{}", who(f),
+                         at);
+    case kNanToIndex:
+      return fmt::format("NaN or Inf was turned into an index in {}{}", who(f), at);
+    case kCompiledIndexAssert:
+      return fmt::format("an index in a compiled kernel is out of bounds{}",
+                         event.bound > 0 ? fmt::format(" [0, {})", event.bound) : "");
+    case kCustomKernelAssert:
+      return fmt::format("an assertion of a custom kernel failed: {}{}",
+                         event.condition.empty() ? event.text : event.condition, at);
+    case kPoisonedContext:
+      return "the CUDA context was already lost to an earlier device-side assert, whose own line is not in "
+             "this log";
+    case kInsufficientEvidence:
+      if (event.kind == EventKind::kAssert)
+        return fmt::format("a device-side assertion failed{}: {}", at, event.condition);
+      if (event.wording != nullptr && event.wording->kind == WordingKind::kFollower)
+        return "a CUDA library failed, as it does in a context that is already lost; nothing tells what came "
+               "first";
+      return "a device-side assertion failed, but its own line is not in this log";
+    default:
+      break;
+  }
+  std::string text = event.message.empty() ? event.text : event.message;
+  if (event.kind == EventKind::kException && !event.exception.empty())
+    text = event.message.empty() ? event.exception : event.exception + ": " + event.message;
+  // Of what followed from the root the message is enough.
+  if (f.role == Role::kConsequence && d.cause == kNotCuda) return text.substr(0, kMostText);
+  return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMostText));
+}
+
+// The table of host messages has better words for its own.
+bool host_words(const Event& event, const Decision& d, const Scene& scene, Finding& f) {
+  if (event.exception.empty() || d.device_assert.value_or(true) || d.cause == kNotCuda) return false;
+  diagnose::HostError facts;
+  facts.exception = event.exception;
+  facts.message = event.message;
+  if (scene.traceback != nullptr && scene.traceback->deepest_user() != nullptr)
+    facts.call = scene.traceback->deepest_user()->frame.code;
+  const std::optional<Finding> known = diagnose::finding_of(facts);
+  if (!known || known->cause != d.cause || known->summary.empty()) return false;
+  f.summary = known->summary;
+  f.fix = known->fix;
+  if (f.argument.empty()) f.argument = known->argument;
+  if (f.op.empty()) f.op = known->op;
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> positions_of(const Event& event, std::size_t most) {
+  std::vector<std::int64_t> found;
+  if (event.assert_row == nullptr) return found;
+  std::set<std::int64_t> all;
+  for (const auto& [block, thread] : event.places) {
+    switch (event.assert_row->mapping) {
+      case Mapping::kOnly:
+        all.insert(0);
+        break;
+      case Mapping::kBlock:
+        all.insert(block.x);
+        break;
+      case Mapping::kThread:
+        all.insert(thread.x);
+        break;
+      case Mapping::kBlockOf1024:
+        all.insert(std::int64_t{block.x} * 1024 + thread.x);
+        break;
+      default:
+        return found;
+    }
+  }
+  for (const std::int64_t position : all) {
+    if (found.size() >= most) break;
+    found.push_back(position);
+  }
+  return found;
+}
+
+void write_words(const Event& event, const Decision& decision, const Scene& scene, Finding& f) {
+  std::string text = event.text;
+  if (event.count > 1) text += fmt::format("  (and {} more such lines)", event.count - 1);
+  f.evidence.push_back({event.source, event.number, std::move(text)});
+
+  if (!host_words(event, decision, scene, f)) {
+    const bool is_guess =
+        decision.certainty == Certainty::kUnknown && decision.cause != kInsufficientEvidence;
+    f.summary = is_guess ? unknown_subject(event, decision) : subject(event, decision, f);
+    fix_of_cause(decision.cause, event, f);
+    if (is_guess) {
+      // One place to look at, and said to be no more than that.
+      const std::string first = f.fix.empty() ? std::string() : ": " + f.fix.front();
+      f.fix = {
+          fmt::format("{} ({}) is the likeliest{}", info(decision.cause).code, info(decision.cause).title,
+                      decision.because.empty() ? first : fmt::format(" ({}){}", decision.because, first))};
+    }
+  }
+  if (event.assert_row != nullptr && !event.assert_row->valid.empty() && event.kind == EventKind::kAssert) {
+    Valid valid;
+    valid.text = event.assert_row->valid;
+    f.valid = valid;
+  }
+  if (event.kind == EventKind::kAssert) {
+    Kernel kernel;
+    kernel.name = event.kernel;
+    kernel.file = event.file;
+    kernel.line = event.file_line;
+    kernel.places = static_cast<std::int64_t>(event.places.size());
+    if (!event.places.empty()) {
+      const auto& [block, thread] = *event.places.begin();
+      kernel.block = {block.x, block.y, block.z};
+      kernel.thread = {thread.x, thread.y, thread.z};
+    }
+    f.kernel = std::move(kernel);
+    if (const auto positions = positions_of(event, kMostPositions); !positions.empty()) {
+      Element element;
+      element.index = {positions.front()};
+      f.element = element;
+      f.evidence.push_back(
+          {event.source, event.number, fmt::format("elements by block and thread: {}", list(positions))});
+    } else if (event.assert_row != nullptr && !event.assert_row->mapping_text.empty() &&
+               !event.places.empty()) {
+      const auto& [block, thread] = *event.places.begin();
+      f.evidence.push_back(
+          {event.source, event.number,
+           fmt::format("{} place{}, the first block [{},{},{}] thread [{},{},{}]; {}", event.places.size(),
+                       event.places.size() == 1 ? "" : "s", block.x, block.y, block.z, thread.x, thread.y,
+                       thread.z, event.assert_row->mapping_text)});
+    }
+  }
+  // Rivals that are PyTorch's own: said, not assumed.
+  if (event.kind == EventKind::kAssert && event.file == "IndexKernel.cu" && event.file_line == 142)
+    f.fix.push_back(
+        "line 142 is that of PyTorch 1.8 and 1.9: 1.8.1 for CUDA 11 computed wrong indices itself (randperm, "
+        "then sort); if the "
+        "indices are right on the CPU, upgrade");
+  if (!decision.because.empty()) f.evidence.push_back({event.source, {}, decision.because});
+  if (decision.certainty == Certainty::kUnknown || decision.certainty == Certainty::kLikely) {
+    if (decision.device_assert.value_or(false) || decision.cause == kInsufficientEvidence)
+      f.fix.push_back(std::string(kRerun));
+  }
+}
+
+}  // namespace trapline
