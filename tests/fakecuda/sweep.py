@@ -55,7 +55,7 @@ def main() -> int:
     parser.add_argument("--progress", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    sweep._cpu_backend.device = device
+    sweep.backend.device = device
     sweep.ASKS |= {f"jiterator_{kind}" for kind in ("unary", "binary", "4inputs_with_extra_args")}
     sweep.ASKS |= {"jiterator_binary_return_by_ref", "jiterator_2inputs_2outputs"}  # compiled for a GPU
     sweep.bits = close
