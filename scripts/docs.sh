@@ -7,6 +7,7 @@ build=${1:-build}
 export TRAPLINE_BUILD_DIR=$PWD/$build TRAPLINE_UPDATE_DOCS=1
 scripts/pages.sh "$build"                                                      # docs/causes
 "$build/bin/test_contracts" --gtest_brief=1 --gtest_filter=Docs.TheTableOf\*    # docs/contracts.md
+.venv/bin/python scripts/rooms.py --write                                        # docs/rooms.md
 # docs/coverage.md; 5: left out, since torch is missing
 .venv/bin/python -m pytest -q -p no:cacheprovider tests/guard/test_coverage.py || [[ $? == 5 ]]
 git status --short docs

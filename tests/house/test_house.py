@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -240,6 +241,15 @@ def test_rows_act_by_their_columns():
         found = [line.strip() for line in path.read_text().splitlines() if BY_NAME.search(line)]
         wrong += [f"{path.relative_to(ROOT)}: {line}" for line in found]
     assert wrong == []
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_code():
+    drawn = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "rooms.py"], check=True, capture_output=True, text=True
+    ).stdout
+    assert (ROOT / "docs" / "rooms.md").read_text() == drawn, "run: python scripts/rooms.py --write"
+    names = set(re.findall(r'\["(.+?)"\]', drawn))
+    assert set(MAY_INCLUDE) | {"_boot", "_fault/data", "_guard"} <= names
 
 
 def test_rooms_exist():
