@@ -1,5 +1,4 @@
-"""Draws docs/rooms.md from the code: which room of src includes which, which folder of python/trapline imports
-which.
+"""Draws docs/rooms.md from the code: which room of src includes which, which folder of Python imports which.
 
     python scripts/rooms.py           prints the page
     python scripts/rooms.py --write   writes it
@@ -21,8 +20,9 @@ Arrows = dict[str, set[str]]
 
 BEGINNING = """# The rooms, as they are
 
-Drawn from the code by `python scripts/rooms.py --write`; a test says when it is due. An arrow goes from who uses
-to what is used; one that follows from others is left out. What the rooms are for: [HACKING.md](../HACKING.md).
+Drawn from the code by `python scripts/rooms.py --write`; a test says when it is due. An arrow goes from who
+uses to what is used; one that follows from others is left out. What they are for:
+[HACKING.md](../HACKING.md).
 """
 
 

@@ -159,12 +159,12 @@ def page(rows: list[tuple[str, dict[str, list[Any]]]]) -> str:
 
 BEGINNING = """# The same report on the CPU and on CUDA
 
-Written by `python tests/cpu_cuda/parity.py --write`: every example on the CPU, and three times with
-`TRAPLINE_CPU_LATE` on PyTorch's CUDA key, where the fault is noticed when the program has gone on
-([cpu-in-place-of-cuda.md](cpu-in-place-of-cuda.md)). `=` is equal in all three, in every part of the field.
-For every row of the contracts table `tests/device/test_contracts.py` compares the same in one process, and
-`tests/fakecuda/test_examples.py` runs all examples under PyTorch's CUDA build
-([cuda-build.md](cuda-build.md)).
+Written by `python tests/cpu_cuda/parity.py --write --cuda .venv-cuda/bin/python`: every example on the CPU,
+three times with `TRAPLINE_CPU_LATE` on PyTorch's CUDA key, where the fault is noticed when the program has
+gone on ([cpu-in-place-of-cuda.md](cpu-in-place-of-cuda.md)), and once under PyTorch's CUDA build over the
+stand-in for the CUDA runtime ([cuda-build.md](cuda-build.md)). `=` is equal in all four, in every part of the
+field. For every row of the contracts table `tests/device/test_contracts.py` compares the same in one process,
+on both devices.
 """
 
 
