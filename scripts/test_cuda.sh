@@ -24,8 +24,8 @@ run() {
   esac
 }
 suites=("$@")
-((${#suites[@]})) || suites=(tests/fakecuda/test_torch_cuda.py proof device property tests/fakecuda/test_examples.py
-  tests/fakecuda/test_training.py)
+((${#suites[@]})) || suites=(tests/fakecuda/test_torch_cuda.py tests/fakecuda/test_library.py proof device property
+  tests/fakecuda/test_examples.py tests/fakecuda/test_training.py)
 failed=()
 for suite in "${suites[@]}"; do
   echo "== $suite"
