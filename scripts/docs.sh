@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes the pages of docs/ that are made from tables: scripts/docs.sh [BUILD FOLDER]. Tests say when one is due.
-# docs/parity.md is measured, not made: tests/cpu_cuda/parity.py --write runs every example four times.
+# docs/parity.md is measured, not made: tests/cpu_cuda/parity.py --write runs every example four times,
+# with --cuda five.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build}

@@ -71,24 +71,23 @@ def folders() -> Arrows:
     return arrows
 
 
+def behind(arrows: Arrows, name: str) -> set[str]:
+    """All that is reached from one."""
+    found: set[str] = set()
+    open_ = [name]
+    while open_:
+        fresh = arrows.get(open_.pop(), set()) - found
+        found |= fresh
+        open_ += fresh
+    return found
+
+
 def reduced(arrows: Arrows) -> Arrows:
     """Without the arrows that follow from others."""
-    reach: Arrows = {}
-
-    def reached(name: str, open_: frozenset[str]) -> set[str]:
-        if name not in reach:
-            direct = arrows.get(name, set()) - open_
-            found = set(direct)
-            for other in direct:
-                found |= reached(other, open_ | {name})
-            reach[name] = found
-        return reach[name]
-
-    def is_needed(name: str, other: str) -> bool:
-        between = arrows[name] - {other}
-        return not any(other in reached(third, frozenset({name})) for third in between)
-
-    return {name: {other for other in others if is_needed(name, other)} for name, others in arrows.items()}
+    return {
+        name: others - {far for near in others for far in behind(arrows, near)}
+        for name, others in arrows.items()
+    }
 
 
 def drawn(arrows: Arrows, prefix: str) -> str:
