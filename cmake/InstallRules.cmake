@@ -10,7 +10,7 @@ install(TARGETS trapline_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET trapline_native)
   install(TARGETS trapline_native LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(FILES include/trapline/capi.h include/trapline/device.h include/trapline/native.h
+install(FILES include/trapline/types.h include/trapline/capi.h include/trapline/device.h include/trapline/native.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trapline)
 install(
   DIRECTORY python/trapline

@@ -25,4 +25,11 @@ void answer_violation(ThreadState& state, const Plan& plan, const Violation& vio
 struct LateFault;
 void answer_fault(ThreadState& state, const LateFault& fault);
 
+// What there is to say of a violation when its answer fails: libtrapline's last resort.
+inline std::string bare_sentence(const trapline_contract& row, const trapline_scan& scan) {
+  char text[1024];
+  const int length = trapline_bare_sentence(row.id, &scan, text, sizeof text);
+  return {text, static_cast<std::size_t>(length)};
+}
+
 }  // namespace trapline::guard

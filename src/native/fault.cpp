@@ -1,5 +1,4 @@
 // From a fault in a C++ program to a finding, its report file and its headline.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,8 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,10 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMostFindings = 20;                              // of one process
-constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // looked at for the distinct bad values
-constexpr std::size_t kMostValues = 16;
-constexpr int kStopped = 65;  // EX_DATAERR, as --on-fault stop has it
+constexpr int kMostValues = 16;
 
 json scan_facts(const trapline_scan& scan) {
   const bool real = scan.is_float != 0;
@@ -45,15 +39,9 @@ json scan_facts(const trapline_scan& scan) {
   return facts;
 }
 
-const char* dtype_name(std::int32_t dtype) {
-  static constexpr const char* kNames[] = {"bool",  "uint8",   "int8",     "int16",   "int32",
-                                           "int64", "float16", "bfloat16", "float32", "float64"};
-  return dtype >= 0 && dtype < static_cast<std::int32_t>(std::size(kNames)) ? kNames[dtype] : "other";
-}
-
 json tensor_facts(const trapline_tensor& tensor, const char* device) {
   return {{"shape", std::vector<std::int64_t>(tensor.sizes, tensor.sizes + std::max(tensor.dim, 0))},
-          {"dtype", dtype_name(tensor.dtype)},
+          {"dtype", trapline_dtype_name(tensor.dtype)},
           {"device", device}};
 }
 
@@ -88,61 +76,23 @@ std::vector<std::int64_t> unravel(std::int64_t position, const trapline_tensor& 
   return index;
 }
 
-template <class T>
-std::int64_t load(const void* data, std::int64_t offset) {
-  return static_cast<std::int64_t>(static_cast<const T*>(data)[offset]);
-}
-
-std::int64_t integer_at(const trapline_tensor& tensor, std::int64_t position) {
-  std::int64_t offset = 0;
-  const auto index = unravel(position, tensor);
-  for (int d = 0; d < tensor.dim; ++d) offset += index[static_cast<std::size_t>(d)] * tensor.strides[d];
-  switch (tensor.dtype) {
-    case TRAPLINE_UINT8:
-      return load<std::uint8_t>(tensor.data, offset);
-    case TRAPLINE_INT8:
-      return load<std::int8_t>(tensor.data, offset);
-    case TRAPLINE_INT16:
-      return load<std::int16_t>(tensor.data, offset);
-    case TRAPLINE_INT32:
-      return load<std::int32_t>(tensor.data, offset);
-    default:
-      return load<std::int64_t>(tensor.data, offset);
+// Distinct bad values with their counts, most frequent first.
+json bad_values(const trapline_native_fault& fault, const trapline_tensor& tensor) {
+  trapline_value values[kMostValues];
+  const int count = trapline_bad_values(fault.row->predicate, fault.scan, &tensor, values, kMostValues);
+  json list = json::array();
+  for (int i = 0; i < count; ++i) {
+    const trapline_value& one = values[i];
+    list.push_back(
+        {fault.scan->is_float != 0 ? jsonio::to_json(one.fvalue) : jsonio::to_json(one.ivalue), one.count});
   }
-}
-
-// Distinct bad values with their counts, most frequent first; only integers with a range tell them.
-json bad_values(const trapline_tensor& tensor, const trapline_scan& scan) {
-  if (scan.bad == 1)
-    return {{scan.is_float != 0 ? jsonio::to_json(scan.fvalue) : jsonio::to_json(scan.ivalue), 1}};
-  if (scan.is_float != 0 || tensor.data == nullptr || scan.total > kMostElements) return json::array();
-  std::map<std::int64_t, std::int64_t> counts;
-  std::int64_t seen = 0;
-  for (std::int64_t i = 0; i < scan.total; ++i) {
-    const std::int64_t value = integer_at(tensor, i);
-    if ((value >= scan.lo && value < scan.hi) || (scan.has_also != 0 && value == scan.also)) continue;
-    ++counts[value];
-    ++seen;
-  }
-  if (seen != scan.bad) return json::array();  // the scan counts something else than single elements
-  std::vector<std::pair<std::int64_t, std::int64_t>> sorted(counts.begin(), counts.end());
-  std::ranges::stable_sort(sorted, std::ranges::greater{}, [](const auto& pair) { return pair.second; });
-  json values = json::array();
-  for (std::size_t i = 0; i < std::min(sorted.size(), kMostValues); ++i)
-    values.push_back({jsonio::to_json(sorted[i].first), sorted[i].second});
-  return values;
+  return list;
 }
 
 std::string host_name() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return name[0] == '\0' ? "localhost" : name;
-}
-
-std::string file_part(std::string name) {
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0 && !std::strchr("-_.", c); }, '_');
-  return name;
 }
 
 json process_facts(const char* device) {
@@ -170,7 +120,7 @@ json collect(const trapline_native_fault& fault) {
              {"device", offender.device},
              {"scan", scan_facts(*fault.scan)},
              {"tensor", tensor_facts(tensor, offender.device)},
-             {"values", bad_values(tensor, *fault.scan)},
+             {"values", bad_values(fault, tensor)},
              {"process", process_facts(offender.device)}};
   if (fault.scan->first >= 0) facts["index"] = unravel(fault.scan->first, tensor);
   json& arguments = facts["args"] = json::object();
@@ -184,70 +134,46 @@ json collect(const trapline_native_fault& fault) {
   return facts;
 }
 
-// Written beside and renamed: `trapline run` never sees half a report.
-void write_file(const std::string& name, const json& content) {
+using Text = std::unique_ptr<char, void (*)(char*)>;
+
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+// Calls write(folder, &text), and says once why it failed.
+template <class Write>
+void write_into_folder(const Write& write) {
   const char* folder = std::getenv("TRAPLINE_REPORT_DIR");
   if (folder == nullptr || *folder == '\0') return;
-  const std::string path = std::string(folder) + "/" + name;
-  const std::string temporary = path + ".tmp";
-  std::ofstream file(temporary);
-  file << content.dump(-1, ' ', false, json::error_handler_t::replace);
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    static std::atomic<bool> said{false};
-    if (!said.exchange(true))
-      std::fprintf(
-          stderr,
-          "trapline: cannot write the report into %s: %s: give a folder that this process can write to "
-          "with --report DIR\n",
-          folder, std::strerror(errno));
-    ::unlink(temporary.c_str());
-  }
-}
-
-std::string name_of(const char* kind, int number) {
-  std::string name = std::string(kind) + "-" + file_part(host_name()) + "-" + std::to_string(::getpid());
-  if (number >= 0) name += "-" + std::to_string(number);
-  return name + ".json";
+  char* text = nullptr;
+  const bool failed = write(folder, &text) == TRAPLINE_FILE_FAILED;
+  const Text line(text, trapline_free);
+  static std::atomic<bool> said{false};
+  if (failed && line && !said.exchange(true)) std::fprintf(stderr, "trapline: %s\n", line.get());
 }
 
 // What is left to say when the diagnosis fails.
-json bare(const trapline_native_fault& fault, const std::string& why) {
-  const trapline_scan& scan = *fault.scan;
-  return {{"code", "TL901"},
-          {"cause", "insufficient_evidence"},
-          {"certainty", "proven"},
-          {"role", "root"},
-          {"contained", true},
-          {"op", fault.row->public_op},
-          {"argument", fault.row->public_argument},
-          {"summary", std::string(fault.row->public_op) + ": " + std::to_string(scan.bad) + " of " +
-                          std::to_string(scan.total) + " elements of " + fault.row->public_argument +
-                          " are not valid"},
-          {"fix", {"trapline could not name the cause: " + why}}};
+std::string bare_sentence(const trapline_native_fault& fault) {
+  char text[1024];
+  return {text,
+          static_cast<std::size_t>(trapline_bare_sentence(fault.row->id, fault.scan, text, sizeof text))};
 }
 
 json diagnose(const json& facts, const trapline_native_fault& fault) {
-  const std::string text = facts.dump(-1, ' ', false, json::error_handler_t::replace);
-  const std::unique_ptr<char, void (*)(char*)> answer(trapline_diagnose(text.c_str()), trapline_free);
+  const Text answer(trapline_diagnose(dump(facts).c_str()), trapline_free);
   const json parsed = answer ? json::parse(answer.get(), nullptr, false) : json();
   if (parsed.is_object() && parsed.contains("finding") && parsed["finding"].is_object())
     return parsed["finding"];
-  return bare(fault, parsed.is_object() ? parsed.value("error", "no finding") : "out of memory");
+  const std::string why = parsed.is_object() ? parsed.value("error", "no finding") : "out of memory";
+  const Text bare(trapline_bare_finding(fault.row->id, fault.scan, why.c_str()), trapline_free);
+  return bare ? json::parse(bare.get(), nullptr, false) : json::object();
 }
 
 std::string report(const trapline_native_fault& fault) {
-  static std::atomic<int> written{0};
   const json finding = diagnose(collect(fault), fault);
-  const int number = written.fetch_add(1);
-  if (number < kMostFindings) {
-    write_file(name_of("finding", number), {{"trapline", {{"version", trapline_version()}, {"schema", 1}}},
-                                            {"command", "run"},
-                                            {"verdict", "fault"},
-                                            {"findings", {finding}},
-                                            {"notes", json::array()}});
-  }
-  return finding.value("summary", "a bad value was found");
+  const std::string text = dump(finding);
+  write_into_folder([&](const char* folder, char** said) {
+    return trapline_write_finding(folder, text.c_str(), nullptr, 0, said);
+  });
+  return finding.contains("summary") ? finding.value("summary", "") : bare_sentence(fault);
 }
 
 bool is_mode(const char* mode) {
@@ -259,7 +185,7 @@ void end_here(const std::string& headline) {
   std::fflush(stdout);
   std::fprintf(stderr, "trapline: stopped: %s\n", headline.c_str());
   std::fflush(stderr);
-  ::_exit(kStopped);
+  ::_exit(TRAPLINE_EXIT_STOPPED);
 }
 
 }  // namespace
@@ -270,18 +196,21 @@ void trapline_native_started(const char* torch_version) try {
   nlohmann::json notes = nlohmann::json::array();
   if (is_mode("skip"))
     notes.push_back("--on-fault skip is for Python programs: this C++ program's faults are raised");
-  write_file(name_of("guard", -1), {{"torch", torch_version}, {"adapter", "libtorch"}, {"notes", notes}});
+  const std::string marker = dump({{"torch", torch_version}, {"adapter", "libtorch"}, {"notes", notes}});
+  write_into_folder([&](const char* folder, char** said) {
+    return trapline_write_file(folder, "guard", marker.c_str(), said);
+  });
 } catch (...) {  // no memory for a marker: the guard works without
 }
 
 char* trapline_native_report(const trapline_native_fault* fault) {
-  std::string headline;
   try {
-    headline = trapline::native::report(*fault);
+    const std::string headline = trapline::native::report(*fault);
     if (trapline::native::is_mode("stop")) trapline::native::end_here(headline);
-  } catch (const std::exception& error) {
-    headline = std::string(fault->row->public_op) + ": " + fault->row->public_argument + " is not valid (" +
-               error.what() + ")";
+    return ::strdup(headline.c_str());
+  } catch (const std::exception&) {
+    char text[1024];
+    trapline_bare_sentence(fault->row->id, fault->scan, text, sizeof text);
+    return ::strdup(text);
   }
-  return ::strdup(headline.c_str());
 }

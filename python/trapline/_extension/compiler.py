@@ -59,6 +59,9 @@ class Product(NamedTuple):
 GUARD = Product("trapline_guard", "guard", "guard", True, None)
 
 
+_HEADERS = ("types.h", "capi.h", "device.h")  # of include/trapline: what the adapter sees of the library
+
+
 def source_dir() -> str:
     """The sources of the guard's adapter."""
     return GUARD.source_dir()
@@ -70,7 +73,7 @@ def adapter_name(product: Product = GUARD) -> str:
 
     digest = hashlib.sha256()
     folder = product.source_dir()
-    headers = [os.path.join(paths.include_dir(), "trapline", name) for name in ("capi.h", "device.h")]
+    headers = [os.path.join(paths.include_dir(), "trapline", name) for name in _HEADERS]
     sources = [os.path.join(folder, name) for name in _sources(folder)]
     for path in [*sources, *(headers if product.uses_library else [])]:
         digest.update(os.path.basename(path).encode())
