@@ -147,19 +147,27 @@ void widen_to_rows(std::vector<std::uint8_t>& mask, std::int64_t length) {
 }
 
 template <class T>
-void copy_healed(Predicate predicate, const trapline_scan& scan, const TensorView& tensor,
-                 const std::vector<std::uint8_t>& mask, T* healed) {
+void copy_contiguous(const TensorView& tensor, T* copy) {
   const T* data = static_cast<const T*>(tensor.data);
+  if (tensor.is_contiguous()) {
+    std::memcpy(static_cast<void*>(copy), data, static_cast<std::size_t>(tensor.numel()) * sizeof(T));
+    return;
+  }
   const Layout layout = row_major_layout(tensor, tensor.sizes.size());
-  std::int64_t position = 0;
   for_each_offset(layout, layout.dims, [&](std::int64_t offset) {
-    T value = load(data + offset);
-    if (mask[static_cast<std::size_t>(position)] != 0)
-      value = made<T>(harmless(predicate, scan, widen(value)));
-    std::memcpy(static_cast<void*>(healed + position), &value, sizeof value);
-    ++position;
+    std::memcpy(static_cast<void*>(copy++), data + offset, sizeof(T));
     return true;
   });
+}
+
+template <class T>
+void replace_bad(Predicate predicate, const trapline_scan& scan, const std::vector<std::uint8_t>& mask,
+                 T* elements) {
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i] == 0) continue;
+    const T value = made<T>(harmless(predicate, scan, widen(load(elements + i))));
+    std::memcpy(static_cast<void*>(elements + i), &value, sizeof value);
+  }
 }
 
 // Counts runs of equal values in ascending order.
@@ -253,7 +261,9 @@ bool heal_copy(Predicate predicate, const trapline_scan& scan, const TensorView&
   if (predicate == Predicate::kProbabilityRows) widen_to_rows(mask, row_length(tensor));
   with_type(tensor.dtype, [&](auto type) {
     using T = decltype(type);
-    copy_healed<T>(predicate, scan, tensor, mask, static_cast<T*>(healed));
+    auto* elements = static_cast<T*>(healed);
+    copy_contiguous(tensor, elements);
+    replace_bad(predicate, scan, mask, elements);
   });
   return true;
 }

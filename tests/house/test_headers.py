@@ -68,11 +68,7 @@ BY_HAND = re.compile(
 def test_no_number_of_the_c_face_is_kept_by_hand():
     assert BY_HAND.search("# trapline::Reason") and BY_HAND.search("_NAN, _INF = 3, 4\n")
     assert BY_HAND.search('if row["predicate"] == 2:') and BY_HAND.search("LABELS, IDS = range(2)\n")
-    own = {
-        # Numbers of that file alone.
-        "python/trapline/_fault/data/variables.py",
-        # The device of --cpu knows nothing of Trapline.
-    }
+    own = {"python/trapline/_fault/data/variables.py"}  # numbers of that file alone
     texts = sources("python", "src/guard", "src/libtorch", "src/native")
     assert [name for name, text in texts.items() if name not in own and BY_HAND.search(text)] == []
 
