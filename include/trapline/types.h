@@ -74,8 +74,10 @@ typedef enum {
   TRAPLINE_PREDICATE_ENDS,         /* integers in [0, bound], ascending in each row: where groups end */
   TRAPLINE_PREDICATE_COUNTS,       /* integers >= 0; their sum is the bound where there is one */
   TRAPLINE_PREDICATE_LENGTHS,      /* integers >= 0; the sum of each row is at most the bound */
-  TRAPLINE_PREDICATE_MASK_COUNT    /* bool mask: as many elements as `bound` has are left when it is broadcast
+  TRAPLINE_PREDICATE_MASK_COUNT,   /* bool mask: as many elements as `bound` has are left when it is broadcast
                                       with `also_arg` */
+  TRAPLINE_PREDICATE_COMPRESSED    /* integers: of each row the first is 0, each next one larger by 0 to
+                                      `also_arg`, the last is the bound: indices of a sparse tensor */
 } trapline_predicate;
 
 /* How the bound of an index is computed from the argument that `bound_arg` names. */
@@ -167,8 +169,9 @@ typedef enum {
 /* Which elements trapline_offenders marks. */
 typedef enum {
   TRAPLINE_OFFENDERS_ELEMENTS = 0, /* those that are bad by themselves, as trapline_check counts them */
-  TRAPLINE_OFFENDERS_HEALED = 1    /* what trapline_heal_copy takes for bad: also a row of probabilities that
-                                      sums    to nothing, and all offsets, or all of a mask that takes too many */
+  TRAPLINE_OFFENDERS_HEALED =
+      1 /* what trapline_heal_copy takes for bad: also a row of probabilities that
+           sums    to nothing, and all offsets, or all of a mask that takes too many */
 } trapline_offenders_kind;
 
 /* A bad value, and how many elements have it. */

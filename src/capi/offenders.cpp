@@ -8,10 +8,6 @@
 
 namespace {
 
-bool is_known(std::int32_t predicate) {
-  return predicate >= TRAPLINE_PREDICATE_INDEX && predicate <= TRAPLINE_PREDICATE_MASK_COUNT;
-}
-
 trapline::TensorView view_of(const trapline_tensor& tensor) {
   const auto dims = static_cast<std::size_t>(tensor.dim);
   return {
@@ -19,7 +15,8 @@ trapline::TensorView view_of(const trapline_tensor& tensor) {
 }
 
 bool is_usable(std::int32_t predicate, const trapline_scan* scan, const trapline_tensor* tensor) {
-  return is_known(predicate) && scan != nullptr && tensor != nullptr && trapline::can_read(*tensor);
+  return predicate >= 0 && predicate <= UINT8_MAX && scan != nullptr && tensor != nullptr &&
+         trapline::can_read(*tensor);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ enum class Predicate : std::uint8_t {
   kCounts = TRAPLINE_PREDICATE_COUNTS,
   kLengths = TRAPLINE_PREDICATE_LENGTHS,
   kMaskCount = TRAPLINE_PREDICATE_MASK_COUNT,
+  kCompressed = TRAPLINE_PREDICATE_COMPRESSED,
 };
 
 // How the bound of an index is computed from the argument named by `bound_arg`.

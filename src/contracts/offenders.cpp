@@ -33,7 +33,8 @@ bool has_range(Predicate predicate) {
 // Integers that have to add up, or to ascend: what is outside the range is bad, but no value is harmless by
 // itself.
 bool hangs_together(Predicate predicate) {
-  return predicate == Predicate::kEnds || predicate == Predicate::kCounts || predicate == Predicate::kLengths;
+  return predicate == Predicate::kEnds || predicate == Predicate::kCounts ||
+         predicate == Predicate::kLengths || predicate == Predicate::kCompressed;
 }
 
 // Bad as a whole, and zeros are in order.

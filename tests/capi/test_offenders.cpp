@@ -151,12 +151,12 @@ TEST(Offenders, WhatIsBadAsAWholeBecomesZeros) {
 TEST(Offenders, WhatHasNoHarmlessCopy) {
   const Holder<std::int64_t> index({1, 2}, {2});
   EXPECT_TRUE(healed(TRAPLINE_PREDICATE_INDEX, range(0, 0), index).empty());
-  for (const std::int32_t predicate :
-       {TRAPLINE_PREDICATE_ENDS, TRAPLINE_PREDICATE_COUNTS, TRAPLINE_PREDICATE_LENGTHS}) {
+  for (const std::int32_t predicate : {TRAPLINE_PREDICATE_ENDS, TRAPLINE_PREDICATE_COUNTS,
+                                       TRAPLINE_PREDICATE_LENGTHS, TRAPLINE_PREDICATE_COMPRESSED}) {
     EXPECT_TRUE(healed(predicate, range(0, 2), index).empty());
     EXPECT_EQ(marked(predicate, range(0, 2), index), (Mask{0, 1}));
   }
-  for (const std::int32_t predicate : {-1, 15, 999}) {
+  for (const std::int32_t predicate : {-1, 200, 999}) {
     EXPECT_TRUE(healed(predicate, range(0, 2), index).empty());
     EXPECT_TRUE(marked(predicate, range(0, 2), index).empty());
   }
