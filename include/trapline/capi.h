@@ -50,6 +50,9 @@ TRAPLINE_API int trapline_check(const trapline_contract* row, const trapline_arg
 TRAPLINE_API int trapline_offenders(int32_t predicate, const trapline_scan* scan,
                                     const trapline_tensor* tensor, int kind, uint8_t* mask);
 
+/* Distinct bad values that a report has room for. */
+#define TRAPLINE_MAX_VALUES 16
+
 /* The distinct bad values, most frequent first, at most `capacity`; returns how many were written. 0: they
  * cannot be told, since the scan counts something else than elements, or there are more than 2^24. One bad
  * element is the scan's own: then the tensor is not read and may be NULL. */

@@ -20,8 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMostValues = 16;
-
 json scan_facts(const trapline_scan& scan) {
   const bool real = scan.is_float != 0;
   json facts{{"bad", scan.bad},
@@ -78,8 +76,9 @@ std::vector<std::int64_t> unravel(std::int64_t position, const trapline_tensor& 
 
 // Distinct bad values with their counts, most frequent first.
 json bad_values(const trapline_native_fault& fault, const trapline_tensor& tensor) {
-  trapline_value values[kMostValues];
-  const int count = trapline_bad_values(fault.row->predicate, fault.scan, &tensor, values, kMostValues);
+  trapline_value values[TRAPLINE_MAX_VALUES];
+  const int count =
+      trapline_bad_values(fault.row->predicate, fault.scan, &tensor, values, TRAPLINE_MAX_VALUES);
   json list = json::array();
   for (int i = 0; i < count; ++i) {
     const trapline_value& one = values[i];

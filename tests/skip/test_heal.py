@@ -9,8 +9,8 @@ from trapline import DeviceAssertError
 from trapline._library import capi, diagnose, heal
 from trapline._skip import ledger
 
-# Ends, counts and lengths have to add up; offsets and masks become zeros.
-SUMS = (capi.PREDICATE_ENDS, capi.PREDICATE_COUNTS, capi.PREDICATE_LENGTHS)
+# Ends, counts, lengths and compressed indices have to add up; offsets and masks become zeros.
+SUMS = (capi.PREDICATE_ENDS, capi.PREDICATE_COUNTS, capi.PREDICATE_LENGTHS, capi.PREDICATE_COMPRESSED)
 ZEROS = (capi.PREDICATE_OFFSETS, capi.PREDICATE_MASK_COUNT)
 BY_ELEMENT = (
     capi.PREDICATE_INDEX,

@@ -98,6 +98,7 @@ FILE_ENOUGH = 1
 FILE_FAILED = 2
 MAX_FINDINGS = 20
 EXIT_STOPPED = 65
+MAX_VALUES = 16
 
 
 class Tensor(ctypes.Structure):

@@ -11,8 +11,6 @@ from typing import Any, Optional
 
 from trapline._library import capi, paths, scans
 
-_MOST_VALUES = 16
-
 
 def bad_elements(
     tensor: Any, scan: dict[str, Any], predicate: Optional[int], kind: int = capi.OFFENDERS_HEALED
@@ -44,13 +42,13 @@ def bad_values(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> l
 
     described = tensors.tensor_of(_host(tensor))
     struct = scans.as_struct(scan)
-    found = (capi.Value * _MOST_VALUES)()
+    found = (capi.Value * capi.MAX_VALUES)()
     count = paths.library().trapline_bad_values(
         -1 if predicate is None else predicate,
         ctypes.byref(struct),
         None if described is None else ctypes.byref(described),
         found,
-        _MOST_VALUES,
+        capi.MAX_VALUES,
     )
     return [(one.fvalue if struct.is_float else one.ivalue, one.count) for one in found[:count]]
 
