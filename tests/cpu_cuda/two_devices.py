@@ -1,4 +1,4 @@
-"""A program for test_context.py: work on the second device while the first one is current, on late streams."""
+"""A program for test_context.py: late work on the second device while the first one is current."""
 
 from __future__ import annotations
 
