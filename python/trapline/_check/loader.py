@@ -23,7 +23,7 @@ class Checks:
         ignore_index: Optional[int] = -100,
         positions: Optional[int] = None,
     ) -> None:
-        self.rows: list[tuple[Any, rules.Rule]] = []
+        self.rows: list[tuple[Any, capi.DataRule]] = []
         if num_classes is not None:
             part = 1 if labels is None else labels
             self.rows.append((part, rules.make_rule(capi.DATA_LABELS, num_classes, ignore_index)))
