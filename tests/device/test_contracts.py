@@ -220,7 +220,9 @@ def test_each_invariant_of_compressed_indices_is_checked(guard, rows_, element, 
     check = torch.ops.aten._validate_compressed_sparse_indices
     width = 2 if reason == 9 else 4
     with pytest.raises(Fault) as fault:
-        check(True, torch.tensor(rows_).to("cuda"), torch.tensor([0, 1, 0]).to("cuda"), len(rows_) - 1, width, 3)
+        check(
+            True, torch.tensor(rows_).to("cuda"), torch.tensor([0, 1, 0]).to("cuda"), len(rows_) - 1, width, 3
+        )
     assert fault.value.violation["contract"].endswith("compressed_idx")
     scan = fault.value.violation["scan"]
     assert (scan["first"], scan["value"], scan["reason"]) == (element, value, reason)
