@@ -23,16 +23,11 @@ install(
   PATTERN "*.cpp"
   PATTERN "*.hpp"
   PATTERN "*.c"
-  PATTERN "*.h")
+  PATTERN "*.h"
+  PATTERN "preload" EXCLUDE)
 install(
   DIRECTORY src/cpu_cuda/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/cpu_cuda
-  FILES_MATCHING
-  PATTERN "*.cpp"
-  PATTERN "*.hpp")
-install(
-  DIRECTORY src/libtorch/
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/libtorch
   FILES_MATCHING
   PATTERN "*.cpp"
   PATTERN "*.hpp")

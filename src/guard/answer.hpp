@@ -1,4 +1,4 @@
-// What the language of the program does about a violation: Python in raise.cpp, C++ in src/libtorch.
+// What the language of the program does about a violation: Python in python/raise.cpp, C++ in cpp/host.cpp.
 #pragma once
 
 #include <ATen/core/ivalue.h>

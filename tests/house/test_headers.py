@@ -69,12 +69,12 @@ def test_no_number_of_the_c_face_is_kept_by_hand():
     assert BY_HAND.search("# trapline::Reason") and BY_HAND.search("_NAN, _INF = 3, 4\n")
     assert BY_HAND.search('if row["predicate"] == 2:') and BY_HAND.search("LABELS, IDS = range(2)\n")
     own = {"python/trapline/_fault/data/variables.py"}  # numbers of that file alone
-    texts = sources("python", "src/guard", "src/libtorch", "src/native")
+    texts = sources("python", "src/guard")
     assert [name for name, text in texts.items() if name not in own and BY_HAND.search(text)] == []
 
 
 # Who calls libtrapline by its C face. The rooms that are in it share the types only.
-OUTSIDE = ("src/capi/", "src/guard/", "src/libtorch/", "src/native/")
+OUTSIDE = ("src/capi/", "src/guard/")
 FUNCTIONS = re.compile(r'#\s*include\s+"trapline/(?!types\.h)')
 
 
@@ -103,5 +103,5 @@ def test_the_last_resort_is_worded_in_one_place():
     """Whoever is left with a scan alone asks libtrapline for the sentence."""
     sentence = re.compile(r"""["'][^"'\n]*(?:(?:is|are) not valid|is violated|value was found)[^\n.]""")
     assert sentence.search('f"{contract}: {bad} of {total} elements are not valid"')
-    texts = sources("src/guard", "src/libtorch", "src/native", "python")
+    texts = sources("src/guard", "python")
     assert [name for name, text in texts.items() if sentence.search(text)] == []

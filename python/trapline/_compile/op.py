@@ -6,8 +6,8 @@ names; ``site`` also says how the operation's other arguments are made of ``othe
 the compiler keeps the memory alive; whoever uses the argument afterwards uses the result, so that no pass of
 the compiler can move the check behind its use or drop it.
 
-With the compiled adapter the operation's kernel is C++ (``src/guard/compiled.cpp``) and comes here only with
-what is bad; with the pure-Python one it is :func:`_check`.
+With the compiled adapter the operation's kernel is ``src/guard/python/compiled.cpp`` and comes here only
+with what is bad; with the pure-Python one it is :func:`_check`.
 """
 
 from __future__ import annotations

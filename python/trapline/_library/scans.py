@@ -8,7 +8,7 @@ from trapline._library import capi
 
 
 def as_dict(scan: capi.Scan) -> dict[str, Any]:
-    """The dictionary of a violation, as the compiled adapter makes it, too (``src/guard/convert.cpp``)."""
+    """The dictionary of a violation, as ``src/guard/python/convert.cpp`` makes it, too."""
     is_float = bool(scan.is_float)
     return {
         "bad": scan.bad,

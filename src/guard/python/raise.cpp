@@ -1,4 +1,4 @@
-#include "guard/raise.hpp"
+#include "guard/python/raise.hpp"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -9,9 +9,9 @@
 #include <string>
 
 #include "guard/answer.hpp"
-#include "guard/convert.hpp"
 #include "guard/device_faults.hpp"
-#include "guard/fault_python.hpp"
+#include "guard/python/convert.hpp"
+#include "guard/python/fault.hpp"
 
 namespace trapline::guard {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "guard/preload/stack.hpp"
 #include "jsonio/scalar.hpp"
-#include "native/stack.hpp"
 #include "trapline/native.h"
 
 namespace trapline::native {
