@@ -32,15 +32,6 @@ bool names_failure(const LineMatches& matches) {
                      [](const WordingRow* row) { return row->speaks(); });
 }
 
-// Blanks that were doubled or padded are one: rules look for words.
-std::string single_spaced(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c != ' ' || !out.ends_with(' ')) out += c;
-  }
-  return out;
-}
-
 }  // namespace
 
 Event& EventStream::push(Event event, std::string_view text, const Line& origin, std::int64_t& order) {
@@ -80,7 +71,8 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
   frames_.line(text, origin.number);
   hints_ |= hints_in(text, origin.progress);
   note_launcher(text);
-  const LineMatches& matches = matcher_.line(text, before_length_ >= kShortestWrap);
+  const LineMatches& matches = matcher_.line(text, before_length_ >= kShortestWrap,
+                                             frames_.closed_now() ? frames_.exception() : std::string_view());
   for (const FoundAssert& found : asserts_.line(text, origin.number, matches))
     add_assert(found, origin, order);
   add_messages(text, matches, origin, order);
@@ -102,7 +94,13 @@ void EventStream::add_messages(std::string_view text, const LineMatches& matches
   if (!in_assert && take_back_exception(text, matches, origin, whole)) text = whole;
   for (const WordingRow* row : matches.wordings) {
     if (in_assert && row->kind != WordingKind::kDeviceAssert && row->kind != WordingKind::kFault) continue;
-    add_wording(*row, text, origin, order);
+    HostCheck check;
+    if (row == matches.host_wording) {
+      check = matches.host;
+      // A wrapped message is in one piece only now.
+      if (!whole.empty()) check = host_check_in({check.row}, {}, whole);
+    }
+    add_wording(*row, text, origin, order, check);
   }
 }
 
@@ -165,7 +163,7 @@ void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::
 }
 
 void EventStream::add_wording(const WordingRow& row, std::string_view text, const Line& origin,
-                              std::int64_t& order) {
+                              std::int64_t& order, const HostCheck& check) {
   hints_ |= row.effect.hints;
   if (row.kind == WordingKind::kHint || row.kind == WordingKind::kEvidence) return;
   for (Event& event : events_) {
@@ -176,6 +174,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   }
   Event event;
   event.wording = &row;
+  if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
 }

@@ -199,7 +199,7 @@ Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
     process.host = candidate.stream->host;
     finding.process = process;
   }
-  write_words(event, decision, scene, finding);
+  write_words(event, decision, finding);
   return finding;
 }
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "diagnose/diagnose.hpp"
-
 namespace trapline {
 namespace {
 
@@ -171,20 +169,17 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
   return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMostText));
 }
 
-// The table of host messages has better words for its own.
-bool host_words(const Event& event, const Decision& d, const Scene& scene, Finding& f) {
-  if (event.exception.empty() || d.device_assert.value_or(true) || d.cause == kNotCuda) return false;
-  diagnose::HostError facts;
-  facts.exception = event.exception;
-  facts.message = event.message;
-  if (scene.traceback != nullptr && scene.traceback->deepest_user() != nullptr)
-    facts.call = scene.traceback->deepest_user()->frame.code;
-  const std::optional<Finding> known = diagnose::finding_of(facts);
-  if (!known || known->cause != d.cause || known->summary.empty()) return false;
-  f.summary = known->summary;
-  f.fix = known->fix;
-  if (f.argument.empty()) f.argument = known->argument;
-  if (f.op.empty()) f.op = known->op;
+// What the table of host messages says of a live exception, it says of its line in a log.
+bool words_of_live(const Decision& d, Finding& f) {
+  if (!d.live || d.live->cause != d.cause || d.live->summary.empty()) return false;
+  f.summary = d.live->summary;
+  f.fix = d.live->fix;
+  f.element = d.live->element;
+  f.valid = d.live->valid;
+  f.tensor = d.live->tensor;
+  f.layer = d.live->layer;
+  if (f.argument.empty()) f.argument = d.live->argument;
+  if (f.op.empty()) f.op = d.live->op;
   return true;
 }
 
@@ -219,12 +214,12 @@ std::vector<std::int64_t> positions_of(const Event& event, std::size_t most) {
   return found;
 }
 
-void write_words(const Event& event, const Decision& decision, const Scene& scene, Finding& f) {
+void write_words(const Event& event, const Decision& decision, Finding& f) {
   std::string text = event.text;
   if (event.count > 1) text += fmt::format("  (and {} more such lines)", event.count - 1);
   f.evidence.push_back({event.source, event.number, std::move(text)});
 
-  if (!host_words(event, decision, scene, f)) {
+  if (!words_of_live(decision, f)) {
     const bool is_guess =
         decision.certainty == Certainty::kUnknown && decision.cause != kInsufficientEvidence;
     f.summary = is_guess ? unknown_subject(event, decision) : subject(event, decision, f);
