@@ -41,8 +41,8 @@ constexpr NumberedError kNumbers[] = {
 };
 
 // Conditions and names that are too short or too common to stand for an assertion without their line.
-constexpr std::size_t kLeastCondition = 9;
-constexpr std::size_t kLeastName = 9;
+constexpr std::size_t kMinCondition = 9;
+constexpr std::size_t kMinName = 9;
 
 }  // namespace
 
@@ -79,11 +79,11 @@ CataloguePhrases phrases_with(std::span<const WordingRow* const> rows) {
   const auto asserts = assert_rows();
   for (std::size_t i = 0; i < asserts.size(); ++i) {
     const std::string condition = fold(asserts[i].condition);
-    if (condition.size() >= kLeastCondition) add(condition, CataloguePhrase::Kind::kCondition, i);
+    if (condition.size() >= kMinCondition) add(condition, CataloguePhrase::Kind::kCondition, i);
     const std::string file = fold(asserts[i].file);
-    if (file.size() >= kLeastName) add(file, CataloguePhrase::Kind::kFile, i);
+    if (file.size() >= kMinName) add(file, CataloguePhrase::Kind::kFile, i);
     const std::string kernel = fold(asserts[i].kernel);
-    if (kernel.size() >= kLeastName && asserts[i].kernel != "operator()")
+    if (kernel.size() >= kMinName && asserts[i].kernel != "operator()")
       add(kernel, CataloguePhrase::Kind::kKernel, i);
   }
   const auto marker = [&](std::string_view text, Marker which) {

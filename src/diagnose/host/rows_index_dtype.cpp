@@ -59,7 +59,7 @@ void integer_index(const HostCase& c, Finding& f) {
 }
 
 void python_index(const HostCase& c, Finding& f) {
-  f.summary = fmt::format("x[index]: a {} is no index", c.capture(1));
+  f.summary = fmt::format("x[index]: a {} is not an index", c.capture(1));
   f.fix.push_back("use integers: `int(i)`, `//` instead of `/`, or a tensor of int64");
 }
 

@@ -95,7 +95,7 @@ void distribution(const HostCase& c, Finding& f) {
   if (nan) return look_upstream(c, name, f);
   if (parameter == "probs" &&
       (type == "Categorical" || type == "OneHotCategorical" || type == "Multinomial")) {
-    f.fix.push_back(fmt::format("network outputs are no probabilities: use `{}(logits={})`", type, name));
+    f.fix.push_back(fmt::format("network outputs are not probabilities: use `{}(logits={})`", type, name));
     f.fix.push_back(fmt::format("or `{}.softmax(-1)`", name));
   } else if (parameter == "probs") {
     f.fix.push_back(fmt::format("use `{}(logits={})`, or `{}.sigmoid()`", type, name, name));

@@ -32,7 +32,7 @@ const LineMatches& MessageMatcher::line(std::string_view text, bool after_long, 
   Folder::feed(text, emit);
   matches_.end = folded_;
   if (!host_rows_.empty()) choose_host_check(text, after_long, exception);
-  before_.assign(text.size() < kShortestWrap ? std::string_view() : text.substr(0, kMaxWrapped));
+  before_.assign(text.size() < kMinWrap ? std::string_view() : text.substr(0, kMaxWrapped));
   return matches_;
 }
 

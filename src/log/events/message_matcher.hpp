@@ -13,7 +13,7 @@
 
 namespace trapline {
 
-inline constexpr std::size_t kShortestWrap = 40;  // characters: nobody wraps lines at less
+inline constexpr std::size_t kMinWrap = 40;  // characters: nobody wraps lines at less
 
 // A name that an assertion's line consists of.
 struct AssertPart {

@@ -9,8 +9,8 @@ namespace {
 
 using enum Cause;
 
-constexpr std::size_t kMostPositions = 8;
-constexpr std::size_t kMostText = 200;  // of a message in a summary
+constexpr std::size_t kMaxPositions = 8;
+constexpr std::size_t kMaxText = 200;  // of a message in a summary
 constexpr std::string_view kRerun =
     "run it again under `trapline run -- ...`: it stops at the bad value and names it";
 
@@ -117,7 +117,7 @@ std::string who(const Finding& f) {
 std::string unknown_subject(const Event& event, const Decision& d) {
   if (event.kind == EventKind::kWording && d.device_assert.value_or(false))
     return "a device-side assertion failed, but its own line is not in this log";
-  return event.message.empty() ? event.text.substr(0, kMostText) : event.message.substr(0, kMostText);
+  return event.message.empty() ? event.text.substr(0, kMaxText) : event.message.substr(0, kMaxText);
 }
 
 std::string subject(const Event& event, const Decision& d, const Finding& f) {
@@ -165,8 +165,8 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
   if (event.kind == EventKind::kException && !event.exception.empty())
     text = event.message.empty() ? event.exception : event.exception + ": " + event.message;
   // Of what followed from the root the message is enough.
-  if (f.role == Role::kConsequence && d.cause == kNotCuda) return text.substr(0, kMostText);
-  return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMostText));
+  if (f.role == Role::kConsequence && d.cause == kNotCuda) return text.substr(0, kMaxText);
+  return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMaxText));
 }
 
 // What the table of host messages says of a live exception, it says of its line in a log.
@@ -249,7 +249,7 @@ void write_words(const Event& event, const Decision& decision, Finding& f) {
       kernel.thread = {thread.x, thread.y, thread.z};
     }
     f.kernel = std::move(kernel);
-    if (const auto positions = positions_of(event, kMostPositions); !positions.empty()) {
+    if (const auto positions = positions_of(event, kMaxPositions); !positions.empty()) {
       Element element;
       element.index = {positions.front()};
       f.element = element;
