@@ -70,6 +70,19 @@ constexpr Reason end(std::int64_t value, bool is_first, std::int64_t previous, s
   return value > limit ? Reason::kAbove : Reason::kNone;
 }
 
+// Element of a row of compressed indices: they begin at 0, ascend by at most `width` and end at `limit`.
+// `previous` is not read for the first one.
+constexpr Reason compressed(std::int64_t value, bool is_first, bool is_last, std::int64_t previous,
+                            std::int64_t limit, std::int64_t width) {
+  if (is_first && value != 0) return Reason::kFirstNotZero;
+  if (!is_first && value < previous) return Reason::kNotAscending;
+  if (value > limit) return Reason::kAbove;
+  // Unsigned, since garbage before it may be anywhere.
+  const auto step = static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(previous);
+  if (!is_first && step > static_cast<std::uint64_t>(width)) return Reason::kTooMany;
+  return is_last && value < limit ? Reason::kTooFew : Reason::kNone;
+}
+
 // A count when `left` is what the counts before it leave over.
 constexpr Reason count(std::int64_t value, std::int64_t left) {
   if (value < 0) return Reason::kBelow;

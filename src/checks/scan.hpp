@@ -51,6 +51,9 @@ IntScan scan_ended_index(const TensorView& view, std::int64_t hi);
 // Integers in [0, limit], ascending in each row.
 IntScan scan_ends(const TensorView& view, std::int64_t limit);
 
+// Compressed indices: from 0 to `limit` in each row, ascending by at most `width`.
+IntScan scan_compressed(const TensorView& view, std::int64_t limit, std::int64_t width);
+
 // Integers >= 0 whose sum in each row is at most `limit`, or exactly `limit`. A row that sums up to too much
 // counts as one bad element, the first that does not fit; to too little, as its last.
 enum class Sum : std::uint8_t { kAtMost, kExactly };

@@ -41,6 +41,17 @@ IntScan scan_ends(const TensorView& view, std::int64_t limit) {
   });
 }
 
+IntScan scan_compressed(const TensorView& view, std::int64_t limit, std::int64_t width) {
+  const std::int64_t row = row_size(view);
+  std::int64_t previous = 0;
+  return reference::scan_integers(view, [&](std::int64_t position, std::int64_t value) {
+    const bool is_first = position % row == 0, is_last = position % row == row - 1;
+    const Reason reason = element::compressed(value, is_first, is_last, previous, limit, width);
+    previous = value;
+    return reason;
+  });
+}
+
 IntScan scan_counts(const TensorView& view, std::int64_t limit, Sum sum) {
   const std::int64_t row = row_size(view);
   std::int64_t left = limit;

@@ -168,6 +168,8 @@ std::string rule_text(const Contract& contract) {
       return fmt::format("not negative, with {} as their sum where that is given", bound);
     case Predicate::kLengths:
       return fmt::format("not negative, with a sum of at most {} in each row", bound);
+    case Predicate::kCompressed:
+      return fmt::format("from 0 to {} in each row, ascending by at most `{}`", bound, contract.also_arg);
     case Predicate::kMaskCount:
       return fmt::format("set in at most {} places when broadcast with `{}`", bound, contract.also_arg);
   }

@@ -132,6 +132,11 @@ bool broadcast_mask(const trapline_tensor& mask, const trapline_tensor& self, st
   return true;
 }
 
+std::optional<std::int64_t> width_of_rows(const CallArguments& call) {
+  if (call.also == nullptr || call.also->kind != TRAPLINE_ARG_INT || call.also->integer < 0) return {};
+  return call.also->integer;
+}
+
 bool ends_anything(const trapline_tensor& tensor, const Contract& contract) {
   return contract.bound == Bound::kGrouped || (tensor.dim > 0 && tensor.sizes[tensor.dim - 1] > 1);
 }

@@ -80,4 +80,7 @@ bool broadcast_mask(const trapline_tensor& mask, const trapline_tensor& self, st
 // product start at 0, each to its own end.
 bool ends_anything(const trapline_tensor& tensor, const Contract& contract);
 
+// kCompressed: by how much one may be larger than the one before it; nullopt when the call does not say.
+std::optional<std::int64_t> width_of_rows(const CallArguments& call);
+
 }  // namespace trapline

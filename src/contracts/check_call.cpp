@@ -246,6 +246,11 @@ trapline_verdict check_integers(const Contract& contract, const CallArguments& c
       if (!lies_along(tensor, contract, call) || !ends_anything(tensor, contract))
         return TRAPLINE_NOT_APPLICABLE;
       return judged(scan_ends(view_of(tensor), *bound), 0, *bound + 1, scan);
+    case Predicate::kCompressed: {
+      const std::optional<std::int64_t> width = width_of_rows(call);
+      if (!width || !ends_anything(tensor, contract)) return TRAPLINE_NOT_APPLICABLE;
+      return judged(scan_compressed(view_of(tensor), *bound, *width), 0, *bound + 1, scan);
+    }
     case Predicate::kLengths:
       if (!lies_along(tensor, contract, call)) return TRAPLINE_NOT_APPLICABLE;
       return judged(scan_counts(view_of(tensor), *bound, Sum::kAtMost), 0, *bound, scan);

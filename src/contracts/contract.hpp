@@ -30,7 +30,9 @@ enum class Predicate : std::uint8_t {
   kEnds,             // integers in [0, bound], ascending in each row: where groups end
   kCounts,           // integers >= 0; their sum is the bound where there is one
   kLengths,          // integers >= 0; the sum of each row is at most the bound
-  kMaskCount,  // bool mask: as many elements as `bound` has are left when it is broadcast with `also_arg`
+  kMaskCount,   // bool mask: as many elements as `bound` has are left when it is broadcast with `also_arg`
+  kCompressed,  // integers: of each row the first is 0, each next one larger by 0 to `also_arg`, the last is
+                // the bound: the compressed indices of a sparse tensor
 };
 
 // How the bound of an index is computed from the argument named by `bound_arg`. Append only, as above.

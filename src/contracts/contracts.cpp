@@ -134,7 +134,7 @@ constexpr Row kRows[] = {
     // Only with check_invariants=True. A message that its device-side assert swallows. The assert looks at both
     // arguments together (the last end is nnz, and what each row holds ascends without repeating itself), so there is
     // no harmless value for an element of one of them.
-    {"_validate_compressed_sparse_indices", "compressed_idx", kEnds, kInt32Or64, kInteger, "nnz", "", "",
+    {"_validate_compressed_sparse_indices", "compressed_idx", kCompressed, kInt32Or64, kInteger, "nnz", "", "dim",
      "sparse_compressed_tensor", "compressed_indices", kIndexOutOfRange, kRefuses, true, false, false, true},
     {"_validate_compressed_sparse_indices", "plain_idx", kIndex, kInt32Or64, kInteger, "dim", "", "",
      "sparse_compressed_tensor", "plain_indices", kIndexOutOfRange, kRefuses, true, false, false, true},

@@ -289,6 +289,15 @@ trapline_plan_verdict plan_integers(const Contract& contract, const CallArgument
         return TRAPLINE_PLAN_NOTHING;
       if (plan_in_order(plan, tensor, Predicate::kEnds, TRAPLINE_HEAL_ALL, *bound + 1)) return plan.verdict();
       return plan_range(plan, tensor, Predicate::kIndex, 0, *bound + 1, std::nullopt, scan);
+    case Predicate::kCompressed:
+      also = width_of_rows(call);
+      if (!also || !ends_anything(tensor, contract) || is_empty(tensor)) return TRAPLINE_PLAN_NOTHING;
+      if (trapline_device_check* check = plan.add(tensor, Predicate::kCompressed)) {
+        check->heal = TRAPLINE_HEAL_NONE;
+        check->hi = *bound + 1;
+        check->also = *also;  // no value that is allowed besides: has_also stays 0
+      }
+      return plan.verdict();
     case Predicate::kLengths:
       if (!lies_along(tensor, contract, call)) return TRAPLINE_PLAN_NOTHING;
       if (plan_in_order(plan, tensor, Predicate::kLengths, TRAPLINE_HEAL_NONE, *bound)) return plan.verdict();

@@ -305,13 +305,14 @@ class OnHost final : public c10::OperatorKernel {
     }
     if (plan_.adapt != nullptr && plan_.adapt(op, *stack)) return;
     Call call(plan_, *stack, devices.host ? std::optional(c10::Device(c10::kCPU)) : devices.common);
+    // The tensors' device, not the thread's, says on whose stream the work is put.
+    const c10::OptionalDeviceGuard guard(call.device().is_cuda() ? std::optional(call.device())
+                                                                 : std::nullopt);
     if (C10_UNLIKELY(is_deferred()) && call.device().is_cuda() && defer(op, plan_, call.device(), *stack)) {
       return;
     }
     call.to_host();
     const at::AutoDispatchBelowADInplaceOrView below;
-    const c10::OptionalDeviceGuard guard(call.device().is_cuda() ? std::optional(call.device())
-                                                                 : std::nullopt);
     if (plan_.asserts == nullptr) {
       op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), stack);
     } else {

@@ -42,6 +42,7 @@ constexpr Rule kRules[] = {
     {Predicate::kCounts, false, kSequencesKernel, number(Sequence::kCountsExactly)},
     {Predicate::kLengths, false, kSequencesKernel, number(Sequence::kCountsAtMost)},
     {Predicate::kMaskCount, false, kMaskKernel, {}},
+    {Predicate::kCompressed, false, kCompressedKernel, {}},
 };
 
 const Rule* rule_of(const trapline_device_check& check) {
@@ -69,7 +70,9 @@ std::optional<Kernel> kernel_of(const trapline_device_check& check, const void* 
   if (!aligned(check.data, bytes) || !aligned(healed, bytes) || !aligned(scratch, alignof(Scratch))) {
     return std::nullopt;
   }
-  if ((rule->kernel == kRowsKernel || rule->kernel == kSequencesKernel) && check.last_dim <= 0) {
+  const bool by_row =
+      rule->kernel == kRowsKernel || rule->kernel == kSequencesKernel || rule->kernel == kCompressedKernel;
+  if (by_row && check.last_dim <= 0) {
     return std::nullopt;
   }
   if (rule->kernel == kPaddedKernel &&

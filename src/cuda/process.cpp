@@ -33,7 +33,7 @@ Process& process() {
 
 constexpr std::array<const char*, kKernels> kNames{
     "trapline_index", "trapline_padded",    "trapline_offsets", "trapline_numbers",
-    "trapline_rows",  "trapline_sequences", "trapline_mask"};
+    "trapline_rows",  "trapline_sequences", "trapline_mask",    "trapline_compressed"};
 
 // The line that says why the device is not ready; "" when it is.
 std::string set_up(Device& device) {

@@ -23,6 +23,7 @@ enum Kernel : unsigned {
   kRowsKernel,
   kSequencesKernel,
   kMaskKernel,
+  kCompressedKernel,
   kKernels
 };
 

@@ -130,7 +130,7 @@ trapline_scan scan_of(const Slot& found, const Record& record) {
   scan.lo = record.lo;
   scan.hi = record.hi;
   scan.has_also = record.has_also ? 1 : 0;
-  scan.also = record.also;
+  scan.also = record.has_also ? record.also : 0;
   scan.reason = static_cast<std::int32_t>(found.reason);
   return scan;
 }

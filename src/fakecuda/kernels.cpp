@@ -39,6 +39,7 @@ constexpr Entry kEntries[] = {
     {"trapline_rows", run<double, check_rows>},
     {"trapline_sequences", run<std::int64_t, check_sequences>},
     {"trapline_mask", run<std::int64_t, check_mask>},
+    {"trapline_compressed", run<std::int64_t, check_compressed>},
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ void* scratch_for(const c10::Device& device, void* stream, std::int64_t bytes) {
 struct Call {
   const Plan& plan;
   c10::ArrayRef<c10::IValue> values;
-  Argument arguments[kMaxArguments];
+  c10::SmallVector<Argument, 8> arguments;  // by position in the schema; those that the plan needs
   c10::Device device;
   Stream stream;
   bool tracked = false;
@@ -122,7 +122,7 @@ void fill_record(LaunchRecord& record, const Call& call, const RowPlan& row, con
   if (row.row->remember != 0 && call.plan.site != nullptr) {
     record.result_shape = record.shape;  // a compiled graph does not tell where the result is
   } else if (row.row->remember != 0) {
-    Result result = result_of(row, call.arguments);
+    Result result = result_of(row, call.arguments.data());
     record.result_storage = result.storage;
     record.result_shape = std::move(result.shape);
   }
@@ -135,7 +135,7 @@ bool is_checked(const Plan& plan, std::size_t argument) {
 }
 
 void note_call(Call& call) {
-  call.facts = call_facts(call.plan, call.values);
+  call.facts = call_facts(call.plan, call.values, call.tracked);
   // The memory of a compiled graph is the graph's: with CUDA graphs nothing of its pool may live on.
   if (call.stream.capturing || call.facts->replayed || call.plan.site != nullptr) return;
   auto contents = std::allocate_shared<KeptContents>(Recycled<KeptContents>());
@@ -158,7 +158,7 @@ void launch(Call& call, const RowPlan& row, const trapline_device_check& check) 
   const bool reusable = call.tracked && !call.stream.capturing && check.heal != TRAPLINE_HEAL_NONE &&
                         check.heal != TRAPLINE_HEAL_REPORT && check.repeated == 0;
   if (reusable) {
-    const at::Tensor known = find_healed(tensor, check, call.stream.handle, node_of_call(call.values));
+    const at::Tensor known = find_healed(tensor, check, call.stream.handle, node_of_call(call.tracked));
     if (known.defined()) {
       g_reused.fetch_add(1, std::memory_order_relaxed);
       return replace(call, row, check.list_position, known);
@@ -188,7 +188,7 @@ void launch(Call& call, const RowPlan& row, const trapline_device_check& check) 
 // The value of an index into nothing is worth a copy to the host: the program ends here anyway.
 void violated_at_once(Call& call, const RowPlan& row) {
   if (call.stream.capturing) return;
-  HostArguments host(call.plan, row, call.arguments);
+  HostArguments host(call.plan, row, call.arguments.data());
   Violation violation;
   if (apply_row(row, host.arguments(), violation.scan) != TRAPLINE_VIOLATED) return;
   violation.row = &row;
@@ -200,7 +200,7 @@ void violated_at_once(Call& call, const RowPlan& row) {
 void apply_on_host(Call& call, const RowPlan& row, const Argument* arguments) {
   Violation violation;
   if (apply_row(row, arguments, violation.scan) != TRAPLINE_VIOLATED) return;
-  if (row.row->remember != 0) return remember(row, violation.scan, call.arguments);
+  if (row.row->remember != 0) return remember(row, violation.scan, call.arguments.data());
   violation.row = &row;
   call.violation = violation;
   call.violated = true;
@@ -251,26 +251,28 @@ void apply_site(Call& call) {
 }
 
 void apply_one(Call& call, const RowPlan& row) {
-  Argument arguments[kMaxArguments];
-  for (const std::int8_t at : {row.argument, row.bound, row.dim, row.also}) {
-    if (at >= 0) arguments[at] = call.arguments[at];
-  }
-  SplitList split(arguments[row.argument]);
+  const Argument& checked = call.arguments[row.argument];
+  const bool whole = checked.kind != TRAPLINE_ARG_LIST && row.row->reads_also == 0;
+  if (whole && checked.kind == TRAPLINE_ARG_TENSOR && checked.tensor->defined() &&
+      !checked.tensor->device().is_cpu())
+    return apply_on_device(call, row, call.arguments.data());
+  c10::SmallVector<Argument, 8> arguments(call.arguments);
+  SplitList split(checked);
   if (split.any_on_host()) {
     arguments[row.argument] = split.on_host();
-    apply_on_host(call, row, arguments);
+    apply_on_host(call, row, arguments.data());
   }
   if (call.violated || !split.any_on_device()) return;
   arguments[row.argument] = split.on_device();
   if (row.row->reads_also != 0) call.lengths.prepare(arguments[row.also], call.device);
-  apply_on_device(call, row, arguments);
+  apply_on_device(call, row, arguments.data());
 }
 
 void record_call(ThreadState& state, const Call& call) {
   if (call.plan.remember) return;
   CallRecord* record = begin_record(state);
   if (record == nullptr) return;
-  record_call_into(*record, call.plan, call.arguments);
+  record_call_into(*record, call.plan, call.arguments.data());
   commit_record(state);
 }
 
@@ -307,6 +309,7 @@ void apply_rows(ThreadState& state, Call& call) {
 bool prepare(ThreadState& state, Call& call) noexcept {
   const BusyScope busy(state);
   try {
+    call.arguments.resize(call.values.size());
     for (const std::int8_t at : call.plan.needed) call.arguments[at] = view_of(call.values[at]);
     apply_rows(state, call);
     return call.wait && trapline_device_wait_stream(call.device.index(), call.stream.handle) != 0;

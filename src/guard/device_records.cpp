@@ -162,7 +162,8 @@ LaunchRecord* launch_record(std::int64_t slot) {
   return &records[slot % kSegment];
 }
 
-std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10::IValue> values) {
+std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10::IValue> values,
+                                            bool tracked) {
   auto facts = std::allocate_shared<CallFacts>(Recycled<CallFacts>());
   facts->plan = &plan;
   facts->arguments.resize(values.size());
@@ -178,14 +179,14 @@ std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10:
     facts->backward = true;
     facts->frames = frames_of_forward(*node);
   } else {
-    facts->node = node_of_call(values);
+    facts->node = node_of_call(tracked);
     if (node == nullptr && facts->node) keep_forward(*facts);
   }
   return facts;
 }
 
-std::optional<NodeName> node_of_call(c10::ArrayRef<c10::IValue> values) {
-  if (!at::GradMode::is_enabled() || !below_autograd() || !autograd_tracks(values)) return {};
+std::optional<NodeName> node_of_call(bool tracked) {
+  if (!tracked || !at::GradMode::is_enabled() || !below_autograd()) return {};
   const std::uint64_t next = at::sequence_number::peek();
   if (next == 0) return {};
   return NodeName{at::RecordFunction::currentThreadId(), next - 1};

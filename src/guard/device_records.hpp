@@ -102,10 +102,12 @@ LaunchRecord* launch_record(std::int64_t slot);
 
 // The node that autograd has made for the call that runs in this thread, below autograd; none where it makes
 // none, and where the call is one that decomposes above.
-std::optional<NodeName> node_of_call(c10::ArrayRef<c10::IValue> values);
+// `tracked`: what autograd_tracks() says of its arguments.
+std::optional<NodeName> node_of_call(bool tracked);
 
 // Facts of the calling thread's call. `values` are its arguments in schema order.
-std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10::IValue> values);
+std::shared_ptr<const CallFacts> call_facts(const Plan& plan, c10::ArrayRef<c10::IValue> values,
+                                            bool tracked);
 
 // Whether autograd records this call or replays it: then it keeps the checked tensor for the backward call.
 bool autograd_tracks(c10::ArrayRef<c10::IValue> values);

@@ -109,6 +109,7 @@ struct Hot<Op, Result(Args...)> {
       return redispatch(keys, std::forward<Args>(args)...);
     }
     torch::jit::Stack stack;
+    stack.reserve(sizeof...(Args));  // push() grows it one by one
     torch::jit::push(stack, std::forward<Args>(args)...);
     call_on_device(state, *plan, stack, [&] { plan->handle.redispatchBoxed(keys, &stack); });
     return Unboxed<Result>::of(stack);

@@ -8,6 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include "core/ranges.hpp"
+
 namespace trapline {
 namespace {
 
@@ -74,19 +76,6 @@ void add(Group& group, const Finding& other) {
   group.finding.evidence.push_back({name_process(other), std::nullopt, other.summary});
 }
 
-// 1-3, 7
-std::string ranges(const std::set<std::int64_t>& numbers) {
-  std::string out;
-  for (auto it = numbers.begin(); it != numbers.end();) {
-    const std::int64_t first = *it;
-    std::int64_t last = first;
-    for (++it; it != numbers.end() && *it == last + 1; ++it) last = *it;
-    if (!out.empty()) out += ", ";
-    out += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
-  }
-  return out;
-}
-
 std::string plural(std::size_t count, std::string_view noun, std::string_view nouns) {
   return fmt::format("{} {}", count, count == 1 ? noun : nouns);
 }
@@ -96,8 +85,7 @@ void tell(const Group& group, std::vector<std::string>& notes) {
   if (group.others > 0) {
     std::string note =
         fmt::format("{} came from {} too", code, plural(group.others, "more process", "more processes"));
-    if (!group.ranks.empty())
-      note += fmt::format(" ({} {})", group.ranks.size() == 1 ? "rank" : "ranks", ranges(group.ranks));
+    if (!group.ranks.empty()) note += fmt::format(" ({})", ranks_text(group.ranks));
     notes.push_back(note);
   }
   if (group.repeats > 0) {

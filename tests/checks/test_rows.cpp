@@ -53,6 +53,27 @@ TEST(RowScans, EndsAscendInEachRowAlone) {
   expect(scan_ends(ends.view(), 4), 2, 2, 5, Reason::kAbove);
 }
 
+// As PyTorch's own validation of compressed sparse tensors: `crow[..., 0] == 0`, `crow[..., -1] == nnz`,
+// `0 <= crow[..., 1:] - crow[..., :-1] <= ncols`.
+TEST(RowScans, CompressedIndicesGoFromZeroToTheirEnd) {
+  const auto scan = [](std::vector<std::int64_t> row, std::int64_t nnz, std::int64_t width) {
+    const auto size = static_cast<std::int64_t>(row.size());
+    return scan_compressed(Matrix(1, size, std::move(row)).view(), nnz, width);
+  };
+  expect(scan({0, 2, 2, 5}, 5, 3), 0, -1, 0, Reason::kNone);
+  expect(scan({0, 0}, 0, 0), 0, -1, 0, Reason::kNone);
+  expect(scan({1, 2, 2}, 2, 3), 1, 0, 1, Reason::kFirstNotZero);
+  expect(scan({0, 2, 1, 2}, 2, 3), 1, 2, 1, Reason::kNotAscending);
+  expect(scan({0, 6, 6}, 5, 9), 2, 1, 6, Reason::kAbove);
+  expect(scan({0, 4, 5}, 5, 3), 1, 1, 4, Reason::kTooMany);
+  expect(scan({0, 1, 1}, 2, 3), 1, 2, 1, Reason::kTooFew);
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  expect(scan({0, kLeast, kMost}, kMost, 3), 2, 1, kLeast, Reason::kNotAscending);
+  const Matrix batch(2, 3, {0, 1, 2, 1, 2, 2});
+  expect(scan_compressed(batch.view(), 2, 3), 1, 3, 1, Reason::kFirstNotZero);
+}
+
 TEST(RowScans, TheFirstCountThatDoesNotFitStandsForItsRow) {
   const Matrix counts(2, 3, {2, 2, 1, 0, 1, 1});
   expect(scan_counts(counts.view(), 5, Sum::kAtMost), 0, -1, 0, Reason::kNone);

@@ -81,11 +81,11 @@ TEST(CheckCall, CallsThatReadNothingAreAccepted) {
 TEST(CheckCall, OneEndBoundsNothing) {
   constexpr std::int64_t kUnwritten = 94317789909904;
   const char* rows = "_validate_compressed_sparse_indices.compressed_idx";
-  const Arg nnz = Arg::integer(0);
-  EXPECT_EQ(verdict(rows, {Arg::int64({kUnwritten}), nnz, kNone, kNone}), TRAPLINE_NOT_APPLICABLE);
-  EXPECT_EQ(verdict(rows, {Arg::int64({2, 1}, {kUnwritten, -1}), nnz, kNone, kNone}),
+  const Arg nnz = Arg::integer(0), width = Arg::integer(3);
+  EXPECT_EQ(verdict(rows, {Arg::int64({kUnwritten}), nnz, kNone, width}), TRAPLINE_NOT_APPLICABLE);
+  EXPECT_EQ(verdict(rows, {Arg::int64({2, 1}, {kUnwritten, -1}), nnz, kNone, width}),
             TRAPLINE_NOT_APPLICABLE);
-  EXPECT_EQ(verdict(rows, {Arg::int64({0, kUnwritten}), nnz, kNone, kNone}), TRAPLINE_VIOLATED);
+  EXPECT_EQ(verdict(rows, {Arg::int64({0, kUnwritten}), nnz, kNone, width}), TRAPLINE_VIOLATED);
   const Arg data = Arg::shape({4}), axis = Arg::integer(0);
   EXPECT_EQ(verdict("segment_reduce.offsets", {Arg::int64({9}), data, axis, kNone}), TRAPLINE_NOT_APPLICABLE);
   EXPECT_EQ(verdict("segment_reduce.offsets", {Arg::int64({0, 9}), data, axis, kNone}), TRAPLINE_VIOLATED);

@@ -76,6 +76,8 @@ std::string rule_text(const Contract& row) {
       return fmt::format("at least 0; the sum is {} where that is given", bound);
     case Predicate::kLengths:
       return fmt::format("at least 0; the sum of each row is at most {}", bound);
+    case Predicate::kCompressed:
+      return fmt::format("each row starts at 0, ascends by at most `{}` and ends at {}", row.also_arg, bound);
     case Predicate::kMaskCount:
       return fmt::format("a mask that, broadcast with `{}`, takes at most {} elements", row.also_arg, bound);
   }
@@ -89,11 +91,9 @@ std::string render() {
       "Generated from `src/contracts/contracts.cpp` by `tests/contracts/test_docs.cpp`. Every overload of an "
       "operation\n(functional, in-place, `out=`) that the running torch has is hooked. \"On CUDA\" says what "
       "an "
-      "unguarded violation is\nthere, read from PyTorch's sources, not run. In device memory sums, orders "
-      "and "
-      "masks are not looked at yet:\nnothing of `masked_scatter` and `multilabel_margin_loss`, and of "
-      "counts, "
-      "lengths and ends only the range of each.\n\n"
+      "unguarded violation is\nthere, read from PyTorch's sources, not run. In device memory, rows of more "
+      "than "
+      "4096 counts, lengths or ends are\nlooked at element by element: not their sums and their order.\n\n"
       "| you call | argument | every element must be | cause | on CUDA | ATen operations |\n"
       "|---|---|---|---|---|---|\n";
   std::vector<std::string> order;

@@ -58,8 +58,17 @@ TEST(PlanCall, DimensionsMergeAndTheRowStays) {
 
 TEST(PlanCall, OneEndIsNoCheck) {
   const char* rows = "_validate_compressed_sparse_indices.compressed_idx";
-  EXPECT_EQ(plan(rows, {Arg::int64({1}, {}), Arg::integer(0), kNone, kNone}).verdict, TRAPLINE_PLAN_NOTHING);
-  EXPECT_EQ(plan(rows, {Arg::int64({2}, {}), Arg::integer(0), kNone, kNone}).verdict, TRAPLINE_PLAN_CHECK);
+  const Arg width = Arg::integer(3);
+  EXPECT_EQ(plan(rows, {Arg::int64({1}, {}), Arg::integer(0), kNone, width}).verdict, TRAPLINE_PLAN_NOTHING);
+  EXPECT_EQ(plan(rows, {Arg::int64({2}, {}), Arg::integer(0), kNone, width}).verdict, TRAPLINE_PLAN_CHECK);
+  // Rows of any length are looked at in order, and the width is no value that is allowed besides.
+  const Planned planned = plan(rows, {Arg::int64({2, 100'001}, {}), Arg::integer(7), kNone, width});
+  ASSERT_EQ(planned.count, 1);
+  EXPECT_EQ(planned.checks[0].hi, 8);
+  EXPECT_EQ(planned.checks[0].also, 3);
+  EXPECT_EQ(planned.checks[0].has_also, 0);
+  EXPECT_EQ(planned.checks[0].last_dim, 100'001);
+  EXPECT_EQ(planned.checks[0].heal, TRAPLINE_HEAL_NONE);
 }
 
 TEST(PlanCall, EachTensorOfAListIsACheck) {

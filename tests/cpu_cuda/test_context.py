@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -94,3 +95,9 @@ def test_launch_blocking_raises_at_the_call(tmp_path):
         capture_output=True, text=True, env=environment, check=True,
     )  # fmt: skip
     assert done.stdout == "CUDA error: device-side assert triggered\nSear\n"
+
+
+def test_late_work_goes_to_the_stream_of_the_tensors_device():
+    program = Path(__file__).parent / "two_devices.py"
+    done = subprocess.run([sys.executable, program], check=False, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "2 cuda:1 False [6.0, 6.0, 6.0, 6.0]\n"), done.stderr

@@ -99,6 +99,7 @@ inline const Spec kSpecs[] = {
     {"segment_reduce.lengths", kInts, 1, 4, 4096},
     {"segment_reduce.offsets", kInts, 1, 4, 4096},
     {"masked_scatter.mask", {DType::kBool}, 0, 4},
+    {"_validate_compressed_sparse_indices.compressed_idx", kInts, 1, 4},
 };
 
 struct Case {
@@ -137,6 +138,11 @@ struct Case {
                            id != "binary_cross_entropy.self" && id != "bincount.self";
     if (has_bound) bound = tensor_arg({nullptr, DType::kInt64, bound_sizes, bound_strides});
     fill(random, limit);
+    if (id == "_validate_compressed_sparse_indices.compressed_idx") {
+      // `sum` is the last one of the good rows; a width of 1 is what they ascend by.
+      bound = int_arg(sum + one_of<std::int64_t>(random, {0, 0, 0, 1, -sum}));
+      also = int_arg(one_of<std::int64_t>(random, {0, 1, 1, 1, 9}));
+    }
     if (id == "repeat_interleave.repeats")
       bound = int_arg(sum + one_of<std::int64_t>(random, {0, 0, 0, 1, -1}));
   }
@@ -185,6 +191,7 @@ struct Case {
     const std::string id = spec.id;
     const bool offsets = id == "_embedding_bag.offsets" || id == "segment_reduce.offsets";
     const bool counts = id == "segment_reduce.lengths" || id == "repeat_interleave.repeats";
+    const bool compressed = id == "_validate_compressed_sparse_indices.compressed_idx";
     const bool ended = id == "multilabel_margin_loss_forward.target";
     const std::int64_t row = view.view().dim() == 0 ? 1 : view.view().sizes.back();
     const double zero = between(random, 0, 20) == 0 ? 1 : 0;  // rows without a sum
@@ -196,6 +203,12 @@ struct Case {
       if (is_floating(dtype)) {
         const double good = zero != 0 ? 0.0 : one_of(random, {0.0, -0.0, 0.5, 1.0, 1e-6, 0.25});
         return number_bits(dtype, is_bad ? one_of(random, {kNan, kInf, -kInf, 2.0, -1.0, -0.5}) : good);
+      }
+      if (compressed && !is_bad) {  // every row ascends in the same places
+        const std::int64_t in_row = (at - 1) % row;
+        last = in_row == 0 ? 0 : last + (in_row % 3 == 1 ? 1 : 0);
+        sum = std::max(sum, last);
+        return static_cast<std::uint64_t>(last);
       }
       if (counts && !is_bad) {
         const std::int64_t value = between(random, 0, row > 50 ? 30 : 2) == 1 ? 1 : 0;

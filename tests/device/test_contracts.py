@@ -204,6 +204,31 @@ def test_compressed_indices_are_said_before_the_operation_runs(guard):
     assert not late.poisoned()
 
 
+@pytest.mark.parametrize(
+    ("rows_", "element", "value", "reason"),
+    [
+        ([1, 2, 3], 0, 1, 8),  # the first is not 0
+        ([0, 3, 2, 3], 2, 2, 7),  # not ascending
+        ([0, 1, 4], 2, 4, 2),  # beyond the elements that there are
+        ([0, 2, 2], 2, 2, 10),  # one element belongs to no row
+        ([0, 0, 3], 2, 3, 9),  # more in a row than it has columns
+        ([0] * 5000 + [2, 1, 3], 5001, 1, 7),  # a row of any length
+    ],
+)
+def test_each_invariant_of_compressed_indices_is_checked(guard, rows_, element, value, reason):
+    """PyTorch asserts all of them in one kernel: `[..., 0] == 0`, `[..., -1] == nnz`, steps of 0 to `dim`."""
+    check = torch.ops.aten._validate_compressed_sparse_indices
+    width = 2 if reason == 9 else 4
+    with pytest.raises(Fault) as fault:
+        check(
+            True, torch.tensor(rows_).to("cuda"), torch.tensor([0, 1, 0]).to("cuda"), len(rows_) - 1, width, 3
+        )
+    assert fault.value.violation["contract"].endswith("compressed_idx")
+    scan = fault.value.violation["scan"]
+    assert (scan["first"], scan["value"], scan["reason"]) == (element, value, reason)
+    assert not late.poisoned()
+
+
 def test_padding_that_nobody_reads_does_no_harm(guard):
     """CUDA stops at -1, the CPU wants the whole row in range."""
     scores, target = torch.zeros(2, 3, device="cuda"), torch.tensor([[2, -1, 9], [0, -1, -7]]).to("cuda")

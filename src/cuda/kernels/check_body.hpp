@@ -107,6 +107,22 @@ TRAPLINE_DEVICE void check_offsets(const Block& block, const CheckArgs& args, Sh
   finish(block, args, shared);
 }
 
+// An element and the one before it tell everything, so that rows may be of any length.
+TRAPLINE_DEVICE void check_compressed(const Block& block, const CheckArgs& args,
+                                      Shared<std::int64_t>& shared) {
+  block.each([&](unsigned thread) {
+    visit_positions(block, shared, thread, args.numel, [&](auto& partial, std::int64_t position) {
+      const std::int64_t in_row = position % args.last_dim;
+      const std::int64_t value = load_integer(args, offset_of(args, position));
+      const std::int64_t previous = in_row == 0 ? 0 : load_integer(args, offset_of(args, position - 1));
+      add(partial, position, value,
+          element::compressed(value, in_row == 0, in_row == args.last_dim - 1, previous, args.hi - 1,
+                              args.also));
+    });
+  });
+  finish(block, args, shared);
+}
+
 TRAPLINE_DEVICE Reason judge_number(const CheckArgs& args, double value) {
   switch (static_cast<Judge>(args.judge)) {
     case Judge::kUnitInterval:

@@ -14,7 +14,6 @@ std::string plural(std::int64_t count, std::string_view noun) {
 std::string whole(const ViolationWriter& w) {
   const std::int64_t size = w.hi() - 1;
   if (w.op() == "grouped_mm") return plural(size, "row");
-  if (w.op() == "sparse_compressed_tensor") return plural(size, "specified element");
   return plural(size, "element");
 }
 
@@ -70,6 +69,38 @@ void write_ends(ViolationWriter& w) {
   w.fix_sample();
 }
 
+// Of a sparse CSR, CSC, BSR or BSC tensor: where each of its rows (columns) begins and the last one ends.
+void write_compressed(ViolationWriter& w) {
+  const std::int64_t nnz = w.hi() - 1;
+  switch (w.facts.scan.reason) {
+    case Reason::kFirstNotZero:
+      w.finding().summary = fmt::format("{}, but the first one has to be 0", w.opening());
+      break;
+    case Reason::kNotAscending:
+      w.finding().summary =
+          fmt::format("{}, less than the one before it: {} must ascend", w.opening(), w.argument());
+      break;
+    case Reason::kTooMany:
+      w.finding().summary = fmt::format("{}: it takes more elements than fit; {} is the most", w.opening(),
+                                        w.facts.integer("dim").value_or(0));
+      break;
+    case Reason::kTooFew:
+      w.finding().summary = fmt::format("{}, but the last one has to be {}: there are {}", w.opening(), nnz,
+                                        plural(nnz, "specified element"));
+      break;
+    default:
+      w.finding().summary =
+          fmt::format("{}, but there are only {}", w.opening(), plural(nnz, "specified element"));
+      break;
+  }
+  w.fix(
+      fmt::format("compute them from the number of elements in each row (CSR) or column (CSC): {} = "
+                  "torch.cat([counts.new_zeros(1), counts.cumsum(0)])",
+                  w.argument()));
+  w.fix("or let PyTorch do it: torch.sparse_coo_tensor(indices, values, size).to_sparse_csr()");
+  w.fix_sample();
+}
+
 void write_pivots(ViolationWriter& w) {
   const std::int64_t rows = w.hi() - 1;
   w.finding().summary =
@@ -93,6 +124,9 @@ bool diagnose_counts(ViolationWriter& w) {
       return true;
     case Predicate::kEnds:
       write_ends(w);
+      return true;
+    case Predicate::kCompressed:
+      write_compressed(w);
       return true;
     case Predicate::kPivots:
       write_pivots(w);

@@ -25,6 +25,8 @@ std::string valid_text(const Contract& contract, std::int64_t lo, std::int64_t h
       return fmt::format("0 first, ascending, at most {}", hi - 1);
     case Predicate::kEnds:
       return fmt::format("ascending, 0 to {}", hi - 1);
+    case Predicate::kCompressed:
+      return fmt::format("0 first, ascending, {} last", hi - 1);
     case Predicate::kPivots:
       return fmt::format("[1, {}]", hi - 1);
     case Predicate::kCounts:
