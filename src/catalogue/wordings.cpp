@@ -63,7 +63,7 @@ const WordingRow* find_cuda_error(std::int64_t number) {
 
 CataloguePhrases phrases_with(std::span<const WordingRow* const> rows) {
   CataloguePhrases all;
-  all.automaton.reserve(16384);
+  all.automaton.reserve(24576);
   std::unordered_map<std::string, bool> known;
   const auto add = [&](const std::string& key, CataloguePhrase::Kind kind, std::size_t index) {
     if (key.empty()) return;
