@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "diagnose/diagnose.hpp"
 #include "diagnose/host/case.hpp"
@@ -127,17 +128,24 @@ const HostErrorRow* find_host_error(std::string_view exception, std::string_view
 
 std::optional<HostMessage> find_host_message(std::span<const HostErrorRow* const> rows,
                                              std::string_view exception, std::string_view line) {
+  static const auto* const places = [] {
+    auto* all = new std::unordered_map<const HostErrorRow*, std::size_t>;
+    for (const CompiledRow& row : compiled_rows()) all->emplace(&row.row(), all->size());
+    return all;
+  }();
   line = line.substr(0, kMaxMessage);
-  for (const bool of_its_type : {true, false}) {
-    for (const CompiledRow& candidate : compiled_rows()) {
-      const HostErrorRow* row = &candidate.row();
-      if (row->when != nullptr || names(row->exceptions, exception) != of_its_type) continue;
-      if (std::find(rows.begin(), rows.end(), row) == rows.end()) continue;
-      if (const auto found = candidate.match(line, RE2::UNANCHORED))
-        return HostMessage{row, line.substr(found->begin)};
+  std::optional<HostMessage> best;
+  std::pair<bool, std::size_t> best_rank;  // of another type, place in the table
+  for (const HostErrorRow* row : rows) {
+    const std::size_t place = places->at(row);
+    const std::pair rank(!names(row->exceptions, exception), place);
+    if (row->when != nullptr || (best && best_rank <= rank)) continue;
+    if (const auto found = compiled_rows()[place].match(line, RE2::UNANCHORED)) {
+      best = HostMessage{row, line.substr(found->begin)};
+      best_rank = rank;
     }
   }
-  return std::nullopt;
+  return best;
 }
 
 std::optional<Finding> finding_of(const HostError& facts) {

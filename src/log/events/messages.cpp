@@ -13,6 +13,7 @@ using diagnose::HostErrorRow;
 
 // Shorter phrases, folded, stand in ordinary lines, too: they only count with their whole message.
 constexpr std::size_t kMinPhraseAlone = 14;
+constexpr std::size_t kMaxKey = 20;
 constexpr std::string_view kGap = "...";  // in a phrase: whatever stands between its parts
 
 std::vector<std::string_view> split(std::string_view list, std::string_view separator) {
@@ -25,8 +26,12 @@ std::vector<std::string_view> split(std::string_view list, std::string_view sepa
   }
 }
 
-// What is looked for in a stream of text: the last part of a phrase.
-std::string_view last_part(std::string_view phrase) { return split(phrase, kGap).back(); }
+// What is looked for in a stream of text: the end of the last part of a phrase, which keeps the automaton
+// small.
+std::string_view end_of(std::string_view phrase) {
+  const std::string_view last = split(phrase, kGap).back();
+  return last.substr(last.size() - std::min(last.size(), kMaxKey));
+}
 
 // Folded length of the phrase when all its parts stand in the line in their order; else 0.
 std::size_t length_in(std::string_view phrase, std::string_view folded_line) {
@@ -44,8 +49,8 @@ std::size_t length_in(std::string_view phrase, std::string_view folded_line) {
 WordingRow as_wording(const HostErrorRow& row, std::string_view phrase) {
   const WordingKind kind = row.cause == Cause::kNotCuda ? WordingKind::kHost : WordingKind::kHostValue;
   const std::string_view argument = row.in_log.argument.empty() ? row.argument : row.in_log.argument;
-  WordingRow wording{row.id, kind,     row.cause,         row.in_log.certainty, Device::kNo,
-                     row.op, argument, last_part(phrase), row.samples.front()};
+  WordingRow wording{row.id, kind,     row.cause,      row.in_log.certainty, Device::kNo,
+                     row.op, argument, end_of(phrase), row.samples.front()};
   wording.effect.refine = row.in_log.refine;
   return wording;
 }
