@@ -135,7 +135,7 @@ char* trapline_data_findings(const trapline_data_rule* rule, const char* tallies
     if (rule == nullptr || rule->kind < TRAPLINE_DATA_LABELS || rule->kind > TRAPLINE_DATA_PROBABILITIES ||
         !tallies.is_array() || !subject.is_object()) {
       return copy(
-          R"({"error": "check: these are no tallies: pass a list of what trapline_data_tally gave"})");
+          R"({"error": "check: these are not tallies: pass a list of what trapline_data_tally gave"})");
     }
     const Rule made = rule_of(*rule);
     Tally all;

@@ -26,9 +26,9 @@ constexpr AssertRow kRows[] = {
 
 // A condition that was cut is still taken when so many folded letters of it are left and all rows that begin
 // so agree.
-constexpr std::size_t kLeastCut = 8;
+constexpr std::size_t kMinCut = 8;
 // So many are enough without a file, and so many in a file that the table does not know.
-constexpr std::size_t kLeastAlone = 7, kLeastElsewhere = 11;
+constexpr std::size_t kMinAlone = 7, kMinElsewhere = 11;
 
 struct Keys {
   std::string file, kernel, condition;
@@ -140,8 +140,8 @@ const AssertRow* best(const std::vector<std::size_t>& candidates, const Wanted& 
 bool may_be(std::size_t i, const Wanted& wanted) {
   const Keys& keys = index().keys[i];
   if (keys.file.empty() || (!wanted.file.empty() && keys.file == wanted.file)) return true;
-  if (wanted.file.empty()) return keys.condition.size() >= kLeastAlone;
-  return keys.condition.size() >= kLeastElsewhere && !index().by_file.contains(wanted.file);
+  if (wanted.file.empty()) return keys.condition.size() >= kMinAlone;
+  return keys.condition.size() >= kMinElsewhere && !index().by_file.contains(wanted.file);
 }
 
 // All rows of one place must mean the same, else the place alone says nothing. Invariants that cannot fail in
@@ -193,9 +193,9 @@ AssertMatch find_assert(const AssertSite& site) {
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < std::size(kRows); ++i) {
       const std::string& key = index().keys[i].condition;
-      if (key.size() >= kLeastCut && condition.starts_with(key) && may_be(i, wanted)) candidates.push_back(i);
+      if (key.size() >= kMinCut && condition.starts_with(key) && may_be(i, wanted)) candidates.push_back(i);
     }
-    if (candidates.empty() && condition.size() >= kLeastCut) {
+    if (candidates.empty() && condition.size() >= kMinCut) {
       auto at = std::lower_bound(index().sorted.begin(), index().sorted.end(),
                                  std::make_pair(condition, std::size_t{0}));
       for (; at != index().sorted.end() && at->first.starts_with(condition); ++at)

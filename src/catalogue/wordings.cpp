@@ -41,8 +41,8 @@ constexpr NumberedError kNumbers[] = {
 };
 
 // Conditions and names that are too short or too common to stand for an assertion without their line.
-constexpr std::size_t kLeastCondition = 9;
-constexpr std::size_t kLeastName = 9;
+constexpr std::size_t kMinCondition = 9;
+constexpr std::size_t kMinName = 9;
 
 }  // namespace
 
@@ -61,37 +61,46 @@ const WordingRow* find_cuda_error(std::int64_t number) {
   return nullptr;
 }
 
+CataloguePhrases phrases_with(std::span<const WordingRow* const> rows) {
+  CataloguePhrases all;
+  all.automaton.reserve(24576);
+  std::unordered_map<std::string, bool> known;
+  const auto add = [&](const std::string& key, CataloguePhrase::Kind kind, std::size_t index) {
+    if (key.empty()) return;
+    // Messages may share a phrase; names of assertions stand for the first row that has them.
+    if (kind != CataloguePhrase::Kind::kWording &&
+        !known.emplace(std::to_string(static_cast<int>(kind)) + key, true).second)
+      return;
+    all.automaton.add(key, static_cast<std::uint32_t>(all.phrases.size()));
+    all.phrases.push_back({kind, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(key.size())});
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    add(fold(rows[i]->phrase), CataloguePhrase::Kind::kWording, i);
+  const auto asserts = assert_rows();
+  for (std::size_t i = 0; i < asserts.size(); ++i) {
+    const std::string condition = fold(asserts[i].condition);
+    if (condition.size() >= kMinCondition) add(condition, CataloguePhrase::Kind::kCondition, i);
+    const std::string file = fold(asserts[i].file);
+    if (file.size() >= kMinName) add(file, CataloguePhrase::Kind::kFile, i);
+    const std::string kernel = fold(asserts[i].kernel);
+    if (kernel.size() >= kMinName && asserts[i].kernel != "operator()")
+      add(kernel, CataloguePhrase::Kind::kKernel, i);
+  }
+  const auto marker = [&](std::string_view text, Marker which) {
+    add(fold(text), CataloguePhrase::Kind::kMarker, static_cast<std::size_t>(which));
+  };
+  marker("assertion", Marker::kAssertion);
+  marker("block", Marker::kBlock);
+  marker("thread", Marker::kThread);
+  all.automaton.build();
+  return all;
+}
+
 const CataloguePhrases& catalogue_phrases() {
   static const auto* const built = [] {
-    auto* all = new CataloguePhrases;
-    all->automaton.reserve(16384);
-    std::unordered_map<std::string, bool> known;
-    const auto add = [&](const std::string& key, CataloguePhrase::Kind kind, std::size_t index) {
-      if (key.empty() || !known.emplace(std::to_string(static_cast<int>(kind)) + key, true).second) return;
-      all->automaton.add(key, static_cast<std::uint32_t>(all->phrases.size()));
-      all->phrases.push_back(
-          {kind, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(key.size())});
-    };
-    for (std::size_t i = 0; i < std::size(kRows); ++i)
-      add(fold(kRows[i].phrase), CataloguePhrase::Kind::kWording, i);
-    const auto asserts = assert_rows();
-    for (std::size_t i = 0; i < asserts.size(); ++i) {
-      const std::string condition = fold(asserts[i].condition);
-      if (condition.size() >= kLeastCondition) add(condition, CataloguePhrase::Kind::kCondition, i);
-      const std::string file = fold(asserts[i].file);
-      if (file.size() >= kLeastName) add(file, CataloguePhrase::Kind::kFile, i);
-      const std::string kernel = fold(asserts[i].kernel);
-      if (kernel.size() >= kLeastName && asserts[i].kernel != "operator()")
-        add(kernel, CataloguePhrase::Kind::kKernel, i);
-    }
-    const auto marker = [&](std::string_view text, Marker which) {
-      add(fold(text), CataloguePhrase::Kind::kMarker, static_cast<std::size_t>(which));
-    };
-    marker("assertion", Marker::kAssertion);
-    marker("block", Marker::kBlock);
-    marker("thread", Marker::kThread);
-    all->automaton.build();
-    return all;
+    std::vector<const WordingRow*> rows;
+    for (const WordingRow& row : kRows) rows.push_back(&row);
+    return new CataloguePhrases(phrases_with(rows));
   }();
   return *built;
 }

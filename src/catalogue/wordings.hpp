@@ -35,7 +35,7 @@ enum class Refine : std::uint8_t {
   kOpOfStatement,     // the statement that failed names the operation
   kTokenOrPosition,   // an embedding's index: token ids, or positions
   kTableOrIndex,      // TensorFlow's gather: of a table of embeddings, or of anything else
-  kLabelOrIndex,      // "is out of bounds", of a target or of any dimension
+  kLabelOrClasses,    // a label beyond the classes: the label is wrong, or the number of classes
   kLinearInFrames,    // a matrix product, perhaps a linear layer's
   kOperatorInCode,    // + - * / in the source line
   kOpOfFrames,        // PyTorch's own frames name the operation
@@ -94,7 +94,9 @@ struct CataloguePhrases {
   Phrases automaton;
   std::vector<CataloguePhrase> phrases;  // by identifier
 };
-const CataloguePhrases& catalogue_phrases();
+// With the messages of `rows`, whose places in the span are the indices of kWording.
+CataloguePhrases phrases_with(std::span<const WordingRow* const> rows);
+const CataloguePhrases& catalogue_phrases();  // with the catalogue's own
 
 // The row whose phrase is the longest one in the text; nullptr: none. For single messages; logs are read with
 // catalogue_phrases().

@@ -203,7 +203,7 @@ Result<Model> read_model(const std::string& folder, std::vector<Error>& problems
   model.folder = folder;
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
-    return Error{"cannot check " + folder, "it is no folder", "name the folder that holds config.json"};
+    return Error{"cannot check " + folder, "it is not a folder", "name the folder that holds config.json"};
   }
   if (!is_file(model.path("config.json"))) {
     return Error{"cannot check " + folder, "it holds no config.json",

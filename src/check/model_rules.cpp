@@ -278,7 +278,7 @@ void layers(const Model& model, Findings& findings) {
     if (*numbers.rbegin() >= *says) {
       add(findings, Cause::kShapeMismatch, model.path("config.json"),
           fmt::format("{} is {}, but the weights have a layer `{}.{}`", key, *says, stack, *numbers.rbegin()),
-          {fmt::format("set {} to {}: the layers beyond are left out without an error", key,
+          {fmt::format("set {} to {}: the layers beyond are skipped without an error", key,
                        *numbers.rbegin() + 1)});
       continue;
     }

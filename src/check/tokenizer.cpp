@@ -153,7 +153,8 @@ class TokenizerFiles {
       }
       const auto pieces = count_pieces(file->bytes());
       if (!pieces) {
-        problems_.push_back({"cannot read " + path(name), "it is no sentencepiece model, or ends too early",
+        problems_.push_back({"cannot read " + path(name),
+                             "it is not a sentencepiece model, or ends too early",
                              "save or download the file again"});
         return false;
       }

@@ -33,7 +33,7 @@ Finding finding_of(const NotIntegers& facts) {
   finding.element =
       Element{facts.first.index, std::nullopt, facts.bad, facts.total, std::nullopt, std::nullopt};
   finding.valid = Valid{"integers", {}, {}, {}};
-  finding.summary = fmt::format("{}: {} is {}, which is no integer: {} of {} value{}",
+  finding.summary = fmt::format("{}: {} is {}, which is not an integer: {} of {} value{}",
                                 facts.first.source.empty() ? "check" : facts.first.source, element,
                                 empty      ? "empty"
                                 : fraction ? facts.text

@@ -72,6 +72,7 @@ bool check_rows(ThreadState& state, const Plan& plan, const Argument* arguments,
   for (const RowPlan& row : plan.rows) {
     const int verdict = apply_row(row, arguments, violation.scan);
     if (verdict == TRAPLINE_NOT_APPLICABLE) continue;
+    violation.applied = true;
     if (record != nullptr) record_range(*record, row, violation.scan);
     if (verdict != TRAPLINE_VIOLATED) continue;
     if (row.row->remember != 0) {

@@ -10,6 +10,7 @@ namespace trapline::guard {
 
 struct Violation {
   const RowPlan* row = nullptr;
+  bool applied = false;  // whether any row of the plan applied, violated or not
   trapline_scan scan;
 };
 

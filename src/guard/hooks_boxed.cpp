@@ -20,11 +20,14 @@ bool violates(ThreadState& state, const Plan& plan, const Stack& stack, Violatio
   return check_call(state, plan, arguments, violation);
 }
 
-void check_stack(ThreadState& state, const Plan& plan, Stack& stack, DispatchKeySet below) {
+// Whether a row applied.
+bool check_stack(ThreadState& state, const Plan& plan, Stack& stack, DispatchKeySet below) {
   Violation violation;
-  if (!violates(state, plan, stack, violation)) return;
-  answer_call(state, plan, violation, stack,
-              [&](Stack& arguments) { plan.handle.redispatchBoxed(below, &arguments); });
+  if (violates(state, plan, stack, violation)) {
+    answer_call(state, plan, violation, stack,
+                [&](Stack& arguments) { plan.handle.redispatchBoxed(below, &arguments); });
+  }
+  return violation.applied;
 }
 
 class Boxed final : public c10::OperatorKernel {
@@ -35,8 +38,7 @@ class Boxed final : public c10::OperatorKernel {
     keys = keys & kBelow;
     ThreadState& state = t_state;
     if (!enabled() || !outermost(state) || !reaches_dense_cpu(keys)) return elsewhere(state, op, keys, stack);
-    check_stack(state, plan_, *stack, keys);
-    const DepthScope depth(state);
+    const DepthScope depth(state, check_stack(state, plan_, *stack, keys));
     op.redispatchBoxed(keys, stack);
   }
 
@@ -71,8 +73,7 @@ class Composite final : public c10::OperatorKernel {
       return call_on_device(state, plan_, *stack, [&] { op.redispatchBoxed(decomposition, stack); });
     }
     if (!reaches_dense_cpu(below)) return op.redispatchBoxed(decomposition, stack);
-    check_stack(state, plan_, *stack, decomposition);
-    const DepthScope depth(state);
+    const DepthScope depth(state, check_stack(state, plan_, *stack, decomposition));
     op.redispatchBoxed(decomposition, stack);
   }
 

@@ -89,7 +89,7 @@ struct Hot<Op, Result(Args...)> {
     }
     Violation violation;
     if (violates(state, violation, args...)) return answer(state, keys, violation, args...);
-    const DepthScope depth(state);
+    const DepthScope depth(state, violation.applied);
     return redispatch(keys, std::forward<Args>(args)...);
   }
 

@@ -31,16 +31,19 @@ class BusyScope {
 };
 
 // Entered only around an operation whose check ran: an operation on a nested tensor calls the dense one, and
-// that is the call to be checked.
+// that is the call to be checked. `checked`: whether a row applied; else what the operation calls is checked.
 class DepthScope {
  public:
-  explicit DepthScope(ThreadState& state) : state_(state) { ++state_.depth; }
-  ~DepthScope() { --state_.depth; }
+  explicit DepthScope(ThreadState& state, bool checked = true) : state_(state), by_(checked ? 1 : 0) {
+    state_.depth += by_;
+  }
+  ~DepthScope() { state_.depth -= by_; }
   DepthScope(const DepthScope&) = delete;
   DepthScope& operator=(const DepthScope&) = delete;
 
  private:
   ThreadState& state_;
+  const int by_;
 };
 
 }  // namespace trapline::guard

@@ -111,7 +111,7 @@ Result<std::vector<std::string>> names_in(const fs::path& path, const char* list
         key == nullptr ? item.get_string().get(name) : item.find_field_unordered(key).get_string().get(name);
     if (problem != SUCCESS) return broken("the list " + in_quotes(list) + ": " + json_problem(problem));
     if (!is_plain(name))
-      return broken("the list " + in_quotes(list) + " has " + in_quotes(name) + ", which is no file name");
+      return broken("the list " + in_quotes(list) + " has " + in_quotes(name) + ", which is not a file name");
     names.emplace_back(name);
   }
   return names;

@@ -143,7 +143,7 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> bytes, const std::s
   const auto broken = [&](const char* what) {
     return damaged(path, base + start + literal.offset(), std::string("the .npy header ") + what);
   };
-  if (!literal.take('{')) return broken("is no dictionary");
+  if (!literal.take('{')) return broken("is not a dictionary");
   while (!literal.take('}')) {
     const std::optional<std::string_view> key = literal.string();
     if (!key || !literal.take(':')) return broken("has no key here");

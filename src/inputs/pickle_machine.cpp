@@ -303,7 +303,7 @@ bool PickleMachine::reduce() {
   if (!pop(arguments) || !pop(callee)) return false;
   const PickleValue function = values_[callee];
   if (function.kind != Kind::kFunction || values_[arguments].kind != Kind::kTuple) {
-    return fail("the pickle calls what is no function");
+    return fail("the pickle calls something that is not a function");
   }
   const std::vector<Id> given = lists_[values_[arguments].index];
   switch (static_cast<Function>(function.index)) {

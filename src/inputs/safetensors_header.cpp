@@ -29,7 +29,7 @@ using simdjson::SUCCESS;
 // One tensor's entry. False: it is not as the format wants it, and `why` says how.
 bool read_entry(ondemand::value value, SafetensorsTensor& tensor, std::string& why) {
   ondemand::object fields;
-  if (value.get_object().get(fields) != SUCCESS) return why = "it is no object", false;
+  if (value.get_object().get(fields) != SUCCESS) return why = "it is not an object", false;
   int seen = 0;
   std::uint64_t offsets[2] = {0, 0};
   for (auto field : fields) {
@@ -37,12 +37,12 @@ bool read_entry(ondemand::value value, SafetensorsTensor& tensor, std::string& w
     if (field.unescaped_key().get(key) != SUCCESS) return why = "it has a broken key", false;
     if (key == "dtype") {
       std::string_view dtype;
-      if (field.value().get_string().get(dtype) != SUCCESS) return why = "its dtype is no string", false;
+      if (field.value().get_string().get(dtype) != SUCCESS) return why = "its dtype is not a string", false;
       tensor.dtype = std::string(dtype);
       seen |= 1;
     } else if (key == "shape") {
       ondemand::array sizes;
-      if (field.value().get_array().get(sizes) != SUCCESS) return why = "its shape is no list", false;
+      if (field.value().get_array().get(sizes) != SUCCESS) return why = "its shape is not a list", false;
       for (auto size : sizes) {
         std::int64_t number = 0;
         if (size.get_int64().get(number) != SUCCESS || number < 0 || tensor.sizes.size() == 64) {
@@ -53,7 +53,7 @@ bool read_entry(ondemand::value value, SafetensorsTensor& tensor, std::string& w
       seen |= 2;
     } else if (key == "data_offsets") {
       ondemand::array list;
-      if (field.value().get_array().get(list) != SUCCESS) return why = "its offsets are no list", false;
+      if (field.value().get_array().get(list) != SUCCESS) return why = "its offsets are not a list", false;
       std::size_t count = 0;
       for (auto offset : list) {
         if (count == 2 || offset.get_uint64().get(offsets[count]) != SUCCESS) {
@@ -187,7 +187,7 @@ Result<std::vector<ShardedTensor>> read_safetensors_index(std::span<const std::b
     if (file.empty() || file == "." || file == ".." ||
         file.find_first_of(std::string_view("/\\\0", 3)) != file.npos) {
       return damaged(path, text.offset(document),
-                     "the weight_map names " + in_quotes(file) + ", which is no file name");
+                     "the weight_map names " + in_quotes(file) + ", which is not a file name");
     }
     tensor.file = std::string(file);
     tensors.push_back(std::move(tensor));

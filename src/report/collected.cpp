@@ -61,7 +61,7 @@ void read_finding(const fs::path& path, Collected& out) {
   auto file = read_file(path, limits.bytes);
   if (!file) return add_note(out.notes, name + " could not be read: " + std::strerror(errno));
   const auto report = parse_report(file->text, limits);
-  if (!report) return add_note(out.notes, name + " was left out: " + report.error().why);
+  if (!report) return add_note(out.notes, name + " was skipped: " + report.error().why);
   add_findings(*report, file->written, name, out);
 }
 
@@ -83,7 +83,7 @@ void read_skips(const fs::path& path, Collected& out) {
   const std::uint64_t steps = number("steps");
   const std::uint64_t skipped = number("skipped");
   if (skipped > steps)
-    return add_note(out.notes, path.filename().string() + " was left out: it makes no sense");
+    return add_note(out.notes, path.filename().string() + " was skipped: it makes no sense");
   out.skip.steps += steps;
   out.skip.skipped += skipped;
   out.skip.samples += number("samples");

@@ -21,7 +21,7 @@ fs::path first_with(const std::vector<fs::path>& folders, const fs::path& marker
 }
 
 Error missing(const std::string& what, const fs::path& place) {
-  return {"cannot find " + what, "it is not where it belongs, " + place.lexically_normal().string(),
+  return {"cannot find " + what, "there is nothing at " + place.lexically_normal().string(),
           "install Trapline again, or run `make` in its source tree"};
 }
 

@@ -38,7 +38,7 @@ std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
   const bool failed = ended.exit_code != 0 && !is_request_to_end(ended);
   if (failed && !has_findings && guarded_processes == 0) {
     notes.push_back(
-        "the program failed, and the guard was in none of its processes: either none imported torch, or "
+        "the program failed, and none of its processes was guarded: either none imported torch, or "
         "Python was told to ignore PYTHONPATH (python -I, -E, -S)");
   }
   return notes;
@@ -48,7 +48,7 @@ std::vector<std::string> notes_about(const Settled& settled, const ExitStatus& e
                                      const std::string& where) {
   std::vector<std::string> notes;
   if (!settled.other.empty()) {
-    notes.push_back(fmt::format("the program ended by {}: that is no fault of the kinds that Trapline knows",
+    notes.push_back(fmt::format("the program ended by {}: that is not a kind of fault that Trapline knows",
                                 settled.other));
   }
   if (has_findings && settled.caught_before) {

@@ -106,7 +106,7 @@ def test_text_where_numbers_belong(tmp_path: Path) -> None:
     path.write_text("image,label\na.png,0\nb.png,cat\nc.png,dog\n")
     finding = only_finding("labels", path, "--classes", 5)
     assert finding["code"] == "TL203"
-    assert finding["summary"] == f"{path}: label[1] is 'cat', which is no integer: 2 of 3 values"
+    assert finding["summary"] == f"{path}: label[1] is 'cat', which is not an integer: 2 of 3 values"
 
 
 def test_missing_labels_that_became_nan(tmp_path: Path) -> None:

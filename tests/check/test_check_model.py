@@ -197,12 +197,12 @@ def test_damaged_files_are_errors(folder: Callable[[str], Path]) -> None:
     done = run("model", path)
     assert done.returncode == 2
     assert "tokenizer.json" in done.stderr and "nested deeper" in done.stderr
-    assert "it is no sentencepiece model, or ends too early" in done.stderr
+    assert "it is not a sentencepiece model, or ends too early" in done.stderr
 
 
 @pytest.mark.parametrize(("words", "error"), [
     (["model"], "trapline: no model to check: name one folder"),
-    (["model", "none"], "trapline: cannot check none: it is no folder"),
+    (["model", "none"], "trapline: cannot check none: it is not a folder"),
     (["model", "."], "trapline: cannot check .: it holds no config.json"),
 ])  # fmt: skip
 def test_usage(words: list, error: str, tmp_path: Path) -> None:

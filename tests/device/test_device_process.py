@@ -128,7 +128,7 @@ print(changed, late.poisoned(), trapline._skip.ledger.counts()["skipped"])
 def test_a_bad_batch_on_the_device_is_left_out(run):
     done = run(TRAINING, TRAPLINE_ON_FAULT="skip")
     assert (done.returncode, done.stdout) == (0, "[True, True, False, True] False 1\n"), done.stderr
-    said = [line for line in done.stderr.splitlines() if line.startswith("trapline: skips this step: ")]
+    said = [line for line in done.stderr.splitlines() if line.startswith("trapline: skipping this step: ")]
     assert len(said) == 1 and "embedding: input[2] is 12" in said[0]
 
 

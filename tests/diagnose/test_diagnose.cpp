@@ -372,8 +372,8 @@ TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
       "F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw scores");
   expect(Facts("binary_cross_entropy.self", "nan", 1).scan("reason", 3).scan("max", 0.5),
          Cause::kLossInputOutOfRange,
-         "binary_cross_entropy: input[3] is nan: the NaN was made before the loss; a sigmoid is not what is "
-         "missing",
+         "binary_cross_entropy: input[3] is nan: the input is already NaN before the loss; this is not "
+         "a missing sigmoid",
          "find where the NaN begins: torch.autograd.set_detect_anomaly(True), or assert "
          "torch.isfinite(x).all() after "
          "each layer, backwards from `input`");

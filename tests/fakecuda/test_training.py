@@ -182,7 +182,7 @@ def test_a_bad_batch_is_skipped(run):
         print(loss_of(torch.tensor([1, 2, 3]).cuda()).item())
     """
     outcome = run(text, options=["--on-fault", "skip"])
-    assert outcome.returncode == 0 and "skips this step" in outcome.stderr, outcome.stderr
+    assert outcome.returncode == 0 and "skipping this step" in outcome.stderr, outcome.stderr
 
 
 def test_the_watch_names_the_layer(run):

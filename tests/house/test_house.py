@@ -13,7 +13,7 @@ MAY_INCLUDE = {
     "jsonio": {"core"},
     "checks": {"core"},
     "contracts": {"core", "checks"},
-    "diagnose": {"core", "jsonio", "checks", "contracts"},
+    "diagnose": {"core", "jsonio", "checks", "contracts", "catalogue"},
     "catalogue": {"core"},
     "log": {"core", "catalogue", "diagnose"},
     "report": {"core", "jsonio"},

@@ -241,7 +241,7 @@ def test_a_data_set_with_a_missing_file(tmp_path):
     assert "data-00001-of-00002.arrow: No such file or directory" in read(tmp_path / "d", **LIMIT).error
     state = tmp_path / "d" / "state.json"
     state.write_text(state.read_text().replace("data-00001-of-00002.arrow", "../../etc/passwd"))
-    assert "which is no file name" in read(tmp_path / "d", **LIMIT).error
+    assert "which is not a file name" in read(tmp_path / "d", **LIMIT).error
 
 
 def test_truncated_and_flipped_anywhere(save):

@@ -142,7 +142,7 @@ def header(text: str, version: int = 1) -> bytes:
     [
         (b"\x93NUMPY\x09\x00\x10\x00" + b" " * 16, "version 9 of the .npy format is not known (at byte 6)"),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "the .npy header claims 4294967295 bytes (at byte 8)"),
-        (header("(1, 2)"), "is no dictionary"),
+        (header("(1, 2)"), "is not a dictionary"),
         (header("{'descr': '<i8', 'fortran_order': False}"), "lacks descr, fortran_order or shape"),
         (header("{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}"), "has no valid shape"),
         (header("{'descr': '<i8', 'fortran_order': False, 'shape': (1"), "has no valid shape"),

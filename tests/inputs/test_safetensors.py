@@ -121,7 +121,7 @@ def test_a_tensor_that_its_shard_lacks_is_named(tmp_path):
 @pytest.mark.parametrize("name", ["../x.safetensors", "/etc/passwd", "..", ""])
 def test_an_index_does_not_lead_out_of_its_folder(tmp_path, name):
     write(tmp_path / "m.safetensors.index.json", json.dumps({"weight_map": {"a": name}}).encode())
-    assert "which is no file name" in read(tmp_path).error
+    assert "which is not a file name" in read(tmp_path).error
 
 
 def raw(header: object, data: bytes = b"") -> bytes:

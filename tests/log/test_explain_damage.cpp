@@ -9,6 +9,7 @@
 #include "catalogue/fold.hpp"
 #include "catalogue/wordings.hpp"
 #include "core/cause.hpp"
+#include "diagnose/host/errors.hpp"
 #include "explain_bytes.hpp"
 #include "log_damage.hpp"
 
@@ -83,6 +84,21 @@ TEST(ExplainDamage, MessagesKeepTheirCause) {
       const Finding f = root_of(text);
       EXPECT_EQ(info(f.cause).slug, info(plain.cause).slug) << row.id << ", " << damage.name << ": " << text;
       EXPECT_EQ(f.device_assert, plain.device_assert) << row.id << ", " << damage.name << ": " << text;
+    }
+  }
+}
+
+TEST(ExplainDamage, HostChecksKeepTheirCause) {
+  for (const diagnose::HostErrorRow* row : diagnose::host_error_rows()) {
+    const std::string log = std::string(row->exceptions.substr(0, row->exceptions.find('|'))) + ": " +
+                            std::string(row->samples.front()) + "\n";
+    const Finding plain = root_of(log);
+    for (const LogDamage& damage : log_damages()) {
+      if (!damage.for_messages) continue;
+      const std::string text = damage.apply(log);
+      const Finding f = root_of(text);
+      EXPECT_EQ(info(f.cause).slug, info(plain.cause).slug) << row->id << ", " << damage.name << ": " << text;
+      EXPECT_EQ(f.device_assert, plain.device_assert) << row->id << ", " << damage.name << ": " << text;
     }
   }
 }

@@ -82,7 +82,7 @@ TEST(Collect, DamagedFilesBecomeNotes) {
   const Collected collected = collect(*folder);
   ASSERT_EQ(collected.findings.size(), 1U);
   ASSERT_EQ(collected.notes.size(), 4U);
-  EXPECT_EQ(collected.notes[0], "finding-h-1-1.json was left out: it is truncated or not JSON");
+  EXPECT_EQ(collected.notes[0], "finding-h-1-1.json was skipped: it is truncated or not JSON");
   EXPECT_TRUE(collected.notes[1].starts_with("finding-h-3-1.json could not be read")) << collected.notes[1];
 }
 
@@ -111,7 +111,7 @@ TEST(Collect, AddsUpWhatProcessesSkipped) {
   const Collected collected = collect(*folder);
   EXPECT_EQ(sentence_about(collected.skip),
             "2 of 300 optimizer steps were skipped (0.67 %), 2 samples are in /q.jsonl");
-  EXPECT_EQ(collected.notes, std::vector<std::string>{"skip-h-4.json was left out: it makes no sense"});
+  EXPECT_EQ(collected.notes, std::vector<std::string>{"skip-h-4.json was skipped: it makes no sense"});
 }
 
 TEST(Collect, SkippedStepsWithoutNamedSamples) {

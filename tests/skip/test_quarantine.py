@@ -247,7 +247,7 @@ def test_a_damaged_file_costs_its_damaged_lines(skipping, capsys):
     said = capsys.readouterr().err.splitlines()
     path = skipping.quarantine
     assert said == [
-        f"trapline: quarantine: {path}: line 2 and 4 more cannot be read: left out: mend or delete it"
+        f"trapline: quarantine: {path}: line 2 and 4 more cannot be read: skipped: fix or delete it"
     ]
     loader = DataLoader(Pictures(LABELS), batch_size=10)
     assert numbers(loader) == [[0, 1, 2, 4, 5, 6, 7, 8, 9]]

@@ -135,7 +135,7 @@ def test_skip_and_a_second_run(loop, tmp_path):
     first = runner.trapline(options, loop)
     assert first.returncode == 0, first.stderr
     assert first.stdout == "8 batches, 8 in the last\n"
-    assert "trapline: skips this step: cross_entropy: target[1] is 7" in first.stderr
+    assert "trapline: skipping this step: cross_entropy: target[1] is 7" in first.stderr
     quarantine = tmp_path / "kept" / "trapline-quarantine.jsonl"
     assert skips(first) == (
         f"trapline: 1 of 8 optimizer steps was skipped (12 %), 2 samples are in {quarantine} (TL101): "

@@ -148,5 +148,5 @@ def _of_list(x: Any) -> View:
         floats = any(isinstance(item, float) for item in flat)
         memory = memoryview(array("d" if floats else "q", flat))
     except (TypeError, OverflowError) as error:
-        raise TypeError(f"trapline: check: the list holds something that is no number ({error})") from None
+        raise TypeError(f"trapline: check: the list holds something that is not a number ({error})") from None
     return _of_buffer(memory.cast("B").cast(memory.format, shape) if shape and flat else memory)

@@ -55,7 +55,7 @@ def of_code(code: str, address: int, shape: list, strides: Optional[list], keep:
     """A view of elements of the NumPy type ``code`` ("i8"); strides in bytes, None for dense rows."""
     width = _BYTES.get(code)
     if width is None:
-        raise TypeError(f"trapline: check: elements of type {code} are no numbers: cast them first")
+        raise TypeError(f"trapline: check: elements of type {code} are not numbers: cast them first")
     if strides is None:
         strides, step = [], width
         for size in reversed(shape):

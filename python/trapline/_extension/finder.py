@@ -146,7 +146,7 @@ def _build_and_load(search: _Search, folder: str, path: str) -> ModuleType | Non
         return None
     if os.path.exists(path):
         os.unlink(path)  # it was tried and is broken
-    say(f"building the {says} for torch {torch.__version__}: once, about half a minute: kept in {folder}")
+    say(f"building the {says} for torch {torch.__version__}: once, about a minute; kept in {folder}")
     try:
         compiler.build(folder, search.product)
     except Exception as error:

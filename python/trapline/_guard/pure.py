@@ -34,6 +34,7 @@ _NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: t
 
 class _ThreadState(threading.local):
     busy = False  # describing, checking, or in the handler: nothing is checked or recorded
+    applied = False  # whether a row applied to the call that was checked last
     depth = 0  # inside a guarded operation that was checked: what it calls is not checked again
 
 
@@ -164,11 +165,12 @@ def _hook(plan: Plan, key: Any) -> Callable[..., Any]:
                 raise answer
             args, kwargs = answer  # with one tensor healed; another may be bad too
             answer = _check(plan, args, kwargs, lambda *a, **k: redispatch(down, *a, **k))
-        state.depth += 1
+        inside = 1 if state.applied else 0  # what it calls is checked where no row of its own applied
+        state.depth += inside
         try:
             return redispatch(down, *args, **kwargs)
         finally:
-            state.depth -= 1
+            state.depth -= inside
 
     return kernel
 
@@ -189,6 +191,7 @@ def _check(plan: Plan, args: tuple, kwargs: dict[str, Any], operation: Callable[
     """
     state = _state
     state.busy = True
+    state.applied = False
     try:
         values = plan.bind(args, kwargs)
 
@@ -225,6 +228,7 @@ def _check_rows(plan: Plan, values: list[Any], run: Callable[[list[Any]], Any]) 
         verdict = _apply_row(row, values, scan)
         if verdict == capi.NOT_APPLICABLE:
             continue
+        _state.applied = True
         if record is not None:
             _note_range(record, plan, row, scan)
         if verdict == capi.VIOLATED:

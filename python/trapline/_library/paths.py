@@ -56,7 +56,7 @@ def library_path() -> str:
         if os.path.isfile(named):
             return named
         raise ImportError(
-            f"trapline: library: TRAPLINE_LIB names {named}, which is no file: "
+            f"trapline: library: TRAPLINE_LIB names {named}, which is not a file: "
             "unset it or point it at libtrapline.so"
         )
     if _IN_SOURCE_TREE:

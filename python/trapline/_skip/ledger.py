@@ -89,7 +89,7 @@ def spoil(error: BaseException) -> None:
         lines = _lines
     if lines <= _MOST_LINES:
         more = "" if lines < _MOST_LINES else " (later ones are only counted)"
-        say(f"skips this step: {summary(error)}: its loss is no result{more}")
+        say(f"skipping this step: {summary(error)}: ignore its loss{more}")
 
 
 def spoil_again() -> None:
@@ -113,7 +113,7 @@ def count_step(skipped: bool) -> BaseException | None:
             return None
         _mode = "raise"  # a program that catches the exception must not go on like that
     share = f"{_skipped} of {_steps} optimizer steps had to be skipped"
-    why = f"more than {_limit:g} % are no few bad samples: mend the data or the model, or raise --skip-limit"
+    why = f"more than {_limit:g} %: fix the data or the model, or raise --skip-limit"
     error = DeviceAssertError(f"{summary(_last) if _last else 'another rank had a fault'}; {share}: {why}")
     error.finding = getattr(_last, "finding", {})
     return error

@@ -163,7 +163,7 @@ def _read(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        _complain(f"{path} cannot be read: {error.strerror}: its samples are not left out")
+        _complain(f"{path} cannot be read: {error.strerror}: its samples are not skipped")
         return
     damaged = []
     for number, line in enumerate(lines, 1):
@@ -171,7 +171,7 @@ def _read(path: str) -> None:
             damaged.append(number)
     if damaged:
         plural = "" if len(damaged) == 1 else f" and {len(damaged) - 1} more"
-        _complain(f"{path}: line {damaged[0]}{plural} cannot be read: left out: mend or delete it")
+        _complain(f"{path}: line {damaged[0]}{plural} cannot be read: skipped: fix or delete it")
 
 
 def _take(line: str) -> bool:

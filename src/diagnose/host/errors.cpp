@@ -3,8 +3,11 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "diagnose/diagnose.hpp"
 #include "diagnose/host/case.hpp"
@@ -15,13 +18,8 @@ namespace trapline::diagnose {
 namespace {
 
 // Longer messages are cut: no wording of the table needs more, and a hostile one costs bounded time.
-constexpr std::size_t kLongestMessage = 65536;
-constexpr int kMostCaptures = 12;
-
-struct CompiledRow {
-  const HostErrorRow* row;
-  std::unique_ptr<RE2> pattern;
-};
+constexpr std::size_t kMaxMessage = 65536;
+constexpr int kMaxCaptures = 12;
 
 RE2::Options options() {
   RE2::Options options;
@@ -31,13 +29,46 @@ RE2::Options options() {
   return options;
 }
 
-const std::vector<CompiledRow>& compiled_rows() {
+// Compiled when first asked for: a log needs a few of them.
+class CompiledRow {
+ public:
+  explicit CompiledRow(const HostErrorRow& row) : row_(row) {}
+
+  const HostErrorRow& row() const { return row_; }
+
+  // Where the match begins, and, where it is anchored at the start, the captures, which cost most of the
+  // time. nullopt: the pattern does not fit.
+  struct Match {
+    std::vector<std::string> captures;
+    std::size_t begin = 0;
+  };
+  std::optional<Match> match(std::string_view message, RE2::Anchor anchor) const {
+    std::call_once(once_, [this] {
+      pattern_ = std::make_unique<RE2>(re2::StringPiece(row_.pattern.data(), row_.pattern.size()), options());
+    });
+    const re2::StringPiece text(message.data(), message.size());
+    re2::StringPiece groups[kMaxCaptures + 1];
+    const int captures =
+        anchor == RE2::UNANCHORED ? 0 : std::min(pattern_->NumberOfCapturingGroups(), kMaxCaptures);
+    const int count = captures + 1;
+    if (!pattern_->ok() || !pattern_->Match(text, 0, text.size(), anchor, groups, count)) return std::nullopt;
+    Match found;
+    for (int group = 1; group < count; ++group)
+      found.captures.emplace_back(groups[group].data(), groups[group].size());
+    found.begin = static_cast<std::size_t>(groups[0].data() - text.data());
+    return found;
+  }
+
+ private:
+  const HostErrorRow& row_;
+  mutable std::once_flag once_;
+  mutable std::unique_ptr<RE2> pattern_;
+};
+
+const std::deque<CompiledRow>& compiled_rows() {
   static const auto* const rows = [] {
-    auto* compiled = new std::vector<CompiledRow>;
-    for (const HostErrorRow* row : host_error_rows()) {
-      compiled->push_back({row, std::make_unique<RE2>(
-                                    re2::StringPiece(row->pattern.data(), row->pattern.size()), options())});
-    }
+    auto* compiled = new std::deque<CompiledRow>;
+    for (const HostErrorRow* row : host_error_rows()) compiled->emplace_back(*row);
     return compiled;
   }();
   return *rows;
@@ -55,22 +86,15 @@ bool names(std::string_view list, std::string_view exception) {
 // `facts` are asked by rows for which the message is not enough; without facts those rows do not fit.
 const HostErrorRow* match(std::string_view exception, std::string_view message, const HostError* facts,
                           std::vector<std::string>* captures) {
-  message = message.substr(0, kLongestMessage);
-  const re2::StringPiece text(message.data(), message.size());
+  message = message.substr(0, kMaxMessage);
   for (const CompiledRow& candidate : compiled_rows()) {
-    if (!names(candidate.row->exceptions, exception) || !candidate.pattern->ok()) continue;
-    re2::StringPiece groups[kMostCaptures + 1];
-    const int count = std::min(candidate.pattern->NumberOfCapturingGroups(), kMostCaptures) + 1;
-    if (!candidate.pattern->Match(text, 0, text.size(), RE2::ANCHOR_START, groups, count)) continue;
-    std::vector<std::string> found;
-    for (int group = 1; group < count; ++group)
-      found.emplace_back(groups[group].data(), groups[group].size());
-    if (candidate.row->when != nullptr &&
-        (facts == nullptr || !candidate.row->when(HostCase(*facts, found)))) {
-      continue;
-    }
-    if (captures != nullptr) *captures = std::move(found);
-    return candidate.row;
+    const HostErrorRow& row = candidate.row();
+    if (!names(row.exceptions, exception)) continue;
+    auto found = candidate.match(message, RE2::ANCHOR_START);
+    if (!found) continue;
+    if (row.when != nullptr && (facts == nullptr || !row.when(HostCase(*facts, found->captures)))) continue;
+    if (captures != nullptr) *captures = std::move(found->captures);
+    return &row;
   }
   return nullptr;
 }
@@ -88,9 +112,9 @@ bool raised_by_user(const HostError& facts) {
 std::span<const HostErrorRow* const> host_error_rows() {
   static const auto* const rows = [] {
     auto* all = new std::vector<const HostErrorRow*>;
-    for (const auto family : {position_rows(), loss_rows(), product_rows(), layout_rows(), layer_rows(),
-                              backward_rows(), device_rows(), gpu_rows(), numpy_rows(), dtype_rows(),
-                              index_dtype_rows(), index_rows(), sampling_rows()}) {
+    for (const auto family : {position_rows(), loss_rows(), product_rows(), broadcast_rows(), layout_rows(),
+                              layer_rows(), backward_rows(), device_rows(), gpu_rows(), numpy_rows(),
+                              dtype_rows(), index_dtype_rows(), index_rows(), sampling_rows()}) {
       for (const HostErrorRow& row : family) all->push_back(&row);
     }
     return all;
@@ -100,6 +124,28 @@ std::span<const HostErrorRow* const> host_error_rows() {
 
 const HostErrorRow* find_host_error(std::string_view exception, std::string_view message) {
   return match(exception, message, nullptr, nullptr);
+}
+
+std::optional<HostMessage> find_host_message(std::span<const HostErrorRow* const> rows,
+                                             std::string_view exception, std::string_view line) {
+  static const auto* const places = [] {
+    auto* all = new std::unordered_map<const HostErrorRow*, std::size_t>;
+    for (const CompiledRow& row : compiled_rows()) all->emplace(&row.row(), all->size());
+    return all;
+  }();
+  line = line.substr(0, kMaxMessage);
+  std::optional<HostMessage> best;
+  std::pair<bool, std::size_t> best_rank;  // of another type, place in the table
+  for (const HostErrorRow* row : rows) {
+    const std::size_t place = places->at(row);
+    const std::pair rank(!names(row->exceptions, exception), place);
+    if (row->when != nullptr || (best && best_rank <= rank)) continue;
+    if (const auto found = compiled_rows()[place].match(line, RE2::UNANCHORED)) {
+      best = HostMessage{row, line.substr(found->begin)};
+      best_rank = rank;
+    }
+  }
+  return best;
 }
 
 std::optional<Finding> finding_of(const HostError& facts) {

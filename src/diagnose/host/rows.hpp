@@ -8,10 +8,11 @@
 
 namespace trapline::diagnose {
 
-std::span<const HostErrorRow> position_rows();  // text beyond the position table
-std::span<const HostErrorRow> loss_rows();      // sizes in losses
-std::span<const HostErrorRow> product_rows();   // matmul, linear, bmm, einsum
-std::span<const HostErrorRow> layout_rows();    // broadcast, view, cat, stack, expand
+std::span<const HostErrorRow> position_rows();   // text beyond the position table
+std::span<const HostErrorRow> loss_rows();       // sizes in losses
+std::span<const HostErrorRow> product_rows();    // matmul, linear, bmm, einsum
+std::span<const HostErrorRow> broadcast_rows();  // broadcasting, expand
+std::span<const HostErrorRow> layout_rows();     // view, cat, stack, split
 std::span<const HostErrorRow> layer_rows();  // convolution, normalization, recurrent, attention, state_dict
 std::span<const HostErrorRow> backward_rows();     // shapes in backward
 std::span<const HostErrorRow> device_rows();       // devices

@@ -59,7 +59,7 @@ void integer_index(const HostCase& c, Finding& f) {
 }
 
 void python_index(const HostCase& c, Finding& f) {
-  f.summary = fmt::format("x[index]: a {} is no index", c.capture(1));
+  f.summary = fmt::format("x[index]: a {} is not an index", c.capture(1));
   f.fix.push_back("use integers: `int(i)`, `//` instead of `/`, or a tensor of int64");
 }
 
@@ -97,6 +97,7 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.indices",
        "RuntimeError",
        R"(Expected tensor for argument #\d+ '\w+' to have (?:one of the following scalar types: Long, Int; but got|scalar type Long; but got) (torch\.[\w.]+) instead(?: \(while checking arguments for (\w+)\))?)",
+       "to have one of the following scalar types: Long, Int|to have scalar type Long; but got",
        kDtype,
        "embedding",
        "input",
@@ -110,6 +111,7 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.index_tensor",
        "IndexError",
        R"(tensors used as indices must be long,(?: int,)? byte or bool tensors)",
+       "tensors used as indices must be long",
        kDtype,
        "x[index]",
        "index",
@@ -119,6 +121,7 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.index_python",
        "IndexError",
        R"(only integers, slices \(`:`\), ellipsis \(`\.\.\.`\), None and long or byte Variables are valid indices \(got (\w+)\))",
+       "and long or byte Variables are valid indices",
        kDtype,
        "x[index]",
        "index",
@@ -128,6 +131,8 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.index_int",
        "RuntimeError",
        R"((\w+?)_?\(\): Expected (?:dtype int32/int64|dtype int64|dtype int32 or int64|a long tensor) for index)",
+       "Expected dtype int64 for index|Expected dtype int32/int64 for index|Expected dtype int32 or int64 "
+       "for index|Expected a long tensor for index",
        kDtype,
        "gather",
        "index",
@@ -138,6 +143,7 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.source",
        "RuntimeError",
        R"((?:(\w+?)_?\(\): (?:Expected self\.dtype to be equal to src\.dtype|self and source expected to have the same dtype, but got \(self\) (\w+) and \(source\) (\w+))))",
+       "Expected self.dtype to be equal to src.dtype|self and source expected to have the same dtype",
        kDtype,
        "scatter",
        "src",
@@ -148,6 +154,7 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.index_put",
        "RuntimeError",
        R"((Index put) requires the source and destination dtypes match, got (\w+) for the destination and (\w+) for the source)",
+       "requires the source and destination dtypes match",
        kDtype,
        "x[index] = value",
        "value",
@@ -163,6 +170,7 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.one_hot",
        "RuntimeError",
        R"(one_hot is only applicable to index tensor)",
+       "one_hot is only applicable to index tensor",
        kDtype,
        "one_hot",
        "input",
@@ -172,6 +180,7 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.masked_fill",
        "RuntimeError",
        R"(masked_fill_? only supports boolean masks, but got (?:mask with )?dtype ([\w ]+))",
+       "only supports boolean masks",
        kDtype,
        "masked_fill",
        "mask",
@@ -180,6 +189,7 @@ std::span<const HostErrorRow> index_dtype_rows() {
       {"dtype.where",
        "RuntimeError",
        R"(where expected condition to be a boolean tensor, but got a tensor with dtype (\w+))",
+       "expected condition to be a boolean tensor",
        kDtype,
        "where",
        "condition",

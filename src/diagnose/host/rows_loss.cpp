@@ -188,6 +188,31 @@ void adaptive_target(const HostCase& c, Finding& f) {
   f.fix.push_back(fmt::format("if not, correct the data: print({0}[({0} < 0) | ({0} > {1})])", name, last));
 }
 
+// PyTorch names the label, but not the number of classes.
+void label(const HostCase& c, Finding& f) {
+  const std::int64_t value = c.number(1);
+  const Operand* target = c.by_role("target");
+  const std::string loss = c.functional().starts_with("nll_loss") ? "nll_loss" : "cross_entropy";
+  if (target) f.tensor = TensorInfo{target->shape, target->dtype, target->device};
+  f.element = Element{{}, Scalar{value}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  if (value < 0) {
+    f.summary = fmt::format("{}: {} holds the label {}, but class labels start at 0", loss,
+                            c.name("target", "target"), value);
+    f.fix.push_back(fmt::format("if {0} marks what is not to count: ignore_index={0}", value));
+  } else {
+    f.summary = fmt::format("{}: {} holds the label {}, but the input has at most {} classes", loss,
+                            c.name("target", "target"), value, value);
+    f.fix.push_back(
+        fmt::format("if {} is a class: give the last layer (and num_labels) as many outputs as there are "
+                    "classes, at least {}",
+                    value, value == std::numeric_limits<std::int64_t>::max() ? value : value + 1));
+    f.fix.push_back(fmt::format("if it marks what is not to count: ignore_index={}", value));
+  }
+  f.fix.push_back(
+      "if not, correct the data: labels must be 0 to the number of classes - 1; print labels.min(), "
+      "labels.max()");
+}
+
 }  // namespace
 
 // Both sides must have one shape: BCE, MSE and their kin.
@@ -221,9 +246,21 @@ void explain_same_shape(const HostCase& c, Finding& f, const Shape& input, const
 
 std::span<const HostErrorRow> loss_rows() {
   static const auto* const rows = new std::vector<HostErrorRow>{
+      {"nll.label",
+       "IndexError",
+       R"(Target (-?\d+) is out of bounds\.)",
+       "Target...is out of bounds.",
+       Cause::kLabelOutOfRange,
+       "nll_loss",
+       "target",
+       label,
+       {"Target 5 is out of bounds."},
+       nullptr,
+       {.refine = Refine::kLabelOrClasses}},
       {"bce_with_logits.size",
        "ValueError",
        R"(Target size \(torch\.Size\(\[([\d, ]*)\]\)\) must be the same as input size \(torch\.Size\(\[([\d, ]*)\]\)\))",
+       "must be the same as input size",
        kShape,
        "binary_cross_entropy_with_logits",
        "target",
@@ -232,6 +269,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"bce.size",
        "ValueError",
        R"(Using a target size \(torch\.Size\(\[([\d, ]*)\]\)\) that is different to the input size \(torch\.Size\(\[([\d, ]*)\]\)\) is deprecated)",
+       "that is different to the input size",
        kShape,
        "binary_cross_entropy",
        "target",
@@ -242,6 +280,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"nll.batch",
        "ValueError",
        R"(Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\))",
+       "to match target batch_size",
        kShape,
        "cross_entropy",
        "target",
@@ -250,6 +289,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"nll.multi_target",
        "RuntimeError",
        R"((?:(?:0D or )?1D target tensor expected, )?multi-target not supported)",
+       "multi-target not supported",
        kShape,
        "cross_entropy",
        "target",
@@ -260,6 +300,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"nll2d.size",
        "RuntimeError|ValueError",
        R"(size mismatch \(got input: \[([\d, ]*)\] ?, target: \[([\d, ]*)\])",
+       "size mismatch (got input",
        kShape,
        "cross_entropy",
        "target",
@@ -268,6 +309,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"nll2d.dims",
        "RuntimeError",
        R"(1?only batches of spatial targets supported \((?:non-empty )?3D tensors\) but got targets of)",
+       "only batches of spatial targets supported",
        kShape,
        "cross_entropy",
        "target",
@@ -278,6 +320,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"nll.sequence",
        "RuntimeError|ValueError",
        R"(Expected target size (?:torch\.Size)?\(?\[?([\d, ]+)\]?\)?, got (?:torch\.Size\()?\[([\d, ]*)\])",
+       "Expected target size",
        kShape,
        "cross_entropy",
        "target",
@@ -286,6 +329,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"nll.one_dimensional",
        "ValueError",
        R"(For 1D input, 1D target must have size 1, but got target size: (\d+))",
+       "For 1D input, 1D target must have size 1",
        kShape,
        "cross_entropy",
        "input",
@@ -294,6 +338,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"nll.weight",
        "RuntimeError",
        R"(weight tensor should be defined either for all(?: (\d+))? classes or no classes but got weight tensor of shape: \[([\d, ]*)\])",
+       "classes or no classes but got weight tensor",
        kShape,
        "cross_entropy",
        "weight",
@@ -303,6 +348,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"multi_margin.size",
        "RuntimeError",
        R"(multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples \(batch size\)\. Expected target size \[(\d+)\], but got \[([\d, ]*)\]\. Input has shape \[([\d, ]*)\])",
+       "multi_margin_loss: target tensor should be 1-D",
        kShape,
        "multi_margin_loss",
        "target",
@@ -313,6 +359,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"multilabel_margin.size",
        "RuntimeError",
        R"(inconsistent target size: \[([\d, ]*)\] for input of size: \[([\d, ]*)\])",
+       "inconsistent target size",
        kShape,
        "multilabel_margin_loss",
        "target",
@@ -321,6 +368,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"margin_ranking.dims",
        "RuntimeError",
        R"(margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: torch\.Size\(\[([\d, ]*)\]\), input2: torch\.Size\(\[([\d, ]*)\]\), target: torch\.Size\(\[([\d, ]*)\]\))",
+       "All input tensors should have same dimension but got sizes",
        kShape,
        "margin_ranking_loss",
        "input2",
@@ -331,6 +379,7 @@ std::span<const HostErrorRow> loss_rows() {
       {"adaptive.target",
        "RuntimeError",
        R"(Target values should be in \[0, (\d{1,18})\], but values in range \[(-?\d{1,18}), (-?\d{1,18})\] were found)",
+       "Target values should be in",
        Cause::kLabelOutOfRange,
        "AdaptiveLogSoftmaxWithLoss",
        "target",

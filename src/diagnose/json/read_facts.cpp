@@ -16,7 +16,7 @@ Result<Facts> facts_of(Result<Kind> read) {
 }  // namespace
 
 Result<Facts> read_facts(const nlohmann::json& json) {
-  if (!json.is_object()) return Error{"facts", "they are no JSON object", "see docs/facts.md"};
+  if (!json.is_object()) return Error{"facts", "they are not a JSON object", "see docs/facts.md"};
   const std::string kind = jsonio::text(json, "kind");
   if (kind == "violation") return facts_of(read_violation(json));
   if (kind == "host_error") return Facts(read_host_error(json));

@@ -229,7 +229,7 @@ void write_broken_label(ViolationWriter& w) {
     return;
   }
   w.fix(fmt::format("{}correct or drop the record that has it: {}",
-                    w.facts.counted ? "" : fmt::format("if {} is no class, ", w.value()), w.outside()));
+                    w.facts.counted ? "" : fmt::format("if {} is not a class, ", w.value()), w.outside()));
   if (w.facts.counted) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);

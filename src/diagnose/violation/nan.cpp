@@ -10,7 +10,7 @@
 namespace trapline::diagnose {
 namespace {
 
-constexpr int kMostFloat16 = 65504;
+constexpr int kMaxFloat16 = 65504;
 
 const NanFact& nan_of(const ViolationWriter& w) {
   static const NanFact nothing;
@@ -118,7 +118,7 @@ bool half(ViolationWriter& w) {
   const std::string what = !nan.half.empty() ? fmt::format("`{}` is float16", nan.half)
                            : nan.autocast    ? std::string("autocast computes in float16")
                                              : fmt::format("`{}` is float16", w.argument());
-  w.finding().summary += lead(w, "but ") + fmt::format("{}, which overflows above {}", what, kMostFloat16);
+  w.finding().summary += lead(w, "but ") + fmt::format("{}, which overflows above {}", what, kMaxFloat16);
   if (!nan.half.empty()) {
     const char* load =
         w.facts.resizable.empty() ? "model.to(torch.bfloat16)" : "from_pretrained(..., dtype=torch.bfloat16)";

@@ -63,7 +63,7 @@ void fix_record(ViolationWriter& w) {
 
 // Whole numbers: pixels, two labels with other names, or classes.
 void fix_whole_target(ViolationWriter& w, double min, double max) {
-  constexpr double kWhite = 255, kMostClasses = 100;
+  constexpr double kWhite = 255, kMaxClasses = 100;
   if (min >= 0 && max == kWhite) {
     w.finding().summary += "; they go to 255";
     w.fix("if these are pixels of an image or a mask: target = target / 255");
@@ -83,13 +83,13 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
   } else if (min == -1 && max <= 1) {
     w.finding().summary += "; labels look like -1 and 1";
     w.fix("if the two classes are called -1 and 1: target = (target + 1) / 2");
-  } else if (min >= 0 && max <= kMostClasses && !few_are_bad(w)) {
+  } else if (min >= 0 && max <= kMaxClasses && !few_are_bad(w)) {
     w.finding().summary += fmt::format("; they are whole numbers up to {}", to_text(*w.facts.scan.max));
     w.fix("if they are class labels: F.cross_entropy, with one output per class");
     if (max > 2) w.fix("if they are counts or grades: a loss for numbers, F.mse_loss");
   } else {
     fix_record(w);
-    if (min >= 0 && max <= kMostClasses) {
+    if (min >= 0 && max <= kMaxClasses) {
       w.fix("only if there are more than two classes: F.cross_entropy, with one output per class");
     }
     return;
@@ -146,8 +146,8 @@ void write_target(ViolationWriter& w) {
 void write_input(ViolationWriter& w) {
   const double min = number(w.facts.scan.min), max = number(w.facts.scan.max);
   if (w.facts.scan.reason == Reason::kNan) {
-    w.finding().summary =
-        fmt::format("{}: the NaN was made before the loss; a sigmoid is not what is missing", w.opening());
+    w.finding().summary = fmt::format(
+        "{}: the input is already NaN before the loss; this is not a missing sigmoid", w.opening());
     fix_nan(w, w.argument());
     return;
   }
@@ -250,11 +250,11 @@ void write_sampler(ViolationWriter& w) {
 void diagnose_finite(ViolationWriter& w) {
   const bool weight = w.facts.table == "weight";
   const ScanFact& scan = w.facts.scan;
-  constexpr double kMostFloat16 = 65504;
+  constexpr double kMaxFloat16 = 65504;
   w.finding().summary = fmt::format("{}: {} of {} values {} not finite", w.opening(), scan.bad, scan.total,
                                     scan.bad == 1 ? "is" : "are");
   if (scan.reason == Reason::kInf && w.facts.tensor.dtype == "float16") {
-    w.fix(fmt::format("float16 ends at {}: keep the values in bfloat16 or float32", kMostFloat16));
+    w.fix(fmt::format("float16 ends at {}: keep the values in bfloat16 or float32", kMaxFloat16));
   }
   if (weight) {
     w.fix("take an earlier checkpoint: training does not recover from a weight that is NaN or Inf");

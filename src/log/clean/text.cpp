@@ -153,4 +153,12 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
+std::string single_spaced(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' || !out.ends_with(' ')) out += c;
+  }
+  return out;
+}
+
 }  // namespace trapline

@@ -23,4 +23,7 @@ std::string_view clean_text(std::string_view raw, std::string& scratch, bool& re
 // Text without blanks at both ends.
 std::string_view trim(std::string_view text);
 
+// Blanks that were doubled or padded are one: rules look for words.
+std::string single_spaced(std::string_view text);
+
 }  // namespace trapline

@@ -5,8 +5,8 @@
 namespace trapline {
 namespace {
 
-constexpr std::size_t kMostBefore = 400;      // characters kept of the line before
-constexpr std::size_t kMostOpen = 2000;       // characters of an assertion in pieces
+constexpr std::size_t kMaxBefore = 400;       // characters kept of the line before
+constexpr std::size_t kMaxOpen = 2000;        // characters of an assertion in pieces
 constexpr std::int64_t kNear = 1200;          // folded characters between a place and its condition
 constexpr std::int64_t kSameName = 40;        // between a kernel and the file that it belongs to
 constexpr std::int64_t kSameCoordinate = 60;  // between "block" and "thread"
@@ -46,8 +46,8 @@ std::span<const FoundAssert> AssertAssembler::line(std::string_view text, std::i
     condition_counts = read_line(text, number, matches) && condition_counts;
   }
   if (!took_line_ && condition_counts) read_condition(text, matches);
-  before_text_ = text.size() < kShortestWrap ? std::string_view()
-                                             : text.substr(text.size() - std::min(text.size(), kMostBefore));
+  before_text_ = text.size() < kMinWrap ? std::string_view()
+                                        : text.substr(text.size() - std::min(text.size(), kMaxBefore));
   before_number_ = number;
   return found_;
 }
@@ -93,7 +93,7 @@ void AssertAssembler::give_up_site() {
 // An assertion was begun and broken off: `text` may be its end.
 bool AssertAssembler::finish_open(std::string_view text, std::int64_t number, const AssertRow* condition) {
   if (open_text_.empty()) return false;
-  if (number > open_number_ + 1 || contains(text, "block:") || open_text_.size() > kMostOpen) {
+  if (number > open_number_ + 1 || contains(text, "block:") || open_text_.size() > kMaxOpen) {
     drop_open();
     return false;
   }

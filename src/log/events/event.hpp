@@ -9,6 +9,7 @@
 #include "catalogue/asserts.hpp"
 #include "catalogue/wordings.hpp"
 #include "core/finding.hpp"
+#include "diagnose/host/errors.hpp"
 
 namespace trapline {
 
@@ -49,10 +50,12 @@ struct Event {
   EventKind kind = EventKind::kWording;
   const AssertRow* assert_row = nullptr;
   const WordingRow* wording = nullptr;
-  bool by_condition = true;             // kAssert: the condition was legible
-  bool cut = false;                     // kAssert: a piece of the line is missing
-  bool known_file = false;              // kAssert: the file is one of the table's
-  std::string file, kernel, condition;  // kAssert, as printed
+  const diagnose::HostErrorRow* host = nullptr;  // kWording: a host check, of which the line has ...
+  std::string host_message;                      // ... the whole message
+  bool by_condition = true;                      // kAssert: the condition was legible
+  bool cut = false;                              // kAssert: a piece of the line is missing
+  bool known_file = false;                       // kAssert: the file is one of the table's
+  std::string file, kernel, condition;           // kAssert, as printed
   std::int64_t file_line = 0;
   std::int64_t bound = -1;  // of a compiled index check
   std::string exception, message;

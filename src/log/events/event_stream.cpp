@@ -12,8 +12,8 @@
 namespace trapline {
 namespace {
 
-constexpr std::size_t kMostEvents = 128, kLongestText = 400;
-constexpr std::size_t kLongestLine = std::size_t{256} << 10U;  // one pasted log without line ends
+constexpr std::size_t kMaxEvents = 128, kMaxText = 400;
+constexpr std::size_t kMaxLine = std::size_t{256} << 10U;  // one pasted log without line ends
 
 RE2::Options quiet() {
   RE2::Options options;
@@ -32,15 +32,6 @@ bool names_failure(const LineMatches& matches) {
                      [](const WordingRow* row) { return row->speaks(); });
 }
 
-// Blanks that were doubled or padded are one: rules look for words.
-std::string single_spaced(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c != ' ' || !out.ends_with(' ')) out += c;
-  }
-  return out;
-}
-
 }  // namespace
 
 Event& EventStream::push(Event event, std::string_view text, const Line& origin, std::int64_t& order) {
@@ -48,11 +39,11 @@ Event& EventStream::push(Event event, std::string_view text, const Line& origin,
   event.count = 1;
   event.number = origin.number;
   event.source = origin.source;
-  event.text = single_spaced(trim(text).substr(0, kLongestText));
+  event.text = single_spaced(trim(text).substr(0, kMaxText));
   event.traceback = frames_.current();
   event.rank = rank_in(text);
   event.op = collective_in(text);
-  if (events_.size() >= kMostEvents) events_.pop_back();
+  if (events_.size() >= kMaxEvents) events_.pop_back();
   events_.push_back(std::move(event));
   return events_.back();
 }
@@ -74,23 +65,24 @@ bool EventStream::repeated(std::string_view text) {
 }
 
 void EventStream::line(const Line& origin, std::int64_t& order) {
-  const std::string_view text = origin.text.substr(0, kLongestLine);
+  const std::string_view text = origin.text.substr(0, kMaxLine);
   if (repeated(text)) return;
   last_number_ = origin.number;
   frames_.line(text, origin.number);
   hints_ |= hints_in(text, origin.progress);
   note_launcher(text);
-  const LineMatches& matches = matcher_.line(text, before_length_ >= kShortestWrap);
+  const LineMatches& matches = matcher_.line(text, before_length_ >= kMinWrap,
+                                             frames_.closed_now() ? frames_.exception() : std::string_view());
   for (const FoundAssert& found : asserts_.line(text, origin.number, matches))
     add_assert(found, origin, order);
   add_messages(text, matches, origin, order);
   if (frames_.closed_now()) add_exception(text, matches, origin, order);
-  if (before_length_ < kShortestWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
+  if (before_length_ < kMinWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
   before_length_ = text.size();
   before_number_ = origin.number;
   if (!trim(text).empty()) {
     if (frames_.closed_now() && lone_code_.empty()) lone_code_ = before_;
-    before_ = text.starts_with("    ") ? trim(text).substr(0, kLongestText) : std::string_view();
+    before_ = text.starts_with("    ") ? trim(text).substr(0, kMaxText) : std::string_view();
   }
 }
 
@@ -102,7 +94,13 @@ void EventStream::add_messages(std::string_view text, const LineMatches& matches
   if (!in_assert && take_back_exception(text, matches, origin, whole)) text = whole;
   for (const WordingRow* row : matches.wordings) {
     if (in_assert && row->kind != WordingKind::kDeviceAssert && row->kind != WordingKind::kFault) continue;
-    add_wording(*row, text, origin, order);
+    HostCheck check;
+    if (row == matches.host_wording) {
+      check = matches.host;
+      // A wrapped message is in one piece only now.
+      if (!whole.empty()) check = host_check_in({check.row}, {}, whole);
+    }
+    add_wording(*row, text, origin, order, check);
   }
 }
 
@@ -121,8 +119,8 @@ void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::
   event.known_file = is_known_assert_file(line.file);
   event.file = line.file;
   event.file_line = line.line;
-  event.kernel = line.kernel.substr(0, kLongestText);
-  event.condition = line.condition.substr(0, kLongestText);
+  event.kernel = line.kernel.substr(0, kMaxText);
+  event.condition = line.condition.substr(0, kMaxText);
   event.cut =
       line.form == AssertForm::kDevice && (found.in_pieces || line.file.empty() || !ends_assert(text));
   if (match.row != nullptr && match.row->cause == Cause::kCompiledIndexAssert) {
@@ -165,7 +163,7 @@ void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::
 }
 
 void EventStream::add_wording(const WordingRow& row, std::string_view text, const Line& origin,
-                              std::int64_t& order) {
+                              std::int64_t& order, const HostCheck& check) {
   hints_ |= row.effect.hints;
   if (row.kind == WordingKind::kHint || row.kind == WordingKind::kEvidence) return;
   for (Event& event : events_) {
@@ -176,6 +174,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   }
   Event event;
   event.wording = &row;
+  if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
 }
@@ -224,7 +223,7 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
   const Event& exception = events_.back();
   if (exception.number < wrap_from_ || origin.number > before_number_ + 1) return false;
   const char first = text.empty() ? '\0' : text.front();
-  const bool goes_on = before_length_ >= kShortestWrap && !frames_.closed_now() &&
+  const bool goes_on = before_length_ >= kMinWrap && !frames_.closed_now() &&
                        ((first >= 'a' && first <= 'z') || first == ' ' || first == '-' || first == '>');
   if (!matches.spanning && !goes_on) return false;
   whole = exception.text + std::string(text);

@@ -41,7 +41,8 @@ class EventStream {
   void add_assert(const FoundAssert& found, const Line& origin, std::int64_t& order);
   void add_messages(std::string_view text, const LineMatches& matches, const Line& origin,
                     std::int64_t& order);
-  void add_wording(const WordingRow& row, std::string_view text, const Line& origin, std::int64_t& order);
+  void add_wording(const WordingRow& row, std::string_view text, const Line& origin, std::int64_t& order,
+                   const HostCheck& check = {});
   void add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
                      std::int64_t& order);
   void add_numbered(std::string_view text, const LineMatches& matches, const Line& origin,

@@ -10,8 +10,8 @@
 namespace trapline {
 namespace {
 
-constexpr std::size_t kMostTracebacks = 12, kMostFrames = 64, kKeptHead = 8;
-constexpr std::size_t kLongestCode = 300, kLongestLine = 4000;
+constexpr std::size_t kMaxTracebacks = 12, kMaxFrames = 64, kKeptHead = 8;
+constexpr std::size_t kMaxCode = 300, kMaxLine = 4000;
 
 re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const re2::StringPiece& text) { return {text.data(), text.size()}; }
@@ -81,7 +81,7 @@ bool is_user_file(std::string_view file) {
 }
 
 void FrameParser::open(std::int64_t number) {
-  if (tracebacks_.size() >= kMostTracebacks) {
+  if (tracebacks_.size() >= kMaxTracebacks) {
     // The first tracebacks tell more than the last ones; one place is kept for the latest.
     tracebacks_.pop_back();
   }
@@ -96,13 +96,13 @@ void FrameParser::add(std::string_view file, std::int64_t line, std::string_view
                       std::int64_t number, std::string_view prefix) {
   if (current_ < 0 || tracebacks_[static_cast<std::size_t>(current_)].closed) open(number);
   Traceback& traceback = tracebacks_[static_cast<std::size_t>(current_)];
-  if (traceback.frames.size() >= kMostFrames)
+  if (traceback.frames.size() >= kMaxFrames)
     traceback.frames.erase(traceback.frames.begin() + static_cast<std::ptrdiff_t>(kKeptHead));
   LogFrame frame;
-  frame.frame.file = trim(file).substr(0, kLongestCode);
+  frame.frame.file = trim(file).substr(0, kMaxCode);
   frame.frame.line = line;
   const std::string_view name = trim(function);
-  frame.frame.function = name.substr(0, std::min(name.find_first_of("(\n"), kLongestCode));
+  frame.frame.function = name.substr(0, std::min(name.find_first_of("(\n"), kMaxCode));
   frame.user = is_user_file(frame.frame.file);
   frame.frame.user = frame.user;
   frame.style = style;
@@ -170,7 +170,7 @@ bool FrameParser::notebook_frame(std::string_view text, std::int64_t number) {
     if (!traceback.frames.empty() && traceback.frames.back().style == FrameStyle::kNotebook) {
       LogFrame& frame = traceback.frames.back();
       if (frame.frame.line == 0) frame.frame.line = line;
-      if (frame.frame.line == line) frame.frame.code = trim(view(code)).substr(0, kLongestCode);
+      if (frame.frame.line == line) frame.frame.code = trim(view(code)).substr(0, kMaxCode);
       return true;
     }
   }
@@ -189,7 +189,7 @@ bool FrameParser::box_frame(std::string_view text, std::int64_t number) {
     Traceback& traceback = tracebacks_[static_cast<std::size_t>(current_)];
     if (!traceback.frames.empty() && traceback.frames.back().style == FrameStyle::kBox &&
         traceback.frames.back().frame.line == line)
-      traceback.frames.back().frame.code = trim(view(code)).substr(0, kLongestCode);
+      traceback.frames.back().frame.code = trim(view(code)).substr(0, kMaxCode);
     return true;
   }
   return false;
@@ -214,7 +214,7 @@ bool FrameParser::code_line(std::string_view text) {
   if (code.empty()) return true;  // a blank line between a frame and its code
   if (all_marks(code) || code.starts_with("\u2502") || code.starts_with("\u2514")) return true;
   wants_code_ = false;
-  tracebacks_[static_cast<std::size_t>(current_)].frames.back().frame.code = code.substr(0, kLongestCode);
+  tracebacks_[static_cast<std::size_t>(current_)].frames.back().frame.code = code.substr(0, kMaxCode);
   return true;
 }
 
@@ -235,7 +235,7 @@ void FrameParser::exception_line(std::string_view text, std::int64_t number) {
   }
   Traceback& traceback = tracebacks_[static_cast<std::size_t>(current_)];
   traceback.exception = exception_;
-  traceback.message = message_.substr(0, kLongestLine);
+  traceback.message = message_.substr(0, kMaxLine);
   traceback.last = number;
   traceback.closed = true;
   wants_code_ = false;
@@ -243,7 +243,7 @@ void FrameParser::exception_line(std::string_view text, std::int64_t number) {
 
 void FrameParser::line(std::string_view text, std::int64_t number) {
   closed_now_ = false;
-  text = text.substr(0, kLongestLine);
+  text = text.substr(0, kMaxLine);
   if (!partial_.empty()) {
     std::string joined = std::move(partial_);
     partial_.clear();

@@ -1,12 +1,23 @@
 #include "log/events/message_matcher.hpp"
 
+#include <algorithm>
+
 #include "catalogue/fold.hpp"
 
 namespace trapline {
+namespace {
 
-const LineMatches& MessageMatcher::line(std::string_view text, bool after_long) {
-  const CataloguePhrases& all = catalogue_phrases();
+constexpr std::size_t kMaxWrapped = 400;  // bytes: lines that were wrapped are shorter
+
+}  // namespace
+
+const LineMatches& MessageMatcher::line(std::string_view text, bool after_long, std::string_view exception) {
+  const CataloguePhrases& all = messages().phrases;
   matches_.wordings.clear();
+  matches_.host_wording = nullptr;
+  matches_.host = {};
+  host_wordings_.clear();
+  host_rows_.clear();
   matches_.parts.clear();
   matches_.condition = nullptr;
   matches_.spanning = matches_.assertion = false;
@@ -20,7 +31,30 @@ const LineMatches& MessageMatcher::line(std::string_view text, bool after_long) 
   };
   Folder::feed(text, emit);
   matches_.end = folded_;
+  if (!host_rows_.empty()) choose_host_check(text, after_long, exception);
+  before_.assign(text.size() < kMinWrap ? std::string_view() : text.substr(0, kMaxWrapped));
   return matches_;
+}
+
+// One line is one host check's message, however many phrases of others it holds.
+void MessageMatcher::choose_host_check(std::string_view text, bool after_long, std::string_view exception) {
+  HostCheck host = host_check_in(host_rows_, exception, text);
+  for (const char* const gap : {"", " "}) {  // a break in mid word, or at a blank
+    if (!after_long || host.row != nullptr) break;
+    host = host_check_in(host_rows_, exception, before_ + gap + std::string(text));
+    matches_.spanning = matches_.spanning || host.row != nullptr;
+  }
+  if (host.row == nullptr) return;
+  const auto at = std::find(host_rows_.begin(), host_rows_.end(), host.row) - host_rows_.begin();
+  matches_.host = host;
+  matches_.host_wording = host_wordings_[static_cast<std::size_t>(at)];
+  // What the catalogue knows of such lines in general, the row knows better.
+  const std::string phrase = fold(matches_.host_wording->phrase);
+  std::erase_if(matches_.wordings, [&](const WordingRow* row) {
+    return row->kind == WordingKind::kHostValue &&
+           (!host.message.empty() || phrase.find(fold(row->phrase)) != std::string::npos);
+  });
+  matches_.wordings.push_back(matches_.host_wording);
 }
 
 void MessageMatcher::found(const CataloguePhrase& phrase, std::int64_t line_begin, bool after_long) {
@@ -32,7 +66,13 @@ void MessageMatcher::found(const CataloguePhrase& phrase, std::int64_t line_begi
       const bool spans = phrase.length > folded_ - line_begin;
       if (spans && !after_long) break;
       matches_.spanning = matches_.spanning || spans;
-      matches_.wordings.push_back(&wording_rows()[phrase.index]);
+      const Messages& all = messages();
+      if (const diagnose::HostErrorRow* host = all.hosts[phrase.index]) {
+        host_wordings_.push_back(all.rows[phrase.index]);
+        host_rows_.push_back(host);
+      } else {
+        matches_.wordings.push_back(all.rows[phrase.index]);
+      }
       break;
     }
     case CataloguePhrase::Kind::kCondition:

@@ -7,7 +7,7 @@
 namespace trapline {
 namespace {
 
-constexpr int kMostRanks = 1'000'000;
+constexpr int kMaxRanks = 1'000'000;
 
 RE2::Options quiet() {
   RE2::Options options;
@@ -50,7 +50,7 @@ int rank_in(std::string_view text) {
     return -1;
   int rank = -1;
   const re2::StringPiece piece(text.data(), text.size());
-  return RE2::PartialMatch(piece, *pattern, &rank) && rank < kMostRanks ? rank : -1;
+  return RE2::PartialMatch(piece, *pattern, &rank) && rank < kMaxRanks ? rank : -1;
 }
 
 std::string_view collective_in(std::string_view text) {

@@ -13,7 +13,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{4} << 20U;
+constexpr std::size_t kMaxBytes = std::size_t{4} << 20U;
 
 constexpr auto kSources = std::to_array<std::string_view>(
     {".py", ".pyi", ".cu", ".cuh", ".cpp", ".cc", ".c", ".h", ".hpp", ".hip", ".def"});
@@ -28,10 +28,10 @@ bool is_number(std::string_view text) {
 Result<std::string> read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return Error{path, std::strerror(errno), "check the permissions"};
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMostBytes) return Error{path, "larger than any error file", "name the program's log"};
+  if (text.size() > kMaxBytes) return Error{path, "larger than any error file", "name the program's log"};
   return text;
 }
 

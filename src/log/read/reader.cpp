@@ -22,11 +22,11 @@
 namespace trapline {
 namespace {
 
-constexpr std::size_t kMostWords = 32;  // problems and notes kept
+constexpr std::size_t kMaxWords = 32;  // problems and notes kept
 constexpr int kQuietMilliseconds = 30;
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kLongestSilence{60};
+constexpr std::chrono::milliseconds kMaxSilence{60};
 
 class Descriptor {
  public:
@@ -80,7 +80,7 @@ LogReader::LogReader(LineSink& sink, ReadOptions options)
 LogReader::~LogReader() = default;
 
 void LogReader::problem(Error error, bool no_logs) {
-  if (summary_.problems.size() < kMostWords) {
+  if (summary_.problems.size() < kMaxWords) {
     summary_.problems.push_back({std::move(error), no_logs});
   } else {
     ++summary_.more_problems;
@@ -88,7 +88,7 @@ void LogReader::problem(Error error, bool no_logs) {
 }
 
 void LogReader::note(std::string text) {
-  if (summary_.notes.size() < kMostWords) summary_.notes.push_back(std::move(text));
+  if (summary_.notes.size() < kMaxWords) summary_.notes.push_back(std::move(text));
 }
 
 bool LogReader::read_path(const std::string& path) {
@@ -181,7 +181,7 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
     char* room = window.room(size);
     if (descriptor.live() && !told) {
       // A stream that never pauses is interrupted now and then: what was delivered should be told soon.
-      const bool late = Clock::now() - delivered_at > kLongestSilence;
+      const bool late = Clock::now() - delivered_at > kMaxSilence;
       if (late || (!text.pending() && !descriptor.wait(kQuietMilliseconds))) {
         sink_.quiet();
         told = true;

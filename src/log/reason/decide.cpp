@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "diagnose/host/errors.hpp"
+#include "diagnose/diagnose.hpp"
 
 namespace trapline {
 namespace {
@@ -241,6 +241,20 @@ std::string_view operator_in(std::string_view code) {
   return {};
 }
 
+// The exception that a line of the log tells of, as far as the log has its facts.
+diagnose::HostError host_error_of(const Event& event, const Scene& scene) {
+  diagnose::HostError facts;
+  facts.exception = event.host->exceptions.substr(0, event.host->exceptions.find('|'));
+  facts.message = event.host_message;
+  if (scene.traceback == nullptr) return facts;
+  if (const LogFrame* user = scene.traceback->deepest_user()) facts.call = user->frame.code;
+  for (const LogFrame& frame : scene.traceback->frames) {
+    facts.stack.push_back(frame.frame);
+    facts.stack.back().user.reset();  // whose file it is is a guess in a log
+  }
+  return facts;
+}
+
 Decision decide_host_value(const Event& event, const Scene& scene) {
   Decision d;
   const WordingRow& row = *event.wording;
@@ -250,6 +264,10 @@ Decision decide_host_value(const Event& event, const Scene& scene) {
   d.synchronous = true;
   d.op = row.op;
   d.argument = row.argument;
+  if (event.host != nullptr) {
+    d.live = diagnose::finding_of(host_error_of(event, scene));
+    if (d.live) d.cause = d.live->cause;
+  }
   const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
   switch (row.effect.refine) {
     case Refine::kNothing:
@@ -269,11 +287,8 @@ Decision decide_host_value(const Event& event, const Scene& scene) {
         d.op = "embedding";
       }
       break;
-    case Refine::kLabelOrIndex:
-      if (contains(event.text, "for dimension"))
-        d.cause = kIndexOutOfRange, d.op = d.argument = "index";
-      else
-        d.also = {kNumClassesMismatch};
+    case Refine::kLabelOrClasses:
+      d.also = {kNumClassesMismatch};
       break;
     case Refine::kLinearInFrames:
       if (framed == "linear") d.op = framed;
@@ -321,6 +336,9 @@ Decision decide_wording(const Event& event, const Scene& scene) {
       return decide_report(event, scene);
     case WordingKind::kHostValue:
       return decide_host_value(event, scene);
+    case WordingKind::kHost:
+      if (event.host != nullptr) return decide_host_value(event, scene);
+      break;
     default:
       break;
   }
@@ -354,13 +372,8 @@ Decision decide_exception(const Event& event, const Scene&) {
   d.device_assert = false;
   d.cause = kNotCuda;
   d.certainty = event.exception == "AssertionError" ? Certainty::kDetermined : Certainty::kLikely;
-  if (const diagnose::HostErrorRow* row = diagnose::find_host_error(event.exception, event.message)) {
-    d.cause = row->cause;
-    d.op = row->op;
-    d.argument = row->argument;
-    d.certainty = Certainty::kDetermined;
-  } else if (contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
-             contains(event.message, "HIP error")) {
+  if (contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
+      contains(event.message, "HIP error")) {
     d.cause = kInsufficientEvidence;  // an error of CUDA that the catalogue does not know
     d.certainty = Certainty::kUnknown;
     d.also = {kNotCuda};

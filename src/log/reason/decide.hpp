@@ -31,6 +31,8 @@ struct Decision {
   std::string op, argument;
   bool synchronous = false;  // the frame is the one at fault
   std::string because;       // what decided, when it is not the message itself
+  // A host check's message: what is said of it when it is caught live.
+  std::optional<Finding> live;
 };
 
 Decision decide(const Event& event, const Scene& scene);

@@ -9,7 +9,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::size_t kMostEvidence = 4;
+constexpr std::size_t kMaxEvidence = 4;
 
 std::string_view text_of(Complaint complaint) {
   switch (complaint) {
@@ -37,7 +37,7 @@ void Peers::add(const Event& event, int rank) {
         groups_.insert(groups_.end(), Group{row.complaint, row.failure, row.by_launcher, event.op, {}, {}});
   }
   if (rank >= 0) group->ranks.insert(rank);
-  if (group->evidence.size() < kMostEvidence)
+  if (group->evidence.size() < kMaxEvidence)
     group->evidence.push_back({event.source, event.number, event.text});
 }
 

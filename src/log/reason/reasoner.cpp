@@ -16,9 +16,9 @@ namespace trapline {
 namespace {
 
 // Enough for the largest jobs; what comes beyond is read together with the rest of its source.
-constexpr std::size_t kMostStreams = 20'000;
-constexpr std::size_t kMostConsequences = 16;
-constexpr std::size_t kMostEvidence = 8;
+constexpr std::size_t kMaxStreams = 20'000;
+constexpr std::size_t kMaxConsequences = 16;
+constexpr std::size_t kMaxEvidence = 8;
 // Jobs up to this size keep all of their tracebacks.
 constexpr std::size_t kFewStreams = 64;
 
@@ -199,7 +199,7 @@ Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
     process.host = candidate.stream->host;
     finding.process = process;
   }
-  write_words(event, decision, scene, finding);
+  write_words(event, decision, finding);
   return finding;
 }
 
@@ -307,7 +307,7 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
   const auto add_evidence = [&](std::vector<Evidence> more) {
     std::vector<Evidence>& evidence = report.findings.front().evidence;
     for (Evidence& one : more) {
-      if (evidence.size() < kMostEvidence) evidence.push_back(std::move(one));
+      if (evidence.size() < kMaxEvidence) evidence.push_back(std::move(one));
     }
   };
   for (std::size_t i = 1; i < candidates.size(); ++i) {
@@ -330,7 +330,7 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
     if (is_report && others.contains(rank)) continue;  // of its own, which is listed
     const bool same = !streams.insert(next.stream).second;
     if (same && next.precedence < Precedence::kPeer) continue;
-    if (report.findings.size() > kMostConsequences || ++made > 4 * kMostConsequences) continue;
+    if (report.findings.size() > kMaxConsequences || ++made > 4 * kMaxConsequences) continue;
     Finding finding = make_finding(job, next, false);
     if (shares && finding.cause == report.findings.front().cause) {
       add_evidence(std::move(finding.evidence));
@@ -369,7 +369,7 @@ EventStream& Reasoner::stream_of(const Line& line) {
   Key key{std::string(line.source), line.rank, line.pid, std::string(line.host)};
   auto found = streams_.find(key);
   if (found == streams_.end()) {
-    if (streams_.size() >= kMostStreams) return *streams_.begin()->second;
+    if (streams_.size() >= kMaxStreams) return *streams_.begin()->second;
     auto stream = std::make_unique<EventStream>();
     stream->rank = line.rank;
     stream->pid = line.pid;

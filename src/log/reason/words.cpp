@@ -4,15 +4,13 @@
 
 #include <algorithm>
 
-#include "diagnose/diagnose.hpp"
-
 namespace trapline {
 namespace {
 
 using enum Cause;
 
-constexpr std::size_t kMostPositions = 8;
-constexpr std::size_t kMostText = 200;  // of a message in a summary
+constexpr std::size_t kMaxPositions = 8;
+constexpr std::size_t kMaxText = 200;  // of a message in a summary
 constexpr std::string_view kRerun =
     "run it again under `trapline run -- ...`: it stops at the bad value and names it";
 
@@ -119,7 +117,7 @@ std::string who(const Finding& f) {
 std::string unknown_subject(const Event& event, const Decision& d) {
   if (event.kind == EventKind::kWording && d.device_assert.value_or(false))
     return "a device-side assertion failed, but its own line is not in this log";
-  return event.message.empty() ? event.text.substr(0, kMostText) : event.message.substr(0, kMostText);
+  return event.message.empty() ? event.text.substr(0, kMaxText) : event.message.substr(0, kMaxText);
 }
 
 std::string subject(const Event& event, const Decision& d, const Finding& f) {
@@ -167,24 +165,21 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
   if (event.kind == EventKind::kException && !event.exception.empty())
     text = event.message.empty() ? event.exception : event.exception + ": " + event.message;
   // Of what followed from the root the message is enough.
-  if (f.role == Role::kConsequence && d.cause == kNotCuda) return text.substr(0, kMostText);
-  return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMostText));
+  if (f.role == Role::kConsequence && d.cause == kNotCuda) return text.substr(0, kMaxText);
+  return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMaxText));
 }
 
-// The table of host messages has better words for its own.
-bool host_words(const Event& event, const Decision& d, const Scene& scene, Finding& f) {
-  if (event.exception.empty() || d.device_assert.value_or(true) || d.cause == kNotCuda) return false;
-  diagnose::HostError facts;
-  facts.exception = event.exception;
-  facts.message = event.message;
-  if (scene.traceback != nullptr && scene.traceback->deepest_user() != nullptr)
-    facts.call = scene.traceback->deepest_user()->frame.code;
-  const std::optional<Finding> known = diagnose::finding_of(facts);
-  if (!known || known->cause != d.cause || known->summary.empty()) return false;
-  f.summary = known->summary;
-  f.fix = known->fix;
-  if (f.argument.empty()) f.argument = known->argument;
-  if (f.op.empty()) f.op = known->op;
+// What the table of host messages says of a live exception, it says of its line in a log.
+bool words_of_live(const Decision& d, Finding& f) {
+  if (!d.live || d.live->cause != d.cause || d.live->summary.empty()) return false;
+  f.summary = d.live->summary;
+  f.fix = d.live->fix;
+  f.element = d.live->element;
+  f.valid = d.live->valid;
+  f.tensor = d.live->tensor;
+  f.layer = d.live->layer;
+  if (f.argument.empty()) f.argument = d.live->argument;
+  if (f.op.empty()) f.op = d.live->op;
   return true;
 }
 
@@ -219,12 +214,12 @@ std::vector<std::int64_t> positions_of(const Event& event, std::size_t most) {
   return found;
 }
 
-void write_words(const Event& event, const Decision& decision, const Scene& scene, Finding& f) {
+void write_words(const Event& event, const Decision& decision, Finding& f) {
   std::string text = event.text;
   if (event.count > 1) text += fmt::format("  (and {} more such lines)", event.count - 1);
   f.evidence.push_back({event.source, event.number, std::move(text)});
 
-  if (!host_words(event, decision, scene, f)) {
+  if (!words_of_live(decision, f)) {
     const bool is_guess =
         decision.certainty == Certainty::kUnknown && decision.cause != kInsufficientEvidence;
     f.summary = is_guess ? unknown_subject(event, decision) : subject(event, decision, f);
@@ -254,7 +249,7 @@ void write_words(const Event& event, const Decision& decision, const Scene& scen
       kernel.thread = {thread.x, thread.y, thread.z};
     }
     f.kernel = std::move(kernel);
-    if (const auto positions = positions_of(event, kMostPositions); !positions.empty()) {
+    if (const auto positions = positions_of(event, kMaxPositions); !positions.empty()) {
       Element element;
       element.index = {positions.front()};
       f.element = element;

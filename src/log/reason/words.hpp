@@ -8,7 +8,7 @@
 namespace trapline {
 
 // Fills summary, element, valid, evidence and fix.
-void write_words(const Event& event, const Decision& decision, const Scene& scene, Finding& finding);
+void write_words(const Event& event, const Decision& decision, Finding& finding);
 
 // Positions of the argument that the blocks and threads of an assertion name, ascending, at most `most`;
 // empty when the place does not tell.

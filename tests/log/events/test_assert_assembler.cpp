@@ -23,7 +23,7 @@ class Assembling {
     number_ += 1 + skipped;
     take(assembler_.line(text, number_, matcher_.line(text, long_before_)));
     took_ = assembler_.took_line();
-    long_before_ = text.size() >= kShortestWrap;
+    long_before_ = text.size() >= kMinWrap;
     return *this;
   }
   const std::vector<Assembled>& so_far() const { return all_; }

@@ -90,7 +90,7 @@ def test_library_as_a_notebook_uses_it(guarded, library):
 def test_install_names_a_missing_library(guarded):
     done = guarded.run("-c", "import trapline; trapline.install()", TRAPLINE_LIB="/nowhere/libtrapline.so")
     assert done.stderr.splitlines()[-1] == (
-        "ImportError: trapline: library: TRAPLINE_LIB names /nowhere/libtrapline.so, which is no file: "
+        "ImportError: trapline: library: TRAPLINE_LIB names /nowhere/libtrapline.so, which is not a file: "
         "unset it or point it at libtrapline.so"
     )
 
