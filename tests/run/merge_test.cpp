@@ -40,7 +40,7 @@ TEST(Merge, TheSameFindingOfSeveralRanksIsOne) {
   EXPECT_EQ(report.findings[0].evidence[0].source, "rank 0, pid 10, host h");
   EXPECT_EQ(report.findings[0].evidence[0].text, "value 196");
   EXPECT_EQ(report.notes,
-            (std::vector<std::string>{"TL101 came from 3 more processes too (ranks 0-1, 3)", "a note"}));
+            (std::vector<std::string>{"TL101 came from 3 more processes too (ranks 0, 1, 3)", "a note"}));
 }
 
 TEST(Merge, AWorkerAndItsParentSayItOnce) {
