@@ -10,7 +10,7 @@ install(TARGETS trapline_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET trapline_native)
   install(TARGETS trapline_native LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(FILES include/trapline/capi.h include/trapline/device.h include/trapline/native.h
+install(FILES include/trapline/types.h include/trapline/capi.h include/trapline/device.h include/trapline/native.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trapline)
 install(
   DIRECTORY python/trapline
@@ -23,16 +23,11 @@ install(
   PATTERN "*.cpp"
   PATTERN "*.hpp"
   PATTERN "*.c"
-  PATTERN "*.h")
+  PATTERN "*.h"
+  PATTERN "preload" EXCLUDE)
 install(
   DIRECTORY src/cpu_cuda/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/cpu_cuda
-  FILES_MATCHING
-  PATTERN "*.cpp"
-  PATTERN "*.hpp")
-install(
-  DIRECTORY src/libtorch/
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/trapline/libtorch
   FILES_MATCHING
   PATTERN "*.cpp"
   PATTERN "*.hpp")

@@ -15,7 +15,7 @@ command -v nvcc >/dev/null || { echo "trapline: ptx: nvcc is missing: install th
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-nvcc -std=c++20 -Isrc -arch=compute_75 --expt-relaxed-constexpr -ptx src/cuda/kernels/check.cu -o "$work/raw.ptx"
+nvcc -std=c++20 -Isrc -Iinclude -arch=compute_75 --expt-relaxed-constexpr -ptx src/cuda/kernels/check.cu -o "$work/raw.ptx"
 # The compiler writes its own version and oldest processor, but the text uses nothing that PTX 6.0 and sm_50
 # lack; with these every driver since CUDA 9 takes it. What newer compilers only hint at is left out.
 {

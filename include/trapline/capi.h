@@ -9,14 +9,11 @@
 #ifndef TRAPLINE_CAPI_H_
 #define TRAPLINE_CAPI_H_
 
-#include <stddef.h>
-#include <stdint.h>
+#include "trapline/types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define TRAPLINE_CAPI_VERSION 2
 
 #if defined(__GNUC__)
 #define TRAPLINE_API __attribute__((visibility("default")))
@@ -30,92 +27,11 @@ TRAPLINE_API const char* trapline_version(void);
 /* TRAPLINE_CAPI_VERSION of the loaded library; an adapter built for another one must not use it. */
 TRAPLINE_API int trapline_capi_version(void);
 
-/* Values are those of trapline::DType (core/tensor_view.hpp). */
-typedef enum {
-  TRAPLINE_BOOL = 0,
-  TRAPLINE_UINT8,
-  TRAPLINE_INT8,
-  TRAPLINE_INT16,
-  TRAPLINE_INT32,
-  TRAPLINE_INT64,
-  TRAPLINE_FLOAT16,
-  TRAPLINE_BFLOAT16,
-  TRAPLINE_FLOAT32,
-  TRAPLINE_FLOAT64,
-  TRAPLINE_OTHER_DTYPE = 255 /* complex, quantized, ...: contracts do not apply */
-} trapline_dtype;
-
-/* A borrowed strided tensor. `data` may be NULL when it is not in host memory or holds no element: then it
- * can give a bound (sizes are known) but is not read. Strides count elements. */
-typedef struct {
-  const void* data;
-  const int64_t* sizes;
-  const int64_t* strides;
-  int32_t dim;
-  int32_t dtype; /* trapline_dtype */
-} trapline_tensor;
-
-typedef enum {
-  TRAPLINE_ARG_NONE = 0, /* absent or None */
-  TRAPLINE_ARG_TENSOR = 1,
-  TRAPLINE_ARG_INT = 2,
-  TRAPLINE_ARG_LIST = 3, /* list of tensors; an element that is None has dim == -1 */
-  TRAPLINE_ARG_SIZES = 4 /* list of integers (int[] in the schema): tensor.sizes[0 .. tensor.dim) hold them */
-} trapline_arg_kind;
-
-typedef struct {
-  int32_t kind; /* trapline_arg_kind */
-  int32_t list_size;
-  int64_t integer;
-  trapline_tensor tensor;
-  const trapline_tensor* list;
-} trapline_arg;
-
-/* One row of the contracts table. Strings have static storage. Argument names are those of the ATen schema;
- * "" where the row needs none. */
-typedef struct {
-  const char* id; /* "nll_loss_forward.target": stable, unique */
-  const char* op; /* ATen base name without overload; a trailing '_' (in-place) is a base name of its own.
-                     With a dot ("bernoulli.out"): that overload alone */
-  const char* argument;  /* the argument that is checked */
-  const char* bound_arg; /* the tensor whose size bounds it */
-  const char* dim_arg;   /* the int that names the dimension of bound_arg */
-  const char* also_arg;  /* the int that is allowed besides the range: ignore_index; ctc_loss: target_lengths
-                            (a tensor or a list of integers, as the overload has it), or whatever else of
-                            the call the row needs */
-  const char* public_op; /* what the user calls it: "cross_entropy" */
-  const char* public_argument;
-  int32_t predicate; /* trapline::Predicate */
-  int32_t bound;     /* trapline::Bound */
-  int32_t composite; /* 1: decomposed before the backend keys; hook it at the autograd keys too */
-  int32_t remember;  /* 1: a violation is not an error by itself; it is kept as the possible origin of a later
-                        one */
-  int32_t on_cpu;    /* trapline::OnCpu: what PyTorch's own operation does with a bad value on the CPU */
-  int32_t reads_also; /* 1: the elements of also_arg are read; else a tensor there gives its sizes only */
-} trapline_contract;
+/* "int64", "bfloat16": torch's names of a trapline_dtype; "other" for all else. Static storage. */
+TRAPLINE_API const char* trapline_dtype_name(int32_t dtype);
 
 /* The whole table; *count receives the number of rows. */
 TRAPLINE_API const trapline_contract* trapline_contracts(size_t* count);
-
-typedef struct {
-  int64_t bad;   /* offending elements; 0: none */
-  int64_t total; /* elements looked at */
-  int64_t first; /* row-major position of the first offending element in the argument's own shape; -1: none */
-  int32_t is_float;           /* which of the pairs below hold */
-  int32_t list_position;      /* which tensor of a list; -1 when the argument is no list */
-  int64_t ivalue, imin, imax; /* offending value; smallest and largest of all elements */
-  double fvalue, fmin, fmax;  /* min and max leave NaN out; NaN when there is no other element */
-  int64_t lo, hi;             /* valid integers are [lo, hi); for float contracts see the row */
-  int32_t has_also;
-  int32_t reason; /* trapline::Reason: which part of the predicate failed */
-  int64_t also;
-} trapline_scan;
-
-typedef enum {
-  TRAPLINE_OK = 0,
-  TRAPLINE_VIOLATED = 1,
-  TRAPLINE_NOT_APPLICABLE = 2 /* dtype, shape or missing data: the operation's own checks have the word */
-} trapline_verdict;
 
 /* Applies one row to the arguments of a call. `argument` is required; the others may be NULL where the row
  * names none. Fills *out for TRAPLINE_OK (min, max, total) and TRAPLINE_VIOLATED. Never allocates on the
@@ -124,22 +40,31 @@ TRAPLINE_API int trapline_check(const trapline_contract* row, const trapline_arg
                                 const trapline_arg* bound, const trapline_arg* dim, const trapline_arg* also,
                                 trapline_scan* out);
 
-/* Data at rest: labels, ids, weights and probabilities that no operation has been given yet. */
-typedef enum {
-  TRAPLINE_DATA_LABELS = 0, /* integers in [0, limit), or ignore_index */
-  TRAPLINE_DATA_IDS,        /* integers in [0, limit); the last dimension is a sequence when positions >= 0 */
-  TRAPLINE_DATA_FINITE,     /* floating point: no NaN, no infinity */
-  TRAPLINE_DATA_PROBABILITIES /* floating point: rows of the last dimension are finite, >= 0, with a sum > 0
-                               */
-} trapline_data_kind;
+/* The elements of a violated argument, one by one. `predicate`: the row's, or that of one tensor of its list;
+ * `scan`: what trapline_check found; `tensor`: in host memory, any strides; of its dtypes integers have the
+ * predicates of integers and floating point those of numbers.
+ *
+ * trapline_offenders: mask[i] becomes 1 where element i in row-major order is bad, else 0; `kind`:
+ * trapline_offenders_kind. TRAPLINE_OK, or TRAPLINE_NOT_APPLICABLE with an undefined mask: badness is no
+ * property of single elements here (offsets, a mask, a row that sums to nothing). */
+TRAPLINE_API int trapline_offenders(int32_t predicate, const trapline_scan* scan,
+                                    const trapline_tensor* tensor, int kind, uint8_t* mask);
 
-typedef struct {
-  int32_t kind; /* trapline_data_kind */
-  int32_t has_ignore_index;
-  int64_t limit;        /* labels: classes; ids: rows of the table; else unused */
-  int64_t ignore_index; /* labels */
-  int64_t positions;    /* ids: the longest sequence; -1: not checked */
-} trapline_data_rule;
+/* Distinct bad values that a report has room for. */
+#define TRAPLINE_MAX_VALUES 16
+
+/* The distinct bad values, most frequent first, at most `capacity`; returns how many were written. 0: they
+ * cannot be told, since the scan counts something else than elements, or there are more than 2^24. One bad
+ * element is the scan's own: then the tensor is not read and may be NULL. */
+TRAPLINE_API int trapline_bad_values(int32_t predicate, const trapline_scan* scan,
+                                     const trapline_tensor* tensor, trapline_value* values, int capacity);
+
+/* A copy that does no harm, contiguous and of the same dtype: an index is clamped into its range, a number
+ * into its interval (NaN becomes the lower end), a row with a bad probability becomes a row of ones, offsets
+ * and masks become zeros. TRAPLINE_NOT_APPLICABLE where there is none: an index into nothing, integers that
+ * have to add up. What is computed from the copy is no result. */
+TRAPLINE_API int trapline_heal_copy(int32_t predicate, const trapline_scan* scan,
+                                    const trapline_tensor* tensor, void* healed);
 
 /* One sweep over a tensor in host memory, of any integer (labels, ids) or floating point dtype; floating
  * point labels and ids must be whole numbers. TRAPLINE_NOT_APPLICABLE for other dtypes; else *out is filled
@@ -165,10 +90,43 @@ TRAPLINE_API char* trapline_data_findings(const trapline_data_rule* rule, const 
  * returns NULL except when memory is exhausted. */
 TRAPLINE_API char* trapline_diagnose(const char* facts_json);
 
-/* A report (JSON, finding.schema.json) as the text that `trapline run` prints, for the terminal or file
- * behind `descriptor`. To be released with trapline_free; NULL when it is no report, or memory is exhausted.
+/* What is left to say of a violation where the diagnosis fails: "cross_entropy: 1 of 4 elements of target is
+ * not valid: 10, at position 2". Written into `text`, at most `size` bytes with the NUL, nothing allocated;
+ * returns the length. `contract`: the row's id, or NULL; `scan`: NULL when nothing is known. */
+TRAPLINE_API int trapline_bare_sentence(const char* contract, const trapline_scan* scan, char* text,
+                                        size_t size);
+
+/* The same as a finding (JSON, finding.schema.json). `why`: why the cause cannot be named. To be released
+ * with trapline_free; NULL when memory is exhausted. */
+TRAPLINE_API char* trapline_bare_finding(const char* contract, const trapline_scan* scan, const char* why);
+
+/* A finding (JSON, finding.schema.json) as the text that `trapline run` prints, for the terminal or file
+ * behind `descriptor`. To be released with trapline_free; NULL when it is no finding, or memory is exhausted.
  */
-TRAPLINE_API char* trapline_render(const char* report_json, int descriptor);
+TRAPLINE_API char* trapline_render(const char* finding_json, int descriptor);
+
+/* What `trapline run` collects: files of the report folder, each written beside and renamed, so that nobody
+ * reads half of one. Their names hold this machine and this process. A folder that is missing, closed or full
+ * fails the call, never the process: not by a signal (SIGXFSZ) either, and a forked child never waits for a
+ * lock of its parent.
+ *
+ * *text receives the path of what was written, or, with TRAPLINE_FILE_FAILED, one line: what, why, what to
+ * do. It is to be released with trapline_free; NULL with TRAPLINE_FILE_ENOUGH, and when memory is exhausted.
+ */
+
+/* A report with this one finding (JSON) as FOLDER/finding-HOST-PID-N.json; `notes`: a JSON list of texts.
+ * TRAPLINE_FILE_ENOUGH: this process has written TRAPLINE_MAX_FINDINGS of them there. `always`: written all
+ * the same, since it ended the program. */
+TRAPLINE_API int trapline_write_finding(const char* folder, const char* finding, const char* notes,
+                                        int always, char** text);
+
+/* How many findings this process has written into `folder`. */
+TRAPLINE_API int trapline_findings_written(const char* folder);
+
+/* What a process says besides its findings: `content` (JSON) as FOLDER/KIND-HOST-PID.json. */
+TRAPLINE_API int trapline_write_file(const char* folder, const char* kind, const char* content, char** text);
+
+/* Releases a text that one of these functions has given. NULL is allowed. */
 TRAPLINE_API void trapline_free(char* text);
 
 #ifdef __cplusplus

@@ -18,55 +18,11 @@
 extern "C" {
 #endif
 
-/* What becomes of a bad element in the copy that the operation gets instead. */
-typedef enum {
-  TRAPLINE_HEAL_NONE =
-      0,                 /* no element is harmless by itself: wait for the result before the operation runs */
-  TRAPLINE_HEAL_ELEMENT, /* each bad element alone: clamped into the range; NaN becomes the lower end */
-  TRAPLINE_HEAL_ROW,     /* a bad row of probabilities becomes a row of equal ones */
-  TRAPLINE_HEAL_ALL,     /* a list (row) of offsets or ends becomes all zeros when any is bad, and so
-                            does a mask that takes too many */
-  TRAPLINE_HEAL_REPORT   /* the operation does no harm: report only, no copy (a cast of NaN to integer) */
-} trapline_heal;
-
-enum { TRAPLINE_DEVICE_DIMS = 12 };
-
-/* One kernel launch: one tensor, one predicate. A plain value; it borrows nothing but device memory. */
-typedef struct {
-  const trapline_contract* row;
-  int32_t predicate;     /* trapline::Predicate; an index list is one check with a wrapped index per tensor */
-  int32_t dtype;         /* trapline_dtype of the tensor */
-  int32_t heal;          /* trapline_heal */
-  int32_t list_position; /* which tensor of a list; -1 when the argument is no list */
-  int32_t dim;           /* at most TRAPLINE_DEVICE_DIMS; neighbouring dimensions may have been merged */
-  int32_t has_also;
-  int32_t
-      repeated; /* kMaskCount: bit d is set where the mask is broadcast along dimension d: `sizes` are then
-                   those of the broadcast mask, not merged. `numel` is of the mask's own shape, always */
-  int64_t lo, hi, also;    /* as in trapline_scan */
-  int64_t numel, last_dim; /* elements; size of the last dimension (a row), 1 for a 0-dim tensor; 0 when
-                              all labels of kPaddedIndex are in one row */
-  int64_t sizes[TRAPLINE_DEVICE_DIMS], strides[TRAPLINE_DEVICE_DIMS]; /* strides count elements */
-  const void* data; /* device address of the first element; filled in by the caller before the launch */
-  /* kPaddedIndex: device address of `lengths_count` contiguous int64, else NULL. NULL after the plan also
-   * when the lengths came as a list: then the caller copies them to the device. */
-  const void* lengths;
-  int64_t lengths_count;
-} trapline_device_check;
-
-typedef enum {
-  TRAPLINE_PLAN_NOTHING = 0, /* the row does not apply, or no element can be bad */
-  TRAPLINE_PLAN_CHECK = 1,   /* *count checks are to be launched */
-  TRAPLINE_PLAN_VIOLATED =
-      2 /* known from the sizes alone: an index into a dimension of size 0. *scan has bad,
-           total, first, lo, hi and list_position; the value is the caller's to read */
-} trapline_plan_verdict;
-
 /* The checks of one row for a call whose tensors are in device memory: as trapline_check, but only sizes,
  * strides and dtypes are looked at. `data` of the tensors may hold device addresses; they are copied, never
- * followed. For kPaddedIndex `also` is the lengths tensor (its data a device address) and must be contiguous
- * int64, or a list of them in host memory. Checks beyond `capacity` are left out, and so is a tensor with
- * more than TRAPLINE_DEVICE_DIMS dimensions after merging. */
+ * followed. For TRAPLINE_PREDICATE_PADDED_INDEX `also` is the lengths tensor (its data a device address) and
+ * must be contiguous int64, or a list of them in host memory. Checks beyond `capacity` are left out, and so
+ * is a tensor with more than TRAPLINE_DEVICE_DIMS dimensions after merging. */
 TRAPLINE_API int trapline_device_plan(const trapline_contract* row, const trapline_arg* argument,
                                       const trapline_arg* bound, const trapline_arg* dim,
                                       const trapline_arg* also, trapline_device_check* checks, int capacity,
@@ -78,10 +34,6 @@ TRAPLINE_API int trapline_device_plan(const trapline_contract* row, const trapli
  * captures. */
 TRAPLINE_API int trapline_device_ready(int device);
 TRAPLINE_API const char* trapline_device_why(void);
-
-enum {
-  TRAPLINE_LAUNCH_CAPTURING = 1 /* the stream captures a graph: the slot is kept for ever, one block runs */
-};
 
 /* A slot is the number under which the caller keeps its own record of the launch (stack, shapes). Slots are
  * dense from 0, process-wide; a slot comes back only after its launch has run and its report, if any, was
@@ -101,14 +53,6 @@ TRAPLINE_API int64_t trapline_device_scratch(const trapline_device_check* check,
 TRAPLINE_API int trapline_device_launch(int device, void* stream, int64_t slot,
                                         const trapline_device_check* check, void* healed, void* scratch,
                                         int flags);
-
-typedef struct {
-  int64_t slot;
-  int32_t device;
-  int32_t list_position;
-  const trapline_contract* row;
-  trapline_scan scan; /* as trapline_check gives it for the same elements in host memory */
-} trapline_device_report;
 
 /* 0 when nothing can be there: one load of mapped memory per device in use, a nanosecond. */
 TRAPLINE_API int trapline_device_pending(void);

@@ -355,6 +355,6 @@ def _at_exit() -> None:
             {"kind": "watch", "watch": _watch.facts(), "process": write.process_facts()}
         )
         if finding is not None:
-            write.write_finding(finding, diagnose.version(), [])
+            write.write_finding(finding, [])
     except Exception as error:
         debug(f"watch: {error!r}")

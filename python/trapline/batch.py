@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Optional
 
 from trapline._check import rules, tensors
+from trapline._library import capi
 from trapline._library.errors import DeviceAssertError
 
 
@@ -50,11 +51,11 @@ class BatchCheck:
         if (num_classes is not None) + (num_embeddings is not None) + bool(finite) != 1:
             raise ValueError("trapline: BatchCheck: give one of num_classes, num_embeddings and finite=True")
         if num_classes is not None:
-            self._options: tuple = (rules.LABELS, num_classes, ignore_index)
+            self._options: tuple = (capi.DATA_LABELS, num_classes, ignore_index)
         elif num_embeddings is not None:
-            self._options = (rules.IDS, num_embeddings, None, positions)
+            self._options = (capi.DATA_IDS, num_embeddings, None, positions)
         else:
-            self._options = (rules.FINITE,)
+            self._options = (capi.DATA_FINITE,)
         rules.make_rule(*self._options)
         self.column = column
         self.row_id = row_id

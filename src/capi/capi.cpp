@@ -1,35 +1,27 @@
 #include "trapline/capi.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <string>
 #include <vector>
 
 #include "capi/diagnose_json.hpp"
 #include "capi/rows.hpp"
+#include "capi/text.hpp"
 #include "contracts/check_call.hpp"
 #include "contracts/contract.hpp"
+#include "core/tensor_view.hpp"
 #include "core/version.hpp"
-#include "report/json.hpp"
-#include "report/style.hpp"
-#include "report/text.hpp"
-
-namespace {
-
-char* copy(const std::string& text) {
-  auto* bytes = static_cast<char*>(std::malloc(text.size() + 1));
-  if (bytes != nullptr) std::memcpy(bytes, text.c_str(), text.size() + 1);
-  return bytes;
-}
-
-}  // namespace
 
 extern "C" {
 
 const char* trapline_version(void) { return trapline::kVersion; }
 
 int trapline_capi_version(void) { return TRAPLINE_CAPI_VERSION; }
+
+const char* trapline_dtype_name(int32_t dtype) {
+  if (dtype < TRAPLINE_BOOL || dtype > TRAPLINE_FLOAT64) return "other";
+  return trapline::name_of(static_cast<trapline::DType>(dtype)).data();  // a literal: it ends in a NUL
+}
 
 const trapline_contract* trapline_contracts(size_t* count) {
   const std::vector<trapline_contract>& all = trapline::rows();
@@ -47,21 +39,9 @@ int trapline_check(const trapline_contract* row, const trapline_arg* argument, c
 char* trapline_diagnose(const char* facts_json) {
   // No exception may leave: the caller may be C, Python or another C++ runtime.
   try {
-    return copy(trapline::diagnose_json(facts_json == nullptr ? "" : facts_json));
+    return trapline::copy(trapline::diagnose_json(trapline::given(facts_json)));
   } catch (const std::exception&) {
-    return copy(R"({"error": "diagnose: memory is exhausted: free some"})");
-  }
-}
-
-char* trapline_render(const char* report_json, int descriptor) {
-  try {
-    const auto report = trapline::parse_report(report_json == nullptr ? "" : report_json, {});
-    if (!report) return nullptr;
-    const auto style =
-        trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::look_around(descriptor));
-    return copy(trapline::render_text(*report, style));
-  } catch (const std::exception&) {
-    return nullptr;
+    return trapline::copy(R"({"error": "diagnose: memory is exhausted: free some"})");
   }
 }
 

@@ -1,11 +1,10 @@
 // The checks of data at rest, as the C interface offers them.
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "capi/text.hpp"
 #include "check/scan.hpp"
 #include "check/tally_json.hpp"
 #include "check/verdict.hpp"
@@ -15,6 +14,7 @@
 namespace {
 
 using nlohmann::json;
+using trapline::copy;
 using trapline::Scalar;
 using trapline::check::Lengths;
 using trapline::check::Rule;
@@ -50,12 +50,6 @@ trapline::inputs::Piece piece_of(const trapline_tensor& tensor, const trapline::
   piece.view = {
       tensor.data, static_cast<trapline::DType>(tensor.dtype), {tensor.sizes, dims}, {tensor.strides, dims}};
   return piece;
-}
-
-char* copy(const std::string& text) {
-  auto* bytes = static_cast<char*>(std::malloc(text.size() + 1));
-  if (bytes != nullptr) std::memcpy(bytes, text.c_str(), text.size() + 1);
-  return bytes;
 }
 
 std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }

@@ -7,10 +7,16 @@
 #include <string>
 
 #include "core/finding.hpp"
+#include "trapline/types.h"
 
 namespace trapline::check {
 
-enum class What : std::uint8_t { kLabels, kIds, kFinite, kProbabilities };
+enum class What : std::uint8_t {
+  kLabels = TRAPLINE_DATA_LABELS,
+  kIds = TRAPLINE_DATA_IDS,
+  kFinite = TRAPLINE_DATA_FINITE,
+  kProbabilities = TRAPLINE_DATA_PROBABILITIES,
+};
 
 struct Rule {
   What what = What::kLabels;

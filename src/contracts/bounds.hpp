@@ -8,7 +8,7 @@
 #include <span>
 
 #include "contracts/contract.hpp"
-#include "trapline/capi.h"
+#include "trapline/types.h"
 
 namespace trapline {
 

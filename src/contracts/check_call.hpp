@@ -3,7 +3,7 @@
 
 #include "contracts/bounds.hpp"
 #include "contracts/contract.hpp"
-#include "trapline/capi.h"
+#include "trapline/types.h"
 
 namespace trapline {
 

@@ -10,56 +10,55 @@
 
 #include "checks/reason.hpp"
 #include "core/cause.hpp"
+#include "trapline/types.h"
 
 namespace trapline {
 
-// What must hold for every element of the argument. The numbers are part of the C interface: append only.
+// What must hold for every element of the argument: include/trapline/types.h says each of them.
 enum class Predicate : std::uint8_t {
-  kIndex,            // integer in [0, bound), or the value of `also_arg`
-  kWrappedIndex,     // integer in [-bound, bound): negative values count from the end
-  kIndexList,        // a list as in x[i, None, j]: each integer tensor is a wrapped index of its dimension
-  kUnitInterval,     // number in [0, 1]; NaN is bad
-  kNonNegative,      // number >= 0; NaN is bad
-  kProbabilityRows,  // rows of the last dimension: finite, >= 0, sum > 0
-  kOffsets,          // integers: first is 0, ascending, none beyond bound
-  kFiniteToInteger,  // floating point elements that are about to become integers: finite
-  kPaddedIndex,      // integer in [0, bound) in the first `also_arg`[row] elements of each row; the rest is
-                     // padding
-  kEndedIndex,       // integer in [0, bound) up to the first -1 of its row; the rest is padding
-  kPivots,           // integer in [1, bound]: LAPACK counts rows from 1
-  kEnds,             // integers in [0, bound], ascending in each row: where groups end
-  kCounts,           // integers >= 0; their sum is the bound where there is one
-  kLengths,          // integers >= 0; the sum of each row is at most the bound
-  kMaskCount,   // bool mask: as many elements as `bound` has are left when it is broadcast with `also_arg`
-  kCompressed,  // integers: of each row the first is 0, each next one larger by 0 to `also_arg`, the last is
-                // the bound: the compressed indices of a sparse tensor
+  kIndex = TRAPLINE_PREDICATE_INDEX,
+  kWrappedIndex = TRAPLINE_PREDICATE_WRAPPED_INDEX,
+  kIndexList = TRAPLINE_PREDICATE_INDEX_LIST,
+  kUnitInterval = TRAPLINE_PREDICATE_UNIT_INTERVAL,
+  kNonNegative = TRAPLINE_PREDICATE_NON_NEGATIVE,
+  kProbabilityRows = TRAPLINE_PREDICATE_PROBABILITY_ROWS,
+  kOffsets = TRAPLINE_PREDICATE_OFFSETS,
+  kFiniteToInteger = TRAPLINE_PREDICATE_FINITE_TO_INTEGER,
+  kPaddedIndex = TRAPLINE_PREDICATE_PADDED_INDEX,
+  kEndedIndex = TRAPLINE_PREDICATE_ENDED_INDEX,
+  kPivots = TRAPLINE_PREDICATE_PIVOTS,
+  kEnds = TRAPLINE_PREDICATE_ENDS,
+  kCounts = TRAPLINE_PREDICATE_COUNTS,
+  kLengths = TRAPLINE_PREDICATE_LENGTHS,
+  kMaskCount = TRAPLINE_PREDICATE_MASK_COUNT,
+  kCompressed = TRAPLINE_PREDICATE_COMPRESSED,
 };
 
-// How the bound of an index is computed from the argument named by `bound_arg`. Append only, as above.
+// How the bound of an index is computed from the argument named by `bound_arg`.
 enum class Bound : std::uint8_t {
-  kNone,
-  kSizeOfDim,   // its size in the dimension that `dim_arg` names; without dim_arg: dimension 0
-  kClasses,     // its size in dimension 1, or 0 when it has one dimension: the classes of a loss
-  kLastDim,     // its size in the last dimension
-  kNumel,       // its number of elements
-  kInteger,     // bound_arg is an integer and is the bound itself; -1: unbounded (one_hot)
-  kProduct,     // bound_arg is a list of integers: their product (the output size of a pooling)
-  kMatrixRows,  // its size in the last dimension but one: the rows of a matrix
-  kSpatial,     // the product of its last n sizes, n = integers in the list `also_arg`: a pooling's input
-  kGrouped,     // the dimension of bound_arg and `also_arg` that a grouped matrix product cuts into groups
+  kNone = TRAPLINE_BOUND_NONE,
+  kSizeOfDim = TRAPLINE_BOUND_SIZE_OF_DIM,
+  kClasses = TRAPLINE_BOUND_CLASSES,
+  kLastDim = TRAPLINE_BOUND_LAST_DIM,
+  kNumel = TRAPLINE_BOUND_NUMEL,
+  kInteger = TRAPLINE_BOUND_INTEGER,
+  kProduct = TRAPLINE_BOUND_PRODUCT,
+  kMatrixRows = TRAPLINE_BOUND_MATRIX_ROWS,
+  kSpatial = TRAPLINE_BOUND_SPATIAL,
+  kGrouped = TRAPLINE_BOUND_GROUPED,
 };
 
 // The dtypes for which the operation reads the argument; for others its own dtype error has the word.
 enum class Dtypes : std::uint8_t { kInt64, kInt32Or64, kInt64OrUInt8, kInteger, kFloating, kInt32, kBool };
 
 // What PyTorch's own operation does on the CPU with a value that violates the row. Where it looks at every
-// value that it reads, what it accepts is no fault, and what it says belongs to the finding. Append only, as
-// above; tests/guard/test_on_cpu.py derives it again from runs.
+// value that it reads, what it accepts is no fault, and what it says belongs to the finding.
+// tests/guard/test_on_cpu.py derives it again from runs.
 enum class OnCpu : std::uint8_t {
-  kRefuses,  // throws
-  kPartly,   // throws for some values and takes others for what they are not; touches no memory but its own
-  kAtEnds,   // throws for the first and for the last element; reads wherever those between them say
-  kSilent,   // reads or writes wherever the value says, or computes garbage: never to be run with it
+  kRefuses = TRAPLINE_ON_CPU_REFUSES,
+  kPartly = TRAPLINE_ON_CPU_PARTLY,
+  kAtEnds = TRAPLINE_ON_CPU_AT_ENDS,
+  kSilent = TRAPLINE_ON_CPU_SILENT,
 };
 
 struct Contract {

@@ -5,8 +5,7 @@
 
 #include "contracts/bounds.hpp"
 #include "contracts/contract.hpp"
-#include "trapline/capi.h"
-#include "trapline/device.h"
+#include "trapline/types.h"
 
 namespace trapline {
 

@@ -6,19 +6,21 @@
 #include <span>
 #include <string_view>
 
+#include "trapline/types.h"
+
 namespace trapline {
 
 enum class DType : std::uint8_t {
-  kBool,
-  kUInt8,
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kFloat16,
-  kBFloat16,
-  kFloat32,
-  kFloat64,
+  kBool = TRAPLINE_BOOL,
+  kUInt8 = TRAPLINE_UINT8,
+  kInt8 = TRAPLINE_INT8,
+  kInt16 = TRAPLINE_INT16,
+  kInt32 = TRAPLINE_INT32,
+  kInt64 = TRAPLINE_INT64,
+  kFloat16 = TRAPLINE_FLOAT16,
+  kBFloat16 = TRAPLINE_BFLOAT16,
+  kFloat32 = TRAPLINE_FLOAT32,
+  kFloat64 = TRAPLINE_FLOAT64,
 };
 
 std::size_t size_of(DType dtype);       // bytes per element

@@ -5,7 +5,7 @@
 
 #include "cuda/kernels/args.hpp"
 #include "cuda/process.hpp"
-#include "trapline/device.h"
+#include "trapline/types.h"
 
 namespace trapline::cuda {
 

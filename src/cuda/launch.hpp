@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "trapline/device.h"
+#include "trapline/types.h"
 
 namespace trapline::cuda {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cuda/process.hpp"
-#include "trapline/device.h"
+#include "trapline/types.h"
 
 namespace trapline::cuda {
 

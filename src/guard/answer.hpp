@@ -1,4 +1,4 @@
-// What the language of the program does about a violation: Python in raise.cpp, C++ in src/libtorch.
+// What the language of the program does about a violation: Python in python/raise.cpp, C++ in cpp/host.cpp.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -24,5 +24,12 @@ void answer_violation(ThreadState& state, const Plan& plan, const Violation& vio
 // means that the handler has dealt with it, which it can where the operation got a healed copy.
 struct LateFault;
 void answer_fault(ThreadState& state, const LateFault& fault);
+
+// What there is to say of a violation when its answer fails: libtrapline's last resort.
+inline std::string bare_sentence(const trapline_contract& row, const trapline_scan& scan) {
+  char text[1024];
+  const int length = trapline_bare_sentence(row.id, &scan, text, sizeof text);
+  return {text, static_cast<std::size_t>(length)};
+}
 
 }  // namespace trapline::guard

@@ -25,9 +25,9 @@ bool describe_index_list(const SiteEntry& entry, const SiteCall& call, Place pla
     const SiteEntry& item = entry.items[i];
     trapline_tensor& tensor = all.scratch.tensors[i];
     tensor.dim = -1;  // as None: takes one dimension, and has a check of its own if it is an index
-    if (item.kind == SiteEntry::kChecked) {
+    if (item.kind == TRAPLINE_SITE_CHECKED) {
       if (!describe(call.argument, tensor, place)) return false;
-    } else if (item.kind == SiteEntry::kShape) {
+    } else if (item.kind == TRAPLINE_SITE_SHAPE) {
       const bool is_mask = item.dtype == TRAPLINE_BOOL || item.dtype == TRAPLINE_UINT8;
       const std::int64_t* sizes = all.numbers.data() + item.start;
       if (is_mask && !describe_shape_only(item, all, tensor)) return false;
@@ -42,29 +42,29 @@ bool describe_entry(const SiteEntry& entry, const SiteCall& call, Place place, S
                     trapline_arg& out) {
   const std::int64_t* numbers = all.numbers.data() + entry.start;
   switch (entry.kind) {
-    case SiteEntry::kChecked:
+    case TRAPLINE_SITE_CHECKED:
       out.kind = TRAPLINE_ARG_TENSOR;
       return describe(call.argument, out.tensor, place);
-    case SiteEntry::kTensor:
+    case TRAPLINE_SITE_TENSOR:
       out.kind = TRAPLINE_ARG_TENSOR;
       return static_cast<std::size_t>(entry.other) < call.others.size() &&
              describe(*call.others[entry.other], out.tensor, place);
-    case SiteEntry::kShape:
+    case TRAPLINE_SITE_SHAPE:
       out.kind = TRAPLINE_ARG_TENSOR;
       return describe_shape_only(entry, all, out.tensor);
-    case SiteEntry::kInt:
+    case TRAPLINE_SITE_INT:
       out.kind = TRAPLINE_ARG_INT;
       out.integer = *numbers;
       return true;
-    case SiteEntry::kFlag:
+    case TRAPLINE_SITE_FLAG:
       out.kind = TRAPLINE_ARG_INT;
       out.integer = entry.start;
       return true;
-    case SiteEntry::kInts:
+    case TRAPLINE_SITE_INTS:
       out.kind = TRAPLINE_ARG_SIZES;
       out.tensor = {nullptr, numbers, nullptr, static_cast<std::int32_t>(entry.length), TRAPLINE_INT64};
       return true;
-    case SiteEntry::kList:
+    case TRAPLINE_SITE_LIST:
       return describe_index_list(entry, call, place, all, out);
     default:
       out.kind = TRAPLINE_ARG_NONE;

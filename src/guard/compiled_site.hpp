@@ -17,14 +17,13 @@
 
 namespace trapline::guard {
 
-// One argument of the operation, or one element of an index list. The numbers are those of values.py.
+// One argument of the operation, or one element of an index list.
 struct SiteEntry {
-  enum Kind : std::int32_t { kNone, kChecked, kTensor, kShape, kInt, kInts, kFlag, kList };
-  std::int32_t kind = kNone;
-  std::int32_t dtype = TRAPLINE_OTHER_DTYPE;  // kShape
-  std::int32_t other = -1;                    // kTensor: which of the others
-  std::int64_t start = 0, length = 0;         // its numbers; kFlag: the value is `start`
-  std::vector<SiteEntry> items;               // kList
+  std::int32_t kind = TRAPLINE_SITE_NONE;     // trapline_site_kind
+  std::int32_t dtype = TRAPLINE_OTHER_DTYPE;  // TRAPLINE_SITE_SHAPE
+  std::int32_t other = -1;                    // TRAPLINE_SITE_TENSOR: which of the others
+  std::int64_t start = 0, length = 0;         // its numbers; TRAPLINE_SITE_FLAG: the value is `start`
+  std::vector<SiteEntry> items;               // TRAPLINE_SITE_LIST
 };
 
 constexpr int kSiteParts = 4;  // argument, bound, dim, also: the arguments of trapline_check

@@ -1,4 +1,4 @@
-// Arguments without their bad elements, for calls on the CPU. Twin of python/trapline/_library/heal.py.
+// Arguments without their bad elements, for calls on the CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>

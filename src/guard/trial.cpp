@@ -19,9 +19,6 @@ namespace {
 
 using torch::jit::Stack;
 
-// trapline::OnCpu (src/contracts/contract.hpp).
-enum OnCpu : std::int32_t { kRefuses, kPartly, kAtEnds, kSilent };
-
 template <class Visit>
 void each_tensor(const c10::IValue& value, const Visit& visit) {
   if (value.isTensor() && value.toTensor().defined()) visit(value.toTensor());
@@ -159,7 +156,7 @@ struct Judged {
 };
 
 bool is_harmless(const trapline_contract& row, const trapline_scan& scan) {
-  if (row.on_cpu != kAtEnds) return row.on_cpu != kSilent;
+  if (row.on_cpu != TRAPLINE_ON_CPU_AT_ENDS) return row.on_cpu != TRAPLINE_ON_CPU_SILENT;
   return scan.first == 0 || (scan.first == scan.total - 1 && scan.ivalue >= scan.hi);
 }
 
@@ -191,7 +188,7 @@ Judged judge(const Plan& plan, c10::ArrayRef<c10::IValue> given) {
       trapline_scan scan;
       if (apply_row(row, arguments, scan) != TRAPLINE_VIOLATED) break;
       judged.harmless &= is_harmless(*row.row, scan);
-      judged.refuses &= row.row->on_cpu == kRefuses;
+      judged.refuses &= row.row->on_cpu == TRAPLINE_ON_CPU_REFUSES;
       if (heal(judged.arguments[row.argument], row, scan)) continue;
       judged.healed = false;
       break;

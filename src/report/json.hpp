@@ -17,6 +17,8 @@ inline constexpr int kSchemaVersion = 1;
 // as jsonio/scalar.hpp says. Empty optional fields are left out.
 nlohmann::json to_json(const Finding& finding);
 nlohmann::json to_json(const Report& report);
+// What every report has around its findings and notes, which are lists.
+nlohmann::json envelope(Command command, Verdict verdict, nlohmann::json findings, nlohmann::json notes);
 
 // What a reader accepts. Files come from other processes: they may be truncated, hostile, huge or deep.
 struct ReadLimits {

@@ -209,14 +209,18 @@ json to_json(const Finding& finding) {
   return out;
 }
 
+json envelope(Command command, Verdict verdict, json findings, json notes) {
+  return {{"trapline", {{"version", kVersion}, {"schema", kSchemaVersion}}},
+          {"command", name_of(command)},
+          {"verdict", name_of(verdict)},
+          {"findings", std::move(findings)},
+          {"notes", std::move(notes)}};
+}
+
 json to_json(const Report& report) {
   json findings = json::array();
   for (const Finding& finding : report.findings) findings.push_back(to_json(finding));
-  return {{"trapline", {{"version", kVersion}, {"schema", kSchemaVersion}}},
-          {"command", name_of(report.command)},
-          {"verdict", name_of(report.verdict)},
-          {"findings", std::move(findings)},
-          {"notes", texts(report.notes)}};
+  return envelope(report.command, report.verdict, std::move(findings), texts(report.notes));
 }
 
 }  // namespace trapline

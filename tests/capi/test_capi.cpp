@@ -103,18 +103,25 @@ TEST(CApi, HostileFactsGiveAnErrorLine) {
   EXPECT_TRUE(diagnose(nullptr).contains("error"));
 }
 
-TEST(CApi, RendersAReportAsText) {
-  const char* report =
-      R"({"trapline": {"version": "0.1.0", "schema": 1}, "command": "run", "verdict": "fault",
-    "findings": [{"code": "TL105", "cause": "index_out_of_range", "certainty": "proven", "role": "root",
-                  "summary": "x[index]: index[0] is 9", "fix": ["check it"]}]})";
-  char* text = trapline_render(report, -1);
+TEST(CApi, RendersAFindingAsText) {
+  const char* finding =
+      R"({"code": "TL105", "cause": "index_out_of_range", "certainty": "proven", "role": "root",
+          "summary": "x[index]: index[0] is 9", "fix": ["check it"]})";
+  char* text = trapline_render(finding, -1);
   ASSERT_NE(text, nullptr);
   EXPECT_TRUE(std::string(text).starts_with("error[TL105]: x[index]: index[0] is 9\n"));
   EXPECT_NE(std::string(text).find("help: check it"), std::string::npos);
   trapline_free(text);
-  for (const char* wrong : {"", "{", "[]", "null"}) EXPECT_EQ(trapline_render(wrong, 2), nullptr) << wrong;
+  for (const char* wrong : {"", "{", "[]", "null", "{}"})
+    EXPECT_EQ(trapline_render(wrong, 2), nullptr) << wrong;
   EXPECT_EQ(trapline_render(nullptr, 2), nullptr);
+}
+
+TEST(CApi, NamesDtypes) {
+  EXPECT_STREQ(trapline_dtype_name(TRAPLINE_BOOL), "bool");
+  EXPECT_STREQ(trapline_dtype_name(TRAPLINE_BFLOAT16), "bfloat16");
+  EXPECT_STREQ(trapline_dtype_name(TRAPLINE_FLOAT64), "float64");
+  for (const int other : {-1, 10, 255}) EXPECT_STREQ(trapline_dtype_name(other), "other");
 }
 
 }  // namespace

@@ -21,10 +21,9 @@ MAY_INCLUDE = {
     "inputs": {"core"},
     "cuda": {"core", "checks", "contracts"},
     "capi": {"core", "jsonio", "checks", "contracts", "diagnose", "report", "inputs", "cuda", "check"},
-    "native": {"core", "jsonio"},  # goes into C++ programs: libtrapline through its C face
-    "libtorch": {"guard"},  # compiled with the guard against the user's libtorch
     "check": {"core", "jsonio", "checks", "contracts", "diagnose", "inputs"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
+    "guard/preload": {"guard", "jsonio"},  # goes into C++ programs, and knows nothing of torch
     "fakecuda": {"cuda"},  # the kernels' host build
     "cpu_cuda": set(),  # compiled against the user's torch, and knows nothing of Trapline
     "cli": {
@@ -51,6 +50,11 @@ PUBLIC = {
 }
 # A room in folders: which of its folders a folder may include. Headers beside the folders belong to all.
 MAY_INCLUDE_INSIDE = {
+    "guard": {  # by the language of the program
+        "python": set(),
+        "cpp": set(),
+        "preload": set(),
+    },
     "log": {
         "clean": set(),
         "read": {"clean"},
@@ -92,6 +96,13 @@ def sideways_includes(room: str, folder: str, text: str) -> list:
     return found
 
 
+def room_of(path: Path) -> str:
+    """The room of a file in src; a folder of a room with rules of its own is one."""
+    parts = path.relative_to(ROOT / "src").parts
+    folder = "/".join(parts[:2])
+    return folder if folder in MAY_INCLUDE else parts[0]
+
+
 def tracked(*patterns: str) -> list:
     names = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
@@ -114,7 +125,7 @@ def test_includes_point_downward():
     for path in tracked(
         "src/**/*.cpp", "src/**/*.hpp", "src/**/*.h", "src/**/*.c", "src/*/*.cpp", "src/*/*.hpp"
     ):
-        room = path.relative_to(ROOT / "src").parts[0]
+        room = room_of(path)
         assert room in MAY_INCLUDE, f"new room {room}: say in MAY_INCLUDE what it may include"
         wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in upward_includes(room, path.read_text())]
     assert wrong == []
@@ -128,7 +139,7 @@ WRITES_WORDS = (
     "src/log/reason/",
     "src/cli/",
     "src/check/model_rules.cpp",  # the reasoner over model folders: a rule stands beside the words it says
-    "src/native/fault.cpp",  # the bare finding, for when the diagnosis itself has failed
+    "src/guard/preload/fault.cpp",  # the bare finding, for when the diagnosis itself has failed
 )
 WORDS = re.compile(
     r"(?:\.|->)(?:summary|fix|evidence)\b\s*(?:=(?!=)|\+=|\.(?:push_back|emplace_back|insert|assign|append)\b)"
@@ -179,7 +190,7 @@ JSON_BORDERS = (
     "src/check/model",
     "src/check/tokenizer.cpp",
     "src/check/tally_json",  # tallies of the processes that share a check
-    "src/native/",  # goes into C++ programs: facts go through the C face
+    "src/guard/preload/",  # goes into C++ programs: facts go through the C face
 )
 
 
@@ -249,11 +260,14 @@ def test_the_picture_of_the_rooms_is_that_of_the_code():
     ).stdout
     assert (ROOT / "docs" / "rooms.md").read_text() == drawn, "run: python scripts/rooms.py --write"
     names = set(re.findall(r'\["(.+?)"\]', drawn))
-    assert set(MAY_INCLUDE) | {"_boot", "_fault/data", "_guard"} <= names
+    whole = {room for room in MAY_INCLUDE if "/" not in room}
+    assert whole | {"_boot", "_fault/data", "_guard"} <= names
 
 
 def test_rooms_exist():
-    assert {p.name for p in (ROOT / "src").iterdir() if p.is_dir()} == set(MAY_INCLUDE)
+    assert {p.name for p in (ROOT / "src").iterdir() if p.is_dir()} == {
+        room.split("/")[0] for room in MAY_INCLUDE
+    }
 
 
 def test_main_is_short():
@@ -282,3 +296,22 @@ def test_no_path_of_a_machine():
         elif path.suffix not in {".txt", ".json", ".jsonl", ".log"} and private.search(text):
             leaks.append(f"{path.relative_to(ROOT)}: {private.search(text).group()}")
     assert leaks == []
+
+
+KNOWS_PYTHON = re.compile(
+    r"Python\.h|pybind11|torch/extension\.h|torch/csrc/(?:autograd/)?python|\bPy(?!Torch)[A-Z_]\w+"
+)
+
+
+def test_python_is_known_in_one_folder_of_the_guard():
+    """The guard for C++ programs is the same guard without that folder."""
+    assert KNOWS_PYTHON.search("#include <Python.h>") and KNOWS_PYTHON.search("PyObject* frame;")
+    files = tracked("src/guard/*.cpp", "src/guard/*.hpp", "src/guard/*.h", "src/guard/*.c")
+    names = [str(path.relative_to(ROOT)) for path in files if KNOWS_PYTHON.search(code_of(path))]
+    assert any(name.startswith("src/guard/python/") for name in names)
+    assert [name for name in names if not name.startswith("src/guard/python/")] == []
+
+
+def code_of(path: Path) -> str:
+    """The text of a C or C++ file without its comments."""
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)

@@ -6,11 +6,19 @@ import pytest
 import torch
 from conformance import BAD_CALLS
 from trapline import DeviceAssertError
-from trapline._library import diagnose, heal
+from trapline._library import capi, diagnose, heal
 from trapline._skip import ledger
 
-# trapline::Predicate: ends, counts and lengths have to add up; offsets and masks become zeros
-SUMS, ZEROS = (11, 12, 13), (6, 14)
+# Ends, counts, lengths and compressed indices have to add up; offsets and masks become zeros.
+SUMS = (capi.PREDICATE_ENDS, capi.PREDICATE_COUNTS, capi.PREDICATE_LENGTHS, capi.PREDICATE_COMPRESSED)
+ZEROS = (capi.PREDICATE_OFFSETS, capi.PREDICATE_MASK_COUNT)
+BY_ELEMENT = (
+    capi.PREDICATE_INDEX,
+    capi.PREDICATE_WRAPPED_INDEX,
+    capi.PREDICATE_INDEX_LIST,
+    capi.PREDICATE_UNIT_INTERVAL,
+    capi.PREDICATE_NON_NEGATIVE,
+)
 
 
 @pytest.mark.parametrize("call", BAD_CALLS, ids=lambda call: call.contract)
@@ -45,24 +53,24 @@ def test_bad_call_is_healed(skipping, monkeypatch, call):
             assert not result.any()
         else:
             assert not still_bad.any()
-        if predicate in (0, 1, 2, 3, 4):  # element by element: the good ones stay
+        if predicate in BY_ELEMENT:  # element by element: the good ones stay
             assert torch.equal(result[~bad], tensor[~bad])
 
 
 def test_values(skipping):
     scan = {"lo": 0, "hi": 3, "also": -100}
     labels = torch.tensor([0, -100, 7, -1, 2])
-    assert heal.heal(labels, scan, 0).tolist() == [0, -100, 2, 0, 2]
+    assert heal.heal(labels, scan, capi.PREDICATE_INDEX).tolist() == [0, -100, 2, 0, 2]
     probabilities = torch.tensor([[0.2, 0.8], [float("nan"), 1.0], [0.0, 0.0]])
-    assert heal.heal(probabilities, {}, 5).tolist() == [
+    assert heal.heal(probabilities, {}, capi.PREDICATE_PROBABILITY_ROWS).tolist() == [
         [pytest.approx(0.2), pytest.approx(0.8)],
         [1, 1],
         [1, 1],
     ]
     unit = torch.tensor([float("nan"), -0.5, 0.25, float("inf")])
-    assert heal.heal(unit, {}, 3).tolist() == [0.0, 0.0, 0.25, 1.0]
-    assert heal.heal(torch.tensor([0, 9, 3]), {}, 6).tolist() == [0, 0, 0]
-    assert heal.heal(torch.tensor([1]), {"lo": 0, "hi": 0}, 0) is None
+    assert heal.heal(unit, {}, capi.PREDICATE_UNIT_INTERVAL).tolist() == [0.0, 0.0, 0.25, 1.0]
+    assert heal.heal(torch.tensor([0, 9, 3]), {}, capi.PREDICATE_OFFSETS).tolist() == [0, 0, 0]
+    assert heal.heal(torch.tensor([1]), {"lo": 0, "hi": 0}, capi.PREDICATE_INDEX) is None
     assert heal.heal(torch.tensor([1]), {"lo": 0, "hi": 1}, 999) is None
 
 

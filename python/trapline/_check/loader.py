@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
 from trapline._check import rules
+from trapline._library import capi
 from trapline._library.errors import DeviceAssertError
 
 
@@ -22,15 +23,15 @@ class Checks:
         ignore_index: Optional[int] = -100,
         positions: Optional[int] = None,
     ) -> None:
-        self.rows: list[tuple[Any, rules.Rule]] = []
+        self.rows: list[tuple[Any, capi.DataRule]] = []
         if num_classes is not None:
             part = 1 if labels is None else labels
-            self.rows.append((part, rules.make_rule(rules.LABELS, num_classes, ignore_index)))
+            self.rows.append((part, rules.make_rule(capi.DATA_LABELS, num_classes, ignore_index)))
         if num_embeddings is not None:
             part = 0 if ids is None else ids
-            self.rows.append((part, rules.make_rule(rules.IDS, num_embeddings, positions=positions)))
+            self.rows.append((part, rules.make_rule(capi.DATA_IDS, num_embeddings, positions=positions)))
         parts = finite if isinstance(finite, (list, tuple)) else (finite,)
-        self.rows += [(part, rules.make_rule(rules.FINITE)) for part in parts]
+        self.rows += [(part, rules.make_rule(capi.DATA_FINITE)) for part in parts]
         if not self.rows:
             raise ValueError(
                 "trapline: checked: nothing to check: give num_classes, num_embeddings or finite"

@@ -8,46 +8,21 @@ import sys
 from typing import Any, Callable, Optional
 
 from trapline._check import tensors
-from trapline._library import capi, paths
+from trapline._library import capi, paths, scans
 from trapline._library.errors import DeviceAssertError
 
-LABELS, IDS, FINITE, PROBABILITIES = range(4)
 _MOST_LIMIT = 1 << 62
-
-
-class Rule(ctypes.Structure):
-    """trapline_data_rule."""
-
-    _fields_ = [
-        ("kind", ctypes.c_int32),
-        ("has_ignore_index", ctypes.c_int32),
-        ("limit", ctypes.c_int64),
-        ("ignore_index", ctypes.c_int64),
-        ("positions", ctypes.c_int64),
-    ]
 
 
 def make_rule(
     kind: int, limit: int = 0, ignore_index: Optional[int] = None, positions: Optional[int] = None
-) -> Rule:
+) -> capi.DataRule:
     """A rule; ValueError when a limit makes no sense."""
-    if kind in (LABELS, IDS) and not 0 < limit < _MOST_LIMIT:
+    if kind in (capi.DATA_LABELS, capi.DATA_IDS) and not 0 < limit < _MOST_LIMIT:
         raise ValueError(f"trapline: check: {limit} classes or rows: give a number above 0")
-    return Rule(
+    return capi.DataRule(
         kind, ignore_index is not None, limit, ignore_index or 0, -1 if positions is None else positions
     )
-
-
-def _library() -> ctypes.CDLL:
-    lib = paths.library()
-    if lib.trapline_data_tally.restype is not ctypes.c_void_p:
-        rule, tensor = ctypes.POINTER(Rule), ctypes.POINTER(capi.Tensor)
-        lib.trapline_data_check.argtypes = [rule, tensor, ctypes.POINTER(capi.Scan)]
-        lib.trapline_data_tally.argtypes = [rule, tensor, ctypes.c_int64]
-        lib.trapline_data_findings.argtypes = [rule, ctypes.c_char_p, ctypes.c_char_p]
-        lib.trapline_data_findings.restype = ctypes.c_void_p
-        lib.trapline_data_tally.restype = ctypes.c_void_p
-    return lib
 
 
 def _answer(lib: ctypes.CDLL, pointer: int) -> dict:
@@ -62,26 +37,26 @@ def _answer(lib: ctypes.CDLL, pointer: int) -> dict:
     return answer
 
 
-def _good(rule: Rule, view: tensors.View) -> bool:
+def _good(rule: capi.DataRule, view: tensors.View) -> bool:
     """One sweep. ctypes lets go of the GIL meanwhile."""
     if view.missing[0]:
         return False
     if rule.positions >= 0 and view.lengths is not None and max(view.lengths(), default=0) > rule.positions:
         return False
     scan = capi.Scan()
-    verdict = _library().trapline_data_check(
+    verdict = paths.library().trapline_data_check(
         ctypes.byref(rule), ctypes.byref(view.tensor), ctypes.byref(scan)
     )
     if verdict == capi.NOT_APPLICABLE:
         name = tensors.NAMES.get(view.dtype, "?")
-        wanted = "integers" if rule.kind in (LABELS, IDS) else "floating point numbers"
+        wanted = "integers" if rule.kind in (capi.DATA_LABELS, capi.DATA_IDS) else "floating point numbers"
         raise TypeError(f"trapline: check: elements of dtype {name}: pass {wanted}")
     return verdict == capi.OK
 
 
-def tally(rule: Rule, view: tensors.View) -> dict:
+def tally(rule: capi.DataRule, view: tensors.View) -> dict:
     """What the library saw in one view, element by element, with rows counted over all views."""
-    lib = _library()
+    lib = paths.library()
     if view.missing[0]:
         count, first = view.missing
         index = view.place(first) if view.place else [first]
@@ -112,14 +87,14 @@ def _lengths(view: tensors.View, most: int) -> dict:
     }
 
 
-def findings(rule: Rule, tallies: list, subject: dict) -> list:
+def findings(rule: capi.DataRule, tallies: list, subject: dict) -> list:
     """The findings of merged tallies, as in docs/finding.schema.json."""
-    lib = _library()
+    lib = paths.library()
     texts = json.dumps(tallies).encode(), json.dumps(subject).encode()
     return _answer(lib, lib.trapline_data_findings(ctypes.byref(rule), *texts))["findings"]
 
 
-def find(rule: Rule, x: Any, column: Optional[str] = None, name: str = "") -> list:
+def find(rule: capi.DataRule, x: Any, column: Optional[str] = None, name: str = "") -> list:
     """The findings of ``x``; an empty list when it is good, after one sweep without a copy."""
     x = _from_device(rule, x)
     if x is None:
@@ -132,7 +107,7 @@ def find(rule: Rule, x: Any, column: Optional[str] = None, name: str = "") -> li
     return findings(rule, [tally(rule, view) for view in pieces], subject)
 
 
-def _from_device(rule: Rule, x: Any) -> Any:
+def _from_device(rule: capi.DataRule, x: Any) -> Any:
     """A torch tensor on a device is judged there; only a bad one is copied to be looked at."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(x, torch.Tensor):
@@ -142,19 +117,19 @@ def _from_device(rule: Rule, x: Any) -> Any:
         return x if x.layout == torch.strided else x.to_dense()
     if x.numel() == 0:
         return None
-    if rule.kind in (LABELS, IDS):
+    if rule.kind in (capi.DATA_LABELS, capi.DATA_IDS):
         bad = (x < 0) | (x >= rule.limit)
         if rule.has_ignore_index:
             bad &= x != rule.ignore_index
-    elif rule.kind == FINITE:
+    elif rule.kind == capi.DATA_FINITE:
         bad = ~torch.isfinite(x)
     else:
         bad = ~torch.isfinite(x) | (x < 0) | (x.sum(-1, keepdim=True) <= 0)
-    too_long = rule.kind == IDS and 0 <= rule.positions < (x.shape[-1] if x.dim() >= 2 else 0)
+    too_long = rule.kind == capi.DATA_IDS and 0 <= rule.positions < (x.shape[-1] if x.dim() >= 2 else 0)
     return x.cpu() if too_long or bool(bad.any()) else None
 
 
-def require(rule: Rule, x: Any, column: Optional[str] = None, name: str = "") -> None:
+def require(rule: capi.DataRule, x: Any, column: Optional[str] = None, name: str = "") -> None:
     """Raises DeviceAssertError for the first finding of ``x``."""
     found = find(rule, x, column, name)
     if found:
@@ -164,21 +139,21 @@ def require(rule: Rule, x: Any, column: Optional[str] = None, name: str = "") ->
 def check_labels(
     x: Any, num_classes: int, ignore_index: Optional[int] = -100, *, column: Optional[str] = None
 ) -> None:
-    require(make_rule(LABELS, num_classes, ignore_index), x, column)
+    require(make_rule(capi.DATA_LABELS, num_classes, ignore_index), x, column)
 
 
 def check_ids(
     x: Any, num_embeddings: int, *, positions: Optional[int] = None, column: Optional[str] = None
 ) -> None:
-    require(make_rule(IDS, num_embeddings, positions=positions), x, column)
+    require(make_rule(capi.DATA_IDS, num_embeddings, positions=positions), x, column)
 
 
 def check_finite(x: Any, *, column: Optional[str] = None) -> None:
-    require(make_rule(FINITE), x, column)
+    require(make_rule(capi.DATA_FINITE), x, column)
 
 
 def check_probs(x: Any, *, column: Optional[str] = None) -> None:
-    require(make_rule(PROBABILITIES), x, column)
+    require(make_rule(capi.DATA_PROBABILITIES), x, column)
 
 
 # What a loss wants of its input and target: one row per loss, by the name of the module or the function.
@@ -190,17 +165,17 @@ def _class_target(loss: Any, logits: Any, target: Any) -> None:
     if ignore is None:
         keywords = getattr(loss, "keywords", None) or {}
         ignore = keywords.get("ignore_index", -100)
-    require(make_rule(LABELS, int(classes), int(ignore)), target, name="target")
+    require(make_rule(capi.DATA_LABELS, int(classes), int(ignore)), target, name="target")
 
 
 def _margin_target(loss: Any, logits: Any, target: Any) -> None:
-    require(make_rule(LABELS, int(logits.shape[-1])), target, name="target")
+    require(make_rule(capi.DATA_LABELS, int(logits.shape[-1])), target, name="target")
 
 
 def _both_finite(loss: Any, logits: Any, target: Any) -> None:
     for name, x in (("input", logits), ("target", target)):
         if x.is_floating_point():
-            require(make_rule(FINITE), x, name=name)
+            require(make_rule(capi.DATA_FINITE), x, name=name)
 
 
 _LOSSES: dict[str, Callable[[Any, Any, Any], None]] = {
@@ -263,10 +238,7 @@ def _violation(contract: str, view: tensors.View, scan: capi.Scan) -> DeviceAsse
         "contract": contract,
         "index": index,
         "tensor": {"shape": view.shape, "dtype": tensors.NAMES[view.dtype]},
-        "scan": {
-            "bad": scan.bad, "total": scan.total, "first": scan.first, "value": scan.fvalue, "min": scan.fmin,
-            "max": scan.fmax, "reason": scan.reason, "is_float": True, "hi": 1,
-        },
-    }  # fmt: skip
+        "scan": scans.as_dict(scan),
+    }
     finding = paths.call_diagnose(facts)["finding"]
     return DeviceAssertError(finding["summary"], finding)

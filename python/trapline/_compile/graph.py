@@ -10,9 +10,8 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 
 from trapline._compile import merge, table
 from trapline._compile.sites import Program
+from trapline._library import capi
 
-# src/contracts/contract.hpp. trapline::Bound: the bound is the number of classes of a tensor of scores.
-_CLASSES = 2
 _MAX_OWNERS = 4
 _MAX_WALK = 500
 # What computes its result's width with a weight: the layer behind scores is not looked for beyond one.
@@ -84,7 +83,7 @@ def _needed(node: Any, site: dict[str, Any]) -> list[Any]:
     scores = None
     for name, entry in _tensors(site["args"]):
         other = given[entry[3]]
-        if row["bound"] == _CLASSES and name == row["bound_arg"]:
+        if row["bound"] == capi.BOUND_CLASSES and name == row["bound_arg"]:
             scores = other
         read = name == row["also_arg"] and row["reads_also"]
         if (other.op == "placeholder" and not late) or read:

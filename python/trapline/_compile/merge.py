@@ -14,10 +14,7 @@ import torch
 
 from trapline._compile import table
 from trapline._compile.values import length
-
-# trapline::Predicate and trapline::Bound (src/contracts/contract.hpp)
-_INDEX, _WRAPPED, _LIST = 0, 1, 2
-_SIZE_OF_DIM, _CLASSES, _INTEGER = 1, 2, 5
+from trapline._library import capi
 
 
 def merge(checks: list[Any]) -> None:
@@ -49,19 +46,19 @@ def _range(node: Any) -> tuple[Any, ...] | None:
     also = call.integer(row["also_arg"]) if row["also_arg"] else None
     if row["also_arg"] and also is None:
         return None
-    if row["predicate"] == _LIST:
+    if row["predicate"] == capi.PREDICATE_INDEX_LIST:
         bound = call.size(row["bound_arg"], call.dimension(row["argument"], site["list_position"]))
-    elif row["predicate"] not in (_INDEX, _WRAPPED):
+    elif row["predicate"] not in (capi.PREDICATE_INDEX, capi.PREDICATE_WRAPPED_INDEX):
         return None
-    elif row["bound"] == _SIZE_OF_DIM:
+    elif row["bound"] == capi.BOUND_SIZE_OF_DIM:
         bound = call.size(row["bound_arg"], call.integer(row["dim_arg"]) if row["dim_arg"] else 0)
-    elif row["bound"] == _CLASSES:
+    elif row["bound"] == capi.BOUND_CLASSES:
         bound = call.size(row["bound_arg"], min(1, call.dims(row["bound_arg"]) - 1))
-    elif row["bound"] == _INTEGER:
+    elif row["bound"] == capi.BOUND_INTEGER:
         bound = call.integer(row["bound_arg"])
     else:
         return None
-    return None if bound is None else (argument, row["predicate"] != _INDEX, bound, also)
+    return None if bound is None else (argument, row["predicate"] != capi.PREDICATE_INDEX, bound, also)
 
 
 class _Call:

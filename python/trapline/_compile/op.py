@@ -6,8 +6,8 @@ names; ``site`` also says how the operation's other arguments are made of ``othe
 the compiler keeps the memory alive; whoever uses the argument afterwards uses the result, so that no pass of
 the compiler can move the check behind its use or drop it.
 
-With the compiled adapter the operation's kernel is C++ (``src/guard/compiled.cpp``) and comes here only with
-what is bad; with the pure-Python one it is :func:`_check`.
+With the compiled adapter the operation's kernel is ``src/guard/python/compiled.cpp`` and comes here only
+with what is bad; with the pure-Python one it is :func:`_check`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from trapline._compile import sites
 from trapline._compile.values import Site, Values, read, site_of
 from trapline._guard import active, pure
-from trapline._library import capi
+from trapline._library import capi, scans
 from trapline._library.say import debug
 
 _REMEMBERED = 16
@@ -117,7 +117,7 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
         _casts.appendleft(
             {
                 "contract": site.contract,
-                "scan": pure.scan_of(scan),
+                "scan": scans.as_dict(scan),
                 "frames": pure.running_frames(_MOST_FRAMES),
                 "storage": 0,
                 "shape": list(argument.shape),
@@ -131,7 +131,7 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
             "contract": site.contract,
             "op": site.op,
             "overload": site.overload,
-            "scan": pure.scan_of(scan),
+            "scan": scans.as_dict(scan),
             "tensor": argument,
             "args": values.arguments(),
             "owners": values.owners(),

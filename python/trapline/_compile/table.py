@@ -15,7 +15,7 @@ from typing import Any, Callable
 import torch
 
 from trapline._guard.plan import Plan, RowPlan, make_plans, new_plan, resolve
-from trapline._library import paths
+from trapline._library import capi, paths
 
 # What the trace has in place of an operation of the contracts table: (operation, overload, what the table
 # calls it, the argument that goes by another name). There are no in-place operations left in a trace.
@@ -25,7 +25,6 @@ STANDS_FOR = (
     ("bernoulli", "", "bernoulli_", "self"),  # bernoulli(x) is an in-place bernoulli_(p=x) without a compiler
 )
 CAST = "copy_.src"
-_MASK_COUNT = 14  # trapline::Predicate (src/contracts/contract.hpp)
 
 
 class Guarded(dict):
@@ -156,7 +155,7 @@ def _can_be_wrong(plan: Plan, row: RowPlan, values: list[Any], tensor: torch.Ten
         target = _cast_dtype(plan, values)
         integer = target is not None and not target.is_floating_point and not target.is_complex
         return tensor.dtype.is_floating_point and integer and target is not torch.bool
-    reads_masks = row.row.contents.predicate == _MASK_COUNT
+    reads_masks = row.row.contents.predicate == capi.PREDICATE_MASK_COUNT
     return reads_masks == (tensor.dtype is torch.bool) and not tensor.dtype.is_complex
 
 

@@ -13,11 +13,7 @@ from typing import Any
 
 import torch
 
-from trapline._guard import pure
-from trapline._library import capi, paths
-
-# SiteEntry::Kind (src/guard/compiled_site.hpp)
-_NONE, _CHECKED, _TENSOR, _SHAPE, _INT, _INTS, _FLAG, _LIST = range(8)
+from trapline._library import capi, paths, tensors
 
 
 class Site:
@@ -116,7 +112,7 @@ class Values:
             arg.kind, arg.tensor = capi.ARG_TENSOR, _shape(self._sizes(entry), entry[1])
             return arg
         if kind != "list":
-            return pure.arg_of(self._value(entry))
+            return tensors.arg_of(self._value(entry))
         return self._list(entry[1])
 
     def _list(self, entries: list[Any]) -> Any:
@@ -124,7 +120,7 @@ class Values:
         items = (capi.Tensor * len(entries))()
         for at, entry in enumerate(entries):
             if entry[0] == "checked":
-                described = pure.tensor_of(self._argument)
+                described = tensors.tensor_of(self._argument)
                 if described is None:
                     return None
                 items[at] = described
@@ -148,7 +144,7 @@ def _shape(sizes: list[int], dtype: str) -> capi.Tensor:
     out.sizes = array(*sizes)
     out.strides = array(*([0] * len(sizes)))
     out.dim = len(sizes)
-    out.dtype = pure.DTYPES.get(getattr(torch, dtype), capi.OTHER_DTYPE)
+    out.dtype = tensors.DTYPES.get(getattr(torch, dtype), capi.OTHER_DTYPE)
     out.data = None
     return out
 
@@ -182,18 +178,18 @@ def read(text: str) -> tuple[Any, ...]:
 
 def _entry(site: Site, entry: Any, in_list: bool = False) -> tuple[Any, ...]:
     """(kind, dtype, which of the others, where its numbers begin, how many they are, elements)."""
-    kind, dtype, other, start, items = _NONE, capi.OTHER_DTYPE, -1, 0, ()
+    kind, dtype, other, start, items = capi.SITE_NONE, capi.OTHER_DTYPE, -1, 0, ()
     if entry[0] == "list":
-        kind, items = _LIST, tuple(_entry(site, item, in_list=True) for item in entry[1])
+        kind, items = capi.SITE_LIST, tuple(_entry(site, item, in_list=True) for item in entry[1])
         return (kind, dtype, other, start, len(items), items)
     start = site.starts[id(entry)]
     if entry[0] == "checked":
-        kind = _CHECKED
+        kind = capi.SITE_CHECKED
     elif entry[0] == "tensor":
-        dtype = pure.DTYPES.get(getattr(torch, entry[1]), capi.OTHER_DTYPE)
-        kind, other = (_SHAPE, -1) if in_list or entry[3] is None else (_TENSOR, entry[3])
+        dtype = tensors.DTYPES.get(getattr(torch, entry[1]), capi.OTHER_DTYPE)
+        kind, other = (capi.SITE_SHAPE, -1) if in_list or entry[3] is None else (capi.SITE_TENSOR, entry[3])
     elif entry[0] == "bool":
-        kind, start = _FLAG, int(entry[1])
+        kind, start = capi.SITE_FLAG, int(entry[1])
     elif entry[0] in ("int", "ints"):
-        kind = _INT if entry[0] == "int" else _INTS
+        kind = capi.SITE_INT if entry[0] == "int" else capi.SITE_INTS
     return (kind, dtype, other, start, length(entry), items)

@@ -19,7 +19,9 @@ from trapline._library.say import say
 if TYPE_CHECKING:
     from types import ModuleType
 
-PRODUCT = compiler.Product("trapline_cpu_cuda", "cpu_cuda", "stand-in for CUDA", False, operations.generated)
+PRODUCT = compiler.Product(
+    "trapline_cpu_cuda", "cpu_cuda", ("",), "stand-in for CUDA", False, operations.generated
+)
 _OLDEST = (2, 9)  # the first whose device guard and hooks have all that is overridden
 
 device: ModuleType | None = None

@@ -10,7 +10,6 @@ import os
 import re
 from importlib.util import find_spec
 
-_ON_DEVICE, _CHECKS_DEVICES, _NAMED_BY_OVERLOAD = 1, 2, 4
 _COMPOSITE = (
     "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",
@@ -37,8 +36,8 @@ def _table() -> str:
     )
 
 
-def rows(table: str) -> dict[str, int]:
-    """Each operation with overload, and the flags of `Row` in ``plan.hpp``.
+def rows(table: str) -> dict[str, str]:
+    """Each operation with overload, and its flags of `RowFlag` in ``plan.hpp``, as C++ takes them.
 
     The file has one form that never varies, so that no reader of YAML is needed, which users may not have.
     """
@@ -55,12 +54,14 @@ def rows(table: str) -> dict[str, int]:
     out = {}
     for name, (keys, delegate, structured, unchecked) in entries.items():
         own = entries[delegate][0] if delegate in entries else keys
-        flags = _ON_DEVICE if "CUDA" in own or not own.isdisjoint(_COMPOSITE) else 0
+        flags = []
+        if "CUDA" in own or not own.isdisjoint(_COMPOSITE):
+            flags.append("kOnDevice")
         if "CUDA" in own and not unchecked:
-            flags |= _CHECKS_DEVICES
+            flags.append("kChecksDevices")
         if delegate is None and not structured:
-            flags |= _NAMED_BY_OVERLOAD
-        out[name] = flags
+            flags.append("kNamedByOverload")
+        out[name] = " | ".join(flags) or "0"
     return out
 
 

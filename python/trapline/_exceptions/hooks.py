@@ -17,7 +17,7 @@ import traceback
 from typing import Any, Callable, Optional
 
 from trapline._fault import life, write
-from trapline._library import diagnose, options, paths
+from trapline._library import diagnose, options
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 
@@ -185,7 +185,7 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
             facts = host_facts.collect(link, outer)
             finding = diagnose.diagnose(facts) if facts else None
             if finding:
-                file = write.write_finding(finding, diagnose.version(), [], last=True)
+                file = write.write_finding(finding, [], last=True)
                 life.explained(finding, file, how)
                 return finding
     fault = life.uncaught(error, how)
@@ -196,8 +196,7 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
 
 def _print_report(finding: dict[str, Any]) -> None:
     """Under `trapline.install()` nobody else prints it: after the traceback, or below the cell."""
-    report = write.report_of(finding, diagnose.version(), [])
-    text = paths.render(report)
+    text = diagnose.render(finding)
     if text and sys.stderr is not None:
         sys.stderr.write("\n" + text)
         sys.stderr.flush()

@@ -41,6 +41,7 @@ class Product(NamedTuple):
 
     module: str  # its name, and how its file's name begins
     room: str  # its folder in src/, and how its sources are included
+    parts: tuple[str, ...]  # which folders of the room; "": its own files
     says: str  # what its messages call it
     uses_library: bool  # it links with libtrapline
     generated: Callable[[], dict[str, str]] | None  # further files, made from the running torch
@@ -49,14 +50,17 @@ class Product(NamedTuple):
         """``TRAPLINE_<ROOM>_SRC``, the source tree's folder, or the installed one."""
         variable, named = options.sources(self.room)
         folder = named or paths.source_dir(self.room)
-        if not _sources(folder):
+        if not sources_in(folder, self.parts):
             raise BuildError(
                 f"trapline: {self.says}: no sources in {folder}: set {variable} or install Trapline again"
             )
         return folder
 
 
-GUARD = Product("trapline_guard", "guard", "guard", True, None)
+GUARD = Product("trapline_guard", "guard", ("", "python"), "guard", True, None)
+
+
+_HEADERS = ("types.h", "capi.h", "device.h")  # of include/trapline: what the adapter sees of the library
 
 
 def source_dir() -> str:
@@ -70,8 +74,8 @@ def adapter_name(product: Product = GUARD) -> str:
 
     digest = hashlib.sha256()
     folder = product.source_dir()
-    headers = [os.path.join(paths.include_dir(), "trapline", name) for name in ("capi.h", "device.h")]
-    sources = [os.path.join(folder, name) for name in _sources(folder)]
+    headers = [os.path.join(paths.include_dir(), "trapline", name) for name in _HEADERS]
+    sources = [os.path.join(folder, name) for name in sources_in(folder, product.parts)]
     for path in [*sources, *(headers if product.uses_library else [])]:
         digest.update(os.path.basename(path).encode())
         with open(path, "rb") as file:
@@ -117,12 +121,16 @@ def _hold(lock: int) -> None:
         pass
 
 
-def _sources(folder: str) -> list[str]:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    return sorted(name for name in names if name.endswith((".cpp", ".hpp", ".c", ".h")))
+def sources_in(folder: str, parts: tuple[str, ...]) -> list[str]:
+    """The sources in the named parts of a room, part by part, as paths from its folder."""
+    found = []
+    for part in parts:
+        try:
+            names = sorted(os.listdir(os.path.join(folder, part)))
+        except OSError:
+            return []
+        found += [os.path.join(part, name) for name in names if name.endswith((".cpp", ".hpp", ".c", ".h"))]
+    return found
 
 
 def _library_dir() -> str:
@@ -234,6 +242,7 @@ def _torch_libraries() -> list[str]:
 def _compile(path: str, product: Product) -> None:
     """Compile and link in a folder beside ``path``, then rename: nobody ever sees half a library."""
     folder, compiler = product.source_dir(), _compiler()
+    names = sources_in(folder, product.parts)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
         # The sources say "<room>/...", whatever their folder is called. One translation unit takes a third of
         # the time that they take one by one, since torch's headers are most of it.
@@ -243,17 +252,15 @@ def _compile(path: str, product: Product) -> None:
                 file.write(text)
         unit = os.path.join(work, "unit.cpp")
         with open(unit, "w", encoding="utf-8") as file:
-            file.writelines(
-                f'#include "{product.room}/{name}"\n' for name in _sources(folder) if name.endswith(".cpp")
-            )
+            file.writelines(f'#include "{product.room}/{name}"\n' for name in names if name.endswith(".cpp"))
         includes = ["-I", work, "-I", paths.include_dir()]
         for include in [*_torch_includes(), *_python_includes()]:
             includes += ["-isystem", include]
         made = os.path.join(work, "made.so")
         log = path[: -len(".so")] + ".log"
         objects = [work + "/unit.o"]
-        for name in (name for name in _sources(folder) if name.endswith(".c")):
-            objects.append(os.path.join(work, name[:-2] + ".o"))
+        for name in (name for name in names if name.endswith(".c")):
+            objects.append(os.path.join(work, os.path.basename(name)[:-2] + ".o"))
             source = os.path.join(work, product.room, name)
             c = ["-x", "c", "-O2", "-fPIC", "-fvisibility=hidden", "-c", source, "-o", objects[-1]]
             _run([*compiler, *c, *includes], log, product)

@@ -16,17 +16,8 @@ import tempfile
 from trapline._extension import compiler
 from trapline._library import paths
 
-# Files of src/guard whose work is that of Python; src/libtorch has their counterparts.
-_PYTHON_ONLY = (
-    "bench.cpp",
-    "compiled.cpp",
-    "convert.cpp",
-    "device_python.cpp",
-    "fault_python.cpp",
-    "intern.cpp",
-    "module.cpp",
-    "raise.cpp",
-)
+# The guard without its Python part. The host comes last: it installs the hooks when the library is loaded.
+_PARTS = ("", "cpp")
 
 
 def build(libtorch: str, out_dir: str) -> str:
@@ -57,7 +48,7 @@ def build(libtorch: str, out_dir: str) -> str:
 
 
 def adapter_name(root: str) -> str:
-    """The file name that src/native/preload.c looks for."""
+    """The file name that src/guard/preload/preload.c looks for."""
     sizes = [os.path.getsize(os.path.realpath(_library(root, name))) for name in ("torch_cpu", "c10")]
     return f"trapline_libtorch-{sizes[0]:x}-{sizes[1]:x}.so"
 
@@ -79,28 +70,18 @@ def _root(libtorch: str) -> str:
     return root
 
 
-def _libtorch_sources() -> str:
-    folder = paths.source_dir("libtorch")
-    if not os.path.isfile(os.path.join(folder, "host.cpp")):
-        raise compiler.BuildError(f"trapline: libtorch: no sources in {folder}: install Trapline again")
-    return folder
-
-
 def _units() -> list[str]:
-    """What the one translation unit includes. The host comes last: it installs the hooks when loaded."""
-    guard = [n for n in sorted(os.listdir(compiler.source_dir())) if n.endswith(".cpp")]
-    units = [f"guard/{name}" for name in guard if name not in _PYTHON_ONLY]
-    return units + [f"libtorch/{n}" for n in sorted(os.listdir(_libtorch_sources())) if n.endswith(".cpp")]
+    """What the one translation unit includes."""
+    names = compiler.sources_in(compiler.source_dir(), _PARTS)
+    return [f"guard/{name}" for name in names if name.endswith(".cpp")]
 
 
 def _digest(root: str) -> str:
     digest = hashlib.sha256(" ".join([root, *_flags(root), compiler._library_dir()]).encode())
-    include = os.path.join(paths.include_dir(), "trapline")
-    for folder in (compiler.source_dir(), _libtorch_sources(), include):
-        for name in sorted(os.listdir(folder)):
-            if name.endswith((".cpp", ".hpp", ".h")):
-                with open(os.path.join(folder, name), "rb") as file:
-                    digest.update(file.read())
+    for folder, parts in ((compiler.source_dir(), _PARTS), (paths.include_dir(), ("trapline",))):
+        for name in compiler.sources_in(folder, parts):
+            with open(os.path.join(folder, name), "rb") as file:
+                digest.update(file.read())
     return digest.hexdigest()
 
 
@@ -137,7 +118,6 @@ def _compile(root: str, path: str) -> None:
         )
     with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
         os.symlink(os.path.abspath(compiler.source_dir()), os.path.join(work, "guard"))
-        os.symlink(os.path.abspath(_libtorch_sources()), os.path.join(work, "libtorch"))
         unit = os.path.join(work, "unit.cpp")
         with open(unit, "w", encoding="utf-8") as file:
             file.writelines(f'#include "{name}"\n' for name in _units())

@@ -242,7 +242,7 @@ def save() -> None:
         "other": life.other,
         "checked": checked,
     }
-    write.write_json(folder, f"ended-{write.host_name()}-{life.pid}.json", content)
+    write.write_file("ended", content)
 
 
 def _blame(finding: Finding) -> None:
@@ -254,9 +254,7 @@ def _names(finding: Finding) -> list[str]:
     """The file of a finding; one that was summed up only is written now."""
     names = [name for known, name in _life.files if known is finding]
     if not names and finding:
-        from trapline._library import diagnose
-
-        path = write.write_finding(finding, diagnose.version(), [], last=True)
+        path = write.write_finding(finding, [], last=True)
         if path is not None:
             names = [os.path.basename(path)]
             _life.files.append((finding, names[0]))

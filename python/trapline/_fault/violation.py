@@ -48,7 +48,7 @@ def handler(violation: dict[str, Any]) -> BaseException:
             finding = pending.finding()
         else:
             finding = _finding(collect(violation, notes), notes)
-            file = write.write_finding(finding, diagnose.version(), notes)
+            file = write.write_finding(finding, notes)
         sites.reported(site, violation, finding)
     except Exception as error:
         debug_failure("handler")
@@ -274,22 +274,8 @@ def _finding(facts: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def _bare(facts: dict[str, Any], reason: str) -> dict[str, Any]:
-    """A finding with only what the scan says, for when libtrapline cannot be asked."""
-    scan = facts.get("scan") or {}
-    operation, _, argument = str(facts.get("contract", "?")).rpartition(".")
-    summary = f"{operation}: {argument} holds {scan.get('value')}, which is not valid ({scan.get('bad')} of "
-    summary += f"{scan.get('total')} elements are bad)"
-    finding: dict[str, Any] = {
-        "code": "TL901",
-        "cause": "insufficient_evidence",
-        "certainty": "proven",
-        "role": "root",
-        "contained": True,
-        "summary": summary,
-        "op": operation,
-        "argument": argument,
-        "fix": [f"trapline could not name the cause ({reason}): is libtrapline.so of the same version?"],
-    }
+    """A finding with only what the scan says, for when the diagnosis fails."""
+    finding = diagnose.bare_finding(facts.get("contract", "?"), facts.get("scan"), reason)
     for name in ("origin", "stack", "process"):
         if isinstance(facts.get(name), (dict, list)):
             finding[name] = facts[name]
@@ -298,6 +284,6 @@ def _bare(facts: dict[str, Any], reason: str) -> dict[str, Any]:
 
 def _text(finding: dict[str, Any], violation: dict[str, Any]) -> str:
     """Programs look for PyTorch's own words in the text of an exception: they follow the summary."""
-    summary = str(finding.get("summary", "a bad value was found"))
+    summary = str(finding.get("summary", ""))
     torch_says = violation.get("torch_says")
     return f"{summary}\n(PyTorch: {torch_says})" if torch_says else summary

@@ -8,13 +8,11 @@ dictionaries.
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trapline._extension import finder
-from trapline._library import options, paths
+from trapline._library import diagnose, options, paths, report
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 
@@ -162,11 +160,7 @@ def on_violation(violation: dict[str, Any]) -> Any:
             return answer
     except Exception as problem:
         debug(f"the finding could not be made: {problem!r}")
-    scan = violation.get("scan", {})
-    return DeviceAssertError(
-        f"{violation.get('contract')}: {scan.get('bad')} of {scan.get('total')} elements are not valid, "
-        f"the first is {scan.get('value')}"
-    )
+    return DeviceAssertError(diagnose.bare_sentence(violation.get("contract"), violation.get("scan")))
 
 
 # Which adapter ------------------------------------------------------------------------------------
@@ -215,12 +209,9 @@ def _write_marker() -> None:
     if folder is None:
         return
     import platform
-    import socket
 
     import torch
 
-    host = "".join(c if c.isalnum() or c in "-_." else "_" for c in socket.gethostname()) or "localhost"
-    path = os.path.join(folder, f"guard-{host}-{os.getpid()}.json")
     marker = {
         "torch": str(torch.__version__),
         "python": platform.python_version(),
@@ -228,8 +219,6 @@ def _write_marker() -> None:
         "notes": _notes,
     }
     try:
-        with open(path + ".tmp", "w", encoding="utf-8", errors="replace") as file:
-            json.dump(marker, file)
-        os.replace(path + ".tmp", path)
-    except OSError as error:
-        debug(f"the report folder cannot be written: {error}")
+        report.write_file(folder, "guard", marker)
+    except report.NotWritten as problem:
+        debug(str(problem))

@@ -20,28 +20,13 @@ import torch
 
 from trapline._guard import trial
 from trapline._guard.plan import Plan, RowPlan, make_plans
-from trapline._library import capi, paths
+from trapline._library import capi, diagnose, paths, scans, tensors
 from trapline._library.say import debug
 
 _HISTORY = 20
 _REMEMBERED = 16
 _MOST_FRAMES = 512
 _HISTORY_FRAMES = 24
-_INT64 = ctypes.c_int64
-
-DTYPES = {
-    torch.bool: capi.BOOL,
-    torch.uint8: capi.UINT8,
-    torch.int8: capi.INT8,
-    torch.int16: capi.INT16,
-    torch.int32: capi.INT32,
-    torch.int64: capi.INT64,
-    torch.float16: capi.FLOAT16,
-    torch.bfloat16: capi.BFLOAT16,
-    torch.float32: capi.FLOAT32,
-    torch.float64: capi.FLOAT64,
-}
-
 
 # The dtype of the tensor that torch makes of a Python number.
 _NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
@@ -121,7 +106,7 @@ def info() -> dict[str, Any]:
         "torch": str(torch.__version__),
         "python": sys.version.split()[0],
         "library": paths.library().trapline_version().decode(),
-        "capi": paths.CAPI_VERSION,
+        "capi": capi.CAPI_VERSION,
         "history": _HISTORY,
         "remembered": _REMEMBERED,
         "frames": "sys._getframe",
@@ -255,7 +240,7 @@ def _check_rows(plan: Plan, values: list[Any], run: Callable[[list[Any]], Any]) 
 
 
 def _apply_row(row: RowPlan, values: list[Any], scan: capi.Scan) -> int:
-    argument = arg_of(values[row.argument])
+    argument = tensors.arg_of(values[row.argument])
     if argument is None:
         return capi.NOT_APPLICABLE
     return paths.library().trapline_check(
@@ -270,7 +255,7 @@ def _apply_row(row: RowPlan, values: list[Any], scan: capi.Scan) -> int:
 
 def _violated(values: list[Any], row: RowPlan) -> dict[str, Any] | None:
     scan = capi.Scan()
-    return scan_of(scan) if _apply_row(row, values, scan) == capi.VIOLATED else None
+    return scans.as_dict(scan) if _apply_row(row, values, scan) == capi.VIOLATED else None
 
 
 def _answer(
@@ -293,7 +278,7 @@ def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: capi.Scan, say
         "contract": row.id,
         "op": plan.op,
         "overload": plan.overload,
-        "scan": scan_of(scan),
+        "scan": scans.as_dict(scan),
         "tensor": tensor,
         "args": dict(zip(plan.names, values)),
         "frames": running_frames(_MOST_FRAMES),
@@ -307,7 +292,7 @@ def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: capi.Scan, say
             return error
     except Exception:
         pass
-    return IndexError(f"{row.id}: {scan.bad} of {scan.total} elements are not valid")
+    return IndexError(diagnose.bare_sentence(row.id, violation["scan"]))
 
 
 def _remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
@@ -316,7 +301,7 @@ def _remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
     _casts.appendleft(
         {
             "contract": row.id,
-            "scan": scan_of(scan),
+            "scan": scans.as_dict(scan),
             "frames": running_frames(_MOST_FRAMES),
             "storage": result.untyped_storage().data_ptr() if is_tensor else 0,
             "shape": list(result.shape) if is_tensor else [],
@@ -327,72 +312,11 @@ def _remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
 # Descriptions -------------------------------------------------------------------------------------
 
 
-def tensor_of(tensor: torch.Tensor) -> capi.Tensor | None:
-    """``tensor`` as the C interface takes it; None when it has no strides to speak of."""
-    if tensor.layout is not torch.strided:
-        return None
-    dim = tensor.dim()
-    array = _INT64 * dim
-    out = capi.Tensor()
-    out.sizes = array(*tensor.shape)
-    out.strides = array(*tensor.stride())
-    out.dim = dim
-    out.dtype = DTYPES.get(tensor.dtype, capi.OTHER_DTYPE)
-    out.data = tensor.data_ptr() if tensor.device.type == "cpu" else None
-    return out
-
-
-def arg_of(value: Any) -> capi.Arg | None:
-    """Any argument as the C interface takes it; None when no row can apply to it."""
-    arg = capi.Arg()
-    if isinstance(value, torch.Tensor):
-        described = tensor_of(value)
-        if described is None:
-            return None
-        arg.kind, arg.tensor = capi.ARG_TENSOR, described
-    elif isinstance(value, int):
-        arg.kind, arg.integer = capi.ARG_INT, int(value)
-    elif isinstance(value, (list, tuple)):
-        if all(type(item) is int for item in value):
-            arg.kind = capi.ARG_SIZES
-            arg.tensor.sizes, arg.tensor.dim = (_INT64 * len(value))(*value), len(value)
-            return arg
-        items = (capi.Tensor * len(value))()
-        for at, item in enumerate(value):
-            described = None if item is None else tensor_of(item)
-            if item is None:
-                items[at].dim = -1
-            elif described is None:
-                return None
-            else:
-                items[at] = described
-        arg.kind, arg.list, arg.list_size = capi.ARG_LIST, items, len(value)
-    return arg
-
-
 def _optional(values: list[Any], at: int) -> Any:
     if at < 0:
         return None
-    arg = arg_of(values[at])
+    arg = tensors.arg_of(values[at])
     return None if arg is None else ctypes.byref(arg)
-
-
-def scan_of(scan: capi.Scan) -> dict[str, Any]:
-    is_float = bool(scan.is_float)
-    return {
-        "bad": scan.bad,
-        "total": scan.total,
-        "first": scan.first,
-        "value": scan.fvalue if is_float else scan.ivalue,
-        "min": scan.fmin if is_float else scan.imin,
-        "max": scan.fmax if is_float else scan.imax,
-        "lo": scan.lo,
-        "hi": scan.hi,
-        "also": scan.also if scan.has_also else None,
-        "list_position": scan.list_position if scan.list_position >= 0 else None,
-        "reason": scan.reason,
-        "is_float": is_float,
-    }
 
 
 def _describe_call(plan: Plan, values: list[Any]) -> list[dict[str, Any]]:

@@ -10,11 +10,10 @@ from typing import Any, Callable
 import torch
 
 from trapline._guard.plan import Plan
-from trapline._library import heal
+from trapline._library import capi, heal
 
 _MOST_COPIED = 64 << 20
 _MOST_ROUNDS = 64
-_REFUSES, _PARTLY, _AT_ENDS, _SILENT = range(4)  # trapline::OnCpu
 
 Run = Callable[[list[Any]], Any]
 Judge = Callable[[list[Any], Any], Any]  # the scan of a row that is violated, as a dict; else None
@@ -63,7 +62,7 @@ def _heal_all(plan: Plan, values: list[Any], judge: Judge) -> tuple[list[Any] | 
                 break
             on_cpu = row.row.contents.on_cpu
             harmless &= _is_harmless(on_cpu, scan)
-            refuses &= on_cpu == _REFUSES
+            refuses &= on_cpu == capi.ON_CPU_REFUSES
             if not _heal_one(current, row, scan):
                 healed = None
                 break
@@ -71,8 +70,8 @@ def _heal_all(plan: Plan, values: list[Any], judge: Judge) -> tuple[list[Any] | 
 
 
 def _is_harmless(on_cpu: int, scan: dict[str, Any]) -> bool:
-    if on_cpu != _AT_ENDS:
-        return on_cpu != _SILENT
+    if on_cpu != capi.ON_CPU_AT_ENDS:
+        return on_cpu != capi.ON_CPU_SILENT
     last = scan["first"] == scan["total"] - 1 and scan["value"] >= scan["hi"]
     return scan["first"] == 0 or last
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from functools import lru_cache
 from typing import Any, Optional
+
+from trapline._library import VERSION, calls, capi, paths, scans
+
+_MOST_TEXT = 1024
 
 
 def version() -> str:
     """The library's version; this package's own when the library cannot be loaded."""
-    from trapline._library import VERSION, paths
-
     try:
         return paths.library().trapline_version().decode()
     except (ImportError, OSError, AttributeError):
@@ -20,8 +23,6 @@ def version() -> str:
 @lru_cache(maxsize=1)
 def contracts() -> dict[str, dict[str, Any]]:
     """The contracts table by id. Raises ImportError without a library."""
-    from trapline._library import capi, paths
-
     count = ctypes.c_size_t()
     rows = paths.library().trapline_contracts(ctypes.byref(count))
     table: dict[str, dict[str, Any]] = {}
@@ -47,9 +48,43 @@ def diagnose(facts: dict[str, Any]) -> Optional[dict[str, Any]]:
         ImportError: there is no library.
         ValueError: the library cannot read the facts.
     """
-    from trapline._library import paths
-
     answer = paths.call_diagnose(facts)
     if answer.get("error"):
         raise ValueError(answer["error"])
     return answer.get("finding")
+
+
+def bare_sentence(contract: Any, scan: Any) -> str:
+    """What is left to say of a violation when its finding cannot be made. Never raises."""
+    try:
+        text = ctypes.create_string_buffer(_MOST_TEXT)
+        paths.library().trapline_bare_sentence(*_bare(contract, scan), text, _MOST_TEXT)
+        return text.value.decode("utf-8", "replace")
+    except Exception:  # no library, no memory: the row has a telling name
+        return str(contract)
+
+
+def bare_finding(contract: Any, scan: Any, reason: str) -> dict[str, Any]:
+    """The same as a finding; ``reason``: why the cause cannot be named. Never raises."""
+    try:
+        lib = paths.library()
+        text = calls.taken(
+            lib, lib.trapline_bare_finding(*_bare(contract, scan), reason.encode("utf-8", "replace"))
+        )
+        return json.loads(text or "{}")
+    except Exception:
+        return {"summary": str(contract)}
+
+
+def render(finding: dict[str, Any], descriptor: int = 2) -> str:
+    """A finding as text, as wide and as coloured as the descriptor takes it; "" where the library cannot."""
+    lib = paths.library()
+    return calls.taken(lib, lib.trapline_render(calls.as_json(finding), descriptor)) or ""
+
+
+def _bare(contract: Any, scan: Any) -> tuple[bytes, Any]:
+    try:
+        struct = scans.as_struct(scan)
+    except (AttributeError, TypeError, ValueError, OverflowError):  # garbage instead of a scan
+        struct = None
+    return str(contract).encode("utf-8", "replace"), None if struct is None else ctypes.byref(struct)

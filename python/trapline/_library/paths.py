@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import ctypes
     from typing import Any
 
-CAPI_VERSION = 2
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON_DIR = os.path.dirname(PACKAGE_DIR)
 STARTUP_DIR = os.path.join(PACKAGE_DIR, "startup")
@@ -75,31 +74,24 @@ def library_path() -> str:
 
 
 def library() -> ctypes.CDLL:
-    """libtrapline.so, loaded once, with the types of its functions set (see :mod:`trapline._library.capi`).
+    """libtrapline.so, loaded once, with the types of its functions set (see :mod:`trapline._library.calls`).
 
     Raises:
         ImportError: it is missing, cannot be loaded, or speaks another version of capi.h.
     """
     global _library
     if _library is None:
-        from trapline._library import capi
+        from trapline._library import calls
 
-        _library = capi.load(library_path(), CAPI_VERSION)
+        _library = calls.load(library_path())
     return _library
 
 
 def call_diagnose(facts: dict[str, Any]) -> dict[str, Any]:
     """Turn facts (docs/facts.md) into ``{"finding": {...} or None}`` or ``{"error": text}``."""
-    from trapline._library import capi
+    from trapline._library import calls
 
-    return capi.diagnose(library(), facts)
-
-
-def render(report: dict[str, Any]) -> str:
-    """A report as text for standard error; "" where the library cannot."""
-    from trapline._library import capi
-
-    return capi.render(library(), report)
+    return calls.diagnose(library(), facts)
 
 
 def cache_dir() -> str:

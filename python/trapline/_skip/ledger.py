@@ -5,13 +5,10 @@ Counted for this process alone; ``trapline run`` adds the processes up from the 
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 from typing import Any
 
-from trapline._fault import write
-from trapline._library import options
+from trapline._library import options, report
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug, say
 from trapline._skip import quarantine
@@ -133,10 +130,7 @@ def write_counts() -> None:
     folder = options.report_dir()
     if not folder or not (_steps or _skipped):
         return
-    path = os.path.join(folder, f"skip-{write.host_name()}-{os.getpid()}.json")
     try:
-        with open(path + ".tmp", "w", encoding="utf-8", errors="replace") as file:
-            json.dump(counts(), file)
-        os.replace(path + ".tmp", path)
-    except OSError as error:
-        debug(f"the report folder cannot be written: {error}")
+        report.write_file(folder, "skip", counts())
+    except report.NotWritten as problem:
+        debug(str(problem))

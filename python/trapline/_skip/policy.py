@@ -22,11 +22,9 @@ from trapline import _fault
 from trapline._fault import life
 from trapline._fault.data import batches
 from trapline._guard import waits
-from trapline._library import diagnose, heal
+from trapline._library import capi, diagnose, heal
 from trapline._library.say import debug
 from trapline._skip import ledger, quarantine, steps
-
-EXIT_STOPPED = 65  # EX_DATAERR of sysexits.h
 
 
 def install(mode: str, limit: float = ledger.DEFAULT_LIMIT) -> None:
@@ -72,7 +70,7 @@ def stop(error: BaseException) -> None:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             pass
-    os._exit(EXIT_STOPPED)
+    os._exit(capi.EXIT_STOPPED)
 
 
 def _can_skip() -> bool:

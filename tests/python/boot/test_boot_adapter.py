@@ -219,9 +219,11 @@ def test_handler_that_fails_leaves_a_plain_sentence(world, monkeypatch):
     from trapline import DeviceAssertError
 
     monkeypatch.setattr(active, "_answer", lambda violation: 1 / 0)
-    error = active.on_violation({"contract": "take.index", "scan": {"bad": 1, "total": 3, "value": 9}})
+    error = active.on_violation(
+        {"contract": "take.index", "scan": {"bad": 1, "total": 3, "value": 9, "first": 2}}
+    )
     assert type(error) is DeviceAssertError
-    assert str(error) == "take.index: 1 of 3 elements are not valid, the first is 9"
+    assert str(error) == "take: 1 of 3 elements of index is not valid: 9, at position 2"
 
 
 PROCESS = """\

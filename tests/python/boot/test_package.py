@@ -13,7 +13,7 @@ import subprocess
 import pytest
 import trapline
 from conftest import BUILD_DIR, REPO
-from trapline._library import capi, paths
+from trapline._library import calls, capi, paths
 
 
 def test_version_is_the_projects():
@@ -112,31 +112,35 @@ def test_library_of_another_version_is_refused(tmp_path):
     with pytest.raises(
         ImportError, match=r"^trapline: library: .* speaks version 99 of capi\.h, this package"
     ):
-        capi.load(str(library), paths.CAPI_VERSION)
+        calls.load(str(library))
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(ImportError, match=r"^trapline: library: cannot load .*text\.so .*: build it again"):
-        capi.load(str(tmp_path / "text.so"), paths.CAPI_VERSION)
+        calls.load(str(tmp_path / "text.so"))
 
 
+# Each structure of the module, by the name that it has in C.
 STRUCTURES = {
-    "trapline_tensor": capi.Tensor,
-    "trapline_arg": capi.Arg,
-    "trapline_contract": capi.Contract,
-    "trapline_scan": capi.Scan,
+    "trapline_" + re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): kind
+    for name, kind in vars(capi).items()
+    if isinstance(kind, type) and issubclass(kind, ctypes.Structure)
 }
+NUMBERS = {name: value for name, value in vars(capi).items() if type(value) is int}
 
 
-def test_structures_are_those_of_the_header(tmp_path):
-    """Every field at the header's offset, and no field forgotten: the sizes agree."""
+def test_the_binding_is_what_a_compiler_makes_of_the_header(tmp_path):
+    """Every field at the header's offset, no field forgotten (the sizes agree), every number the header's."""
     lines, expected = [], []
+    assert {"trapline_tensor", "trapline_scan", "trapline_device_check"} <= set(STRUCTURES)
+    assert {"OK", "PREDICATE_MASK_COUNT", "OTHER_DTYPE", "CAPI_VERSION"} <= set(NUMBERS)
     for name, structure in STRUCTURES.items():
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
         expected.append(f"{name} {ctypes.sizeof(structure)}")
         for field, _ in structure._fields_:
             lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
             expected.append(f"{name}.{field} {getattr(structure, field).offset}")
-    lines.append('printf("version %d\\n", TRAPLINE_CAPI_VERSION);')
-    expected.append(f"version {paths.CAPI_VERSION}")
+    for name, value in NUMBERS.items():
+        lines.append(f'printf("{name} %d\\n", (int)TRAPLINE_{name});')
+        expected.append(f"{name} {value}")
     source = "#include <stddef.h>\n#include <stdio.h>\n#include <trapline/capi.h>\n"
     program = _compile(tmp_path, source + "int main(void) {" + "".join(lines) + "return 0; }")
     assert (

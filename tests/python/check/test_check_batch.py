@@ -12,6 +12,7 @@ np = pytest.importorskip("numpy")
 
 from trapline import DeviceAssertError  # noqa: E402
 from trapline._check import rules  # noqa: E402
+from trapline._library import capi  # noqa: E402
 from trapline.batch import BatchCheck  # noqa: E402
 
 REPO = Path(__file__).resolve().parents[3]
@@ -24,7 +25,7 @@ def make_table(rows: int = 10_000) -> "pa.Table":
 
 
 def whole(table: "pa.Table") -> list:
-    return rules.find(rules.make_rule(rules.LABELS, 10, -100), table, "label")
+    return rules.find(rules.make_rule(capi.DATA_LABELS, 10, -100), table, "label")
 
 
 @pytest.mark.parametrize("size", [1, 333, 5000, 10_000])

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
+from trapline._library import capi, heal
+
 # Looking at more elements than this would make a report slow; beyond it only what the scan said is used.
 MAX_ELEMENTS = 16 << 20
-MAX_VALUES = 16
 _EXACT = 1 << 53  # integers beyond it do not survive a JSON reader that stores doubles
-
-# trapline::Predicate and trapline::Reason (src/contracts/contract.hpp)
-INDEX, WRAPPED_INDEX, INDEX_LIST, UNIT_INTERVAL, NON_NEGATIVE, PROBABILITY_ROWS, OFFSETS, FINITE = range(8)
-ZERO_SUM = 6
 
 
 def number(value: Any) -> Any:
@@ -84,22 +81,14 @@ def ravel(index: Any, shape: Any) -> int:
 
 def bad_mask(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Any:
     """Boolean tensor of the offending elements, or None where badness is no property of single elements."""
-    if tensor.dtype.is_floating_point:
-        if predicate is None:
-            predicate = UNIT_INTERVAL if scan.get("hi") == 1 else NON_NEGATIVE
-        if predicate == UNIT_INTERVAL:
-            return ~((tensor >= 0) & (tensor <= 1))
-        if predicate == NON_NEGATIVE:
-            return ~(tensor >= 0)
-        if predicate == PROBABILITY_ROWS:
-            return None if scan.get("reason") == ZERO_SUM else ~((tensor >= 0) & (tensor < math.inf))
-        return ~tensor.isfinite() if predicate == FINITE else None
-    if predicate == OFFSETS or scan.get("lo") is None or scan.get("hi") is None:
+    if predicate is None:  # a row of another library: its range is what is known
+        predicate = capi.PREDICATE_INDEX
+        if tensor.dtype.is_floating_point:
+            unit = scan.get("hi") == 1
+            predicate = capi.PREDICATE_UNIT_INTERVAL if unit else capi.PREDICATE_NON_NEGATIVE
+    if not tensor.dtype.is_floating_point and (scan.get("lo") is None or scan.get("hi") is None):
         return None
-    mask = (tensor < scan["lo"]) | (tensor >= scan["hi"])
-    if scan.get("also") is not None:
-        mask = mask & (tensor != scan["also"])
-    return mask
+    return heal.bad_elements(tensor, scan, predicate, capi.OFFENDERS_ELEMENTS)
 
 
 def in_column(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[int]:
@@ -125,27 +114,7 @@ _FEWEST_ROWS = 8
 
 def bad_values(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> list[tuple[Any, int]]:
     """Distinct offending values with their counts, most frequent first; empty when they cannot be told."""
-    if scan.get("bad") == 1:
-        return [(number(scan["value"]), 1)]
-    if tensor.numel() > MAX_ELEMENTS:
-        return []
-    mask = bad_mask(tensor, scan, predicate)
-    if mask is None:
-        return []
-    bad = tensor[mask]
-    if int(bad.numel()) != scan.get("bad"):
-        return []  # the scan counts something else than single elements (rows): say nothing
-    pairs: list[tuple[Any, int]] = []
-    if tensor.dtype.is_floating_point:
-        nans = int(bad.isnan().sum())
-        if nans:
-            pairs.append(("nan", nans))
-        bad = bad[~bad.isnan()]
-    distinct, counts = bad.unique(return_counts=True)
-    order = counts.argsort(descending=True)[:MAX_VALUES]
-    pairs += [(number(v), int(c)) for v, c in zip(distinct[order].tolist(), counts[order].tolist())]
-    pairs.sort(key=lambda pair: -pair[1])
-    return pairs[:MAX_VALUES]
+    return [(number(value), count) for value, count in heal.bad_values(tensor, scan, predicate)]
 
 
 def kinds(content: Any) -> dict[str, bool]:

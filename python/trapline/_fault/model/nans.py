@@ -13,8 +13,8 @@ from typing import Any, Optional
 
 from trapline._fault.data import recorded, values
 from trapline._fault.program import calls, holders, owners, places, scope
+from trapline._library import capi
 
-_NAN, _INF = 3, 4  # trapline::Reason
 _MOST = 1 << 24  # elements of an input that are looked at
 _MOST_COLUMNS = 256
 _NEAR = 16  # frames
@@ -27,7 +27,7 @@ _TAKES_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 def is_not_finite(scan: dict[str, Any]) -> bool:
     """The fault is a NaN or an Inf in a floating argument."""
-    return bool(scan.get("is_float")) and scan.get("reason") in (_NAN, _INF)
+    return bool(scan.get("is_float")) and scan.get("reason") in (capi.REASON_NAN, capi.REASON_INF)
 
 
 def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:

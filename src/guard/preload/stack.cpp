@@ -1,4 +1,4 @@
-#include "native/stack.hpp"
+#include "guard/preload/stack.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "guard/convert.hpp"
+#include "guard/python/convert.hpp"
 
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "guard/history.hpp"
-#include "guard/raise.hpp"
+#include "guard/python/raise.hpp"
 #include "guard/remember.hpp"
 
 namespace trapline::guard {

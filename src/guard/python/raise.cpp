@@ -1,4 +1,4 @@
-#include "guard/raise.hpp"
+#include "guard/python/raise.hpp"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -8,9 +8,10 @@
 
 #include <string>
 
-#include "guard/convert.hpp"
+#include "guard/answer.hpp"
 #include "guard/device_faults.hpp"
-#include "guard/fault_python.hpp"
+#include "guard/python/convert.hpp"
+#include "guard/python/fault.hpp"
 
 namespace trapline::guard {
 namespace {
@@ -53,11 +54,8 @@ PyRef describe_violation(const Plan& plan, const Violation& violation, const std
 }
 
 // When the handler fails, its violation must not pass unseen.
-void set_fallback_error(const Plan& plan, const RowPlan& row, const trapline_scan& scan, const char* why) {
-  PyErr_Format(PyExc_IndexError,
-               "trapline: %s: %lld of %lld elements of '%s' are not valid, the first at %lld (%s)",
-               plan.op.c_str(), static_cast<long long>(scan.bad), static_cast<long long>(scan.total),
-               row.row->argument, static_cast<long long>(scan.first), why);
+void set_fallback_error(const RowPlan& row, const trapline_scan& scan, const char* why) {
+  PyErr_Format(PyExc_IndexError, "%s (%s)", bare_sentence(*row.row, scan).c_str(), why);
 }
 
 void replace(const Violation& violation, const at::Tensor& healed, c10::IValue* arguments) {
@@ -74,8 +72,7 @@ void replace(const Violation& violation, const at::Tensor& healed, c10::IValue* 
 // True when the handler's answer, if it is no exception, is one that `accept` takes; else the Python error
 // that is to be raised is set.
 template <class Describe, class Accept>
-bool handle(const Plan& plan, const RowPlan& row, const trapline_scan& scan, const Describe& describe,
-            const Accept& accept) {
+bool handle(const RowPlan& row, const trapline_scan& scan, const Describe& describe, const Accept& accept) {
   PyRef answer;
   if (g_handler != nullptr) {
     PyRef handler = PyRef::borrowed(g_handler);  // it may uninstall the guard
@@ -92,7 +89,7 @@ bool handle(const Plan& plan, const RowPlan& row, const trapline_scan& scan, con
   const char* why = answer ? "the handler returned no exception" : "the handler failed";
   if (g_handler == nullptr) why = "there is no handler";
   PyErr_Clear();
-  set_fallback_error(plan, row, scan, why);
+  set_fallback_error(row, scan, why);
   return false;
 }
 
@@ -143,7 +140,7 @@ void answer_violation(ThreadState& state, const Plan& plan, const Violation& vio
   const c10::ArrayRef<c10::IValue> all(arguments, plan.handle.schema().arguments().size());
   ask_python(state, [&] {
     return handle(
-        plan, *violation.row, violation.scan, [&] { return describe_violation(plan, violation, says, all); },
+        *violation.row, violation.scan, [&] { return describe_violation(plan, violation, says, all); },
         [&](PyObject* answer) {
           if (!THPVariable_Check(answer) || offender(violation, all) == nullptr) return false;
           replace(violation, THPVariable_Unpack(answer), arguments);
@@ -158,7 +155,7 @@ void answer_fault(ThreadState& state, const LateFault& fault) {
 
 bool ask_about_fault(const LateFault& fault) {
   return handle(
-      *fault.record.call->plan, *fault.record.row, fault.scan, [&] { return describe_fault(fault); },
+      *fault.record.row, fault.scan, [&] { return describe_fault(fault); },
       [&](PyObject* answer) { return answer == Py_True && fault.record.contained && !fault.record.waited; });
 }
 

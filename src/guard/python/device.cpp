@@ -1,4 +1,4 @@
-#include "guard/device_python.hpp"
+#include "guard/python/device.hpp"
 
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -7,7 +7,7 @@
 #include "guard/device_contents.hpp"
 #include "guard/device_faults.hpp"
 #include "guard/device_stream.hpp"
-#include "guard/raise.hpp"
+#include "guard/python/raise.hpp"
 
 namespace trapline::guard {
 namespace {

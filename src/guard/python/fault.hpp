@@ -1,8 +1,8 @@
 // A fault of the device, as the handler gets it. Every function needs the GIL.
 #pragma once
 
-#include "guard/convert.hpp"
 #include "guard/device_faults.hpp"
+#include "guard/python/convert.hpp"
 
 namespace trapline::guard {
 

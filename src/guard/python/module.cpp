@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "guard/bench.hpp"
-#include "guard/compiled.hpp"
-#include "guard/convert.hpp"
-#include "guard/device_python.hpp"
 #include "guard/history.hpp"
 #include "guard/hooks.hpp"
 #include "guard/hooks_device.hpp"
-#include "guard/raise.hpp"
+#include "guard/python/bench.hpp"
+#include "guard/python/compiled.hpp"
+#include "guard/python/convert.hpp"
+#include "guard/python/device.hpp"
+#include "guard/python/raise.hpp"
 #include "guard/remember.hpp"
 
 namespace trapline::guard {

@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "guard/convert.hpp"
+#include "guard/python/convert.hpp"
 
 namespace trapline::guard {
 

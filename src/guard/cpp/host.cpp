@@ -62,7 +62,7 @@ std::string headline_of(const Plan& plan, const Violation& violation, const c10:
                                     plan.op.c_str(),         static_cast<std::int32_t>(described.size()),
                                     violation.row->argument, described.data()};
   const std::unique_ptr<char, void (*)(char*)> text(trapline_native_report(&fault), trapline_free);
-  return text ? text.get() : std::string(violation.row->row->id) + " is violated";
+  return text ? text.get() : bare_sentence(*violation.row->row, violation.scan);
 }
 
 // Leaked: at exit the dispatcher may be gone before the static objects of this library.
@@ -120,7 +120,7 @@ void answer_violation(ThreadState& state, const Plan& plan, const Violation& vio
 
 // Without choose_device() no device is guarded.
 void answer_fault(ThreadState&, const LateFault& fault) {
-  throw DeviceAssertError(std::string(fault.record.row->row->id) + " is violated");
+  throw DeviceAssertError(bare_sentence(*fault.record.row->row, fault.scan));
 }
 
 }  // namespace guard

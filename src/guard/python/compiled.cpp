@@ -1,4 +1,4 @@
-#include "guard/compiled.hpp"
+#include "guard/python/compiled.hpp"
 
 #include <ATen/ops/empty_strided.h>
 #include <torch/csrc/Exceptions.h>
@@ -13,10 +13,10 @@
 #include <unordered_map>
 
 #include "guard/compiled_site.hpp"
-#include "guard/convert.hpp"
 #include "guard/device_check.hpp"
 #include "guard/device_stream.hpp"
 #include "guard/hooks.hpp"
+#include "guard/python/convert.hpp"
 #include "guard/state.hpp"
 
 namespace trapline::guard {

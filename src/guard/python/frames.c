@@ -1,5 +1,5 @@
 #define PY_SSIZE_T_CLEAN
-#include "frames.h"
+#include "guard/frames.h"
 
 #include <Python.h>
 #include <frameobject.h>

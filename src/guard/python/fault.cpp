@@ -1,4 +1,4 @@
-#include "guard/fault_python.hpp"
+#include "guard/python/fault.hpp"
 
 #include <c10/util/Type.h>
 

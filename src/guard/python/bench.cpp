@@ -1,7 +1,7 @@
 // Loops in C++, so that bench/guard measures operations and not Python's calls of them. Only in the benchmark
 // build.
 #ifdef TRAPLINE_BENCH
-#include "guard/bench.hpp"
+#include "guard/python/bench.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>

@@ -1,0 +1,136 @@
+// Findings as the caller's text, and as files of the report folder.
+#include <pthread.h>
+
+#include <exception>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "capi/text.hpp"
+#include "diagnose/bare.hpp"
+#include "report/folder.hpp"
+#include "report/json.hpp"
+#include "report/style.hpp"
+#include "report/text.hpp"
+#include "trapline/capi.h"
+
+namespace {
+
+using nlohmann::json;
+using trapline::copy;
+using trapline::given;
+
+// The findings that this process has written, of one folder: a process has one, and a test several.
+struct Written {
+  std::mutex lock;
+  std::string folder;
+  int findings = 0;
+};
+
+// Leaked: threads may write while the process ends.
+Written* const g_written = new Written;
+
+// A forked child numbers its own findings, and must not wait for a thread that it does not have. What the
+// state held is left to the parent's memory.
+[[maybe_unused]] const int g_watched = ::pthread_atfork(nullptr, nullptr, [] { new (g_written) Written; });
+
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+int answer(const trapline::Result<std::string>& path, char** text) {
+  *text = copy(path ? *path : path.error().line());
+  return path ? TRAPLINE_FILE_WRITTEN : TRAPLINE_FILE_FAILED;
+}
+
+int failed(const char* why, char** text) {
+  *text = copy(why);
+  return TRAPLINE_FILE_FAILED;
+}
+
+constexpr const char* kNoMemory = "cannot write the report: memory is exhausted: free some";
+
+}  // namespace
+
+extern "C" {
+
+char* trapline_render(const char* finding_json, int descriptor) {
+  try {
+    const json parsed = json::parse(given(finding_json), nullptr, /*allow_exceptions=*/false);
+    auto finding = trapline::finding_from_json(parsed);
+    if (!finding) return nullptr;
+    trapline::Report report;
+    report.command = trapline::Command::kRun;
+    report.verdict = trapline::Verdict::kFault;
+    report.findings.push_back(std::move(finding).value());
+    const auto style =
+        trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::look_around(descriptor));
+    return copy(trapline::render_text(report, style));
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+int trapline_bare_sentence(const char* contract, const trapline_scan* scan, char* text, size_t size) {
+  try {
+    return static_cast<int>(trapline::diagnose::bare_sentence(given(contract), scan, {text, size}));
+  } catch (const std::exception&) {  // the table of contracts could not be made
+    if (size > 0) text[0] = '\0';
+    return 0;
+  }
+}
+
+char* trapline_bare_finding(const char* contract, const trapline_scan* scan, const char* why) {
+  try {
+    return copy(dump(to_json(trapline::diagnose::bare_finding(given(contract), scan, given(why)))));
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+int trapline_findings_written(const char* folder) {
+  try {
+    const std::scoped_lock locked(g_written->lock);
+    return g_written->folder == given(folder) ? g_written->findings : 0;
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+int trapline_write_finding(const char* folder, const char* finding, const char* notes, int always,
+                           char** text) {
+  *text = nullptr;
+  try {
+    json found = json::parse(given(finding), nullptr, /*allow_exceptions=*/false);
+    json noted = json::parse(notes == nullptr ? "[]" : notes, nullptr, /*allow_exceptions=*/false);
+    if (!found.is_object())
+      return failed("cannot write the report: this is no finding: pass a JSON object", text);
+    if (!noted.is_array()) noted = json::array();
+    const std::string report = dump(trapline::envelope(trapline::Command::kRun, trapline::Verdict::kFault,
+                                                       json::array({std::move(found)}), std::move(noted)));
+    const std::scoped_lock locked(g_written->lock);
+    if (g_written->folder != given(folder)) {
+      g_written->folder = given(folder);
+      g_written->findings = 0;
+    }
+    if (g_written->findings >= TRAPLINE_MAX_FINDINGS && always == 0) return TRAPLINE_FILE_ENOUGH;
+    const auto path = trapline::write_into_folder(
+        g_written->folder, trapline::folder_file_name("finding", g_written->findings), report);
+    if (path) ++g_written->findings;
+    return answer(path, text);
+  } catch (const std::exception&) {
+    return failed(kNoMemory, text);
+  }
+}
+
+int trapline_write_file(const char* folder, const char* kind, const char* content, char** text) {
+  *text = nullptr;
+  try {
+    return answer(trapline::write_into_folder(std::string(given(folder)),
+                                              trapline::folder_file_name(given(kind)), given(content)),
+                  text);
+  } catch (const std::exception&) {
+    return failed(kNoMemory, text);
+  }
+}
+
+}  // extern "C"

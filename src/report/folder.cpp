@@ -1,0 +1,92 @@
+#include "report/folder.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <system_error>
+
+namespace trapline {
+namespace {
+
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  std::string host = name[0] == '\0' ? "localhost" : name;
+  std::ranges::replace_if(
+      host, [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; }, '_');
+  return host;
+}
+
+// A file that grows beyond RLIMIT_FSIZE would end the process by SIGXFSZ; with the signal blocked the write
+// fails instead, and the signal, which is this thread's own, is taken back.
+class WithoutSizeSignal {
+ public:
+  WithoutSizeSignal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~WithoutSizeSignal() {
+    const timespec at_once{};
+    if (sigismember(&before_, SIGXFSZ) == 0) ::sigtimedwait(&signal_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutSizeSignal(const WithoutSizeSignal&) = delete;
+  WithoutSizeSignal& operator=(const WithoutSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_{};
+  sigset_t before_{};
+};
+
+// 0, or errno.
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+// 0, or errno.
+int write_new(const std::string& path, std::string_view text) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) return errno;
+  const int problem = write_all(descriptor, text);
+  // A file system on the network says only now that it is full.
+  const int at_close = ::close(descriptor) == 0 ? 0 : errno;
+  return problem != 0 ? problem : at_close;
+}
+
+}  // namespace
+
+std::string folder_file_name(std::string_view kind, int number) {
+  std::string name = std::string(kind) + "-" + host_name() + "-" + std::to_string(::getpid());
+  if (number >= 0) name += "-" + std::to_string(number);
+  return name + ".json";
+}
+
+Result<std::string> write_into_folder(const std::string& folder, const std::string& name,
+                                      std::string_view text) {
+  const WithoutSizeSignal blocked;
+  std::string path = folder + "/" + name;
+  // Two threads may write the same file.
+  const std::string temporary = path + ".tmp" + std::to_string(::syscall(SYS_gettid));
+  int problem = write_new(temporary, text);
+  if (problem == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) problem = errno;
+  if (problem == 0) return path;
+  ::unlink(temporary.c_str());
+  return Error{"cannot write the report into " + folder, std::generic_category().message(problem),
+               "give a folder that this process can write to with --report DIR"};
+}
+
+}  // namespace trapline

@@ -1,0 +1,20 @@
+// The files that the processes of a program leave in the report folder, for `trapline run` to collect.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/result.hpp"
+
+namespace trapline {
+
+// "finding-HOST-PID-3.json"; without a number "guard-HOST-PID.json". The host is this machine's name with
+// everything replaced that a file name had better not hold.
+std::string folder_file_name(std::string_view kind, int number = -1);
+
+// Writes the text beside and renames it: nobody reads half a file. The path, or why not. The process is not
+// ended by a limit on the size of files either.
+Result<std::string> write_into_folder(const std::string& folder, const std::string& name,
+                                      std::string_view text);
+
+}  // namespace trapline

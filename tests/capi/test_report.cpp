@@ -1,0 +1,253 @@
+// Findings as files of the report folder, and what is left to say where there is no finding.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trapline/capi.h"
+
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr const char* kFinding =
+    R"({"code": "TL105", "cause": "index_out_of_range", "certainty": "proven", "role": "root",
+        "summary": "x[index]: index[0] is 9", "fix": ["check it"]})";
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "trapline-XXXXXX").string();
+    path = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& entry : fs::directory_iterator(path)) all.push_back(entry.path().filename());
+    std::ranges::sort(all);
+    return all;
+  }
+};
+
+struct Answer {
+  int verdict;
+  std::string text;
+};
+
+Answer take(int verdict, char* text) {
+  Answer answer{verdict, text == nullptr ? "" : text};
+  trapline_free(text);
+  return answer;
+}
+
+Answer write_finding(const std::string& folder, bool always = false, const char* finding = kFinding) {
+  char* text = nullptr;
+  const int verdict = trapline_write_finding(folder.c_str(), finding, R"(["a note"])", always ? 1 : 0, &text);
+  return take(verdict, text);
+}
+
+Answer write_file(const std::string& folder, const char* kind, const char* content) {
+  char* text = nullptr;
+  const int verdict = trapline_write_file(folder.c_str(), kind, content, &text);
+  return take(verdict, text);
+}
+
+json read(const std::string& path) { return json::parse(std::ifstream(path)); }
+
+TEST(WriteFinding, PutsAReportAroundIt) {
+  const Folder folder;
+  const Answer answer = write_finding(folder.path);
+  ASSERT_EQ(answer.verdict, TRAPLINE_FILE_WRITTEN);
+  EXPECT_TRUE(answer.text.starts_with(folder.path.string() + "/finding-"));
+  EXPECT_TRUE(answer.text.ends_with("-" + std::to_string(::getpid()) + "-0.json"));
+  const json report = read(answer.text);
+  EXPECT_EQ(report.at("trapline"), json({{"version", trapline_version()}, {"schema", 1}}));
+  EXPECT_EQ(report.at("command"), "run");
+  EXPECT_EQ(report.at("verdict"), "fault");
+  EXPECT_EQ(report.at("findings"), json::array({json::parse(kFinding)}));
+  EXPECT_EQ(report.at("notes"), json::array({"a note"}));
+  EXPECT_EQ(folder.names().size(), 1U);  // nothing half written is left
+}
+
+TEST(WriteFinding, StopsAtTwentyButForTheLast) {
+  const Folder folder;
+  for (int i = 0; i < TRAPLINE_MAX_FINDINGS; ++i)
+    EXPECT_EQ(write_finding(folder.path).verdict, TRAPLINE_FILE_WRITTEN);
+  EXPECT_EQ(trapline_findings_written(folder.path.c_str()), TRAPLINE_MAX_FINDINGS);
+  const Answer enough = write_finding(folder.path);
+  EXPECT_EQ(enough.verdict, TRAPLINE_FILE_ENOUGH);
+  EXPECT_EQ(enough.text, "");
+  EXPECT_TRUE(write_finding(folder.path, true).text.ends_with("-20.json"));
+  const Folder other;
+  EXPECT_EQ(trapline_findings_written(other.path.c_str()), 0);
+  EXPECT_TRUE(write_finding(other.path).text.ends_with("-0.json"));
+}
+
+TEST(WriteFinding, AFolderThatIsMissingIsSaid) {
+  const Folder folder;
+  const std::string missing = folder.path / "missing";
+  const Answer answer = write_finding(missing);
+  EXPECT_EQ(answer.verdict, TRAPLINE_FILE_FAILED);
+  EXPECT_EQ(answer.text, "cannot write the report into " + missing +
+                             ": No such file or directory: give a folder that this process can write to "
+                             "with --report DIR");
+  EXPECT_EQ(trapline_findings_written(missing.c_str()), 0);
+  const std::string deep = folder.path / std::string(5000, 'x');
+  EXPECT_NE(write_finding(deep).text.find("File name too long"), std::string::npos);
+  EXPECT_EQ(write_file(deep, "guard", "{}").verdict, TRAPLINE_FILE_FAILED);
+  EXPECT_EQ(write_file(folder.path, std::string(300, 'k').c_str(), "{}").verdict, TRAPLINE_FILE_FAILED);
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(WriteFinding, AFullDiskIsSaid) {
+  const Folder folder;
+  // The name that the file is written under first leads to a device that is always full.
+  const std::string name = folder.path / "there";
+  fs::create_directory(name);
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const Answer first = write_finding(name);
+  ASSERT_EQ(first.verdict, TRAPLINE_FILE_WRITTEN);
+  std::string temporary = first.text.substr(0, first.text.size() - std::string("0.json").size()) +
+                          "1.json.tmp" + std::to_string(::gettid());
+  fs::create_symlink("/dev/full", temporary);
+  const Answer answer = write_finding(name);
+  EXPECT_EQ(answer.verdict, TRAPLINE_FILE_FAILED);
+  EXPECT_NE(answer.text.find("No space left on device"), std::string::npos);
+  EXPECT_FALSE(fs::exists(fs::symlink_status(temporary)));
+  EXPECT_EQ(trapline_findings_written(name.c_str()), 1);
+}
+
+TEST(WriteFinding, ALimitOnFilesDoesNotEndTheProcess) {
+  const Folder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_DFL);
+    const rlimit limit{16, 16};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const bool failed = write_finding(folder.path).verdict == TRAPLINE_FILE_FAILED;
+    sigset_t pending;
+    ::sigpending(&pending);
+    ::_exit(failed && ::sigismember(&pending, SIGXFSZ) == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(WriteFinding, ForkedChildrenCountForThemselvesAndDoNotWait) {
+  const Folder folder;
+  std::atomic<bool> over{false};
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 2; ++i) {
+    writers.emplace_back([&] {
+      while (!over) write_finding(folder.path, true);
+    });
+  }
+  for (int i = 0; i < 30; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // a child that waits for a lock is ended
+      const bool zero = trapline_findings_written(folder.path.c_str()) == 0;
+      const Answer answer = write_finding(folder.path);
+      const bool first = answer.text.ends_with("-" + std::to_string(::getpid()) + "-0.json");
+      ::_exit(zero && first ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  over = true;
+  for (std::thread& writer : writers) writer.join();
+}
+
+TEST(WriteFinding, GarbageIsNoFinding) {
+  const Folder folder;
+  for (const char* wrong : {"", "{", "[]", "null", "7"}) {
+    EXPECT_EQ(write_finding(folder.path, false, wrong).verdict, TRAPLINE_FILE_FAILED) << wrong;
+  }
+  EXPECT_EQ(write_finding(folder.path, false, nullptr).verdict, TRAPLINE_FILE_FAILED);
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(WriteFile, IsOneOfEachKind) {
+  const Folder folder;
+  const Answer answer = write_file(folder.path, "guard", R"({"torch": "2"})");
+  EXPECT_TRUE(answer.text.ends_with("-" + std::to_string(::getpid()) + ".json"));
+  EXPECT_EQ(read(answer.text), json({{"torch", "2"}}));
+  EXPECT_EQ(write_file(folder.path, "guard", R"({"torch": "3"})").text, answer.text);
+  EXPECT_EQ(read(answer.text), json({{"torch", "3"}}));
+  EXPECT_EQ(folder.names().size(), 1U);
+}
+
+std::string sentence(const char* contract, const trapline_scan* scan) {
+  char text[256];
+  const int length = trapline_bare_sentence(contract, scan, text, sizeof text);
+  EXPECT_EQ(std::string(text).size(), static_cast<std::size_t>(length));
+  return text;
+}
+
+TEST(BareSentence, SaysWhatTheScanSaw) {
+  trapline_scan scan{};
+  scan.bad = 1;
+  scan.total = 4;
+  scan.first = 2;
+  scan.ivalue = 10;
+  EXPECT_EQ(sentence("nll_loss_forward.target", &scan),
+            "cross_entropy: 1 of 4 elements of target is not valid: 10, at position 2");
+  scan.bad = 3;
+  EXPECT_EQ(sentence("nll_loss_forward.target", &scan),
+            "cross_entropy: 3 of 4 elements of target are not valid: the first is 10, at position 2");
+  scan.is_float = 1;
+  scan.fvalue = -std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(sentence("no_such.row", &scan),
+            "no_such: 3 of 4 elements of row are not valid: the first is nan, at position 2");
+  scan.first = -1;
+  EXPECT_EQ(sentence("no_such.row", &scan), "no_such: 3 of 4 elements of row are not valid");
+  scan.bad = scan.total = 1;
+  EXPECT_EQ(sentence("no_such.row", &scan), "no_such: 1 of 1 element of row is not valid");
+}
+
+TEST(BareSentence, TakesWhateverIsMissing) {
+  EXPECT_EQ(sentence("nll_loss_forward.target", nullptr), "cross_entropy: target is not valid");
+  EXPECT_EQ(sentence(nullptr, nullptr), "an operation: an argument is not valid");
+  EXPECT_EQ(sentence("?", nullptr), "an operation: an argument is not valid");
+  EXPECT_EQ(sentence((std::string(9999, 'x') + ".y").c_str(), nullptr).size(), 255U);
+  char little[8];
+  EXPECT_EQ(trapline_bare_sentence("a.b", nullptr, little, sizeof little), 7);
+  EXPECT_STREQ(little, "a: b is");
+  EXPECT_EQ(trapline_bare_sentence("a.b", nullptr, nullptr, 0), 0);
+}
+
+TEST(BareFinding, IsAFindingThatSaysWhy) {
+  trapline_scan scan{};
+  scan.bad = 1;
+  scan.total = 4;
+  char* text = trapline_bare_finding("nll_loss_forward.target", &scan, "no memory");
+  const json finding = json::parse(text);
+  trapline_free(text);
+  EXPECT_EQ(finding.at("code"), "TL901");
+  EXPECT_EQ(finding.at("cause"), "insufficient_evidence");
+  EXPECT_EQ(finding.at("certainty"), "proven");
+  EXPECT_EQ(finding.at("op"), "cross_entropy");
+  EXPECT_EQ(finding.at("argument"), "target");
+  EXPECT_EQ(finding.at("contained"), true);
+  EXPECT_NE(finding.at("fix").at(0).get<std::string>().find("(no memory)"), std::string::npos);
+}
+
+}  // namespace
