@@ -58,6 +58,7 @@ struct Call {
   // What becomes of the call:
   c10::SmallVector<std::pair<std::int8_t, c10::IValue>, 2> replaced;
   bool wait = false;
+  bool applied = false;  // any row
   bool violated = false;
   Violation violation;
 };
@@ -199,7 +200,9 @@ void violated_at_once(Call& call, const RowPlan& row) {
 // Arguments in host memory beside a tensor on the device are checked here and now.
 void apply_on_host(Call& call, const RowPlan& row, const Argument* arguments) {
   Violation violation;
-  if (apply_row(row, arguments, violation.scan) != TRAPLINE_VIOLATED) return;
+  const int verdict = apply_row(row, arguments, violation.scan);
+  call.applied |= verdict != TRAPLINE_NOT_APPLICABLE;
+  if (verdict != TRAPLINE_VIOLATED) return;
   if (row.row->remember != 0) return remember(row, violation.scan, call.arguments.data());
   violation.row = &row;
   call.violation = violation;
@@ -212,6 +215,7 @@ void apply_on_device(Call& call, const RowPlan& row, const Argument* arguments) 
   int count = 0;
   trapline_scan scan;
   const int verdict = plan_row(row, arguments, checks, kMostChecks, count, scan);
+  call.applied |= verdict != TRAPLINE_PLAN_NOTHING;
   if (verdict == TRAPLINE_PLAN_VIOLATED) return violated_at_once(call, row);
   if (verdict != TRAPLINE_PLAN_CHECK) return;
   for (int i = 0; i < count && i < kMostChecks; ++i) {
@@ -323,8 +327,7 @@ bool prepare(ThreadState& state, Call& call) noexcept {
 
 }  // namespace
 
-std::shared_ptr<const CallFacts> check_on_device(ThreadState& state, const Plan& plan,
-                                                 torch::jit::Stack& stack) {
+CheckedCall check_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack) {
   raise_late(state, Whose::kOwn);
   const std::size_t count = plan.handle.schema().arguments().size();
   c10::IValue* values = stack.data() + (stack.size() - count);
@@ -338,7 +341,7 @@ std::shared_ptr<const CallFacts> check_on_device(ThreadState& state, const Plan&
     }
     for (auto& [position, value] : call.replaced) values[position] = std::move(value);
     if (waited) raise_late(state, Whose::kOwn);
-    return call.facts;
+    return {std::move(call.facts), call.applied};
   }
   TORCH_CHECK(false, "trapline: guard: ", plan.op, ": its arguments cannot be healed: use --on-fault raise");
 }

@@ -31,16 +31,17 @@ bool has_mask(const Plan& plan, const torch::jit::Stack& stack);
 // Runs the operation itself. When it fails because the device is lost, the cause may be known; when it
 // refuses the call by itself, what the checks of its arguments find is no cause of anything.
 template <class Run>
-auto on_device(ThreadState& state, const Run& run, const CallFacts* call = nullptr) -> decltype(run()) {
+auto on_device(ThreadState& state, const Run& run, const CheckedCall& call = {nullptr, true})
+    -> decltype(run()) {
   try {
-    const DepthScope depth(state);
+    const DepthScope depth(state, call.applied);
     return run();
   } catch (const std::exception& error) {
     const char* text = error.what();
     if (std::strstr(text, "CUDA error") != nullptr || std::strstr(text, "device-side assert") != nullptr)
       raise_instead(state);
-    else if (call != nullptr)
-      disown(*call);
+    else if (call.facts != nullptr)
+      disown(*call.facts);
     throw;
   }
 }
@@ -48,9 +49,9 @@ auto on_device(ThreadState& state, const Run& run, const CallFacts* call = nullp
 // A guarded call on the device whose arguments lie on the stack.
 template <class Run>
 void call_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack, const Run& run) {
-  const auto call = check_on_device(state, plan, stack);
+  const CheckedCall call = check_on_device(state, plan, stack);
   const bool reads = plan.reads || (plan.counts_masks && has_mask(plan, stack));
-  on_device(state, run, call.get());
+  on_device(state, run, call);
   if (reads) raise_late(state, Whose::kAny);
 }
 
