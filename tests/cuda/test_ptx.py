@@ -9,9 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "src/cuda/kernels/check.ptx").read_text()
-KERNELS = {
-    f"trapline_{name}" for name in ("index", "padded", "offsets", "numbers", "rows", "sequences", "mask")
-}
+SOURCE = (ROOT / "src/cuda/kernels/check.cu").read_text()
+KERNELS = set(re.findall(r"TRAPLINE_KERNEL\((trapline_\w+),", SOURCE))
 
 
 def ptx_script(argument: str) -> str:
@@ -31,7 +30,7 @@ def test_old_drivers_take_it():
     # PTX 6.0 is CUDA 9.0's. The compiler would not notice an instruction that came later; ptxas does.
     assert re.search(r"^\.version 6\.0$", TEXT, re.MULTILINE)
     assert re.search(r"^\.target sm_50$", TEXT, re.MULTILINE)
-    assert set(re.findall(r"\.entry (\w+)\(", TEXT)) == KERNELS
+    assert len(KERNELS) > 5 and set(re.findall(r"\.entry (\w+)\(", TEXT)) == KERNELS
 
 
 def test_host_memory_is_written_without_atomic_operations():
