@@ -22,8 +22,9 @@ def test_name_tells_torch_python_and_sources(tmp_path, monkeypatch):
     name = compiler.adapter_name()
     assert name.startswith(f"trapline_guard-torch{torch.__version__}-cpython-")
     other = tmp_path / "guard"
-    other.mkdir()
-    (other / "module.cpp").write_text("// something else")
+    (other / "python").mkdir(parents=True)
+    (other / "check.cpp").write_text("// something else")
+    (other / "python" / "module.cpp").write_text("// something else")
     monkeypatch.setenv("TRAPLINE_GUARD_SRC", str(other))
     assert compiler.adapter_name() != name
 

@@ -210,7 +210,7 @@ def integer(value: int) -> bytes:
         (b"\x80\x02NNNs.", "sets keys of no dictionary"),
         (b"\x80\x02}(NNNu.", "sets keys of no dictionary"),
         (b"\x80\x02NNb.", "sets attributes of no dictionary"),
-        (b"\x80\x02N)R.", "calls what is no function"),
+        (b"\x80\x02N)R.", "calls something that is not a function"),
         (b"\x80\x02cos\nsystem\n.", 'the pickle wants "os.system"'),
         (b"\x80\x02X\x02\0\0\0osX\x06\0\0\0system\x93.", 'the pickle wants "os.system"'),
         (b"\x80\x02ctorch" + b"x" * 500, "the pickle ends too early"),
