@@ -207,7 +207,7 @@ def test_guard_that_cannot_start_says_so_in_one_line_and_the_program_runs(guarde
     )
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "on")
     assert done.stderr.startswith(
-        "trapline: library: TRAPLINE_LIB names /nowhere/libtrapline.so, which is no file"
+        "trapline: library: TRAPLINE_LIB names /nowhere/libtrapline.so, which is not a file"
     )
     assert len(done.stderr.splitlines()) == 1
 
