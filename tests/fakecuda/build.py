@@ -66,20 +66,23 @@ def finish(product: Path, made: str) -> None:
 
 def build_runtime(out: Path) -> None:
     product, map_file = out / "libcudart.so.13", HERE / "runtime" / "libcudart.map"
-    inputs = [*sources(ROOT / "src" / "fakecuda", HERE / "runtime"), map_file, Path(__file__)]
+    own = sources(ROOT / "src" / "fakecuda", HERE / "runtime")
+    kernels = sources(
+        ROOT / "src" / "cuda" / "kernels", ROOT / "src" / "checks", ROOT / "include" / "trapline"
+    )
+    inputs = [*own, *kernels, map_file, Path(__file__)]
     if not up_to_date(product, inputs):
         made = str(product) + ".made"
         flags = ["-std=c++20", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-shared"]
         includes = [
-            "-I",
-            str(ROOT / "src"),
-            "-I",
-            str(ROOT / "src" / "fakecuda"),
+            *("-I", str(ROOT / "include")),
+            *("-I", str(ROOT / "src")),
+            *("-I", str(ROOT / "src" / "fakecuda")),
             "-isystem",
             str(cuda_headers()),
         ]
         link = ["-Wl,-soname,libcudart.so.13", f"-Wl,--version-script={map_file}", "-pthread", "-ldl"]
-        units = [str(path) for path in inputs if path.suffix == ".cpp"]
+        units = [str(path) for path in own if path.suffix == ".cpp"]
         subprocess.run([*cxx(), *flags, *includes, *units, *link, "-o", made], check=True)
         finish(product, made)
     driver = out / "libcuda.so.1"
