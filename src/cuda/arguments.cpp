@@ -72,9 +72,7 @@ std::optional<Kernel> kernel_of(const trapline_device_check& check, const void* 
   }
   const bool by_row =
       rule->kernel == kRowsKernel || rule->kernel == kSequencesKernel || rule->kernel == kCompressedKernel;
-  if (by_row && check.last_dim <= 0) {
-    return std::nullopt;
-  }
+  if (by_row && check.last_dim <= 0) return std::nullopt;
   if (rule->kernel == kPaddedKernel &&
       (check.lengths == nullptr || !aligned(check.lengths, sizeof(std::int64_t)) || check.last_dim < 0)) {
     return std::nullopt;

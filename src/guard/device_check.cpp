@@ -256,9 +256,9 @@ void apply_site(Call& call) {
 
 void apply_one(Call& call, const RowPlan& row) {
   const Argument& checked = call.arguments[row.argument];
-  const bool whole = checked.kind != TRAPLINE_ARG_LIST && row.row->reads_also == 0;
-  if (whole && checked.kind == TRAPLINE_ARG_TENSOR && checked.tensor->defined() &&
-      !checked.tensor->device().is_cpu())
+  // Nearly always it is one tensor on the device, and nothing else is read.
+  const bool alone = checked.kind == TRAPLINE_ARG_TENSOR && row.row->reads_also == 0;
+  if (alone && checked.tensor->defined() && !checked.tensor->device().is_cpu())
     return apply_on_device(call, row, call.arguments.data());
   c10::SmallVector<Argument, 8> arguments(call.arguments);
   SplitList split(checked);
