@@ -76,7 +76,7 @@ struct NanCastFact {
 };
 
 // Only `contract` and `scan` are required.
-struct Violation {
+struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what the members tell of
   const Contract* contract = nullptr;
   ScanFact scan;
   std::vector<std::int64_t> index;
