@@ -17,6 +17,7 @@ from programs import Fault
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 import conformance
+from trapline._library import capi
 
 NOT_ON_THE_CPU = "_scaled_grouped_mm"  # nothing can run it here
 
@@ -207,18 +208,18 @@ def test_compressed_indices_are_said_before_the_operation_runs(guard):
 @pytest.mark.parametrize(
     ("rows_", "element", "value", "reason"),
     [
-        ([1, 2, 3], 0, 1, 8),  # the first is not 0
-        ([0, 3, 2, 3], 2, 2, 7),  # not ascending
-        ([0, 1, 4], 2, 4, 2),  # beyond the elements that there are
-        ([0, 2, 2], 2, 2, 10),  # one element belongs to no row
-        ([0, 0, 3], 2, 3, 9),  # more in a row than it has columns
-        ([0] * 5000 + [2, 1, 3], 5001, 1, 7),  # a row of any length
+        ([1, 2, 3], 0, 1, capi.REASON_FIRST_NOT_ZERO),  # the first is not 0
+        ([0, 3, 2, 3], 2, 2, capi.REASON_NOT_ASCENDING),  # not ascending
+        ([0, 1, 4], 2, 4, capi.REASON_ABOVE),  # beyond the elements that there are
+        ([0, 2, 2], 2, 2, capi.REASON_TOO_FEW),  # one element belongs to no row
+        ([0, 0, 3], 2, 3, capi.REASON_TOO_MANY),  # more in a row than it has columns
+        ([0] * 5000 + [2, 1, 3], 5001, 1, capi.REASON_NOT_ASCENDING),  # a row of any length
     ],
 )
 def test_each_invariant_of_compressed_indices_is_checked(guard, rows_, element, value, reason):
     """PyTorch asserts all of them in one kernel: `[..., 0] == 0`, `[..., -1] == nnz`, steps of 0 to `dim`."""
     check = torch.ops.aten._validate_compressed_sparse_indices
-    width = 2 if reason == 9 else 4
+    width = 2 if reason == capi.REASON_TOO_MANY else 4
     with pytest.raises(Fault) as fault:
         check(
             True, torch.tensor(rows_).to("cuda"), torch.tensor([0, 1, 0]).to("cuda"), len(rows_) - 1, width, 3

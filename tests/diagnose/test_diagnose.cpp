@@ -335,6 +335,25 @@ TEST(DiagnoseCounts, WhatTheyAddUpTo) {
          "1 of 32 values are wrong: find where they come from");
 }
 
+// hi is one more than the specified elements, of which there are 5; a row has 3 columns.
+TEST(DiagnoseCounts, CompressedIndices) {
+  const auto said = [](std::int64_t value, int reason) {
+    Facts facts("_validate_compressed_sparse_indices.compressed_idx", value, 6);
+    facts.object["args"]["dim"] = 3;
+    const Finding finding = diagnose(facts.scan("reason", reason));
+    EXPECT_EQ(finding.cause, Cause::kIndexOutOfRange);
+    EXPECT_EQ(finding.valid->text, "0 first, ascending, 5 last");
+    EXPECT_EQ(finding.fix.at(1),
+              "or let PyTorch do it: torch.sparse_coo_tensor(indices, values, size).to_sparse_csr()");
+    return finding.summary.substr(finding.summary.find(" is ") + 4);
+  };
+  EXPECT_EQ(said(1, 8), "1, but the first one has to be 0");
+  EXPECT_EQ(said(2, 7), "2, less than the one before it: compressed_indices must ascend");
+  EXPECT_EQ(said(9, 2), "9, but there are only 5 specified elements");
+  EXPECT_EQ(said(4, 9), "4: it takes more elements than fit; 3 is the most");
+  EXPECT_EQ(said(4, 10), "4, but the last one has to be 5: there are 5 specified elements");
+}
+
 TEST(DiagnoseCounts, EndsAndPivots) {
   expect(Facts("_grouped_mm.offs", 9, 9), Cause::kIndexOutOfRange,
          "grouped_mm: offs[3] is 9, but there are only 8 rows to cut",
