@@ -22,6 +22,7 @@
 #include "guard/device_records.hpp"
 #include "guard/device_stream.hpp"
 #include "guard/history.hpp"
+#include "guard/hooks_install.hpp"
 #include "guard/recycled.hpp"
 #include "guard/remember.hpp"
 
@@ -219,7 +220,7 @@ void apply_on_device(Call& call, const RowPlan& row, const Argument* arguments) 
   if (verdict == TRAPLINE_PLAN_VIOLATED) return violated_at_once(call, row);
   if (verdict != TRAPLINE_PLAN_CHECK) return;
   for (int i = 0; i < count && i < kMostChecks; ++i) {
-    if (row.row->reads_also == 0 ||
+    if (!reads_also(row) ||
         call.lengths.give(checks[i], arguments[row.also], call.device, call.stream.capturing))
       launch(call, row, checks[i]);
   }
@@ -257,7 +258,7 @@ void apply_site(Call& call) {
 void apply_one(Call& call, const RowPlan& row) {
   const Argument& checked = call.arguments[row.argument];
   // Nearly always it is one tensor on the device, and nothing else is read.
-  const bool alone = checked.kind == TRAPLINE_ARG_TENSOR && row.row->reads_also == 0;
+  const bool alone = checked.kind == TRAPLINE_ARG_TENSOR && !reads_also(row);
   if (alone && checked.tensor->defined() && !checked.tensor->device().is_cpu())
     return apply_on_device(call, row, call.arguments.data());
   c10::SmallVector<Argument, 8> arguments(call.arguments);
@@ -268,7 +269,7 @@ void apply_one(Call& call, const RowPlan& row) {
   }
   if (call.violated || !split.any_on_device()) return;
   arguments[row.argument] = split.on_device();
-  if (row.row->reads_also != 0) call.lengths.prepare(arguments[row.also], call.device);
+  if (reads_also(row)) call.lengths.prepare(arguments[row.also], call.device);
   apply_on_device(call, row, arguments.data());
 }
 
@@ -328,6 +329,7 @@ bool prepare(ThreadState& state, Call& call) noexcept {
 }  // namespace
 
 CheckedCall check_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack) {
+  take_news();
   raise_late(state, Whose::kOwn);
   const std::size_t count = plan.handle.schema().arguments().size();
   c10::IValue* values = stack.data() + (stack.size() - count);

@@ -180,7 +180,7 @@ template <class Kernel>
 bool hook_if(torch::Library& library, const Plan& plan, const char* op, const char* overload) {
   if (plan.op != op || plan.overload != overload) return false;
   Kernel::plan = &plan;
-  library.impl(plan.impl_name.c_str(), torch::CppFunction(TORCH_FN((Kernel::call))));
+  library.impl(full_name(plan).c_str(), torch::CppFunction(TORCH_FN((Kernel::call))));
   return true;
 }
 

@@ -97,9 +97,9 @@ void hook_reads(torch::Library& library) {
     if (!handle || !(is_read(name.name) || depends_on_values(*handle))) continue;
     // A guarded operation has its hook already, and another extension's kernel is not overridden.
     if (handle->hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
-    std::string impl_name = name.name.substr(std::strlen("aten::"));
-    if (!name.overload_name.empty()) impl_name += "." + name.overload_name;
-    if (impl_name == "_local_scalar_dense") {
+    const std::string impl_name =
+        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    if (impl_name == "aten::_local_scalar_dense") {
       library.impl(impl_name.c_str(), torch::CppFunction(TORCH_FN(read_scalar)));
     } else {
       library.impl(impl_name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Read>()));

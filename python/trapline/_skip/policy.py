@@ -85,7 +85,10 @@ def _in_worker() -> bool:
 def _heal(violation: dict[str, Any]) -> Any:
     """The healed tensor, with the fault written down; None where it must be raised."""
     tensor, scan = violation.get("tensor"), violation["scan"]
-    predicate = diagnose.contract(violation["contract"]).get("predicate")
+    contract = diagnose.contract(violation["contract"])
+    if contract.get("heal") == capi.HEAL_NONE:  # no value is harmless
+        return None
+    predicate = contract.get("predicate")
     try:
         healed = heal.heal(tensor, scan, predicate)
         if healed is None:
