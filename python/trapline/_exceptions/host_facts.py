@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
-from trapline._exceptions import devices
+from trapline._exceptions import checks, devices
 from trapline._fault import write
 from trapline._fault.data import values
 from trapline._fault.model import models, nans, positions
 from trapline._fault.program import frames, graphs, libraries, owners, places, scope, source
+from trapline._library.say import debug_failure
 
 Facts = dict[str, Any]
 _MAX_OPERANDS = 12
@@ -92,6 +93,8 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
         facts["operands"] = operands
         _devices(facts, error, outer, visible[position:], tensors)
         _not_finite(facts, error)
+        if "position" not in facts:
+            _checked(facts, error, outer, visible, visible[position][0])
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
@@ -173,6 +176,26 @@ def _not_finite(facts: Facts, error: BaseException) -> None:
         facts["nan"] = nans.nan_facts({"tensor": content, "scan": scan}, value)
     if weights is not None:
         facts["weights"] = weights
+
+
+def _checked(
+    facts: Facts,
+    error: BaseException,
+    outer: Optional[BaseException],
+    trace: list[tuple[FrameType, int]],
+    user: FrameType,
+) -> None:
+    """What an installed package's own check refused; nothing where that is not certain."""
+    import torch
+
+    try:
+        whole = (
+            outer if outer is not None and len(_joined(error, outer)) > len(_joined(error, None)) else error
+        )
+        with torch.no_grad(), scope.frames_of(whole.__traceback__):
+            facts.update(checks.check_facts(trace, user, isinstance(error, IndexError)))
+    except Exception:
+        debug_failure("check")
 
 
 def _traced(name: str, message: str) -> str:

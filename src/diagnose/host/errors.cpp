@@ -148,29 +148,43 @@ std::optional<HostMessage> find_host_message(std::span<const HostErrorRow* const
   return best;
 }
 
-std::optional<Finding> finding_of(const HostError& facts) {
-  if (raised_by_user(facts)) return std::nullopt;
-  std::vector<std::string> captures;
-  const HostErrorRow* row = match(facts.exception, facts.message, &facts, &captures);
-  if (row == nullptr) return std::nullopt;
+namespace {
 
-  Finding finding;
+// What every finding about an exception on the host has in common.
+void complete(const HostError& facts, Finding& finding) {
   finding.stack = facts.stack;
   finding.origin = facts.origin;
   finding.sample = facts.sample;
   finding.process = facts.process;
-  finding.cause = row->cause;
   finding.certainty = Certainty::kDetermined;
   finding.device_assert = false;
   finding.contained = true;  // it was raised before any kernel ran
-  finding.op = row->op;
-  finding.argument = row->argument;
-  finding.evidence.push_back({"exception", std::nullopt, facts.exception + ": " + clip(facts.message, 300)});
-  row->write(HostCase(facts, std::move(captures)), finding);
-  if (finding.sample) {
-    if (const std::string advice = look_at(*finding.sample); !advice.empty()) finding.fix.push_back(advice);
+  finding.evidence.insert(finding.evidence.begin(),
+                          {"exception", std::nullopt, facts.exception + ": " + clip(facts.message, 300)});
+}
+
+}  // namespace
+
+std::optional<Finding> finding_of(const HostError& facts) {
+  if (raised_by_user(facts)) return std::nullopt;
+  std::optional<Finding> found = finding_of_check(facts);
+  if (found) {
+    complete(facts, *found);
+  } else {
+    std::vector<std::string> captures;
+    const HostErrorRow* row = match(facts.exception, facts.message, &facts, &captures);
+    if (row == nullptr) return std::nullopt;
+    found.emplace();
+    complete(facts, *found);
+    found->cause = row->cause;
+    found->op = row->op;
+    found->argument = row->argument;
+    row->write(HostCase(facts, std::move(captures)), *found);
   }
-  return finding;
+  if (found->sample) {
+    if (const std::string advice = look_at(*found->sample); !advice.empty()) found->fix.push_back(advice);
+  }
+  return found;
 }
 
 }  // namespace trapline::diagnose

@@ -10,6 +10,7 @@
 
 #include "core/finding.hpp"
 #include "core/knobs.hpp"
+#include "diagnose/host/check.hpp"
 #include "diagnose/nan.hpp"
 #include "diagnose/position.hpp"
 
@@ -78,6 +79,7 @@ struct HostError {
   std::optional<Element> element;  // the first one that is not finite
   std::optional<NanFact> nan;
   std::optional<WeightsFact> weights;
+  std::optional<CheckFact> check;
   LibraryFact library;
   std::vector<Frame> stack;  // outermost first
   std::optional<Frame> origin;

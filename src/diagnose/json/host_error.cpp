@@ -104,6 +104,7 @@ HostError read_host_error(const json& json) {
   facts.element = element(json);
   facts.nan = read_nan(json);
   facts.weights = read_weights(json);
+  facts.check = read_check(json);
   facts.library = read_library(json);
   facts.stack = read_stack(json);
   facts.origin = read_origin(json);
