@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._exceptions.conditions import Place, called
+from trapline._exceptions import selections
+from trapline._exceptions.conditions import Place, call_at, called
 from trapline._exceptions.refused import Atom, Refused, decisive, refused
 from trapline._fault.data import values, variables, which
 from trapline._fault.model import models, nans
@@ -28,6 +29,19 @@ _RANKS = ("nan", "value", "rows", "distinct", "shape", "number")
 _PLUMBING = ("_call_impl", "_wrapped_call_impl", "__call__", "forward")
 # Their statement itself is the condition.
 _ASSERTING = ("_assert", "_assert_async", "_functional_assert_async")
+
+
+def argument_facts(trace: list[Pair], user: FrameType, indexed: bool) -> Facts:
+    """The fact `check`, else `selection`, and what belongs to it; {} where neither is certain."""
+    facts = check_facts(trace, user, indexed)
+    selection = selections.selection_facts(trace, user) if not facts else None
+    if selection is not None:
+        facts = {"selection": selection, "library": _library(trace)}
+    return facts
+
+
+def _library(trace: list[Pair]) -> Facts:
+    return libraries.facts_of([], [frame for frame, _ in reversed(trace)])
 
 
 def check_facts(trace: list[Pair], user: FrameType, indexed: bool) -> Facts:
@@ -124,19 +138,14 @@ def _argument(caller: Place, pair: Pair, entered: FrameType, name: str) -> Optio
     parameters = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     if name not in parameters or caller.tree is None:
         return None
-    line, end_line, column, end_column = frames.position(pair[0].f_code, pair[1])
-    calls = [node for node in ast.walk(caller.tree) if isinstance(node, ast.Call) and node.lineno == line]
-    if column is not None:
-        exact = (line, column, end_line, end_column)
-        calls = [n for n in calls if (n.lineno, n.col_offset, n.end_lineno, n.end_col_offset) == exact]
-    calls = [node for node in calls if called(node) == code.co_name]
-    if len(calls) != 1 or any(isinstance(argument, ast.Starred) for argument in calls[0].args):
+    call = call_at(caller, pair[1], (code.co_name,))
+    if call is None or any(isinstance(argument, ast.Starred) for argument in call.args):
         return None
-    for keyword in calls[0].keywords:
+    for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
     at = parameters.index(name) - (1 if parameters[0] in ("self", "cls") else 0)
-    return calls[0].args[at] if 0 <= at < len(calls[0].args) else None
+    return call.args[at] if 0 <= at < len(call.args) else None
 
 
 def _facts(found: Refused, atom: Atom, pair: Pair, trace: list[Pair], user: FrameType) -> Facts:
@@ -151,8 +160,7 @@ def _facts(found: Refused, atom: Atom, pair: Pair, trace: list[Pair], user: Fram
         "needs": not truth,
     }
     facts: Facts = {"check": check}
-    innermost_first = [frame for frame, _ in reversed(trace)]
-    facts["library"] = libraries.facts_of([], innermost_first)
+    facts["library"] = _library(trace)
     if found.kind == "shape":
         check["sides"] = [[text, list(v) if isinstance(v, tuple) else v] for text, v in found.sides]
         check["tensors"] = [

@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any, Callable, Optional
 
 from trapline._fault.data import values
-from trapline._fault.program import owners, scope, source
+from trapline._fault.program import frames, owners, scope, source
 
 _MAX_LINES = 4000  # of one function
 _MAX_BRACKETS = 20
@@ -42,11 +42,12 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 _UNARY = {ast.Not: operator.not_, ast.USub: operator.neg, ast.Invert: operator.invert}
 # Methods and functions of one tensor; those in the second row take integers besides.
 _OF_TENSOR = (
+    *("sigmoid", "t"),
     *("min", "max", "amin", "amax", "any", "all", "unique", "isnan", "isinf", "isfinite", "abs", "numel"),
     *("nelement", "dim", "ndimension", "item", "long", "int", "float", "double", "bool", "flatten", "detach"),
     *("cpu", "cuda", "contiguous", "is_floating_point", "count_nonzero", "size"),
 )
-_WITH_INTEGERS = ("view", "reshape", "squeeze", "unsqueeze", "size", "flatten")
+_WITH_INTEGERS = ("view", "reshape", "squeeze", "unsqueeze", "size", "flatten", "softmax", "max", "min")
 _BUILTINS = {"len": len, "int": int, "float": float, "bool": bool, "abs": abs, "min": min, "max": max}
 # The elements of the result are those of the tensor: what is said of a value holds for it, too.
 KEEPS_VALUES = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "unique", "detach", "cpu", "cuda")
@@ -95,12 +96,21 @@ class Place:
                 for group in (held, *(held.get(name) for name in groups)):
                     if type(group) is dict and node.attr in group:
                         return group[node.attr]
-            raise Unknown(node.attr)
+            return self._of_class(holder, node.attr)
         if isinstance(node, ast.Subscript):
             holder = self.stored(node.value)
             if type(holder) in (dict, list, tuple) and isinstance(node.slice, ast.Constant):
                 return holder[node.slice.value]
         raise Unknown(type(node).__name__)
+
+    def _of_class(self, holder: Any, name: str) -> Any:
+        """A plain value that stands in the class: `class Config: k = 7`."""
+        for kind in (holder if isinstance(holder, type) else type(holder)).__mro__:
+            if name in kind.__dict__:
+                if type(kind.__dict__[name]) in (*_PLAIN, tuple, list):
+                    return kind.__dict__[name]
+                break
+        raise Unknown(name)
 
     def assigned(self, name: str) -> Optional[ast.AST]:
         """The expression that a local variable was last given; None where that is not clear."""
@@ -134,6 +144,8 @@ class Place:
         inner = statement
         while inner is not self.tree:
             above = self.parents[inner]
+            if above is self.tree:
+                return True
             around = above.lineno <= self.line <= (above.end_lineno or 0)  # type: ignore[attr-defined]
             if isinstance(above, ast.If) and not (around and _same_branch(above, inner, self.line)):
                 try:
@@ -242,6 +254,8 @@ class Place:
             held = self._value(node.value)
         if scope.is_tensor(held) and node.attr in ("shape", "ndim", "dtype", "T"):
             return getattr(held, node.attr)
+        if type(held).__module__ == "torch.return_types" and node.attr in ("values", "indices"):
+            return getattr(held, node.attr)
         raise Unknown(node.attr)
 
     def _item(self, node: ast.Subscript) -> Any:
@@ -263,9 +277,10 @@ class Place:
 
     def _call(self, node: ast.Call) -> Any:
         name, holder = called(node), None
-        if any(keyword.arg != "dim" or not _is_none(keyword.value) for keyword in node.keywords):
+        if any(keyword.arg != "dim" for keyword in node.keywords):
             raise Unknown("keyword")
         arguments = [self._value(argument) for argument in node.args]
+        arguments += [self._value(keyword.value) for keyword in node.keywords if not _is_none(keyword.value)]
         if isinstance(node.func, ast.Name):
             if name in self.frame.f_locals or name in self.frame.f_globals or name not in _BUILTINS:
                 raise Unknown(name)
@@ -287,9 +302,9 @@ class Place:
 
     def is_module(self, node: ast.AST) -> bool:
         """Whether the expression is torch or NumPy itself: `torch.any`, `np.isnan`."""
-        if not isinstance(node, ast.Name) or node.id in self.frame.f_locals:
+        if not isinstance(node, ast.Name):
             return False
-        module = self.frame.f_globals.get(node.id)
+        module = self.frame.f_locals.get(node.id, self.frame.f_globals.get(node.id))
         return module is not None and module in (sys.modules.get("torch"), sys.modules.get("numpy"))
 
 
@@ -305,6 +320,17 @@ def _same_branch(choice: ast.If, inner: ast.AST, line: int) -> bool:
     """Whether the line is in that branch of the `if` in which `inner` stands."""
     branch = choice.body if inner in choice.body else choice.orelse
     return bool(branch) and branch[0].lineno <= line <= (branch[-1].end_lineno or 0)
+
+
+def call_at(place: Place, lasti: int, names: tuple[str, ...]) -> Optional[ast.Call]:
+    """The call of one of these that the frame is in; None where the line has several and no columns."""
+    line, end_line, column, end_column = frames.position(place.frame.f_code, lasti)
+    nodes = ast.walk(place.tree) if place.tree is not None else ()
+    calls = [n for n in nodes if isinstance(n, ast.Call) and n.lineno == line and called(n) in names]
+    if column is not None:
+        exact = (line, column, end_line, end_column)
+        calls = [n for n in calls if (n.lineno, n.col_offset, n.end_lineno, n.end_col_offset) == exact]
+    return calls[0] if len(calls) == 1 else None
 
 
 def called(node: ast.Call) -> str:
@@ -331,9 +357,11 @@ def _equal(one: Any, other: Any) -> bool:
 
 @lru_cache(maxsize=16)
 def _function(code: CodeType) -> Optional[ast.AST]:
-    """The syntax tree of a function, with the lines of its file; None where the source cannot be told."""
+    """The syntax tree of a function, or of a whole program, with the lines of its file; None where the source
+    cannot be told."""
+    whole = code.co_name == "<module>"
     first, last = code.co_firstlineno, _last_line(code)
-    if not 0 < last - first < _MAX_LINES:
+    if not 0 <= last - first < _MAX_LINES:
         return None
     for more in range(_MAX_BRACKETS):
         text = "\n".join(source.line_text(code.co_filename, line) for line in range(first, last + 1 + more))
@@ -342,6 +370,8 @@ def _function(code: CodeType) -> Optional[ast.AST]:
             tree = ast.parse(above + text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue  # a bracket is closed on a line of its own
+        if whole:
+            return ast.increment_lineno(tree, first - 1)
         body = tree.body[0].body[0] if above else tree.body[0]  # type: ignore[attr-defined]
         if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) and body.name == code.co_name:
             return ast.increment_lineno(body, first - 2 if above else first - 1)

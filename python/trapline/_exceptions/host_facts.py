@@ -185,7 +185,8 @@ def _checked(
     trace: list[tuple[FrameType, int]],
     user: FrameType,
 ) -> None:
-    """What an installed package's own check refused; nothing where that is not certain."""
+    """What an installed package's own check refused, and what the call asked for that raised; nothing where
+    that is not certain."""
     import torch
 
     try:
@@ -193,7 +194,7 @@ def _checked(
             outer if outer is not None and len(_joined(error, outer)) > len(_joined(error, None)) else error
         )
         with torch.no_grad(), scope.frames_of(whole.__traceback__):
-            facts.update(checks.check_facts(trace, user, isinstance(error, IndexError)))
+            facts.update(checks.argument_facts(trace, user, isinstance(error, IndexError)))
     except Exception:
         debug_failure("check")
 

@@ -66,6 +66,18 @@ struct GpusFact {
   std::int64_t stand_ins = -1;  // how many of them are those of --cpu
 };
 
+// topk and kthvalue: how many were asked for, of what.
+struct SelectionFact {
+  std::string op;
+  std::optional<std::int64_t> k, dim;
+  std::string text;  // what `k` is in the call: "self.config.num_queries"
+  std::string name;  // the tensor's, as the user or else the call has it
+  std::optional<TensorInfo> tensor;
+  bool user = true;  // the call is in the user's own code
+  // Of the dimension that is looked along.
+  std::optional<std::int64_t> size() const;
+};
+
 // Only `exception` and `message` are required.
 struct HostError {
   std::string exception;  // type name: "RuntimeError"
@@ -80,6 +92,7 @@ struct HostError {
   std::optional<NanFact> nan;
   std::optional<WeightsFact> weights;
   std::optional<CheckFact> check;
+  std::optional<SelectionFact> selection;
   LibraryFact library;
   std::vector<Frame> stack;  // outermost first
   std::optional<Frame> origin;

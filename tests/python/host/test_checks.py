@@ -110,6 +110,16 @@ def looked_up(table, target):
         raise ValueError("unknown label in target")
 
 
+class Pool(nn.Module):
+    def __init__(self, k):
+        super().__init__()
+        self.k = k
+
+    def forward(self, x):
+        scores = x.sum(-1)
+        return torch.topk(scores.view(1, -1), self.k, dim=1)
+
+
 def changed(target):
     if target.max() > 3:
         target = target.clamp(max=3)
@@ -248,6 +258,48 @@ def test_a_plain_number_as_an_index(refuse: Any) -> None:
     finding = refuse("rows = checker.Rows(3)\nrows[10]\n").finding
     assert finding["code"] == "TL105"
     assert finding["summary"] == "Rows: key is 10; checker takes below 3 (`self.count`)"
+
+
+@pytest.mark.parametrize(
+    ("program", "summary", "fix"),
+    [
+        (
+            "scores = torch.rand(2, 3)\nscores.topk(5)",
+            "topk: k is 5, but scores [2, 3] has 3 elements in dimension -1",
+            "use `k=min(5, scores.size(-1))`",
+        ),
+        (
+            "class Config:\n    k = 7\nx = torch.rand(2, 3)\ntorch.topk(x.softmax(-1), Config.k, dim=0)",
+            "topk: k is 7 (`Config.k`), but x.softmax(-1) [2, 3] has 2 elements in dimension 0",
+            "use `k=min(Config.k, x.softmax(-1).size(0))`",
+        ),
+        (
+            "x = torch.rand(2, 3)\nx.kthvalue(k=9, dim=1)",
+            "kthvalue: k is 9, but x [2, 3] has 3 elements in dimension 1",
+            "use `k=min(9, x.size(1))`",
+        ),
+        (
+            "x = torch.rand(2, 3)\nx.kthvalue(0)",
+            "kthvalue: k is 0, but x [2, 3] has 3 elements in dimension -1",
+            "k counts elements: it is 1 at least",
+        ),
+        (
+            "checker.Pool(8)(torch.rand(5, 2))",
+            "topk: k is 8 (`self.k`), but scores.view(1, -1) [1, 5] has 5 elements in dimension 1",
+            "`self.k` is 8: make it 5 at most, or give the call an input from which as many come out",
+        ),
+        (
+            "x, k = torch.rand(3), 9\ntorch.topk(x.erf(), k)",
+            "topk: `k` is 9: larger than the dimension",
+            "use `k=min(k, x.size(dim))`, x the tensor that topk is called for, dim the one it looks along",
+        ),
+    ],
+)
+def test_how_many_were_asked_for_of_how_many(refuse: Any, program: str, summary: str, fix: str) -> None:
+    finding = refuse(program + "\n").finding
+    assert finding["code"] == "TL201"
+    assert finding["summary"] == summary
+    assert finding["fix"][0] == fix
 
 
 @pytest.mark.parametrize(
