@@ -305,7 +305,7 @@ class Place:
         if not isinstance(node, ast.Name):
             return False
         module = self.frame.f_locals.get(node.id, self.frame.f_globals.get(node.id))
-        return module is not None and module in (sys.modules.get("torch"), sys.modules.get("numpy"))
+        return any(module is not None and module is sys.modules.get(name) for name in ("torch", "numpy"))
 
 
 def _item_of(node: ast.AST, at: int) -> Optional[ast.AST]:

@@ -1,5 +1,6 @@
 #include "diagnose/host/errors.hpp"
 
+#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -163,6 +164,37 @@ void complete(const HostError& facts, Finding& finding) {
                           {"exception", std::nullopt, facts.exception + ": " + clip(facts.message, 300)});
 }
 
+// A size that was fixed to that of the other batches: the message has that one and this batch's.
+bool tells_batch(const ShortBatchFact& batch, std::string_view message) {
+  const Shape numbers = parse_shape(message);
+  const auto has = [&](std::int64_t n) {
+    return std::find(numbers.begin(), numbers.end(), n) != numbers.end();
+  };
+  if (has(batch.size) && has(batch.rows)) return true;
+  constexpr std::string_view kView = "is invalid for input of size ";
+  const std::size_t at = message.find(kView);
+  if (at == std::string_view::npos || !has(batch.size)) return false;
+  const Shape elements = parse_shape(message.substr(at + kView.size()));
+  const std::int64_t wanted = numel(parse_shape(message.substr(0, at)));
+  return !elements.empty() && wanted > 0 && elements[0] % batch.rows == 0 &&
+         elements[0] / batch.rows == wanted / batch.size && wanted % batch.size == 0;
+}
+
+void explain_short_batch(const HostError& facts, Finding& finding) {
+  if (!facts.batch || finding.sample || finding.cause != Cause::kShapeMismatch || facts.batch->rows < 1)
+    return;
+  const ShortBatchFact& batch = *facts.batch;
+  if (!tells_batch(batch, facts.message)) return;
+  finding.sample.emplace().batch = batch.number;
+  const auto said = [](const std::string& fix) { return fix.find("drop_last") != std::string::npos; };
+  if (std::any_of(finding.fix.begin(), finding.fix.end(), said)) return;
+  finding.fix.insert(
+      finding.fix.begin(),
+      fmt::format("batch {} has {} rows, a whole one {}: take the size from the tensor (`x.size(0)`), or use "
+                  "DataLoader(..., drop_last=True) where rows may be left out",
+                  batch.number, batch.rows, batch.size));
+}
+
 }  // namespace
 
 std::optional<Finding> finding_of(const HostError& facts) {
@@ -181,6 +213,7 @@ std::optional<Finding> finding_of(const HostError& facts) {
     found->argument = row->argument;
     row->write(HostCase(facts, std::move(captures)), *found);
   }
+  explain_short_batch(facts, *found);
   if (found->sample) {
     if (const std::string advice = look_at(*found->sample); !advice.empty()) found->fix.push_back(advice);
   }

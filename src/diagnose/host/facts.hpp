@@ -66,6 +66,11 @@ struct GpusFact {
   std::int64_t stand_ins = -1;  // how many of them are those of --cpu
 };
 
+// The batch in hand, where it is shorter than the others.
+struct ShortBatchFact {
+  std::int64_t number = 0, rows = 0, size = 0;
+};
+
 // topk and kthvalue: how many were asked for, of what.
 struct SelectionFact {
   std::string op;
@@ -93,6 +98,7 @@ struct HostError {
   std::optional<WeightsFact> weights;
   std::optional<CheckFact> check;
   std::optional<SelectionFact> selection;
+  std::optional<ShortBatchFact> batch;
   LibraryFact library;
   std::vector<Frame> stack;  // outermost first
   std::optional<Frame> origin;

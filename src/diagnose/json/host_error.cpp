@@ -122,6 +122,11 @@ HostError read_host_error(const json& json) {
   facts.weights = read_weights(json);
   facts.check = read_check(json);
   facts.selection = selection(json);
+  if (const nlohmann::json* batch = object_member(json, "batch")) {
+    const auto rows = integer(*batch, "rows"), size = integer(*batch, "size");
+    if (rows && size && *rows < *size)
+      facts.batch = ShortBatchFact{integer(*batch, "number").value_or(0), *rows, *size};
+  }
   facts.library = read_library(json);
   facts.stack = read_stack(json);
   facts.origin = read_origin(json);
