@@ -108,7 +108,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         "kind": "violation",
         "contract": violation["contract"],
         "device": "cpu",
-        "scan": values.scan_facts(scan),
+        "scan": values.scan_facts(scan, values.repeats(tensor)),
     }
 
     def add(name: str, collector: Callable[[], Any]) -> None:
@@ -155,7 +155,7 @@ def _look_into(
     tensor: Any, violation: dict[str, Any], predicate: Any, facts: dict[str, Any], add: _Add
 ) -> None:
     """What the content of the offending tensor tells. One copy of it serves all that follows."""
-    scan = violation["scan"]
+    scan, repeats = violation["scan"], values.repeats(tensor)
     content = tensor if tensor.device.type == "cpu" else tensor.detach().cpu()
     arguments = (violation.get("args") or {}).items()
     violation = dict(
@@ -163,7 +163,7 @@ def _look_into(
         tensor=content,
         args={name: content if value is tensor else value for name, value in arguments},
     )
-    add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate)])
+    add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate, repeats)])
     add("in_column", lambda: values.in_column(content, scan, predicate))
     operator = str(violation.get("op") or "").replace("aten::", "")
     rows = (violation.get("args") or {}).get("weight")
