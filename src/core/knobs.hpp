@@ -18,6 +18,7 @@ enum class Situation : std::uint8_t {
   kIds,        // ids beyond a table
   kPositions,  // a sequence longer than the position table
   kIndex,      // an index that the library computes with
+  kSelected,   // more elements asked for than there are
 };
 
 struct Knob {

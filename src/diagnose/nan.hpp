@@ -18,10 +18,12 @@ struct NanFact {
   bool autocast = false;          // float16 comes from autocast
   std::string banned;             // scores of which a whole row is -inf, by their name in the program
   std::int64_t banned_row = 0;
-  std::string zero;       // a temperature of the user's that is 0, by its name: "r.temperature"
-  std::string situation;  // "generation", "policy", "training", "inference"; empty: not known
-  bool trains = true;     // the process holds an optimizer, as far as that was looked for
-  std::string command;    // how the program was started; empty: not known, or the watch is on
+  std::string zero;              // a temperature of the user's that is 0, by its name: "r.temperature"
+  std::optional<Variable> loss;  // the first that is not finite of the losses that the program has kept
+  std::int64_t losses = 0;       // how many it has kept
+  std::string situation;         // "generation", "policy", "training", "inference"; empty: not known
+  bool trains = true;            // the process holds an optimizer, as far as that was looked for
+  std::string command;           // how the program was started; empty: not known, or the watch is on
 };
 
 // Parameters of the models in reach that hold NaN or Inf; bad is 0 when all were looked at and none does.

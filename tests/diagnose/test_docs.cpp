@@ -20,7 +20,7 @@ TEST(Docs, FactsAreDescribed) {
   const std::string page = content("docs/facts.md");
   const std::regex name(R"re("([a-z_]{2,})")re");
   int seen = 0;
-  for (const char* file : {"host_error.cpp", "parts.cpp", "violation.cpp"}) {
+  for (const char* file : {"check.cpp", "host_error.cpp", "parts.cpp", "violation.cpp"}) {
     const std::string code = content("src/diagnose/json/" + std::string(file));
     for (std::sregex_iterator it(code.begin(), code.end(), name); it != std::sregex_iterator(); ++it) {
       const std::string word = (*it)[1];

@@ -47,6 +47,19 @@ bool says(const Finding& finding, const std::string& words) {
   return false;
 }
 
+TEST(Nan, TheFirstBadOfTheLossesThatWereKept) {
+  json facts = row_facts();
+  facts["weights"] = {{"name", "body.weight"}, {"bad", 4}, {"total", 4}};
+  facts["nan"] = {{"losses", {{"name", "losses"}, {"index", 37}, {"count", 120}}}};
+  EXPECT_EQ(
+      diagnose(facts).fix.at(0),
+      "an earlier step broke the weights: losses[37] is the first of 120 losses that is not finite: look "
+      "at the batch and the learning rate of that step and of the one before; to stop there: assert "
+      "torch.isfinite(loss) before loss.backward()");
+  facts["nan"]["losses"]["index"] = 0;  // it never was finite
+  EXPECT_FALSE(says(diagnose(facts), "losses[0]"));
+}
+
 TEST(CallersVariable, IsNamedBesideTheArgument) {
   json facts = index_facts();
   facts["variable"] = {{"name", "edge_index"}, {"index", {1, 3}}};

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
-from trapline._exceptions import devices
+from trapline._exceptions import batch_facts, checks, devices, not_finite
 from trapline._fault import write
 from trapline._fault.data import values
-from trapline._fault.model import models, nans, positions
+from trapline._fault.model import positions
 from trapline._fault.program import frames, graphs, libraries, owners, places, scope, source
+from trapline._library.say import debug_failure
 
 Facts = dict[str, Any]
 _MAX_OPERANDS = 12
@@ -91,7 +92,8 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
         operands, tensors = _operands(visible[position:], module)
         facts["operands"] = operands
         _devices(facts, error, outer, visible[position:], tensors)
-        _not_finite(facts, error)
+        if "position" not in facts:
+            _around(facts, error, outer, visible, visible[position][0])
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
@@ -147,32 +149,27 @@ def _positions(facts: Facts, innermost_first: list[FrameType]) -> None:
         facts["sample"] = sample
 
 
-def _not_finite(facts: Facts, error: BaseException) -> None:
-    """What surrounds a NaN or Inf in a parameter of a distribution, which looks at its arguments itself."""
-    trace = _frames_of(error.__traceback__)
-    inner = trace[-1][0]
-    value = inner.f_locals.get("value")
-    if not inner.f_code.co_filename.replace("\\", "/").endswith("torch/distributions/distribution.py"):
-        return
-    if not values.is_tensor(value) or not value.dtype.is_floating_point or not value.numel():
-        return
-    content = value.detach().cpu()
-    bad = ~content.reshape(-1).isfinite()
-    if not bool(bad.any()):
-        return
-    first = int(bad.nonzero()[0])
-    scan = {"first": first, "is_float": True, "reason": 3 if bool(content.isnan().any()) else 4}
-    facts["element"] = {
-        "index": values.unravel(first, content.shape),
-        "value": values.number(content.reshape(-1)[first].item()),
-        "bad": int(bad.sum()),
-        "total": content.numel(),
-    }
-    with scope.frames_of(error.__traceback__):
-        weights = models.bad_weights(reachable=True)
-        facts["nan"] = nans.nan_facts({"tensor": content, "scan": scan}, value)
-    if weights is not None:
-        facts["weights"] = weights
+def _around(
+    facts: Facts,
+    error: BaseException,
+    outer: Optional[BaseException],
+    trace: list[tuple[FrameType, int]],
+    user: FrameType,
+) -> None:
+    """What the arguments, the data set and the batch tell; nothing where that is not certain."""
+    import torch
+
+    longer = outer is not None and len(_joined(error, outer)) > len(_joined(error, None))
+    try:
+        with torch.no_grad(), scope.frames_of((outer if longer else error).__traceback__):  # type: ignore[union-attr]
+            facts.update(not_finite.facts_of(error))
+            if "element" in facts:
+                return
+            facts.update(checks.argument_facts(trace, user, isinstance(error, IndexError)))
+            if "sample" not in facts:
+                facts.update(batch_facts.facts_of(facts["message"]))
+    except Exception:
+        debug_failure("around")
 
 
 def _traced(name: str, message: str) -> str:
@@ -210,7 +207,7 @@ def _unwrapped(name: str, message: str) -> tuple[str, str]:
     return name, message
 
 
-def _from_text(text: str, around: Optional[BaseException] = None) -> Optional[Facts]:
+def _from_text(text: str, around: BaseException) -> Optional[Facts]:
     """Facts from the text of a traceback that another process printed. Where none of the user's code is in
     it, the frames of the exception that brought it lead there."""
     stack: list[frames.Frame] = []
@@ -228,7 +225,7 @@ def _from_text(text: str, around: Optional[BaseException] = None) -> Optional[Fa
                 "user": not places.is_library_file(match.group(1)),
             }
         )
-    if around is not None and not any(frame["user"] for frame in stack):
+    if not any(frame["user"] for frame in stack):
         trace = _frames_of(around.__traceback__)
         stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)]) + stack
     rest = re.sub(r"\A(?:[ \t][^\n]*\n)+", "", text[end:])  # the carets below the last source line
@@ -245,6 +242,9 @@ def _from_text(text: str, around: Optional[BaseException] = None) -> Optional[Fa
     origin = frames.origin_of(stack)
     if origin is not None:
         facts["origin"] = origin
+    if around.__traceback__ is not None:
+        with scope.frames_of(around.__traceback__):
+            facts.update(batch_facts.facts_of(facts["message"]))
     return facts
 
 

@@ -114,7 +114,7 @@ def _facts(violation: dict[str, Any], origin: Any) -> dict[str, Any]:
         "kind": "violation",
         "contract": violation["contract"],
         "device": str(described.get("device") or "cpu").split(":")[0],
-        "scan": values.scan_facts(scan),
+        "scan": values.scan_facts(scan, values.repeats(violation.get("tensor"))),
         "tensor": described,
         "args": values.describe_args(violation.get("args") or {}),
     }

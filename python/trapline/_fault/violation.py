@@ -10,14 +10,12 @@ from trapline._fault.data import (
     batches,
     casts,
     counts,
-    guesses,
     recorded,
-    records,
     samplers,
-    samples,
     seen,
     values,
     variables,
+    which,
 )
 from trapline._fault.model import layers, models, nans, noted, positions, tables
 from trapline._fault.program import decomposed, frames, graphs, libraries, scope, sites
@@ -110,7 +108,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         "kind": "violation",
         "contract": violation["contract"],
         "device": "cpu",
-        "scan": values.scan_facts(scan),
+        "scan": values.scan_facts(scan, values.repeats(tensor)),
     }
 
     def add(name: str, collector: Callable[[], Any]) -> None:
@@ -157,7 +155,7 @@ def _look_into(
     tensor: Any, violation: dict[str, Any], predicate: Any, facts: dict[str, Any], add: _Add
 ) -> None:
     """What the content of the offending tensor tells. One copy of it serves all that follows."""
-    scan = violation["scan"]
+    scan, repeats = violation["scan"], values.repeats(tensor)
     content = tensor if tensor.device.type == "cpu" else tensor.detach().cpu()
     arguments = (violation.get("args") or {}).items()
     violation = dict(
@@ -165,7 +163,7 @@ def _look_into(
         tensor=content,
         args={name: content if value is tensor else value for name, value in arguments},
     )
-    add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate)])
+    add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate, repeats)])
     add("in_column", lambda: values.in_column(content, scan, predicate))
     operator = str(violation.get("op") or "").replace("aten::", "")
     rows = (violation.get("args") or {}).get("weight")
@@ -206,7 +204,7 @@ def _look_into(
         or (facts.get("weights") or {}).get("bad")
         or str(violation.get("contract")).endswith((".offsets", "masked_scatter.mask"))
     )
-    add("sample", lambda: None if nobodys else _sample(violation, predicate, position, found))
+    add("sample", lambda: None if nobodys else which.sample_of(violation, predicate, position, found))
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")):
         add("counted", lambda: counts.classes(found[0] if found else None))
@@ -228,22 +226,6 @@ def _given(violation: dict[str, Any], notes: list[str]) -> Any:
         if options.debugs():
             notes.append(f"the caller's shape is not known: {type(error).__name__}: {error}"[:200])
         return violation["tensor"]
-
-
-def _sample(violation: dict[str, Any], predicate: Any, position: bool, found: list[Any]) -> Any:
-    """The sample facts; leaves the batch tensor in `found` for the range over the data set."""
-    tensor, scan = violation["tensor"], violation["scan"]
-    located = samples.locate(tensor, scan, predicate)
-    if located is not None:
-        found.append(located)
-        return samples.blamed(samples.sample_facts(located), violation, predicate)
-    position = position or guesses.counts_up(tensor, scan)
-    unknown = violation.get("late") and batches.at_call() is None  # which batch was in hand at the call
-    if position and not unknown:  # positions are nobody's: the text that is too long is
-        bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
-        return guesses.too_long(scan["hi"], tensor, bad)
-    sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
-    return samples.blamed(sample, violation, predicate)
 
 
 def _late(violation: dict[str, Any], facts: dict[str, Any], add: _Add) -> None:

@@ -33,6 +33,14 @@ std::optional<std::int64_t> ModuleFacts::attribute(std::string_view key) const {
   return it == attributes.end() ? std::nullopt : std::optional(it->second);
 }
 
+std::optional<std::int64_t> SelectionFact::size() const {
+  if (!tensor || !dim) return std::nullopt;
+  const auto dims = static_cast<std::int64_t>(tensor->shape.size());
+  if (dims == 0) return 1;
+  const std::int64_t at = *dim < 0 ? *dim + dims : *dim;
+  return at < 0 || at >= dims ? std::nullopt : std::optional(tensor->shape[static_cast<std::size_t>(at)]);
+}
+
 std::string ModuleFacts::text() const {
   std::string label = type.empty() ? "module" : type;
   const auto in = attribute("in_features"), out = attribute("out_features");

@@ -28,6 +28,7 @@ class HostCase {
   const std::optional<ModuleFacts>& module() const { return facts_->module; }
   const std::optional<ModelFacts>& model() const { return facts_->model; }
   const std::optional<PositionFact>& position() const { return facts_->position; }
+  const std::optional<SelectionFact>& selection() const { return facts_->selection; }
   const LibraryFact& library() const { return facts_->library; }
   const std::string& call() const { return facts_->call; }
   const std::string& message() const { return facts_->message; }

@@ -1,5 +1,6 @@
 #include "diagnose/host/errors.hpp"
 
+#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -148,29 +149,75 @@ std::optional<HostMessage> find_host_message(std::span<const HostErrorRow* const
   return best;
 }
 
-std::optional<Finding> finding_of(const HostError& facts) {
-  if (raised_by_user(facts)) return std::nullopt;
-  std::vector<std::string> captures;
-  const HostErrorRow* row = match(facts.exception, facts.message, &facts, &captures);
-  if (row == nullptr) return std::nullopt;
+namespace {
 
-  Finding finding;
+// What every finding about an exception on the host has in common.
+void complete(const HostError& facts, Finding& finding) {
   finding.stack = facts.stack;
   finding.origin = facts.origin;
   finding.sample = facts.sample;
   finding.process = facts.process;
-  finding.cause = row->cause;
   finding.certainty = Certainty::kDetermined;
   finding.device_assert = false;
   finding.contained = true;  // it was raised before any kernel ran
-  finding.op = row->op;
-  finding.argument = row->argument;
-  finding.evidence.push_back({"exception", std::nullopt, facts.exception + ": " + clip(facts.message, 300)});
-  row->write(HostCase(facts, std::move(captures)), finding);
-  if (finding.sample) {
-    if (const std::string advice = look_at(*finding.sample); !advice.empty()) finding.fix.push_back(advice);
+  finding.evidence.insert(finding.evidence.begin(),
+                          {"exception", std::nullopt, facts.exception + ": " + clip(facts.message, 300)});
+}
+
+// A size that was fixed to that of the other batches: the message has that one and this batch's.
+bool tells_batch(const ShortBatchFact& batch, std::string_view message) {
+  const Shape numbers = parse_shape(message);
+  const auto has = [&](std::int64_t n) {
+    return std::find(numbers.begin(), numbers.end(), n) != numbers.end();
+  };
+  if (has(batch.size) && has(batch.rows)) return true;
+  constexpr std::string_view kView = "is invalid for input of size ";
+  const std::size_t at = message.find(kView);
+  if (at == std::string_view::npos || !has(batch.size)) return false;
+  const Shape elements = parse_shape(message.substr(at + kView.size()));
+  const std::int64_t wanted = numel(parse_shape(message.substr(0, at)));
+  return !elements.empty() && wanted > 0 && elements[0] % batch.rows == 0 &&
+         elements[0] / batch.rows == wanted / batch.size && wanted % batch.size == 0;
+}
+
+void explain_short_batch(const HostError& facts, Finding& finding) {
+  if (!facts.batch || finding.sample || finding.cause != Cause::kShapeMismatch || facts.batch->rows < 1)
+    return;
+  const ShortBatchFact& batch = *facts.batch;
+  if (!tells_batch(batch, facts.message)) return;
+  finding.sample.emplace().batch = batch.number;
+  const auto said = [](const std::string& fix) { return fix.find("drop_last") != std::string::npos; };
+  if (std::any_of(finding.fix.begin(), finding.fix.end(), said)) return;
+  finding.fix.insert(
+      finding.fix.begin(),
+      fmt::format("batch {} has {} rows, a whole one {}: take the size from the tensor (`x.size(0)`), or use "
+                  "DataLoader(..., drop_last=True) where rows may be left out",
+                  batch.number, batch.rows, batch.size));
+}
+
+}  // namespace
+
+std::optional<Finding> finding_of(const HostError& facts) {
+  if (raised_by_user(facts)) return std::nullopt;
+  std::optional<Finding> found = finding_of_check(facts);
+  if (found) {
+    complete(facts, *found);
+  } else {
+    std::vector<std::string> captures;
+    const HostErrorRow* row = match(facts.exception, facts.message, &facts, &captures);
+    if (row == nullptr) return std::nullopt;
+    found.emplace();
+    complete(facts, *found);
+    found->cause = row->cause;
+    found->op = row->op;
+    found->argument = row->argument;
+    row->write(HostCase(facts, std::move(captures)), *found);
   }
-  return finding;
+  explain_short_batch(facts, *found);
+  if (found->sample) {
+    if (const std::string advice = look_at(*found->sample); !advice.empty()) found->fix.push_back(advice);
+  }
+  return found;
 }
 
 }  // namespace trapline::diagnose

@@ -10,6 +10,7 @@
 
 #include "core/finding.hpp"
 #include "core/knobs.hpp"
+#include "diagnose/host/check.hpp"
 #include "diagnose/nan.hpp"
 #include "diagnose/position.hpp"
 
@@ -65,6 +66,23 @@ struct GpusFact {
   std::int64_t stand_ins = -1;  // how many of them are those of --cpu
 };
 
+// The batch in hand, where it is shorter than the others.
+struct ShortBatchFact {
+  std::int64_t number = 0, rows = 0, size = 0;
+};
+
+// topk and kthvalue: how many were asked for, of what.
+struct SelectionFact {
+  std::string op;
+  std::optional<std::int64_t> k, dim;
+  std::string text;  // what `k` is in the call: "self.config.num_queries"
+  std::string name;  // the tensor's, as the user or else the call has it
+  std::optional<TensorInfo> tensor;
+  bool user = true;  // the call is in the user's own code
+  // Of the dimension that is looked along.
+  std::optional<std::int64_t> size() const;
+};
+
 // Only `exception` and `message` are required.
 struct HostError {
   std::string exception;  // type name: "RuntimeError"
@@ -78,6 +96,9 @@ struct HostError {
   std::optional<Element> element;  // the first one that is not finite
   std::optional<NanFact> nan;
   std::optional<WeightsFact> weights;
+  std::optional<CheckFact> check;
+  std::optional<SelectionFact> selection;
+  std::optional<ShortBatchFact> batch;
   LibraryFact library;
   std::vector<Frame> stack;  // outermost first
   std::optional<Frame> origin;

@@ -77,14 +77,11 @@ void broadcast(const HostCase& c, Finding& f) {
     }
   }
   const auto [first, second] = failing_pair(c, a, b, static_cast<std::size_t>(std::max<std::int64_t>(0, d)));
-  const std::string call = c.call_or("the operation");
   if (first == nullptr) {
-    f.summary = fmt::format(
-        "`{}`: one operand has size {} and the other {} in dimension {}, which cannot be broadcast", call, a,
-        b, d);
-    if (c.call().empty() || c.call().size() > 60)  // the line itself stands below
-      f.summary = fmt::format(
-          "one operand has size {} and the other {} in dimension {}, which cannot be broadcast", a, b, d);
+    const bool stands_below = c.call().empty() || c.call().size() > 60;  // the line itself does
+    f.summary =
+        fmt::format("{}one operand has size {} and the other {} in dimension {}, which cannot be broadcast",
+                    stands_below ? "" : fmt::format("`{}`: ", c.call()), a, b, d);
     f.fix.push_back(fmt::format("make dimension {} equal in both, or 1 in one of them (`unsqueeze`)", d));
     return;
   }

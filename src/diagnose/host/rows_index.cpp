@@ -194,21 +194,61 @@ void number_of_indices(const HostCase& c, Finding& f) {
   f.fix.push_back("give one index per slice of the source");
 }
 
-void top_k(const HostCase& c, Finding& f) {
-  f.summary = "topk: k is larger than the dimension (or negative)";
-  // The tensor itself, and not one that goes into a call before it: torch.cdist(centres, xyz).topk(k).
-  for (const Operand& operand : c.operands()) {
-    const bool method = c.call().starts_with(operand.name + ".topk(");
-    const bool function = c.call().find("topk(" + operand.name + ",") != std::string::npos;
-    if (!operand.user || operand.shape.empty() || (!method && !function)) continue;
-    f.summary =
-        fmt::format("topk: k is larger than the dimension of {} {}", operand.name, to_text(operand.shape));
-    f.fix.push_back(
-        fmt::format("use `k=min(k, {}.size(dim))`, dim the one that topk looks along", operand.name));
+// Both are known: what was asked for, and of how many.
+void too_many_selected(const HostCase& c, const SelectionFact& s, std::int64_t size, Finding& f) {
+  const std::int64_t k = *s.k, least = s.op == "kthvalue" ? 1 : 0;
+  const bool plain = s.text.empty() || s.text == std::to_string(k);
+  const std::string named = plain ? "" : fmt::format(" (`{}`)", s.text);
+  f.summary = fmt::format("{}: k is {}{}, but {} {} has {} element{} in dimension {}", f.op, k, named, s.name,
+                          to_text(s.tensor->shape), size, size == 1 ? "" : "s", *s.dim);
+  f.argument = "k";
+  f.tensor = s.tensor;
+  f.element = Element{{}, Scalar{k}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  f.valid = Valid{fmt::format("[{}, {}]", least, size), Scalar{least}, Scalar{size}, {}};
+  if (k < least) {
+    f.fix.push_back(fmt::format("k counts elements: it is {} at least", std::max<std::int64_t>(least, 1)));
+    return;
+  }
+  if (!s.user) {
+    const std::string knob = knob_advice(Situation::kSelected, c.library(), {std::to_string(size), "", ""});
+    if (!knob.empty()) f.fix.push_back(knob);
+    f.fix.push_back(plain
+                        ? fmt::format("give the call an input from which {} come out", k)
+                        : fmt::format("`{}` is {}: make it {} at most, or give the call an input from which "
+                                      "as many come out",
+                                      s.text, k, size));
     return;
   }
   f.fix.push_back(
-      "use `k=min(k, x.size(dim))`, x the tensor that topk is called for, dim the one it looks along");
+      fmt::format("use `k=min({}, {}.size({}))`", plain ? std::to_string(k) : s.text, s.name, *s.dim));
+  f.fix.push_back(fmt::format("or look at why {} has only {} in dimension {}", s.name, size, *s.dim));
+}
+
+void top_k(const HostCase& c, Finding& f) {
+  if (const auto& s = c.selection(); s && s->op == f.op) {
+    const auto size = s->size();
+    if (s->k && size && (*s->k > *size || *s->k < (s->op == "kthvalue" ? 1 : 0)))
+      return too_many_selected(c, *s, *size, f);
+  }
+  f.summary = fmt::format("{}: k is larger than the dimension (or negative)", f.op);
+  if (const auto& s = c.selection(); s && s->op == f.op && s->k.value_or(-1) > 0) {
+    f.summary = fmt::format("{}: `{}` is {}: larger than the dimension", f.op, s->text, *s->k);
+    if (s->text == std::to_string(*s->k))
+      f.summary = fmt::format("{}: k is {}: larger than the dimension", f.op, *s->k);
+  }
+  // The tensor itself, and not one that goes into a call before it: torch.cdist(centres, xyz).topk(k).
+  for (const Operand& operand : c.operands()) {
+    const bool method = c.call().starts_with(fmt::format("{}.{}(", operand.name, f.op));
+    const bool function = c.call().find(fmt::format("{}({},", f.op, operand.name)) != std::string::npos;
+    if (!operand.user || operand.shape.empty() || (!method && !function)) continue;
+    f.summary = fmt::format("{}: k is larger than the dimension of {} {}", f.op, operand.name,
+                            to_text(operand.shape));
+    f.fix.push_back(
+        fmt::format("use `k=min(k, {}.size(dim))`, dim the one that {} looks along", operand.name, f.op));
+    return;
+  }
+  f.fix.push_back(fmt::format(
+      "use `k=min(k, x.size(dim))`, x the tensor that {} is called for, dim the one it looks along", f.op));
 }
 
 }  // namespace
@@ -361,6 +401,15 @@ std::span<const HostErrorRow> index_rows() {
        {"selected index k out of range"},
        nullptr,
        {.certainty = Certainty::kLikely}},
+      {"kthvalue.k",
+       "RuntimeError",
+       R"(kthvalue\(\): selected number k out of range for dimension (-?\d+))",
+       "selected number k out of range for dimension",
+       Cause::kShapeMismatch,
+       "kthvalue",
+       "k",
+       top_k,
+       {"kthvalue(): selected number k out of range for dimension 0"}},
   };
   return *rows;
 }

@@ -128,6 +128,18 @@ void stack(const HostCase& c, Finding& f) {
   f.fix.push_back("or resize or crop each to one shape before stacking");
 }
 
+// A worker stacks its samples in shared memory, which is as long as all of them together.
+void stack_shared(const HostCase&, Finding& f) {
+  f.summary =
+      "stack: the samples of a batch have different shapes (the worker's words are about the memory that "
+      "they were to be stacked in)";
+  f.fix.push_back(
+      "samples of a batch must have one shape: resize or pad them in the data set, or pass `collate_fn=`");
+  f.fix.push_back("with num_workers=0 PyTorch names the two shapes");
+}
+
+bool in_collate(const HostCase& c) { return c.passes_through("torch/utils/data/_utils/collate.py"); }
+
 void value_shape(const HostCase& c, Finding& f) {
   f.summary = fmt::format("x[index] = value: the value has shape {} but the indexed part has {}",
                           to_text(c.shape(1)), to_text(c.shape(2)));
@@ -261,6 +273,16 @@ std::span<const HostErrorRow> layout_rows() {
        "tensors",
        stack,
        {"stack expects each tensor to be equal size, but got [2, 3] at entry 0 and [2, 4] at entry 1"}},
+      {"stack.shared",
+       "RuntimeError",
+       R"(Trying to resize storage that is not resizable)",
+       "Trying to resize storage that is not resizable",
+       kShape,
+       "stack",
+       "tensors",
+       stack_shared,
+       {"Trying to resize storage that is not resizable"},
+       in_collate},
       {"index_put.value",
        "RuntimeError",
        R"(shape mismatch: value tensor of shape \[([\d, ]*)\] cannot be broadcast to indexing result of shape \[([\d, ]*)\])",

@@ -71,6 +71,22 @@ std::optional<GpusFact> gpus(const json& facts) {
                   integer(*object, "stand_ins").value_or(-1)};
 }
 
+std::optional<SelectionFact> selection(const json& facts) {
+  const json* object = object_member(facts, "selection");
+  if (object == nullptr) return std::nullopt;
+  SelectionFact selection;
+  selection.op = text(*object, "op");
+  selection.k = integer(*object, "k");
+  selection.dim = integer(*object, "dim");
+  selection.text = text(*object, "text");
+  selection.name = text(*object, "name");
+  if (const json* tensor = object_member(*object, "tensor"))
+    selection.tensor =
+        TensorInfo{integers(*tensor, "shape"), text(*tensor, "dtype"), text(*tensor, "device")};
+  selection.user = boolean(*object, "user").value_or(true);
+  return selection;
+}
+
 // The first element that is not finite, where the program was still there to be asked.
 std::optional<Element> element(const json& facts) {
   const json* object = object_member(facts, "element");
@@ -104,6 +120,13 @@ HostError read_host_error(const json& json) {
   facts.element = element(json);
   facts.nan = read_nan(json);
   facts.weights = read_weights(json);
+  facts.check = read_check(json);
+  facts.selection = selection(json);
+  if (const nlohmann::json* batch = object_member(json, "batch")) {
+    const auto rows = integer(*batch, "rows"), size = integer(*batch, "size");
+    if (rows && size && *rows < *size)
+      facts.batch = ShortBatchFact{integer(*batch, "number").value_or(0), *rows, *size};
+  }
   facts.library = read_library(json);
   facts.stack = read_stack(json);
   facts.origin = read_origin(json);

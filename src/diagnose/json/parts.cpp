@@ -146,6 +146,12 @@ std::optional<NanFact> read_nan(const json& facts) {
     nan.banned = text(*banned, "name");
     nan.banned_row = integer(*banned, "row").value_or(0);
   }
+  if (const json* losses = object_member(*object, "losses")) {
+    const auto index = integer(*losses, "index");
+    if (index && *index > 0 && !text(*losses, "name").empty())
+      nan.loss = Variable{text(*losses, "name"), {*index}};
+    nan.losses = integer(*losses, "count").value_or(0);
+  }
   nan.zero = text(*object, "zero");
   nan.situation = text(*object, "situation");
   nan.trains = boolean(*object, "trains").value_or(true);

@@ -27,6 +27,7 @@ std::optional<PositionFact> read_position(const nlohmann::json& facts);
 LibraryFact read_library(const nlohmann::json& facts);
 std::optional<NanFact> read_nan(const nlohmann::json& facts);
 std::optional<WeightsFact> read_weights(const nlohmann::json& facts);
+std::optional<CheckFact> read_check(const nlohmann::json& facts);
 std::optional<WatchFact> read_watch(const nlohmann::json& facts);
 
 std::optional<Frame> read_frame(const nlohmann::json* value);

@@ -34,6 +34,16 @@ void watch(ViolationWriter& w) {
                     nan_of(w).command));
 }
 
+// Where the program's own losses turned: the step of the first bad one broke the weights, or the one before.
+std::string first_bad_loss(const ViolationWriter& w) {
+  const NanFact& nan = nan_of(w);
+  if (!nan.loss) return {};
+  return fmt::format(
+      "{} is the first of {} that is not finite: look at the batch and the learning rate of that step and of "
+      "the one before; to stop there: assert torch.isfinite(loss) before loss.backward()",
+      to_text(*nan.loss), nan.losses > 0 ? fmt::format("{} losses", nan.losses) : std::string("the losses"));
+}
+
 // The step before this one broke the model: nothing that this call was given is to blame.
 bool weights(ViolationWriter& w) {
   if (!w.facts.weights || w.facts.weights->bad == 0 || w.facts.scan.reason != Reason::kNan) return false;
@@ -45,14 +55,16 @@ bool weights(ViolationWriter& w) {
         "if they were loaded so, look at the checkpoint: [n for n, p in model.named_parameters() if not "
         "p.isfinite().all()]; take an earlier one, or save it again: a conversion to float16 makes Inf above "
         "65504");
-    w.fix(
-        "if they were trained in this program, stop at the first bad loss: assert torch.isfinite(loss) "
-        "before loss.backward()");
+    const std::string loss = first_bad_loss(w);
+    w.fix(loss.empty() ? "if they were trained in this program, stop at the first bad loss: assert "
+                         "torch.isfinite(loss) before loss.backward()"
+                       : "if they were trained in this program: " + loss);
     return true;
   }
-  w.fix(
-      "an earlier step broke the weights: stop at the first bad loss: assert torch.isfinite(loss) before "
-      "loss.backward()");
+  const std::string loss = first_bad_loss(w);
+  w.fix(loss.empty() ? "an earlier step broke the weights: stop at the first bad loss: assert "
+                       "torch.isfinite(loss) before loss.backward()"
+                     : "an earlier step broke the weights: " + loss);
   watch(w);
   w.fix(
       "NaN comes of missing data, 0/0 (the std of a constant column, or of one row), log of 0 or below, a "

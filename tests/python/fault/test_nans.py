@@ -198,3 +198,30 @@ def test_the_weights_of_a_sampler():
         torch.multinomial = draw
     (facts,) = found
     assert facts["name"] == "sampler.weights" and facts["variable"]["index"] == [0]
+
+
+@pytest.mark.parametrize(
+    ("losses", "found"),
+    [
+        ([2.0, 1.5, NAN, NAN], {"name": "losses", "index": 2, "count": 4, "value": "nan"}),
+        (
+            [torch.tensor(2.0), torch.tensor(float("inf"))],
+            {"name": "losses", "index": 1, "count": 2, "value": "inf"},
+        ),
+        (torch.tensor([1.0, 2.0, NAN]), {"name": "losses", "index": 2, "count": 3, "value": "nan"}),
+        ([1.0, 2.0], None),
+        ([NAN, NAN], None),
+        ([1.0, "high"], None),
+    ],
+)
+def test_the_first_bad_of_the_losses_that_were_kept(losses, found):
+    probs = torch.tensor([NAN, 1.0])
+    assert nans.nan_facts(probabilities(probs), probs).get("losses") == found
+
+
+def test_losses_in_a_history():
+    history = {"lr": [0.1, NAN], "train_loss": [1.0, NAN]}
+    probs = torch.tensor([NAN, 1.0])
+    found = nans.nan_facts(probabilities(probs), probs)["losses"]
+    assert found["name"] == 'history["train_loss"]' and found["index"] == 1
+    assert history["lr"]

@@ -24,9 +24,28 @@ def number(value: Any) -> Any:
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
-def scan_facts(scan: dict[str, Any]) -> dict[str, Any]:
-    """The scan with its numbers in JSON form."""
-    return {key: number(value) for key, value in scan.items()}
+def scan_facts(scan: dict[str, Any], repeats: int = 1) -> dict[str, Any]:
+    """The scan with its numbers in JSON form; elements that are one in memory count once."""
+    facts = {key: number(value) for key, value in scan.items()}
+    for name in ("bad", "total"):
+        if repeats > 1 and type(facts.get(name)) is int and facts[name] % repeats == 0:
+            facts[name] //= repeats
+    return facts
+
+
+def repeats(tensor: Any) -> int:
+    """How often each element in memory stands in the tensor: `index.expand(...)` makes no copy."""
+    times = 1
+    if tensor is not None and is_tensor(tensor) and _is_strided(tensor):
+        for size, stride in zip(tensor.shape, tensor.stride()):
+            times *= int(size) if stride == 0 and size > 1 else 1
+    return times
+
+
+def _is_strided(tensor: Any) -> bool:
+    import torch
+
+    return tensor.layout is torch.strided
 
 
 def is_tensor(value: Any) -> bool:
@@ -112,9 +131,13 @@ _FEWEST_BAD = 3
 _FEWEST_ROWS = 8
 
 
-def bad_values(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> list[tuple[Any, int]]:
+def bad_values(
+    tensor: Any, scan: dict[str, Any], predicate: Optional[int], repeats: int = 1
+) -> list[tuple[Any, int]]:
     """Distinct offending values with their counts, most frequent first; empty when they cannot be told."""
-    return [(number(value), count) for value, count in heal.bad_values(tensor, scan, predicate)]
+    found = heal.bad_values(tensor, scan, predicate)
+    times = repeats if all(count % repeats == 0 for _, count in found) else 1
+    return [(number(value), count // times) for value, count in found]
 
 
 def kinds(content: Any) -> dict[str, bool]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import recorded, values
+from trapline._fault.data import losses, recorded, values
 from trapline._fault.program import calls, holders, owners, places, scope
 from trapline._library import capi
 
@@ -38,6 +38,7 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
         "precision": _precision(),
         "zero": _zero(),
         "banned": _banned(violation["tensor"], scan["first"], given),
+        "losses": losses.first_bad(),
         "situation": _situation(given),
         "trains": _trains(given),
         "command": command(),

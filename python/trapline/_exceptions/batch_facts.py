@@ -1,0 +1,88 @@
+"""The sample, or the batch, of an exception that says nothing about either: where a data set was making it,
+where its batch was put together, and the batch that is shorter than the others."""
+
+from __future__ import annotations
+
+import re
+from types import FrameType
+from typing import Any, Optional
+
+from trapline._fault.data import batches, hand, samples, where
+from trapline._fault.program import scope
+
+Facts = dict[str, Any]
+_ENTRIES = re.compile(r"at entry (\d+) and .* at entry (\d+)")
+_FETCH = "torch/utils/data/_utils/fetch.py"
+_LOADER = "torch/utils/data/dataloader.py"
+
+
+def facts_of(message: str) -> Facts:
+    """The facts `sample` and `batch`, as far as the frames of `scope` tell."""
+    facts: Facts = {}
+    frames = scope.live_frames()
+    sample = _of_worker(frames, message) if not _in(frames, _FETCH) else _being_made(frames, message)
+    if sample:
+        facts["sample"] = sample
+    elif not _in(frames, _LOADER):
+        shorter = _shorter()
+        if shorter is not None:
+            facts["batch"] = shorter
+    return facts
+
+
+def _in(frames: list[FrameType], suffix: str) -> Optional[FrameType]:
+    return next((f for f in frames if f.f_code.co_filename.replace("\\", "/").endswith(suffix)), None)
+
+
+def _being_made(frames: list[FrameType], message: str) -> Optional[Facts]:
+    sample = samples.sample_facts(None)
+    fetch = _in(frames, _FETCH)
+    indices = None if fetch is None else fetch.f_locals.get("possibly_batched_index")
+    if sample is None or "dataset_index" in sample:
+        return sample
+    return _of_entries(sample, indices, message)
+
+
+def _of_entries(sample: Facts, indices: Any, message: str) -> Facts:
+    """Two samples of the batch do not go together, or one of all failed."""
+    if not isinstance(indices, (list, tuple)) or not all(samples.is_int(index) for index in indices):
+        return sample
+    found = _ENTRIES.search(message)
+    entries = [int(text) for text in found.groups()] if found else range(len(indices))
+    if any(entry >= len(indices) for entry in entries):
+        return sample
+    return samples.with_candidates(sample, [indices[entry] for entry in entries])
+
+
+def _of_worker(frames: list[FrameType], message: str) -> Optional[Facts]:
+    """A worker's exception, raised again by the iterator that it works for."""
+    frame = _in(frames, _LOADER)
+    if frame is None or frame.f_code.co_name != "_process_data":
+        return None
+    iterator = frame.f_locals.get("self")
+    held = scope.members(iterator)
+    number, task = held.get("_num_yielded"), held.get("_rcvd_idx")
+    if not samples.is_int(number) or not samples.is_int(task) or not held.get("_in_order", True):
+        return None
+    indices = (held.get("_trapline_tasks") or {}).get(int(task) - 1)
+    sample = _of_entries({"batch": int(number)}, indices, message)
+    loader = batches.Loader(iterator)
+    return where.described(sample, loader.data_set(), loader.user_loader())
+
+
+def _shorter() -> Optional[Facts]:
+    """The batch in hand, where it has fewer rows than the loader's batches have."""
+    batch = hand.in_hand() or _newest_in_hand()
+    if batch is None or not isinstance(batch.indices, (list, tuple)) or not batch.loader.batched:
+        return None
+    rows, size = len(batch.indices), batch.loader.batch_size
+    return {"number": batch.number, "rows": rows, "size": size} if size is not None and rows < size else None
+
+
+def _newest_in_hand() -> Optional[batches.Batch]:
+    """The newest batch, where a frame holds a tensor of it beside what it made of an older one."""
+    for batch in batches.newest_first()[:1]:
+        own = {id(tensor) for tensor in batch.tensors()}
+        if any(id(tensor) in own for frame in scope.live_frames() for tensor in hand.tensors_of(frame)):
+            return batch
+    return None

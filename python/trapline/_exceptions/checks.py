@@ -1,0 +1,282 @@
+"""An argument that the code of an installed package refused, by a `raise` or an `assert` of its own.
+
+What is said holds in the frame that raised: its condition is read from the source and evaluated once more. A
+condition that is not understood makes no fact.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Optional
+
+from trapline._exceptions import selections
+from trapline._exceptions.conditions import Place, call_at, called
+from trapline._exceptions.refused import Atom, Refused, decisive, refused
+from trapline._fault.data import values, variables, which
+from trapline._fault.model import models, nans
+from trapline._fault.program import frames, holders, libraries, owners, places, scope
+
+Facts = dict[str, Any]
+Pair = tuple[FrameType, int]
+_MOST_TEXT = 160
+_MOST_VALUES = 16
+_MAX_HELPERS = 4  # functions that only raise for others: check(condition, message)
+_RANKS = ("nan", "value", "rows", "distinct", "shape", "number")
+_PLUMBING = ("_call_impl", "_wrapped_call_impl", "__call__", "forward")
+# Their statement itself is the condition.
+_ASSERTING = ("_assert", "_assert_async", "_functional_assert_async")
+
+
+def argument_facts(trace: list[Pair], user: FrameType, indexed: bool) -> Facts:
+    """The fact `check`, else `selection`, and what belongs to it; {} where neither is certain."""
+    facts = check_facts(trace, user, indexed)
+    selection = selections.selection_facts(trace, user) if not facts else None
+    if selection is not None:
+        facts = {"selection": selection, "library": _library(trace)}
+    return facts
+
+
+def _library(trace: list[Pair]) -> Facts:
+    return libraries.facts_of([], [frame for frame, _ in reversed(trace)])
+
+
+def check_facts(trace: list[Pair], user: FrameType, indexed: bool) -> Facts:
+    """The fact `check` and what belongs to it, for a traceback, outermost first; {} where nothing is certain.
+    `user`: the frame of the user's line; `indexed`: an IndexError, which may be about a plain number."""
+    at = _raiser(trace)
+    if at is None or places.is_user(trace[at][0].f_code):
+        return {}
+    package = _package(trace[at][0])
+    if package in ("", "torch", "trapline") or package in sys.stdlib_module_names:
+        return {}
+    best: Optional[tuple[int, Refused, Atom, Pair]] = None
+    for atom, pair in _atoms(trace, at):
+        found = refused(atom)
+        if found is not None and (found.kind != "number" or indexed):
+            rank = _RANKS.index(found.kind)
+            if best is None or rank < best[0]:
+                best = (rank, found, atom, pair)
+    if best is None:
+        return {}
+    return _facts(best[1], best[2], best[3], trace, user)
+
+
+def _raiser(trace: list[Pair]) -> Optional[int]:
+    """The frame whose own line ended the call: the last, or that before `torch._assert`."""
+    at = len(trace) - 1
+    while at >= 0 and _package(trace[at][0]) == "torch":
+        if trace[at][0].f_code.co_name not in _ASSERTING:
+            return None
+        at -= 1
+    return at if at >= 0 else None
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__") or "").partition(".")[0]
+
+
+def _atoms(trace: list[Pair], at: int) -> Iterator[tuple[Atom, Pair]]:
+    pair = trace[at]
+    place = Place(pair[0], frames.line_of(pair[0].f_code, pair[1]))
+    for node, truth in _conditions(place):
+        yield from _followed(trace, at, place, node, truth, _MAX_HELPERS)
+
+
+def _followed(
+    trace: list[Pair], at: int, place: Place, node: ast.AST, truth: bool, helpers: int
+) -> Iterator[tuple[Atom, Pair]]:
+    """The comparisons behind a condition; where it is a parameter, those in the call that gave it."""
+    for atom in decisive(place, node, truth):
+        inner = atom[1]
+        if not isinstance(inner, ast.Name):
+            yield atom, trace[at]
+            continue
+        above = at - 1
+        if not helpers or above < 0 or places.is_user(trace[above][0].f_code):
+            continue
+        pair = trace[above]
+        caller = Place(pair[0], frames.line_of(pair[0].f_code, pair[1]))
+        given = _argument(caller, pair, place.frame, inner.id)
+        if given is not None:
+            yield from _followed(trace, above, caller, given, atom[2], helpers - 1)
+
+
+def _conditions(place: Place) -> list[tuple[ast.AST, bool]]:
+    """What was asked before the line was reached, and what the answer was."""
+    parents = place.parents
+    inner: Optional[ast.AST] = None
+    for node in ast.walk(place.tree) if place.tree is not None else ():
+        spans = isinstance(node, (ast.Raise, ast.Assert, ast.Expr))
+        if spans and node.lineno <= place.line <= (node.end_lineno or 0):
+            inner = node
+    if isinstance(inner, ast.Assert):
+        return [(inner.test, False)]
+    if isinstance(inner, ast.Expr):
+        call = inner.value
+        if isinstance(call, ast.Call) and called(call) in _ASSERTING and call.args:
+            return [(call.args[0], False)]
+        return []
+    found: list[tuple[ast.AST, bool]] = []
+    node = inner
+    while node is not None and isinstance(parents.get(node), ast.If):
+        above = parents[node]
+        assert isinstance(above, ast.If)
+        if node in above.body:
+            return found if found else [(above.test, True)]
+        found.append((above.test, False))
+        node = above
+    return found
+
+
+def _argument(caller: Place, pair: Pair, entered: FrameType, name: str) -> Optional[ast.AST]:
+    """The expression that a call handed in as a parameter."""
+    code = entered.f_code
+    parameters = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    if name not in parameters or caller.tree is None:
+        return None
+    call = call_at(caller, pair[1], (code.co_name,))
+    if call is None or any(isinstance(argument, ast.Starred) for argument in call.args):
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    at = parameters.index(name) - (1 if parameters[0] in ("self", "cls") else 0)
+    return call.args[at] if 0 <= at < len(call.args) else None
+
+
+def _facts(found: Refused, atom: Atom, pair: Pair, trace: list[Pair], user: FrameType) -> Facts:
+    place, _, truth = atom
+    shown = place.text(found.node)
+    check: Facts = {
+        "package": _package(pair[0]),
+        "op": _called_by_user(trace, user),
+        "where": f"{_short(pair[0].f_code.co_filename, _package(pair[0]))}:{place.line}",
+        "condition": shown if len(shown) <= _MOST_TEXT else shown[: _MOST_TEXT - 3] + "...",
+        "kind": found.kind,
+        "needs": not truth,
+    }
+    facts: Facts = {"check": check}
+    facts["library"] = _library(trace)
+    if found.kind == "shape":
+        check["sides"] = [[text, list(v) if isinstance(v, tuple) else v] for text, v in found.sides]
+        check["tensors"] = [
+            {"name": _user_name(tensor, user) or name, **_described(tensor)} for name, tensor in found.tensors
+        ]
+        return facts
+    if found.kind == "number":
+        check["name"], check["element"] = found.name, {"index": [], "value": values.number(found.content)}
+        _limits(found, check)
+        return facts
+    content, bad = found.content, found.bad
+    first = int(bad.reshape(-1).nonzero()[0])
+    check["name"], check["tensor"] = found.name, _described(found.tensor)
+    element = check["element"] = {
+        "index": values.unravel(first, content.shape),
+        "value": values.number(content.reshape(-1)[first].item()),
+        "bad": int(bad.sum()),
+        "total": content.numel(),
+    }
+    if found.kind in ("nan", "rows"):
+        if found.kind == "rows":
+            check["row"] = element["index"][0]
+    else:
+        _limits(found, check)
+        element["min"] = values.number(content.min().item())
+        element["max"] = values.number(content.max().item())
+        check["values"] = _wrong_values(found)
+    scan = _scan(found, first)
+    violation = {"tensor": content, "scan": scan, "args": {}, "op": "", "contract": ""}
+    variable = variables.variable_facts(violation, found.tensor, None)
+    if variable is not None:
+        check["variable"] = variable
+    if found.kind == "nan":
+        weights = models.bad_weights(reachable=True)
+        facts["nan"] = nans.nan_facts(violation, found.tensor if scope.is_tensor(found.tensor) else content)
+        if weights is not None:
+            facts["weights"] = weights
+    if not (facts.get("weights") or {}).get("bad"):
+        sample = which.sample_of(violation, None, False, [])
+        if sample is not None:
+            facts["sample"] = sample
+    return facts
+
+
+def _limits(found: Refused, check: Facts) -> None:
+    """What the check would have taken."""
+    bounds = found.bounds
+    if bounds.allowed:
+        check["allowed"] = [values.number(value) for value in bounds.allowed]
+    for name in ("lower", "upper"):
+        if getattr(bounds, name) is not None:
+            check[name] = values.number(getattr(bounds, name))
+    if bounds.upper is not None:
+        check["closed"], check["limit"] = bounds.closed, bounds.text
+    if found.distinct:
+        check["distinct"] = found.distinct
+
+
+def _wrong_values(found: Refused) -> list[list[Any]]:
+    """The different wrong values with their counts, most frequent first."""
+    several, counts = found.content[found.bad].unique(return_counts=True)
+    order = counts.argsort(descending=True)[:_MOST_VALUES].tolist()
+    return [[values.number(several[at].item()), int(counts[at])] for at in order]
+
+
+def _scan(found: Refused, first: int) -> Facts:
+    """As a check of an operation has it; integers with the range that tells the bad ones from the others."""
+    content, bad = found.content, found.bad
+    floating = content.dtype.is_floating_point
+    scan: Facts = {
+        "first": first,
+        "bad": int(bad.sum()),
+        "total": content.numel(),
+        "value": content.reshape(-1)[first].item(),
+        "is_float": floating,
+        "reason": 3 if floating and found.kind == "nan" else 0,
+        "lo": None,
+        "hi": None,
+    }
+    good = content[~bad]
+    if not floating and good.numel():
+        low, high = int(good.min()), int(good.max()) + 1
+        if bool((bad == ((content < low) | (content >= high))).all()):
+            scan["lo"], scan["hi"] = min(low, 0), high
+    return scan
+
+
+def _described(tensor: Any) -> Facts:
+    if scope.is_tensor(tensor):
+        return values.describe(tensor)
+    return {"shape": [int(size) for size in tensor.shape], "dtype": str(tensor.dtype), "device": "cpu"}
+
+
+def _user_name(tensor: Any, user: FrameType) -> str:
+    """What the user's line calls the tensor."""
+    for name, value in holders.held_by(user):
+        if value is tensor:
+            return name
+    return ""
+
+
+def _called_by_user(trace: list[Pair], user: FrameType) -> str:
+    """The class or function of the package that the user's line called."""
+    after = [frame for frame, _ in trace]
+    at = max(i for i, frame in enumerate(after) if frame is user) if user in after else -1
+    for frame in after[at + 1 :]:
+        if _package(frame) == "torch":
+            continue
+        holder = frame.f_locals.get("self")
+        if owners.is_module(holder) or frame.f_code.co_name in _PLUMBING or frame.f_code.co_name[:2] == "__":
+            return type(holder).__name__ if holder is not None else ""
+        return frame.f_code.co_name
+    return ""
+
+
+def _short(filename: str, package: str) -> str:
+    path = filename.replace("\\", "/")
+    at = path.rfind(f"/{package}/")
+    return path[at + 1 :] if at >= 0 else os.path.basename(path)

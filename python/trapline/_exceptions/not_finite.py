@@ -1,0 +1,50 @@
+"""What surrounds a NaN or Inf in a parameter of a distribution, which looks at its arguments itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trapline._fault.data import values, which
+from trapline._fault.model import models, nans
+
+Facts = dict[str, Any]
+
+
+def facts_of(error: BaseException) -> Facts:
+    """The facts `element`, `nan`, `weights` and `sample`, by the frames of `scope`; {} for other errors."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return {}
+    inner = trace.tb_frame
+    value = inner.f_locals.get("value")
+    if not inner.f_code.co_filename.replace("\\", "/").endswith("torch/distributions/distribution.py"):
+        return {}
+    if not values.is_tensor(value) or not value.dtype.is_floating_point or not value.numel():
+        return {}
+    content = value.detach().cpu()
+    bad = ~content.reshape(-1).isfinite()
+    if not bool(bad.any()):
+        return {}
+    first = int(bad.nonzero()[0])
+    scan = {"first": first, "is_float": True, "reason": 3 if bool(content.isnan().any()) else 4}
+    scan.update(bad=int(bad.sum()), total=content.numel(), value=content.reshape(-1)[first].item())
+    facts: Facts = {
+        "element": {
+            "index": values.unravel(first, content.shape),
+            "value": values.number(scan["value"]),
+            "bad": scan["bad"],
+            "total": scan["total"],
+        }
+    }
+    violation = {"tensor": content, "scan": scan, "args": {}}
+    weights = models.bad_weights(reachable=True)
+    facts["nan"] = nans.nan_facts(violation, value)
+    if weights is not None:
+        facts["weights"] = weights
+    if not (weights or {}).get("bad"):  # broken weights are no sample's
+        sample = which.sample_of(violation, None, False, [])
+        if sample is not None:
+            facts["sample"] = sample
+    return facts

@@ -1,0 +1,24 @@
+"""Which sample a bad element came from, by all ways there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trapline._fault.data import batches, guesses, records, samples, values
+
+
+def sample_of(violation: dict[str, Any], predicate: Any, position: bool, found: list[Any]) -> Any:
+    """The sample facts; leaves the batch tensor in `found` for the range over the data set. `position`: the
+    elements are positions in a text."""
+    tensor, scan = violation["tensor"], violation["scan"]
+    located = samples.locate(tensor, scan, predicate)
+    if located is not None:
+        found.append(located)
+        return samples.blamed(samples.sample_facts(located), violation, predicate)
+    position = position or guesses.counts_up(tensor, scan)
+    unknown = violation.get("late") and batches.at_call() is None  # which batch was in hand at the call
+    if position and not unknown:  # positions are nobody's: the text that is too long is
+        bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
+        return guesses.too_long(scan["hi"], tensor, bad)
+    sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
+    return samples.blamed(sample, violation, predicate)

@@ -1,0 +1,92 @@
+// The words about an argument that an installed package's own check refused.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reading.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+using nlohmann::json;
+
+json facts_of(const json& check, const char* message = "target out of range") {
+  json facts = {{"exception", "ValueError"}, {"message", message}, {"check", check}};
+  return facts;
+}
+
+json value_check() {
+  return {{"package", "checker"},
+          {"op", "accuracy"},
+          {"where", "checker/metric.py:9"},
+          {"condition", "target.max() >= num_classes"},
+          {"needs", false},
+          {"kind", "value"},
+          {"name", "target"},
+          {"tensor", {{"shape", {4}}, {"dtype", "int64"}, {"device", "cpu"}}},
+          {"element", {{"index", {3}}, {"value", 7}, {"bad", 1}, {"total", 4}, {"min", 0}, {"max", 7}}},
+          {"values", {{7, 1}}},
+          {"upper", 3},
+          {"limit", "num_classes"}};
+}
+
+TEST(HostCheck, TheVariableTheValueAndWhatIsTaken) {
+  json check = value_check();
+  check["variable"] = {{"name", "y"}, {"index", {1, 1}}};
+  const auto finding = diagnose_host_error(facts_of(check));
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->cause, Cause::kLabelOutOfRange);
+  EXPECT_EQ(finding->certainty, Certainty::kDetermined);
+  EXPECT_EQ(finding->summary, "accuracy: y[1, 1] is 7; checker takes below 3 (`num_classes`)");
+  ASSERT_TRUE(finding->valid);
+  EXPECT_EQ(finding->valid->max, Scalar{std::int64_t{2}});
+  ASSERT_EQ(finding->evidence.size(), 2U);
+  EXPECT_EQ(finding->evidence[1].text, "checker/metric.py:9: checker refuses `target.max() >= num_classes`");
+  EXPECT_EQ(finding->fix.back(), "else look at where y[1, 1] comes from: print(y.unique())");
+}
+
+TEST(HostCheck, TheLibrarysKnobIsSaid) {
+  json facts = facts_of(value_check());
+  facts["library"] = {{"caller", "torchmetrics"}, {"callers", {"torchmetrics.metric.Metric"}}};
+  const auto finding = diagnose_host_error(facts);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->fix.front(),
+            "if there are meant to be more classes: create the metric with num_classes=N");
+  json check = value_check();
+  check["element"]["value"] = -1;
+  check["values"] = {{-1, 1}};
+  facts["check"] = check;
+  EXPECT_EQ(diagnose_host_error(facts)->fix.front(),
+            "if -1 marks what is not to count: create the metric with ignore_index=-1");
+}
+
+TEST(HostCheck, AnIndexIsNoLabel) {
+  json check = value_check();
+  check["name"] = "idx_durations";
+  check["condition"] = "phi.shape[1] <= idx_durations.max()";
+  EXPECT_EQ(diagnose_host_error(facts_of(check, "phi is too small"))->cause, Cause::kIndexOutOfRange);
+}
+
+TEST(HostCheck, AnArgumentThatNothingTellsIsLeftOut) {
+  json check = value_check();
+  check["name"] = "gain";
+  check["condition"] = "(gain < 0).any()";
+  EXPECT_FALSE(diagnose_host_error(facts_of(check, "gain must be non-negative")));
+}
+
+TEST(HostCheck, HalfAFactIsNone) {
+  for (const char* member : {"package", "condition", "element"}) {
+    json check = value_check();
+    check.erase(member);
+    EXPECT_FALSE(diagnose_host_error(facts_of(check))) << member;
+  }
+  json check = value_check();
+  check["kind"] = "rows";
+  check["element"]["index"] = json::array();
+  EXPECT_FALSE(diagnose_host_error(facts_of(check)));
+  check["kind"] = "shape";
+  EXPECT_FALSE(diagnose_host_error(facts_of(check)));
+}
+
+}  // namespace
+}  // namespace trapline::diagnose

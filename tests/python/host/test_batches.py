@@ -1,0 +1,95 @@
+"""The sample, or the batch, of exceptions that say nothing about either."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SETUP = (
+    "import torch\nfrom trapline._fault.data import batches\nfrom trapline._exceptions import hooks\n"
+    "batches.install()\nhooks.install()\n"
+)
+PICTURES = """
+import torch
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+class Pictures(Dataset):
+    def __len__(self):
+        return 12
+    def __getitem__(self, i):
+        return make(i)
+
+train = Pictures()
+"""
+
+
+def test_a_data_set_that_fails_while_it_makes_a_sample(run: Any) -> None:
+    finding = run(
+        PICTURES + "def make(i):\n    return torch.rand(3, 4) @ torch.rand(5 if i == 7 else 4, 2)\n"
+        "for x in DataLoader(train, batch_size=4):\n    pass\n",
+        SETUP,
+    ).finding
+    assert finding["code"] == "TL201" and finding["op"] == "matmul"
+    sample = finding["sample"]
+    assert (sample["dataset_index"], sample["batch"], sample["row"]) == (7, 1, 3)
+    assert sample["dataset"]["name"] == "train"
+
+
+def test_two_samples_that_do_not_go_together(run: Any) -> None:
+    program = (
+        PICTURES + "def make(i):\n    return torch.rand(3 if i == 7 else 1, 4)\n"
+        "for x in DataLoader(train, batch_size=4, num_workers=WORKERS):\n    pass\n"
+    )
+    finding = run(program.replace("WORKERS", "0"), SETUP).finding
+    assert finding["op"] == "stack"
+    assert finding["sample"]["one_of"] == [4, 7] and finding["sample"]["of"] == 2
+
+
+@pytest.mark.parametrize(("odd", "ids"), [("i == 7", [4, 7]), ("i != 7", [4, 5, 6, 7])])
+def test_a_workers_batch(run: Any, odd: str, ids: list[int]) -> None:
+    """The first sample is larger than the others: the worker cannot even stack them."""
+    finding = run(
+        PICTURES + f"def make(i):\n    return torch.rand(3 if {odd} else 1, 4)\n"
+        "for x in DataLoader(train, batch_size=4, num_workers=1):\n    pass\n",
+        SETUP,
+    ).finding
+    assert finding["code"] == "TL201" and finding["op"] == "stack"
+    assert finding["sample"]["one_of"] == ids and finding["sample"]["batch"] == 1
+
+
+LAST = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.rand(20, 5, 4))
+layer, hidden = torch.nn.GRU(4, 6, batch_first=True), torch.zeros(1, 8, 6)
+for (x,) in DataLoader(data, batch_size=8):
+    CALL
+"""
+
+
+@pytest.mark.parametrize("call", ["layer(x, hidden)", "y = x.view(8, 20)", "x + torch.zeros(8, 1, 1)"])
+def test_the_last_batch_is_shorter(run: Any, call: str) -> None:
+    finding = run(LAST.replace("CALL", call), SETUP).finding
+    assert finding["code"] == "TL201"
+    assert finding["sample"]["batch"] == 2 and "row" not in finding["sample"]
+    assert "drop_last=True" in finding["fix"][0]
+
+
+def test_a_size_that_has_nothing_to_do_with_the_batch(run: Any) -> None:
+    finding = run(LAST.replace("CALL", "if len(x) == 4: torch.rand(3, 7) @ torch.rand(5, 2)"), SETUP).finding
+    assert "sample" not in finding
+    assert not any("drop_last" in line for line in finding["fix"])
+
+
+def test_nan_in_what_a_distribution_was_made_of(run: Any) -> None:
+    finding = run(
+        "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+        "seen = torch.rand(12, 3)\nseen[7, 1] = float('nan')\npolicy = torch.nn.Linear(3, 2)\n"
+        "for (x,) in DataLoader(TensorDataset(seen), batch_size=4):\n"
+        "    torch.distributions.Categorical(logits=policy(x))\n",
+        SETUP,
+    ).finding
+    assert finding["code"] == "TL107"
+    assert finding["sample"]["dataset_index"] == 7 and finding["sample"]["row"] == 3
