@@ -101,7 +101,7 @@ trapline_plan_verdict all_bad(const Demand& demand, trapline_scan& scan) {
 }
 
 // A device looks at such a row with one thread, so a longer one is only checked element by element.
-constexpr std::int64_t kLongestRow = 4096;
+constexpr std::int64_t kMaxRow = 4096;
 
 // What is still demanded of each element when the order in its row is not looked at; nullopt: nothing.
 std::optional<Demand> without_order(Demand demand) {
@@ -184,7 +184,7 @@ bool add(const Plan& plan, const Demand& demand) {
       return false;
     default:
       if (!has_row_of_one_thread(demand.predicate)) break;
-      if (tensor.dim > 0 && tensor.sizes[tensor.dim - 1] > kLongestRow) {
+      if (tensor.dim > 0 && tensor.sizes[tensor.dim - 1] > kMaxRow) {
         const std::optional<Demand> weaker = without_order(demand);
         return weaker && add(plan, *weaker);
       }

@@ -157,7 +157,7 @@ struct Copy {
     on_device(state, [&] { at::_ops::copy_::redispatch(keys, self, src, non_blocking); });
     // Even a copy that does not block may be complete when it returns: to memory that is not pinned.
     if (self.device().is_cpu() && !src.device().is_cpu()) {
-      raise_late(state, Whose::kAny);
+      raise_late(state, FaultScope::kAny);
       raise_again(state, src);
     }
     return self;

@@ -46,7 +46,7 @@ class Read final : public c10::OperatorKernel {
     if (!enabled() || !outermost(state) || !reaches_device(keys)) return op.redispatchBoxed(keys, stack);
     const std::vector<at::Tensor> read = read_tensors(op, *stack);
     on_device(state, [&] { op.redispatchBoxed(keys, stack); });
-    raise_late(state, Whose::kAny);
+    raise_late(state, FaultScope::kAny);
     for (const at::Tensor& tensor : read) raise_again(state, tensor);
   }
 };
@@ -58,7 +58,7 @@ at::Scalar read_scalar(c10::DispatchKeySet keys, const at::Tensor& self) {
   ThreadState& state = t_state;
   if (!reaches_device(keys) || !enabled() || !outermost(state)) return Op::redispatch(keys, self);
   const at::Scalar value = on_device(state, [&] { return Op::redispatch(keys, self); });
-  raise_late(state, Whose::kAny);
+  raise_late(state, FaultScope::kAny);
   raise_again(state, self);
   return value;
 }

@@ -36,12 +36,12 @@ def test_bad_call_is_healed(skipping, monkeypatch, call):
         with pytest.raises(DeviceAssertError):
             call.run()
         return
-    before = ledger.spoils()
+    before = ledger.taints()
     try:
         call.run()
     except NotImplementedError:
         pytest.skip("this torch has no kernel of it for the CPU")
-    assert ledger.spoils() > before
+    assert ledger.taints() > before
     assert healed
     for _, tensor, result, scan, predicate in healed:
         assert result.shape == tensor.shape

@@ -39,7 +39,7 @@ class Guarded(dict):
 class _State(threading.local):
     operation: Any = None  # the operation that is being traced as itself, its check being in front already
     tracing = 0  # this thread traces for Inductor
-    within = 0  # inside an operation of above.py whose check is in front
+    within = 0  # inside an operation of early_decompositions.py whose check is in front
 
 
 state = _State()

@@ -14,7 +14,7 @@ import torch
 _TENSORS = ("Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]", "Optional[List[Tensor]]")
 _INTEGERS = ("int", "Optional[int]", "SymInt", "Optional[SymInt]")
 _SIZES = ("List[int]", "Optional[List[int]]", "List[SymInt]", "Optional[List[SymInt]]")
-_MOST_RECORDED = 4
+_MAX_RECORDED = 4
 
 
 @dataclass
@@ -158,4 +158,4 @@ def _choose_recorded(plan: Plan) -> None:
         is_out = getattr(argument, "is_out", False)
         if at not in chosen and str(argument.type) in _TENSORS and not is_out:
             chosen.append(at)
-    plan.recorded = sorted(chosen[:_MOST_RECORDED])
+    plan.recorded = sorted(chosen[:_MAX_RECORDED])

@@ -25,7 +25,7 @@ from trapline._library.say import debug
 
 _HISTORY = 20
 _REMEMBERED = 16
-_MOST_FRAMES = 512
+_MAX_FRAMES = 512
 _HISTORY_FRAMES = 24
 
 # The dtype of the tensor that torch makes of a Python number.
@@ -282,7 +282,7 @@ def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: capi.Scan, say
         "scan": scans.as_dict(scan),
         "tensor": tensor,
         "args": dict(zip(plan.names, values)),
-        "frames": running_frames(_MOST_FRAMES),
+        "frames": running_frames(_MAX_FRAMES),
         "thread": threading.get_native_id(),
     }
     if says:
@@ -303,7 +303,7 @@ def _remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
         {
             "contract": row.id,
             "scan": scans.as_dict(scan),
-            "frames": running_frames(_MOST_FRAMES),
+            "frames": running_frames(_MAX_FRAMES),
             "storage": result.untyped_storage().data_ptr() if is_tensor else 0,
             "shape": list(result.shape) if is_tensor else [],
         }
