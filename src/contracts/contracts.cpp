@@ -10,7 +10,10 @@
 namespace trapline {
 namespace {
 
-// What the sizes of a call say: the bound, of which argument, and what says which of its dimensions.
+// What the sizes of a call say: the bound, of which argument, and what says which of its dimensions. No name
+// is
+// "" and not null: the C face hands them out.
+// NOLINTBEGIN(readability-redundant-string-init)
 struct Limit {
   Bound bound = Bound::kNone;
   std::string_view arg = "";
@@ -22,6 +25,7 @@ struct Besides {
   Also also = Also::kNone;
   std::string_view arg = "";
 };
+// NOLINTEND(readability-redundant-string-init)
 
 // Several operations may share a row: functional and in-place forms, forward and backward. Their names are
 // full and separated by blanks; the overloads are found from their schemas. "aten::bernoulli.out" is one

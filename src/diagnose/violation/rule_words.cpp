@@ -56,7 +56,8 @@ const Words& words_of(Predicate predicate) {
 std::string as_code(std::string_view argument) { return fmt::format("`{}`", argument); }
 
 std::string bound_words(const Contract& contract) {
-  const std::string argument = as_code(contract.bound_arg), dim = as_code(contract.dim_arg);
+  std::string argument = as_code(contract.bound_arg);
+  const std::string dim = as_code(contract.dim_arg);
   switch (contract.bound) {
     case Bound::kNone:
       return {};
