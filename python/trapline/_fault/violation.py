@@ -211,6 +211,8 @@ def _look_into(
     elif facts.get("table") == "token":
         add("counted", counts.tokens)
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
+    if "nan_cast" not in facts:
+        add("numpy_cast", lambda: casts.numpy_cast_facts(scan))
     if not nans.is_not_finite(scan):
         add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))

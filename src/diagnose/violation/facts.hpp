@@ -110,6 +110,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Sample> sample;
   std::optional<Process> process;
   std::optional<NanCastFact> nan_cast;
+  std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;
   std::optional<SamplerFact> sampler;
