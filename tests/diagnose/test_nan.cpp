@@ -72,6 +72,15 @@ TEST(Nan, NumPysWarningLeadsToTheCast) {
             "missing value goes into it, drop its row, or fill it in, before");
 }
 
+TEST(CallersVariable, AnotherThatTheIndexWouldFit) {
+  json facts = index_facts();
+  facts["fits"] = {{"name", "points"}, {"shape", {496, 3}}};
+  EXPECT_TRUE(
+      says(diagnose(facts), "all of it would fit points [496, 3]: if the index was made for that one"));
+  facts["contract"] = "scatter.index";  // to write elsewhere is no advice
+  EXPECT_FALSE(says(diagnose(facts), "points"));
+}
+
 TEST(CallersVariable, IsNamedBesideTheArgument) {
   json facts = index_facts();
   facts["variable"] = {{"name", "edge_index"}, {"index", {1, 3}}};
