@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 build=${1:-build}
 export TRAPLINE_BUILD_DIR=$PWD/$build TRAPLINE_UPDATE_DOCS=1
 scripts/pages.sh "$build"                                                      # docs/causes
-"$build/bin/test_contracts" --gtest_brief=1 --gtest_filter=Docs.TheTableOf\*    # docs/contracts.md
+"$build/bin/test_diagnose" --gtest_brief=1 --gtest_filter=ContractsPage.\*    # docs/contracts.md
 .venv/bin/python scripts/rooms.py --write                                        # docs/rooms.md
 # docs/coverage.md; 5: left out, since torch is missing
 .venv/bin/python -m pytest -q -p no:cacheprovider tests/guard/test_coverage.py || [[ $? == 5 ]]

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# All tests: C++ (ctest), then Python and end to end (pytest). Says what this machine leaves out.
+# All tests: C++ (ctest), then Python and end to end (pytest), as many suites at once as there are cores, or as
+# TRAPLINE_TEST_JOBS says. Says what this machine leaves out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build}
 export TRAPLINE_BUILD_DIR=$PWD/$build
+jobs=${TRAPLINE_TEST_JOBS:-$(nproc)}
 
 .venv/bin/python -c 'import torch' 2>/dev/null || echo "trapline: test: torch is missing: the guard's tests are left out"
 [[ -e /dev/nvidiactl ]] || echo "trapline: test: no NVIDIA GPU here: nothing below was run on one"
@@ -11,15 +13,30 @@ export TRAPLINE_BUILD_DIR=$PWD/$build
 ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --no-tests=error
 
 # Each suite in a process of its own: the guard is a state of the process, and no suite may inherit another's.
-# A suite is a folder with tests in it.
-failed=()
-while read -r -u 3 suite; do
-  echo "== $suite"
-  status=0
-  .venv/bin/python -m pytest -q -p no:cacheprovider "$suite" || status=$?
+# A suite is a folder with tests in it. The slowest go first, so that none of them is left over at the end.
+slow=(tests/e2e tests/cpu_cuda tests/compile tests/guard)
+mapfile -t suites < <(find tests -name 'test_*.py' -printf '%h\n' | sort -u | grep -vxF "$(printf '%s\n' "${slow[@]}")")
+logs=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
+
+run() { # suite; its output comes in one piece
+  local name=${1//\//-} status=0 start=$SECONDS
+  .venv/bin/python -m pytest -q -p no:cacheprovider "$1" >"$logs/$name.out" 2>&1 || status=$?
   # 5: everything of the suite was left out, which its conftest does where torch is missing.
-  [[ $status == 0 || $status == 5 ]] || failed+=("$suite")
-done 3< <(find tests -name 'test_*.py' -printf '%h\n' | sort -u)
+  [[ $status == 0 || $status == 5 ]] || touch "$logs/$name.failed"
+  { echo "== $1 ($((SECONDS - start)) s)"; cat "$logs/$name.out"; } >"$logs/$name.done"
+  cat "$logs/$name.done"
+}
+
+failed=()
+for suite in "${slow[@]}" "${suites[@]}"; do
+  while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
+  run "$suite" &
+done
+wait
+for suite in "${slow[@]}" "${suites[@]}"; do
+  [[ ! -e $logs/${suite//\//-}.failed ]] || failed+=("$suite")
+done
 if ((${#failed[@]})); then
   echo "trapline: test: failed: ${failed[*]}" >&2
   exit 1

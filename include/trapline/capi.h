@@ -60,9 +60,9 @@ TRAPLINE_API int trapline_bad_values(int32_t predicate, const trapline_scan* sca
                                      const trapline_tensor* tensor, trapline_value* values, int capacity);
 
 /* A copy that does no harm, contiguous and of the same dtype: an index is clamped into its range, a number
- * into its interval (NaN becomes the lower end), a row with a bad probability becomes a row of ones, offsets
- * and masks become zeros. TRAPLINE_NOT_APPLICABLE where there is none: an index into nothing, integers that
- * have to add up. What is computed from the copy is no result. */
+ * into its interval (NaN becomes the lower end), a row with a bad probability becomes a row of ones; offsets,
+ * ends and masks become zeros. TRAPLINE_NOT_APPLICABLE where there is none: an index into nothing, integers
+ * that have to add up. What is computed from the copy is no result. */
 TRAPLINE_API int trapline_heal_copy(int32_t predicate, const trapline_scan* scan,
                                     const trapline_tensor* tensor, void* healed);
 

@@ -13,7 +13,7 @@
 
 /* Of all that is declared in include/trapline but native.h; an adapter that was built for another one must
  * not use the library. */
-#define TRAPLINE_CAPI_VERSION 3
+#define TRAPLINE_CAPI_VERSION 4
 
 /* Of a tensor's elements. trapline_dtype_name says them in torch's words. */
 typedef enum {
@@ -80,20 +80,32 @@ typedef enum {
                                       `also_arg`, the last is the bound: indices of a sparse tensor */
 } trapline_predicate;
 
-/* How the bound of an index is computed from the argument that `bound_arg` names. */
+/* What the argument that `also_arg` names is for. */
+typedef enum {
+  TRAPLINE_ALSO_NONE = 0, /* there is none */
+  TRAPLINE_ALSO_ALLOWED,  /* an int: a value that is allowed besides the range (ignore_index) */
+  TRAPLINE_ALSO_LENGTHS,  /* a tensor or a list of integers, as the overload has it: how many elements of each
+                             row count. Its elements are read; of other tensors only the sizes */
+  TRAPLINE_ALSO_FLAG,     /* a bool: when it is false, nothing is read */
+  TRAPLINE_ALSO_BROADCAST, /* the tensor with which the checked one is broadcast */
+  TRAPLINE_ALSO_STEP       /* an int: by how much an element may be larger than the one before it */
+} trapline_also;
+
+/* How the bound of an index is computed from the argument that `bound_arg` names. `dim_arg` names what says
+ * which of its dimensions. */
 typedef enum {
   TRAPLINE_BOUND_NONE = 0,
-  TRAPLINE_BOUND_SIZE_OF_DIM, /* its size in the dimension that `dim_arg` names; without it: in dimension 0 */
+  TRAPLINE_BOUND_SIZE_OF_DIM, /* its size in the dimension `dim_arg`, an int; without it: in dimension 0 */
   TRAPLINE_BOUND_CLASSES, /* its size in dimension 1, or 0 when it has one dimension: the classes of a loss */
   TRAPLINE_BOUND_LAST_DIM, /* its size in the last dimension */
   TRAPLINE_BOUND_NUMEL,    /* its number of elements */
   TRAPLINE_BOUND_INTEGER,  /* bound_arg is an integer and is the bound itself; -1: unbounded (one_hot) */
   TRAPLINE_BOUND_PRODUCT,  /* bound_arg is a list of integers: their product (the output size of a pooling) */
   TRAPLINE_BOUND_MATRIX_ROWS, /* its size in the last dimension but one: the rows of a matrix */
-  TRAPLINE_BOUND_SPATIAL, /* the product of its last n sizes, n = integers in the list `also_arg`: a pooling's
+  TRAPLINE_BOUND_SPATIAL, /* the product of its last n sizes, n = integers in the list `dim_arg`: a pooling's
                              input */
-  TRAPLINE_BOUND_GROUPED  /* the dimension of bound_arg and `also_arg` that a grouped matrix product cuts into
-                             groups */
+  TRAPLINE_BOUND_GROUPED /* the dimension of it and of the matrix `dim_arg` that a grouped matrix product cuts
+                            into groups */
 } trapline_bound;
 
 /* What PyTorch's own operation does on the CPU with a value that violates the row. Where it looks at every
@@ -107,6 +119,16 @@ typedef enum {
   TRAPLINE_ON_CPU_SILENT /* reads or writes wherever the value says, or computes garbage: never to be run with
                             it */
 } trapline_on_cpu;
+
+/* What becomes of a bad element in the copy that the operation gets instead. */
+typedef enum {
+  TRAPLINE_HEAL_NONE = 0, /* no element is harmless by itself: wait before the operation runs */
+  TRAPLINE_HEAL_ELEMENT,  /* each bad element alone: clamped into the range; NaN becomes the lower end */
+  TRAPLINE_HEAL_ROW,      /* a bad row of probabilities becomes a row of equal ones */
+  TRAPLINE_HEAL_ALL,      /* a list (row) of offsets or ends becomes all zeros when any is bad, and so
+                             does a mask that takes too many */
+  TRAPLINE_HEAL_REPORT    /* the operation does no harm: report only, no copy (a cast of NaN to integer) */
+} trapline_heal;
 
 /* Which part of a predicate an element broke. */
 typedef enum {
@@ -123,27 +145,26 @@ typedef enum {
   TRAPLINE_REASON_TOO_FEW   /* counts whose sum is less than it has to be */
 } trapline_reason;
 
-/* One row of the contracts table. Strings have static storage. Argument names are those of the ATen schema;
- * "" where the row needs none. */
+/* One row of the contracts table. Strings have static storage. Argument names are those of the operation's
+ * schema; "" where the row needs none. */
 typedef struct {
   const char* id; /* "nll_loss_forward.target": stable, unique */
-  const char* op; /* ATen base name without overload; a trailing '_' (in-place) is a base name of its own.
-                     With a dot ("bernoulli.out"): that overload alone */
+  const char* op; /* "aten::nll_loss_forward": full name without overload; a trailing '_' (in-place) is an
+                     operation of its own. With a dot ("aten::bernoulli.out"): that overload alone */
   const char* argument;  /* the argument that is checked */
-  const char* bound_arg; /* the tensor whose size bounds it */
-  const char* dim_arg;   /* the int that names the dimension of bound_arg */
-  const char* also_arg;  /* the int that is allowed besides the range: ignore_index; ctc_loss: target_lengths
-                            (a tensor or a list of integers, as the overload has it), or whatever else of
-                            the call the row needs */
+  const char* bound_arg; /* the tensor or the integers that bound it */
+  const char* dim_arg;   /* what says which dimensions of bound_arg: trapline_bound */
+  const char* also_arg;  /* one more argument that the predicate needs */
   const char* public_op; /* what the user calls it: "cross_entropy" */
   const char* public_argument;
   int32_t predicate; /* trapline_predicate */
   int32_t bound;     /* trapline_bound */
+  int32_t also;      /* trapline_also: what also_arg is for */
+  int32_t heal;      /* trapline_heal */
   int32_t composite; /* 1: decomposed before the backend keys; hook it at the autograd keys too */
   int32_t remember;  /* 1: a violation is not an error by itself; it is kept as the possible origin of a later
                         one */
   int32_t on_cpu;    /* trapline_on_cpu: what PyTorch's own operation does with a bad value on the CPU */
-  int32_t reads_also; /* 1: the elements of also_arg are read; else a tensor there gives its sizes only */
 } trapline_contract;
 
 typedef struct {
@@ -196,16 +217,6 @@ typedef struct {
   int64_t ignore_index; /* labels */
   int64_t positions;    /* ids: the longest sequence; -1: not checked */
 } trapline_data_rule;
-
-/* What becomes of a bad element in the copy that the operation gets instead. */
-typedef enum {
-  TRAPLINE_HEAL_NONE = 0, /* no element is harmless by itself: wait before the operation runs */
-  TRAPLINE_HEAL_ELEMENT,  /* each bad element alone: clamped into the range; NaN becomes the lower end */
-  TRAPLINE_HEAL_ROW,      /* a bad row of probabilities becomes a row of equal ones */
-  TRAPLINE_HEAL_ALL,      /* a list (row) of offsets or ends becomes all zeros when any is bad, and so
-                             does a mask that takes too many */
-  TRAPLINE_HEAL_REPORT    /* the operation does no harm: report only, no copy (a cast of NaN to integer) */
-} trapline_heal;
 
 enum { TRAPLINE_DEVICE_DIMS = 12 };
 

@@ -28,7 +28,7 @@ from trapline._fault.data import recorded
 from trapline._library.say import debug, say
 
 # A forward without end must not fill memory: so many values are looked at before the step's end.
-_MOST_PENDING = 4096
+_MAX_PENDING = 4096
 _DEPTH = 3  # of tuples, lists and dicts in an output
 
 _watch: Optional[Watch] = None
@@ -184,7 +184,7 @@ class Watch:
                 self._roots.append(weakref.ref(root))
             self._forwards += 1
             # In a training step the numbers wait for the loss and the gradients.
-            if not torch.is_grad_enabled() or len(self._pending) > _MOST_PENDING:
+            if not torch.is_grad_enabled() or len(self._pending) > _MAX_PENDING:
                 self._flush()
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:

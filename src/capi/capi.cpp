@@ -41,7 +41,7 @@ char* trapline_diagnose(const char* facts_json) {
   try {
     return trapline::copy(trapline::diagnose_json(trapline::given(facts_json)));
   } catch (const std::exception&) {
-    return trapline::copy(R"({"error": "diagnose: memory is exhausted: free some"})");
+    return trapline::copy(R"({"error": "diagnose: out of memory: free some memory and run again"})");
   }
 }
 

@@ -18,14 +18,14 @@ using trapline::copy;
 using trapline::Scalar;
 using trapline::check::Lengths;
 using trapline::check::Rule;
+using trapline::check::RuleKind;
 using trapline::check::Tally;
-using trapline::check::What;
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
+constexpr std::size_t kMaxBytes = std::size_t{256} << 20U;
 
 Rule rule_of(const trapline_data_rule& from) {
   Rule rule;
-  rule.what = static_cast<What>(from.kind);
+  rule.kind = static_cast<RuleKind>(from.kind);
   rule.limit = from.limit;
   if (from.has_ignore_index != 0) rule.ignore_index = from.ignore_index;
   if (from.positions >= 0) rule.positions = from.positions;
@@ -112,8 +112,8 @@ char* trapline_data_tally(const trapline_data_rule* rule, const trapline_tensor*
     const trapline::inputs::Column column;
     trapline::inputs::Piece piece = piece_of(*tensor, column);
     piece.first_row = first_row;
-    json out = trapline::check::to_json(trapline::check::look_closer(made, piece, 0));
-    if (made.positions && made.what == What::kIds && tensor->dim >= 2) {
+    json out = trapline::check::to_json(trapline::check::scan_details(made, piece, 0));
+    if (made.positions && made.kind == RuleKind::kIds && tensor->dim >= 2) {
       Lengths lengths;
       for (std::int64_t i = 0; i < tensor->sizes[0]; ++i) {
         lengths.add(first_row + i, 0, tensor->sizes[tensor->dim - 1], *made.positions);
@@ -122,7 +122,7 @@ char* trapline_data_tally(const trapline_data_rule* rule, const trapline_tensor*
     }
     return copy(dump(out));
   } catch (const std::exception&) {
-    return copy(R"({"error": "check: memory is exhausted: free some"})");
+    return copy(R"({"error": "check: out of memory: free some memory and run again"})");
   }
 }
 
@@ -130,7 +130,7 @@ char* trapline_data_findings(const trapline_data_rule* rule, const char* tallies
                              const char* subject_json) {
   try {
     const std::string_view text = tallies_json == nullptr ? "" : tallies_json;
-    const json tallies = text.size() > kMostBytes ? json() : json::parse(text, nullptr, false);
+    const json tallies = text.size() > kMaxBytes ? json() : json::parse(text, nullptr, false);
     const json subject = json::parse(subject_json == nullptr ? "{}" : subject_json, nullptr, false);
     if (rule == nullptr || rule->kind < TRAPLINE_DATA_LABELS || rule->kind > TRAPLINE_DATA_PROBABILITIES ||
         !tallies.is_array() || !subject.is_object()) {
@@ -152,7 +152,7 @@ char* trapline_data_findings(const trapline_data_rule* rule, const char* tallies
     about.shape = subject.value("shape", std::vector<std::int64_t>{});
     trapline::check::Range range;
     range.add(all, made);
-    const bool integers = trapline::check::is_integral(made.what) && range.count > 0;
+    const bool integers = trapline::check::is_integral(made.kind) && range.count > 0;
     json findings = json::array();
     for (const trapline::Finding& finding :
          findings_of(made, about, all, integers ? std::optional(range) : std::nullopt)) {

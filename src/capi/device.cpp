@@ -38,7 +38,7 @@ const char* trapline_device_why(void) {
   try {
     return trapline::cuda::why_not_ready();
   } catch (const std::exception&) {
-    return "device checks: memory is exhausted: free some";
+    return "device checks: out of memory: free some memory and run again";
   }
 }
 

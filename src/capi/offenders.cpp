@@ -15,8 +15,8 @@ trapline::TensorView view_of(const trapline_tensor& tensor) {
 }
 
 bool is_usable(std::int32_t predicate, const trapline_scan* scan, const trapline_tensor* tensor) {
-  return predicate >= 0 && predicate <= UINT8_MAX && scan != nullptr && tensor != nullptr &&
-         trapline::can_read(*tensor);
+  return predicate >= 0 && predicate <= TRAPLINE_PREDICATE_COMPRESSED && scan != nullptr &&
+         tensor != nullptr && trapline::can_read(*tensor);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ int failed(const char* why, char** text) {
   return TRAPLINE_FILE_FAILED;
 }
 
-constexpr const char* kNoMemory = "cannot write the report: memory is exhausted: free some";
+constexpr const char* kNoMemory = "cannot write the report: out of memory: free some memory and run again";
 
 }  // namespace
 
@@ -63,7 +63,7 @@ char* trapline_render(const char* finding_json, int descriptor) {
     report.verdict = trapline::Verdict::kFault;
     report.findings.push_back(std::move(finding).value());
     const auto style =
-        trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::look_around(descriptor));
+        trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::detect_terminal(descriptor));
     return copy(trapline::render_text(report, style));
   } catch (const std::exception&) {
     return nullptr;
@@ -103,7 +103,7 @@ int trapline_write_finding(const char* folder, const char* finding, const char* 
     json found = json::parse(given(finding), nullptr, /*allow_exceptions=*/false);
     json noted = json::parse(notes == nullptr ? "[]" : notes, nullptr, /*allow_exceptions=*/false);
     if (!found.is_object())
-      return failed("cannot write the report: this is no finding: pass a JSON object", text);
+      return failed("cannot write the report: this is not a finding: pass a JSON object", text);
     if (!noted.is_array()) noted = json::array();
     const std::string report = dump(trapline::envelope(trapline::Command::kRun, trapline::Verdict::kFault,
                                                        json::array({std::move(found)}), std::move(noted)));

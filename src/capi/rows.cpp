@@ -18,12 +18,21 @@ const Rows& table() {
   static const auto* const kRows = [] {
     auto* all = new Rows{{}, contracts()};
     for (const Contract& row : all->contracts) {
-      all->c_rows.push_back({row.id.data(), row.op.data(), row.argument.data(), row.bound_arg.data(),
-                             row.dim_arg.data(), row.also_arg.data(), row.public_op.data(),
-                             row.public_argument.data(), static_cast<std::int32_t>(row.predicate),
-                             static_cast<std::int32_t>(row.bound), row.composite ? 1 : 0,
-                             row.remember ? 1 : 0, static_cast<std::int32_t>(row.on_cpu),
-                             reads_also(row) ? 1 : 0});
+      all->c_rows.push_back({.id = row.id.data(),
+                             .op = row.op.data(),
+                             .argument = row.argument.data(),
+                             .bound_arg = row.bound_arg.data(),
+                             .dim_arg = row.dim_arg.data(),
+                             .also_arg = row.also_arg.data(),
+                             .public_op = row.public_op.data(),
+                             .public_argument = row.public_argument.data(),
+                             .predicate = static_cast<std::int32_t>(row.predicate),
+                             .bound = static_cast<std::int32_t>(row.bound),
+                             .also = static_cast<std::int32_t>(row.also),
+                             .heal = static_cast<std::int32_t>(row.heal),
+                             .composite = row.composite ? 1 : 0,
+                             .remember = row.remember ? 1 : 0,
+                             .on_cpu = static_cast<std::int32_t>(row.on_cpu)});
     }
     return all;
   }();

@@ -17,7 +17,7 @@ constexpr auto kTable = [] {
 
 }  // namespace
 
-const unsigned char Folder::kFolded[128] = {
+const unsigned char TextFolder::kFolded[128] = {
 #define R4(i) kTable[(i)], kTable[(i) + 1], kTable[(i) + 2], kTable[(i) + 3]
 #define R16(i) R4(i), R4((i) + 4), R4((i) + 8), R4((i) + 12)
     R16(0),  R16(16), R16(32), R16(48), R16(64),
@@ -29,7 +29,7 @@ const unsigned char Folder::kFolded[128] = {
 std::string fold(std::string_view text) {
   std::string key;
   const auto emit = [&](char c) { key.push_back(c); };
-  Folder::feed(text, emit);
+  TextFolder::feed(text, emit);
   return key;
 }
 

@@ -14,7 +14,7 @@
 
 namespace trapline {
 
-class Folder {
+class TextFolder {
  public:
   // Calls emit(char) for each character that is left of `text`.
   template <class Emit>

@@ -121,7 +121,7 @@ const WordingRow* find_wording(std::string_view text) {
       }
     });
   };
-  Folder::feed(text, emit);
+  TextFolder::feed(text, emit);
   return best;
 }
 

@@ -59,7 +59,7 @@ enum class Device : std::int8_t { kNo, kYes, kUnknown };
 
 struct WordingRow {
   // Whether it is a failure of its own, not something that stands beside one.
-  constexpr bool speaks() const {
+  constexpr bool is_failure() const {
     return kind != WordingKind::kContext && kind != WordingKind::kHint && kind != WordingKind::kEvidence;
   }
 

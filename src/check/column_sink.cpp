@@ -21,7 +21,7 @@ constexpr auto kNoLabelWords =
 constexpr auto kNoIdWords = std::to_array<std::string_view>(
     {"type", "types", "position", "mask", "sample", "row", "label", "labels", "index", "user", "image"});
 
-constexpr std::size_t kMostNames = 32;
+constexpr std::size_t kMaxNames = 32;
 
 template <class Words>
 bool has(const Words& words, std::string_view word) {
@@ -42,8 +42,8 @@ void each_word(std::string_view name, Visit&& visit) {
   if (!word.empty()) visit(word);
 }
 
-bool could_be(What what, const inputs::Column& column) {
-  return is_integral(what) || is_floating(column.dtype);
+bool could_be(RuleKind kind, const inputs::Column& column) {
+  return is_integral(kind) || is_floating(column.dtype);
 }
 
 // Rows count from the start of the file that they lie in.
@@ -55,22 +55,22 @@ void put_in_file(Place& place, const std::string& file, std::int64_t file_row) {
 
 }  // namespace
 
-bool is_called(What what, std::string_view name) {
-  if (!is_integral(what)) return true;
+bool is_called(RuleKind kind, std::string_view name) {
+  if (!is_integral(kind)) return true;
   bool yes = false, no = false;
   each_word(name, [&](const std::string& word) {
-    yes = yes || (what == What::kLabels ? has(kLabelWords, word) : has(kIdWords, word));
-    no = no || (what == What::kLabels ? has(kNoLabelWords, word) : has(kNoIdWords, word));
+    yes = yes || (kind == RuleKind::kLabels ? has(kLabelWords, word) : has(kIdWords, word));
+    no = no || (kind == RuleKind::kLabels ? has(kNoLabelWords, word) : has(kNoIdWords, word));
   });
   return yes && !no;
 }
 
 bool ColumnSink::begin(const inputs::Column& column) {
-  bool wanted = could_be(rule_.what, column);
+  bool wanted = could_be(rule_.kind, column);
   if (!wanted_.column.empty()) {
     wanted = column.name == wanted_.column;
   } else if (!wanted_.any) {
-    wanted = wanted && is_called(rule_.what, column.name);
+    wanted = wanted && is_called(rule_.kind, column.name);
   }
   if (!wanted_.only.empty()) wanted = wanted && wanted_.only.contains(column.name);
   if (!wanted) {
@@ -100,7 +100,7 @@ bool ColumnSink::piece(const inputs::Piece& piece) {
   const std::int64_t carried =
       !piece.row_of.empty() && piece.row_of.front() == column.row ? column.length : 0;
   column.result.dtype = piece.view.dtype;
-  Tally tally = closely_ ? look_closer(rule_, piece, carried) : scan_piece(rule_, piece, carried, parallel_);
+  Tally tally = closely_ ? scan_details(rule_, piece, carried) : scan_piece(rule_, piece, carried, parallel_);
   if (!column.file.empty()) {
     if (tally.first) put_in_file(*tally.first, column.file, column.file_row);
     put_in_file(tally.missing.first, column.file, column.file_row);
@@ -115,14 +115,14 @@ bool ColumnSink::piece(const inputs::Piece& piece) {
 
 void ColumnSink::malformed(const inputs::Column& column, std::int64_t row, std::int64_t line,
                            std::string_view text) {
-  constexpr std::size_t kMostText = 80;
+  constexpr std::size_t kMaxText = 80;
   Open& at = open(column);
-  Odd& odd = at.result.tally.malformed;
+  InvalidValues& odd = at.result.tally.malformed;
   if (odd.count++ > 0) return;
   odd.first.index = {row};
   odd.first.line = line;
   if (!at.file.empty()) put_in_file(odd.first, at.file, at.file_row);
-  odd.text = std::string(text.substr(0, kMostText));
+  odd.text = std::string(text.substr(0, kMaxText));
 }
 
 void ColumnSink::file(const inputs::Column& column, std::string_view path, std::int64_t first_row) {
@@ -138,7 +138,7 @@ void ColumnSink::skipped(std::string_view name, std::string_view why) {
 
 // The tables of one source (splits, masks) have columns of the same names.
 void ColumnSink::pass_over(std::string name) {
-  if (passed_over_.size() < kMostNames && std::ranges::find(passed_over_, name) == passed_over_.end()) {
+  if (passed_over_.size() < kMaxNames && std::ranges::find(passed_over_, name) == passed_over_.end()) {
     passed_over_.push_back(std::move(name));
   }
 }

@@ -30,7 +30,7 @@ struct ColumnResult {
 };
 
 // Which columns of a file are meant.
-struct Wanted {
+struct ColumnFilter {
   std::string column;                      // just this one; empty: by name and dtype
   bool any = false;                        // every column of numbers
   std::unordered_set<std::string> only{};  // of these names; empty: no such limit
@@ -38,12 +38,12 @@ struct Wanted {
 };
 
 // "label", "y_train", "fine_labels", "input_ids": names that say what a column holds.
-bool is_called(What what, std::string_view name);
+bool is_called(RuleKind kind, std::string_view name);
 
 class ColumnSink : public inputs::Sink {
  public:
   // `closely`: element by element, for the details of what is known to be bad.
-  ColumnSink(const Rule& rule, const Wanted& wanted, bool closely, const Parallel& parallel,
+  ColumnSink(const Rule& rule, const ColumnFilter& wanted, bool closely, const Parallel& parallel,
              const std::atomic<bool>& stop)
       : rule_(rule), wanted_(wanted), closely_(closely), parallel_(parallel), stop_(stop) {}
 
@@ -76,7 +76,7 @@ class ColumnSink : public inputs::Sink {
   void pass_over(std::string name);
 
   const Rule& rule_;
-  const Wanted& wanted_;
+  const ColumnFilter& wanted_;
   bool closely_;
   const Parallel& parallel_;
   const std::atomic<bool>& stop_;

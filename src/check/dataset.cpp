@@ -29,7 +29,7 @@ std::int64_t named_classes(const std::vector<FileResult>& results) {
 
 void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const std::string& against,
                  std::vector<std::string>& notes) {
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMax = 8;
   std::map<std::string, Guess> guesses;
   for (const FileResult& file : results) {
     for (const ColumnResult& column : file.columns) {
@@ -41,16 +41,18 @@ void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const
   }
   std::size_t told = 0;
   for (const auto& [name, guess] : guesses) {
-    if (told++ == kMost) {
-      notes.push_back(fmt::format("and {} more columns", guesses.size() - kMost));
+    if (told++ == kMax) {
+      notes.push_back(fmt::format("and {} more columns", guesses.size() - kMax));
       return;
     }
     const Tally& tally = guess.tally;
     const std::string range =
         tally.min && tally.max ? fmt::format(", {} to {}", to_text(*tally.min), to_text(*tally.max)) : "";
-    const char* what = rule.what == What::kLabels ? "labels" : rule.what == What::kIds ? "ids" : "numbers";
+    const char* kind = rule.kind == RuleKind::kLabels ? "labels"
+                       : rule.kind == RuleKind::kIds  ? "ids"
+                                                      : "numbers";
     notes.push_back(fmt::format("guessed: {} holds {} ({} in {} file{}{}), {}",
-                                name.empty() ? "the array" : "column '" + name + "'", what, tally.total,
+                                name.empty() ? "the array" : "column '" + name + "'", kind, tally.total,
                                 guess.files, guess.files == 1 ? "" : "s", range, against));
   }
 }
@@ -65,14 +67,14 @@ Report check_dataset(const std::vector<std::string>& paths, const Expected& expe
   report.verdict = files.empty() ? Verdict::kUnknown : Verdict::kClean;
   std::map<std::string, bool> useful;
   const auto look = [&](Rule rule, const char* unknown, const char* known) {
-    const bool bounded = rule.limit > 0 || !is_integral(rule.what);
+    const bool bounded = rule.limit > 0 || !is_integral(rule.kind);
     if (!bounded) rule.limit = kUnbounded;
-    Wanted wanted;
+    ColumnFilter wanted;
     wanted.none_is_fine = true;
     std::vector<FileResult> results = check_files(rule, wanted, files, job);
     std::string against = bounded ? known : unknown;
     if (const std::int64_t classes = named_classes(results);
-        !bounded && classes > 0 && rule.what == What::kLabels) {
+        !bounded && classes > 0 && rule.kind == RuleKind::kLabels) {
       rule.limit = classes;  // the data set says itself how many there are
       results = check_files(rule, wanted, files, job);
       against = fmt::format("held against the {} classes that the data set names", classes);
@@ -94,7 +96,7 @@ Report check_dataset(const std::vector<std::string>& paths, const Expected& expe
   look(expected.ids, "not held against a table: add --rows N or --model DIR",
        "held against the table of the model");
   Rule finite;
-  finite.what = What::kFinite;
+  finite.kind = RuleKind::kFinite;
   look(finite, "", "looked at for NaN and Inf");
   for (const auto& [path, any] : useful) {
     if (!any) report.notes.push_back(path + ": nothing in it was taken for labels, ids or numbers");

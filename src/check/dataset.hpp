@@ -14,8 +14,8 @@ namespace trapline::check {
 
 // What is known of the model that the data is for; limits of 0 are not known.
 struct Expected {
-  Rule labels{What::kLabels, 0, -100, {}, {}, {}, {}, false};
-  Rule ids{What::kIds, 0, {}, {}, {}, {}, {}, false};
+  Rule labels{RuleKind::kLabels, 0, -100, {}, {}, {}, {}, false};
+  Rule ids{RuleKind::kIds, 0, {}, {}, {}, {}, {}, false};
 };
 
 Report check_dataset(const std::vector<std::string>& paths, const Expected& expected, const Job& job,

@@ -16,27 +16,27 @@ using inputs::MappedFile;
 using inputs::Source;
 
 std::string column_list(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 12;
+  constexpr std::size_t kMax = 12;
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMax, names.size()); ++i) {
     text += (i == 0 ? "" : ", ") + (names[i].empty() ? std::string("(no name)") : names[i]);
   }
-  if (names.size() > kMost) text += ", ...";
+  if (names.size() > kMax) text += ", ...";
   return text;
 }
 
-std::string holds(What what) {
-  switch (what) {
-    case What::kLabels:
+std::string holds(RuleKind kind) {
+  switch (kind) {
+    case RuleKind::kLabels:
       return "labels";
-    case What::kIds:
+    case RuleKind::kIds:
       return "ids";
     default:
       return "floating point numbers";
   }
 }
 
-Error no_column(const Rule& rule, const Wanted& wanted, const std::string& path,
+Error no_column(const Rule& rule, const ColumnFilter& wanted, const std::string& path,
                 const std::vector<std::string>& names) {
   if (!wanted.column.empty()) {
     return {"cannot check " + path,
@@ -45,14 +45,14 @@ Error no_column(const Rule& rule, const Wanted& wanted, const std::string& path,
             "name another one with --column"};
   }
   if (names.empty()) {
-    return {"cannot check " + path, fmt::format("it holds no {}", holds(rule.what)), "name another file"};
+    return {"cannot check " + path, fmt::format("it holds no {}", holds(rule.kind)), "name another file"};
   }
-  if (!is_integral(rule.what)) {
+  if (!is_integral(rule.kind)) {
     return {"cannot check " + path, "it holds no floating point numbers: " + column_list(names),
             "check labels with `trapline check labels`, ids with `trapline check ids`"};
   }
   return {"cannot check " + path,
-          fmt::format("which column holds the {} is not clear: {}", holds(rule.what), column_list(names)),
+          fmt::format("which column holds the {} is not clear: {}", holds(rule.kind), column_list(names)),
           "name it with --column"};
 }
 
@@ -116,7 +116,7 @@ Result<bool> read(const std::string& path, ColumnSink& sink, std::int64_t& bytes
 
 // Replaces the tallies of columns with something bad in them by those of a closer look.
 void look_again(const Rule& rule, const Job& job, FileResult& result) {
-  Wanted bad{"", true, {}};
+  ColumnFilter bad{"", true, {}};
   for (const ColumnResult& column : result.columns) {
     if (!column.tally.clean()) bad.only.insert(column.name);
   }
@@ -152,13 +152,13 @@ std::vector<std::string> expand(const std::vector<std::string>& words, std::vect
   return files;
 }
 
-FileResult check_file(const Rule& rule, const Wanted& wanted, const std::string& path, const Job& job) {
+FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::string& path, const Job& job) {
   FileResult result;
   result.path = path;
   const Parallel parallel = [&](std::int64_t count, const std::function<void(std::int64_t)>& body) {
     job.workers.run(count, body);
   };
-  Wanted want = wanted;
+  ColumnFilter want = wanted;
   for (int attempt = 0; attempt < 2; ++attempt) {
     ColumnSink sink(rule, want, false, parallel, job.stop);
     const Result<bool> whole = read(path, sink, result.bytes);
@@ -169,8 +169,8 @@ FileResult check_file(const Rule& rule, const Wanted& wanted, const std::string&
     // The only column there is needs no name. (The index that pandas writes has none either.)
     const std::vector<std::string>& names = sink.passed_over();
     const bool guess =
-        !want.none_is_fine || (rule.what == What::kLabels && names.size() == 1 && names[0].empty());
-    const bool alone = names.size() == 1 && want.column.empty() && is_integral(rule.what) && guess;
+        !want.none_is_fine || (rule.kind == RuleKind::kLabels && names.size() == 1 && names[0].empty());
+    const bool alone = names.size() == 1 && want.column.empty() && is_integral(rule.kind) && guess;
     if (attempt == 0 && alone) {
       want.any = true;
       continue;
@@ -184,7 +184,7 @@ FileResult check_file(const Rule& rule, const Wanted& wanted, const std::string&
   return result;
 }
 
-std::vector<FileResult> check_files(const Rule& rule, const Wanted& wanted,
+std::vector<FileResult> check_files(const Rule& rule, const ColumnFilter& wanted,
                                     const std::vector<std::string>& paths, const Job& job) {
   std::vector<FileResult> results(paths.size());
   job.progress.all_files = static_cast<std::int64_t>(paths.size());
@@ -216,7 +216,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
     if (!file.whole) ++unread;
   }
   const std::optional<Range> seen =
-      is_integral(rule.what) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
+      is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
   for (const FileResult& file : results) {
     for (const ColumnResult& column : file.columns) {
       const Subject subject{file.path, column.name, std::string(name_of(column.dtype)), column.sizes};

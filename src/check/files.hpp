@@ -40,10 +40,10 @@ struct Job {
 std::vector<std::string> expand(const std::vector<std::string>& words, std::vector<Error>& problems);
 
 // Reads one file against the rule, and again for the details of what is bad.
-FileResult check_file(const Rule& rule, const Wanted& wanted, const std::string& path, const Job& job);
+FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::string& path, const Job& job);
 
 // All files, on all threads, results in the order of the paths.
-std::vector<FileResult> check_files(const Rule& rule, const Wanted& wanted,
+std::vector<FileResult> check_files(const Rule& rule, const ColumnFilter& wanted,
                                     const std::vector<std::string>& paths, const Job& job);
 
 // What the results say: findings in the order of the files, and a note on what was looked at.

@@ -235,7 +235,7 @@ Report check_model(const std::string& folder, const Job& job, std::vector<Error>
     return report;
   }
   Rule rule;
-  rule.what = What::kFinite;
+  rule.kind = RuleKind::kFinite;
   rule.weights = true;
   const std::vector<FileResult> weights = check_files(rule, {}, model->files, job);
   for (const FileResult& file : weights) {

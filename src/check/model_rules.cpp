@@ -19,7 +19,7 @@ using nlohmann::json;
 using Findings = std::vector<Finding>;
 
 // Of positions and layers: what is beyond is neither, and sums with it stay in range.
-constexpr std::int64_t kMostNumber = std::int64_t{1} << 62U;
+constexpr std::int64_t kMaxNumber = std::int64_t{1} << 62U;
 
 void add(Findings& findings, Cause cause, std::string source, std::string summary,
          std::vector<std::string> fixes, std::optional<Layer> layer = std::nullopt) {
@@ -131,7 +131,7 @@ void positions(const Model& model, Findings& findings) {
   if (says && *says != table->rows() - family.extra_rows) {
     add(findings, Cause::kShapeMismatch, model.path("config.json"),
         fmt::format("{} is {}, which needs {} rows, but `{}` has {}", key, *says,
-                    std::min(*says, kMostNumber) + family.extra_rows, table->name, table->rows()),
+                    std::min(*says, kMaxNumber) + family.extra_rows, table->name, table->rows()),
         {fmt::format("set {} to {}", key, table->rows() - family.extra_rows)}, table_layer(*table));
   }
   const std::int64_t longest = *model.longest_sequence();
@@ -249,7 +249,7 @@ std::map<std::string, std::set<std::int64_t>> layers_of(const Model& model) {
       std::int64_t number = 0;
       const char* begin = tensor.name.data() + dot + 1;
       const auto [stop, error] = std::from_chars(begin, tensor.name.data() + tensor.name.size(), number);
-      if (error != std::errc{} || number < 0 || number > kMostNumber ||
+      if (error != std::errc{} || number < 0 || number > kMaxNumber ||
           stop == tensor.name.data() + tensor.name.size() || *stop != '.')
         continue;
       const std::string stack = tensor.name.substr(0, dot);

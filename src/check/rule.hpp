@@ -11,7 +11,7 @@
 
 namespace trapline::check {
 
-enum class What : std::uint8_t {
+enum class RuleKind : std::uint8_t {
   kLabels = TRAPLINE_DATA_LABELS,
   kIds = TRAPLINE_DATA_IDS,
   kFinite = TRAPLINE_DATA_FINITE,
@@ -19,7 +19,7 @@ enum class What : std::uint8_t {
 };
 
 struct Rule {
-  What what = What::kLabels;
+  RuleKind kind = RuleKind::kLabels;
   std::int64_t limit = 0;                    // labels: classes; ids: rows of the table
   std::optional<std::int64_t> ignore_index;  // labels: allowed besides [0, limit)
   std::optional<std::int64_t> positions;     // ids: no row of a column may hold more of them
@@ -29,6 +29,6 @@ struct Rule {
   bool weights = false;                             // finite: the columns are weights of a model
 };
 
-inline bool is_integral(What what) { return what == What::kLabels || what == What::kIds; }
+inline bool is_integral(RuleKind kind) { return kind == RuleKind::kLabels || kind == RuleKind::kIds; }
 
 }  // namespace trapline::check

@@ -15,7 +15,7 @@ namespace trapline::check {
 namespace {
 
 constexpr std::int64_t kBlock = std::int64_t{1} << 18U;  // elements: one unit of work for a thread
-constexpr double kMostExact = 9007199254740992.0;        // 2^53
+constexpr double kMaxExact = 9007199254740992.0;         // 2^53
 
 std::int64_t upper(const Rule& rule) { return rule.limit; }
 
@@ -39,13 +39,14 @@ Tally from(const FloatScan& scan) {
 
 // One dense or strided block; the first offender's position counts from the block's start.
 Tally scan_block(const Rule& rule, const TensorView& view, std::int64_t& first, Scalar& value) {
-  if (is_integral(rule.what)) {
+  if (is_integral(rule.kind)) {
     const IntScan scan = scan_index(view, 0, upper(rule), rule.ignore_index);
     first = scan.first;
     value = scan.value;
     return from(scan);
   }
-  const FloatScan scan = rule.what == What::kProbabilities ? scan_probability_rows(view) : scan_finite(view);
+  const FloatScan scan =
+      rule.kind == RuleKind::kProbabilities ? scan_probability_rows(view) : scan_finite(view);
   first = scan.first;
   value = scan.value;
   return from(scan);
@@ -97,7 +98,7 @@ class Judge {
   Judge(const Rule& rule, const inputs::Piece& piece, std::int64_t carried, bool detailed)
       : rule_(rule), piece_(piece), carried_(carried) {
     tally_.detailed = detailed;
-    if (detailed && rule.what == What::kLabels && rule.limit > 0 && rule.limit <= Detail::kMostClasses) {
+    if (detailed && rule.kind == RuleKind::kLabels && rule.limit > 0 && rule.limit <= Detail::kMaxClasses) {
       tally_.detail.seen.resize(static_cast<std::size_t>(rule.limit));
     }
   }
@@ -110,7 +111,7 @@ class Judge {
 
  private:
   void take(std::int64_t position, std::int64_t value) {
-    if (!is_integral(rule_.what)) return take(position, static_cast<double>(value));
+    if (!is_integral(rule_.kind)) return take(position, static_cast<double>(value));
     tally_.widen(value, value);
     const Reason reason = element::index(value, 0, upper(rule_));
     const bool ignored = rule_.ignore_index == value;
@@ -128,14 +129,14 @@ class Judge {
   }
 
   void take(std::int64_t position, double value) {
-    if (!is_integral(rule_.what)) {
+    if (!is_integral(rule_.kind)) {
       tally_.widen(value, value);
       const Reason reason = element::finite(value);
       if (reason != Reason::kNone) offend(position, value, reason);
       return;
     }
     if (!std::isfinite(value)) return note(tally_.missing, position, value);
-    if (value != std::trunc(value) || std::abs(value) > kMostExact) {
+    if (value != std::trunc(value) || std::abs(value) > kMaxExact) {
       return note(tally_.malformed, position, value);
     }
     take(position, static_cast<std::int64_t>(value));
@@ -143,7 +144,7 @@ class Judge {
 
   void offend(std::int64_t position, const Scalar& value, Reason reason) {
     ++tally_.bad;
-    const bool wanted = tally_.detailed && tally_.detail.places.size() < Detail::kMostPlaces;
+    const bool wanted = tally_.detailed && tally_.detail.places.size() < Detail::kMaxPlaces;
     if (!tally_.first || wanted) {
       Place place = place_of(piece_, position, carried_);
       place.value = value;
@@ -156,7 +157,7 @@ class Judge {
     if (tally_.detailed) tally_.detail.count(value);
   }
 
-  void note(Odd& odd, std::int64_t position, double value) {
+  void note(InvalidValues& odd, std::int64_t position, double value) {
     if (odd.count++ > 0) return;
     odd.first = place_of(piece_, position, carried_);
     odd.first.value = value;
@@ -215,10 +216,10 @@ Place place_of(const inputs::Piece& piece, std::int64_t flat, std::int64_t carri
 
 Tally scan_piece(const Rule& rule, const inputs::Piece& piece, std::int64_t carried,
                  const Parallel& parallel) {
-  if (is_integral(rule.what) && is_floating(piece.view.dtype)) {
+  if (is_integral(rule.kind) && is_floating(piece.view.dtype)) {
     return Judge(rule, piece, carried, false).run();
   }
-  if (rule.what != What::kProbabilities && piece.view.is_contiguous() && !piece.view.sizes.empty()) {
+  if (rule.kind != RuleKind::kProbabilities && piece.view.is_contiguous() && !piece.view.sizes.empty()) {
     return scan_contiguous(rule, piece, carried, parallel);
   }
   std::int64_t first = -1;
@@ -231,8 +232,8 @@ Tally scan_piece(const Rule& rule, const inputs::Piece& piece, std::int64_t carr
   return tally;
 }
 
-Tally look_closer(const Rule& rule, const inputs::Piece& piece, std::int64_t carried) {
-  if (rule.what == What::kProbabilities) return look_at_rows(rule, piece, carried);
+Tally scan_details(const Rule& rule, const inputs::Piece& piece, std::int64_t carried) {
+  if (rule.kind == RuleKind::kProbabilities) return look_at_rows(rule, piece, carried);
   return Judge(rule, piece, carried, true).run();
 }
 

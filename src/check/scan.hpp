@@ -26,6 +26,6 @@ Tally scan_piece(const Rule& rule, const inputs::Piece& piece, std::int64_t carr
                  const Parallel& parallel = one_after_the_other);
 
 // The same and the details, element by element.
-Tally look_closer(const Rule& rule, const inputs::Piece& piece, std::int64_t carried);
+Tally scan_details(const Rule& rule, const inputs::Piece& piece, std::int64_t carried);
 
 }  // namespace trapline::check

@@ -21,7 +21,7 @@ void take_greatest(std::optional<Scalar>& greatest, const std::optional<Scalar>&
   if (value && !is_nan(*value) && (!greatest || less(*greatest, *value))) greatest = value;
 }
 
-void merge_odd(Odd& odd, const Odd& later) {
+void merge_odd(InvalidValues& odd, const InvalidValues& later) {
   if (odd.count == 0) {
     odd = later;
   } else {
@@ -40,7 +40,7 @@ void Detail::count(const Scalar& value) {
   const auto found = values.find(value);
   if (found != values.end()) {
     ++found->second;
-  } else if (values.size() < kMostValues) {
+  } else if (values.size() < kMaxValues) {
     values.emplace(value, 1);
   } else {
     ++other_values;
@@ -52,7 +52,7 @@ void Detail::merge(const Detail& later) {
     const auto found = values.find(value);
     if (found != values.end()) {
       found->second += times;
-    } else if (values.size() < kMostValues) {
+    } else if (values.size() < kMaxValues) {
       values.emplace(value, times);
     } else {
       other_values += times;
@@ -60,7 +60,7 @@ void Detail::merge(const Detail& later) {
   }
   other_values += later.other_values;
   for (const Place& place : later.places) {
-    if (places.size() < kMostPlaces) places.push_back(place);
+    if (places.size() < kMaxPlaces) places.push_back(place);
   }
   if (seen.size() < later.seen.size()) seen.resize(later.seen.size());
   for (std::size_t i = 0; i < later.seen.size(); ++i) {

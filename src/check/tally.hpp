@@ -24,7 +24,7 @@ struct Place {
 };
 
 // Values that are no integers where integers are wanted.
-struct Odd {
+struct InvalidValues {
   std::int64_t count = 0;
   Place first;
   std::string text;  // of the first: "cat", "0.5", ""
@@ -37,12 +37,12 @@ struct ScalarLess {
 
 // What is only looked at once something is bad.
 struct Detail {
-  static constexpr std::size_t kMostValues = 4096;
-  static constexpr std::size_t kMostPlaces = 8;
-  static constexpr std::int64_t kMostClasses = std::int64_t{1} << 20;
+  static constexpr std::size_t kMaxValues = 4096;
+  static constexpr std::size_t kMaxPlaces = 8;
+  static constexpr std::int64_t kMaxClasses = std::int64_t{1} << 20;
 
   std::map<Scalar, std::int64_t, ScalarLess> values;  // offending ones with counts
-  std::int64_t other_values = 0;                      // offenders beyond kMostValues different ones
+  std::int64_t other_values = 0;                      // offenders beyond kMaxValues different ones
   std::vector<Place> places;                          // of the first offenders
   std::vector<bool> seen;                             // labels: which of [0, limit) occur
 
@@ -58,8 +58,8 @@ struct Tally {
   std::optional<Scalar> kept_min, kept_max;
   Reason reason = Reason::kNone;  // of the first offender
   std::optional<Place> first;
-  Odd missing;    // NaN and Inf where integers are wanted
-  Odd malformed;  // text, fractions
+  InvalidValues missing;    // NaN and Inf where integers are wanted
+  InvalidValues malformed;  // text, fractions
   bool detailed = false;
   Detail detail;
 

@@ -14,11 +14,11 @@ namespace {
 using jsonio::member;
 using nlohmann::json;
 
-constexpr std::size_t kMostItems = 1 << 20;
+constexpr std::size_t kMaxItems = 1 << 20;
 
 template <class Take>
 void each(const json& object, const char* name, Take take) {
-  jsonio::each(object, name, take, kMostItems);
+  jsonio::each(object, name, take, kMaxItems);
 }
 
 // Kept apart from the text of a report: numbers come as "f:1.5" and "f:nan", and come back as the very same
@@ -70,10 +70,12 @@ Place place_from(const json& object) {
   return at;
 }
 
-json odd(const Odd& one) { return {{"count", one.count}, {"first", place(one.first)}, {"text", one.text}}; }
+json odd(const InvalidValues& one) {
+  return {{"count", one.count}, {"first", place(one.first)}, {"text", one.text}};
+}
 
-Odd odd_from(const json* object) {
-  Odd one;
+InvalidValues odd_from(const json* object) {
+  InvalidValues one;
   if (object == nullptr) return one;
   read(*object, "count", one.count);
   one.text = jsonio::text(*object, "text");
@@ -97,7 +99,7 @@ std::vector<bool> seen_from(const json* object) {
   if (object == nullptr) return {};
   std::int64_t size = 0;
   read(*object, "of", size);
-  if (size <= 0 || size > Detail::kMostClasses) return {};
+  if (size <= 0 || size > Detail::kMaxClasses) return {};
   std::vector<bool> seen(static_cast<std::size_t>(size));
   each(*object, "runs", [&](const json& run) {
     if (!run.is_array() || run.size() != 2 || !run[0].is_number_integer() || !run[1].is_number_integer())
@@ -163,7 +165,7 @@ Tally tally_from(const json& object) {
   });
   read(object, "other_values", tally.detail.other_values);
   each(object, "places", [&](const json& one) {
-    if (tally.detail.places.size() < Detail::kMostPlaces) tally.detail.places.push_back(place_from(one));
+    if (tally.detail.places.size() < Detail::kMaxPlaces) tally.detail.places.push_back(place_from(one));
   });
   tally.detail.seen = seen_from(member(object, "seen"));
   return tally;

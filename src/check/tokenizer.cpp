@@ -25,7 +25,7 @@ constexpr std::array kSpecial{"bos_token", "eos_token", "unk_token", "sep_token"
                               "pad_token", "cls_token", "mask_token"};
 constexpr std::int64_t kNoLimit = 1'000'000'000;  // transformers writes 1e30 for "no limit"
 
-constexpr std::int64_t kLargestId = std::numeric_limits<std::int64_t>::max() - 1;  // a size is one more
+constexpr std::int64_t kMaxId = std::numeric_limits<std::int64_t>::max() - 1;  // a size is one more
 
 std::string id_of(const std::string& token) { return fmt::format("the id of '{}'", token); }
 
@@ -61,7 +61,7 @@ class TokenizerFiles {
   }
 
   void see(const std::string& token, std::int64_t id, const std::string& file) {
-    id = std::min(id, kLargestId);
+    id = std::min(id, kMaxId);
     out_.vocabulary.emplace(token, id);
     if (id >= out_.size) {
       out_.size = id + 1;
@@ -75,7 +75,7 @@ class TokenizerFiles {
   }
 
   void add(const std::string& token, std::int64_t number, const char* file) {
-    number = std::min(number, kLargestId);
+    number = std::min(number, kMaxId);
     out_.vocabulary.emplace(token, number);
     out_.size = std::max(out_.size, number + 1);
     const bool known = std::ranges::any_of(out_.ids, [&](const NamedId& one) { return one.id == number; });
@@ -200,7 +200,7 @@ class TokenizerFiles {
       out_.absent.push_back(
           {file, fmt::format("{} '{}', which no vocabulary holds, gets a new id that", role, token), next});
       out_.vocabulary.emplace(token, next);
-      out_.size = std::min(next, kLargestId) + 1;
+      out_.size = std::min(next, kMaxId) + 1;
     }
   }
 

@@ -8,19 +8,19 @@
 namespace trapline::check {
 namespace {
 
-constexpr std::size_t kMostValues = 16;
-constexpr std::size_t kMostMissing = 8;
+constexpr std::size_t kMaxValues = 16;
+constexpr std::size_t kMaxMissing = 8;
 
 diagnose::ScanFact scan_facts(const Rule& rule, const Tally& tally) {
   diagnose::ScanFact scan;
   scan.bad = tally.bad;
   scan.total = tally.total;
   scan.reason = tally.reason;
-  scan.is_float = !is_integral(rule.what);
+  scan.is_float = !is_integral(rule.kind);
   scan.value = tally.first->value;
   scan.min = tally.min;
   scan.max = tally.max;
-  if (is_integral(rule.what)) {
+  if (is_integral(rule.kind)) {
     scan.hi = rule.limit;
     scan.also = rule.ignore_index;
   }
@@ -30,31 +30,31 @@ diagnose::ScanFact scan_facts(const Rule& rule, const Tally& tally) {
 std::vector<std::pair<Scalar, std::int64_t>> values_facts(const Detail& detail) {
   std::vector<std::pair<Scalar, std::int64_t>> values(detail.values.begin(), detail.values.end());
   std::ranges::stable_sort(values, std::ranges::greater{}, [](const auto& pair) { return pair.second; });
-  if (values.size() > kMostValues) values.resize(kMostValues);
+  if (values.size() > kMaxValues) values.resize(kMaxValues);
   return values;
 }
 
 std::optional<Classes> classes_facts(const Rule& rule, const Tally& tally) {
   const Detail& detail = tally.detail;
-  if (rule.what != What::kLabels || detail.seen.empty()) return std::nullopt;
+  if (rule.kind != RuleKind::kLabels || detail.seen.empty()) return std::nullopt;
   const auto kinds =
       std::ranges::count(detail.seen, true) + static_cast<std::ptrdiff_t>(detail.values.size());
   Classes classes{kinds, rule.limit, {}};
-  for (std::size_t i = 0; i < detail.seen.size() && classes.missing.size() < kMostMissing; ++i) {
+  for (std::size_t i = 0; i < detail.seen.size() && classes.missing.size() < kMaxMissing; ++i) {
     if (!detail.seen[i]) classes.missing.push_back(static_cast<std::int64_t>(i));
   }
   return classes;
 }
 
-std::string_view contract_of(What what) {
-  switch (what) {
-    case What::kLabels:
+std::string_view contract_of(RuleKind kind) {
+  switch (kind) {
+    case RuleKind::kLabels:
       return "check_labels.labels";
-    case What::kIds:
+    case RuleKind::kIds:
       return "check_ids.ids";
-    case What::kProbabilities:
+    case RuleKind::kProbabilities:
       return "check_probs.probs";
-    case What::kFinite:
+    case RuleKind::kFinite:
       break;
   }
   return "check_finite.values";
@@ -78,7 +78,7 @@ diagnose::Violation common_facts(const Subject& subject, std::string_view contra
 
 std::string called(const Rule& rule, const Subject& subject) {
   if (!subject.name.empty()) return subject.name;
-  return rule.what == What::kIds ? "ids" : "labels";
+  return rule.kind == RuleKind::kIds ? "ids" : "labels";
 }
 
 // The very file, where the subject is several.
@@ -94,7 +94,7 @@ diagnose::RecordPlace place_fact(const Subject& subject, const Place& place) {
 
 Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
                   const std::optional<Range>& range) {
-  diagnose::Violation facts = common_facts(in_file(subject, *tally.first), contract_of(rule.what));
+  diagnose::Violation facts = common_facts(in_file(subject, *tally.first), contract_of(rule.kind));
   facts.scan = scan_facts(rule, tally);
   facts.index = tally.first->index;
   facts.values = values_facts(tally.detail);
@@ -104,7 +104,7 @@ Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
   facts.classes = classes_facts(rule, tally);
   facts.layer = rule.layer;
   facts.special_ids = rule.special_ids;
-  if (rule.what == What::kIds && rule.layer) facts.table = "token";
+  if (rule.kind == RuleKind::kIds && rule.layer) facts.table = "token";
   if (rule.weights) facts.table = "weight";
   const std::vector<Place>& places = tally.detail.places;
   for (const Place& place : places.empty() ? std::vector{*tally.first} : places) {
@@ -129,10 +129,10 @@ Finding missing_value(const Rule& rule, const Subject& subject, const Tally& tal
 
 // Text and fractions where class numbers or ids belong.
 Finding no_integer(const Rule& rule, const Subject& subject, const Tally& tally) {
-  const Odd& odd = tally.malformed;
+  const InvalidValues& odd = tally.malformed;
   diagnose::NotIntegers facts;
   facts.column = called(rule, subject);
-  facts.labels = rule.what == What::kLabels;
+  facts.labels = rule.kind == RuleKind::kLabels;
   facts.first = place_fact(subject, odd.first);
   facts.text = odd.text;
   facts.bad = odd.count;

@@ -149,9 +149,8 @@ FloatScan scan_finite(const TensorView& view) {
 
 FloatScan scan_non_negative(const TensorView& view) {
   if (!is_floating(view.dtype)) {
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-    const IntScan ints =
-        scan_index(view, 0, kMost, kMost);  // the end of the range is not in it: allowed apart
+    constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+    const IntScan ints = scan_index(view, 0, kMax, kMax);  // the end of the range is not in it: allowed apart
     FloatScan scan;
     scan.bad = ints.bad;
     scan.total = ints.total;

@@ -46,7 +46,7 @@ Result<int> check_paths(const FileFlags& flags, const check::Rule& rule) {
 // The rule that the flags and the model make; a limit of 0 where neither tells.
 Result<check::Rule> label_rule(const FileFlags& flags) {
   check::Rule rule;
-  rule.what = check::What::kLabels;
+  rule.kind = check::RuleKind::kLabels;
   std::optional<std::int64_t> classes = flags.classes;
   if (!flags.model.empty()) {
     std::vector<Error> problems;
@@ -69,7 +69,7 @@ Result<check::Rule> label_rule(const FileFlags& flags) {
 
 Result<check::Rule> id_rule(const FileFlags& flags) {
   check::Rule rule;
-  rule.what = check::What::kIds;
+  rule.kind = check::RuleKind::kIds;
   std::optional<std::int64_t> rows = flags.rows;
   rule.positions = flags.positions;
   if (!flags.model.empty()) {
@@ -195,7 +195,7 @@ Action declare_check_finite(FlagSet& flags, const std::vector<std::string>&) {
   declare_files(flags, *given, true);
   return [given] {
     check::Rule rule;
-    rule.what = check::What::kFinite;
+    rule.kind = check::RuleKind::kFinite;
     return check_paths(*given, rule);
   };
 }

@@ -82,7 +82,7 @@ void declare_check(FlagSet& flags, CheckFlags& check) {
   flags.set_footer(kCheckFooter);
 }
 
-Result<int> run_check(const CheckFlags& flags, const Look& look) {
+Result<int> run_check(const CheckFlags& flags, const CheckBody& look) {
   const auto output = Output::open(flags.output, STDOUT_FILENO);
   if (!output) return output.error();
   ::signal(SIGPIPE, SIG_IGN);

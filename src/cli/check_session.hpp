@@ -28,7 +28,7 @@ extern const char* const kCheckFooter;
 // Runs `look` with the workers, a progress bar and Ctrl-C, prints the problems that it adds, writes its
 // report and makes the exit code: 0 clean, 1 findings, 2 something could not be read, 3 stopped before the
 // end.
-using Look = std::function<Report(const check::Job& job, std::vector<Error>& problems)>;
-Result<int> run_check(const CheckFlags& flags, const Look& look);
+using CheckBody = std::function<Report(const check::Job& job, std::vector<Error>& problems)>;
+Result<int> run_check(const CheckFlags& flags, const CheckBody& look);
 
 }  // namespace trapline::cli

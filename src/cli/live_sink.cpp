@@ -7,7 +7,7 @@
 namespace trapline::cli {
 namespace {
 
-constexpr std::size_t kMostEmpty = 4;
+constexpr std::size_t kMaxEmpty = 4;
 
 std::string_view certainty_text(Certainty certainty) {
   switch (certainty) {
@@ -39,8 +39,7 @@ void LiveSink::line(const Line& line) {
 }
 
 void LiveSink::end_of_source(std::string_view source, const SourceEnd& end) {
-  if (end.bytes == 0 && !end.problem && !end.binary && empty_.size() < kMostEmpty)
-    empty_.emplace_back(source);
+  if (end.bytes == 0 && !end.problem && !end.binary && empty_.size() < kMaxEmpty) empty_.emplace_back(source);
   reasoner_.end_of_source(source, end);
 }
 

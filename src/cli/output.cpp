@@ -51,7 +51,7 @@ bool Output::write(const Report& report) const {
   ColorChoice color = ColorChoice::kAuto;
   if (flags_.color == "always") color = ColorChoice::kAlways;
   if (flags_.color == "never") color = ColorChoice::kNever;
-  Style style = resolve_style(color, look_around(descriptor_));
+  Style style = resolve_style(color, detect_terminal(descriptor_));
   style.verbose = flags_.verbose;
   return write_all(descriptor_, find_format(flags_.format)->render(report, style));
 }

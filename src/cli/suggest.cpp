@@ -26,8 +26,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view typed, std::span<const std::string> known) {
-  constexpr std::size_t kLongest = 64;  // nobody mistypes more than that, and the table is quadratic
-  if (typed.size() > kLongest) return std::nullopt;
+  constexpr std::size_t kMax = 64;  // nobody mistypes more than that, and the table is quadratic
+  if (typed.size() > kMax) return std::nullopt;
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;
   for (const std::string& word : known) {

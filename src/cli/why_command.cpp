@@ -66,7 +66,7 @@ Result<int> execute(const WhyFlags& flags) {
   const ColorChoice color = flags.color == "always"  ? ColorChoice::kAlways
                             : flags.color == "never" ? ColorChoice::kNever
                                                      : ColorChoice::kAuto;
-  Style style = resolve_style(color, look_around(STDOUT_FILENO));
+  Style style = resolve_style(color, detect_terminal(STDOUT_FILENO));
   style.width = std::min(style.width, kWidth);
   std::string text;
   if (causes.empty()) text = list_of_causes() + "\nThe page of one: trapline why TL101\n";

@@ -10,11 +10,12 @@
 #include "catalogue/wordings.hpp"
 #include "cli/embedded.hpp"
 #include "diagnose/host/errors.hpp"
+#include "diagnose/violation/rule_words.hpp"
 
 namespace trapline::cli {
 namespace {
 
-constexpr std::size_t kMostMessages = 12;  // of a kind on one page
+constexpr std::size_t kMaxMessages = 12;  // of a kind on one page
 constexpr std::string_view kExampleBefore = "## Workaround";
 
 std::string trimmed(std::string_view text) {
@@ -32,34 +33,6 @@ std::string example(std::string_view slug) {
                      trimmed(broken), trimmed(fixed));
 }
 
-std::string bound_text(const Contract& contract) {
-  const std::string argument = fmt::format("`{}`", contract.bound_arg);
-  switch (contract.bound) {
-    case Bound::kNone:
-      return {};
-    case Bound::kSizeOfDim:
-      return contract.dim_arg.empty() ? "rows of " + argument
-                                      : fmt::format("size of {} in `{}`", argument, contract.dim_arg);
-    case Bound::kClasses:
-      return "classes of " + argument;
-    case Bound::kLastDim:
-      return "size of the last dimension of " + argument;
-    case Bound::kNumel:
-      return "number of elements of " + argument;
-    case Bound::kInteger:
-      return std::string(argument);
-    case Bound::kProduct:
-      return "product of " + argument;
-    case Bound::kMatrixRows:
-      return "number of rows of " + argument;
-    case Bound::kSpatial:
-      return "elements of a plane of " + argument;
-    case Bound::kGrouped:
-      return fmt::format("size of the dimension of {} and `{}` that is cut", argument, contract.also_arg);
-  }
-  return {};
-}
-
 // One line for all operations with the same words.
 std::string contracts_of(Cause cause) {
   struct Group {
@@ -69,11 +42,11 @@ std::string contracts_of(Cause cause) {
   std::vector<Group> groups;
   for (const Contract& contract : contracts()) {
     if (contract.cause != cause) continue;
-    const std::string words =
-        fmt::format("`{}` of `{}`: {}{}", contract.public_argument, contract.public_op, rule_text(contract),
-                    contract.remember ? " (no error by itself: remembered as the origin of a later one)"
-                    : contract.device_assert ? ""
-                                             : " (without the guard: no device-side assert)");
+    const std::string words = fmt::format(
+        "`{}` of `{}`: {}{}", contract.public_argument, contract.public_op, diagnose::rule_words(contract),
+        contract.remember        ? " (no error by itself: remembered as the origin of a later one)"
+        : contract.device_assert ? ""
+                                 : " (without the guard: no device-side assert)");
     auto group = std::ranges::find(groups, words, &Group::words);
     if (group == groups.end()) group = groups.insert(groups.end(), Group{words, {}});
     group->operations.push_back(contract.op);
@@ -81,7 +54,7 @@ std::string contracts_of(Cause cause) {
   std::string text;
   for (const Group& group : groups) {
     text += fmt::format("- {}. Operators:", group.words);
-    for (const std::string_view op : group.operations) text += fmt::format(" `aten::{}`", op);
+    for (const std::string_view op : group.operations) text += fmt::format(" `{}`", op);
     text += "\n";
   }
   return text.empty() ? text : "## What the guard checks\n\n" + text + "\n";
@@ -96,10 +69,10 @@ std::string as_code(std::string_view line) {
 void add_messages(std::string& text, std::string_view title, const std::vector<std::string_view>& samples) {
   if (samples.empty()) return;
   text += fmt::format("{}\n\n", title);
-  for (std::size_t i = 0; i < std::min(samples.size(), kMostMessages); ++i) {
+  for (std::size_t i = 0; i < std::min(samples.size(), kMaxMessages); ++i) {
     text += fmt::format("- {}\n", as_code(samples[i]));
   }
-  const std::size_t rest = samples.size() - std::min(samples.size(), kMostMessages);
+  const std::size_t rest = samples.size() - std::min(samples.size(), kMaxMessages);
   if (rest > 0) text += fmt::format("- and {} more {}\n", rest, rest == 1 ? "wording" : "wordings");
   text += "\n";
 }
@@ -133,48 +106,6 @@ std::string messages_of(Cause cause) {
 }
 
 }  // namespace
-
-std::string rule_text(const Contract& contract) {
-  const std::string bound = bound_text(contract);
-  const std::string also = contract.also_arg.empty() || contract.bound == Bound::kSpatial
-                               ? std::string()
-                               : fmt::format(", or equal to `{}`", contract.also_arg);
-  switch (contract.predicate) {
-    case Predicate::kIndex:
-      return fmt::format("in [0, {}){}", bound, also);
-    case Predicate::kWrappedIndex:
-      return fmt::format("in [-n, n), n = {}", bound);
-    case Predicate::kIndexList:
-      return "each index in [-n, n), n = size of the dimension that it indexes";
-    case Predicate::kUnitInterval:
-      return "in [0, 1]; NaN is bad";
-    case Predicate::kNonNegative:
-      return "not negative";
-    case Predicate::kProbabilityRows:
-      return "each row finite, not negative, and with a sum above 0";
-    case Predicate::kOffsets:
-      return fmt::format("start at 0, ascend, and stay within {}", bound);
-    case Predicate::kFiniteToInteger:
-      return "finite";
-    case Predicate::kPaddedIndex:
-      return fmt::format("in [0, {}) in the first `{}` elements of each row", bound, contract.also_arg);
-    case Predicate::kEndedIndex:
-      return fmt::format("in [0, {}) up to the first -1 of each row", bound);
-    case Predicate::kPivots:
-      return fmt::format("in [1, {}]", bound);
-    case Predicate::kEnds:
-      return fmt::format("in [0, {}], ascending in each row", bound);
-    case Predicate::kCounts:
-      return fmt::format("not negative, with {} as their sum where that is given", bound);
-    case Predicate::kLengths:
-      return fmt::format("not negative, with a sum of at most {} in each row", bound);
-    case Predicate::kCompressed:
-      return fmt::format("from 0 to {} in each row, ascending by at most `{}`", bound, contract.also_arg);
-    case Predicate::kMaskCount:
-      return fmt::format("set in at most {} places when broadcast with `{}`", bound, contract.also_arg);
-  }
-  return {};
-}
 
 std::string cause_page(Cause cause) {
   const CauseInfo& row = info(cause);

@@ -14,7 +14,4 @@ std::string cause_page(Cause cause);
 // All causes, one line each.
 std::string list_of_causes();
 
-// What must hold for the argument of a contract: "in [0, rows of `weight`)".
-std::string rule_text(const Contract& contract);
-
 }  // namespace trapline::cli

@@ -103,38 +103,57 @@ std::optional<std::int64_t> bound_of(const Contract& contract, const CallArgumen
     case Bound::kMatrixRows:
       return bound == nullptr ? std::nullopt : rows_pivoted(*bound, tensor);
     case Bound::kSpatial:
-      return bound == nullptr ? std::nullopt : plane_of(*bound, call.also);
+      return bound == nullptr ? std::nullopt : plane_of(*bound, call.dim);
     case Bound::kGrouped:
-      return bound == nullptr ? std::nullopt : grouped_dim(*bound, call.also);
+      return bound == nullptr ? std::nullopt : grouped_dim(*bound, call.dim);
   }
   return std::nullopt;
 }
 
+namespace {
+
+// Of dimension `d` of the `dims` that both are broadcast to; nullopt: they do not fit.
+std::optional<std::int64_t> broadcast_size(const trapline_tensor& mask, const trapline_tensor& self,
+                                           std::int32_t dims, std::int32_t d) {
+  const std::int32_t m = d - (dims - mask.dim), s = d - (dims - self.dim);
+  const std::int64_t mine = m >= 0 ? mask.sizes[m] : 1;
+  const std::int64_t other = s >= 0 ? self.sizes[s] : 1;
+  if (mine != other && mine != 1 && other != 1) return std::nullopt;
+  return mine == 1 ? other : mine;
+}
+
+}  // namespace
+
 bool lies_along(const trapline_tensor& tensor, const Contract& contract, const CallArguments& call) {
-  if (contract.dim_arg.empty()) return true;
+  if (contract.bound != Bound::kSizeOfDim || contract.dim_arg.empty()) return true;
   const trapline_tensor* data = tensor_of(call.bound);
   if (data == nullptr || call.dim == nullptr || call.dim->kind != TRAPLINE_ARG_INT) return false;
   const std::int64_t axis = call.dim->integer < 0 ? call.dim->integer + data->dim : call.dim->integer;
   return axis == tensor.dim - 1;
 }
 
-bool broadcast_mask(const trapline_tensor& mask, const trapline_tensor& self, std::span<std::int64_t> sizes,
-                    std::span<std::int64_t> strides) {
-  const auto dims = static_cast<std::int32_t>(sizes.size());
+bool broadcast_numel(const trapline_tensor& mask, const trapline_tensor& self, std::int64_t& numel) {
+  const std::int32_t dims = std::max(mask.dim, self.dim);
+  numel = 1;
   for (std::int32_t d = 0; d < dims; ++d) {
-    const std::int32_t m = d - (dims - mask.dim), s = d - (dims - self.dim);
-    const std::int64_t mine = m >= 0 ? mask.sizes[m] : 1;
-    const std::int64_t other = s >= 0 ? self.sizes[s] : 1;
-    if (mine != other && mine != 1 && other != 1) return false;
-    sizes[static_cast<std::size_t>(d)] = mine == 1 ? other : mine;
-    strides[static_cast<std::size_t>(d)] = mine == 1 ? 0 : mask.strides[m];
+    const std::optional<std::int64_t> size = broadcast_size(mask, self, dims, d);
+    if (!size) return false;
+    numel *= *size;
   }
   return true;
 }
 
-std::optional<std::int64_t> width_of_rows(const CallArguments& call) {
-  if (call.also == nullptr || call.also->kind != TRAPLINE_ARG_INT || call.also->integer < 0) return {};
-  return call.also->integer;
+bool broadcast_mask(const trapline_tensor& mask, const trapline_tensor& self, std::span<std::int64_t> sizes,
+                    std::span<std::int64_t> strides) {
+  const auto dims = static_cast<std::int32_t>(sizes.size());
+  for (std::int32_t d = 0; d < dims; ++d) {
+    const std::optional<std::int64_t> size = broadcast_size(mask, self, dims, d);
+    if (!size) return false;
+    const std::int32_t m = d - (dims - mask.dim);
+    sizes[static_cast<std::size_t>(d)] = *size;
+    strides[static_cast<std::size_t>(d)] = m < 0 || mask.sizes[m] == 1 ? 0 : mask.strides[m];
+  }
+  return true;
 }
 
 bool ends_anything(const trapline_tensor& tensor, const Contract& contract) {

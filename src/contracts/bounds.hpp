@@ -1,5 +1,5 @@
 // What the sizes of a call's arguments say: whether a row applies, and the bound it sets. No element is read,
-// so the same holds for tensors in host memory (check_call) and in device memory (plan_call).
+// so the same holds for tensors in host memory and in device memory: resolve.hpp makes demands of it.
 #pragma once
 
 #include <cstdint>
@@ -69,6 +69,9 @@ std::optional<std::int64_t> bound_of(const Contract& contract, const CallArgumen
 // The lengths or ends of segments along `axis`, which is the last of their own dimensions.
 bool lies_along(const trapline_tensor& tensor, const Contract& contract, const CallArguments& call);
 
+// The elements of a mask that is broadcast with the tensor that it fills. False: they do not fit each other.
+bool broadcast_numel(const trapline_tensor& mask, const trapline_tensor& self, std::int64_t& numel);
+
 // How often an element of a mask counts: masked_scatter broadcasts it to the tensor that is filled. Sizes and
 // strides of the result, as many as the longer of the two has dimensions; a dimension of one element has
 // stride 0. False: they do not fit each other.
@@ -79,8 +82,5 @@ bool broadcast_mask(const trapline_tensor& mask, const trapline_tensor& self, st
 // does not look at it (a sparse tensor without rows has one that was never written). The groups of a matrix
 // product start at 0, each to its own end.
 bool ends_anything(const trapline_tensor& tensor, const Contract& contract);
-
-// kCompressed: by how much one may be larger than the one before it; nullopt when the call does not say.
-std::optional<std::int64_t> width_of_rows(const CallArguments& call);
 
 }  // namespace trapline

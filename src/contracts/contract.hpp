@@ -16,25 +16,43 @@ namespace trapline {
 
 // What must hold for every element of the argument: include/trapline/types.h says each of them.
 enum class Predicate : std::uint8_t {
-  kIndex = TRAPLINE_PREDICATE_INDEX,
-  kWrappedIndex = TRAPLINE_PREDICATE_WRAPPED_INDEX,
-  kIndexList = TRAPLINE_PREDICATE_INDEX_LIST,
-  kUnitInterval = TRAPLINE_PREDICATE_UNIT_INTERVAL,
-  kNonNegative = TRAPLINE_PREDICATE_NON_NEGATIVE,
-  kProbabilityRows = TRAPLINE_PREDICATE_PROBABILITY_ROWS,
-  kOffsets = TRAPLINE_PREDICATE_OFFSETS,
-  kFiniteToInteger = TRAPLINE_PREDICATE_FINITE_TO_INTEGER,
-  kPaddedIndex = TRAPLINE_PREDICATE_PADDED_INDEX,
-  kEndedIndex = TRAPLINE_PREDICATE_ENDED_INDEX,
-  kPivots = TRAPLINE_PREDICATE_PIVOTS,
-  kEnds = TRAPLINE_PREDICATE_ENDS,
-  kCounts = TRAPLINE_PREDICATE_COUNTS,
-  kLengths = TRAPLINE_PREDICATE_LENGTHS,
-  kMaskCount = TRAPLINE_PREDICATE_MASK_COUNT,
-  kCompressed = TRAPLINE_PREDICATE_COMPRESSED,
+#define TRAPLINE_PREDICATE_ROW(name, NUMBER, judged, heal) k##name = TRAPLINE_PREDICATE_##NUMBER,
+#include "contracts/predicates.def"
+#undef TRAPLINE_PREDICATE_ROW
 };
 
-// How the bound of an index is computed from the argument named by `bound_arg`.
+// How an element is judged: predicates.def says each of them.
+enum class Judged : std::uint8_t { kNumber, kRange, kOrder, kSum, kWhole };
+
+// What becomes of a bad element in the copy that the operation gets instead.
+enum class Heal : std::uint8_t {
+  kNone = TRAPLINE_HEAL_NONE,
+  kElement = TRAPLINE_HEAL_ELEMENT,
+  kRow = TRAPLINE_HEAL_ROW,
+  kAll = TRAPLINE_HEAL_ALL,
+  kReport = TRAPLINE_HEAL_REPORT,
+};
+
+struct PredicateInfo {
+  Predicate predicate;
+  Judged judged;
+  Heal heal;
+};
+
+// The row of predicates.def.
+const PredicateInfo& info(Predicate predicate);
+
+// What one more argument of the call is for.
+enum class Also : std::uint8_t {
+  kNone = TRAPLINE_ALSO_NONE,
+  kAllowed = TRAPLINE_ALSO_ALLOWED,
+  kLengths = TRAPLINE_ALSO_LENGTHS,
+  kFlag = TRAPLINE_ALSO_FLAG,
+  kBroadcast = TRAPLINE_ALSO_BROADCAST,
+  kStep = TRAPLINE_ALSO_STEP,
+};
+
+// How the bound of an index is computed from the arguments named by `bound_arg` and `dim_arg`.
 enum class Bound : std::uint8_t {
   kNone = TRAPLINE_BOUND_NONE,
   kSizeOfDim = TRAPLINE_BOUND_SIZE_OF_DIM,
@@ -62,17 +80,18 @@ enum class OnCpu : std::uint8_t {
 };
 
 struct Contract {
-  std::string_view id;         // "nll_loss_forward.target": op + "." + argument; stable, unique
-  std::string_view op;         // ATen base name, without overload; "bernoulli.out": that alone
-  std::string_view argument;   // ATen argument name
-  std::string_view bound_arg;  // ATen argument name, "" when not needed
-  std::string_view dim_arg;    // the int that names the dimension of bound_arg
-  std::string_view also_arg;   // the int that is allowed besides the range; the lengths of kPaddedIndex;
-                               // kPivots: the flag without which none is read
-  std::string_view public_op;  // "cross_entropy", "x[index]"
+  std::string_view id;        // "nll_loss_forward.target": operation + "." + argument; stable, unique
+  std::string_view op;        // "aten::nll_loss_forward", every overload; "aten::bernoulli.out": that alone
+  std::string_view argument;  // as in the operation's schema, and so are the three below; "": none
+  std::string_view bound_arg;
+  std::string_view dim_arg;  // what says which dimensions of bound_arg bound
+  std::string_view also_arg;
+  std::string_view public_op;        // "cross_entropy", "x[index]"
   std::string_view public_argument;  // "target"
   Predicate predicate = Predicate::kIndex;
   Bound bound = Bound::kNone;
+  Also also = Also::kNone;
+  Heal heal = Heal::kElement;
   Dtypes dtypes = Dtypes::kInt64;
   Cause cause = Cause::kIndexOutOfRange;
   OnCpu on_cpu = OnCpu::kRefuses;
@@ -80,18 +99,13 @@ struct Contract {
       true;                // on CUDA a violation is a device-side assert (otherwise: silent, or a host error)
   bool composite = false;  // decomposed before the backend keys
   bool remember = false;   // no error by itself; kept as the possible origin of a later fault
-  bool waits = false;      // no value in a bad one's place is harmless: a check on a device is waited for
 };
-
-// The elements of `also_arg` decide, not only its kind, its sizes or its integer. Whoever has that argument
-// elsewhere than the checked one has to bring it there only then.
-constexpr bool reads_also(const Contract& row) { return row.predicate == Predicate::kPaddedIndex; }
 
 // The rows that no operation of torch has: what `trapline check` and the library's check functions judge data
 // by. find_contract finds them; contracts(), from which the guard hooks operations, leaves them out.
 std::span<const Contract> data_contracts();
 
-// The table, one contract per ATen base name and argument. Every string_view ends in a NUL.
+// The table, one contract per operation and argument. Every string_view ends in a NUL.
 std::span<const Contract> contracts();
 
 const Contract* find_contract(std::string_view id);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -9,18 +10,29 @@
 namespace trapline {
 namespace {
 
-// Several ATen base names may share a row: functional and in-place forms, forward and backward. `also`, `dim`
-// and the bound are argument names; the operation's overloads are found from its schema. A name with a dot is
-// one overload alone.
+// What the sizes of a call say: the bound, of which argument, and what says which of its dimensions.
+struct Limit {
+  Bound bound = Bound::kNone;
+  std::string_view arg = "";
+  std::string_view dim_arg = "";
+};
+
+// One more argument that the predicate needs, and what for.
+struct Besides {
+  Also also = Also::kNone;
+  std::string_view arg = "";
+};
+
+// Several operations may share a row: functional and in-place forms, forward and backward. Their names are
+// full and separated by blanks; the overloads are found from their schemas. "aten::bernoulli.out" is one
+// overload alone. Arguments have the names of the schema.
 struct Row {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of a row
   std::string_view ops;
   std::string_view argument;
   Predicate predicate;
   Dtypes dtypes;
-  Bound bound;
-  std::string_view bound_arg;
-  std::string_view dim_arg;
-  std::string_view also_arg;
+  Limit bound{};
+  Besides also{};
   std::string_view public_op;
   std::string_view public_argument;
   Cause cause;
@@ -28,13 +40,33 @@ struct Row {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order 
   bool device_assert = true;
   bool composite = false;
   bool remember = false;
-  bool waits = false;
+  std::optional<Heal> heal{};  // where it is not what the predicate has
 };
 
+constexpr Limit size_of(std::string_view arg, std::string_view dim = "") {
+  return {Bound::kSizeOfDim, arg, dim};
+}
+constexpr Limit classes_of(std::string_view arg) { return {Bound::kClasses, arg, ""}; }
+constexpr Limit last_dim_of(std::string_view arg) { return {Bound::kLastDim, arg, ""}; }
+constexpr Limit numel_of(std::string_view arg) { return {Bound::kNumel, arg, ""}; }
+constexpr Limit integer(std::string_view arg) { return {Bound::kInteger, arg, ""}; }
+constexpr Limit product_of(std::string_view arg) { return {Bound::kProduct, arg, ""}; }
+constexpr Limit matrix_rows_of(std::string_view arg) { return {Bound::kMatrixRows, arg, ""}; }
+constexpr Limit plane_of(std::string_view arg, std::string_view like) { return {Bound::kSpatial, arg, like}; }
+constexpr Limit groups_of(std::string_view arg, std::string_view other) {
+  return {Bound::kGrouped, arg, other};
+}
+// No bound: the sizes and the dtype of that argument say whether anything is read, or becomes an integer.
+constexpr Limit where(std::string_view arg) { return {Bound::kNone, arg, ""}; }
+
+constexpr Besides allows(std::string_view arg) { return {Also::kAllowed, arg}; }
+constexpr Besides lengths(std::string_view arg) { return {Also::kLengths, arg}; }
+constexpr Besides flag(std::string_view arg) { return {Also::kFlag, arg}; }
+constexpr Besides broadcast_with(std::string_view arg) { return {Also::kBroadcast, arg}; }
+constexpr Besides step(std::string_view arg) { return {Also::kStep, arg}; }
+
 using enum Predicate;
-using enum Bound;
 using enum Cause;
-constexpr auto kRefuses = OnCpu::kRefuses;
 constexpr auto kPartly = OnCpu::kPartly;
 constexpr auto kAtEnds = OnCpu::kAtEnds;
 constexpr auto kSilent = OnCpu::kSilent;
@@ -51,142 +83,217 @@ constexpr auto kMask = Dtypes::kBool;
 // clang-format off
 constexpr Row kRows[] = {
     // Class labels.
-    {"nll_loss_forward nll_loss2d_forward", "target", kIndex, kInt64OrUInt8, kClasses, "self", "", "ignore_index",
-     "cross_entropy", "target", kLabelOutOfRange},
+    {.ops = "aten::nll_loss_forward aten::nll_loss2d_forward",
+     .argument = "target", .predicate = kIndex, .dtypes = kInt64OrUInt8, .bound = classes_of("self"),
+     .also = allows("ignore_index"),
+     .public_op = "cross_entropy", .public_argument = "target", .cause = kLabelOutOfRange},
     // With reduction='none' the CPU writes the gradient wherever the label says.
-    {"nll_loss_backward nll_loss2d_backward", "target", kIndex, kInt64OrUInt8, kClasses, "self", "", "ignore_index",
-     "cross_entropy", "target", kLabelOutOfRange, kSilent},
-    {"multi_margin_loss multi_margin_loss_backward", "target", kIndex, kInt64, kClasses, "self", "", "",
-     "multi_margin_loss", "target", kLabelOutOfRange},
+    {.ops = "aten::nll_loss_backward aten::nll_loss2d_backward",
+     .argument = "target", .predicate = kIndex, .dtypes = kInt64OrUInt8, .bound = classes_of("self"),
+     .also = allows("ignore_index"),
+     .public_op = "cross_entropy", .public_argument = "target", .cause = kLabelOutOfRange, .on_cpu = kSilent},
+    {.ops = "aten::multi_margin_loss aten::multi_margin_loss_backward",
+     .argument = "target", .predicate = kIndex, .dtypes = kInt64, .bound = classes_of("self"),
+     .public_op = "multi_margin_loss", .public_argument = "target", .cause = kLabelOutOfRange},
     // The CPU rejects a label anywhere in the row, CUDA looks at none.
-    {"multilabel_margin_loss_forward multilabel_margin_loss_backward", "target", kEndedIndex, kInt64, kLastDim, "self",
-     "", "", "multilabel_margin_loss", "target", kLabelOutOfRange, kRefuses, false},
-    {"one_hot", "self", kIndex, kInt64, kInteger, "num_classes", "", "",
-     "one_hot", "tensor", kLabelOutOfRange, kRefuses, true, true},
+    {.ops = "aten::multilabel_margin_loss_forward aten::multilabel_margin_loss_backward",
+     .argument = "target", .predicate = kEndedIndex, .dtypes = kInt64, .bound = last_dim_of("self"),
+     .public_op = "multilabel_margin_loss", .public_argument = "target", .cause = kLabelOutOfRange,
+     .device_assert = false},
+    {.ops = "aten::one_hot",
+     .argument = "self", .predicate = kIndex, .dtypes = kInt64, .bound = integer("num_classes"),
+     .public_op = "one_hot", .public_argument = "tensor", .cause = kLabelOutOfRange, .composite = true},
     // The kernel reads log_probs at the label without looking: no assert on any backend.
-    {"_ctc_loss _ctc_loss_backward", "targets", kPaddedIndex, kAnyInteger, kLastDim, "log_probs", "", "target_lengths",
-     "ctc_loss", "targets", kLabelOutOfRange, kSilent, false},
-    {"bincount", "self", kNonNegative, kAnyInteger, kNone, "", "", "",
-     "bincount", "input", kIndexOutOfRange, kRefuses, false},
+    {.ops = "aten::_ctc_loss aten::_ctc_loss_backward",
+     .argument = "targets", .predicate = kPaddedIndex, .dtypes = kAnyInteger,
+     .bound = last_dim_of("log_probs"), .also = lengths("target_lengths"),
+     .public_op = "ctc_loss", .public_argument = "targets", .cause = kLabelOutOfRange,
+     .on_cpu = kSilent, .device_assert = false},
+    {.ops = "aten::bincount", .argument = "self", .predicate = kNonNegative, .dtypes = kAnyInteger,
+     .public_op = "bincount", .public_argument = "input", .cause = kIndexOutOfRange, .device_assert = false},
 
     // Ids of a table.
-    {"embedding", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
-     "embedding", "input", kEmbeddingIndexOutOfRange},
+    {.ops = "aten::embedding",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("weight"),
+     .public_op = "embedding", .public_argument = "input", .cause = kEmbeddingIndexOutOfRange},
     // The CPU selects rows, and there -1 is the last one.
-    {"embedding_renorm embedding_renorm_", "indices", kIndex, kInt32Or64, kSizeOfDim, "self", "", "",
-     "embedding", "input", kEmbeddingIndexOutOfRange, kPartly, false},
-    {"embedding_dense_backward", "indices", kIndex, kInt32Or64, kInteger, "num_weights", "", "padding_idx",
-     "embedding", "input", kEmbeddingIndexOutOfRange, kSilent, false},
-    {"_embedding_bag _embedding_bag_forward_only", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
-     "embedding_bag", "input", kEmbeddingIndexOutOfRange},
-    {"_embedding_bag_dense_backward", "indices", kIndex, kInt32Or64, kInteger, "num_weights", "", "",
-     "embedding_bag", "input", kEmbeddingIndexOutOfRange, kSilent, false},
-    {"_embedding_bag_per_sample_weights_backward", "indices", kIndex, kInt32Or64, kSizeOfDim, "weight", "", "",
-     "embedding_bag", "input", kEmbeddingIndexOutOfRange, kSilent, false},
+    {.ops = "aten::embedding_renorm aten::embedding_renorm_",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("self"),
+     .public_op = "embedding", .public_argument = "input", .cause = kEmbeddingIndexOutOfRange,
+     .on_cpu = kPartly, .device_assert = false},
+    {.ops = "aten::embedding_dense_backward",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt32Or64, .bound = integer("num_weights"),
+     .also = allows("padding_idx"),
+     .public_op = "embedding", .public_argument = "input", .cause = kEmbeddingIndexOutOfRange,
+     .on_cpu = kSilent, .device_assert = false},
+    {.ops = "aten::_embedding_bag aten::_embedding_bag_forward_only",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("weight"),
+     .public_op = "embedding_bag", .public_argument = "input", .cause = kEmbeddingIndexOutOfRange},
+    {.ops = "aten::_embedding_bag_dense_backward",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt32Or64, .bound = integer("num_weights"),
+     .public_op = "embedding_bag", .public_argument = "input", .cause = kEmbeddingIndexOutOfRange,
+     .on_cpu = kSilent, .device_assert = false},
+    {.ops = "aten::_embedding_bag_per_sample_weights_backward",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("weight"),
+     .public_op = "embedding_bag", .public_argument = "input", .cause = kEmbeddingIndexOutOfRange,
+     .on_cpu = kSilent, .device_assert = false},
     // The first and the last are compared before anything is read. Those between them are where reading starts.
-    {"_embedding_bag _embedding_bag_forward_only", "offsets", kOffsets, kInt32Or64, kNumel, "indices", "", "",
-     "embedding_bag", "offsets", kIndexOutOfRange, kAtEnds},
+    {.ops = "aten::_embedding_bag aten::_embedding_bag_forward_only",
+     .argument = "offsets", .predicate = kOffsets, .dtypes = kInt32Or64, .bound = numel_of("indices"),
+     .public_op = "embedding_bag", .public_argument = "offsets", .cause = kIndexOutOfRange, .on_cpu = kAtEnds},
 
     // Indexing. x[index] and its family wrap negative values; gather, scatter and index_select do not.
-    {"index _unsafe_index", "indices", kIndexList, kInt32Or64, kSizeOfDim, "self", "", "",
-     "x[index]", "index", kIndexOutOfRange},
-    {"index_put index_put_ _index_put_impl _index_put_impl_ _unsafe_index_put", "indices", kIndexList, kInt32Or64,
-     kSizeOfDim, "self", "", "", "x[index] = value", "index", kIndexOutOfRange},
-    {"index_select", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
-     "index_select", "index", kIndexOutOfRange},
-    {"gather", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "", "gather", "index", kIndexOutOfRange},
-    {"scatter scatter_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
-     "scatter", "index", kIndexOutOfRange},
-    {"scatter_add scatter_add_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
-     "scatter_add", "index", kIndexOutOfRange},
-    {"scatter_reduce scatter_reduce_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
-     "scatter_reduce", "index", kIndexOutOfRange},
-    {"index_add index_add_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
-     "index_add", "index", kIndexOutOfRange},
-    {"index_reduce index_reduce_", "index", kIndex, kInt32Or64, kSizeOfDim, "self", "dim", "",
-     "index_reduce", "index", kIndexOutOfRange},
-    {"index_copy index_copy_", "index", kIndex, kInt64, kSizeOfDim, "self", "dim", "",
-     "index_copy", "index", kIndexOutOfRange},
-    {"index_fill index_fill_", "index", kWrappedIndex, kInt64, kSizeOfDim, "self", "dim", "",
-     "index_fill", "index", kIndexOutOfRange},
-    {"take", "index", kWrappedIndex, kInt64, kNumel, "self", "", "", "take", "index", kIndexOutOfRange},
-    {"put put_", "index", kWrappedIndex, kInt64, kNumel, "self", "", "", "put_", "index", kIndexOutOfRange},
-    {"max_unpool2d", "indices", kIndex, kInt64, kProduct, "output_size", "", "",
-     "max_unpool2d", "indices", kIndexOutOfRange},
-    {"max_unpool3d", "indices", kIndex, kInt64, kProduct, "output_size", "", "",
-     "max_unpool3d", "indices", kIndexOutOfRange},
-    {"fractional_max_pool2d_backward", "indices", kIndex, kInt64, kSpatial, "self", "", "output_size",
-     "fractional_max_pool2d", "indices", kIndexOutOfRange},
-    {"fractional_max_pool3d_backward", "indices", kIndex, kInt64, kSpatial, "self", "", "output_size",
-     "fractional_max_pool3d", "indices", kIndexOutOfRange},
+    {.ops = "aten::index aten::_unsafe_index",
+     .argument = "indices", .predicate = kIndexList, .dtypes = kInt32Or64, .bound = size_of("self"),
+     .public_op = "x[index]", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::index_put aten::index_put_ aten::_index_put_impl aten::_index_put_impl_ "
+            "aten::_unsafe_index_put",
+     .argument = "indices", .predicate = kIndexList, .dtypes = kInt32Or64, .bound = size_of("self"),
+     .public_op = "x[index] = value", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::index_select",
+     .argument = "index", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("self", "dim"),
+     .public_op = "index_select", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::gather",
+     .argument = "index", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("self", "dim"),
+     .public_op = "gather", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::scatter aten::scatter_",
+     .argument = "index", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("self", "dim"),
+     .public_op = "scatter", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::scatter_add aten::scatter_add_",
+     .argument = "index", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("self", "dim"),
+     .public_op = "scatter_add", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::scatter_reduce aten::scatter_reduce_",
+     .argument = "index", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("self", "dim"),
+     .public_op = "scatter_reduce", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::index_add aten::index_add_",
+     .argument = "index", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("self", "dim"),
+     .public_op = "index_add", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::index_reduce aten::index_reduce_",
+     .argument = "index", .predicate = kIndex, .dtypes = kInt32Or64, .bound = size_of("self", "dim"),
+     .public_op = "index_reduce", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::index_copy aten::index_copy_",
+     .argument = "index", .predicate = kIndex, .dtypes = kInt64, .bound = size_of("self", "dim"),
+     .public_op = "index_copy", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::index_fill aten::index_fill_",
+     .argument = "index", .predicate = kWrappedIndex, .dtypes = kInt64, .bound = size_of("self", "dim"),
+     .public_op = "index_fill", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::take",
+     .argument = "index", .predicate = kWrappedIndex, .dtypes = kInt64, .bound = numel_of("self"),
+     .public_op = "take", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::put aten::put_",
+     .argument = "index", .predicate = kWrappedIndex, .dtypes = kInt64, .bound = numel_of("self"),
+     .public_op = "put_", .public_argument = "index", .cause = kIndexOutOfRange},
+    {.ops = "aten::max_unpool2d",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt64, .bound = product_of("output_size"),
+     .public_op = "max_unpool2d", .public_argument = "indices", .cause = kIndexOutOfRange},
+    {.ops = "aten::max_unpool3d",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt64, .bound = product_of("output_size"),
+     .public_op = "max_unpool3d", .public_argument = "indices", .cause = kIndexOutOfRange},
+    {.ops = "aten::fractional_max_pool2d_backward",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt64, .bound = plane_of("self", "output_size"),
+     .public_op = "fractional_max_pool2d", .public_argument = "indices", .cause = kIndexOutOfRange},
+    {.ops = "aten::fractional_max_pool3d_backward",
+     .argument = "indices", .predicate = kIndex, .dtypes = kInt64, .bound = plane_of("self", "output_size"),
+     .public_op = "fractional_max_pool3d", .public_argument = "indices", .cause = kIndexOutOfRange},
 
     // Counts, lengths and ends: each alone, and what they add up to.
-    {"repeat_interleave", "repeats", kCounts, kInt32Or64, kInteger, "output_size", "", "",
-     "repeat_interleave", "repeats", kIndexOutOfRange},
-    {"segment_reduce _segment_reduce_backward", "lengths", kLengths, kInt32Or64, kSizeOfDim, "data", "axis", "",
-     "segment_reduce", "lengths", kIndexOutOfRange, kSilent},
-    {"segment_reduce _segment_reduce_backward", "offsets", kEnds, kInt32Or64, kSizeOfDim, "data", "axis", "",
-     "segment_reduce", "offsets", kIndexOutOfRange, kSilent, false},
-    {"_grouped_mm _scaled_grouped_mm", "offs", kEnds, kInt32, kGrouped, "self", "", "mat2",
-     "grouped_mm", "offs", kIndexOutOfRange, kSilent},
-    {"masked_scatter masked_scatter_", "mask", kMaskCount, kMask, kNumel, "source", "", "self",
-     "masked_scatter", "mask", kShapeMismatch},
+    {.ops = "aten::repeat_interleave",
+     .argument = "repeats", .predicate = kCounts, .dtypes = kInt32Or64, .bound = integer("output_size"),
+     .public_op = "repeat_interleave", .public_argument = "repeats", .cause = kIndexOutOfRange},
+    {.ops = "aten::segment_reduce aten::_segment_reduce_backward",
+     .argument = "lengths", .predicate = kLengths, .dtypes = kInt32Or64, .bound = size_of("data", "axis"),
+     .public_op = "segment_reduce", .public_argument = "lengths", .cause = kIndexOutOfRange, .on_cpu = kSilent},
+    {.ops = "aten::segment_reduce aten::_segment_reduce_backward",
+     .argument = "offsets", .predicate = kEnds, .dtypes = kInt32Or64, .bound = size_of("data", "axis"),
+     .public_op = "segment_reduce", .public_argument = "offsets", .cause = kIndexOutOfRange,
+     .on_cpu = kSilent, .device_assert = false},
+    {.ops = "aten::_grouped_mm aten::_scaled_grouped_mm",
+     .argument = "offs", .predicate = kEnds, .dtypes = kInt32, .bound = groups_of("self", "mat2"),
+     .public_op = "grouped_mm", .public_argument = "offs", .cause = kIndexOutOfRange, .on_cpu = kSilent},
+    {.ops = "aten::masked_scatter aten::masked_scatter_",
+     .argument = "mask", .predicate = kMaskCount, .dtypes = kMask, .bound = numel_of("source"),
+     .also = broadcast_with("self"),
+     .public_op = "masked_scatter", .public_argument = "mask", .cause = kShapeMismatch},
     // Only with check_invariants=True. A message that its device-side assert swallows. The assert looks at both
     // arguments together (the last end is nnz, and what each row holds ascends without repeating itself), so there is
     // no harmless value for an element of one of them.
-    {"_validate_compressed_sparse_indices", "compressed_idx", kCompressed, kInt32Or64, kInteger, "nnz", "", "dim",
-     "sparse_compressed_tensor", "compressed_indices", kIndexOutOfRange, kRefuses, true, false, false, true},
-    {"_validate_compressed_sparse_indices", "plain_idx", kIndex, kInt32Or64, kInteger, "dim", "", "",
-     "sparse_compressed_tensor", "plain_indices", kIndexOutOfRange, kRefuses, true, false, false, true},
+    {.ops = "aten::_validate_compressed_sparse_indices",
+     .argument = "compressed_idx", .predicate = kCompressed, .dtypes = kInt32Or64, .bound = integer("nnz"),
+     .also = step("dim"),
+     .public_op = "sparse_compressed_tensor", .public_argument = "compressed_indices",
+     .cause = kIndexOutOfRange,
+     .heal = Heal::kNone},
+    {.ops = "aten::_validate_compressed_sparse_indices",
+     .argument = "plain_idx", .predicate = kIndex, .dtypes = kInt32Or64, .bound = integer("dim"),
+     .public_op = "sparse_compressed_tensor", .public_argument = "plain_indices", .cause = kIndexOutOfRange,
+     .heal = Heal::kNone},
     // The CPU looks at pivots; CUDA swaps rows by them blindly.
-    {"lu_unpack", "LU_pivots", kPivots, kInt32, kMatrixRows, "LU_data", "", "unpack_pivots",
-     "lu_unpack", "LU_pivots", kIndexOutOfRange, kRefuses, false},
-    {"linalg_lu_solve", "pivots", kPivots, kInt32, kMatrixRows, "LU", "", "",
-     "linalg.lu_solve", "pivots", kIndexOutOfRange, kRefuses, false},
+    {.ops = "aten::lu_unpack",
+     .argument = "LU_pivots", .predicate = kPivots, .dtypes = kInt32, .bound = matrix_rows_of("LU_data"),
+     .also = flag("unpack_pivots"),
+     .public_op = "lu_unpack", .public_argument = "LU_pivots", .cause = kIndexOutOfRange,
+     .device_assert = false},
+    {.ops = "aten::linalg_lu_solve",
+     .argument = "pivots", .predicate = kPivots, .dtypes = kInt32, .bound = matrix_rows_of("LU"),
+     .public_op = "linalg.lu_solve", .public_argument = "pivots", .cause = kIndexOutOfRange,
+     .device_assert = false},
 
     // Loss inputs and probabilities. The gradient of binary_cross_entropy is defined everywhere.
-    {"binary_cross_entropy", "self", kUnitInterval, kFloating, kNone, "", "", "",
-     "binary_cross_entropy", "input", kLossInputOutOfRange},
-    {"binary_cross_entropy", "target", kUnitInterval, kFloating, kNone, "", "", "",
-     "binary_cross_entropy", "target", kLossInputOutOfRange},
-    {"multinomial", "self", kProbabilityRows, kFloating, kNone, "", "", "",
-     "multinomial", "input", kInvalidProbability},
+    {.ops = "aten::binary_cross_entropy", .argument = "self", .predicate = kUnitInterval, .dtypes = kFloating,
+     .public_op = "binary_cross_entropy", .public_argument = "input", .cause = kLossInputOutOfRange},
+    {.ops = "aten::binary_cross_entropy", .argument = "target", .predicate = kUnitInterval, .dtypes = kFloating,
+     .public_op = "binary_cross_entropy", .public_argument = "target", .cause = kLossInputOutOfRange},
+    {.ops = "aten::multinomial", .argument = "self", .predicate = kProbabilityRows, .dtypes = kFloating,
+     .public_op = "multinomial", .public_argument = "input", .cause = kInvalidProbability},
     // bernoulli(self) draws by bernoulli_(p=self), and its out= alone. `self` of the overloads with p gives nothing
     // but the shape.
-    {"bernoulli.out", "self", kUnitInterval, kFloating, kNone, "", "", "",
-     "bernoulli", "input", kInvalidProbability},
-    {"bernoulli bernoulli_", "p", kUnitInterval, kFloating, kNone, "self", "", "",
-     "bernoulli", "p", kInvalidProbability},
-    {"poisson", "self", kNonNegative, kFloating, kNone, "", "", "", "poisson", "input", kInvalidProbability},
+    {.ops = "aten::bernoulli.out", .argument = "self", .predicate = kUnitInterval, .dtypes = kFloating,
+     .public_op = "bernoulli", .public_argument = "input", .cause = kInvalidProbability},
+    {.ops = "aten::bernoulli aten::bernoulli_",
+     .argument = "p", .predicate = kUnitInterval, .dtypes = kFloating, .bound = where("self"),
+     .public_op = "bernoulli", .public_argument = "p", .cause = kInvalidProbability},
+    {.ops = "aten::poisson", .argument = "self", .predicate = kNonNegative, .dtypes = kFloating,
+     .public_op = "poisson", .public_argument = "input", .cause = kInvalidProbability},
     // Wrong numbers without an error on every backend.
-    {"binomial", "count", kNonNegative, kFloating, kNone, "prob", "", "",
-     "binomial", "count", kInvalidProbability, kSilent, false},
-    {"binomial", "prob", kUnitInterval, kFloating, kNone, "count", "", "",
-     "binomial", "prob", kInvalidProbability, kSilent, false},
+    {.ops = "aten::binomial",
+     .argument = "count", .predicate = kNonNegative, .dtypes = kFloating, .bound = where("prob"),
+     .public_op = "binomial", .public_argument = "count", .cause = kInvalidProbability,
+     .on_cpu = kSilent, .device_assert = false},
+    {.ops = "aten::binomial",
+     .argument = "prob", .predicate = kUnitInterval, .dtypes = kFloating, .bound = where("count"),
+     .public_op = "binomial", .public_argument = "prob", .cause = kInvalidProbability,
+     .on_cpu = kSilent, .device_assert = false},
 
     // x.long(): NaN becomes INT64_MIN without a word, and some later operation takes the blame.
-    {"copy_", "src", kFiniteToInteger, kFloating, kNone, "self", "", "",
-     "cast to integer", "input", kNanToIndex, kRefuses, false, false, true},
+    {.ops = "aten::copy_",
+     .argument = "src", .predicate = kFiniteToInteger, .dtypes = kFloating, .bound = where("self"),
+     .public_op = "cast to integer", .public_argument = "input", .cause = kNanToIndex,
+     .device_assert = false, .remember = true},
 };
 
 // Data at rest: the arguments of the functions trapline.check_*, and what `trapline check` finds in files.
 constexpr Row kDataRows[] = {
-    {"check_labels", "labels", kIndex, kAnyInteger, kInteger, "num_classes", "", "ignore_index",
-     "check_labels", "labels", kLabelOutOfRange},
-    {"check_ids", "ids", kIndex, kAnyInteger, kInteger, "num_embeddings", "", "",
-     "check_ids", "ids", kEmbeddingIndexOutOfRange},
-    {"check_probs", "probs", kProbabilityRows, kFloating, kNone, "", "", "",
-     "check_probs", "probs", kInvalidProbability},
+    {.ops = "check_labels",
+     .argument = "labels", .predicate = kIndex, .dtypes = kAnyInteger, .bound = integer("num_classes"),
+     .also = allows("ignore_index"),
+     .public_op = "check_labels", .public_argument = "labels", .cause = kLabelOutOfRange},
+    {.ops = "check_ids",
+     .argument = "ids", .predicate = kIndex, .dtypes = kAnyInteger, .bound = integer("num_embeddings"),
+     .public_op = "check_ids", .public_argument = "ids", .cause = kEmbeddingIndexOutOfRange},
+    {.ops = "check_probs", .argument = "probs", .predicate = kProbabilityRows, .dtypes = kFloating,
+     .public_op = "check_probs", .public_argument = "probs", .cause = kInvalidProbability},
     // A missing value where an integer is wanted: the cast that comes next makes a number of it.
-    {"check_integers", "values", kFiniteToInteger, kFloating, kNone, "", "", "",
-     "check_integers", "values", kNanToIndex, kRefuses, false, false, true},
-    {"check_finite", "values", kFiniteToInteger, kFloating, kNone, "", "", "",
-     "check_finite", "values", kNonFiniteValue, kRefuses, false, false, true},
+    {.ops = "check_integers", .argument = "values", .predicate = kFiniteToInteger, .dtypes = kFloating,
+     .public_op = "check_integers", .public_argument = "values", .cause = kNanToIndex,
+     .device_assert = false, .remember = true},
+    {.ops = "check_finite", .argument = "values", .predicate = kFiniteToInteger, .dtypes = kFloating,
+     .public_op = "check_finite", .public_argument = "values", .cause = kNonFiniteValue,
+     .device_assert = false, .remember = true},
 };
 // clang-format on
 
 struct Table {
-  std::deque<std::string> strings;  // ids and base names; a deque never moves them
+  std::deque<std::string> strings;  // ids and names; a deque never moves them
   std::vector<Contract> rows;       // the guard's
   std::vector<Contract> data_rows;
   std::unordered_map<std::string_view, const Contract*> by_id;
@@ -194,29 +301,36 @@ struct Table {
 
 std::string_view keep(Table& table, std::string text) { return table.strings.emplace_back(std::move(text)); }
 
+// Operations of PyTorch's own library go without its name: "embedding.indices".
+std::string id_of(const std::string& op, std::string_view argument) {
+  constexpr std::string_view kAten = "aten::";
+  return (op.starts_with(kAten) ? op.substr(kAten.size()) : op) + "." + std::string(argument);
+}
+
 void expand(Table& table, std::span<const Row> from, std::vector<Contract>& to) {
   for (const Row& row : from) {
     for (std::string_view rest = row.ops; !rest.empty();) {
       const std::size_t end = std::min(rest.find(' '), rest.size());
       const std::string op(rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));
-      to.push_back({.id = keep(table, op + "." + std::string(row.argument)),
+      to.push_back({.id = keep(table, id_of(op, row.argument)),
                     .op = keep(table, op),
                     .argument = row.argument,
-                    .bound_arg = row.bound_arg,
-                    .dim_arg = row.dim_arg,
-                    .also_arg = row.also_arg,
+                    .bound_arg = row.bound.arg,
+                    .dim_arg = row.bound.dim_arg,
+                    .also_arg = row.also.arg,
                     .public_op = row.public_op,
                     .public_argument = row.public_argument,
                     .predicate = row.predicate,
-                    .bound = row.bound,
+                    .bound = row.bound.bound,
+                    .also = row.also.also,
+                    .heal = row.heal.value_or(info(row.predicate).heal),
                     .dtypes = row.dtypes,
                     .cause = row.cause,
                     .on_cpu = row.on_cpu,
                     .device_assert = row.device_assert,
                     .composite = row.composite,
-                    .remember = row.remember,
-                    .waits = row.waits});
+                    .remember = row.remember});
     }
   }
 }

@@ -13,34 +13,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // looked at for the distinct bad values
-
-// Integers that have a range each.
-bool has_range(Predicate predicate) {
-  switch (predicate) {
-    case Predicate::kIndex:
-    case Predicate::kWrappedIndex:
-    case Predicate::kIndexList:
-    case Predicate::kPaddedIndex:
-    case Predicate::kEndedIndex:
-    case Predicate::kPivots:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Integers that have to add up, or to ascend: what is outside the range is bad, but no value is harmless by
-// itself.
-bool hangs_together(Predicate predicate) {
-  return predicate == Predicate::kEnds || predicate == Predicate::kCounts ||
-         predicate == Predicate::kLengths || predicate == Predicate::kCompressed;
-}
-
-// Bad as a whole, and zeros are in order.
-bool is_healed_by_zeros(Predicate predicate) {
-  return predicate == Predicate::kOffsets || predicate == Predicate::kMaskCount;
-}
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 24;  // looked at for the distinct bad values
 
 bool is_bad(Predicate predicate, const trapline_scan& scan, std::int64_t value) {
   switch (predicate) {
@@ -49,6 +22,9 @@ bool is_bad(Predicate predicate, const trapline_scan& scan, std::int64_t value) 
     case Predicate::kNonNegative:
     case Predicate::kProbabilityRows:
       return value < 0;
+    case Predicate::kCounts:
+    case Predicate::kLengths:
+      return element::count(value, scan.hi) != Reason::kNone;
     default:
       return element::index(value, scan.lo, scan.hi) != Reason::kNone &&
              !(scan.has_also != 0 && value == scan.also) &&
@@ -69,20 +45,25 @@ bool is_bad(Predicate predicate, const trapline_scan& /*scan*/, double value) {
   }
 }
 
-bool is_for_numbers(Predicate predicate) {
-  return predicate == Predicate::kUnitInterval || predicate == Predicate::kNonNegative ||
-         predicate == Predicate::kProbabilityRows || predicate == Predicate::kFiniteToInteger;
-}
+bool is_for_numbers(Predicate predicate) { return info(predicate).judged == Judged::kNumber; }
 
 bool applies(Predicate predicate, const trapline_scan& scan, bool floating, trapline_offenders_kind kind) {
-  if (is_for_numbers(predicate)) {
-    if (!floating && predicate == Predicate::kFiniteToInteger) return false;
-    const bool rows_only =
-        predicate == Predicate::kProbabilityRows && scan.reason == TRAPLINE_REASON_ZERO_SUM;
-    return kind == TRAPLINE_OFFENDERS_HEALED || !rows_only;
+  switch (info(predicate).judged) {
+    case Judged::kNumber: {
+      if (!floating && predicate == Predicate::kFiniteToInteger) return false;
+      const bool rows_only =
+          predicate == Predicate::kProbabilityRows && scan.reason == TRAPLINE_REASON_ZERO_SUM;
+      return kind == TRAPLINE_OFFENDERS_HEALED || !rows_only;
+    }
+    case Judged::kRange:
+      return !floating;
+    case Judged::kOrder:
+    case Judged::kSum:
+      return !floating && kind == TRAPLINE_OFFENDERS_ELEMENTS;
+    case Judged::kWhole:
+      return false;
   }
-  if (floating) return false;
-  return has_range(predicate) || (kind == TRAPLINE_OFFENDERS_ELEMENTS && hangs_together(predicate));
+  return false;
 }
 
 std::int64_t row_length(const TensorView& tensor) { return tensor.sizes.empty() ? 1 : tensor.sizes.back(); }
@@ -222,7 +203,7 @@ bool can_read(const trapline_tensor& tensor) {
 
 bool mark_offenders(Predicate predicate, const trapline_scan& scan, const TensorView& tensor,
                     trapline_offenders_kind kind, std::uint8_t* mask) {
-  if (kind == TRAPLINE_OFFENDERS_HEALED && is_healed_by_zeros(predicate)) {
+  if (kind == TRAPLINE_OFFENDERS_HEALED && info(predicate).heal == Heal::kAll) {
     std::fill_n(mask, tensor.numel(), std::uint8_t{1});
     return true;
   }
@@ -237,7 +218,7 @@ bool mark_offenders(Predicate predicate, const trapline_scan& scan, const Tensor
 
 std::size_t bad_values(Predicate predicate, const trapline_scan& scan, const TensorView& tensor,
                        std::span<trapline_value> values) {
-  if (tensor.numel() > kMostElements) return 0;
+  if (tensor.numel() > kMaxElements) return 0;
   std::vector<std::uint8_t> mask(static_cast<std::size_t>(tensor.numel()));
   if (!mark_offenders(predicate, scan, tensor, TRAPLINE_OFFENDERS_ELEMENTS, mask.data())) return 0;
   // Else the scan counts something else than single elements, such as rows.
@@ -251,11 +232,11 @@ std::size_t bad_values(Predicate predicate, const trapline_scan& scan, const Ten
 
 bool heal_copy(Predicate predicate, const trapline_scan& scan, const TensorView& tensor, void* healed) {
   const auto count = static_cast<std::size_t>(tensor.numel());
-  if (is_healed_by_zeros(predicate)) {
+  if (info(predicate).heal == Heal::kAll) {
     if (count > 0) std::memset(healed, 0, count * size_of(tensor.dtype));
     return true;
   }
-  if (has_range(predicate) && scan.lo >= scan.hi) return false;
+  if (info(predicate).judged == Judged::kRange && scan.lo >= scan.hi) return false;
   std::vector<std::uint8_t> mask(count);
   if (!mark_offenders(predicate, scan, tensor, TRAPLINE_OFFENDERS_HEALED, mask.data())) return false;
   if (count == 0) return true;

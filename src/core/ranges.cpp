@@ -24,8 +24,8 @@ std::string ranges_text(const std::set<std::int64_t>& numbers, std::size_t most)
 }
 
 std::string ranks_text(const std::set<std::int64_t>& ranks) {
-  constexpr std::size_t kMostPieces = 4;
-  return (ranks.size() == 1 ? "rank " : "ranks ") + ranges_text(ranks, kMostPieces);
+  constexpr std::size_t kMaxPieces = 4;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + ranges_text(ranks, kMaxPieces);
 }
 
 }  // namespace trapline

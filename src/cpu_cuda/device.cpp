@@ -24,7 +24,7 @@ using c10::DeviceIndex;
 using c10::Stream;
 using c10::StreamId;
 thread_local DeviceIndex t_device = 0;
-thread_local StreamId t_stream[kMostDevices] = {};
+thread_local StreamId t_stream[kMaxDevices] = {};
 std::atomic<DeviceIndex> g_count{1};
 
 void check_index(DeviceIndex index) {
@@ -164,7 +164,7 @@ struct RegisterHooks {
 DeviceIndex device_count() noexcept { return g_count.load(std::memory_order_relaxed); }
 
 void set_device_count(int count) noexcept {
-  g_count.store(static_cast<DeviceIndex>(std::clamp(count, 1, kMostDevices)));
+  g_count.store(static_cast<DeviceIndex>(std::clamp(count, 1, kMaxDevices)));
 }
 
 DeviceIndex current_device() noexcept { return t_device; }

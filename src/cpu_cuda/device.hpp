@@ -7,7 +7,7 @@
 
 namespace trapline::cpu_cuda {
 
-constexpr int kMostDevices = 16;
+constexpr int kMaxDevices = 16;
 
 c10::DeviceIndex device_count() noexcept;
 void set_device_count(int count) noexcept;  // before anybody asks

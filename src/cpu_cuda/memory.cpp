@@ -24,7 +24,7 @@ using HostStorage = c10::intrusive_ptr<c10::StorageImpl>;
 struct Counters {
   std::atomic<std::int64_t> allocated{0}, peak{0}, allocations{0}, freed{0}, peak_count{0};
 };
-Counters g_use[kMostDevices];
+Counters g_use[kMaxDevices];
 
 void raise_to(std::atomic<std::int64_t>& peak, std::int64_t value) {
   std::int64_t seen = peak.load(std::memory_order_relaxed);

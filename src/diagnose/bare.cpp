@@ -38,13 +38,11 @@ class Buffer {
     va_end(arguments);
     if (wanted > 0) length_ = std::min(length_ + static_cast<std::size_t>(wanted), text_.size() - 1);
   }
-  void add(std::string_view text) {
-    add("%.*s", static_cast<int>(std::min(text.size(), kMost)), text.data());
-  }
+  void add(std::string_view text) { add("%.*s", static_cast<int>(std::min(text.size(), kMax)), text.data()); }
   std::size_t length() const { return length_; }
 
  private:
-  static constexpr std::size_t kMost = 512;
+  static constexpr std::size_t kMax = 512;
   std::span<char> text_;
   std::size_t length_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "guard/history.hpp"
+#include "guard/hooks_install.hpp"
 #include "guard/intern.hpp"
 #include "guard/remember.hpp"
 
@@ -116,6 +117,7 @@ bool check_rows(ThreadState& state, const Plan& plan, const Argument* arguments,
 bool check_call(ThreadState& state, const Plan& plan, const Argument* arguments,
                 Violation& violation) noexcept {
   const BusyScope busy(state);
+  take_news();
   try {
     return check_rows(state, plan, arguments, violation);
   } catch (const std::exception& error) {

@@ -22,9 +22,7 @@ bool check_call(ThreadState& state, const Plan& plan, const Argument* arguments,
 
 // Of a tensor whose elements the row does not read (the weights of a grouped product) nothing but the sizes
 // is asked: it may be anywhere, and of any layout.
-inline Part part_of_also(const RowPlan& row) {
-  return row.row->reads_also != 0 ? Part::kElements : Part::kShape;
-}
+inline Part part_of_also(const RowPlan& row) { return reads_also(row) ? Part::kElements : Part::kShape; }
 
 // The verdict of trapline_check for one row.
 int apply_row(const RowPlan& plan, const Argument* arguments, trapline_scan& scan);

@@ -110,7 +110,7 @@ HostArguments::HostArguments(const Plan& plan, const RowPlan& row, const Argumen
   tensors_.reserve(64);
   for (const std::int8_t at : plan.needed) arguments_[at] = arguments[at];
   copy(row.argument);
-  if (row.also >= 0 && row.row->reads_also != 0) copy(row.also);
+  if (row.also >= 0 && reads_also(row)) copy(row.also);
 }
 
 void HostArguments::copy(std::int8_t position) {

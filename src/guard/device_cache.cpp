@@ -10,8 +10,8 @@
 namespace trapline::guard {
 namespace {
 
-constexpr std::size_t kMostHealed = 64;
-constexpr std::size_t kMostUsers = 256;  // of one copy
+constexpr std::size_t kMaxHealed = 64;
+constexpr std::size_t kMaxUsers = 256;  // of one copy
 
 struct Healed {
   TensorRef original;
@@ -63,7 +63,7 @@ at::Tensor find_healed(const at::Tensor& tensor, const trapline_device_check& ch
       continue;
     if (node) {
       const std::lock_guard<std::mutex> users(item.users->mutex);
-      if (item.users->nodes.size() < kMostUsers) item.users->nodes.push_back(*node);
+      if (item.users->nodes.size() < kMaxUsers) item.users->nodes.push_back(*node);
     }
     return item.copy;
   }
@@ -84,7 +84,7 @@ void keep_healed(const at::Tensor& tensor, const trapline_device_check& check, v
   all.items.erase(gone, all.items.end());
   all.bytes += bytes_of(healed);
   all.items.push_front({TensorRef(tensor), check, stream, std::move(healed), std::move(users)});
-  while (all.items.size() > kMostHealed || (all.bytes > heal_cap() && all.items.size() > 1))
+  while (all.items.size() > kMaxHealed || (all.bytes > heal_cap() && all.items.size() > 1))
     drop_oldest(all, dropped);
 }
 

@@ -22,6 +22,7 @@
 #include "guard/device_records.hpp"
 #include "guard/device_stream.hpp"
 #include "guard/history.hpp"
+#include "guard/hooks_install.hpp"
 #include "guard/recycled.hpp"
 #include "guard/remember.hpp"
 
@@ -210,16 +211,16 @@ void apply_on_host(Call& call, const RowPlan& row, const Argument* arguments) {
 }
 
 void apply_on_device(Call& call, const RowPlan& row, const Argument* arguments) {
-  constexpr int kMostChecks = kMaxList;
-  trapline_device_check checks[kMostChecks];
+  constexpr int kMaxChecks = kMaxList;
+  trapline_device_check checks[kMaxChecks];
   int count = 0;
   trapline_scan scan;
-  const int verdict = plan_row(row, arguments, checks, kMostChecks, count, scan);
+  const int verdict = plan_row(row, arguments, checks, kMaxChecks, count, scan);
   call.applied |= verdict != TRAPLINE_PLAN_NOTHING;
   if (verdict == TRAPLINE_PLAN_VIOLATED) return violated_at_once(call, row);
   if (verdict != TRAPLINE_PLAN_CHECK) return;
-  for (int i = 0; i < count && i < kMostChecks; ++i) {
-    if (row.row->reads_also == 0 ||
+  for (int i = 0; i < count && i < kMaxChecks; ++i) {
+    if (!reads_also(row) ||
         call.lengths.give(checks[i], arguments[row.also], call.device, call.stream.capturing))
       launch(call, row, checks[i]);
   }
@@ -231,13 +232,13 @@ void apply_site(Call& call) {
   const RowPlan& row = site.plan.rows[0];
   SiteArguments described;
   if (!describe_site(site, SiteCall(call.values), Place::kDevice, described)) return;
-  constexpr int kMostChecks = 4;
-  trapline_device_check checks[kMostChecks];
+  constexpr int kMaxChecks = 4;
+  trapline_device_check checks[kMaxChecks];
   int count = 0;
   trapline_scan scan;
   const int verdict =
       trapline_device_plan(row.row, described.part(site, 0), described.part(site, 1), described.part(site, 2),
-                           described.part(site, 3), checks, kMostChecks, &count, &scan);
+                           described.part(site, 3), checks, kMaxChecks, &count, &scan);
   if (verdict == TRAPLINE_PLAN_VIOLATED && !call.stream.capturing) {
     const at::Tensor host = copy_to_host(call.values[0].toTensor());
     call.violation.row = &row;
@@ -248,7 +249,7 @@ void apply_site(Call& call) {
   const bool listed = also != nullptr && also->kind == TRAPLINE_ARG_SIZES;
   const c10::ArrayRef<std::int64_t> lengths(listed ? also->tensor.sizes : nullptr,
                                             listed ? static_cast<std::size_t>(also->tensor.dim) : 0);
-  for (int i = 0; i < count && i < kMostChecks; ++i) {
+  for (int i = 0; i < count && i < kMaxChecks; ++i) {
     if (call.lengths.give(checks[i], lengths, call.device, call.stream.capturing))
       launch(call, row, checks[i]);
   }
@@ -257,7 +258,7 @@ void apply_site(Call& call) {
 void apply_one(Call& call, const RowPlan& row) {
   const Argument& checked = call.arguments[row.argument];
   // Nearly always it is one tensor on the device, and nothing else is read.
-  const bool alone = checked.kind == TRAPLINE_ARG_TENSOR && row.row->reads_also == 0;
+  const bool alone = checked.kind == TRAPLINE_ARG_TENSOR && !reads_also(row);
   if (alone && checked.tensor->defined() && !checked.tensor->device().is_cpu())
     return apply_on_device(call, row, call.arguments.data());
   c10::SmallVector<Argument, 8> arguments(call.arguments);
@@ -268,7 +269,7 @@ void apply_one(Call& call, const RowPlan& row) {
   }
   if (call.violated || !split.any_on_device()) return;
   arguments[row.argument] = split.on_device();
-  if (row.row->reads_also != 0) call.lengths.prepare(arguments[row.also], call.device);
+  if (reads_also(row)) call.lengths.prepare(arguments[row.also], call.device);
   apply_on_device(call, row, arguments.data());
 }
 
@@ -328,7 +329,8 @@ bool prepare(ThreadState& state, Call& call) noexcept {
 }  // namespace
 
 CheckedCall check_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& stack) {
-  raise_late(state, Whose::kOwn);
+  take_news();
+  raise_late(state, FaultScope::kOwn);
   const std::size_t count = plan.handle.schema().arguments().size();
   c10::IValue* values = stack.data() + (stack.size() - count);
   // Each round heals one tensor in host memory, where the handler does so (--on-fault skip).
@@ -340,7 +342,7 @@ CheckedCall check_on_device(ThreadState& state, const Plan& plan, torch::jit::St
       continue;
     }
     for (auto& [position, value] : call.replaced) values[position] = std::move(value);
-    if (waited) raise_late(state, Whose::kOwn);
+    if (waited) raise_late(state, FaultScope::kOwn);
     return {std::move(call.facts), call.applied};
   }
   TORCH_CHECK(false, "trapline: guard: ", plan.op, ": its arguments cannot be healed: use --on-fault raise");

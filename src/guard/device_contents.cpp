@@ -11,8 +11,8 @@
 namespace trapline::guard {
 namespace {
 
-constexpr std::size_t kMostCalls = 64;
-constexpr std::int64_t kMostOfOne = 1 << 20, kMostOfAll = 32 << 20;  // bytes
+constexpr std::size_t kMaxCalls = 64;
+constexpr std::int64_t kMaxOfOne = 1 << 20, kMaxOfAll = 32 << 20;  // bytes
 
 thread_local int t_in_pool = 0;
 
@@ -24,12 +24,12 @@ struct CallContents {
 
 struct ContentStore {
   std::mutex mutex;
-  std::array<CallContents, kMostCalls> calls;  // a ring
+  std::array<CallContents, kMaxCalls> calls;  // a ring
   std::size_t newest = 0, count = 0;
   std::int64_t bytes = 0;
 
   CallContents take_oldest() {
-    CallContents oldest = std::exchange(calls[(newest + kMostCalls + 1 - count) % kMostCalls], {});
+    CallContents oldest = std::exchange(calls[(newest + kMaxCalls + 1 - count) % kMaxCalls], {});
     --count;
     bytes -= oldest.bytes;
     return oldest;
@@ -55,7 +55,7 @@ KeptContent::KeptContent(const at::Tensor& tensor, bool checked) {
   if (!is_plain(tensor) || tensor.numel() == 0) return;
   if (tensor.requires_grad() && (!checked || tensor.is_leaf())) return;
   // The storage is what stays: a few labels may be a view of a large batch.
-  if (static_cast<std::int64_t>(tensor.storage().nbytes()) > kMostOfOne) return;
+  if (static_cast<std::int64_t>(tensor.storage().nbytes()) > kMaxOfOne) return;
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   storage_ = tensor.storage();
   inference_ = impl->is_inference();
@@ -89,12 +89,12 @@ void keep_contents(const std::shared_ptr<const CallFacts>& call,
   ContentStore& all = content_store();
   CallContents dropped;
   std::unique_lock<std::mutex> lock(all.mutex);
-  if (all.count == kMostCalls) dropped = all.take_oldest();
-  all.newest = (all.newest + 1) % kMostCalls;
+  if (all.count == kMaxCalls) dropped = all.take_oldest();
+  all.newest = (all.newest + 1) % kMaxCalls;
   all.calls[all.newest] = {call, std::move(contents), bytes};
   ++all.count;
   all.bytes += bytes;
-  while (all.bytes > kMostOfAll && all.count > 1) {
+  while (all.bytes > kMaxOfAll && all.count > 1) {
     CallContents oldest = all.take_oldest();
     lock.unlock();
     oldest = {};

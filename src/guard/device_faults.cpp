@@ -18,12 +18,12 @@
 namespace trapline::guard {
 namespace {
 
-constexpr std::size_t kMostTold = 64;
+constexpr std::size_t kMaxTold = 64;
 constexpr std::uint64_t kNotRaised = std::numeric_limits<std::uint64_t>::max();
 
 // A bad tensor that is known: neither another operation that was launched with it before the program could
 // learn of it, nor the backward call of the same one is a second fault.
-struct Told {
+struct ReportedFault {
   TensorRef tensor;
   const trapline_contract* row;
   std::int64_t lo, hi;
@@ -35,8 +35,8 @@ struct Told {
 
 struct FaultStore {
   std::mutex mutex;
-  std::deque<LateFault> waiting;  // by order of launch
-  std::deque<Told> told;          // newest first
+  std::deque<LateFault> waiting;   // by order of launch
+  std::deque<ReportedFault> told;  // newest first
 };
 
 FaultStore& fault_store() {
@@ -50,9 +50,9 @@ std::atomic<bool> g_waiting{false};
 // One of fault_store().told was raised.
 std::atomic<bool> g_told{false};
 
-Told* told_of(FaultStore& all, const LateFault& fault) {
+ReportedFault* told_of(FaultStore& all, const LateFault& fault) {
   if (fault.record.captured || fault.record.waited) return nullptr;
-  const auto found = std::find_if(all.told.begin(), all.told.end(), [&](const Told& told) {
+  const auto found = std::find_if(all.told.begin(), all.told.end(), [&](const ReportedFault& told) {
     return told.tensor.same_as(fault.record.tensor) &&
            told.row->predicate == fault.record.row->row->predicate && told.lo == fault.scan.lo &&
            told.hi == fault.scan.hi &&
@@ -70,9 +70,9 @@ void add_nodes(const LaunchRecord& record, std::vector<NodeName>& out) {
 
 // The tensor was bad in the forward call, and the program was told in the middle of the backward pass: what
 // the pass makes of it is that fault's, and the step that follows must not be taken.
-const Told* replay_of(const FaultStore& all, const LateFault& fault) {
+const ReportedFault* replay_of(const FaultStore& all, const LateFault& fault) {
   if (!fault.record.call->replayed || fault.record.captured) return nullptr;
-  const auto found = std::find_if(all.told.begin(), all.told.end(), [&](const Told& told) {
+  const auto found = std::find_if(all.told.begin(), all.told.end(), [&](const ReportedFault& told) {
     return told.tensor.same_as(fault.record.tensor) && told.lo == fault.scan.lo && told.hi == fault.scan.hi &&
            !told.fault.record.call->replayed;
   });
@@ -88,8 +88,8 @@ void insert(FaultStore& all, LateFault fault) {
 }
 
 void add_fault(FaultStore& all, LateFault fault) {
-  if (Told* told = told_of(all, fault)) return add_nodes(fault.record, told->also);
-  if (const Told* told = replay_of(all, fault)) {
+  if (ReportedFault* told = told_of(all, fault)) return add_nodes(fault.record, told->also);
+  if (const ReportedFault* told = replay_of(all, fault)) {
     fault = told->fault;
     fault.again = fault.replayed = true;
     return insert(all, std::move(fault));
@@ -104,7 +104,7 @@ void add_fault(FaultStore& all, LateFault fault) {
                        fault,
                        {}});
   fault.contents = contents_of(*fault.record.call);
-  if (all.told.size() > kMostTold) all.told.pop_back();
+  if (all.told.size() > kMaxTold) all.told.pop_back();
   insert(all, std::move(fault));
 }
 
@@ -130,10 +130,10 @@ void collect(FaultStore& all) {
 
 // `replayed`: the thread, as autograd numbers them, whose calls this one replays; 0 outside of a backward
 // pass.
-bool belongs(const LateFault& fault, Whose whose, std::uint64_t replayed) {
+bool belongs(const LateFault& fault, FaultScope whose, std::uint64_t replayed) {
   const CallFacts& call = *fault.record.call;
   // A thread of autograd has no program of its own that could come by.
-  return whose == Whose::kAny || call.backward || call.thread.id == this_thread().id ||
+  return whose == FaultScope::kAny || call.backward || call.thread.id == this_thread().id ||
          (replayed != 0 && call.autograd_thread == replayed);
 }
 
@@ -151,7 +151,7 @@ void tell(ThreadState& state, const LateFault& fault) {
 // In this order: a report is in `waiting`, or announced, before it is no longer pending.
 bool nothing_there() { return trapline_device_pending() == 0 && !g_waiting.load(); }
 
-std::optional<LateFault> take_first(Whose whose) {
+std::optional<LateFault> take_first(FaultScope whose) {
   FaultStore& all = fault_store();
   const std::lock_guard<std::mutex> lock(all.mutex);
   collect(all);
@@ -167,7 +167,7 @@ std::optional<LateFault> take_first(Whose whose) {
   LateFault fault = std::move(*found);
   all.waiting.erase(found);
   g_waiting.store(!all.waiting.empty());
-  for (Told& told : all.told) {
+  for (ReportedFault& told : all.told) {
     if (told.order == fault.record.order) told.raised = current_order();
   }
   g_told.store(true);
@@ -176,7 +176,7 @@ std::optional<LateFault> take_first(Whose whose) {
 
 }  // namespace
 
-std::optional<LateFault> take_fault(Whose whose) {
+std::optional<LateFault> take_fault(FaultScope whose) {
   std::optional<LateFault> fault = take_first(whose);
   if (fault) forget_healed(fault->record.tensor);  // without the lock: it frees memory of the device
   return fault;
@@ -185,7 +185,7 @@ std::optional<LateFault> take_fault(Whose whose) {
 void fault_dealt_with(const LateFault& fault) {
   FaultStore& all = fault_store();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  for (Told& told : all.told) {
+  for (ReportedFault& told : all.told) {
     if (told.order == fault.record.order) told.dealt_with = true;
   }
 }
@@ -194,7 +194,7 @@ std::optional<LateFault> fault_behind(const at::Tensor& tensor) {
   if (!g_told.load(std::memory_order_relaxed) || !tensor.defined() || !tensor.requires_grad()) return {};
   FaultStore& all = fault_store();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  for (const Told& told : all.told) {
+  for (const ReportedFault& told : all.told) {
     if (told.raised == kNotRaised || told.dealt_with) continue;
     std::vector<NodeName> nodes = told.also;
     add_nodes(told.fault.record, nodes);
@@ -222,7 +222,7 @@ void raise_again(ThreadState& state, const at::Tensor& tensor) {
   if (const auto fault = known()) answer_fault(state, *fault);
 }
 
-void raise_late(ThreadState& state, Whose whose) {
+void raise_late(ThreadState& state, FaultScope whose) {
   if (!device_used() || nothing_there()) return;
   const auto next = [&]() -> std::optional<LateFault> {
     const BusyScope busy(state);
@@ -241,7 +241,7 @@ void raise_instead(ThreadState& state) {
   const auto next = [&]() -> std::optional<LateFault> {
     const BusyScope busy(state);
     try {
-      return take_fault(Whose::kAny);
+      return take_fault(FaultScope::kAny);
     } catch (const std::exception&) {
       return std::nullopt;
     }

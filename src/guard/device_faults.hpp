@@ -19,17 +19,17 @@ struct LateFault {
   bool replayed = false;  // again, by a backward pass that was under way when it was told
 };
 
-enum class Whose {
+enum class FaultScope {
   kOwn,  // this thread's, or the one's whose calls autograd replays here; at guarded calls
   kAny   // where results are read
 };
 
 // Raises the fault that was launched first, if there is one, as raise_violation does. One load when nothing
 // is there. Without effect while this thread's stream captures.
-void raise_late(ThreadState& state, Whose whose);
+void raise_late(ThreadState& state, FaultScope whose);
 
 // Takes the fault that was launched first; the caller has to make it known.
-std::optional<LateFault> take_fault(Whose whose);
+std::optional<LateFault> take_fault(FaultScope whose);
 
 // The handler has dealt with it (--on-fault skip): what came of it is no news.
 void fault_dealt_with(const LateFault& fault);

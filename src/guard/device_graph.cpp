@@ -14,8 +14,8 @@ namespace {
 using torch::autograd::AccumulateGrad;
 using torch::autograd::Node;
 
-constexpr std::size_t kMostNoted = 32;
-constexpr std::size_t kMostWalked = 1 << 16;
+constexpr std::size_t kMaxNoted = 32;
+constexpr std::size_t kMaxWalked = 1 << 16;
 
 // The tensor keeps its node alive. (How grad_fn() points at it depends on torch's version.)
 Node* node_of(const at::Tensor& tensor) {
@@ -25,7 +25,7 @@ Node* node_of(const at::Tensor& tensor) {
 int place_of(std::vector<Node*>& nodes, Node* node) {
   const auto found = std::find(nodes.begin(), nodes.end(), node);
   if (found != nodes.end()) return static_cast<int>(found - nodes.begin());
-  if (nodes.size() == kMostNoted) return NotedNode::kBeyond;
+  if (nodes.size() == kMaxNoted) return NotedNode::kBeyond;
   nodes.push_back(node);
   return static_cast<int>(nodes.size()) - 1;
 }
@@ -43,8 +43,8 @@ std::shared_ptr<const NotedGraph> note_graph(const at::Tensor& tensor) {
   if (root == nullptr) return nullptr;
   auto graph = std::make_shared<NotedGraph>();
   std::vector<Node*> nodes{root};  // alive as long as the root is
-  nodes.reserve(kMostNoted);
-  graph->reserve(kMostNoted);
+  nodes.reserve(kMaxNoted);
+  graph->reserve(kMaxNoted);
   for (std::size_t at = 0; at < nodes.size(); ++at) {
     const Node& node = *nodes[at];
     NotedNode& noted = graph->emplace_back();
@@ -77,7 +77,7 @@ bool is_behind(const at::Tensor& tensor, const std::vector<NodeName>& names) {
   };
   std::vector<Node*> open{root};
   std::unordered_set<Node*> seen{root};
-  while (!open.empty() && seen.size() < kMostWalked) {
+  while (!open.empty() && seen.size() < kMaxWalked) {
     const Node* node = open.back();
     open.pop_back();
     if (is_named(*node)) return true;

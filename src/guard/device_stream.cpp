@@ -18,9 +18,9 @@ namespace {
 
 using c10::DispatchKey;
 
-constexpr int kMostDevices = 64;
+constexpr int kMaxDevices = 64;
 enum DeviceState : int { kUnknown, kReady, kRefused };
-std::atomic<int> g_state[kMostDevices];
+std::atomic<int> g_state[kMaxDevices];
 std::atomic<bool> g_used{false};
 
 // A context does not survive fork. A child of a process that had none may make its own.
@@ -92,7 +92,7 @@ void choose_device() {
 
 bool device_ready(const c10::Device& device, bool capturing) {
   const int index = device.index();
-  if (index < 0 || index >= kMostDevices) return false;
+  if (index < 0 || index >= kMaxDevices) return false;
   const int state = g_state[index].load(std::memory_order_acquire);
   if (state != kUnknown) return state == kReady;
   if (capturing) return false;  // loading a module and mapping memory are not allowed now

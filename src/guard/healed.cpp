@@ -7,7 +7,7 @@
 namespace trapline::guard {
 
 at::Tensor healed_copy(const trapline_contract& row, const trapline_scan& scan, const at::Tensor& tensor) {
-  if (tensor.numel() * static_cast<std::int64_t>(sizeof(std::int64_t)) > kMostCopied) return {};
+  if (tensor.numel() * static_cast<std::int64_t>(sizeof(std::int64_t)) > kMaxCopied) return {};
   trapline_tensor described;
   if (!describe(tensor, described)) return {};
   at::Tensor healed = at::empty(tensor.sizes(), at::TensorOptions().dtype(tensor.scalar_type()));

@@ -12,6 +12,6 @@ namespace trapline::guard {
 at::Tensor healed_copy(const trapline_contract& row, const trapline_scan& scan, const at::Tensor& tensor);
 
 // Bytes above which nothing is copied just to ask.
-constexpr std::int64_t kMostCopied = std::int64_t{64} << 20;
+constexpr std::int64_t kMaxCopied = std::int64_t{64} << 20;
 
 }  // namespace trapline::guard

@@ -99,7 +99,7 @@ void answer_call(ThreadState& state, const Plan& plan, Violation violation, Stac
 }
 
 void hook_boxed(torch::Library& library, const Plan& plan) {
-  library.impl(plan.impl_name.c_str(),
+  library.impl(full_name(plan).c_str(),
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Boxed>(plan)));
 }
 
@@ -109,8 +109,8 @@ void hook_composite(torch::Library& autograd, const Plan& plan, DispatchKey auto
                           !plan.handle.hasKernelForDispatchKey(backend_key) &&
                           !plan.handle.hasKernelForDispatchKey(autograd_key);
   if (!decomposes) return;
-  autograd.impl(plan.impl_name.c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                            std::make_unique<Composite>(plan, autograd_key, backend_key)));
+  autograd.impl(full_name(plan).c_str(), torch::CppFunction::makeFromBoxedFunctor(
+                                             std::make_unique<Composite>(plan, autograd_key, backend_key)));
 }
 
 }  // namespace trapline::guard

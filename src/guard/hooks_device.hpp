@@ -52,7 +52,7 @@ void call_on_device(ThreadState& state, const Plan& plan, torch::jit::Stack& sta
   const CheckedCall call = check_on_device(state, plan, stack);
   const bool reads = plan.reads || (plan.counts_masks && has_mask(plan, stack));
   on_device(state, run, call);
-  if (reads) raise_late(state, Whose::kAny);
+  if (reads) raise_late(state, FaultScope::kAny);
 }
 
 }  // namespace trapline::guard

@@ -157,7 +157,7 @@ struct Copy {
     on_device(state, [&] { at::_ops::copy_::redispatch(keys, self, src, non_blocking); });
     // Even a copy that does not block may be complete when it returns: to memory that is not pinned.
     if (self.device().is_cpu() && !src.device().is_cpu()) {
-      raise_late(state, Whose::kAny);
+      raise_late(state, FaultScope::kAny);
       raise_again(state, src);
     }
     return self;
@@ -180,7 +180,7 @@ template <class Kernel>
 bool hook_if(torch::Library& library, const Plan& plan, const char* op, const char* overload) {
   if (plan.op != op || plan.overload != overload) return false;
   Kernel::plan = &plan;
-  library.impl(plan.impl_name.c_str(), torch::CppFunction(TORCH_FN((Kernel::call))));
+  library.impl(full_name(plan).c_str(), torch::CppFunction(TORCH_FN((Kernel::call))));
   return true;
 }
 

@@ -46,7 +46,7 @@ class Read final : public c10::OperatorKernel {
     if (!enabled() || !outermost(state) || !reaches_device(keys)) return op.redispatchBoxed(keys, stack);
     const std::vector<at::Tensor> read = read_tensors(op, *stack);
     on_device(state, [&] { op.redispatchBoxed(keys, stack); });
-    raise_late(state, Whose::kAny);
+    raise_late(state, FaultScope::kAny);
     for (const at::Tensor& tensor : read) raise_again(state, tensor);
   }
 };
@@ -58,7 +58,7 @@ at::Scalar read_scalar(c10::DispatchKeySet keys, const at::Tensor& self) {
   ThreadState& state = t_state;
   if (!reaches_device(keys) || !enabled() || !outermost(state)) return Op::redispatch(keys, self);
   const at::Scalar value = on_device(state, [&] { return Op::redispatch(keys, self); });
-  raise_late(state, Whose::kAny);
+  raise_late(state, FaultScope::kAny);
   raise_again(state, self);
   return value;
 }
@@ -97,9 +97,9 @@ void hook_reads(torch::Library& library) {
     if (!handle || !(is_read(name.name) || depends_on_values(*handle))) continue;
     // A guarded operation has its hook already, and another extension's kernel is not overridden.
     if (handle->hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
-    std::string impl_name = name.name.substr(std::strlen("aten::"));
-    if (!name.overload_name.empty()) impl_name += "." + name.overload_name;
-    if (impl_name == "_local_scalar_dense") {
+    const std::string impl_name =
+        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    if (impl_name == "aten::_local_scalar_dense") {
       library.impl(impl_name.c_str(), torch::CppFunction(TORCH_FN(read_scalar)));
     } else {
       library.impl(impl_name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Read>()));

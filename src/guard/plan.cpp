@@ -3,7 +3,6 @@
 #include <ATen/core/enum_tag.h>
 
 #include <algorithm>
-#include <cstring>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -34,14 +33,13 @@ std::optional<std::int8_t> position(const c10::FunctionSchema& schema, const cha
 }
 
 constexpr std::initializer_list<const char*> kTensor = {"Tensor", "Tensor[]", "Tensor?[]"};
-constexpr std::initializer_list<const char*> kInteger = {"int", "SymInt"};
 constexpr std::initializer_list<const char*> kAny = {"Tensor", "Tensor[]", "Tensor?[]", "int",
                                                      "SymInt", "int[]",    "SymInt[]",  "bool"};
 
 std::optional<RowPlan> resolve(const trapline_contract& row, const c10::FunctionSchema& schema) {
   const auto argument = position(schema, row.argument, kTensor);
   const auto bound = position(schema, row.bound_arg, kAny);
-  const auto dim = position(schema, row.dim_arg, kInteger);
+  const auto dim = position(schema, row.dim_arg, kAny);
   const auto also = position(schema, row.also_arg, kAny);
   if (!argument || !bound || !dim || !also || *argument < 0) return std::nullopt;
   return RowPlan{&row, *argument, *bound, *dim, *also};
@@ -78,53 +76,47 @@ void finish(Plan& plan, const c10::FunctionSchema& schema) {
   plan.needed.assign(needed.begin(), needed.end());
 }
 
-std::multimap<std::string, const trapline_contract*> rows_by_op() {
-  std::multimap<std::string, const trapline_contract*> rows;
-  std::size_t count = 0;
-  const trapline_contract* table = trapline_contracts(&count);
-  for (std::size_t i = 0; i < count; ++i) rows.emplace(std::string("aten::") + table[i].op, &table[i]);
-  return rows;
+// By the full name of the operation, or of the overload.
+const std::multimap<std::string, const trapline_contract*>& rows_by_op() {
+  static const auto* rows = [] {
+    auto* all = new std::multimap<std::string, const trapline_contract*>;
+    std::size_t count = 0;
+    const trapline_contract* table = trapline_contracts(&count);
+    for (std::size_t i = 0; i < count; ++i) all->emplace(table[i].op, &table[i]);
+    return all;
+  }();
+  return *rows;
 }
 
-std::vector<const Plan*> make_plans() {
-  const auto rows = rows_by_op();
-  auto& dispatcher = c10::Dispatcher::singleton();
-  std::vector<const Plan*> plans;
-  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    // Rows of the operation, and those of this overload alone.
-    std::vector<const trapline_contract*> wanted;
-    for (const std::string& key : {name.name, name.name + "." + name.overload_name}) {
-      const auto [begin, end] = rows.equal_range(key);
-      for (auto at = begin; at != end; ++at) wanted.push_back(at->second);
-    }
-    if (wanted.empty()) continue;
-    const auto handle = dispatcher.findSchema(name);  // nullopt: kernels without an operator
-    if (!handle || handle->schema().arguments().size() > kMaxArguments) continue;
-    auto plan = std::make_unique<Plan>(Plan{*handle, name.name, name.overload_name});
-    plan->remember = true;
-    plan->reads = is_read(name.name);
-    plan->counts_masks = plan->handle.hasTag(at::Tag::dynamic_output_shape);  // torch's own word
-    for (const trapline_contract* contract : wanted) {
-      const auto row = resolve(*contract, handle->schema());
+}  // namespace
+
+bool has_rows(const c10::OperatorName& name) {
+  const auto& rows = rows_by_op();
+  return rows.find(name.name) != rows.end() || rows.find(name.name + "." + name.overload_name) != rows.end();
+}
+
+const Plan* make_plan(const c10::OperatorHandle& handle) {
+  const c10::OperatorName& name = handle.operator_name();
+  const c10::FunctionSchema& schema = handle.schema();
+  if (schema.arguments().size() > kMaxArguments) return nullptr;
+  auto plan = std::make_unique<Plan>(Plan{handle, name.name, name.overload_name});
+  plan->remember = true;
+  plan->reads = is_read(name.name);
+  plan->counts_masks = plan->handle.hasTag(at::Tag::dynamic_output_shape);  // torch's own word
+  // Rows of the operation, and those of this overload alone.
+  for (const std::string& key : {name.name, name.name + "." + name.overload_name}) {
+    const auto [begin, end] = rows_by_op().equal_range(key);
+    for (auto at = begin; at != end; ++at) {
+      const auto row = resolve(*at->second, schema);
       if (!row) continue;
       plan->rows.push_back(*row);
       plan->composite |= row->row->composite != 0;
       plan->remember &= row->row->remember != 0;
     }
-    if (plan->rows.empty()) continue;
-    plan->impl_name = name.name.substr(std::strlen("aten::"));
-    if (!name.overload_name.empty()) plan->impl_name += "." + name.overload_name;
-    finish(*plan, handle->schema());
-    plans.push_back(plan.release());
   }
-  return plans;
-}
-
-}  // namespace
-
-const std::vector<const Plan*>& plans() {
-  static const auto* all = new std::vector<const Plan*>(make_plans());
-  return *all;
+  if (plan->rows.empty()) return nullptr;
+  finish(*plan, schema);
+  return plan.release();
 }
 
 }  // namespace trapline::guard

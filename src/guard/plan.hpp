@@ -20,14 +20,17 @@ struct RowPlan {
   std::int8_t argument, bound, dim, also;  // positions in the schema; -1: the row names none
 };
 
+// The elements of `also` decide, not only its kind, its sizes or its number. Whoever has that argument
+// elsewhere than the checked one has to bring it there only then.
+inline bool reads_also(const RowPlan& plan) { return plan.row->also == TRAPLINE_ALSO_LENGTHS; }
+
 struct CompiledSite;
 
 // Hooks keep pointers to plans, and threads may still be in them after an uninstall: plans are never freed.
 struct Plan {
   c10::OperatorHandle handle;
-  std::string op;         // "aten::embedding"
-  std::string overload;   // "" or "out"
-  std::string impl_name;  // "embedding", "index_select.out": what torch::Library::impl wants
+  std::string op;        // "aten::embedding"
+  std::string overload;  // "" or "out"
   std::vector<RowPlan> rows;
   std::vector<std::int8_t> needed;     // positions that rows or the history read, ascending
   std::vector<std::int8_t> recorded;   // positions of the tensors that the history keeps
@@ -40,7 +43,15 @@ struct Plan {
   const CompiledSite* site = nullptr;  // a check of a compiled graph: its handle is that of trapline::check
 };
 
-// One plan for every overload of the running torch that a row applies to; made at the first call.
-const std::vector<const Plan*>& plans();
+// "aten::index_select.out": what torch::Library::impl wants.
+inline std::string full_name(const Plan& plan) {
+  return plan.overload.empty() ? plan.op : plan.op + "." + plan.overload;
+}
+
+// Whether the table has a row for that operation or overload.
+bool has_rows(const c10::OperatorName& name);
+
+// The plan of an overload; null when no row applies to its schema.
+const Plan* make_plan(const c10::OperatorHandle& handle);
 
 }  // namespace trapline::guard

@@ -30,7 +30,7 @@ class Recycled {
     if (count == 1) {
       Free& all = free_blocks();
       const std::lock_guard<std::mutex> lock(all.mutex);
-      if (all.count < kMost) {
+      if (all.count < kMax) {
         all.blocks[all.count++] = memory;
         return;
       }
@@ -48,11 +48,11 @@ class Recycled {
   }
 
  private:
-  static constexpr std::size_t kMost = 256;
+  static constexpr std::size_t kMax = 256;
   struct Free {
     std::mutex mutex;
     std::size_t count = 0;
-    void* blocks[kMost];
+    void* blocks[kMax];
   };
   static Free& free_blocks() {
     static auto* all = new Free;  // never destroyed: threads may outlive static destruction

@@ -74,7 +74,7 @@ class Copies {
     }
     const std::size_t bytes = storage.nbytes();
     bytes_ += bytes;
-    if (bytes_ > static_cast<std::size_t>(kMostCopied)) return false;
+    if (bytes_ > static_cast<std::size_t>(kMaxCopied)) return false;
     c10::Allocator* allocator = c10::GetCPUAllocator();
     c10::DataPtr memory = allocator->allocate(bytes);
     if (bytes != 0) std::memcpy(memory.get(), storage.data(), bytes);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using simdjson::SUCCESS;
 
 constexpr std::string_view kPlugin = "libtrapline_arrow.so";
-constexpr std::size_t kMostState = std::size_t{16} << 20U;
+constexpr std::size_t kMaxState = std::size_t{16} << 20U;
 
 struct Plugin {
   ArrowRead read = nullptr;
@@ -95,7 +95,7 @@ Result<std::vector<std::string>> names_in(const fs::path& path, const char* list
   const Result<MappedFile> file = MappedFile::open(path.string());
   if (!file) return file.error();
   const auto broken = [&](const std::string& why) { return damaged(path.string(), 0, why); };
-  if (file->bytes().size() > kMostState) return broken("more than 16 MiB");
+  if (file->bytes().size() > kMaxState) return broken("more than 16 MiB");
   JsonText text;
   ondemand::parser parser;
   ondemand::document document;

@@ -5,7 +5,7 @@
 namespace trapline::inputs {
 namespace {
 
-constexpr std::size_t kMostNames = 100'000;
+constexpr std::size_t kMaxNames = 100'000;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -36,7 +36,7 @@ std::string scalar(std::string_view text) {
 void read_brackets(std::string_view text, std::vector<ClassName>& names) {
   char quote = '\0';
   std::size_t start = 0;
-  for (std::size_t at = 0; at < text.size() && names.size() < kMostNames; ++at) {
+  for (std::size_t at = 0; at < text.size() && names.size() < kMaxNames; ++at) {
     const char c = text[at];
     if (quote != '\0') {
       if (c == quote) quote = '\0';
@@ -65,7 +65,7 @@ std::vector<ClassName> names_in_yaml(std::string_view text) {
       read_brackets({start, static_cast<std::size_t>(text.data() + text.size() - start)}, names);
       return names;
     }
-    while (!text.empty() && names.size() < kMostNames) {
+    while (!text.empty() && names.size() < kMaxNames) {
       line = take_line(text);
       const std::string_view item = trimmed(line);
       if (item.empty() || item.starts_with('#')) continue;
@@ -88,7 +88,7 @@ std::vector<ClassName> names_in_yaml(std::string_view text) {
 
 std::vector<ClassName> names_in_lines(std::string_view text) {
   std::vector<ClassName> names;
-  while (!text.empty() && names.size() < kMostNames) {
+  while (!text.empty() && names.size() < kMaxNames) {
     const std::string_view name = trimmed(take_line(text));
     if (!name.empty()) names.push_back({static_cast<std::int64_t>(names.size()), std::string(name)});
   }

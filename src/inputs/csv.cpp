@@ -11,7 +11,7 @@
 namespace trapline::inputs {
 namespace {
 
-constexpr std::size_t kMostColumns = 65536;
+constexpr std::size_t kMaxColumns = 65536;
 constexpr std::size_t kSampleRows = 1000, kSampleBytes = std::size_t{1} << 20U;
 constexpr std::size_t kValuesHeld = std::size_t{4} << 20U;  // of all columns together
 constexpr std::size_t kValuesPerPiece = std::size_t{1} << 16U;
@@ -67,11 +67,11 @@ class CsvReader final : public Reader {
 
     CsvRows rows(text, delimiter);
     std::vector<std::string_view> fields;
-    const bool some = rows.next(fields, kMostColumns + 1);
+    const bool some = rows.next(fields, kMaxColumns + 1);
     if (!rows.problem().empty())
       return damaged(source.path, start + rows.problem_offset(), std::string(rows.problem()));
     if (!some) return !sink.stopped();  // nothing in it
-    if (fields.size() > kMostColumns) return damaged(source.path, start, "more than 65536 columns");
+    if (fields.size() > kMaxColumns) return damaged(source.path, start, "more than 65536 columns");
     const bool header = is_header(fields);
     std::vector<std::string> names;
     for (std::size_t i = 0; i < fields.size(); ++i) {

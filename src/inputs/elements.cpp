@@ -119,7 +119,7 @@ std::size_t Encoding::bytes() const { return info(stored).bytes; }
 
 void convert(Encoding encoding, const std::byte* from, std::byte* to, std::size_t count) {
   const bool swapped = encoding.swapped;
-  constexpr auto kLargest = std::numeric_limits<std::int64_t>::max();
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
   switch (encoding.stored) {
     case Stored::kBool:
     case Stored::kUInt8:
@@ -141,7 +141,7 @@ void convert(Encoding encoding, const std::byte* from, std::byte* to, std::size_
       return each<std::uint32_t, std::int64_t>(swapped, from, to, count, [](std::uint32_t v) { return v; });
     case Stored::kUInt64:
       return each<std::uint64_t, std::int64_t>(swapped, from, to, count, [](std::uint64_t v) {
-        return v > static_cast<std::uint64_t>(kLargest) ? kLargest : static_cast<std::int64_t>(v);
+        return v > static_cast<std::uint64_t>(kMax) ? kMax : static_cast<std::int64_t>(v);
       });
     case Stored::kFloat8E4M3:
     case Stored::kFloat8E5M2:

@@ -8,8 +8,8 @@ namespace {
 
 using simdjson::SUCCESS;
 
-constexpr std::size_t kMostKeys = 65536;  // of one object; more are data, not names
-constexpr std::size_t kMostNulls = 64;
+constexpr std::size_t kMaxKeys = 65536;  // of one object; more are data, not names
+constexpr std::size_t kMaxNulls = 64;
 constexpr std::size_t kValuesPerPiece = std::size_t{1} << 14U;
 
 }  // namespace
@@ -32,7 +32,7 @@ JsonRecords::Key& JsonRecords::below(Key& key, std::string_view name) {
 // Null: the sink does not want it.
 ValueColumn* JsonRecords::column_of(Key& key) {
   if (key.column == nullptr) {
-    if (columns_ == kMostJsonColumns) {
+    if (columns_ == kMaxJsonColumns) {
       if (!key.told) sink_.skipped(key.path, "more than 1024 different keys with numbers");
       key.told = true;
       return nullptr;
@@ -86,7 +86,7 @@ bool JsonRecords::special(T& value, Key& key) {
 void JsonRecords::null(Key& key) {
   if (key.column != nullptr) {
     key.column->malformed(row_, line_, "");
-  } else if (key.nulls.size() < kMostNulls) {
+  } else if (key.nulls.size() < kMaxNulls) {
     key.nulls.emplace_back(row_, line_);
   }
 }
@@ -103,7 +103,7 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
   if (const auto problem = value.type().get(type); problem != SUCCESS) {
     return special(value, key) ? SUCCESS : problem;
   }
-  if (depth > kMostJsonDepth) {
+  if (depth > kMaxJsonDepth) {
     deep_ = key.path;
     return simdjson::DEPTH_ERROR;
   }
@@ -128,7 +128,7 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
         if (const auto problem = field.error(); problem != SUCCESS) return problem;
         if (const auto problem = field.unescaped_key().get(name); problem != SUCCESS) return problem;
         Key& next = below(key, name);
-        if (key.below.size() > kMostKeys) return simdjson::CAPACITY;
+        if (key.below.size() > kMaxKeys) return simdjson::CAPACITY;
         if (const auto problem = field.value().get(each); problem != SUCCESS) return problem;
         if (const auto problem = this->value(each, next, depth + 1); problem != SUCCESS) return problem;
       }
@@ -170,7 +170,7 @@ std::string JsonRecords::record(ondemand::document& document, std::int64_t row, 
   line_ = line;
   const auto problem = value(document, root_, 0);
   if (problem == simdjson::DEPTH_ERROR && !deep_.empty()) {
-    return in_quotes(deep_) + " is nested more than " + std::to_string(kMostJsonDepth) + " deep";
+    return in_quotes(deep_) + " is nested more than " + std::to_string(kMaxJsonDepth) + " deep";
   }
   if (problem == simdjson::DEPTH_ERROR) return "it is nested too deep";
   if (problem == simdjson::CAPACITY) return "an object of it has more than 65536 keys";

@@ -13,7 +13,7 @@
 
 namespace trapline::inputs {
 
-inline constexpr std::size_t kMostJsonColumns = 1024;
+inline constexpr std::size_t kMaxJsonColumns = 1024;
 
 class JsonRecords {
  public:

@@ -13,9 +13,9 @@
 namespace trapline::inputs {
 namespace {
 
-constexpr std::size_t kMostDepth = 64;
-constexpr std::size_t kMostColumns = 1024;
-constexpr std::size_t kMostClasses = 100'000;
+constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxColumns = 1024;
+constexpr std::size_t kMaxClasses = 100'000;
 constexpr std::size_t kValuesPerPiece = std::size_t{1} << 14U;
 constexpr std::string_view kBlank = " \t\r\n";
 
@@ -45,8 +45,8 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool flag) override { return number(std::int64_t{flag}); }
   bool number_integer(std::int64_t number) override { return this->number(number); }
   bool number_unsigned(std::uint64_t number) override {
-    constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    return this->number(static_cast<std::int64_t>(std::min(number, kLargest)));
+    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return this->number(static_cast<std::int64_t>(std::min(number, kMax)));
   }
   bool number_float(double number, const std::string&) override { return this->number(number); }
   bool string(std::string& text) override {
@@ -54,7 +54,7 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
     return value([&](ValueColumn* column, const std::string& path) {
       if (column != nullptr) {
         column->malformed(row_, 0, text);
-      } else if (texts_.size() < kMostColumns && texts_.emplace(path, true).second) {
+      } else if (texts_.size() < kMaxColumns && texts_.emplace(path, true).second) {
         sink_.skipped(path, "text");
       }
     });
@@ -95,7 +95,7 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
   };
 
   bool open(bool list) {
-    if (levels_.size() == kMostDepth) {
+    if (levels_.size() == kMaxDepth) {
       problem_ = "nested more than 64 deep";
       return false;
     }
@@ -105,7 +105,7 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool close() {
     if (is_category_list() && category_.id != std::numeric_limits<std::int64_t>::min() &&
-        classes_.size() < kMostClasses) {
+        classes_.size() < kMaxClasses) {
       classes_.push_back(category_);
     }
     levels_.pop_back();
@@ -144,7 +144,7 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
     }
     return value([&](ValueColumn* column, const std::string& path) {
       if (column == nullptr) {
-        if (columns_.size() == kMostColumns) return;
+        if (columns_.size() == kMaxColumns) return;
         constexpr DType kType = std::is_same_v<T, double> ? DType::kFloat64 : DType::kInt64;
         auto made = std::make_unique<ValueColumn>(sink_, Column{path, kType, {-1}}, kValuesPerPiece);
         made->begin();

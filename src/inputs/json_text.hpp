@@ -16,7 +16,7 @@ namespace trapline::inputs {
 
 namespace ondemand = simdjson::ondemand;
 
-inline constexpr int kMostJsonDepth = 64;
+inline constexpr int kMaxJsonDepth = 64;
 
 class JsonText {
  public:

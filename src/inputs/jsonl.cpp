@@ -11,7 +11,7 @@ namespace trapline::inputs {
 namespace {
 
 // A line is copied, and the parser keeps an index of up to four times its size.
-constexpr std::size_t kMostLine = std::size_t{64} << 20U;
+constexpr std::size_t kMaxLine = std::size_t{64} << 20U;
 constexpr std::int64_t kRowsBetweenAsking = 4096;
 
 // Many data sets call lines of records .json: a whole object in the first line, another in the second.
@@ -46,7 +46,7 @@ class JsonlReader final : public Reader {
       const std::size_t end = newline == text.npos ? text.size() : newline;
       next = newline == text.npos ? text.size() : newline + 1;
       const std::string_view record = text.substr(start, end - start);
-      if (record.size() > kMostLine) return problem_of(records, source, start, line, "longer than 64 MiB");
+      if (record.size() > kMaxLine) return problem_of(records, source, start, line, "longer than 64 MiB");
       if (is_blank(record)) continue;
       ondemand::document document;
       if (const auto problem = parser.iterate(copy.of(record)).get(document); problem != simdjson::SUCCESS) {

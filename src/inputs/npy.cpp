@@ -41,7 +41,7 @@ class NpyReader final : public Reader {
   }
   Result<bool> read(const Source& source, Sink& sink) const override {
     const Result<NpyHeader> header =
-        read_npy_header(source.bytes.subspan(0, std::min(source.bytes.size(), kMostNpyHeader)), source.path);
+        read_npy_header(source.bytes.subspan(0, std::min(source.bytes.size(), kMaxNpyHeader)), source.path);
     if (!header) return header.error();
     if (!header->no_numbers.empty()) {
       return unreadable(source.path, "the array holds " + header->no_numbers,

@@ -11,7 +11,7 @@ namespace trapline::inputs {
 namespace {
 
 constexpr std::string_view kMagic{"\x93NUMPY", 6};
-constexpr std::size_t kMostDimensions = 64;  // as NumPy
+constexpr std::size_t kMaxDimensions = 64;  // as NumPy
 
 struct DescrRow {
   std::string_view code;
@@ -69,7 +69,7 @@ class Literal {
     std::vector<std::int64_t> sizes;
     while (!take(')')) {
       const std::optional<std::int64_t> size = integer();
-      if (!size || *size < 0 || sizes.size() == kMostDimensions) return std::nullopt;
+      if (!size || *size < 0 || sizes.size() == kMaxDimensions) return std::nullopt;
       sizes.push_back(*size);
       if (!take(',')) {
         if (!take(')')) return std::nullopt;
@@ -126,7 +126,7 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> bytes, const std::s
   if (bytes.size() < start) return damaged(path, base + bytes.size(), "the .npy header ends too early");
   const std::size_t length =
       version == 1 ? load_le<std::uint16_t>(bytes, 8) : load_le<std::uint32_t>(bytes, 8);
-  if (length > kMostNpyHeader - start) {
+  if (length > kMaxNpyHeader - start) {
     return damaged(path, base + 8, "the .npy header claims " + std::to_string(length) + " bytes");
   }
   if (bytes.size() - start < length) {

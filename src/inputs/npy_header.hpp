@@ -12,8 +12,8 @@
 
 namespace trapline::inputs {
 
-inline constexpr std::size_t kMostNpyHeader = std::size_t{1}
-                                              << 20U;  // NumPy itself writes a few hundred bytes
+inline constexpr std::size_t kMaxNpyHeader = std::size_t{1}
+                                             << 20U;  // NumPy itself writes a few hundred bytes
 
 struct NpyHeader {
   Encoding encoding;
@@ -26,7 +26,7 @@ struct NpyHeader {
 };
 
 bool is_npy(std::span<const std::byte> bytes);
-// From the first bytes of the array; kMostNpyHeader of them are always enough. `path` and `base` (the offset
+// From the first bytes of the array; kMaxNpyHeader of them are always enough. `path` and `base` (the offset
 // of the first byte in the file) are for the error.
 Result<NpyHeader> read_npy_header(std::span<const std::byte> bytes, const std::string& path,
                                   std::uint64_t base = 0);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kArrayEnd = ".npy";
 constexpr std::size_t kStreamBytes = std::size_t{256} << 10U;
 // Rows of an array in Fortran order are only known when all of it is there.
-constexpr std::size_t kMostFortran = std::size_t{256} << 20U;
+constexpr std::size_t kMaxFortran = std::size_t{256} << 20U;
 
 class NpzReader final : public Reader {
  public:
@@ -71,7 +71,7 @@ class NpzReader final : public Reader {
 
   static Result<bool> read_mapped(const Source& source, const ZipEntry& entry, Sink& sink) {
     const Result<NpyHeader> header =
-        header_of(source, entry, entry.data.first(std::min(entry.data.size(), kMostNpyHeader)));
+        header_of(source, entry, entry.data.first(std::min(entry.data.size(), kMaxNpyHeader)));
     if (!header) return header.error();
     if (!header->no_numbers.empty()) return sink.skipped(array_name(entry), header->no_numbers), true;
     const Column column = npy_column(*header, array_name(entry));
@@ -81,7 +81,7 @@ class NpzReader final : public Reader {
 
   static Result<bool> read_stream(const Source& source, const ZipEntry& entry, Sink& sink) {
     ZipStream stream(entry);
-    std::vector<std::byte> buffer(kMostNpyHeader);
+    std::vector<std::byte> buffer(kMaxNpyHeader);
     buffer.resize(stream.read(buffer));
     const auto broken = [&](const std::string& why) {
       return damaged(source.path, stream.offset(), about(entry) + why);
@@ -95,7 +95,7 @@ class NpzReader final : public Reader {
 
     const bool whole = header->fortran_order && header->sizes.size() > 1;
     const auto total = static_cast<std::uint64_t>(header->data_bytes);
-    if (whole && total > kMostFortran) {
+    if (whole && total > kMaxFortran) {
       return broken(
           "a compressed array in Fortran order of more than 256 MiB: save it without compression, or "
           "as numpy.ascontiguousarray");

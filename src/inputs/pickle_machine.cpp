@@ -51,7 +51,7 @@ constexpr GlobalRow kGlobals[] = {
     {"torch", "float8_e5m2fnuz", Kind::kDType},
 };
 
-constexpr std::size_t kMostLine = 256;  // the name of a global
+constexpr std::size_t kMaxLine = 256;  // the name of a global
 
 }  // namespace
 
@@ -71,7 +71,7 @@ bool PickleMachine::take(T& value) {
 }
 
 bool PickleMachine::push(PickleValue value) {
-  if (values_.size() == kMostPickledValues) return fail("the pickle has more than 4 million values");
+  if (values_.size() == kMaxPickledValues) return fail("the pickle has more than 4 million values");
   stack_.push_back(static_cast<Id>(values_.size()));
   values_.push_back(value);
   return true;
@@ -112,7 +112,7 @@ bool PickleMachine::counted_text(std::uint64_t size, Kind kind) {
 
 bool PickleMachine::line(std::string_view& text) {
   const std::string_view rest = as_text(pickle_.subspan(next_));
-  const std::size_t end = rest.substr(0, kMostLine).find('\n');
+  const std::size_t end = rest.substr(0, kMaxLine).find('\n');
   if (end == rest.npos) return fail("the pickle ends too early");
   text = rest.substr(0, end);
   next_ += end + 1;
@@ -279,7 +279,7 @@ bool PickleMachine::remember(std::uint64_t key) {
 bool PickleMachine::recall(std::uint64_t key) {
   const auto found = memo_.find(key);
   if (found == memo_.end()) return fail("the pickle recalls a value that it has not remembered");
-  if (stack_.size() >= kMostPickledValues) return fail("the pickle has more than 4 million values");
+  if (stack_.size() >= kMaxPickledValues) return fail("the pickle has more than 4 million values");
   stack_.push_back(found->second);
   return true;
 }

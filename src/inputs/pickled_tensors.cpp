@@ -6,8 +6,8 @@
 namespace trapline::inputs {
 namespace {
 
-constexpr int kMostDepth = 64;
-constexpr std::size_t kMostName = std::size_t{64} << 10U;
+constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxName = std::size_t{64} << 10U;
 
 // Walks what the pickle has built. Values may be shared, so the walk is counted, not the values.
 class Walk {
@@ -18,9 +18,9 @@ class Walk {
   // False: stopped, or problem() says why.
   bool go(PickleMachine::Id id, const std::string& name, int depth) {
     using Kind = PickleValue::Kind;
-    if (++visited_ > kMostPickledValues) return fail("the pickle has more than 4 million values");
-    if (depth > kMostDepth) return fail("the pickle is nested more than 64 deep");
-    if (name.size() > kMostName) return fail("the pickle has a name of more than 64 KiB");
+    if (++visited_ > kMaxPickledValues) return fail("the pickle has more than 4 million values");
+    if (depth > kMaxDepth) return fail("the pickle is nested more than 64 deep");
+    if (name.size() > kMaxName) return fail("the pickle has a name of more than 64 KiB");
     const PickleValue& value = machine_.value(id);
     if (value.kind == Kind::kTensor) return tensor(value, name);
     if (value.kind == Kind::kDict) {
@@ -28,7 +28,7 @@ class Walk {
       for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
         const PickleValue& key = machine_.value(items[i]);
         const std::string part = key.kind == Kind::kText
-                                     ? std::string(machine_.text(key).substr(0, kMostName + 1))
+                                     ? std::string(machine_.text(key).substr(0, kMaxName + 1))
                                  : key.kind == Kind::kInteger ? std::to_string(key.integer)
                                                               : "?";
         if (!go(items[i + 1], joined(name, part), depth + 1)) return false;
@@ -78,7 +78,7 @@ class Walk {
 std::optional<Error> read_pickled_tensors(std::span<const std::byte> pickle, const std::string& path,
                                           std::uint64_t base,
                                           const std::function<bool(const PickledTensor&)>& visit) {
-  if (pickle.size() > kMostPickle) return damaged(path, base, "a pickle of more than 16 MiB");
+  if (pickle.size() > kMaxPickle) return damaged(path, base, "a pickle of more than 16 MiB");
   PickleMachine machine(pickle);
   if (!machine.run()) {
     return damaged(path, base + machine.offset(), machine.problem(),

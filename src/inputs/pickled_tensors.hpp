@@ -24,8 +24,8 @@ struct PickledTensor {
   std::vector<std::int64_t> sizes, strides;  // of equal length, none negative
 };
 
-inline constexpr std::size_t kMostPickle = std::size_t{16} << 20U;
-inline constexpr std::size_t kMostPickledValues = std::size_t{4} << 20U;
+inline constexpr std::size_t kMaxPickle = std::size_t{16} << 20U;
+inline constexpr std::size_t kMaxPickledValues = std::size_t{4} << 20U;
 
 // Calls visit for every tensor; it returns false to stop. `path` and `base` (the offset of the pickle in the
 // file) are for the error.

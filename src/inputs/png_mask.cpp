@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::string_view kMagic{"\x89PNG\r\n\x1a\n", 8};
 constexpr std::size_t kColorType = 25;  // of the first chunk
-constexpr unsigned kMostSide = 1'000'000;
-constexpr std::size_t kMostChunk = std::size_t{8} << 20U;
+constexpr unsigned kMaxSide = 1'000'000;
+constexpr std::size_t kMaxChunk = std::size_t{8} << 20U;
 // An interlaced picture is only there when all of it is.
-constexpr std::size_t kMostInterlaced = std::size_t{256} << 20U;
+constexpr std::size_t kMaxInterlaced = std::size_t{256} << 20U;
 
 bool is_png(std::span<const std::byte> bytes) { return as_text(bytes).starts_with(kMagic); }
 // One channel: gray or palette. Pictures in colour or with transparency per pixel are no masks.
@@ -63,8 +63,8 @@ struct Png {
     if (png == nullptr) return;
     info = png_create_info_struct(png);
     png_set_read_fn(png, &input, read_bytes);
-    png_set_user_limits(png, kMostSide, kMostSide);
-    png_set_chunk_malloc_max(png, kMostChunk);
+    png_set_user_limits(png, kMaxSide, kMaxSide);
+    png_set_chunk_malloc_max(png, kMaxChunk);
   }
   ~Png() { png_destroy_read_struct(&png, &info, nullptr); }
   Png(const Png&) = delete;
@@ -117,7 +117,7 @@ std::optional<Error> read_png(const std::string& path, std::span<const std::byte
   if (!file.empty()) sink.file(column, file, 0);
   DenseDelivery delivery(sink, column, encoding);
   const bool interlaced = shape.passes > 1;
-  if (interlaced && shape.row_bytes * shape.height > kMostInterlaced) {
+  if (interlaced && shape.row_bytes * shape.height > kMaxInterlaced) {
     return unreadable(path, "an interlaced picture of more than 256 MiB", "save it without interlacing");
   }
   std::vector<std::byte> pixels(interlaced ? shape.row_bytes * shape.height : shape.row_bytes);

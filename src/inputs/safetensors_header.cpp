@@ -10,8 +10,8 @@
 namespace trapline::inputs {
 namespace {
 
-constexpr std::uint64_t kMostHeader = 100'000'000;  // as the format's own library
-constexpr std::size_t kMostIndex = std::size_t{256} << 20U;
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // as the format's own library
+constexpr std::size_t kMaxIndex = std::size_t{256} << 20U;
 
 struct BitsRow {
   std::string_view dtype;
@@ -90,7 +90,7 @@ Result<std::vector<SafetensorsTensor>> read_safetensors_header(std::span<const s
                                                                const std::string& path) {
   if (bytes.size() < 8) return damaged(path, bytes.size(), "the file is too short for a .safetensors header");
   const auto length = load_le<std::uint64_t>(bytes, 0);
-  if (length > kMostHeader) {
+  if (length > kMaxHeader) {
     return damaged(
         path, 0,
         "the header claims " + std::to_string(length) + " bytes: no .safetensors file, or a damaged one");
@@ -164,7 +164,7 @@ Result<std::vector<SafetensorsTensor>> read_safetensors_header(std::span<const s
 
 Result<std::vector<ShardedTensor>> read_safetensors_index(std::span<const std::byte> bytes,
                                                           const std::string& path) {
-  if (bytes.size() > kMostIndex) return damaged(path, kMostIndex, "an index of more than 256 MiB");
+  if (bytes.size() > kMaxIndex) return damaged(path, kMaxIndex, "an index of more than 256 MiB");
   JsonText text;
   ondemand::parser parser;
   ondemand::document document;

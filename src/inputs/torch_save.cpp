@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPickle = "data.pkl";
 constexpr std::string_view kLegacyMagic{"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14};
 // A view may show an element of its storage more than once, but not without end.
-constexpr std::int64_t kMostRepeats = 64;
+constexpr std::int64_t kMaxRepeats = 64;
 
 struct DTypeRow {
   std::string_view name;
@@ -108,7 +108,7 @@ class Checkpoint {
     if (*count > 0) {
       const std::optional<std::int64_t> end = reach(view);
       if (!end || *end > held) return fail_reach(tensor, entry);
-      if (*count / kMostRepeats > held && !fold(view, column, held)) {
+      if (*count / kMaxRepeats > held && !fold(view, column, held)) {
         return fail(tensor, entry.data_offset, "its shape shows the elements of its storage too often");
       }
     }
@@ -129,7 +129,7 @@ class Checkpoint {
     for (std::size_t d = 0; d < view.sizes.size(); ++d) {
       if (view.strides[d] == 0) view.sizes[d] = column.sizes[d] = 1;
     }
-    return product(view.sizes).value_or(0) / kMostRepeats <= held;
+    return product(view.sizes).value_or(0) / kMaxRepeats <= held;
   }
   bool fail(const PickledTensor& tensor, std::uint64_t offset, const std::string& why) {
     problem_ = damaged(source_.path, offset, "the tensor " + in_quotes(tensor.name, 200) + ": " + why);

@@ -17,15 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostNamesFile = std::size_t{4} << 20U;
-constexpr std::size_t kMostFields = 10'000;
+constexpr std::size_t kMaxNamesFile = std::size_t{4} << 20U;
+constexpr std::size_t kMaxFields = 10'000;
 constexpr std::size_t kValuesPerPiece = std::size_t{1} << 16U;
 constexpr std::string_view kLabelEnd = ".txt";
 
 void fields_of(std::string_view line, std::vector<std::string_view>& fields) {
   constexpr std::string_view kBlank = " \t\r";
   fields.clear();
-  for (std::size_t at = line.find_first_not_of(kBlank); at != line.npos && fields.size() < kMostFields;
+  for (std::size_t at = line.find_first_not_of(kBlank); at != line.npos && fields.size() < kMaxFields;
        at = line.find_first_not_of(kBlank, at)) {
     const std::size_t end = std::min(line.find_first_of(kBlank, at), line.size());
     fields.push_back(line.substr(at, end - at));
@@ -88,7 +88,7 @@ std::vector<ClassName> class_names_for(const std::string& folder) {
     for (const char* name : {"data.yaml", "data.yml", "dataset.yaml", "classes.txt"}) {
       const std::string path = (at / name).string();
       const Result<MappedFile> file = MappedFile::open(path);
-      if (!file || file->bytes().size() > kMostNamesFile) continue;
+      if (!file || file->bytes().size() > kMaxNamesFile) continue;
       const std::string_view text = as_text(file->bytes());
       std::vector<ClassName> names = path.ends_with(kLabelEnd) ? names_in_lines(text) : names_in_yaml(text);
       if (!names.empty()) return names;
@@ -123,7 +123,7 @@ class Labels {
       const std::size_t start = offset;
       offset = end + 1;
       if (fields_.empty()) continue;
-      if (fields_.size() < 5 || fields_.size() == kMostFields) {
+      if (fields_.size() < 5 || fields_.size() == kMaxFields) {
         flush();
         return damaged(path, start,
                        "line " + std::to_string(line) + " has " + std::to_string(fields_.size()) +

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd = 0x06054b50,
                         kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
 constexpr std::size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56, kLocatorSize = 20;
-constexpr std::size_t kMostComment = 65535;
+constexpr std::size_t kMaxComment = 65535;
 
 struct Directory {
   std::uint64_t offset = 0, size = 0, count = 0;
@@ -22,7 +22,7 @@ struct Directory {
 std::optional<Directory> find_directory(std::span<const std::byte> bytes) {
   if (bytes.size() < kEndSize) return std::nullopt;
   const std::size_t last = bytes.size() - kEndSize;
-  const std::size_t first = last > kMostComment ? last - kMostComment : 0;
+  const std::size_t first = last > kMaxComment ? last - kMaxComment : 0;
   for (std::size_t at = last + 1; at-- > first;) {
     if (load_le<std::uint32_t>(bytes, at) != kEnd) continue;
     Directory directory{load_le<std::uint32_t>(bytes, at + 16), load_le<std::uint32_t>(bytes, at + 12),
@@ -154,9 +154,9 @@ std::size_t ZipStream::read(std::span<std::byte> out) {
   }
   std::size_t got = 0;
   while (got < out.size() && !ended_ && problem_.empty()) {
-    constexpr std::size_t kMost = std::size_t{1} << 30U;
-    const std::size_t in = std::min(entry_.data.size() - next_, kMost);
-    const std::size_t room = std::min(out.size() - got, kMost);
+    constexpr std::size_t kMax = std::size_t{1} << 30U;
+    const std::size_t in = std::min(entry_.data.size() - next_, kMax);
+    const std::size_t room = std::min(out.size() - got, kMax);
     stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(entry_.data.data() + next_));
     stream_.avail_in = static_cast<uInt>(in);
     stream_.next_out = reinterpret_cast<Bytef*>(out.data() + got);

@@ -107,7 +107,7 @@ std::vector<std::string> lines_about(const std::vector<CollectedFinding>& findin
     std::string code, place, summary;
     std::uint64_t times = 0;
   };
-  constexpr std::size_t kMostLines = 5;
+  constexpr std::size_t kMaxLines = 5;
   std::vector<Group> groups;
   std::map<std::string, std::uint64_t> written;
   for (const CollectedFinding& item : findings) {
@@ -123,7 +123,7 @@ std::vector<std::string> lines_about(const std::vector<CollectedFinding>& findin
   }
   std::vector<std::string> lines;
   for (const Group& group : groups) {
-    if (lines.size() == kMostLines) break;
+    if (lines.size() == kMaxLines) break;
     std::string line = fmt::format("caught: [{}] {}", group.code, group.summary);
     if (!group.place.empty()) line += fmt::format(" ({})", group.place);
     // Beyond a number of faults none is written: then the total is all that is known.

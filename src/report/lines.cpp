@@ -52,18 +52,18 @@ std::string clean(std::string_view text, const Style& style) {
 // The end of the piece that starts at `begin` and should stay on one line: up to the next space, but a range,
 // a shape ("[0, 195)") and what stands in back-quotes hold together when they are short.
 std::size_t end_of_piece(std::string_view text, std::size_t begin, int width) {
-  constexpr int kMostGlued = 40;
-  constexpr std::size_t kMostBytes = 160;
+  constexpr int kMaxGlued = 40;
+  constexpr std::size_t kMaxBytes = 160;
   const std::size_t space = std::min(text.find(' ', begin), text.size());
   std::size_t end = space;
   for (std::size_t i = begin; i < end; ++i) {
     const char c = text[i];
     if (c != '[' && c != '`') continue;
-    const std::string_view near = text.substr(0, begin + kMostBytes);
+    const std::string_view near = text.substr(0, begin + kMaxBytes);
     const std::size_t close = c == '`' ? near.find('`', i + 1) : near.find_first_of("])", i + 1);
     if (close == std::string_view::npos) break;
     const std::size_t whole = std::min(near.find(' ', close), near.size());
-    if (width_of(text.substr(begin, whole - begin)) > std::min(kMostGlued, width)) break;
+    if (width_of(text.substr(begin, whole - begin)) > std::min(kMaxGlued, width)) break;
     end = std::max(end, whole);
     i = close;
   }

@@ -131,14 +131,14 @@ std::string count_text(const Element& element) {
 std::string valid_text(const Valid& valid) { return valid.text.empty() ? range_text(valid) : valid.text; }
 
 std::string values_text(const Finding& finding) {
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMax = 8;
   if (finding.values.empty() || (finding.values.size() == 1 && finding.values.front().second <= 1)) return {};
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, finding.values.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMax, finding.values.size()); ++i) {
     const auto& [value, count] = finding.values[i];
     add(text, ", ", to_text(value) + (count == 1 ? "" : fmt::format(" ({} times)", count)));
   }
-  if (finding.values.size() > kMost) text += fmt::format(" and {} more", finding.values.size() - kMost);
+  if (finding.values.size() > kMax) text += fmt::format(" and {} more", finding.values.size() - kMax);
   return text;
 }
 

@@ -102,8 +102,8 @@ int gutter_width(const Frame& frame) {
 
 std::vector<Line> snippet(const Frame& frame, const Style& style) {
   // Cropping looks at every character, so a line of a megabyte (minified, hostile) is cut before.
-  constexpr std::size_t kMostBytes = 4096;
-  const std::vector<Cell> cells = cells_of(cut_utf8(frame.code, kMostBytes), style);
+  constexpr std::size_t kMaxBytes = 4096;
+  const std::vector<Cell> cells = cells_of(cut_utf8(frame.code, kMaxBytes), style);
   Part line{0, cells.size()};
   while (!line.empty() && cells[line.last - 1].blank) --line.last;
   while (!line.empty() && cells[line.first].blank) ++line.first;

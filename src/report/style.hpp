@@ -16,19 +16,19 @@ struct Style {
   std::string directory;  // files below it are named relative to it; empty: as they are
 };
 
-// What is known about a destination; filled from the machine by look_around, by hand in tests.
-struct Surroundings {
+// What is known about a destination; filled from the machine by detect_terminal, by hand in tests.
+struct TerminalInfo {
   bool is_terminal = false;
   int columns = 0;        // of the terminal; 0: unknown
   std::string directory;  // the one Trapline works in
   std::function<const char*(const char*)> variable = [](const char*) { return nullptr; };
 };
 
-Surroundings look_around(int descriptor);
+TerminalInfo detect_terminal(int descriptor);
 
 // auto: colour on a terminal that is not TERM=dumb, unless NO_COLOR is set; CLICOLOR_FORCE asks for it
 // everywhere. The width is the terminal's, at most 100, and 80 elsewhere. Unicode as LC_ALL, LC_CTYPE or LANG
 // say.
-Style resolve_style(ColorChoice choice, const Surroundings& surroundings);
+Style resolve_style(ColorChoice choice, const TerminalInfo& terminal);
 
 }  // namespace trapline

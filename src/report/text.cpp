@@ -267,7 +267,7 @@ class TextReport {
   std::vector<Line> join() {
     std::size_t dropped = 0;
     const std::size_t ends = page_.empty() ? 0 : 1;
-    while (!style_.verbose && count() + ends + (dropped > 0 ? 1 : 0) > kMostLines) {
+    while (!style_.verbose && count() + ends + (dropped > 0 ? 1 : 0) > kMaxLines) {
       const auto last = std::ranges::max_element(blocks_.rbegin(), blocks_.rend(), {}, &Block::weight);
       if (last == blocks_.rend() || last->weight == 0) break;
       dropped += last->lines.size();

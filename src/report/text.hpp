@@ -10,7 +10,7 @@
 namespace trapline {
 
 // Of a report without -v; with the empty line that sets it off from the program's output these are 25.
-inline constexpr std::size_t kMostLines = 24;
+inline constexpr std::size_t kMaxLines = 24;
 
 // The cause that a headline names: where nothing was decided, the likeliest one is only a place to look.
 Cause headline_cause(const Finding& finding);

@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostFiles = 4096;  // a job of that many processes has told enough
+constexpr std::size_t kMaxFiles = 4096;  // a job of that many processes has told enough
 
 }  // namespace
 
@@ -24,10 +24,10 @@ Collected collect(const ReportFolder& folder) {
   }
   if (error) out.notes.push_back("the report folder could not be read: " + error.message());
   std::ranges::sort(files);
-  if (files.size() > kMostFiles) {
+  if (files.size() > kMaxFiles) {
     out.notes.push_back("of " + std::to_string(files.size()) + " report files the first " +
-                        std::to_string(kMostFiles) + " were read");
-    files.resize(kMostFiles);
+                        std::to_string(kMaxFiles) + " were read");
+    files.resize(kMaxFiles);
   }
   for (const fs::path& file : files) read_report_file(file, out);
   std::ranges::stable_sort(out.findings, {}, &CollectedFinding::written);

@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostWords = 64;
-constexpr std::size_t kMostHeaders = 256;
-constexpr std::size_t kMostEntries = 4096;
+constexpr std::size_t kMaxWords = 64;
+constexpr std::size_t kMaxHeaders = 256;
+constexpr std::size_t kMaxEntries = 4096;
 
 // Reads values at offsets of a file that may be damaged.
 class File {
@@ -53,7 +53,7 @@ struct Needed {
 
 Needed read_dynamic(File& file, const Elf64_Phdr& dynamic) {
   Needed needed;
-  const std::size_t count = std::min<std::uint64_t>(dynamic.p_filesz / sizeof(Elf64_Dyn), kMostEntries);
+  const std::size_t count = std::min<std::uint64_t>(dynamic.p_filesz / sizeof(Elf64_Dyn), kMaxEntries);
   for (std::size_t i = 0; i < count; ++i) {
     const auto entry = file.read<Elf64_Dyn>(dynamic.p_offset + i * sizeof(Elf64_Dyn));
     if (!entry || entry->d_tag == DT_NULL) break;
@@ -80,7 +80,7 @@ std::vector<std::string> needed_libraries(const fs::path& path) {
     return names;
   std::vector<Elf64_Phdr> loads;
   std::optional<Elf64_Phdr> dynamic;
-  for (std::size_t i = 0; i < std::min<std::size_t>(header->e_phnum, kMostHeaders); ++i) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(header->e_phnum, kMaxHeaders); ++i) {
     const auto part = file.read<Elf64_Phdr>(header->e_phoff + i * sizeof(Elf64_Phdr));
     if (!part) break;
     if (part->p_type == PT_LOAD) loads.push_back(*part);
@@ -99,7 +99,7 @@ std::vector<std::string> needed_libraries(const fs::path& path) {
 bool uses_libtorch(const std::vector<std::string>& arguments, std::span<const std::string> environment) {
   if (find_variable(environment, "TRAPLINE_LIBTORCH") == "1") return true;
   const std::string path = find_variable(environment, "PATH").value_or("/usr/bin:/bin");
-  for (std::size_t i = 0; i < std::min(arguments.size(), kMostWords); ++i) {
+  for (std::size_t i = 0; i < std::min(arguments.size(), kMaxWords); ++i) {
     const auto program = i == 0 ? find_program(arguments[i], path) : Result<std::string>(arguments[i]);
     if (program && std::ranges::any_of(needed_libraries(*program), is_libtorch)) return true;
   }

@@ -141,8 +141,10 @@ TEST(Offenders, RowsOfProbabilities) {
 
 TEST(Offenders, WhatIsBadAsAWholeBecomesZeros) {
   const Holder<std::int64_t> offsets({0, 9, 3}, {3});
-  for (const std::int32_t predicate : {TRAPLINE_PREDICATE_OFFSETS, TRAPLINE_PREDICATE_MASK_COUNT}) {
-    EXPECT_TRUE(marked(predicate, range(0, 5), offsets).empty());
+  for (const std::int32_t predicate :
+       {TRAPLINE_PREDICATE_OFFSETS, TRAPLINE_PREDICATE_MASK_COUNT, TRAPLINE_PREDICATE_ENDS}) {
+    const bool tells = predicate == TRAPLINE_PREDICATE_ENDS;  // each end has a range, too
+    EXPECT_EQ(marked(predicate, range(0, 5), offsets), tells ? (Mask{0, 1, 0}) : Mask{});
     EXPECT_EQ(marked(predicate, range(0, 5), offsets, TRAPLINE_OFFENDERS_HEALED), (Mask{1, 1, 1}));
     EXPECT_EQ(healed(predicate, range(0, 5), offsets), (std::vector<std::int64_t>{0, 0, 0}));
   }
@@ -151,10 +153,12 @@ TEST(Offenders, WhatIsBadAsAWholeBecomesZeros) {
 TEST(Offenders, WhatHasNoHarmlessCopy) {
   const Holder<std::int64_t> index({1, 2}, {2});
   EXPECT_TRUE(healed(TRAPLINE_PREDICATE_INDEX, range(0, 0), index).empty());
-  for (const std::int32_t predicate : {TRAPLINE_PREDICATE_ENDS, TRAPLINE_PREDICATE_COUNTS,
-                                       TRAPLINE_PREDICATE_LENGTHS, TRAPLINE_PREDICATE_COMPRESSED}) {
-    EXPECT_TRUE(healed(predicate, range(0, 2), index).empty());
-    EXPECT_EQ(marked(predicate, range(0, 2), index), (Mask{0, 1}));
+  for (const std::int32_t predicate :
+       {TRAPLINE_PREDICATE_COUNTS, TRAPLINE_PREDICATE_LENGTHS, TRAPLINE_PREDICATE_COMPRESSED}) {
+    EXPECT_TRUE(healed(predicate, range(0, 1), index).empty());
+    // Of a sum the bound itself is a good count.
+    const bool sum = predicate != TRAPLINE_PREDICATE_COMPRESSED;
+    EXPECT_EQ(marked(predicate, range(0, 1), index), (Mask{sum ? std::uint8_t{0} : std::uint8_t{1}, 1}));
   }
   for (const std::int32_t predicate : {-1, 200, 999}) {
     EXPECT_TRUE(healed(predicate, range(0, 2), index).empty());

@@ -68,7 +68,7 @@ def test_one_label_beyond(tmp_path: Path, labels: "np.ndarray") -> None:
             "TL101",
             "255 looks like an ignore label, but ignore_index is -100",
         ),
-        (lambda x: np.where(x == 3, 2**50, x), "TL101", "which is no label but garbage"),
+        (lambda x: np.where(x == 3, 2**50, x), "TL101", "which is not a plausible label"),
         (
             lambda x: np.array([0, 1, 2, 5, 6, 11, 12, 13, 14, 15])[x],
             "TL101",

@@ -22,8 +22,8 @@ using testing::one_of;
 using testing::Random;
 using testing::RandomView;
 
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -80,11 +80,11 @@ TEST_P(Differential, Integers) {
     const auto dtype = static_cast<DType>(between(random, 0, 5));
     RandomView tensor(random, dtype);
     const std::int64_t n =
-        one_of<std::int64_t>(random, {0, 1, 2, 10, 100, 127, 128, 255, 256, 32768, 50257, kMost});
-    const std::int64_t lo = one_of<std::int64_t>(random, {0, 0, -n, -128, -32768, kLeast, 5});
+        one_of<std::int64_t>(random, {0, 1, 2, 10, 100, 127, 128, 255, 256, 32768, 50257, kMax});
+    const std::int64_t lo = one_of<std::int64_t>(random, {0, 0, -n, -128, -32768, kMin, 5});
     std::optional<std::int64_t> also;
     if (between(random, 0, 1) == 0) {
-      also = one_of<std::int64_t>(random, {-100, -1, 255, 0, n, 3, kLeast, kMost, std::int64_t{1} << 40});
+      also = one_of<std::int64_t>(random, {-100, -1, 255, 0, n, 3, kMin, kMax, std::int64_t{1} << 40});
     }
     const Dose dose(random);
     const std::uint64_t gap = dtype == DType::kBool        ? 2
@@ -94,7 +94,7 @@ TEST_P(Differential, Integers) {
       std::int64_t value = lo < n ? between(random, lo, n - 1) : 0;
       if (also && between(random, 0, 20) == 0) value = *also;
       if (dose.now(random))
-        value = one_of<std::int64_t>(random, {lo - (lo > kLeast), n, -1, -100, 127, kLeast, kMost});
+        value = one_of<std::int64_t>(random, {lo - (lo > kMin), n, -1, -100, 127, kMin, kMax});
       return static_cast<std::uint64_t>(value);
     });
     const TensorView view = tensor.view();
@@ -117,7 +117,7 @@ TEST_P(Differential, Offsets) {
     std::int64_t next = between(random, 0, 30) == 0 ? 1 : 0;
     tensor.fill(~0ull, [&] {
       const std::int64_t value =
-          dose.now(random) ? one_of<std::int64_t>(random, {-1, next - 1, kMost, 0}) : next;
+          dose.now(random) ? one_of<std::int64_t>(random, {-1, next - 1, kMax, 0}) : next;
       next += between(random, 0, 1);
       return static_cast<std::uint64_t>(value);
     });

@@ -67,9 +67,9 @@ TEST(RowScans, CompressedIndicesGoFromZeroToTheirEnd) {
   expect(scan({0, 6, 6}, 5, 9), 2, 1, 6, Reason::kAbove);
   expect(scan({0, 4, 5}, 5, 3), 1, 1, 4, Reason::kTooMany);
   expect(scan({0, 1, 1}, 2, 3), 1, 2, 1, Reason::kTooFew);
-  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
-  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  expect(scan({0, kLeast, kMost}, kMost, 3), 2, 1, kLeast, Reason::kNotAscending);
+  constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  expect(scan({0, kMin, kMax}, kMax, 3), 2, 1, kMin, Reason::kNotAscending);
   const Matrix batch(2, 3, {0, 1, 2, 1, 2, 2});
   expect(scan_compressed(batch.view(), 2, 3), 1, 3, 1, Reason::kFirstNotZero);
 }
@@ -84,9 +84,9 @@ TEST(RowScans, TheFirstCountThatDoesNotFitStandsForItsRow) {
 }
 
 TEST(RowScans, SumsDoNotOverflow) {
-  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  const Matrix counts(1, 3, {kMost, kMost, kMost});
-  expect(scan_counts(counts.view(), kMost, Sum::kAtMost), 1, 1, kMost, Reason::kTooMany);
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  const Matrix counts(1, 3, {kMax, kMax, kMax});
+  expect(scan_counts(counts.view(), kMax, Sum::kAtMost), 1, 1, kMax, Reason::kTooMany);
 }
 
 TEST(RowScans, TheMasksOfBothWaysAgree) {

@@ -59,12 +59,12 @@ TEST(ScanIndex, FirstBadElementItsValueCountAndRange) {
 }
 
 TEST(ScanIndex, EndsOfInt64) {
-  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const auto view = ints({0, kMost, kLeast});
-  expect({2, 3, 1, kMost, kLeast, kMost, Reason::kAbove}, view.view(), 0, 10);
-  expect({1, 3, 1, kMost, kLeast, kMost, Reason::kAbove}, view.view(), kLeast, kMost);
-  expect({0, 3, -1, 0, kLeast, kMost, Reason::kNone}, view.view(), kLeast, kMost, kMost);
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const auto view = ints({0, kMax, kMin});
+  expect({2, 3, 1, kMax, kMin, kMax, Reason::kAbove}, view.view(), 0, 10);
+  expect({1, 3, 1, kMax, kMin, kMax, Reason::kAbove}, view.view(), kMin, kMax);
+  expect({0, 3, -1, 0, kMin, kMax, Reason::kNone}, view.view(), kMin, kMax, kMax);
 }
 
 TEST(ScanIndex, EmptyRangeHoldsNothing) {

@@ -180,9 +180,8 @@ TEST(DiagnoseLabel, ManyClassesBeyond) {
 TEST(DiagnoseLabel, Garbage) {
   expect(
       label(140737488355328, 12), Cause::kLabelOutOfRange,
-      "cross_entropy: target[3] is 140737488355328, which is no label but garbage: memory that was never "
-      "written "
-      "or has another dtype",
+      "cross_entropy: target[3] is 140737488355328, which is not a plausible label: memory that was "
+      "never written, or of another dtype",
       "find where `target` is allocated: torch.empty(...) and np.empty(...) hold garbage until written; use "
       "torch.zeros(...)");
 }

@@ -31,7 +31,7 @@ extern "C" const trapline_contract* trapline_contracts(size_t* count) {
       trapline_contract row = table[i];
       if (std::string_view(row.id) != "nll_loss_forward.target") continue;
       row.id = "nll_loss.target";
-      row.op = "nll_loss";
+      row.op = "aten::nll_loss";
       row.composite = 1;
       more->push_back(row);
     }

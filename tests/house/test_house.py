@@ -39,13 +39,84 @@ MAY_INCLUDE = {
         "check",
     },
 }
-# The face of a room: the headers that other rooms may include. A room that is not listed has no face yet.
+# The face of a room: the headers that other rooms include. All of core is its face.
 PUBLIC = {
+    "capi": set(),
+    "catalogue": {
+        "catalogue/asserts.hpp",
+        "catalogue/fold.hpp",
+        "catalogue/hints.hpp",
+        "catalogue/wordings.hpp",
+    },
+    "check": {
+        "check/dataset.hpp",
+        "check/files.hpp",
+        "check/model.hpp",
+        "check/scan.hpp",
+        "check/tally_json.hpp",
+        "check/verdict.hpp",
+        "check/workers.hpp",
+    },
+    "checks": {
+        "checks/element.hpp",
+        "checks/reason.hpp",
+        "checks/reference_walk.hpp",
+        "checks/scan.hpp",
+        "checks/walk.hpp",
+    },
+    "cli": set(),
+    "contracts": {
+        "contracts/check_call.hpp",
+        "contracts/contract.hpp",
+        "contracts/offenders.hpp",
+        "contracts/plan_call.hpp",
+    },
+    "cpu_cuda": set(),
+    "cuda": {
+        "cuda/kernels/args.hpp",
+        "cuda/kernels/check_body.hpp",
+        "cuda/kernels/mask_body.hpp",
+        "cuda/launch.hpp",
+        "cuda/process.hpp",
+    },
+    "diagnose": {
+        "diagnose/bare.hpp",
+        "diagnose/diagnose.hpp",
+        "diagnose/host/errors.hpp",
+        "diagnose/json/read_facts.hpp",
+        "diagnose/violation/rule_words.hpp",
+    },
+    "fakecuda": set(),
+    "guard": set(),
+    "inputs": {
+        "inputs/mapped_file.hpp",
+        "inputs/reader.hpp",
+    },
+    "jsonio": {
+        "jsonio/access.hpp",
+        "jsonio/scalar.hpp",
+    },
     "log": {
         "log/line.hpp",
         "log/read/job_folder.hpp",
         "log/read/reader.hpp",
         "log/reason/reasoner.hpp",
+    },
+    "report": {
+        "report/collected.hpp",
+        "report/ends.hpp",
+        "report/folder.hpp",
+        "report/json.hpp",
+        "report/lines.hpp",
+        "report/merge.hpp",
+        "report/style.hpp",
+        "report/text.hpp",
+        "report/utf8.hpp",
+        "report/writer.hpp",
+    },
+    "run": {
+        "run/options.hpp",
+        "run/session.hpp",
     },
 }
 # A room in folders: which of its folders a folder may include. Headers beside the folders belong to all.
@@ -221,11 +292,15 @@ def test_rooms_are_entered_by_their_face():
     assert {
         header for face in PUBLIC.values() for header in face if not (ROOT / "src" / header).is_file()
     } == set()
-    wrong = []
-    for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/**/*.h", "src/**/*.c"):
+    assert set(PUBLIC) == {path.name for path in (ROOT / "src").iterdir() if path.is_dir()} - {"core"}
+    wrong, used = [], set()
+    for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/**/*.h", "src/**/*.c", "src/**/*.cu"):
         room = path.relative_to(ROOT / "src").parts[0]
-        wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in hidden_includes(room, path.read_text())]
+        text = path.read_text()
+        wrong += [f"{path.relative_to(ROOT)} includes {t}" for t in hidden_includes(room, text)]
+        used |= {t for t in INCLUDE.findall(text) if t.split("/", 1)[0] != room}
     assert wrong == []
+    assert {header for face in PUBLIC.values() for header in face} - used == set(), "nobody else includes it"
 
 
 def test_a_room_s_folders_keep_their_order():

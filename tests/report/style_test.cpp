@@ -10,14 +10,14 @@ namespace {
 
 Style resolve(bool is_terminal, std::map<std::string, std::string> variables,
               ColorChoice choice = ColorChoice::kAuto, int columns = 0) {
-  Surroundings surroundings;
-  surroundings.is_terminal = is_terminal;
-  surroundings.columns = columns;
-  surroundings.variable = [&](const char* name) -> const char* {
+  TerminalInfo terminal;
+  terminal.is_terminal = is_terminal;
+  terminal.columns = columns;
+  terminal.variable = [&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   };
-  return resolve_style(choice, surroundings);
+  return resolve_style(choice, terminal);
 }
 
 TEST(Style, ColorFollowsTheTerminal) {

@@ -70,7 +70,7 @@ TEST_P(TextCase, FitsTheTerminal) {
         EXPECT_LE(width_of(line), width) << line;
       }
     }
-    EXPECT_LE(lines, width < 80 ? kMostLines + 5 : kMostLines);
+    EXPECT_LE(lines, width < 80 ? kMaxLines + 5 : kMaxLines);
   }
 }
 

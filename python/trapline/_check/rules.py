@@ -11,14 +11,14 @@ from trapline._check import tensors
 from trapline._library import capi, paths, scans
 from trapline._library.errors import DeviceAssertError
 
-_MOST_LIMIT = 1 << 62
+_MAX_LIMIT = 1 << 62
 
 
 def make_rule(
     kind: int, limit: int = 0, ignore_index: Optional[int] = None, positions: Optional[int] = None
 ) -> capi.DataRule:
     """A rule; ValueError when a limit makes no sense."""
-    if kind in (capi.DATA_LABELS, capi.DATA_IDS) and not 0 < limit < _MOST_LIMIT:
+    if kind in (capi.DATA_LABELS, capi.DATA_IDS) and not 0 < limit < _MAX_LIMIT:
         raise ValueError(f"trapline: check: {limit} classes or rows: give a number above 0")
     return capi.DataRule(
         kind, ignore_index is not None, limit, ignore_index or 0, -1 if positions is None else positions
@@ -27,7 +27,7 @@ def make_rule(
 
 def _answer(lib: ctypes.CDLL, pointer: int) -> dict:
     if not pointer:
-        raise MemoryError("trapline: check: memory is exhausted: free some")
+        raise MemoryError("trapline: check: out of memory: free some memory and run again")
     try:
         answer = json.loads(ctypes.string_at(pointer).decode("utf-8", "replace"))
     finally:

@@ -32,14 +32,14 @@ def install() -> None:
     module = sys.modules["torch._inductor.compile_fx"]
     if _original is not None:
         return
-    from trapline._compile import above, lowering, op
+    from trapline._compile import early_decompositions, lowering, op
 
     op.define()
     try:
         lowering.install()
     except Exception as error:
         debug(f"compile: compiled code calls the checks through the dispatcher: {error!r}")
-    above.install()
+    early_decompositions.install()
     _original = module.compile_fx
     module.compile_fx = _guarded(_original)
 
@@ -50,9 +50,9 @@ def uninstall() -> None:
     module = sys.modules.get("torch._inductor.compile_fx")
     if _original is not None and module is not None:
         module.compile_fx = _original
-        from trapline._compile import above
+        from trapline._compile import early_decompositions
 
-        above.uninstall()
+        early_decompositions.uninstall()
     _original = None
 
 
@@ -61,7 +61,7 @@ def _guarded(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def compile_fx(*args: Any, **kwargs: Any) -> Any:
-        from trapline._compile import above
+        from trapline._compile import early_decompositions
 
         try:
             call = signature.bind(*args, **kwargs)
@@ -69,7 +69,7 @@ def _guarded(original: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             debug(f"compile: a graph is compiled without checks: {error!r}")
             return original(*args, **kwargs)
-        with above.tracing():
+        with early_decompositions.tracing():
             return original(*call.args, **call.kwargs)
 
     return compile_fx

@@ -85,7 +85,7 @@ def _needed(node: Any, site: dict[str, Any]) -> list[Any]:
         other = given[entry[3]]
         if row["bound"] == capi.BOUND_CLASSES and name == row["bound_arg"]:
             scores = other
-        read = name == row["also_arg"] and row["reads_also"]
+        read = name == row["also_arg"] and row["also"] == capi.ALSO_LENGTHS
         if (other.op == "placeholder" and not late) or read:
             kept.append(other)
             entry[3] = len(kept) - 1

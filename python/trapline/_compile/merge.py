@@ -43,8 +43,9 @@ def _range(node: Any) -> tuple[Any, ...] | None:
     row = table.contract(site["contract"])
     arguments = dict(site["args"])
     call = _Call(arguments, numbers)
-    also = call.integer(row["also_arg"]) if row["also_arg"] else None
-    if row["also_arg"] and also is None:
+    allows = row["also"] == capi.ALSO_ALLOWED
+    also = call.integer(row["also_arg"]) if allows else None
+    if allows and also is None:
         return None
     if row["predicate"] == capi.PREDICATE_INDEX_LIST:
         bound = call.size(row["bound_arg"], call.dimension(row["argument"], site["list_position"]))

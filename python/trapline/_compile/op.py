@@ -26,7 +26,7 @@ from trapline._library import capi, scans
 from trapline._library.say import debug
 
 _REMEMBERED = 16
-_MOST_FRAMES = 512
+_MAX_FRAMES = 512
 DIRECT = "checked"  # torch.ops.trapline.checked(argument, others, numbers, site)
 _library: Any = None
 _casts: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED)
@@ -118,7 +118,7 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
             {
                 "contract": site.contract,
                 "scan": scans.as_dict(scan),
-                "frames": pure.running_frames(_MOST_FRAMES),
+                "frames": pure.running_frames(_MAX_FRAMES),
                 "storage": 0,
                 "shape": list(argument.shape),
                 "graph_stack": stack,
@@ -135,7 +135,7 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
             "tensor": argument,
             "args": values.arguments(),
             "owners": values.owners(),
-            "frames": pure.running_frames(_MOST_FRAMES),
+            "frames": pure.running_frames(_MAX_FRAMES),
             "graph_stack": stack,
             "thread": threading.get_native_id(),
         }

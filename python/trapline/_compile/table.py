@@ -20,9 +20,14 @@ from trapline._library import capi, paths
 # What the trace has in place of an operation of the contracts table: (operation, overload, what the table
 # calls it, the argument that goes by another name). There are no in-place operations left in a trace.
 STANDS_FOR = (
-    ("_to_copy", "", "copy_", "self"),  # x.long(), x.to(torch.int64)
-    ("copy", "", "copy_", None),
-    ("bernoulli", "", "bernoulli_", "self"),  # bernoulli(x) is an in-place bernoulli_(p=x) without a compiler
+    ("_to_copy", "", "aten::copy_", "self"),  # x.long(), x.to(torch.int64)
+    ("copy", "", "aten::copy_", None),
+    (
+        "bernoulli",
+        "",
+        "aten::bernoulli_",
+        "self",
+    ),  # bernoulli(x) is an in-place bernoulli_(p=x) without a compiler
 )
 CAST = "copy_.src"
 
@@ -34,7 +39,7 @@ class Guarded(dict):
 class _State(threading.local):
     operation: Any = None  # the operation that is being traced as itself, its check being in front already
     tracing = 0  # this thread traces for Inductor
-    within = 0  # inside an operation of above.py whose check is in front
+    within = 0  # inside an operation of early_decompositions.py whose check is in front
 
 
 state = _State()

@@ -28,7 +28,7 @@ except ImportError:  # not on this platform: then every process builds for itsel
     fcntl = None  # type: ignore[assignment]
 
 # A build takes a quarter of a minute on an idle machine; eight ranks may share two cores.
-_LONGEST_WAIT_S = 180.0
+_MAX_WAIT_S = 180.0
 # A compiler that failed is not asked again for every process of a job.
 _RETRY_S = 3600.0
 
@@ -107,7 +107,7 @@ def _refuse_truncated(path: str) -> None:
     with open(path, "rb") as file:
         head = file.read(64)
     if len(head) < 64 or head[:4] != b"\x7fELF":
-        raise ImportError("it is no ELF file")
+        raise ImportError("it is not an ELF file")
     if head[4:6] == b"\x02\x01":  # 64 bits, little-endian: the section headers are its last part
         (sections,) = struct.unpack_from("<Q", head, 40)
         entry, count = struct.unpack_from("<HH", head, 58)
@@ -192,7 +192,7 @@ def _wait_for(product: compiler.Product, file: int, goal: str) -> bool | None:
 
 
 def _longest_wait() -> float:
-    return options.build_wait(_LONGEST_WAIT_S)
+    return options.build_wait(_MAX_WAIT_S)
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:

@@ -113,8 +113,8 @@ def _compile(root: str, path: str) -> None:
     command, libraries = compiler._compiler(), compiler._library_dir()
     if not os.path.isfile(os.path.join(libraries, "libtrapline_native.so")):
         raise compiler.BuildError(
-            f"trapline: libtorch: no libtrapline_native.so in {libraries}: it was left out when Trapline was "
-            "built: install libdw-dev and libbackward-cpp-dev and build Trapline again"
+            f"trapline: libtorch: no libtrapline_native.so in {libraries}: it was not built with Trapline: "
+            "install libdw-dev and libbackward-cpp-dev and build Trapline again"
         )
     with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
         os.symlink(os.path.abspath(compiler.source_dir()), os.path.join(work, "guard"))

@@ -15,7 +15,7 @@ from trapline._fault.program import scope, sites
 from trapline._library import forks
 from trapline._library.say import debug_failure
 
-_MOST = 256
+_MAX = 256
 _made: dict[Any, dict[str, Any]] = {}
 forks.in_child(_made.clear)  # a child is another process
 
@@ -72,7 +72,7 @@ def _finding_of(violation: dict[str, Any], site: Any, make: Make) -> Finding:
     if known is None:
         known = make(_facts(violation, sites.origin_of(site)), [])
         if key is not None:
-            if len(_made) >= _MOST:
+            if len(_made) >= _MAX:
                 _made.clear()
             _made[key] = known
     return dict(known)  # each exception has one of its own

@@ -38,12 +38,12 @@ def history_facts(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     names = _public_names()
     facts: list[dict[str, Any]] = []
     for call in calls[-_MAX:]:
-        op = str(call.get("op", "")).replace("aten::", "").split(".")[0]
+        op = str(call.get("op", "")).split(".")[0]
         where = ""
         stack = frames.make_stack(call.get("frames") or [])
         origin = frames.origin_of(stack)
         if origin is not None:
             where = f"{os.path.basename(origin['file'])}:{origin['line']}"
         arguments = [_argument_text(argument) for argument in call.get("args") or []]
-        facts.append({"op": names.get(op, op), "args": arguments, "where": where})
+        facts.append({"op": names.get(op) or op.removeprefix("aten::"), "args": arguments, "where": where})
     return facts

@@ -24,8 +24,8 @@ from trapline._library import forks, options
 from trapline._library.say import say_if_ready
 
 _PATIENCE_S = 1.0  # a program that dies of its fault does so sooner
-_MOST_LINES = 20
-_MOST_TEXT = 4000
+_MAX_LINES = 20
+_MAX_TEXT = 4000
 _MAX_CHAIN = 32
 # Exceptions which say that another process failed: that one has its own story.
 _MESSENGERS = {
@@ -93,7 +93,7 @@ def reported(finding: Finding, file: Optional[str]) -> None:
     life = _life
     if file is not None:
         life.files.append((finding, os.path.basename(file)))
-    if life.lines < _MOST_LINES and options.on_fault() == "raise":
+    if life.lines < _MAX_LINES and options.on_fault() == "raise":
         life.lines += 1
         try:
             _thread.start_new_thread(_say_later, (life, finding))
@@ -140,7 +140,7 @@ def uncaught(error: BaseException, how: str) -> Optional[Finding]:
     for fault in faults:
         finding = fault.finding
         if not finding or not _is_own(finding):
-            life.elsewhere = (life.elsewhere + "\n" + str(fault))[-_MOST_TEXT:]
+            life.elsewhere = (life.elsewhere + "\n" + str(fault))[-_MAX_TEXT:]
         else:
             finding = _complete(fault)
             life.seen.append(finding)
@@ -151,13 +151,13 @@ def uncaught(error: BaseException, how: str) -> Optional[Finding]:
     if not faults and found is None:
         told = [text for text in map(str, chain) if _FAULT in text]
         if told:
-            life.elsewhere = told[0][-_MOST_TEXT:]
+            life.elsewhere = told[0][-_MAX_TEXT:]
     if found is not None or faults or life.elsewhere or how != "exit":
         save()
     return found
 
 
-_FEWEST_CHARACTERS = 32  # of a summary that nothing else says by chance
+_MIN_CHARACTERS = 32  # of a summary that nothing else says by chance
 
 
 def _told_by(chain: list[BaseException]) -> Optional[Finding]:
@@ -165,7 +165,7 @@ def _told_by(chain: list[BaseException]) -> Optional[Finding]:
     texts = [str(link) for link in chain]
     for finding, _ in reversed(_life.files):
         summary = str(finding.get("summary") or "")
-        if len(summary) >= _FEWEST_CHARACTERS and _is_own(finding) and any(summary in text for text in texts):
+        if len(summary) >= _MIN_CHARACTERS and _is_own(finding) and any(summary in text for text in texts):
             _life.seen.append(finding)
             _blame(finding)
             return finding

@@ -225,7 +225,7 @@ def _look_into(
 def _given(violation: dict[str, Any], notes: list[str]) -> Any:
     """The offending argument in the shape in which the caller has it."""
     try:
-        return bags.as_given(violation)
+        return bags.as_passed(violation)
     except Exception as error:
         debug_failure("given")
         if options.debugs():

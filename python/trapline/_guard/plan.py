@@ -14,7 +14,7 @@ import torch
 _TENSORS = ("Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]", "Optional[List[Tensor]]")
 _INTEGERS = ("int", "Optional[int]", "SymInt", "Optional[SymInt]")
 _SIZES = ("List[int]", "Optional[List[int]]", "List[SymInt]", "Optional[List[SymInt]]")
-_MOST_RECORDED = 4
+_MAX_RECORDED = 4
 
 
 @dataclass
@@ -34,7 +34,7 @@ class RowPlan:
 class Plan:
     """One overload of the running torch that at least one row applies to."""
 
-    call: Any  # torch.ops.aten.<op>.<overload>
+    call: Any  # torch.ops.aten.<op>.<overload>, or of another library
     op: str  # "aten::embedding"
     overload: str  # "" or "out"
     names: list[str]
@@ -47,10 +47,9 @@ class Plan:
     on_cpu: bool = True  # there is a kernel for the CPU
 
     @property
-    def overload_packet_name(self) -> str:
-        """What torch.library.Library.impl wants: "embedding", "index_select.out"."""
-        name = self.op[len("aten::") :]
-        return f"{name}.{self.overload}" if self.overload else name
+    def full_name(self) -> str:
+        """What torch.library.Library.impl wants: "aten::embedding", "aten::index_select.out"."""
+        return f"{self.op}.{self.overload}" if self.overload else self.op
 
     @property
     def composite(self) -> bool:
@@ -76,8 +75,9 @@ def make_plans(library: ctypes.CDLL) -> list[Plan]:
     plans: dict[tuple[str, str], Plan] = {}
     for i in range(count.value):
         row = ctypes.pointer(table[i])
-        name, _, only = row.contents.op.decode().partition(".")
-        packet = getattr(torch.ops.aten, name, None)
+        space, _, full = row.contents.op.decode().partition("::")
+        name, _, only = full.partition(".")
+        packet = getattr(getattr(torch.ops, space), name, None)
         for overload in packet.overloads() if packet is not None else ():
             if only and overload != only:
                 continue
@@ -112,7 +112,7 @@ def resolve(row: Any, schema: Any) -> RowPlan | None:
     contract = row.contents
     argument = _position(schema, contract.argument.decode(), _TENSORS)
     bound = _position(schema, contract.bound_arg.decode(), _TENSORS + _INTEGERS + _SIZES)
-    dim = _position(schema, contract.dim_arg.decode(), _INTEGERS)
+    dim = _position(schema, contract.dim_arg.decode(), _TENSORS + _INTEGERS + _SIZES)
     also = _position(schema, contract.also_arg.decode(), (*_INTEGERS, *_TENSORS, *_SIZES, "bool"))
     if argument is None or argument < 0 or bound is None or dim is None or also is None:
         return None
@@ -158,4 +158,4 @@ def _choose_recorded(plan: Plan) -> None:
         is_out = getattr(argument, "is_out", False)
         if at not in chosen and str(argument.type) in _TENSORS and not is_out:
             chosen.append(at)
-    plan.recorded = sorted(chosen[:_MOST_RECORDED])
+    plan.recorded = sorted(chosen[:_MAX_RECORDED])

@@ -25,7 +25,7 @@ from trapline._library.say import debug
 
 _HISTORY = 20
 _REMEMBERED = 16
-_MOST_FRAMES = 512
+_MAX_FRAMES = 512
 _HISTORY_FRAMES = 24
 
 # The dtype of the tensor that torch makes of a Python number.
@@ -120,18 +120,19 @@ def info() -> dict[str, Any]:
 
 def _hook_all(plans: list[Plan]) -> None:
     keys = torch._C.DispatchKey
-    select = torch.library.Library("aten", "IMPL")
-    autograd = torch.library.Library("aten", "IMPL")
-    _libraries.extend((select, autograd))
+    libraries: dict[str, Any] = {}
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     for plan in plans:
-        name = plan.overload_packet_name
-        if has_kernel(f"aten::{name}", "BackendSelect"):
+        full, space = plan.full_name, plan.op.partition("::")[0]
+        if has_kernel(full, "BackendSelect"):
             continue  # another extension's kernel sits there: overriding it would warn and break it
-        select.impl(name, _hook(plan, keys.BackendSelect), "BackendSelect", with_keyset=True)
-        if plan.composite and not has_kernel(f"aten::{name}", "AutogradCPU"):
-            autograd.impl(name, _hook(plan, keys.AutogradCPU), "AutogradCPU", with_keyset=True)
-        _hooked.append(plan.op + (f".{plan.overload}" if plan.overload else ""))
+        library = libraries.setdefault(space, torch.library.Library(space, "IMPL"))
+        name = full.partition("::")[2]
+        library.impl(name, _hook(plan, keys.BackendSelect), "BackendSelect", with_keyset=True)
+        if plan.composite and not has_kernel(full, "AutogradCPU"):
+            library.impl(name, _hook(plan, keys.AutogradCPU), "AutogradCPU", with_keyset=True)
+        _hooked.append(full)
+    _libraries.extend(libraries.values())
 
 
 def _hook(plan: Plan, key: Any) -> Callable[..., Any]:
@@ -281,7 +282,7 @@ def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: capi.Scan, say
         "scan": scans.as_dict(scan),
         "tensor": tensor,
         "args": dict(zip(plan.names, values)),
-        "frames": running_frames(_MOST_FRAMES),
+        "frames": running_frames(_MAX_FRAMES),
         "thread": threading.get_native_id(),
     }
     if says:
@@ -302,7 +303,7 @@ def _remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
         {
             "contract": row.id,
             "scan": scans.as_dict(scan),
-            "frames": running_frames(_MOST_FRAMES),
+            "frames": running_frames(_MAX_FRAMES),
             "storage": result.untyped_storage().data_ptr() if is_tensor else 0,
             "shape": list(result.shape) if is_tensor else [],
         }

@@ -12,8 +12,8 @@ import torch
 from trapline._guard.plan import Plan
 from trapline._library import capi, heal
 
-_MOST_COPIED = 64 << 20
-_MOST_ROUNDS = 64
+_MAX_COPIED = 64 << 20
+_MAX_ROUNDS = 64
 
 Run = Callable[[list[Any]], Any]
 Judge = Callable[[list[Any], Any], Any]  # the scan of a row that is violated, as a dict; else None
@@ -56,7 +56,7 @@ def _heal_all(plan: Plan, values: list[Any], judge: Judge) -> tuple[list[Any] | 
     for row in plan.rows:
         if row.remember:
             continue
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             scan = judge(current, row)
             if scan is None:
                 break
@@ -80,7 +80,7 @@ def _heal_one(values: list[Any], row: Any, scan: dict[str, Any]) -> bool:
     argument, at = values[row.argument], scan["list_position"]
     in_list = at is not None and isinstance(argument, (list, tuple))
     tensor = argument[at] if in_list else argument
-    if tensor.numel() * 8 > _MOST_COPIED:
+    if tensor.numel() * 8 > _MAX_COPIED:
         return False
     new = heal.heal(tensor, scan, row.row.contents.predicate)
     if new is None:
@@ -101,7 +101,7 @@ def _copies(plan: Plan, values: list[Any]) -> dict[int, Any] | None:
             if storage._cdata in copies:
                 continue
             total += storage.nbytes()
-            if total > _MOST_COPIED:
+            if total > _MAX_COPIED:
                 return None
             copies[storage._cdata] = storage.clone()
     return copies

@@ -32,7 +32,7 @@ _undo: list[Callable[[], None]] = []
 _pid = 0
 _backward_at = 0  # the last launch before the newest backward pass that fills .grad
 _running = 0  # backward passes under way, of all threads
-_spoilt = False  # by a fault that was raised inside one of them
+_tainted = False  # by a fault that was raised inside one of them
 
 
 def install(adapter: ModuleType) -> None:
@@ -118,7 +118,7 @@ def _watch_backward() -> None:
 
     @functools.wraps(backward)
     def checked_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        global _backward_at, _running, _spoilt
+        global _backward_at, _running, _tainted
         if _adapter is not None:
             _backward_at = _adapter.device_backward(_roots(tensors)) or _backward_at
         _running += 1
@@ -126,8 +126,8 @@ def _watch_backward() -> None:
             return backward(tensors, *args, **kwargs)
         finally:
             _running -= 1
-            if _spoilt and not _running:
-                _spoilt = False
+            if _tainted and not _running:
+                _tainted = False
                 drop_gradients()
 
     @functools.wraps(grad)
@@ -183,19 +183,19 @@ def _roots(tensors: Any) -> Any:
     return (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
 
 
-def spoils_gradients(violation: dict[str, Any]) -> bool:
+def taints_gradients(violation: dict[str, Any]) -> bool:
     """Whether a backward pass has begun since the call of this fault: what it left in ``.grad`` is no result.
 
     Then the gradients of all optimizers are set to None, now or, inside a backward pass, at its end. A
     program that catches the exception and goes on has lost this step and nothing else; on the CPU, where the
     fault is raised before any result of it exists, it would have been the same.
     """
-    global _spoilt
+    global _tainted
     only_read = violation.get("again") and not violation.get("replayed")
     if not violation.get("late") or only_read or violation.get("order", 0) > _backward_at:
         return False
     if _running:
-        _spoilt = True
+        _tainted = True
     else:
         drop_gradients()
     return True
@@ -230,7 +230,7 @@ def _watch_optimizers() -> None:
 
 
 def before_step(*_: Any) -> None:
-    """Learn of every fault that was launched so far; raises it, or spoils the step (``--on-fault skip``)."""
+    """Learn of every fault that was launched so far; raises it, or taints the step (``--on-fault skip``)."""
     if _adapter is not None:
         _adapter.device_step()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-CAPI_VERSION = 3
+CAPI_VERSION = 4
 BOOL = 0
 UINT8 = 1
 INT8 = 2
@@ -41,6 +41,12 @@ PREDICATE_COUNTS = 12
 PREDICATE_LENGTHS = 13
 PREDICATE_MASK_COUNT = 14
 PREDICATE_COMPRESSED = 15
+ALSO_NONE = 0
+ALSO_ALLOWED = 1
+ALSO_LENGTHS = 2
+ALSO_FLAG = 3
+ALSO_BROADCAST = 4
+ALSO_STEP = 5
 BOUND_NONE = 0
 BOUND_SIZE_OF_DIM = 1
 BOUND_CLASSES = 2
@@ -55,6 +61,11 @@ ON_CPU_REFUSES = 0
 ON_CPU_PARTLY = 1
 ON_CPU_AT_ENDS = 2
 ON_CPU_SILENT = 3
+HEAL_NONE = 0
+HEAL_ELEMENT = 1
+HEAL_ROW = 2
+HEAL_ALL = 3
+HEAL_REPORT = 4
 REASON_NONE = 0
 REASON_BELOW = 1
 REASON_ABOVE = 2
@@ -75,11 +86,6 @@ DATA_LABELS = 0
 DATA_IDS = 1
 DATA_FINITE = 2
 DATA_PROBABILITIES = 3
-HEAL_NONE = 0
-HEAL_ELEMENT = 1
-HEAL_ROW = 2
-HEAL_ALL = 3
-HEAL_REPORT = 4
 DEVICE_DIMS = 12
 PLAN_NOTHING = 0
 PLAN_CHECK = 1
@@ -139,10 +145,11 @@ class Contract(ctypes.Structure):
         ("public_argument", ctypes.c_char_p),
         ("predicate", ctypes.c_int32),
         ("bound", ctypes.c_int32),
+        ("also", ctypes.c_int32),
+        ("heal", ctypes.c_int32),
         ("composite", ctypes.c_int32),
         ("remember", ctypes.c_int32),
         ("on_cpu", ctypes.c_int32),
-        ("reads_also", ctypes.c_int32),
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from trapline._library import VERSION, calls, capi, paths, scans
 
-_MOST_TEXT = 1024
+_MAX_TEXT = 1024
 
 
 def version() -> str:
@@ -57,8 +57,8 @@ def diagnose(facts: dict[str, Any]) -> Optional[dict[str, Any]]:
 def bare_sentence(contract: Any, scan: Any) -> str:
     """What is left to say of a violation when its finding cannot be made. Never raises."""
     try:
-        text = ctypes.create_string_buffer(_MOST_TEXT)
-        paths.library().trapline_bare_sentence(*_bare(contract, scan), text, _MOST_TEXT)
+        text = ctypes.create_string_buffer(_MAX_TEXT)
+        paths.library().trapline_bare_sentence(*_bare(contract, scan), text, _MAX_TEXT)
         return text.value.decode("utf-8", "replace")
     except Exception:  # no library, no memory: the row has a telling name
         return str(contract)

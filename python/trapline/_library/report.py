@@ -49,5 +49,5 @@ def _written(folder: str, function: str, *arguments: Any) -> Optional[str]:
     verdict = getattr(lib, function)(_bytes(folder), *arguments, ctypes.byref(pointer))
     text = calls.taken(lib, pointer.value)
     if verdict == capi.FILE_FAILED:
-        raise NotWritten(text or "memory is exhausted: free some")
+        raise NotWritten(text or "out of memory: free some memory and run again")
     return text

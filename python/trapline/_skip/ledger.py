@@ -1,4 +1,4 @@
-"""What ``--on-fault skip`` has done so far: faults that spoil a step, steps that were left out, samples.
+"""What ``--on-fault skip`` has done so far: faults that taint a step, steps that were left out, samples.
 
 Counted for this process alone; ``trapline run`` adds the processes up from the files that they write.
 """
@@ -15,12 +15,12 @@ from trapline._skip import quarantine
 
 DEFAULT_LIMIT = 1.0
 _FIRST_STEPS = 100  # the share is taken of at least so many steps: one of the first ten is no tenth
-_MOST_LINES = 5
+_MAX_LINES = 5
 
 _mode = "raise"
 _limit = DEFAULT_LIMIT
 _lock = threading.RLock()
-_spoils = 0  # faults that were healed, each of which spoils the next step of every optimizer
+_taints = 0  # faults that were healed, each of which taints the next step of every optimizer
 _last: Any = None  # the exception of the last one
 _steps = 0
 _skipped = 0
@@ -37,8 +37,8 @@ def open_for(mode: str, limit: float) -> None:
 
 def close() -> None:
     """Back to ``raise``, with all counts forgotten."""
-    global _mode, _spoils, _last
-    _mode, _spoils, _last = "raise", 0, None
+    global _mode, _taints, _last
+    _mode, _taints, _last = "raise", 0, None
     start_over()
 
 
@@ -56,9 +56,9 @@ def mode() -> str:
     return _mode
 
 
-def spoils() -> int:
+def taints() -> int:
     """How many faults were healed so far. An optimizer whose last step saw fewer must not step."""
-    return _spoils
+    return _taints
 
 
 def counts() -> dict[str, Any]:
@@ -79,24 +79,24 @@ def summary(error: BaseException) -> str:
     return str(getattr(error, "summary", error))
 
 
-def spoil(error: BaseException) -> None:
+def taint(error: BaseException) -> None:
     """Mark the step that is under way: a result in it came from a bad value. Called by the guard."""
-    global _spoils, _last, _lines
+    global _taints, _last, _lines
     with _lock:
-        _spoils += 1
+        _taints += 1
         _last = error
         _lines += 1
         lines = _lines
-    if lines <= _MOST_LINES:
-        more = "" if lines < _MOST_LINES else " (later ones are only counted)"
+    if lines <= _MAX_LINES:
+        more = "" if lines < _MAX_LINES else " (later ones are only counted)"
         say(f"skipping this step: {summary(error)}: ignore its loss{more}")
 
 
-def spoil_again() -> None:
+def taint_again() -> None:
     """The same fault was met again: nothing new to say."""
-    global _spoils
+    global _taints
     with _lock:
-        _spoils += 1
+        _taints += 1
 
 
 def count_step(skipped: bool) -> BaseException | None:

@@ -53,7 +53,7 @@ def answer(violation: dict[str, Any]) -> Any:
         if healed is not None:
             return healed
     if violation.get("late") and ledger.mode() == "raise":
-        violation["gradients_dropped"] = waits.spoils_gradients(violation)
+        violation["gradients_dropped"] = waits.taints_gradients(violation)
     error = _fault.handler(violation)
     if ledger.mode() == "stop" and not _in_worker():
         stop(error)
@@ -85,7 +85,10 @@ def _in_worker() -> bool:
 def _heal(violation: dict[str, Any]) -> Any:
     """The healed tensor, with the fault written down; None where it must be raised."""
     tensor, scan = violation.get("tensor"), violation["scan"]
-    predicate = diagnose.contract(violation["contract"]).get("predicate")
+    contract = diagnose.contract(violation["contract"])
+    if contract.get("heal") == capi.HEAL_NONE:  # no value is harmless
+        return None
+    predicate = contract.get("predicate")
     try:
         healed = heal.heal(tensor, scan, predicate)
         if healed is None:
@@ -98,10 +101,10 @@ def _heal(violation: dict[str, Any]) -> Any:
         debug(f"{violation.get('contract')} cannot be healed: {problem!r}")
         return None
     if ledger.is_known(key):  # the backward pass sees the same tensor again
-        ledger.spoil_again()
+        ledger.taint_again()
         return healed
     error = _fault.handler(violation)
-    ledger.spoil(error)
+    ledger.taint(error)
     try:
         _write_down(violation, bad, error)
     except Exception as problem:
@@ -114,7 +117,7 @@ def _late(violation: dict[str, Any]) -> Any:
     if not violation.get("contained") or violation.get("waited"):
         return None
     error = _fault.handler(violation)
-    ledger.spoil(error)
+    ledger.taint(error)
     try:
         tensor = violation["tensor"].detach().cpu()  # None: nobody has kept it
         predicate = diagnose.contract(violation["contract"]).get("predicate")

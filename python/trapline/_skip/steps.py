@@ -2,7 +2,7 @@
 
 The ``step`` of every ``torch.optim.Optimizer`` is wrapped where its class defines it, below the wrappers that
 learning rate schedulers put on instances. A step that is left out drops the gradients (``zero_grad``), so
-that those of a spoilt micro-batch go with the others that were accumulated. Between ranks one flag is agreed
+that those of a tainted micro-batch go with the others that were accumulated. Between ranks one flag is agreed
 on for each step, over a gloo group of its own: either all ranks step or none does.
 """
 
@@ -58,7 +58,7 @@ def install() -> None:
         original(self)
         _exists = True
         _wrap_step_of(type(self))
-        _seen[self] = ledger.spoils()
+        _seen[self] = ledger.taints()
 
     _replace(Optimizer, "_patch_step_function", _patch_step_function)
     for kind in _subclasses(Optimizer):
@@ -118,7 +118,7 @@ def _wrap_step_of(kind: type) -> None:
         closure = args[0] if args else kwargs.get("closure")
         if callable(closure):
             return _step_with_closure(self, original, closure, args, kwargs)
-        if _spoilt(self):
+        if _tainted(self):
             return _drop(self)
         _state.inside += 1  # without _Inside(): every step of the program comes by here
         try:
@@ -140,10 +140,10 @@ class _Inside:
         _state.inside -= 1
 
 
-def _spoilt(optimizer: Any) -> bool:
+def _tainted(optimizer: Any) -> bool:
     """True when no rank, this one included, may take this step."""
     waits.before_step()
-    now = ledger.spoils()
+    now = ledger.taints()
     own = now > 0 and now > _seen.get(optimizer, 0)
     if own:
         _seen[optimizer] = now
@@ -176,7 +176,7 @@ def _step_with_closure(
         if evaluations == 2:
             _several.add(kind)  # its parameters may have moved: from the next step on they can be put back
         loss = closure(*more, **others)
-        if _spoilt(optimizer):
+        if _tainted(optimizer):
             raise _Abandoned(loss)
         return loss
 
@@ -218,7 +218,7 @@ class _Before:
 
 
 def _wrap_scaler(kind: Any) -> None:
-    """A spoilt step neither unscales nor looks for infinities: they would change the scale for nothing."""
+    """A tainted step neither unscales nor looks for infinities: they would change the scale for nothing."""
     from torch.amp.grad_scaler import OptState, _refresh_per_optimizer_state
 
     original = kind.step
@@ -227,7 +227,7 @@ def _wrap_scaler(kind: Any) -> None:
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         if not self._enabled or _state.inside:
             return original(self, optimizer, *args, **kwargs)
-        if _spoilt(optimizer):
+        if _tainted(optimizer):
             state = self._per_optimizer_states[id(optimizer)]
             state["stage"] = OptState.STEPPED
             state["found_inf_per_device"] = {}  # of unscale_(), if it was called
@@ -256,7 +256,7 @@ def _wrap_scaler(kind: Any) -> None:
 
 
 def _agreed(own: bool) -> bool:
-    """True when any rank's step is spoilt. Every rank must come by equally often."""
+    """True when any rank's step is tainted. Every rank must come by equally often."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return own

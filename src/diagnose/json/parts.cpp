@@ -112,8 +112,8 @@ std::optional<PositionFact> read_position(const json& facts) {
                      text(*object, "setting"),
                      integer(*object, "value").value_or(0)};
   if (table.value <= 0) table.value = table.rows;
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // sums with it stay in range
-  if (table.offset < 0 || table.rows <= table.offset || table.rows > kMost || table.length > kMost) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 40;  // sums with it stay in range
+  if (table.offset < 0 || table.rows <= table.offset || table.rows > kMax || table.length > kMax) {
     return std::nullopt;
   }
   return table;

@@ -175,8 +175,8 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
 
 // 255 alone, far above the others.
 std::string of_uint8(const ViolationWriter& w) {
-  constexpr std::int64_t kMost = 255;
-  return w.only(kMost) ? "; 255 is also what -1 becomes in uint8, and a usual fill value" : "";
+  constexpr std::int64_t kMax = 255;
+  return w.only(kMax) ? "; 255 is also what -1 becomes in uint8, and a usual fill value" : "";
 }
 
 // A special token that has no row: it is meant to have one, or to be another.

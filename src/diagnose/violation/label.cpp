@@ -194,8 +194,8 @@ void write_too_few_outputs(ViolationWriter& w) {
     if (other) w.fix(w.from_one(w.in_code("labels")));
     // No layer has so many outputs: the classes may be the places of a sequence, or the choices of a
     // question.
-    constexpr std::int64_t kLongest = 1024;
-    if (w.layer().empty() && w.op() == "cross_entropy" && w.facts.source.empty() && w.hi() <= kLongest) {
+    constexpr std::int64_t kMax = 1024;
+    if (w.layer().empty() && w.op() == "cross_entropy" && w.facts.source.empty() && w.hi() <= kMax) {
       w.fix(fmt::format(
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
     }

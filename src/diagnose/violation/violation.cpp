@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "diagnose/diagnose.hpp"
+#include "diagnose/violation/rule_words.hpp"
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -10,48 +11,10 @@ namespace {
 
 constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
-// What the predicate allows: "[0, 195) or -100", "[0, 1]", "finite, >= 0, row sum > 0".
-std::string valid_text(const Contract& contract, std::int64_t lo, std::int64_t hi, const std::int64_t* also) {
-  switch (contract.predicate) {
-    case Predicate::kUnitInterval:
-      return "[0, 1]";
-    case Predicate::kNonNegative:
-      return ">= 0";
-    case Predicate::kProbabilityRows:
-      return "finite, >= 0, sum of each row > 0";
-    case Predicate::kFiniteToInteger:
-      return "finite";
-    case Predicate::kOffsets:
-      return fmt::format("0 first, ascending, at most {}", hi - 1);
-    case Predicate::kEnds:
-      return fmt::format("ascending, 0 to {}", hi - 1);
-    case Predicate::kCompressed:
-      return fmt::format("0 first, ascending, {} last", hi - 1);
-    case Predicate::kPivots:
-      return fmt::format("[1, {}]", hi - 1);
-    case Predicate::kCounts:
-      return hi == kUnbounded ? ">= 0" : fmt::format(">= 0, sum {}", hi);
-    case Predicate::kLengths:
-      return fmt::format(">= 0, sum at most {}", hi);
-    case Predicate::kMaskCount:
-      return fmt::format("at most {} element{} set", hi, hi == 1 ? "" : "s");
-    case Predicate::kEndedIndex:
-      return fmt::format("[0, {}), up to the first -1 of a row", hi);
-    default:
-      break;
-  }
-  std::string text = hi == kUnbounded ? ">= 0"
-                     : hi <= lo       ? "none: the size is 0"
-                                      : fmt::format("[{}, {})", lo, hi);
-  if (also != nullptr) text += fmt::format(" or {}", *also);
-  return text;
-}
-
 Valid valid_of(const Violation& facts) {
   const ScanFact& scan = facts.scan;
-  const std::int64_t* also = scan.also ? &*scan.also : nullptr;
-  Valid valid{valid_text(*facts.contract, scan.lo, scan.hi, also), {}, {}, {}};
-  if (also != nullptr) valid.also.push_back(static_cast<double>(*also));
+  Valid valid{valid_words(*facts.contract, scan), {}, {}, {}};
+  if (scan.also) valid.also.push_back(static_cast<double>(*scan.also));
   switch (facts.contract->predicate) {
     case Predicate::kUnitInterval:
       valid.min = 0.0;

@@ -150,7 +150,7 @@ bool ViolationWriter::garbage() const {
 
 void ViolationWriter::write_garbage() {
   finding_.summary =
-      fmt::format("{}, which is no {} but garbage: memory that was never written or has another dtype",
+      fmt::format("{}, which is not a plausible {}: memory that was never written, or of another dtype",
                   opening(), noun());
   const std::int64_t high = integer() >> 32, low = integer() & 0xFFFFFFFF;
   constexpr std::int64_t kSmall = 1 << 24;

@@ -12,7 +12,7 @@
 
 #include "guard/answer.hpp"
 #include "guard/device_faults.hpp"
-#include "guard/hooks.hpp"
+#include "guard/hooks_install.hpp"
 #include "guard/intern.hpp"
 #include "trapline/native.h"
 
@@ -65,12 +65,6 @@ std::string headline_of(const Plan& plan, const Violation& violation, const c10:
   return text ? text.get() : bare_sentence(*violation.row->row, violation.scan);
 }
 
-// Leaked: at exit the dispatcher may be gone before the static objects of this library.
-struct Installed {
-  torch::Library select{torch::Library::IMPL, "aten", c10::DispatchKey::BackendSelect, __FILE__, __LINE__};
-  torch::Library autograd{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__};
-};
-
 void install() {
   if (trapline_capi_version() != TRAPLINE_CAPI_VERSION) {
     std::fprintf(
@@ -80,14 +74,7 @@ void install() {
         TRAPLINE_CAPI_VERSION, trapline_capi_version());
     return;
   }
-  auto* installed = new Installed;
-  for (const Plan* plan : plans()) {
-    if (plan->handle.hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
-    if (!hook_hot(installed->select, *plan)) hook_boxed(installed->select, *plan);
-    if (plan->composite) {
-      hook_composite(installed->autograd, *plan, c10::DispatchKey::AutogradCPU, c10::DispatchKey::CPU);
-    }
-  }
+  install_hooks();
   trapline_native_started(TORCH_VERSION);
   g_enabled.store(true);
   std::atexit([] { g_enabled.store(false); });

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostFrames = 128;
+constexpr std::size_t kMaxFrames = 128;
 
 std::string line_of(const std::string& path, unsigned number) {
   std::ifstream file(path);
@@ -94,7 +94,7 @@ json frame_of(const std::string& file, unsigned line, const std::string& functio
 
 Stack capture_stack(const std::string& operation) {
   backward::StackTrace trace;
-  trace.load_here(kMostFrames);
+  trace.load_here(kMaxFrames);
   backward::TraceResolver resolver;
   resolver.load_stacktrace(trace);
   std::vector<json> innermost_first;

@@ -12,7 +12,7 @@
 namespace trapline::guard {
 namespace {
 
-constexpr int kMostFrames = 512;
+constexpr int kMaxFrames = 512;
 
 PyRef number(bool is_float, std::int64_t whole, double real) {
   return is_float ? PyRef(PyFloat_FromDouble(real)) : integer(whole);
@@ -79,11 +79,11 @@ PyRef frames_to_python(const trapline_frame* frames, std::size_t count) {
 }
 
 PyRef stack_to_python() {
-  std::vector<trapline_frame> frames(kMostFrames);
+  std::vector<trapline_frame> frames(kMaxFrames);
   if (trapline_frames_without_gil() != 0) {
-    return frames_to_python(frames.data(), trapline_frames_walk(frames.data(), kMostFrames));
+    return frames_to_python(frames.data(), trapline_frames_walk(frames.data(), kMaxFrames));
   }
-  const int count = trapline_frames_with_gil(frames.data(), kMostFrames);
+  const int count = trapline_frames_with_gil(frames.data(), kMaxFrames);
   PyRef list = frames_to_python(frames.data(), count);
   for (int i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(frames[i].code));
   return list;

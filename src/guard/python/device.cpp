@@ -30,7 +30,7 @@ void wait_for_checks() {
 }
 
 // None, or nullptr with the fault's exception set.
-PyObject* raise_one(ThreadState& state, Whose whose) {
+PyObject* raise_one(ThreadState& state, FaultScope whose) {
   while (const auto fault = take_fault(whose)) {
     const BusyScope busy(state);
     if (!ask_about_fault(*fault)) return nullptr;
@@ -44,7 +44,7 @@ PyObject* raise_one(ThreadState& state, Whose whose) {
 PyObject* device_poll(PyObject*, PyObject* own) {
   ThreadState& state = t_state;
   if (!may_raise(state)) Py_RETURN_NONE;
-  return raise_one(state, PyObject_IsTrue(own) == 1 ? Whose::kOwn : Whose::kAny);
+  return raise_one(state, PyObject_IsTrue(own) == 1 ? FaultScope::kOwn : FaultScope::kAny);
 }
 
 PyObject* device_step(PyObject*, PyObject*) {
@@ -52,7 +52,7 @@ PyObject* device_step(PyObject*, PyObject*) {
   if (!may_raise(state)) Py_RETURN_NONE;
   wait_for_checks();
   forget_healed();
-  PyObject* result = raise_one(state, Whose::kAny);
+  PyObject* result = raise_one(state, FaultScope::kAny);
   if (result != nullptr) forget_contents();  // no check is on its way that could want them
   return result;
 }
@@ -70,7 +70,7 @@ PyObject* device_backward(PyObject*, PyObject* roots) {
     const BusyScope busy(state);
     if (!ask_about_fault(*fault)) return nullptr;
   }
-  PyRef told(raise_one(state, Whose::kOwn));
+  PyRef told(raise_one(state, FaultScope::kOwn));
   return told ? PyLong_FromUnsignedLongLong(current_order()) : nullptr;
 }
 
@@ -78,7 +78,7 @@ PyObject* device_export(PyObject*, PyObject* tensor) {
   ThreadState& state = t_state;
   if (!may_raise(state) || !THPVariable_Check(tensor)) Py_RETURN_NONE;
   wait_for_checks();
-  PyRef told(raise_one(state, Whose::kAny));
+  PyRef told(raise_one(state, FaultScope::kAny));
   if (!told) return nullptr;
   const auto fault = fault_behind(THPVariable_Unpack(tensor));
   if (!fault) return told.release();
@@ -103,7 +103,7 @@ PyObject* device_remaining(PyObject*, PyObject*) {
   ThreadState& state = t_state;
   if (!device_used() || !outermost(state)) return list.release();
   wait_for_checks();
-  while (const auto fault = take_fault(Whose::kAny)) {
+  while (const auto fault = take_fault(FaultScope::kAny)) {
     const BusyScope busy(state);
     if (ask_about_fault(*fault)) continue;
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;

@@ -19,7 +19,7 @@ struct Table {
 };
 
 constexpr std::size_t kFirstSize = 4096;
-constexpr std::size_t kMostCodes = std::size_t{1} << 17;  // programs that generate code without end stop here
+constexpr std::size_t kMaxCodes = std::size_t{1} << 17;  // programs that generate code without end stop here
 
 std::atomic<Table*> g_table{nullptr};
 std::size_t g_count = 0;  // guarded by the GIL
@@ -58,7 +58,7 @@ Table* grown(const Table* old) {
 bool insert(void* code) {
   Table* table = g_table.load(std::memory_order_relaxed);
   if (contains(table, code)) return true;
-  if (g_count >= kMostCodes) return false;
+  if (g_count >= kMaxCodes) return false;
   if (table == nullptr || 2 * g_count > table->mask) {
     Table* larger = grown(table);
     if (larger == nullptr) return false;

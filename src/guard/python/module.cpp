@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "guard/history.hpp"
-#include "guard/hooks.hpp"
 #include "guard/hooks_device.hpp"
+#include "guard/hooks_install.hpp"
 #include "guard/python/bench.hpp"
 #include "guard/python/compiled.hpp"
 #include "guard/python/convert.hpp"
@@ -18,38 +18,6 @@
 
 namespace trapline::guard {
 namespace {
-
-struct Installed {
-  torch::Library select{torch::Library::IMPL, "aten", c10::DispatchKey::BackendSelect, __FILE__, __LINE__};
-  torch::Library autograd{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__};
-  std::unique_ptr<torch::Library> device_autograd;  // where there is a device
-  std::vector<const Plan*> hooked;
-};
-
-// Leaked unless uninstalled: at exit the dispatcher may be gone before static objects of this module.
-Installed* g_installed = nullptr;
-
-void hook_all(Installed& installed) {
-  choose_device();
-  const bool host_device = g_host_key != c10::DispatchKey::Undefined;
-  if (has_device() || host_device) {
-    installed.device_autograd = std::make_unique<torch::Library>(torch::Library::IMPL, "aten",
-                                                                 g_device_autograd_key, __FILE__, __LINE__);
-  }
-  for (const Plan* plan : plans()) {
-    // Another extension's kernel sits there: overriding it would print a warning and break it.
-    if (plan->handle.hasKernelForDispatchKey(c10::DispatchKey::BackendSelect)) continue;
-    if (!hook_hot(installed.select, *plan)) hook_boxed(installed.select, *plan);
-    if (plan->composite) {
-      hook_composite(installed.autograd, *plan, c10::DispatchKey::AutogradCPU, c10::DispatchKey::CPU);
-      if (installed.device_autograd)
-        hook_composite(*installed.device_autograd, *plan, g_device_autograd_key,
-                       host_device ? g_host_key : g_device_key);
-    }
-    installed.hooked.push_back(plan);
-  }
-  if (has_device()) hook_reads(installed.select);
-}
 
 // The leading "major.minor.patch" of a version: "2.13.0+cpu" and "2.13.0a0" give "2.13.0".
 std::string release_of(const std::string& version) {
@@ -74,6 +42,8 @@ std::string running_torch() {
   PyErr_Clear();
   return result;
 }
+
+bool g_installed = false;  // under the GIL
 
 // Sets a ValueError and returns false where this build must not touch the running torch.
 bool fits_process() {
@@ -102,11 +72,9 @@ PyObject* install(PyObject*, PyObject* handler) {
   }
   if (!fits_process()) return nullptr;
   try {
-    if (g_installed == nullptr) {
-      auto installed = std::make_unique<Installed>();
-      hook_all(*installed);
-      g_installed = installed.release();
-    }
+    if (!g_installed) choose_device();
+    install_hooks();
+    g_installed = true;
   } catch (const std::exception& error) {
     PyErr_Format(PyExc_RuntimeError, "trapline: guard: cannot hook torch %s: %s", TORCH_VERSION,
                  error.what());
@@ -114,13 +82,13 @@ PyObject* install(PyObject*, PyObject* handler) {
   }
   set_handler(handler);
   g_enabled.store(true);
-  return PyLong_FromSize_t(g_installed->hooked.size());
+  return PyLong_FromSize_t(hooked_overloads().size());
 }
 
 PyObject* uninstall(PyObject*, PyObject*) {
   g_enabled.store(false);
-  delete g_installed;
-  g_installed = nullptr;
+  uninstall_hooks();
+  g_installed = false;
   device_uninstalled();
   set_handler(nullptr);
   Py_RETURN_NONE;
@@ -129,7 +97,7 @@ PyObject* uninstall(PyObject*, PyObject*) {
 PyObject* set_enabled(PyObject*, PyObject* on) {
   const int value = PyObject_IsTrue(on);
   if (value < 0) return nullptr;
-  g_enabled.store(value != 0 && g_installed != nullptr);
+  g_enabled.store(value != 0 && g_installed);
   Py_RETURN_NONE;
 }
 
@@ -147,11 +115,7 @@ PyObject* info(PyObject*, PyObject*) {
   put(dict, "frames", text(trapline_frames_without_gil() != 0 ? "without GIL" : "public API"));
   put(dict, "enabled", PyRef(PyBool_FromLong(enabled())));
   PyRef hooked(PyList_New(0));
-  if (g_installed != nullptr) {
-    for (const Plan* plan : g_installed->hooked) {
-      append(hooked, text(plan->op + (plan->overload.empty() ? "" : "." + plan->overload)));
-    }
-  }
+  for (const std::string& name : hooked_overloads()) append(hooked, text(name));
   put(dict, "overloads", std::move(hooked));
   put(dict, "device", device_info());
   return dict.release();

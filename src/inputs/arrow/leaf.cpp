@@ -3,8 +3,8 @@
 namespace trapline::inputs {
 namespace {
 
-constexpr std::size_t kMostDepth = 32;
-constexpr std::size_t kMostLeaves = 65536;
+constexpr std::size_t kMaxDepth = 32;
+constexpr std::size_t kMaxLeaves = 65536;
 
 struct TypeRow {
   arrow::Type::type type;
@@ -35,7 +35,7 @@ class Search {
 
   void go(const std::shared_ptr<arrow::DataType>& declared, Leaf leaf, std::size_t depth) {
     const std::shared_ptr<arrow::DataType> type = storage_of(declared);
-    if (depth > kMostDepth || found_.leaves.size() >= kMostLeaves) {
+    if (depth > kMaxDepth || found_.leaves.size() >= kMaxLeaves) {
       found_.skipped.emplace_back(leaf.name, "nested too deep, or one of too many columns");
       return;
     }

@@ -9,7 +9,7 @@
 namespace trapline::inputs {
 namespace {
 
-constexpr std::size_t kMostHeld = std::size_t{1} << 17U;  // elements
+constexpr std::size_t kMaxHeld = std::size_t{1} << 17U;  // elements
 
 const arrow::Array& stored(const arrow::Array& array) {
   const arrow::Array* at = &array;
@@ -151,12 +151,12 @@ void LeafColumn::run(const arrow::Array& array, std::int64_t begin, std::int64_t
                       reinterpret_cast<std::uintptr_t>(values_of(array, width)) % width == 0;
   if (!direct) return copy(array, begin, end, row);
   while (begin < end && wanted_) {
-    if (run_array_ != &array || run_end_ != begin || run_rows_.size() >= kMostHeld) {
+    if (run_array_ != &array || run_end_ != begin || run_rows_.size() >= kMaxHeld) {
       flush_run();
       run_array_ = &array;
       run_begin_ = run_end_ = begin;
     }
-    const auto room = static_cast<std::int64_t>(kMostHeld - run_rows_.size());
+    const auto room = static_cast<std::int64_t>(kMaxHeld - run_rows_.size());
     const std::int64_t count = std::min(room, end - begin);
     run_rows_.insert(run_rows_.end(), static_cast<std::size_t>(count), row);
     run_end_ += count;
@@ -190,7 +190,7 @@ void LeafColumn::copy(const arrow::Array& array, std::int64_t begin, std::int64_
       sink_->malformed(column_, row, 0, "");
       continue;
     }
-    if (copied_rows_.size() == kMostHeld) flush_copied();
+    if (copied_rows_.size() == kMaxHeld) flush_copied();
     copied_.resize(copied_.size() + to);
     std::byte* place = copied_.data() + copied_.size() - to;
     if (leaf_.bits) {

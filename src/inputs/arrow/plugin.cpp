@@ -25,7 +25,7 @@ namespace trapline::inputs {
 namespace {
 
 // For pages that a file claims to decompress to; a page of Parquet is a megabyte as everybody writes it.
-constexpr std::int64_t kMostMemory = std::int64_t{1} << 30U;
+constexpr std::int64_t kMaxMemory = std::int64_t{1} << 30U;
 constexpr std::int64_t kRowsPerBatch = std::int64_t{1} << 16U;
 
 using Batches = std::function<arrow::Result<std::shared_ptr<arrow::RecordBatch>>()>;  // null: the end
@@ -138,7 +138,7 @@ Error problem_of(const ArrowPart& part, const std::string& message) {
 class Table {
  public:
   Table(std::span<const ArrowPart> parts, Sink& sink)
-      : parts_(parts), sink_(sink), pool_(arrow::default_memory_pool(), kMostMemory) {}
+      : parts_(parts), sink_(sink), pool_(arrow::default_memory_pool(), kMaxMemory) {}
 
   std::optional<Error> read() {
     for (const ArrowPart& part : parts_) {

@@ -29,7 +29,7 @@ bool contains(std::string_view text, std::string_view part) {
 
 bool names_failure(const LineMatches& matches) {
   return std::any_of(matches.wordings.begin(), matches.wordings.end(),
-                     [](const WordingRow* row) { return row->speaks(); });
+                     [](const WordingRow* row) { return row->is_failure(); });
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ const LineMatches& MessageMatcher::line(std::string_view text, bool after_long, 
     if (!all.automaton.ends(state_)) return;
     all.automaton.each(state_, [&](std::uint32_t id) { found(all.phrases[id], begin, after_long); });
   };
-  Folder::feed(text, emit);
+  TextFolder::feed(text, emit);
   matches_.end = folded_;
   if (!host_rows_.empty()) choose_host_check(text, after_long, exception);
   before_.assign(text.size() < kMinWrap ? std::string_view() : text.substr(0, kMaxWrapped));

@@ -197,8 +197,9 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
     }
     delivered = window.delivered();
   }
-  window.finish(window.bytes() <= static_cast<std::uint64_t>(unasked_));
-  if (!window.hit() && window.delivered() > 0) unasked_ -= static_cast<std::int64_t>(window.bytes());
+  window.finish(window.bytes() <= static_cast<std::uint64_t>(quiet_source_budget_));
+  if (!window.hit() && window.delivered() > 0)
+    quiet_source_budget_ -= static_cast<std::int64_t>(window.bytes());
 
   end.bytes = window.bytes();
   end.lines = window.lines();

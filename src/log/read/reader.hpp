@@ -67,7 +67,7 @@ class LogReader {
   ReadOptions options_;
   ReadSummary summary_;
   std::unique_ptr<Stages> stages_;
-  std::int64_t unasked_ =
+  std::int64_t quiet_source_budget_ =
       std::int64_t{256} * 1024;  // bytes of small sources without any hit that are delivered all the same
 };
 

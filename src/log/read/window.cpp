@@ -27,7 +27,7 @@ void Window::reset() {
   follow_ = free_line_ = paid_ = 0;
   budget_ = kBudget;
   flood_budget_ = kFloodBudget;
-  purse_ = &budget_;
+  active_budget_ = &budget_;
   lines_ = shortened_ = delivered_ = counted_long_ = 0;
   last_kept_ = '\n';
   hit_ = unfinished_ = false;
@@ -147,7 +147,7 @@ void Window::take_hit(const Hit& hit, std::size_t block, std::size_t limit) {
   // Assertion lines by the thousand may not eat what is there for the traceback at the end.
   std::int64_t& purse = hit.kind == HitKind::kFlood ? flood_budget_ : budget_;
   const bool rich = hit.kind != HitKind::kWeak && purse > 0;
-  if (rich) purse_ = &purse;
+  if (rich) active_budget_ = &purse;
   if (rich && start > done_) {
     std::size_t lowest = std::max(done_, start > kAround ? start - kAround : 0);
     if (lowest > done_ && !at_line_start(lowest)) lowest = line_end(lowest, start);
@@ -189,8 +189,8 @@ void Window::surround(std::size_t to, std::size_t limit) {
   while (done_ < to) {
     const std::size_t end = std::min(line_end(done_, limit), done_ + kLongLine);
     if (base_ + done_ != free_line_) {
-      if (*purse_ <= 0) break;
-      *purse_ -= static_cast<std::int64_t>(end - done_);
+      if (*active_budget_ <= 0) break;
+      *active_budget_ -= static_cast<std::int64_t>(end - done_);
     }
     deliver(done_, end);
     done_ = end;

@@ -74,8 +74,8 @@ class Window {
   std::uint64_t free_line_ = 0;  // offset of one line that is delivered without a look at the budget
   std::int64_t budget_ = 0;      // bytes of surroundings that strong and weak hits may still have
   std::int64_t flood_budget_ = 0;
-  std::int64_t* purse_ = &budget_;  // who pays for what follows
-  std::uint64_t paid_ = 0;          // offset up to which the budget was regained
+  std::int64_t* active_budget_ = &budget_;  // who pays for what follows
+  std::uint64_t paid_ = 0;                  // offset up to which the budget was regained
   std::int64_t lines_ = 0;
   std::int64_t shortened_ = 0;
   std::int64_t delivered_ = 0;

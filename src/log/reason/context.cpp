@@ -212,8 +212,8 @@ std::string op_of_frames(const Traceback& traceback) {
   return {};
 }
 
-Surface surface_of(const Traceback* traceback, std::string_view lone_code) {
-  Surface surface;
+SurfaceStatement surface_of(const Traceback* traceback, std::string_view lone_code) {
+  SurfaceStatement surface;
   const LogFrame* const deepest = traceback != nullptr ? traceback->deepest() : nullptr;
   const std::string_view code = deepest != nullptr ? std::string_view(deepest->frame.code) : lone_code;
   const std::string_view function =

@@ -20,7 +20,7 @@ enum class Statement : std::uint8_t {
   kIndexes,     // handles an index
 };
 
-struct Surface {
+struct SurfaceStatement {
   Statement statement = Statement::kUnknown;
   std::string_view op, argument;
   bool labels = false;      // its names speak of labels or classes
@@ -28,7 +28,7 @@ struct Surface {
 };
 
 // `lone_code`: a source line whose frame was lost; used when the traceback has none.
-Surface surface_of(const Traceback* traceback, std::string_view lone_code);
+SurfaceStatement surface_of(const Traceback* traceback, std::string_view lone_code);
 
 // Names that stand for positions, rotary caches and sequence lengths, in the deepest frames that are not
 // PyTorch's.

@@ -22,7 +22,7 @@ void label_because(Decision& d, std::string_view why) {
   d.because = why;
 }
 
-void decide_index(const Event& event, const Scene& scene, Decision& d) {
+void decide_index(const Event& event, const EventContext& scene, Decision& d) {
   const Traceback* const t = scene.traceback;
   if (t != nullptr && speaks_of_positions(*t)) {
     d.also = {d.cause};
@@ -56,7 +56,7 @@ void decide_index(const Event& event, const Scene& scene, Decision& d) {
   }
 }
 
-void decide_embedding(const Scene& scene, Decision& d) {
+void decide_embedding(const EventContext& scene, Decision& d) {
   const bool framed = scene.traceback != nullptr && speaks_of_positions(*scene.traceback);
   // Generated ids come from the model's own outputs and are inside its table; its learned positions are not
   // endless.
@@ -74,7 +74,7 @@ void decide_embedding(const Scene& scene, Decision& d) {
   if (d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
 }
 
-Decision decide_assert(const Event& event, const Scene& scene) {
+Decision decide_assert(const Event& event, const EventContext& scene) {
   Decision d;
   d.device_assert = true;
   d.synchronous = scene.blocking;
@@ -160,22 +160,22 @@ void guess(Decision& d, Cause cause, std::vector<Cause> also, std::string_view w
   d.because = why;
 }
 
-Decision decide_host_value(const Event& event, const Scene& scene);
+Decision decide_host_value(const Event& event, const EventContext& scene);
 
 // The host says that an assertion fired, but its own line is not there.
-Decision decide_report(const Event& event, const Scene& scene) {
+Decision decide_report(const Event& event, const EventContext& scene) {
   Decision d;
   d.also = {kPoisonedContext};
   if (event.wording == nullptr || event.wording->kind != WordingKind::kFollower) d.device_assert = true;
   d.synchronous = scene.blocking;
   if (scene.other_run != nullptr) {
-    Scene other = scene;
+    EventContext other = scene;
     other.traceback = scene.other_traceback;
     const Decision there = decide_host_value(*scene.other_run, other);
     guess(d, there.cause, there.also, "another run of the program, on the CPU, says so");
     return d;
   }
-  const Surface& s = scene.surface;
+  const SurfaceStatement& s = scene.surface;
   if (s.statement == Statement::kLaunches) {
     d.op = s.op;
     d.argument = s.argument;
@@ -242,7 +242,7 @@ std::string_view operator_in(std::string_view code) {
 }
 
 // The exception that a line of the log tells of, as far as the log has its facts.
-diagnose::HostError host_error_of(const Event& event, const Scene& scene) {
+diagnose::HostError host_error_of(const Event& event, const EventContext& scene) {
   diagnose::HostError facts;
   facts.exception = event.host->exceptions.substr(0, event.host->exceptions.find('|'));
   facts.message = event.host_message;
@@ -255,7 +255,7 @@ diagnose::HostError host_error_of(const Event& event, const Scene& scene) {
   return facts;
 }
 
-Decision decide_host_value(const Event& event, const Scene& scene) {
+Decision decide_host_value(const Event& event, const EventContext& scene) {
   Decision d;
   const WordingRow& row = *event.wording;
   d.cause = row.cause;
@@ -327,7 +327,7 @@ void decide_xid(const std::string& text, Decision& d) {
   }
 }
 
-Decision decide_wording(const Event& event, const Scene& scene) {
+Decision decide_wording(const Event& event, const EventContext& scene) {
   const WordingRow& row = *event.wording;
   Decision d;
   switch (row.kind) {
@@ -366,7 +366,7 @@ Decision decide_wording(const Event& event, const Scene& scene) {
   return d;
 }
 
-Decision decide_exception(const Event& event, const Scene&) {
+Decision decide_exception(const Event& event, const EventContext&) {
   Decision d;
   d.synchronous = true;
   d.device_assert = false;
@@ -383,7 +383,7 @@ Decision decide_exception(const Event& event, const Scene&) {
 
 }  // namespace
 
-Decision decide(const Event& event, const Scene& scene) {
+Decision decide(const Event& event, const EventContext& scene) {
   switch (event.kind) {
     case EventKind::kAssert:
       return decide_assert(event, scene);
@@ -402,7 +402,7 @@ Decision decide(const Event& event, const Scene& scene) {
   return d;
 }
 
-Decision decide_unseen_assert(const Scene& scene) { return decide_report({}, scene); }
+Decision decide_unseen_assert(const EventContext& scene) { return decide_report({}, scene); }
 
 Precedence precedence(const Event& event) {
   switch (event.kind) {

@@ -13,9 +13,9 @@
 namespace trapline {
 
 // What a decision may look at besides the event itself.
-struct Scene {
+struct EventContext {
   const Traceback* traceback = nullptr;  // that belongs to the event
-  Surface surface;
+  SurfaceStatement surface;
   Hints hints;                       // of all streams of the source
   bool blocking = false;             // launches were blocking: the frame is the launch
   const Event* other_run = nullptr;  // a host check's message, from the same program run on the CPU
@@ -35,10 +35,10 @@ struct Decision {
   std::optional<Finding> live;
 };
 
-Decision decide(const Event& event, const Scene& scene);
+Decision decide(const Event& event, const EventContext& scene);
 
 // The same, when an assertion's own line is not in the log and nothing tells of it but where the log ends.
-Decision decide_unseen_assert(const Scene& scene);
+Decision decide_unseen_assert(const EventContext& scene);
 
 // Which event of a job is the root: the higher, the nearer.
 enum class Precedence : std::uint8_t {

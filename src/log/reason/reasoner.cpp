@@ -73,8 +73,8 @@ struct Job {
     return all;
   }
 
-  Scene scene_of(const EventStream& stream, const Event& event) const {
-    Scene scene;
+  EventContext scene_of(const EventStream& stream, const Event& event) const {
+    EventContext scene;
     scene.traceback = find_traceback(stream, event);
     scene.surface = surface_of(scene.traceback, stream.lone_code());
     scene.hints = hints_of(stream.source);
@@ -87,7 +87,7 @@ struct Job {
     return scene;
   }
 
-  static void find_other_run(const EventStream& stream, Scene& scene) {
+  static void find_other_run(const EventStream& stream, EventContext& scene) {
     for (const Event& other : stream.events()) {
       if (other.wording == nullptr || other.wording->kind != WordingKind::kHostValue) continue;
       if (other.wording->cause == Cause::kShapeMismatch || other.wording->cause == Cause::kDeviceMismatch ||
@@ -161,7 +161,7 @@ struct Job {
 
 Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
   const Event& event = *candidate.event;
-  const Scene scene = job.scene_of(*candidate.stream, event);
+  const EventContext scene = job.scene_of(*candidate.stream, event);
   const Decision decision = decide(event, scene);
   Finding finding;
   finding.cause = decision.cause;
@@ -227,8 +227,8 @@ const Traceback* cut_traceback(const EventStream& stream) {
 
 Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
   Finding finding;
-  const Surface surface = surface_of(&traceback, {});
-  Scene scene;
+  const SurfaceStatement surface = surface_of(&traceback, {});
+  EventContext scene;
   scene.traceback = &traceback;
   scene.surface = surface;
   Decision decision;

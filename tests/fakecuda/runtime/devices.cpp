@@ -20,7 +20,7 @@ int cuDevicePrimaryCtxRetain(void** context, int device);
 
 namespace {
 
-std::atomic<bool> g_active[kMostDevices];
+std::atomic<bool> g_active[kMaxDevices];
 
 void* context_of(int device) {
   void* context = nullptr;
@@ -40,7 +40,7 @@ int runtime::device_count() {
     if (visible == nullptr) return 1;
     const std::string list = visible;
     if (list.empty() || list[0] == '-') return 0;
-    return std::min(static_cast<int>(std::count(list.begin(), list.end(), ',')) + 1, kMostDevices);
+    return std::min(static_cast<int>(std::count(list.begin(), list.end(), ',')) + 1, kMaxDevices);
   }();
   return count;
 }
@@ -48,7 +48,7 @@ int runtime::device_count() {
 int runtime::current_device() {
   void* context = nullptr;
   cuCtxGetCurrent(&context);
-  for (int device = 0; device < kMostDevices; ++device) {
+  for (int device = 0; device < kMaxDevices; ++device) {
     if (context != nullptr && context == context_of(device)) return device;
   }
   return 0;

@@ -16,7 +16,7 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::map<std::uintptr_t, Range> ranges;  // by their begin
-  std::size_t used[kMostDevices] = {};
+  std::size_t used[kMaxDevices] = {};
 };
 
 Table& table() {

@@ -16,7 +16,7 @@
 
 namespace fakecuda::runtime {
 
-constexpr int kMostDevices = 2;  // as the driver has
+constexpr int kMaxDevices = 2;  // as the driver has
 
 // Every call ends here: what went wrong is also the thread's last error. An int is the driver's result, whose
 // numbers are the same.

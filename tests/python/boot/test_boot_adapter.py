@@ -111,7 +111,7 @@ def test_still_broken_after_a_build_falls_back(world):
     world.build = build
     assert_guarded("pure")
     assert len(world.built) == 1
-    assert "it is no ELF file" in active.notes()[0]
+    assert "it is not an ELF file" in active.notes()[0]
 
 
 def test_adapter_for_another_torch_is_refused(world, native):

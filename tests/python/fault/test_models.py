@@ -15,14 +15,14 @@ def bag_violation(ids, rows):
 def test_the_batch_that_was_flattened():
     batch = torch.tensor([[1, 2, 3], [4, 9, 0]])
     violation = bag_violation(batch.reshape(-1), 5)
-    assert bags.as_given(violation) is batch
+    assert bags.as_passed(violation) is batch
     assert violation["scan"]["first"] == 4  # row 1, column 1 of the batch
 
 
 def test_flat_ids_stay_flat():
     ids = torch.tensor([1, 2, 3, 4, 9, 0])
     other = torch.tensor([[1, 2, 3], [4, 9, 1]])  # not the same values
-    assert bags.as_given(bag_violation(ids, 5)) is ids
+    assert bags.as_passed(bag_violation(ids, 5)) is ids
     assert other.shape == (2, 3)
 
 
@@ -31,7 +31,7 @@ def test_offsets_are_no_batch():
     batch = offsets.view(1, 2)
     args = {"weight": torch.zeros(5, 2), "indices": offsets, "offsets": offsets}
     violation = make_violation("_embedding_bag.offsets", offsets, 0, 5, args)
-    assert bags.as_given(violation) is offsets
+    assert bags.as_passed(violation) is offsets
     assert batch.shape == (1, 2)
 
 

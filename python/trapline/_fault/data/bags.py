@@ -9,7 +9,7 @@ from trapline._fault.program import holders, places, scope
 _IDS = ("_embedding_bag.indices", "_embedding_bag_forward_only.indices")
 
 
-def as_given(violation: dict[str, Any]) -> Any:
+def as_passed(violation: dict[str, Any]) -> Any:
     """The 2-D ids that the caller passed, where they are still a variable there; else the operation's own.
 
     A fault of the device is told when the call is over: any frame of the user's may hold them, or a copy.

@@ -13,7 +13,7 @@ _MAX_LENGTH = 1 << 20
 _MAX_BOXES = 1 << 12  # numbers
 
 
-def made(sample: Any, row: Any, value: Any) -> bool:
+def sample_produced_row(sample: Any, row: Any, value: Any) -> bool:
     """True when the row (or, for one label, the value) is in the sample; padding at either end is allowed."""
     wanted: list[Any] = row.reshape(-1).tolist() if row.numel() <= _MAX_LENGTH else []
     for sequence in _sequences(sample, isinstance(value, int)):

@@ -17,7 +17,7 @@ from trapline._fault.program import scope
 _MAX_MASK = 1 << 22
 _FEWEST = 8  # elements
 _DIFFERENT = 4  # values
-_FEWEST_ROWS = 4
+_MIN_ROWS = 4
 
 
 def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
@@ -185,7 +185,7 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
     if batch is None or not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
         return None
     count = len(batch.indices)
-    if tensor.dim() < 2 or tensor.shape[0] != count or count in tensor.shape[1:] or count < _FEWEST_ROWS:
+    if tensor.dim() < 2 or tensor.shape[0] != count or count in tensor.shape[1:] or count < _MIN_ROWS:
         return None
     if scan.get("first", -1) < 0 or tensor.numel() > values.MAX_ELEMENTS:
         return None

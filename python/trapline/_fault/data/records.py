@@ -14,13 +14,13 @@ from typing import Any, Optional
 from trapline._fault.data import contents, values, variables
 from trapline._fault.program import holders, names
 
-_MOST = 1 << 20  # elements of the argument
-_MOST_HELD = 1 << 22  # elements of a candidate
+_MAX = 1 << 20  # elements of the argument
+_MAX_HELD = 1 << 22  # elements of a candidate
 _BUDGET = 1 << 24  # elements of all candidates
-_MOST_RECORDS = 1 << 20
-_MOST_READ = 1 << 14  # records that are read where none of a batch is held
+_MAX_RECORDS = 1 << 20
+_MAX_READ = 1 << 14  # records that are read where none of a batch is held
 _TELLING = 4
-_FEWEST_ROWS = 32  # a shorter tensor is a sequence that a loop steps through, no data set
+_MIN_ROWS = 32  # a shorter tensor is a sequence that a loop steps through, no data set
 _CHOICES = 8  # records that may be it, at most
 _OF_DATA = (
     "nll_loss",
@@ -43,7 +43,7 @@ def sample_facts(violation: dict[str, Any]) -> Optional[Sample]:
     """`dataset_index` and `row` of the first bad element, in data that the program itself holds."""
     tensor, scan = violation["tensor"], violation["scan"]
     first = scan.get("first", -1)
-    if violation.get("late") or first < 0 or not tensor.dim() or not 0 < tensor.numel() <= _MOST:
+    if violation.get("late") or first < 0 or not tensor.dim() or not 0 < tensor.numel() <= _MAX:
         return None
     # An index is cut from other indices (edge_index[0], a permutation): labels and ids are cut from data.
     data = str(violation.get("contract")).startswith(_OF_DATA)
@@ -68,7 +68,7 @@ def _slice(tensor: Any, first: int) -> Optional[Sample]:
             continue
         if value.dim() == 0 or value.numel() <= tensor.numel() or value.shape[0] <= tensor.shape[0]:
             continue
-        if len(value) < _FEWEST_ROWS:
+        if len(value) < _MIN_ROWS:
             continue
         tie = variables.same_memory(tensor, value, first)
         if tie is not None:
@@ -86,7 +86,7 @@ def _drawn(tensor: Any, first: int) -> Optional[Sample]:
     tensors: list[tuple[str, Any, Any]] = []
     budget = _BUDGET
     for name, value in _held():
-        held = holders.as_tensor(value, min(budget, _MOST_HELD))
+        held = holders.as_tensor(value, min(budget, _MAX_HELD))
         if held is not None and held.dim():
             budget -= int(held.numel())
             tensors.append((name, value, held))
@@ -167,7 +167,7 @@ def _by_value(lists: list[_Held], rows: int, value: Any) -> Optional[Sample]:
     """The records of a buffer that hold the value, where the batch itself is out of reach."""
     found: Optional[Sample] = None
     for name, whole in lists:
-        if not rows < len(whole) <= _MOST_READ or type(whole) is not deque:
+        if not rows < len(whole) <= _MAX_READ or type(whole) is not deque:
             continue
         having = [at for at, record in enumerate(whole) if _holds(record, value)]
         if not having or len(having) > _CHOICES:
@@ -188,7 +188,7 @@ def _lists() -> list[_Held]:
     seen: set[int] = set()
 
     def add(name: str, value: Any) -> None:
-        if type(value) in (list, tuple, deque) and 1 < len(value) <= _MOST_RECORDS and id(value) not in seen:
+        if type(value) in (list, tuple, deque) and 1 < len(value) <= _MAX_RECORDS and id(value) not in seen:
             seen.add(id(value))
             found.append((name, value))
 

@@ -9,7 +9,7 @@ from trapline._fault.data import values
 from trapline._fault.program import holders, owners, scope
 
 _FILE = "/torch/utils/data/sampler.py"
-_MOST = 1 << 22
+_MAX = 1 << 22
 
 
 def sampler_facts(tensor: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]]:
@@ -44,7 +44,7 @@ def _variable(tensor: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]]:
     first = scan.get("first", -1)
     for frame in holders.user_frames() if first >= 0 else ():
         for name, value in holders.held_by(frame):
-            held = holders.as_tensor(value, _MOST)
+            held = holders.as_tensor(value, _MAX)
             if held is None or held.numel() != tensor.numel() or owners.is_module(value):
                 continue
             same = held.reshape(-1).to(tensor.dtype), tensor.reshape(-1)

@@ -14,7 +14,7 @@ from trapline._fault.program import scope
 MAX_FETCHED = 256  # samples that are asked for again
 _MAX_ASKED = 64  # samples that are asked for a value: each may be a picture to decode
 _MAX_SHOWN = 8  # candidates
-_FEWEST_ROWS = 4
+_MIN_ROWS = 4
 Sample = dict[str, Any]
 
 
@@ -127,7 +127,7 @@ def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optio
     if not sample or "row" not in sample or first < 0 or not tensor.dim() or sample.get("by") == "inside":
         return sample
     rows = tensor.shape[0]
-    if rows < _FEWEST_ROWS or values.unravel(first, tensor.shape)[0] != sample["row"]:
+    if rows < _MIN_ROWS or values.unravel(first, tensor.shape)[0] != sample["row"]:
         return sample
     if tensor.numel() > values.MAX_ELEMENTS:
         return sample
@@ -269,12 +269,16 @@ def index_of(located: Located, row: int) -> Optional[int]:
         whole_row = tensor[row] if place[0] == row else tensor[:, row]
     value = tensor[tuple(place)].item()
     with RandomState():
-        if contents.made(fetch(data_set, indices[row]), whole_row, value):
+        if contents.sample_produced_row(fetch(data_set, indices[row]), whole_row, value):
             return int(indices[row])
         if len(indices) > MAX_FETCHED:
             return None
         others = [index for index in indices if is_int(index)]
-        having = [index for index in others if contents.made(fetch(data_set, index), whole_row, value)]
+        having = [
+            index
+            for index in others
+            if contents.sample_produced_row(fetch(data_set, index), whole_row, value)
+        ]
     return int(having[0]) if len(having) == 1 else None
 
 

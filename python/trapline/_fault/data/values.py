@@ -113,22 +113,18 @@ def bad_mask(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Any
 def in_column(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[int]:
     """The one place of the last dimension that all bad integers are in, several of many rows: a field."""
     columns = int(tensor.shape[-1]) if tensor.dim() > 1 else 0
-    if (
-        tensor.dtype.is_floating_point
-        or not 2 <= columns <= _MOST_COLUMNS
-        or scan.get("bad", 0) < _FEWEST_BAD
-    ):
+    if tensor.dtype.is_floating_point or not 2 <= columns <= _MAX_COLUMNS or scan.get("bad", 0) < _MIN_BAD:
         return None
-    if tensor.numel() > MAX_ELEMENTS or tensor.numel() // columns < _FEWEST_ROWS:
+    if tensor.numel() > MAX_ELEMENTS or tensor.numel() // columns < _MIN_ROWS:
         return None
     bad = bad_mask(tensor.detach().reshape(-1), scan, predicate)
     places = None if bad is None else bad.reshape(-1, columns).any(0).nonzero().reshape(-1).tolist()
     return places[0] if places and len(places) == 1 else None
 
 
-_MOST_COLUMNS = 64
-_FEWEST_BAD = 3
-_FEWEST_ROWS = 8
+_MAX_COLUMNS = 64
+_MIN_BAD = 3
+_MIN_ROWS = 8
 
 
 def bad_values(

@@ -14,8 +14,8 @@ from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.values import bad_mask, unravel
 from trapline._fault.program import holders
 
-_MOST = 1 << 22  # elements of a candidate
-_MOST_SORTED = 1 << 20
+_MAX = 1 << 22  # elements of a candidate
+_MAX_SORTED = 1 << 20
 _BUDGET = 1 << 24  # elements of all candidates
 _PARTS = 16  # rows or columns of a candidate that are tried by themselves
 _MAX_PLACES = 64
@@ -37,7 +37,7 @@ def variable_facts(
     `given`: the argument itself; `violation` holds a copy of it on the host.
     """
     scan, tensor = violation["scan"], violation["tensor"]
-    if scan.get("first", -1) < 0 or not 0 < tensor.numel() <= _MOST or tensor.dim() == 0:
+    if scan.get("first", -1) < 0 or not 0 < tensor.numel() <= _MAX or tensor.dim() == 0:
         return None
     best: Optional[tuple[tuple[bool, int, int], str, list[int]]] = None
     budget = _BUDGET
@@ -45,7 +45,7 @@ def variable_facts(
         for name, value in holders.held_by(frame):
             tie = same_memory(given, value, scan["first"])
             if tie is None and budget > 0:
-                held = holders.as_tensor(value, _MOST)
+                held = holders.as_tensor(value, _MAX)
                 if held is None or not _comparable(tensor, held):
                     continue
                 budget -= int(held.numel())
@@ -176,12 +176,12 @@ def _mixed(flat: Any, value: Any, parts: list[tuple[Any, Any]], mask: Any) -> Op
     ones are the same. Small numbers occur in everything, so neither may be much larger than the other."""
     best: Optional[tuple[float, _Tie]] = None
     wanted = mask(flat)
-    if wanted is None or flat.numel() > _MOST_SORTED:
+    if wanted is None or flat.numel() > _MAX_SORTED:
         return None
     offending = flat[wanted].sort().values
     for part, where in parts:
         small, large = sorted((flat.numel(), part.numel()))
-        if small < _TELLING_MIXED or large > _MOST_SORTED or large > _WIDER * small:
+        if small < _TELLING_MIXED or large > _MAX_SORTED or large > _WIDER * small:
             continue
         bad = part[mask(part)]
         if bad.numel() != offending.numel() or not bool((bad.sort().values == offending).all()):

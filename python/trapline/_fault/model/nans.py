@@ -15,8 +15,8 @@ from trapline._fault.data import losses, recorded, values
 from trapline._fault.program import calls, holders, owners, places, scope
 from trapline._library import capi
 
-_MOST = 1 << 24  # elements of an input that are looked at
-_MOST_COLUMNS = 256
+_MAX = 1 << 24  # elements of an input that are looked at
+_MAX_COLUMNS = 256
 _NEAR = 16  # frames
 _GENERATION = re.compile(r"^_?(generate|sample_\w+|next_token|decode|greedy|nucleus\w*|top_?[pk]\w*)$")
 _TEMPERATURE = re.compile(r"^_?(temperature|temp|tau|T)$")
@@ -72,13 +72,13 @@ def _parts(held: Any, count: int) -> Iterator[tuple[Any, Any]]:
     """The whole, or each column of a table with so many rows: one column of the features was cast."""
     if held.numel() == count:
         yield held.reshape(-1), lambda at: values.unravel(at, held.shape)
-    elif held.dim() == 2 and held.shape[0] == count and held.shape[1] <= _MOST_COLUMNS:
+    elif held.dim() == 2 and held.shape[0] == count and held.shape[1] <= _MAX_COLUMNS:
         for column in range(held.shape[1]):
             yield held[:, column], lambda at, column=column: [at, column]
 
 
 def _floats(value: Any) -> Any:
-    held = holders.as_tensor(value, _MOST)
+    held = holders.as_tensor(value, _MAX)
     return held if held is not None and held.dtype.is_floating_point else None
 
 

@@ -13,7 +13,7 @@ from trapline._fault.program import places, scope
 _LOSSES = ("cross_entropy", "nll_loss")
 _FILE = "/torch/nn/functional.py"
 _APART = "/torch/_decomp/decompositions.py"
-_MOST = 1 << 24
+_MAX = 1 << 24
 
 
 def as_called(violation: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _given(label: Any, scan: dict[str, Any], ignored: int) -> Optional[dict[str,
     """What the labels themselves show, where they were given once and not one by one of vmap's copies."""
     import torch
 
-    if not scope.is_tensor(label) or label.dtype.is_floating_point or not 0 < label.numel() <= _MOST:
+    if not scope.is_tensor(label) or label.dtype.is_floating_point or not 0 < label.numel() <= _MAX:
         return None
     if torch._C._functorch.is_functorch_wrapped_tensor(label):
         return None

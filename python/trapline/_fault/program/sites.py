@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from trapline._fault.program import places
 
-_MOST = 4096  # a program has no more places that fail; beyond them all is summed up
+_MAX = 4096  # a program has no more places that fail; beyond them all is summed up
 _reported: dict[tuple[Any, ...], tuple[list[CodeType], Any, str]] = {}
 
 
@@ -26,7 +26,7 @@ def site_of(violation: dict[str, Any]) -> Optional[tuple[Any, ...]]:
 
 def is_reported(site: Optional[tuple[Any, ...]]) -> bool:
     """True when a whole report was made for a fault at this place."""
-    return site is not None and (site in _reported or len(_reported) >= _MOST)
+    return site is not None and (site in _reported or len(_reported) >= _MAX)
 
 
 def reported(site: Optional[tuple[Any, ...]], violation: dict[str, Any], finding: dict[str, Any]) -> None:
