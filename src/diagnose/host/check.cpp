@@ -192,7 +192,7 @@ void write_shapes(const HostError& facts, const CheckFact& check, Finding& f) {
   }
   f.summary = fmt::format("{}{} {} not fit: {}", opening(check), tensors,
                           check.tensors.size() == 1 ? "does" : "do", fmt::join(sides, ", "));
-  if (sides.size() < 2) f.summary += "; " + rule(check);
+  if (sides.size() < 2 || check.joint) f.summary += "; " + rule(check);
   f.argument = check.tensors.front().name;
   f.tensor = check.tensors.front().tensor;
   for (std::size_t i = 0; i < check.sides.size() && check.sides.size() == 2; ++i) {
