@@ -60,6 +60,19 @@ TEST(HostCheck, TheLibrarysKnobIsSaid) {
             "if -1 marks what is not to count: create the metric with ignore_index=-1");
 }
 
+TEST(HostCheck, ABoundThatIsANumberIsNoCountOfClasses) {
+  json check = value_check();
+  check["upper"] = 1;
+  check["limit"] = "1";
+  check["closed"] = true;
+  json facts = facts_of(check);
+  facts["library"] = {{"caller", "torchmetrics"}, {"callers", {"torchmetrics.metric.Metric"}}};
+  const auto finding = diagnose_host_error(facts);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->summary, "accuracy: target[3] is 7; checker takes at most 1");
+  EXPECT_EQ(finding->fix, std::vector<std::string>{"look at where target[3] comes from"});
+}
+
 TEST(HostCheck, AnIndexIsNoLabel) {
   json check = value_check();
   check["name"] = "idx_durations";

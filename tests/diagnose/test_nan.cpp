@@ -60,6 +60,27 @@ TEST(Nan, TheFirstBadOfTheLossesThatWereKept) {
   EXPECT_FALSE(says(diagnose(facts), "losses[0]"));
 }
 
+TEST(Nan, NumPysWarningLeadsToTheCast) {
+  json facts = index_facts();
+  facts["scan"]["value"] = "-9223372036854775808";
+  facts["scan"]["reason"] = 1;
+  facts["numpy_cast"] = {{"file", "/home/u/prep.py"}, {"line", 4}, {"code", "codes = raw.astype(np.int64)"}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.cause, Cause::kNanToIndex);
+  EXPECT_EQ(finding.fix.at(0),
+            "NumPy warned of an invalid value in the cast in prep.py:4, `codes = raw.astype(np.int64)`: if a "
+            "missing value goes into it, drop its row, or fill it in, before");
+}
+
+TEST(CallersVariable, AnotherThatTheIndexWouldFit) {
+  json facts = index_facts();
+  facts["fits"] = {{"name", "points"}, {"shape", {496, 3}}};
+  EXPECT_TRUE(
+      says(diagnose(facts), "all of it would fit points [496, 3]: if the index was made for that one"));
+  facts["contract"] = "scatter.index";  // to write elsewhere is no advice
+  EXPECT_FALSE(says(diagnose(facts), "points"));
+}
+
 TEST(CallersVariable, IsNamedBesideTheArgument) {
   json facts = index_facts();
   facts["variable"] = {{"name", "edge_index"}, {"index", {1, 3}}};

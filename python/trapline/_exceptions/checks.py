@@ -15,13 +15,14 @@ from typing import Any, Optional
 
 from trapline._exceptions import selections
 from trapline._exceptions.conditions import Place, call_at, called
-from trapline._exceptions.refused import Atom, Refused, decisive, refused
+from trapline._exceptions.refused import Atom, Bounds, Refused, decisive, refused
 from trapline._fault.data import values, variables, which
 from trapline._fault.model import models, nans
 from trapline._fault.program import frames, holders, libraries, owners, places, scope
 
 Facts = dict[str, Any]
 Pair = tuple[FrameType, int]
+Rule = Atom  # a whole condition, and what it was
 _MAX_TEXT = 160
 _MAX_VALUES = 16
 _MAX_HELPERS = 4  # functions that only raise for others: check(condition, message)
@@ -53,13 +54,16 @@ def check_facts(trace: list[Pair], user: FrameType, indexed: bool) -> Facts:
     package = _package(trace[at][0])
     if package in ("", "torch", "trapline") or package in sys.stdlib_module_names:
         return {}
-    best: Optional[tuple[int, Refused, Atom, Pair]] = None
-    for atom, pair in _atoms(trace, at):
-        found = refused(atom)
-        if found is not None and (found.kind != "number" or indexed):
-            rank = _RANKS.index(found.kind)
+    best: Optional[tuple[tuple[int, int], Refused, Rule, Pair]] = None
+    for atoms, rule, pair in _rules(trace, at):
+        understood = [found for found in map(refused, atoms) if found is not None]
+        understood = [found for found in understood if found.kind != "number" or indexed]
+        for found in understood:
+            if len(understood) > 1:  # one of them alone would have been taken
+                found.bounds = Bounds()
+            rank = _RANKS.index(found.kind), -len(found.tensors)
             if best is None or rank < best[0]:
-                best = (rank, found, atom, pair)
+                best = (rank, found, rule, pair)
     if best is None:
         return {}
     return _facts(best[1], best[2], best[3], trace, user)
@@ -79,7 +83,8 @@ def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__") or "").partition(".")[0]
 
 
-def _atoms(trace: list[Pair], at: int) -> Iterator[tuple[Atom, Pair]]:
+def _rules(trace: list[Pair], at: int) -> Iterator[tuple[list[Atom], Rule, Pair]]:
+    """The comparisons that decided together, and the condition as a whole."""
     pair = trace[at]
     place = Place(pair[0], frames.line_of(pair[0].f_code, pair[1]))
     for node, truth in _conditions(place):
@@ -88,21 +93,21 @@ def _atoms(trace: list[Pair], at: int) -> Iterator[tuple[Atom, Pair]]:
 
 def _followed(
     trace: list[Pair], at: int, place: Place, node: ast.AST, truth: bool, helpers: int
-) -> Iterator[tuple[Atom, Pair]]:
-    """The comparisons behind a condition; where it is a parameter, those in the call that gave it."""
-    for atom in decisive(place, node, truth):
-        inner = atom[1]
-        if not isinstance(inner, ast.Name):
-            yield atom, trace[at]
-            continue
-        above = at - 1
-        if not helpers or above < 0 or places.is_user(trace[above][0].f_code):
-            continue
-        pair = trace[above]
-        caller = Place(pair[0], frames.line_of(pair[0].f_code, pair[1]))
-        given = _argument(caller, pair, place.frame, inner.id)
+) -> Iterator[tuple[list[Atom], Rule, Pair]]:
+    """One condition; where it is a parameter, that of the call that gave it."""
+    atoms = decisive(place, node, truth)
+    plain = [atom for atom in atoms if not isinstance(atom[1], ast.Name)]
+    if plain:
+        yield plain, (plain[0] if len(atoms) == 1 else (place, node, truth)), trace[at]
+    above = at - 1
+    if plain or not helpers or above < 0 or places.is_user(trace[above][0].f_code):
+        return
+    pair = trace[above]
+    caller = Place(pair[0], frames.line_of(pair[0].f_code, pair[1]))
+    for _, name, wanted in atoms:
+        given = _argument(caller, pair, place.frame, name.id)  # type: ignore[attr-defined]
         if given is not None:
-            yield from _followed(trace, above, caller, given, atom[2], helpers - 1)
+            yield from _followed(trace, above, caller, given, wanted, helpers - 1)
 
 
 def _conditions(place: Place) -> list[tuple[ast.AST, bool]]:
@@ -148,9 +153,9 @@ def _argument(caller: Place, pair: Pair, entered: FrameType, name: str) -> Optio
     return call.args[at] if 0 <= at < len(call.args) else None
 
 
-def _facts(found: Refused, atom: Atom, pair: Pair, trace: list[Pair], user: FrameType) -> Facts:
-    place, _, truth = atom
-    shown = place.text(found.node)
+def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: FrameType) -> Facts:
+    place, node, truth = rule
+    shown = place.text(node)
     check: Facts = {
         "package": _package(pair[0]),
         "op": _called_by_user(trace, user),
@@ -158,6 +163,7 @@ def _facts(found: Refused, atom: Atom, pair: Pair, trace: list[Pair], user: Fram
         "condition": shown if len(shown) <= _MAX_TEXT else shown[: _MAX_TEXT - 3] + "...",
         "kind": found.kind,
         "needs": not truth,
+        "joint": node is not found.node,
     }
     facts: Facts = {"check": check}
     facts["library"] = _library(trace)

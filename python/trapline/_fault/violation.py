@@ -10,6 +10,7 @@ from trapline._fault.data import (
     batches,
     casts,
     counts,
+    fits,
     recorded,
     samplers,
     seen,
@@ -210,7 +211,11 @@ def _look_into(
         add("counted", lambda: counts.classes(found[0] if found else None))
     elif facts.get("table") == "token":
         add("counted", counts.tokens)
+    if operator.startswith(("gather", "index", "take_along_dim")):
+        add("fits", lambda: fits.fits_facts(violation))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
+    if "nan_cast" not in facts:
+        add("numpy_cast", lambda: casts.numpy_cast_facts(scan))
     if not nans.is_not_finite(scan):
         add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))

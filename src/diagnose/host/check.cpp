@@ -141,15 +141,17 @@ void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
         knob.empty()
             ? fmt::format("leave it out of both tensors before the call: keep = {} != {}", name, value)
             : knob));
-  } else if (check.upper && check.element->value &&
-             as_double(*check.element->value) >= as_double(*check.upper)) {
+  } else if (check.upper && !limit(check).empty() && check.element->value &&
+             as_double(*check.element->value) >= as_double(*check.upper)) {  // beyond a count of classes
     const std::string knob = knob_advice(Situation::kClasses, facts.library, {"N", "", ""});
     f.fix.push_back(
         fmt::format("if there are meant to be more classes: {}",
                     knob.empty() ? fmt::format("raise what {} takes{}", check.package, limit(check)) : knob));
   }
-  f.fix.push_back(
-      fmt::format("else look at where {} comes from: print({}.unique())", element_name(check), name));
+  std::string look =
+      fmt::format("{}look at where {} comes from", f.fix.empty() ? "" : "else ", element_name(check));
+  if (check.variable) look += fmt::format(": print({}.unique())", name);
+  f.fix.push_back(look);
 }
 
 void advise_index(const HostError& facts, const CheckFact& check, Finding& f) {
@@ -192,7 +194,7 @@ void write_shapes(const HostError& facts, const CheckFact& check, Finding& f) {
   }
   f.summary = fmt::format("{}{} {} not fit: {}", opening(check), tensors,
                           check.tensors.size() == 1 ? "does" : "do", fmt::join(sides, ", "));
-  if (sides.size() < 2) f.summary += "; " + rule(check);
+  if (sides.size() < 2 || check.joint) f.summary += "; " + rule(check);
   f.argument = check.tensors.front().name;
   f.tensor = check.tensors.front().tensor;
   for (std::size_t i = 0; i < check.sides.size() && check.sides.size() == 2; ++i) {

@@ -64,6 +64,7 @@ std::optional<CheckFact> read_check(const json& facts) {
   check.where = text(*object, "where");
   check.condition = text(*object, "condition");
   check.needs = boolean(*object, "needs").value_or(false);
+  check.joint = boolean(*object, "joint").value_or(false);
   check.kind = text(*object, "kind");
   check.name = text(*object, "name");
   if (const json* described = object_member(*object, "tensor")) check.tensor = tensor(*described);

@@ -101,6 +101,10 @@ void read_places(const json& object, Violation& facts) {
       facts.nan_cast = NanCastFact{std::move(*place), integer(*cast, "bad").value_or(0)};
     }
   }
+  if (const json* other = object_member(object, "fits")) {
+    if (!text(*other, "name").empty()) facts.fits = FitsFact{text(*other, "name"), integers(*other, "shape")};
+  }
+  facts.numpy_cast = read_frame(member(object, "numpy_cast"));
   facts.watch = read_watch(object);
   facts.nan = read_nan(object);
   facts.weights = read_weights(object);

@@ -70,6 +70,12 @@ struct SamplerFact {
   std::optional<Variable> variable;
 };
 
+// Another tensor of the program's that has all elements that the index asks for.
+struct FitsFact {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
 struct NanCastFact {
   Frame frame;
   std::int64_t bad = 0;
@@ -109,7 +115,9 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<WeightsFact> weights;
   std::optional<Sample> sample;
   std::optional<Process> process;
+  std::optional<FitsFact> fits;
   std::optional<NanCastFact> nan_cast;
+  std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;
   std::optional<SamplerFact> sampler;

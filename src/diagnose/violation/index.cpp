@@ -1,5 +1,6 @@
 // Indexing, gather, scatter and their relatives; counts and offsets.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string_view>
 
@@ -167,6 +168,10 @@ void fix_above(ViolationWriter& w) {
   }
   const Need need = w.need();
   fix_look(w);
+  if (w.facts.fits && !writes(w)) {
+    w.fix(fmt::format("all of it would fit {} [{}]: if the index was made for that one, index that one",
+                      w.facts.fits->name, fmt::join(w.facts.fits->shape, ", ")));
+  }
   if (w.maybe_from_one()) w.fix(w.from_one(w.in_code("index")));
   const bool library = !w.knob(Situation::kIndex, need).empty();
   w.fix_size(Situation::kIndex, "");

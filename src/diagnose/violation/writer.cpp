@@ -204,10 +204,17 @@ void ViolationWriter::write_nan_cast() {
     finding_.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
                                    computed ? ", with something added to it" : "");
     if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
-    fix(
-        fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing {} goes "
-                    "into it; {}",
-                    argument(), thing, what_to_do));
+    if (facts.numpy_cast) {
+      const std::string code = stripped(facts.numpy_cast->code);
+      fix(fmt::format(
+          "NumPy warned of an invalid value in the cast in {}{}: if a missing {} goes into it, {}",
+          place(*facts.numpy_cast), code.empty() ? "" : fmt::format(", `{}`", code), thing, what_to_do));
+    } else {
+      fix(
+          fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing {} goes "
+                      "into it; {}",
+                      argument(), thing, what_to_do));
+    }
   }
   if (label && facts.contract->also_arg == "ignore_index") {
     fix(fmt::format(

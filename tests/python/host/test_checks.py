@@ -120,6 +120,16 @@ class Pool(nn.Module):
         return torch.topk(scores.view(1, -1), self.k, dim=1)
 
 
+def channels(input, target):
+    if target.shape[1] != 1 and target.shape[1] != input.shape[1]:
+        raise ValueError("number of channels for target is neither 1 nor the same as input")
+
+
+def either(target):
+    if target.max() > 1 and target.min() < 0:
+        raise ValueError("target is neither a probability nor a label")
+
+
 def changed(target):
     if target.max() > 3:
         target = target.clamp(max=3)
@@ -230,6 +240,19 @@ def test_sizes_of_two_tensors(refuse: Any) -> None:
     assert finding["summary"] == (
         "same: a [4] and b [4, 2] do not fit: `preds.ndim` is 1, `target.ndim` is 2"
     )
+
+
+def test_comparisons_that_count_together(refuse: Any) -> None:
+    finding = refuse("a, b = torch.rand(2, 3), torch.rand(2, 2)\nchecker.channels(a, b)\n").finding
+    assert finding["summary"] == (
+        "channels: b [2, 2] and a [2, 3] do not fit: `target.shape[1]` is 2, `input.shape[1]` is 3; "
+        "checker refuses `target.shape[1] != 1 and target.shape[1] != input.shape[1]`"
+    )
+    finding = refuse("y = torch.tensor([0, 2, -1])\nchecker.either(y)\n").finding
+    assert finding["summary"] == (
+        "either: y[1] is 2; checker refuses `target.max() > 1 and target.min() < 0`"
+    )
+    assert "valid" not in finding
 
 
 def test_a_function_that_raises_for_others(refuse: Any) -> None:

@@ -1,0 +1,48 @@
+"""Another tensor of the program's that the index would fit: one that was made for the other point cloud, the
+other split, the graph before it was cut."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from trapline._fault.data.casts import storage_pointer
+from trapline._fault.program import holders, scope
+
+
+def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
+    """`name` and `shape` of the only tensor, in the nearest frame that has any, that is like the indexed one
+    but for the indexed dimension, and has all the elements that the index asks for."""
+    scan, arguments = violation["scan"], violation.get("args") or {}
+    source, most = arguments.get("self"), scan.get("max")
+    if not scope.is_tensor(source) or type(most) is not int or type(scan.get("hi")) is not int:
+        return None
+    dim = _dimension(source, scan, arguments)
+    if dim is None or most < scan["hi"] or (scan.get("min") or 0) < 0:
+        return None
+    found: dict[tuple[int, ...], str] = {}
+    for frame in holders.user_frames():
+        for name, value in holders.held_by(frame):
+            if _is_like(source, value, dim) and value.shape[dim] > most:
+                found.setdefault((storage_pointer(value), *value.shape), name)
+        if found:
+            break
+    if len(found) != 1:
+        return None
+    key, name = found.popitem()
+    return {"name": name, "shape": list(key[1:])}
+
+
+def _dimension(source: Any, scan: dict[str, Any], arguments: dict[str, Any]) -> Optional[int]:
+    dim = arguments.get("dim", scan.get("list_position"))
+    if type(dim) is not int or not -source.dim() <= dim < source.dim():
+        return None
+    dim %= source.dim()
+    return dim if source.shape[dim] == scan["hi"] else None
+
+
+def _is_like(source: Any, value: Any, dim: int) -> bool:
+    if not scope.is_tensor(value) or value.dim() != source.dim() or value.dtype != source.dtype:
+        return False
+    if not value.dtype.is_floating_point or storage_pointer(value) == storage_pointer(source):
+        return False
+    return all(a == b for at, (a, b) in enumerate(zip(value.shape, source.shape)) if at != dim)

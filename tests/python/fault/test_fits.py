@@ -1,0 +1,38 @@
+"""An index that was made for another tensor of the program's."""
+
+import pytest
+from conftest import make_violation
+
+torch = pytest.importorskip("torch")
+from trapline._fault.data import fits  # noqa: E402
+
+
+def gathered(source, index, dim=0):
+    arguments = {"self": source, "dim": dim, "index": index}
+    violation = make_violation("index_select.index", index, 0, source.shape[dim], arguments)
+    return fits.fits_facts(violation)
+
+
+def test_the_cloud_that_has_all_the_neighbours():
+    points, centres = torch.rand(40, 3), torch.rand(10, 3)
+    assert gathered(centres, torch.tensor([3, 39])) == {"name": "points", "shape": [40, 3]}
+    assert points.shape == (40, 3)
+
+
+def test_none_is_large_enough_or_alike():
+    points, features, ids = torch.rand(40, 3), torch.rand(90, 8), torch.arange(120).reshape(40, 3)
+    assert gathered(torch.rand(10, 3), torch.tensor([3, 40])) is None
+    assert gathered(torch.rand(10, 4), torch.tensor([3, 12])) is None
+    assert points.shape[0] == ids.shape[0] < features.shape[0]
+
+
+def test_two_would_fit():
+    first, second = torch.rand(40, 3), torch.rand(41, 3)
+    assert gathered(torch.rand(10, 3), torch.tensor([3, 12])) is None
+    assert first.shape != second.shape
+
+
+def test_a_negative_index_fits_none():
+    points = torch.rand(40, 3)
+    assert gathered(torch.rand(10, 3), torch.tensor([-1, 12])) is None
+    assert points.shape[0] == 40
