@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
-from trapline._exceptions import batch_facts, checks, devices, not_finite
+from trapline._exceptions import batch_facts, checks, devices, not_finite, roles
 from trapline._fault import write
 from trapline._fault.data import values
 from trapline._fault.model import positions
@@ -90,6 +90,7 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
             facts["module"] = module[1]
             _positions(facts, [frame for frame, _ in reversed(visible)])
         operands, tensors = _operands(visible[position:], module)
+        _roles(visible[position:], operands, tensors)
         facts["operands"] = operands
         _devices(facts, error, outer, visible[position:], tensors)
         if "position" not in facts:
@@ -375,7 +376,7 @@ def _operands(
     seen = _storages_where_raised(library)
     words = ((words, tensor) for words, _, tensor in _arguments(text, library))
     for name, tensor in (*_tensors(user[0], text), *words):
-        if seen is None or _storage(tensor) in seen:
+        if seen is None or roles.storage(tensor) in seen:
             add(name, tensor, True)
     for frame, lasti in reversed(library):
         if frame.f_code.co_name in _PLUMBING or _INSIDE_TORCH.search(frame.f_code.co_filename):
@@ -388,11 +389,22 @@ def _operands(
     return list(named.values()), kept
 
 
-def _storage(tensor: Any) -> Any:
-    try:
-        return tensor.untyped_storage()._cdata
-    except Exception:  # sparse, or a subclass without one
-        return id(tensor)
+def _roles(trace: list[tuple[FrameType, int]], operands: list[Facts], tensors: list[Any]) -> None:
+    """What the names alone do not say: the tensors in the brackets of a subscript that raised, and the
+    parameter that a distribution refuses."""
+    parameter, refused = roles.refused_parameter(trace[-1][0])
+    if parameter:
+        roles.unmark(operands, parameter)
+        roles.mark(operands, tensors, refused, parameter)
+        return
+    frame, lasti = next(
+        (pair for pair in reversed(trace) if not _TORCH.search(pair[0].f_code.co_filename)), trace[0]
+    )
+    inside, outside = roles.indices(_segment((frame, lasti)))
+    for names, role in ((outside, "indexed"), (inside, "index")):
+        for name in names:
+            for _, tensor in _tensors(frame, name):
+                roles.mark(operands, tensors, tensor, role)
 
 
 def _storages_where_raised(library: list[tuple[FrameType, int]]) -> Optional[set[Any]]:
@@ -401,7 +413,7 @@ def _storages_where_raised(library: list[tuple[FrameType, int]]) -> Optional[set
     outside = [pair for pair in library if not _TORCH.search(pair[0].f_code.co_filename)]
     if not outside:
         return None
-    return {_storage(tensor) for _, tensor in _tensors(outside[-1][0], _segment(outside[-1]))}
+    return {roles.storage(tensor) for _, tensor in _tensors(outside[-1][0], _segment(outside[-1]))}
 
 
 def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tuple[str, str, Any]]:

@@ -1,8 +1,10 @@
-"""What surrounds a NaN or Inf in a parameter of a distribution, which looks at its arguments itself."""
+"""The bad element of a distribution's parameter, which looks at its arguments itself; what surrounds a NaN."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import torch
 
 from trapline._fault.data import values, which
 from trapline._fault.model import models, nans
@@ -25,8 +27,14 @@ def facts_of(error: BaseException) -> Facts:
         return {}
     content = value.detach().cpu()
     bad = ~content.reshape(-1).isfinite()
-    if not bool(bad.any()):
-        return {}
+    finite = not bool(bad.any())
+    if finite:
+        valid = inner.f_locals.get("valid")
+        if not values.is_tensor(valid) or valid.dtype is not torch.bool or valid.shape != content.shape:
+            return {}
+        bad = ~valid.detach().cpu().reshape(-1)
+        if not bool(bad.any()):
+            return {}
     first = int(bad.nonzero()[0])
     scan = {"first": first, "is_float": True, "reason": 3 if bool(content.isnan().any()) else 4}
     scan.update(bad=int(bad.sum()), total=content.numel(), value=content.reshape(-1)[first].item())
@@ -38,6 +46,8 @@ def facts_of(error: BaseException) -> Facts:
             "total": scan["total"],
         }
     }
+    if finite:
+        return facts
     violation = {"tensor": content, "scan": scan, "args": {}}
     weights = models.bad_weights(reachable=True)
     facts["nan"] = nans.nan_facts(violation, value)

@@ -22,26 +22,31 @@ void indices_dtype(const HostCase& c, Finding& f) {
   f.fix.push_back(fmt::format("use `{}.long()`", name));
 }
 
+bool is_index(const Operand& operand) {
+  return operand.dtype == "int64" || operand.dtype == "int32" || operand.dtype == "bool" ||
+         operand.dtype == "uint8";
+}
+
 void index_tensor(const HostCase& c, Finding& f) {
+  // What stands in the brackets where it raised; else the one that cannot be an index, when there is one.
   const Operand* index = nullptr;
-  for (const Operand& operand : c.operands()) {
-    const bool usable = operand.dtype == "int64" || operand.dtype == "int32" || operand.dtype == "bool" ||
-                        operand.dtype == "uint8";
-    if (!usable && (index == nullptr || operand.role == "index" || operand.name.starts_with('i')))
-      index = &operand;
-  }
-  // Both the indexed tensor and its index may be floating point: then the message alone does not say which is
-  // which.
   std::size_t candidates = 0;
-  for (const Operand& operand : c.operands())
-    candidates += operand.dtype.find("int") == std::string::npos && operand.dtype != "bool";
-  if (candidates > 1 && c.operands().size() > 1) index = &c.operands()[1];
-  const std::string name = index ? index->name : "the index";
+  for (const Operand& operand : c.operands()) {
+    if (is_index(operand) || operand.role == "indexed") continue;
+    ++candidates;
+    if (index == nullptr || operand.role == "index") index = &operand;
+  }
+  if (candidates > 1 && index->role != "index") index = nullptr;
   set_tensor(f, index);
-  f.summary = fmt::format("{}: {}{} cannot be used as an index; it must be int64, int32 or bool", f.op, name,
+  f.summary = fmt::format("{}: {}{} cannot be used as an index; it must be int64, int32 or bool", f.op,
+                          index ? index->name : "a tensor that is not of integers",
                           index ? " (" + index->dtype + ")" : "");
-  f.fix.push_back(
-      fmt::format("use `{}.long()` for positions, `.bool()` for a mask", index ? index->name : "index"));
+  if (index == nullptr) {
+    f.fix.push_back(
+        "print the dtypes of what stands in the brackets; `.long()` makes positions, `.bool()` a mask");
+  } else {
+    f.fix.push_back(fmt::format("use `{}.long()` for positions, `.bool()` for a mask", index->name));
+  }
 }
 
 void integer_index(const HostCase& c, Finding& f) {

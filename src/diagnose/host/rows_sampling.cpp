@@ -72,8 +72,10 @@ void distribution(const HostCase& c, Finding& f) {
   const std::string& values = c.capture(5);
   const bool nan = values.find("nan") != std::string::npos;
   const Operand* operand = c.by_role(parameter);
-  for (const Operand& candidate : c.operands()) {
-    if (operand == nullptr && candidate.shape == c.shape(2) && candidate.user) operand = &candidate;
+  // By its shape only where no other has the same: `loc` and `scale` usually do.
+  const auto fits = [&](const Operand& candidate) { return candidate.user && candidate.shape == c.shape(2); };
+  if (operand == nullptr && std::ranges::count_if(c.operands(), fits) == 1) {
+    operand = &*std::ranges::find_if(c.operands(), fits);
   }
   const std::string name = operand && operand->user ? operand->name : parameter;
   f.op = type;

@@ -138,6 +138,14 @@ void fix_below(ViolationWriter& w) {
   // element of it, without a word.
   const bool marks = w.has(-1) || w.has(-100);
   if (writes(w)) return fix_look(w);
+  // Padding stands beside what it pads: where every element is the same, something else made them.
+  constexpr std::int64_t kTelling = 4;
+  if (w.only(w.integer()) && w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling) {
+    w.fix(fmt::format(
+        "look at where {} is computed: all {} are {}: a search that found nothing, or numbers that are NaN",
+        w.own("the index"), w.facts.scan.total, w.value()));
+    return;
+  }
   if (marks || w.only(w.integer())) {
     const std::string knob = w.knob(Situation::kIgnore);
     if (!knob.empty()) w.fix(knob);

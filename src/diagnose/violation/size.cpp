@@ -164,7 +164,7 @@ std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
 bool ViolationWriter::maybe_from_one() const {
   if (facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss") return false;
   constexpr std::int64_t kSome = 8;
-  return hi() > 1 && seen_min() >= 1 && seen_max() == hi() && only(hi()) && seen_count() >= kSome;
+  return hi() > 1 && seen_min() == 1 && seen_max() == hi() && only(hi()) && seen_count() >= kSome;
 }
 
 std::string ViolationWriter::from_one(const std::string& name) const {

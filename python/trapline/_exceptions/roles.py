@@ -1,0 +1,63 @@
+"""Which operand of a failing call plays which part: by the expression that raised, and by identity."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from trapline._fault.data import values
+
+Facts = dict[str, Any]
+
+
+def storage(tensor: Any) -> Any:
+    """What two views of one memory have in common."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except Exception:  # sparse, or a subclass without one
+        return id(tensor)
+
+
+def indices(text: str) -> tuple[set[str], set[str]]:
+    """Of an expression ``x[...]``, or of an assignment to one: the names in its brackets, and those of what
+    is indexed. Empty for any other."""
+    try:
+        statement = ast.parse(text.strip()).body[0]
+    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
+        return set(), set()
+    if isinstance(statement, ast.Assign):
+        node: Any = statement.targets[0]
+    else:
+        node = getattr(statement, "value", None)
+    if not isinstance(node, ast.Subscript):
+        return set(), set()
+    inside = {ast.unparse(part) for part in _chains(node.slice)}
+    return inside, {ast.unparse(part) for part in _chains(node.value)} - inside
+
+
+def _chains(node: ast.AST) -> Iterator[ast.AST]:
+    return (part for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute)))
+
+
+def refused_parameter(frame: FrameType) -> tuple[str, Any]:
+    """The parameter that a distribution refuses, by name, and its value; ("", None) in another frame."""
+    if not frame.f_code.co_filename.replace("\\", "/").endswith("torch/distributions/distribution.py"):
+        return "", None
+    name, value = frame.f_locals.get("param"), frame.f_locals.get("value")
+    return (name, value) if isinstance(name, str) and values.is_tensor(value) else ("", None)
+
+
+def mark(operands: list[Facts], tensors: list[Any], wanted: Any, role: str) -> None:
+    """Write ``as`` into the operand that is ``wanted``, or a view of the same memory."""
+    for operand, tensor in zip(operands, tensors):
+        if tensor is wanted or storage(tensor) == storage(wanted):
+            operand["as"] = role
+
+
+def unmark(operands: list[Facts], role: str) -> None:
+    """Forget which operand played that part."""
+    for operand in operands:
+        if operand.get("as") == role:
+            del operand["as"]
