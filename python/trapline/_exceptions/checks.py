@@ -23,8 +23,8 @@ from trapline._fault.program import frames, holders, libraries, owners, places, 
 Facts = dict[str, Any]
 Pair = tuple[FrameType, int]
 Rule = Atom  # a whole condition, and what it was
-_MOST_TEXT = 160
-_MOST_VALUES = 16
+_MAX_TEXT = 160
+_MAX_VALUES = 16
 _MAX_HELPERS = 4  # functions that only raise for others: check(condition, message)
 _RANKS = ("nan", "value", "rows", "distinct", "shape", "number")
 _PLUMBING = ("_call_impl", "_wrapped_call_impl", "__call__", "forward")
@@ -160,7 +160,7 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
         "package": _package(pair[0]),
         "op": _called_by_user(trace, user),
         "where": f"{_short(pair[0].f_code.co_filename, _package(pair[0]))}:{place.line}",
-        "condition": shown if len(shown) <= _MOST_TEXT else shown[: _MOST_TEXT - 3] + "...",
+        "condition": shown if len(shown) <= _MAX_TEXT else shown[: _MAX_TEXT - 3] + "...",
         "kind": found.kind,
         "needs": not truth,
         "joint": node is not found.node,
@@ -228,7 +228,7 @@ def _limits(found: Refused, check: Facts) -> None:
 def _wrong_values(found: Refused) -> list[list[Any]]:
     """The different wrong values with their counts, most frequent first."""
     several, counts = found.content[found.bad].unique(return_counts=True)
-    order = counts.argsort(descending=True)[:_MOST_VALUES].tolist()
+    order = counts.argsort(descending=True)[:_MAX_VALUES].tolist()
     return [[values.number(several[at].item()), int(counts[at])] for at in order]
 
 

@@ -13,7 +13,7 @@ from typing import Any, Optional
 from trapline._exceptions.conditions import KEEPS_VALUES, OPERATORS, Place, Unknown, called
 from trapline._fault.program import scope
 
-_MOST_VALUES = 4096
+_MAX_VALUES = 4096
 _SWAPPED = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 _OPPOSITE = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt}
 _OPPOSITE.update({ast.Eq: ast.NotEq, ast.NotEq: ast.Eq})
@@ -325,7 +325,7 @@ def _trace(place: Place, node: ast.AST, content: Any, bad: Any, found: Refused) 
     if found.content is content:
         found.bad = bad
         return
-    if wrong is None or wrong.numel() > _MOST_VALUES:
+    if wrong is None or wrong.numel() > _MAX_VALUES:
         raise Unknown("too many")
     import torch
 

@@ -12,7 +12,7 @@ from trapline._fault.program import frames, holders, places, scope
 
 Facts = dict[str, Any]
 _NAMES = ("topk", "kthvalue")
-_MOST_TEXT = 60
+_MAX_TEXT = 60
 
 
 def selection_facts(trace: list[tuple[FrameType, int]], user: FrameType) -> Optional[Facts]:
@@ -32,7 +32,7 @@ def selection_facts(trace: list[tuple[FrameType, int]], user: FrameType) -> Opti
     k, dim = _number(place, given.get("k")), _number(place, given.get("dim"))
     if k is not None:
         facts["k"] = k
-        facts["text"] = place.text(given["k"])[:_MOST_TEXT]
+        facts["text"] = place.text(given["k"])[:_MAX_TEXT]
     try:
         content = place.value(given["input"])
     except (KeyError, Unknown):
@@ -63,4 +63,4 @@ def _name(place: Place, node: ast.AST, user: FrameType) -> str:
     for name, value in holders.held_by(user) if tensor is not None else ():
         if value is tensor:
             return name
-    return place.text(node)[:_MOST_TEXT]
+    return place.text(node)[:_MAX_TEXT]

@@ -15,7 +15,7 @@ from trapline._fault.data.samples import Located, Sample
 from trapline._fault.program import scope
 
 _MAX_MASK = 1 << 22
-_FEWEST = 8  # elements
+_MIN = 8  # elements
 _DIFFERENT = 4  # values
 _MIN_ROWS = 4
 
@@ -47,7 +47,7 @@ def counts_up(tensor: Any, scan: dict[str, Any]) -> bool:
         return False
     place = values.unravel(first, tensor.shape)
     row = tensor.detach()[tuple(place[:-1])][: place[-1] + 1].cpu()
-    return row.numel() >= _FEWEST and bool((row[1:] - row[:-1] == 1).all())
+    return row.numel() >= _MIN and bool((row[1:] - row[:-1] == 1).all())
 
 
 # A text that is too long -----------------------------------------------------------------------
@@ -212,7 +212,7 @@ def by_function(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> 
     """The one tensor of the current batch whose elements these were computed from, one from one: where it is
     equal they are, or they rise or fall with it. Chance does not do that to several different values."""
     batch = hand.in_hand()
-    if batch is None or scan.get("first", -1) < 0 or not _FEWEST <= tensor.numel() <= _MAX_MASK:
+    if batch is None or scan.get("first", -1) < 0 or not _MIN <= tensor.numel() <= _MAX_MASK:
         return None
     flat = tensor.detach().reshape(-1).cpu()
     bad = values.bad_mask(flat, scan, predicate)
