@@ -10,7 +10,7 @@ from typing import Any, Optional
 from trapline._fault.program import holders, scope
 
 _LOSS = re.compile(r"loss", re.IGNORECASE)
-_MOST = 1 << 16
+_MAX_LOSSES = 1 << 16
 _MAX_VARIABLES = 256
 
 
@@ -39,11 +39,11 @@ def _held() -> Iterator[tuple[str, Any]]:
 
 
 def _numbers(value: Any) -> list[float]:
-    if type(value) is list and 1 < len(value) <= _MOST:
+    if type(value) is list and 1 < len(value) <= _MAX_LOSSES:
         found = [_number(item) for item in value]
         return [] if any(number is None for number in found) else found  # type: ignore[return-value]
     array = type(value).__name__ == "ndarray" or scope.is_tensor(value)
-    held = holders.as_tensor(value, _MOST) if array else None
+    held = holders.as_tensor(value, _MAX_LOSSES) if array else None
     series = held is not None and held.dim() == 1 and held.dtype.is_floating_point and len(held) > 1
     return held.tolist() if series else []
 
