@@ -12,6 +12,7 @@ struct PositionFact {
   std::optional<std::int64_t> length;  // of the sequence
   std::string name;                    // "bert.embeddings.position_embeddings"
   std::string setting;                 // "max_position_embeddings", the configuration's word
+  bool parameter = false;              // a parameter of its own, not an Embedding
   std::int64_t value = 0;              // what it says: the rows, or less where others are added to it
   std::int64_t usable() const { return rows - offset; }
 };

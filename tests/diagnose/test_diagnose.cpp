@@ -124,6 +124,9 @@ TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
   EXPECT_EQ(finding.fix.at(2),
             "if they are positions, they lie behind the sequence of 195: compute them after it is cut");
   EXPECT_EQ(finding.fix.at(3), "if neither, correct the data: 1 of 32 is outside [0, 195)");
+  // So many labels, and none below 40: they do not begin at 1.
+  for (const std::string& fix : diagnose(label(195, 195).scan("min", 40)).fix)
+    EXPECT_EQ(fix.find("counted from 1"), std::string::npos) << fix;
 }
 
 TEST(DiagnoseLabel, IgnoreLabels) {

@@ -115,6 +115,36 @@ TEST(HostErrorWords, BinaryTargetsOfAnotherShape) {
   EXPECT_EQ(f.tensor->shape, (Shape{4}));
 }
 
+TEST(HostErrorWords, TargetsWithAValueForEachClass) {
+  const Finding f = diagnose(
+      {{"exception", "ValueError"},
+       {"message", "Expected input batch_size (8) to match target batch_size (32)."},
+       {"operands", {tensor("logits", "input", {8, 4}), tensor("labels", "target", {32}, "int64")}}});
+  ASSERT_EQ(f.fix.size(), 1U);
+  EXPECT_EQ(f.fix[0],
+            "labels has a value for each class of each sample (8 x 4). Several labels a sample: "
+            "F.binary_cross_entropy_with_logits(logits, labels.view(8, 4).float()); one-hot labels: "
+            "labels.view(8, 4).argmax(1)");
+}
+
+// Of two tensors of one shape the message alone does not tell which is refused.
+TEST(HostErrorWords, ADistributionsParameterIsNotGuessed) {
+  json facts{
+      {"exception", "ValueError"},
+      {"message",
+       "Expected parameter scale (Tensor of shape (2,)) of distribution Normal(loc: torch.Size([2]), scale: "
+       "torch.Size([2])) to satisfy the constraint GreaterThan(lower_bound=0.0), but found invalid values:\n"
+       "tensor([1., -1.])"},
+      {"operands", {tensor("a", "", {2}), tensor("b", "", {2})}}};
+  EXPECT_EQ(diagnose(facts).summary, "Normal: scale [2] must be > 0");
+  facts["operands"][1]["as"] = "scale";
+  facts["operands"][1]["user"] = true;
+  facts["element"] = {{"index", {1}}, {"value", -1.0}, {"bad", 1}, {"total", 2}};
+  const Finding f = diagnose(facts);
+  EXPECT_EQ(f.summary, "Normal: scale=b[1] is -1, but must be > 0");
+  EXPECT_EQ(f.element->index, std::vector<std::int64_t>{1});
+}
+
 const char kBuffer[] =
     "The expanded size of the tensor (80) must match the existing size (64) at non-singleton dimension 1.  "
     "Target sizes: [8, 80].  Tensor sizes: [1, 64]";

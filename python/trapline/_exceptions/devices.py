@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any, Optional
 
+from trapline._exceptions import roles
 from trapline._fault.program import names, owners, places, scope
 from trapline._library import options
 
@@ -143,7 +144,7 @@ def sources(operands: list[Facts], tensors: list[Any], given: Iterable[tuple[str
         if operand["user"] or "held" in operand:
             continue
         here = [entry for entry in passed if str(entry[2].device) == operand["device"]]
-        same = [words for words, _, value in here if _memory(value) == _memory(tensor)]
+        same = [words for words, _, value in here if roles.storage(value) == roles.storage(tensor)]
         role = str(operand["name"]).rpartition(".")[2]
         alike = [
             words
@@ -152,13 +153,6 @@ def sources(operands: list[Facts], tensors: list[Any], given: Iterable[tuple[str
         ]
         if same or len(alike) == 1:
             operand["from"] = (same or alike)[0]
-
-
-def _memory(tensor: Any) -> Any:
-    try:
-        return tensor.untyped_storage()._cdata
-    except Exception:  # sparse, or a subclass without one
-        return id(tensor)
 
 
 def asked(calls: Iterable[tuple[FrameType, str]]) -> Facts:

@@ -1,4 +1,4 @@
-"""The bad element of a distribution's parameter, which looks at its arguments itself; what surrounds a NaN."""
+"""The bad element of a parameter that a distribution refuses, and what surrounds it where it is NaN."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def facts_of(error: BaseException) -> Facts:
             return {}
     first = int(bad.nonzero()[0])
     scan = {"first": first, "is_float": True, "reason": 3 if bool(content.isnan().any()) else 4}
-    scan.update(bad=int(bad.sum()), total=content.numel(), value=content.reshape(-1)[first].item())
+    scan.update(bad=int(bad.sum()), total=content.numel(), value=_number(content.reshape(-1)[first]))
     facts: Facts = {
         "element": {
             "index": values.unravel(first, content.shape),
@@ -58,3 +58,8 @@ def facts_of(error: BaseException) -> Facts:
         if sample is not None:
             facts["sample"] = sample
     return facts
+
+
+def _number(element: Any) -> float:
+    """As many digits as the dtype has, not those of the double that it becomes."""
+    return element.item() if element.dtype is torch.float64 else float(f"{element.item():.7g}")

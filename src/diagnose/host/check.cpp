@@ -124,15 +124,22 @@ void write_values(const CheckFact& check, Finding& f) {
     f.valid->max = Scalar{std::get<std::int64_t>(*check.upper) - (check.closed ? 0 : 1)};
 }
 
-// One value that is nobody's class: all wrong elements hold it, and it is negative or 255.
+// One value that is nobody's class: all wrong elements hold it, they are not the most, and it is negative or
+// 255.
 std::optional<Scalar> marker(const CheckFact& check) {
   if (check.values.size() != 1) return std::nullopt;
+  const Element& e = *check.element;
+  if (e.bad.value_or(1) * 2 > e.total.value_or(e.bad.value_or(1) * 2)) return std::nullopt;
   const double value = as_double(check.values.front().first);
   return value < 0 || value == 255 ? std::optional(check.values.front().first) : std::nullopt;
 }
 
 void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
   const std::string name = tensor_name(check);
+  const bool binary = range(check) == "0 or 1";
+  if (binary && check.values.size() == 1 && as_double(check.values.front().first) == -1) {
+    f.fix.push_back(fmt::format("if -1 and 1 are the two classes: {} = ({} > 0).long()", name, name));
+  }
   if (const auto mark = marker(check)) {
     const std::string value = to_text(*mark);
     const std::string knob = knob_advice(Situation::kIgnore, facts.library, {"N", value, ""});

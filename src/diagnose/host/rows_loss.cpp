@@ -36,6 +36,13 @@ void batch_sizes(const HostCase& c, Finding& f) {
                     in_name, in_name));
   } else if (target && target->shape.size() >= 2 && numel(target->shape) == n) {
     f.fix.push_back(fmt::format("use `{}.view(-1)`", target_name));
+  } else if (in && in->shape.size() == 2 && in->shape[1] > 1 && m == n * in->shape[1]) {
+    f.fix.push_back(
+        fmt::format("{0} has a value for each class of each sample ({1} x {2}). Several labels a sample: "
+                    "F.binary_cross_entropy_with_logits({3}, {0}.view({1}, {2}).float()); one-hot labels: "
+                    "{0}.view({1}, {2}).argmax(1)",
+                    target_name, n, in->shape[1], in_name));
+    return;
   } else if (m > 0 && n > m && n % m == 0) {
     f.fix.push_back(
         fmt::format("{} rows are {} times {}: a `view(-1, ...)` before the last layer moved features "

@@ -32,7 +32,7 @@ void write(const HostCase& c, Finding& f, const PositionFact& table) {
                             table.setting.empty() ? "" : fmt::format(" ({})", table.setting), table.usable());
   }
   f.layer = Layer{table.name, "Embedding", "num_embeddings", table.rows, std::nullopt, {}};
-  if (table.name.empty()) f.layer.reset();
+  if (table.name.empty() || table.parameter) f.layer.reset();
   const std::string rows = std::to_string(table.usable());
   const std::string knob = knob_advice(Situation::kPositions, c.library(), {"N", "", rows});
   f.fix.push_back(knob.empty()
@@ -48,15 +48,19 @@ void write(const HostCase& c, Finding& f, const PositionFact& table) {
 
 void beyond(const HostCase& c, Finding& f) { write(c, f, *c.position()); }
 
-// CLIP and its relatives look themselves.
-void stated(const HostCase& c, Finding& f) {
+// CLIP and its relatives look themselves, by the configuration's word.
+void stated_by(const HostCase& c, Finding& f, const char* setting) {
   PositionFact table = c.position().value_or(PositionFact{});
   table.rows = table.value = c.number(2);
   table.offset = 0;
   table.length = c.number(1);
-  table.setting = "max_position_embeddings";
+  table.setting = setting;
   write(c, f, table);
 }
+
+void stated(const HostCase& c, Finding& f) { stated_by(c, f, "max_position_embeddings"); }
+
+void stated_as_max_seq_len(const HostCase& c, Finding& f) { stated_by(c, f, "max_seq_len"); }
 
 }  // namespace
 
@@ -85,6 +89,18 @@ std::span<const HostErrorRow> position_rows() {
        stated,
        {"Sequence length must be less than max_position_embeddings (got `sequence length`: 80 and "
         "max_position_embeddings: 64"}},
+      // x_transformers/x_transformers.py, AbsolutePositionalEmbedding.forward
+      {"positions.x_transformers",
+       "AssertionError",
+       R"(you are passing in a sequence length of (\d+) but your absolute positional embedding has a max sequence length of (\d+))",
+       "absolute positional embedding has a max sequence length of",
+       kPosition,
+       "",
+       "x",
+       stated_as_max_seq_len,
+       {"you are passing in a sequence length of 150 but your absolute positional embedding has a max "
+        "sequence "
+        "length of 128"}},
   };
   return *rows;
 }

@@ -85,9 +85,17 @@ void distribution(const HostCase& c, Finding& f) {
   f.valid = Valid{valid, {}, {}, {}};
   const std::int64_t row = nan ? row_with_nan(values) : -1;
   const std::string shown = name == parameter ? name : fmt::format("{}={}", parameter, name);
-  f.summary = fmt::format("{}: {} {} {}", type, shown, to_text(c.shape(2)),
-                          nan ? (row < 0 ? std::string("holds NaN") : fmt::format("holds NaN in row {}", row))
-                              : fmt::format("must be {}", valid));
+  const std::optional<Element>& bad = c.facts().element;
+  if (!nan && bad && bad->value) {
+    f.element = bad;
+    f.summary = fmt::format("{}: {}{} is {}, but must be {}", type, name == parameter ? "" : parameter + "=",
+                            to_text(Variable{name, bad->index}), to_text(*bad->value), valid);
+  } else {
+    f.summary =
+        fmt::format("{}: {} {} {}", type, shown, to_text(c.shape(2)),
+                    nan ? (row < 0 ? std::string("holds NaN") : fmt::format("holds NaN in row {}", row))
+                        : fmt::format("must be {}", valid));
+  }
   if (nan && parameter == "logits" && values.find("inf") != std::string::npos) {
     f.fix.push_back(
         "a row in which every logit is -inf becomes NaN: a mask that leaves no choice; keep at least one in "

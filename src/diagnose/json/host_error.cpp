@@ -87,18 +87,18 @@ std::optional<SelectionFact> selection(const json& facts) {
   return selection;
 }
 
-// The first element that is not finite, where the program was still there to be asked.
+// The first bad element, where the program was still there to be asked.
 std::optional<Element> element(const json& facts) {
   const json* object = object_member(facts, "element");
   if (object == nullptr) return std::nullopt;
   const json* value = member(*object, "value");
   Element element;
-  if (value != nullptr && value->is_string()) element.value = jsonio::to_scalar(*value);
+  if (value != nullptr && (value->is_string() || value->is_number()))
+    element.value = jsonio::to_scalar(*value);
   element.index = integers(*object, "index");
   element.bad = integer(*object, "bad");
   element.total = integer(*object, "total");
-  const bool known = element.value && !std::isfinite(as_double(*element.value));
-  return known && element.bad && element.total ? std::optional(element) : std::nullopt;
+  return element.value && element.bad && element.total ? std::optional(element) : std::nullopt;
 }
 
 }  // namespace

@@ -110,6 +110,7 @@ std::optional<PositionFact> read_position(const json& facts) {
                      integer(*object, "length"),
                      text(*object, "name"),
                      text(*object, "setting"),
+                     boolean(*object, "parameter").value_or(false),
                      integer(*object, "value").value_or(0)};
   if (table.value <= 0) table.value = table.rows;
   constexpr std::int64_t kMax = std::int64_t{1} << 40;  // sums with it stay in range

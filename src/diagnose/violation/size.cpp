@@ -164,7 +164,11 @@ std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
 bool ViolationWriter::maybe_from_one() const {
   if (facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss") return false;
   constexpr std::int64_t kSome = 8;
-  return hi() > 1 && seen_min() == 1 && seen_max() == hi() && only(hi()) && seen_count() >= kSome;
+  if (hi() <= 1 || seen_count() < kSome) return false;
+  // The smallest of k numbers from 1 to n is about n / k: where it is far above, 1 is missing for another
+  // reason.
+  const std::int64_t likely_min = std::max<std::int64_t>(1, 2 * (hi() / seen_count()));
+  return seen_min() >= 1 && seen_min() <= likely_min && seen_max() == hi() && only(hi());
 }
 
 std::string ViolationWriter::from_one(const std::string& name) const {

@@ -49,5 +49,45 @@ def test_the_text_is_too_long(run: Any) -> None:
     assert finding["layer"]["name"] == "embeddings.position_embeddings"
 
 
+# The table is a parameter of its own, of which the forward adds a slice (Whisper, TransformerLens).
+SLICED = """
+import torch
+from torch import nn
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(100, 8)
+        self.positional_embedding = nn.Parameter(torch.zeros(48, 8))
+
+    def forward(self, x):
+        return self.words(x) + self.positional_embedding[: x.shape[-1]]
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.decoder = Decoder()
+
+    def forward(self, tokens):
+        return self.decoder(tokens)
+
+Model()(torch.zeros(4, LENGTH, dtype=torch.long))
+"""
+
+
+def test_the_table_may_be_a_parameter(run: Any) -> None:
+    finding = run(SLICED.replace("LENGTH", "70"), SETUP).finding
+    assert finding["code"] == "TL104"
+    assert finding["summary"] == (
+        "the text has 70 tokens, but the position table `decoder.positional_embedding` has 48 rows"
+    )
+    assert "max_length=48" in finding["fix"][0]
+    assert finding.get("layer") is None
+
+
 def test_a_text_that_fits_is_no_finding(run: Any) -> None:
     assert run(MODEL.replace("LENGTH", "64"), SETUP).reports == []
+
+
+def test_a_text_that_fits_the_parameter_is_no_finding(run: Any) -> None:
+    assert run(SLICED.replace("LENGTH", "48"), SETUP).reports == []

@@ -33,7 +33,7 @@ def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optio
     for module in running[:_MAX_MODULES]:
         for path, table in _tables(module):
             length = _text_length(frames, module)
-            size = table.num_embeddings
+            size = _rows(table)
             setting, value = _setting(running, size, _offset(table))
             offset = max(_offset(table), size - value)  # Nystromformer: two rows more than the setting
             if rows is not None and size != rows:
@@ -41,6 +41,8 @@ def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optio
             if rows is None and (length is None or length <= size - offset):
                 continue
             facts: Position = {"rows": size, "offset": offset, "name": _name(table, running, path)}
+            if scope.is_tensor(table):
+                facts["parameter"] = True
             if length is not None:
                 facts["length"] = length
             if setting:
@@ -51,15 +53,28 @@ def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optio
 
 
 def _tables(module: Any) -> list[tuple[str, Any]]:
-    return [
+    """Embeddings, and parameters [positions, features] that a forward adds a slice of."""
+    found = [
         (path, part)
         for path, part in module.named_modules()
         if type(getattr(part, "num_embeddings", None)) is int and POSITION.search(path)
     ]
+    inside = {id(parameter) for _, table in found for parameter in table.parameters()}
+    return found + [
+        (path, parameter)
+        for path, parameter in module.named_parameters()
+        if parameter.dim() == 2 and POSITION.search(path) and id(parameter) not in inside
+    ]
+
+
+def _rows(table: Any) -> int:
+    return int(table.shape[0] if scope.is_tensor(table) else table.num_embeddings)
 
 
 def _offset(table: Any) -> int:
     """Rows before the first position: BART's `offset`; RoBERTa's positions begin behind the padding's."""
+    if scope.is_tensor(table):
+        return 0
     offset = table.__dict__.get("offset")
     if type(offset) is int and 0 <= offset < table.num_embeddings:
         return offset
@@ -91,7 +106,8 @@ def _setting(running: list[Any], rows: int, offset: int) -> tuple[str, int]:
 
 
 def _name(table: Any, running: list[Any], path: str) -> str:
-    for path_in_root, part in running[-1].named_modules():
+    root = running[-1]
+    for path_in_root, part in root.named_parameters() if scope.is_tensor(table) else root.named_modules():
         if part is table:
             return owners.clean_name(path_in_root)
     return owners.clean_name(path)
