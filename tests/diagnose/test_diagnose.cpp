@@ -129,6 +129,18 @@ TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
     EXPECT_EQ(fix.find("counted from 1"), std::string::npos) << fix;
 }
 
+// Padding stands beside what it pads.
+TEST(DiagnoseIndex, AnIndexOfWhichAllIsTheSameIsNotPadding) {
+  const Facts facts = Facts("gather.index", -1, 3).below().scan("bad", 32).scan("max", -1);
+  const Finding finding = diagnose(facts);
+  ASSERT_FALSE(finding.fix.empty());
+  EXPECT_EQ(
+      finding.fix.front(),
+      "look at where the index is computed: all 32 are -1: a search that found nothing, or numbers that are "
+      "NaN");
+  for (const std::string& fix : finding.fix) EXPECT_EQ(fix.find("padding"), std::string::npos) << fix;
+}
+
 TEST(DiagnoseLabel, IgnoreLabels) {
   expect(label(-1, 5).below(), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is -1, but the input has 5 classes: valid labels are [0, 5); -1 looks "

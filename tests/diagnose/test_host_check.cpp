@@ -58,6 +58,17 @@ TEST(HostCheck, TheLibrarysKnobIsSaid) {
   facts["check"] = check;
   EXPECT_EQ(diagnose_host_error(facts)->fix.front(),
             "if -1 marks what is not to count: create the metric with ignore_index=-1");
+  // What most labels are is not what does not count; and -1 and 1 may be the two classes.
+  check["element"]["bad"] = 3;
+  check["values"] = {{-1, 3}};
+  check["allowed"] = {0, 1};
+  check.erase("upper");
+  check.erase("limit");
+  facts["check"] = check;
+  const Finding binary = diagnose_host_error(facts).value_or(Finding{});
+  ASSERT_FALSE(binary.fix.empty());
+  EXPECT_EQ(binary.fix.front(), "if -1 and 1 are the two classes: target = (target > 0).long()");
+  for (const std::string& fix : binary.fix) EXPECT_EQ(fix.find("ignore_index"), std::string::npos) << fix;
 }
 
 TEST(HostCheck, ABoundThatIsANumberIsNoCountOfClasses) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from typing import Any, Optional
 
 from trapline._exceptions.conditions import KEEPS_VALUES, OPERATORS, Place, Unknown, called
@@ -18,6 +19,7 @@ _SWAPPED = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 _OPPOSITE = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt}
 _OPPOSITE.update({ast.Eq: ast.NotEq, ast.NotEq: ast.Eq})
 _LARGEST, _SMALLEST = ("max", "amax"), ("min", "amin")
+_SETTING = re.compile(r"(?:^|[._])(?:n|num|max|min|len)_|count|size|length")
 _SIZES = ("shape", "ndim")
 _SIZE_CALLS = ("size", "dim", "ndimension", "numel", "nelement", "len")
 
@@ -122,6 +124,14 @@ def _operand(place: Place, node: ast.AST, names: tuple[str, ...]) -> Optional[as
     return node.args[0] if len(node.args) == 1 else None
 
 
+def _is_one(place: Place, node: ast.AST) -> bool:
+    """A tensor of one element, and not a setting: `label` of `for label in labels`."""
+    if not isinstance(node, (ast.Name, ast.Attribute)) or _SETTING.search(place.text(node)):
+        return False
+    value = place.value(node)
+    return scope.is_tensor(value) and value.numel() == 1 and str(value.dtype) != "torch.bool"
+
+
 def _compared(place: Place, node: ast.Compare, truth: bool) -> Optional[Refused]:
     op = type(node.ops[0])
     if not truth:
@@ -137,6 +147,8 @@ def _compared(place: Place, node: ast.Compare, truth: bool) -> Optional[Refused]
         counted = _counted(place, inner)
         if counted is not None and how in (ast.Gt, ast.GtE):
             return _too_many(place, node, counted, other, how)
+        if how in (ast.Gt, ast.GtE, ast.Lt, ast.LtE) and _is_one(place, one):
+            return _beyond(place, node, one, other, how)
     found = _sizes(place, node)
     return found if found is not None and found.tensors else _number(place, node, truth)
 

@@ -105,6 +105,11 @@ class Rows:
             raise IndexError(f"Invalid key: {key} is out of bounds for size {self.count}")
 
 
+def level_of(label, num_classes):
+    if not label <= num_classes - 1:
+        raise ValueError("Class label must be smaller or equal to %d (num_classes-1)" % (num_classes - 1))
+
+
 def looked_up(table, target):
     if table.knows(target):
         raise ValueError("unknown label in target")
@@ -177,6 +182,13 @@ def test_a_label_beyond_the_classes_is_named_as_the_user_has_it(refuse: Any) -> 
     assert finding["valid"]["max"] == 2
     assert finding["origin"]["line"] == 7
     assert any("checker/__init__.py:9: checker needs" in one["text"] for one in finding["evidence"])
+
+
+def test_one_label_of_a_loop(refuse: Any) -> None:
+    finding = refuse("ages = torch.tensor([1, 8, 0])\n[checker.level_of(age, 6) for age in ages]\n").finding
+    assert finding["code"] == "TL101"
+    assert finding["element"]["value"] == 8 and finding["valid"]["max"] == 5
+    assert finding["summary"].endswith("is 8; checker takes at most 5 (`num_classes - 1`)")
 
 
 def test_the_branch_that_ran_made_the_condition(refuse: Any) -> None:
@@ -331,6 +343,7 @@ def test_how_many_were_asked_for_of_how_many(refuse: Any, program: str, summary:
         "class Table:\n    def knows(self, target):\n        return True\nchecker.looked_up(Table(), torch.tensor([5]))",
         "checker.changed(torch.tensor([5]))",
         "checker.setting(1)",
+        "checker.setting(torch.tensor(1))",
         "checker.of_neither(torch.tensor([-1.0]))",
         "def mine(target):\n    if target.max() > 3:\n        raise ValueError('target out of range')\nmine(torch.tensor([5]))",
     ],
