@@ -192,7 +192,21 @@ def _while_traced(name: str, message: str, stack: list[frames.Frame]) -> Facts:
 def _type_name(error: BaseException) -> str:
     kind = type(error)
     plain = kind.__module__ == "builtins" or (kind.__module__, kind.__name__) == ("torch", "AcceleratorError")
-    return kind.__name__ if plain else f"{kind.__module__}.{kind.__name__}"
+    if plain:
+        return kind.__name__
+    base = next((one for one in kind.__mro__ if one in (RuntimeError, ValueError, IndexError)), None)
+    if base is not None and _raised_by(error) == kind.__module__.partition(".")[0]:
+        return base.__name__  # an installed package's own class, raised in its own check
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def _raised_by(error: BaseException) -> str:
+    """The installed package whose code raised the exception; "" for the user's and for torch's."""
+    raised = _frames_of(error.__traceback__)[-1:]
+    if not raised or places.is_user(raised[0][0].f_code):
+        return ""
+    package = str(raised[0][0].f_globals.get("__name__") or "").partition(".")[0]
+    return "" if package in ("torch", "__main__") else package
 
 
 def _unwrapped(name: str, message: str) -> tuple[str, str]:

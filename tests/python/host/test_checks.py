@@ -110,6 +110,15 @@ def level_of(label, num_classes):
         raise ValueError("Class label must be smaller or equal to %d (num_classes-1)" % (num_classes - 1))
 
 
+class OwnError(ValueError):
+    pass
+
+
+def with_its_own_class(labels, num_classes):
+    if labels.max() >= num_classes:
+        raise OwnError("label out of range")
+
+
 def looked_up(table, target):
     if table.knows(target):
         raise ValueError("unknown label in target")
@@ -189,6 +198,12 @@ def test_one_label_of_a_loop(refuse: Any) -> None:
     assert finding["code"] == "TL101"
     assert finding["element"]["value"] == 8 and finding["valid"]["max"] == 5
     assert finding["summary"].endswith("is 8; checker takes at most 5 (`num_classes - 1`)")
+
+
+def test_a_packages_own_class_of_exceptions(refuse: Any) -> None:
+    finding = refuse("y = torch.tensor([0, 4, 2])\nchecker.with_its_own_class(y, 3)\n").finding
+    assert finding["code"] == "TL101"
+    assert finding["summary"] == "with_its_own_class: y[1] is 4; checker takes below 3 (`num_classes`)"
 
 
 def test_the_branch_that_ran_made_the_condition(refuse: Any) -> None:
@@ -342,6 +357,7 @@ def test_how_many_were_asked_for_of_how_many(refuse: Any, program: str, summary:
     [
         "class Table:\n    def knows(self, target):\n        return True\nchecker.looked_up(Table(), torch.tensor([5]))",
         "checker.changed(torch.tensor([5]))",
+        "class Mine(ValueError):\n    pass\ny = torch.tensor([5])\nif y.max() > 3:\n    raise Mine('label out of range')",
         "checker.setting(1)",
         "checker.setting(torch.tensor(1))",
         "checker.of_neither(torch.tensor([-1.0]))",
