@@ -1,137 +1,16 @@
-// The words: for each hint the exact summary and the first fix.
+// The words: for each hint the exact summary and the first fix. Those about labels are in test_label.cpp.
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
-#include "contracts/contract.hpp"
-#include "reading.hpp"
+#include "violation_facts.hpp"
 
 namespace trapline::diagnose {
 namespace {
 
-using nlohmann::json;
-
-struct Facts {
-  json object;
-  Facts(const char* contract, json value, std::int64_t hi) {
-    const bool is_float = value.is_number_float() || value == "nan" || value == "inf";
-    object = {{"kind", "violation"},
-              {"contract", contract},
-              {"index", {3}},
-              {"tensor", {{"shape", {32}}, {"dtype", is_float ? "float32" : "int64"}, {"device", "cpu"}}},
-              {"values", json::array({json::array({value, 1})})},
-              {"scan",
-               {{"bad", 1},
-                {"total", 32},
-                {"first", 3},
-                {"value", value},
-                {"min", 0},
-                {"max", value},
-                {"lo", 0},
-                {"hi", hi},
-                {"also", nullptr},
-                {"list_position", nullptr},
-                {"reason", 2},
-                {"is_float", is_float}}}};
-  }
-  Facts& scan(const char* name, json value) {
-    object["scan"][name] = std::move(value);
-    return *this;
-  }
-  Facts& with(const char* name, json value) {
-    object[name] = std::move(value);
-    return *this;
-  }
-  Facts& below() { return scan("reason", 1).scan("min", object["scan"]["value"]); }
-  Facts& layer(const char* name, const char* type, const char* attribute) {
-    return with("layer", {{"name", name},
-                          {"type", type},
-                          {"attribute", attribute},
-                          {"value", object["scan"]["hi"]},
-                          {"certain", true}});
-  }
-};
-
-Finding diagnose(const Facts& facts) {
-  const Result<Finding> result = diagnose_violation(facts.object);
-  EXPECT_TRUE(result) << (result ? "" : result.error().line());
-  return result ? *result : Finding{};
-}
-
-void expect(const Facts& facts, Cause cause, const char* summary, const char* first_fix) {
-  const Finding finding = diagnose(facts);
-  EXPECT_EQ(info(finding.cause).slug, info(cause).slug) << summary;
-  EXPECT_EQ(finding.summary, summary);
-  ASSERT_FALSE(finding.fix.empty()) << summary;
-  EXPECT_EQ(finding.fix.front(), first_fix);
-}
-
-Facts label(std::int64_t value, std::int64_t classes) {
-  return Facts("nll_loss_forward.target", value, classes).scan("also", -100);
-}
-
-TEST(DiagnoseLabel, OneOutputTooFew) {
-  const Facts facts = label(195, 195)
-                          .layer("fc.5", "Linear", "out_features")
-                          .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
-  expect(facts, Cause::kNumClassesMismatch,
-         "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
-         "if there are meant to be more than 195 classes: change `fc.5` to Linear(..., out_features=196): "
-         "labels go to 195 in the whole data set (2048 labels)");
-  const Finding finding = diagnose(facts);
-  EXPECT_EQ(finding.layer->needed, 196);
-  EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kLabelOutOfRange});
-  EXPECT_EQ(finding.fix.size(), 2U) << "0 is known to be a label: no word about counting from 1";
-  EXPECT_EQ(finding.fix.back(), "if not, correct the data: 1 of 32 is outside [0, 195)");
-}
-
-TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
-  const Facts facts = label(195, 195)
-                          .with("layer", {{"name", "fc.5"},
-                                          {"type", "Linear"},
-                                          {"attribute", "out_features"},
-                                          {"value", 195},
-                                          {"arguments", "in_features=300, out_features=195"}})
-                          .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
-  EXPECT_EQ(diagnose(facts).fix.front(),
-            "if there are meant to be more than 195 classes: change `fc.5` to Linear(in_features=300, "
-            "out_features=196): labels go to 195 in the whole data set (2048 labels)");
-}
-
-TEST(DiagnoseLabel, OneBased) {
-  const Facts facts = label(10, 10)
-                          .scan("min", 1)
-                          .layer("head.2", "Linear", "out_features")
-                          .with("seen", {{"min", 1}, {"max", 10}, {"count", 2048}, {"source", "dataset"}});
-  expect(facts, Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is 10, but `head.2` has 10 outputs: valid labels are [0, 10); labels look "
-         "1-based: they run from 1 to 10 in the whole data set (2048 labels)",
-         "labels = labels - 1, best once in the data set");
-  EXPECT_FALSE(diagnose(facts).layer->needed) << "the layer is right";
-}
-
-TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
-  expect(label(195, 195).scan("min", 4), Cause::kNumClassesMismatch,
-         "cross_entropy: target[3] is 195, but the input has 195 classes: valid labels are [0, 195)",
-         "if there are meant to be more than 195 classes: give the layer that makes the input at least 196 "
-         "outputs instead of 195 (195 is the highest of 32 labels seen), as many as there are classes");
-  const Finding finding = diagnose(label(195, 195).scan("min", 4));
-  EXPECT_EQ(
-      finding.fix.at(1),
-      "if they are counted from 1 (no 0 among 32 seen): labels - 1; where they number a list of names, see "
-      "first what has number 0");
-  EXPECT_EQ(finding.fix.at(2),
-            "if they are positions, they lie behind the sequence of 195: compute them after it is cut");
-  EXPECT_EQ(finding.fix.at(3), "if neither, correct the data: 1 of 32 is outside [0, 195)");
-  // So many labels, and none below 40: they do not begin at 1.
-  for (const std::string& fix : diagnose(label(195, 195).scan("min", 40)).fix)
-    EXPECT_EQ(fix.find("counted from 1"), std::string::npos) << fix;
-}
-
 // Padding stands beside what it pads.
 TEST(DiagnoseIndex, AnIndexOfWhichAllIsTheSameIsNotPadding) {
-  const Facts facts = Facts("gather.index", -1, 3).below().scan("bad", 32).scan("max", -1);
+  const ViolationFacts facts = ViolationFacts("gather.index", -1, 3).below().scan("bad", 32).scan("max", -1);
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
   EXPECT_EQ(
@@ -141,76 +20,16 @@ TEST(DiagnoseIndex, AnIndexOfWhichAllIsTheSameIsNotPadding) {
   for (const std::string& fix : finding.fix) EXPECT_EQ(fix.find("padding"), std::string::npos) << fix;
 }
 
-TEST(DiagnoseLabel, IgnoreLabels) {
-  expect(label(-1, 5).below(), Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is -1, but the input has 5 classes: valid labels are [0, 5); -1 looks "
-         "like an "
-         "ignore label, but ignore_index is -100",
-         "if -1 marks what is not to count: F.cross_entropy(..., ignore_index=-1) or "
-         "nn.CrossEntropyLoss(ignore_index=-1)");
-  expect(label(255, 6), Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is 255, but the input has 6 classes: valid labels are [0, 6); 255 looks "
-         "like an "
-         "ignore label, but ignore_index is -100",
-         "if 255 marks what is not to count: F.cross_entropy(..., ignore_index=255) or "
-         "nn.CrossEntropyLoss(ignore_index=255)");
-  expect(label(-100, 6).below().scan("also", 0), Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is -100, but the input has 6 classes: valid labels are [0, 6); -100 is "
-         "PyTorch's "
-         "default ignore label, but this call has ignore_index=0",
-         "drop ignore_index from the call, or pass ignore_index=-100");
-  expect(label(255, 255), Cause::kNumClassesMismatch,
-         "cross_entropy: target[3] is 255, but the input has 255 classes: valid labels are [0, 255)",
-         "if there are meant to be more than 255 classes: give the layer that makes the input at least 256 "
-         "outputs instead of 255 (255 is the highest of 32 labels seen), as many as there are classes");
-}
-
-TEST(DiagnoseLabel, BrokenRecord) {
-  expect(label(37, 12).with("sample", {{"dataset_index", 77}}), Cause::kLabelOutOfRange,
-         "cross_entropy: target[3] is 37, but the input has 12 classes: valid labels are [0, 12)",
-         "look at sample 77 of the data set");
-}
-
-TEST(DiagnoseLabel, TheSampleIsPrintedThroughANameThatTheProgramHas) {
-  const auto first = [](json sample) {
-    return diagnose(label(37, 12).with("sample", std::move(sample))).fix.at(0);
-  };
-  const json set = {{"name", "train_set"}, {"type", "Subset"}, {"length", 100}};
-  const json nameless = {{"type", "Subset"}, {"length", 100}};
-  EXPECT_EQ(first({{"dataset_index", 77}, {"loader", "train_loader"}, {"dataset", set}}),
-            "look at sample 77: print(train_loader.dataset[77])");
-  EXPECT_EQ(first({{"dataset_index", 77}, {"dataset", set}}), "look at sample 77: print(train_set[77])");
-  EXPECT_EQ(first({{"dataset_index", 77}, {"dataset", nameless}}),
-            "look at sample 77 of the Subset of 100 that the DataLoader reads");
-  EXPECT_EQ(first({{"one_of", {3, 19, 22}}, {"of", 3}, {"dataset", set}}),
-            "look at samples 3, 19, 22: print([train_set[i] for i in [3, 19, 22]])");
-  EXPECT_EQ(first({{"one_of", {3, 19, 22}}, {"of", 9}, {"dataset", set}}).find("look at"), std::string::npos);
-}
-
-TEST(DiagnoseLabel, ManyClassesBeyond) {
-  const Facts facts = label(37, 12).scan("bad", 20).with("values", {{37, 1}, {20, 3}, {14, 2}});
-  EXPECT_EQ(diagnose(facts).cause, Cause::kNumClassesMismatch);
-}
-
-TEST(DiagnoseLabel, Garbage) {
-  expect(
-      label(140737488355328, 12), Cause::kLabelOutOfRange,
-      "cross_entropy: target[3] is 140737488355328, which is not a plausible label: memory that was "
-      "never written, or of another dtype",
-      "find where `target` is allocated: torch.empty(...) and np.empty(...) hold garbage until written; use "
-      "torch.zeros(...)");
-}
-
 TEST(DiagnoseNan, TheCastIsTheOrigin) {
-  Facts facts = Facts("embedding.indices", "-9223372036854775808", 10)
-                    .below()
-                    .with("origin", {{"file", "/p/train.py"}, {"line", 80}})
-                    .with("nan_cast", {{"bad", 1},
-                                       {"frame",
-                                        {{"file", "/p/train.py"},
-                                         {"line", 31},
-                                         {"function", "age_group"},
-                                         {"code", "    return (age / 10).long()"}}}});
+  ViolationFacts facts = ViolationFacts("embedding.indices", "-9223372036854775808", 10)
+                             .below()
+                             .with("origin", {{"file", "/p/train.py"}, {"line", 80}})
+                             .with("nan_cast", {{"bad", 1},
+                                                {"frame",
+                                                 {{"file", "/p/train.py"},
+                                                  {"line", 31},
+                                                  {"function", "age_group"},
+                                                  {"code", "    return (age / 10).long()"}}}});
   expect(facts, Cause::kNanToIndex,
          "embedding: input[3] is -9223372036854775808: NaN or Inf was cast to an integer in `age_group` "
          "(train.py:31)",
@@ -225,7 +44,8 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
 }
 
 TEST(DiagnoseNan, ALabelIsNotMadeUp) {
-  const Finding finding = diagnose(Facts("nll_loss_forward.target", "-9223372036854775808", 10).below());
+  const Finding finding =
+      diagnose(ViolationFacts("nll_loss_forward.target", "-9223372036854775808", 10).below());
   EXPECT_EQ(finding.cause, Cause::kNanToIndex);
   EXPECT_EQ(
       finding.fix[0],
@@ -241,29 +61,30 @@ TEST(DiagnoseNan, ALabelIsNotMadeUp) {
 
 TEST(DiagnoseNan, ACastThatWasComputedWith) {
   const auto cause = [](const char* value) {
-    return diagnose(Facts("embedding.indices", value, 10).below()).cause;
+    return diagnose(ViolationFacts("embedding.indices", value, 10).below()).cause;
   };
   EXPECT_EQ(cause("-9223372036854775800"), Cause::kNanToIndex) << "row * 8 + column";
   EXPECT_EQ(cause("-2147483640"), Cause::kNanToIndex);
   EXPECT_EQ(cause("-9223371036854775800"), Cause::kEmbeddingIndexOutOfRange) << "garbage";
   EXPECT_EQ(cause("-2000000000"), Cause::kEmbeddingIndexOutOfRange);
   EXPECT_EQ(cause("-2147483649"), Cause::kEmbeddingIndexOutOfRange);
-  EXPECT_EQ(diagnose(Facts("embedding.indices", "-9223372036854775800", 10).below()).summary,
+  EXPECT_EQ(diagnose(ViolationFacts("embedding.indices", "-9223372036854775800", 10).below()).summary,
             "embedding: input[3] is -9223372036854775800, which is what a cast to an integer makes of NaN or "
             "Inf, with something added to it");
 }
 
 TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
   // Other machines than x86 make 0 or the largest integer of NaN.
-  const Facts facts = Facts("embedding.indices", 2147483647, 10)
-                          .with("nan_cast", {{"bad", 1}, {"frame", {{"file", "a.py"}, {"line", 5}}}});
+  const ViolationFacts facts =
+      ViolationFacts("embedding.indices", 2147483647, 10)
+          .with("nan_cast", {{"bad", 1}, {"frame", {{"file", "a.py"}, {"line", 5}}}});
   expect(facts, Cause::kNanToIndex,
          "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
          "a missing value goes into the cast in a.py:5: drop its row, or fill it in, before");
 }
 
 TEST(DiagnoseId, SpecialId) {
-  expect(Facts("embedding.indices", 5000, 5000)
+  expect(ViolationFacts("embedding.indices", 5000, 5000)
              .layer("words", "Embedding", "num_embeddings")
              .with("special_ids", {{"pad_token_id", 5000}}),
          Cause::kEmbeddingIndexOutOfRange,
@@ -272,7 +93,7 @@ TEST(DiagnoseId, SpecialId) {
          "5000, which has no row",
          "give `words` at least 5001 rows instead of 5000 (5000 is the highest of 32 ids seen), as many as "
          "the vocabulary is long");
-  expect(Facts("embedding.indices", 5000, 5000)
+  expect(ViolationFacts("embedding.indices", 5000, 5000)
              .layer("bert.words", "Embedding", "num_embeddings")
              .with("resizable", "bert"),
          Cause::kEmbeddingIndexOutOfRange,
@@ -283,8 +104,9 @@ TEST(DiagnoseId, SpecialId) {
 
 TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  const Facts facts =
-      Facts("embedding.indices", 5000, 5000).layer("words", "Embedding", "num_embeddings").scan("max", most);
+  const ViolationFacts facts = ViolationFacts("embedding.indices", 5000, 5000)
+                                   .layer("words", "Embedding", "num_embeddings")
+                                   .scan("max", most);
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
   EXPECT_EQ(finding.fix.front(),
@@ -295,8 +117,9 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
 }
 
 TEST(DiagnoseId, PositionTable) {
-  const Facts facts =
-      Facts("embedding.indices", 64, 64).scan("max", 79).layer("position", "Embedding", "num_embeddings");
+  const ViolationFacts facts = ViolationFacts("embedding.indices", 64, 64)
+                                   .scan("max", 79)
+                                   .layer("position", "Embedding", "num_embeddings");
   expect(facts, Cause::kPositionIndexOutOfRange,
          "embedding: input[3] is 64, but the position table `position` has 64 rows: the sequence of 80 "
          "positions is "
@@ -306,7 +129,7 @@ TEST(DiagnoseId, PositionTable) {
 }
 
 TEST(DiagnoseId, LossLabelsAsIds) {
-  expect(Facts("embedding.indices", -100, 9).below(), Cause::kEmbeddingIndexOutOfRange,
+  expect(ViolationFacts("embedding.indices", -100, 9).below(), Cause::kEmbeddingIndexOutOfRange,
          "embedding: input[3] is -100, but the table has 9 rows: valid ids are [0, 9); -100 is the ignore "
          "label of "
          "losses",
@@ -316,15 +139,15 @@ TEST(DiagnoseId, LossLabelsAsIds) {
 TEST(DiagnoseIndex, GatherCountsNoNegatives) {
   const json args = {{"self", {{"shape", {8, 20}}, {"dtype", "float32"}}}, {"dim", -1}};
   expect(
-      Facts("gather.index", -2, 20).below().with("args", args), Cause::kIndexOutOfRange,
+      ViolationFacts("gather.index", -2, 20).below().with("args", args), Cause::kIndexOutOfRange,
       "gather: index[3] is -2, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
       "if -2 marks padding: gather(..., index.clamp(min=0)) for the call, then leave those results out: out "
       "= out.masked_fill(index < 0, 0)");
-  const Facts last = Facts("gather.index", 20, 20).scan("min", 1).with("args", args);
+  const ViolationFacts last = ViolationFacts("gather.index", 20, 20).scan("min", 1).with("args", args);
   expect(last, Cause::kIndexOutOfRange,
          "gather: index[3] is 20, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
          "look at where the index is computed: 1 of 32 is outside [0, 20), 20 is the highest");
-  Facts whole = last;
+  ViolationFacts whole = last;
   whole.with("seen", {{"min", 1}, {"max", 20}, {"count", 400}, {"source", "dataset"}});
   EXPECT_EQ(
       diagnose(whole).fix.at(1),
@@ -333,18 +156,18 @@ TEST(DiagnoseIndex, GatherCountsNoNegatives) {
 }
 
 TEST(DiagnoseCounts, WhatTheyAddUpTo) {
-  expect(Facts("masked_scatter.mask", 1, 576).scan("bad", 2).scan("reason", 9), Cause::kShapeMismatch,
-         "masked_scatter: the mask takes 578 elements, but source has 576",
+  expect(ViolationFacts("masked_scatter.mask", 1, 576).scan("bad", 2).scan("reason", 9),
+         Cause::kShapeMismatch, "masked_scatter: the mask takes 578 elements, but source has 576",
          "in multimodal models: input_ids must have one placeholder token for each feature of the encoder: "
          "count "
          "them row by row, mask.reshape(len(mask), -1).sum(1)");
-  expect(Facts("repeat_interleave.repeats", 2, 5).scan("reason", 10), Cause::kShapeMismatch,
+  expect(ViolationFacts("repeat_interleave.repeats", 2, 5).scan("reason", 10), Cause::kShapeMismatch,
          "repeat_interleave: repeats add up to less than output_size=5",
          "output_size=int(repeats.sum()), or leave output_size out (the sum is then read from the device)");
-  expect(Facts("segment_reduce.lengths", 4, 9).scan("reason", 9), Cause::kShapeMismatch,
+  expect(ViolationFacts("segment_reduce.lengths", 4, 9).scan("reason", 9), Cause::kShapeMismatch,
          "segment_reduce: lengths[3] is 4: with it the segments are longer than the 9 elements of data",
          "compute the lengths from the data that is reduced: lengths.sum(-1) must equal data.size(axis)");
-  expect(Facts("repeat_interleave.repeats", -1, 5).below(), Cause::kIndexOutOfRange,
+  expect(ViolationFacts("repeat_interleave.repeats", -1, 5).below(), Cause::kIndexOutOfRange,
          "repeat_interleave: repeats[3] is -1, but it must not be negative",
          "1 of 32 values are wrong: find where they come from");
 }
@@ -352,7 +175,7 @@ TEST(DiagnoseCounts, WhatTheyAddUpTo) {
 // hi is one more than the specified elements, of which there are 5; a row has 3 columns.
 TEST(DiagnoseCounts, CompressedIndices) {
   const auto said = [](std::int64_t value, int reason) {
-    Facts facts("_validate_compressed_sparse_indices.compressed_idx", value, 6);
+    ViolationFacts facts("_validate_compressed_sparse_indices.compressed_idx", value, 6);
     facts.object["args"]["dim"] = 3;
     const Finding finding = diagnose(facts.scan("reason", reason));
     EXPECT_EQ(finding.cause, Cause::kIndexOutOfRange);
@@ -369,41 +192,42 @@ TEST(DiagnoseCounts, CompressedIndices) {
 }
 
 TEST(DiagnoseCounts, EndsAndPivots) {
-  expect(Facts("_grouped_mm.offs", 9, 9), Cause::kIndexOutOfRange,
+  expect(ViolationFacts("_grouped_mm.offs", 9, 9), Cause::kIndexOutOfRange,
          "grouped_mm: offs[3] is 9, but there are only 8 rows to cut",
          "offs = group_sizes.cumsum(0, dtype=torch.int32), with group_sizes of the same batch");
-  EXPECT_EQ(diagnose(Facts("segment_reduce.offsets", 2, 9).scan("reason", 7)).summary,
+  EXPECT_EQ(diagnose(ViolationFacts("segment_reduce.offsets", 2, 9).scan("reason", 7)).summary,
             "segment_reduce: offsets[3] is 2, less than the one before it: offsets must ascend");
-  expect(Facts("lu_unpack.LU_pivots", 0, 4).scan("lo", 1).below(), Cause::kIndexOutOfRange,
+  expect(ViolationFacts("lu_unpack.LU_pivots", 0, 4).scan("lo", 1).below(), Cause::kIndexOutOfRange,
          "lu_unpack: LU_pivots[3] is 0, but pivots of a matrix with 3 rows are 1 to 3",
          "pass what torch.linalg.lu_factor(A) returned, unchanged: LU, pivots = ...; lu_unpack(LU, pivots)");
 }
 
 TEST(DiagnoseCounts, TheRangeIsSaidInItsOwnWords) {
-  EXPECT_EQ(diagnose(Facts("lu_unpack.LU_pivots", 4, 4).scan("lo", 1)).valid->text, "[1, 3]");
-  EXPECT_EQ(diagnose(Facts("_grouped_mm.offs", 9, 9)).valid->text, "ascending, 0 to 8");
-  EXPECT_EQ(diagnose(Facts("masked_scatter.mask", 1, 1).scan("reason", 9)).valid->text,
+  EXPECT_EQ(diagnose(ViolationFacts("lu_unpack.LU_pivots", 4, 4).scan("lo", 1)).valid->text, "[1, 3]");
+  EXPECT_EQ(diagnose(ViolationFacts("_grouped_mm.offs", 9, 9)).valid->text, "ascending, 0 to 8");
+  EXPECT_EQ(diagnose(ViolationFacts("masked_scatter.mask", 1, 1).scan("reason", 9)).valid->text,
             "at most 1 element set");
-  EXPECT_EQ(diagnose(Facts("repeat_interleave.repeats", 1, 5).scan("reason", 10)).valid->text, ">= 0, sum 5");
-  EXPECT_EQ(diagnose(Facts("multilabel_margin_loss_forward.target", 3, 3)).valid->text,
+  EXPECT_EQ(diagnose(ViolationFacts("repeat_interleave.repeats", 1, 5).scan("reason", 10)).valid->text,
+            ">= 0, sum 5");
+  EXPECT_EQ(diagnose(ViolationFacts("multilabel_margin_loss_forward.target", 3, 3)).valid->text,
             "[0, 3), up to the first -1 of a row");
 }
 
 TEST(DiagnoseNumbers, Binomial) {
-  EXPECT_EQ(diagnose(Facts("binomial.count", -1.0, 0).scan("reason", 5)).summary,
+  EXPECT_EQ(diagnose(ViolationFacts("binomial.count", -1.0, 0).scan("reason", 5)).summary,
             "binomial: count[3] is -1, but a count must not be negative");
-  EXPECT_EQ(diagnose(Facts("binomial.prob", 1.5, 1)).fix.front(),
+  EXPECT_EQ(diagnose(ViolationFacts("binomial.prob", 1.5, 1)).fix.front(),
             "probs = torch.sigmoid(logits), or Binomial(total_count, logits=logits)");
 }
 
 TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
   expect(
-      Facts("binary_cross_entropy.self", 1.75, 1).scan("min", -2.5), Cause::kLossInputOutOfRange,
+      ViolationFacts("binary_cross_entropy.self", 1.75, 1).scan("min", -2.5), Cause::kLossInputOutOfRange,
       "binary_cross_entropy: input[3] is 1.75, but binary_cross_entropy takes probabilities in [0, 1]: the "
       "sigmoid "
       "is missing",
       "F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw scores");
-  expect(Facts("binary_cross_entropy.self", "nan", 1).scan("reason", 3).scan("max", 0.5),
+  expect(ViolationFacts("binary_cross_entropy.self", "nan", 1).scan("reason", 3).scan("max", 0.5),
          Cause::kLossInputOutOfRange,
          "binary_cross_entropy: input[3] is nan: the input is already NaN before the loss; this is not "
          "a missing sigmoid",
@@ -413,29 +237,32 @@ TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
 }
 
 TEST(DiagnoseLossInput, Targets) {
-  EXPECT_EQ(diagnose(Facts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0)).fix.front(),
+  EXPECT_EQ(diagnose(ViolationFacts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0)).fix.front(),
             "if these are pixels of an image or a mask: target = target / 255");
-  EXPECT_EQ(diagnose(Facts("binary_cross_entropy.target", 2.0, 1).scan("min", 1.0)).fix.front(),
+  EXPECT_EQ(diagnose(ViolationFacts("binary_cross_entropy.target", 2.0, 1).scan("min", 1.0)).fix.front(),
             "if the two classes are called 1 and 2: target = target - 1");
   EXPECT_EQ(
-      diagnose(Facts("binary_cross_entropy.target", -1.0, 1).scan("min", -1.0).scan("max", 1.0)).fix.front(),
+      diagnose(ViolationFacts("binary_cross_entropy.target", -1.0, 1).scan("min", -1.0).scan("max", 1.0))
+          .fix.front(),
       "if the two classes are called -1 and 1: target = (target + 1) / 2");
 }
 
 TEST(DiagnoseLossInput, ProbabilitiesThatWereComputedWrongly) {
-  Facts facts = Facts("binary_cross_entropy.self", 1.75, 1).scan("min", 0.25).scan("max", 1.75);
+  ViolationFacts facts =
+      ViolationFacts("binary_cross_entropy.self", 1.75, 1).scan("min", 0.25).scan("max", 1.75);
   facts.with("variable", {{"name", "score"}, {"index", {3}}});
   expect(facts, Cause::kLossInputOutOfRange,
          "binary_cross_entropy: input[3] is 1.75, but binary_cross_entropy takes probabilities in "
          "[0, 1]",
          "look at where `score` is computed: 1 of 32 is above 1, 1.75 is the highest");
-  EXPECT_EQ(diagnose(Facts("bernoulli.out.self", 1.0001, 1).scan("min", 0.0).scan("max", 1.0001)).fix.front(),
+  EXPECT_EQ(diagnose(ViolationFacts("bernoulli.out.self", 1.0001, 1).scan("min", 0.0).scan("max", 1.0001))
+                .fix.front(),
             "p.clamp(0, 1): only rounding leaves the range");
 }
 
 TEST(DiagnoseLossInput, AMaskWithAVoidLabel) {
-  const Finding finding =
-      diagnose(Facts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0).with("values", {{255.0, 1}}));
+  const Finding finding = diagnose(
+      ViolationFacts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0).with("values", {{255.0, 1}}));
   ASSERT_EQ(finding.fix.size(), 2U);
   EXPECT_EQ(finding.fix[1],
             "if 255 marks what is not labelled, leave it out: keep = target <= 1; loss on input[keep], "
@@ -443,16 +270,17 @@ TEST(DiagnoseLossInput, AMaskWithAVoidLabel) {
 }
 
 TEST(DiagnoseCounts, NegativeValuesOfBincount) {
-  EXPECT_EQ(diagnose(Facts("bincount.self", -1, 0).below()).fix,
+  EXPECT_EQ(diagnose(ViolationFacts("bincount.self", -1, 0).below()).fix,
             (std::vector<std::string>{
                 "find where it comes from: 1 of 32 is negative",
                 "if -1 marks what is not to count, leave it out: torch.bincount(x[x >= 0])"}));
 }
 
 TEST(DiagnoseProbability, WeightsThatAreNanAlready) {
-  const Facts facts = Facts("poisson.self", "nan", 0)
-                          .scan("reason", 3)
-                          .with("weights", {{"name", "policy.body.0.weight"}, {"bad", 4}, {"total", 4}});
+  const ViolationFacts facts =
+      ViolationFacts("poisson.self", "nan", 0)
+          .scan("reason", 3)
+          .with("weights", {{"name", "policy.body.0.weight"}, {"bad", 4}, {"total", 4}});
   expect(
       facts, Cause::kInvalidProbability,
       "poisson: input[3] is nan: the NaN was made before the sampling; the weights are NaN or Inf already: 4 "
@@ -463,16 +291,20 @@ TEST(DiagnoseProbability, WeightsThatAreNanAlready) {
 
 TEST(DiagnoseProbability, NamesTheRow) {
   const json shape = {{"shape", {8, 10}}, {"dtype", "float32"}};
-  expect(Facts("multinomial.self", "nan", 1).scan("reason", 3).with("index", {2, 7}).with("tensor", shape),
+  expect(ViolationFacts("multinomial.self", "nan", 1)
+             .scan("reason", 3)
+             .with("index", {2, 7})
+             .with("tensor", shape),
          Cause::kInvalidProbability,
          "multinomial: input[2, 7] is nan: row 2 of the probabilities is not finite and >= 0",
          "check the logits: assert torch.isfinite(logits).all() before softmax; float16 overflows: "
          "torch.softmax(logits.float(), dim=-1)");
-  EXPECT_EQ(
-      diagnose(
-          Facts("multinomial.self", 0.0, 1).scan("reason", 6).with("index", {2, 0}).with("tensor", shape))
-          .summary,
-      "multinomial: row 2 of the probabilities has sum 0: nothing can be drawn from it");
+  EXPECT_EQ(diagnose(ViolationFacts("multinomial.self", 0.0, 1)
+                         .scan("reason", 6)
+                         .with("index", {2, 0})
+                         .with("tensor", shape))
+                .summary,
+            "multinomial: row 2 of the probabilities has sum 0: nothing can be drawn from it");
 }
 
 TEST(Diagnose, EveryRowHasWords) {
@@ -480,7 +312,8 @@ TEST(Diagnose, EveryRowHasWords) {
     for (int reason = 0; reason <= static_cast<int>(Reason::kFirstNotZero); ++reason) {
       for (const std::int64_t hi : {0, 1, 10}) {
         const json value = contract.dtypes == Dtypes::kFloating ? json("nan") : json(11);
-        const Finding finding = diagnose(Facts(contract.id.data(), value, hi).scan("reason", reason));
+        const Finding finding =
+            diagnose(ViolationFacts(contract.id.data(), value, hi).scan("reason", reason));
         EXPECT_EQ(finding.summary.rfind(finding.op + ": ", 0), 0U) << contract.id;
         EXPECT_FALSE(finding.fix.empty()) << contract.id;
         EXPECT_EQ(finding.certainty, Certainty::kProven);
@@ -491,16 +324,16 @@ TEST(Diagnose, EveryRowHasWords) {
 }
 
 TEST(Diagnose, MembersOfTheWrongTypeAreLeftOut) {
-  const Facts good = label(195, 195);
+  const ViolationFacts good = label(195, 195);
   for (const char* name : {"index", "tensor", "values", "seen", "origin", "stack", "layer", "table",
                            "special_ids", "sample", "process", "nan_cast", "history", "args", "surfaced"}) {
     for (const json& value : {json(nullptr), json(7), json("x"), json::array({1, "x", nullptr}),
                               json({{"shape", {1e300}}, {"min", "99999999999999999999"}, {"frame", 3}})}) {
-      Facts facts = good;
+      ViolationFacts facts = good;
       EXPECT_EQ(diagnose(facts.with(name, value)).summary.rfind("cross_entropy: target", 0), 0U) << name;
     }
   }
-  Facts extreme = good;
+  ViolationFacts extreme = good;
   extreme.scan("max", 18446744073709551615ULL).scan("hi", "9223372036854775807").scan("total", -5);
   EXPECT_FALSE(diagnose(extreme).summary.empty());
 }

@@ -1,0 +1,131 @@
+// The words about labels: for each hint the exact summary and the first fix.
+#include <gtest/gtest.h>
+
+#include "violation_facts.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+TEST(DiagnoseLabel, OneOutputTooFew) {
+  const ViolationFacts facts =
+      label(195, 195)
+          .layer("fc.5", "Linear", "out_features")
+          .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
+  expect(facts, Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 195, but `fc.5` has 195 outputs: valid labels are [0, 195)",
+         "if there are meant to be more than 195 classes: change `fc.5` to Linear(..., out_features=196): "
+         "labels go to 195 in the whole data set (2048 labels)");
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.layer->needed, 196);
+  EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kLabelOutOfRange});
+  EXPECT_EQ(finding.fix.size(), 2U) << "0 is known to be a label: no word about counting from 1";
+  EXPECT_EQ(finding.fix.back(), "if not, correct the data: 1 of 32 is outside [0, 195)");
+}
+
+TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
+  const ViolationFacts facts =
+      label(195, 195)
+          .with("layer", {{"name", "fc.5"},
+                          {"type", "Linear"},
+                          {"attribute", "out_features"},
+                          {"value", 195},
+                          {"arguments", "in_features=300, out_features=195"}})
+          .with("seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}});
+  EXPECT_EQ(diagnose(facts).fix.front(),
+            "if there are meant to be more than 195 classes: change `fc.5` to Linear(in_features=300, "
+            "out_features=196): labels go to 195 in the whole data set (2048 labels)");
+}
+
+TEST(DiagnoseLabel, OneBased) {
+  const ViolationFacts facts =
+      label(10, 10)
+          .scan("min", 1)
+          .layer("head.2", "Linear", "out_features")
+          .with("seen", {{"min", 1}, {"max", 10}, {"count", 2048}, {"source", "dataset"}});
+  expect(facts, Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is 10, but `head.2` has 10 outputs: valid labels are [0, 10); labels look "
+         "1-based: they run from 1 to 10 in the whole data set (2048 labels)",
+         "labels = labels - 1, best once in the data set");
+  EXPECT_FALSE(diagnose(facts).layer->needed) << "the layer is right";
+}
+
+TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
+  expect(label(195, 195).scan("min", 4), Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 195, but the input has 195 classes: valid labels are [0, 195)",
+         "if there are meant to be more than 195 classes: give the layer that makes the input at least 196 "
+         "outputs instead of 195 (195 is the highest of 32 labels seen), as many as there are classes");
+  const Finding finding = diagnose(label(195, 195).scan("min", 4));
+  EXPECT_EQ(
+      finding.fix.at(1),
+      "if they are counted from 1 (no 0 among 32 seen): labels - 1; where they number a list of names, see "
+      "first what has number 0");
+  EXPECT_EQ(finding.fix.at(2),
+            "if they are positions, they lie behind the sequence of 195: compute them after it is cut");
+  EXPECT_EQ(finding.fix.at(3), "if neither, correct the data: 1 of 32 is outside [0, 195)");
+  // So many labels, and none below 40: they do not begin at 1.
+  for (const std::string& fix : diagnose(label(195, 195).scan("min", 40)).fix)
+    EXPECT_EQ(fix.find("counted from 1"), std::string::npos) << fix;
+}
+
+TEST(DiagnoseLabel, IgnoreLabels) {
+  expect(label(-1, 5).below(), Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is -1, but the input has 5 classes: valid labels are [0, 5); -1 looks "
+         "like an "
+         "ignore label, but ignore_index is -100",
+         "if -1 marks what is not to count: F.cross_entropy(..., ignore_index=-1) or "
+         "nn.CrossEntropyLoss(ignore_index=-1)");
+  expect(label(255, 6), Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is 255, but the input has 6 classes: valid labels are [0, 6); 255 looks "
+         "like an "
+         "ignore label, but ignore_index is -100",
+         "if 255 marks what is not to count: F.cross_entropy(..., ignore_index=255) or "
+         "nn.CrossEntropyLoss(ignore_index=255)");
+  expect(label(-100, 6).below().scan("also", 0), Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is -100, but the input has 6 classes: valid labels are [0, 6); -100 is "
+         "PyTorch's "
+         "default ignore label, but this call has ignore_index=0",
+         "drop ignore_index from the call, or pass ignore_index=-100");
+  expect(label(255, 255), Cause::kNumClassesMismatch,
+         "cross_entropy: target[3] is 255, but the input has 255 classes: valid labels are [0, 255)",
+         "if there are meant to be more than 255 classes: give the layer that makes the input at least 256 "
+         "outputs instead of 255 (255 is the highest of 32 labels seen), as many as there are classes");
+}
+
+TEST(DiagnoseLabel, BrokenRecord) {
+  expect(label(37, 12).with("sample", {{"dataset_index", 77}}), Cause::kLabelOutOfRange,
+         "cross_entropy: target[3] is 37, but the input has 12 classes: valid labels are [0, 12)",
+         "look at sample 77 of the data set");
+}
+
+TEST(DiagnoseLabel, TheSampleIsPrintedThroughANameThatTheProgramHas) {
+  const auto first = [](json sample) {
+    return diagnose(label(37, 12).with("sample", std::move(sample))).fix.at(0);
+  };
+  const json set = {{"name", "train_set"}, {"type", "Subset"}, {"length", 100}};
+  const json nameless = {{"type", "Subset"}, {"length", 100}};
+  EXPECT_EQ(first({{"dataset_index", 77}, {"loader", "train_loader"}, {"dataset", set}}),
+            "look at sample 77: print(train_loader.dataset[77])");
+  EXPECT_EQ(first({{"dataset_index", 77}, {"dataset", set}}), "look at sample 77: print(train_set[77])");
+  EXPECT_EQ(first({{"dataset_index", 77}, {"dataset", nameless}}),
+            "look at sample 77 of the Subset of 100 that the DataLoader reads");
+  EXPECT_EQ(first({{"one_of", {3, 19, 22}}, {"of", 3}, {"dataset", set}}),
+            "look at samples 3, 19, 22: print([train_set[i] for i in [3, 19, 22]])");
+  EXPECT_EQ(first({{"one_of", {3, 19, 22}}, {"of", 9}, {"dataset", set}}).find("look at"), std::string::npos);
+}
+
+TEST(DiagnoseLabel, ManyClassesBeyond) {
+  const ViolationFacts facts = label(37, 12).scan("bad", 20).with("values", {{37, 1}, {20, 3}, {14, 2}});
+  EXPECT_EQ(diagnose(facts).cause, Cause::kNumClassesMismatch);
+}
+
+TEST(DiagnoseLabel, Garbage) {
+  expect(
+      label(140737488355328, 12), Cause::kLabelOutOfRange,
+      "cross_entropy: target[3] is 140737488355328, which is not a plausible label: memory that was "
+      "never written, or of another dtype",
+      "find where `target` is allocated: torch.empty(...) and np.empty(...) hold garbage until written; use "
+      "torch.zeros(...)");
+}
+
+}  // namespace
+}  // namespace trapline::diagnose
