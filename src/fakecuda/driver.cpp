@@ -173,8 +173,8 @@ FAKE cuLaunchKernel(void* function, unsigned blocks, unsigned grid_y, unsigned g
   if (function == nullptr || blocks == 0 || blocks > trapline::cuda::kMaxBlocks || grid_y != 1 ||
       grid_z != 1 || threads != trapline::cuda::kThreads || block_y != 1 || block_z != 1 || shared != 0 ||
       parameters == nullptr || parameters[0] == nullptr || extra != nullptr) {
-    die("launch: %u x %u x %u blocks of %u x %u x %u threads is not a launch of a check kernel", blocks, grid_y,
-        grid_z, threads, block_y, block_z);
+    die("launch: %u x %u x %u blocks of %u x %u x %u threads is not a launch of a check kernel", blocks,
+        grid_y, grid_z, threads, block_y, block_z);
   }
   CheckArgs args;
   std::memcpy(&args, parameters[0], sizeof(args));
