@@ -15,7 +15,7 @@ trapline::TensorView view_of(const trapline_tensor& tensor) {
 }
 
 bool is_usable(std::int32_t predicate, const trapline_scan* scan, const trapline_tensor* tensor) {
-  return predicate >= 0 && predicate <= TRAPLINE_PREDICATE_COMPRESSED && scan != nullptr &&
+  return predicate >= 0 && static_cast<std::size_t>(predicate) < trapline::kPredicates && scan != nullptr &&
          tensor != nullptr && trapline::can_read(*tensor);
 }
 

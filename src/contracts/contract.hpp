@@ -4,6 +4,7 @@
 // applies it to files, the report takes its words, the documentation and the tests are generated from it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -20,6 +21,12 @@ enum class Predicate : std::uint8_t {
 #include "contracts/predicates.def"
 #undef TRAPLINE_PREDICATE_ROW
 };
+
+inline constexpr std::size_t kPredicates = 0
+#define TRAPLINE_PREDICATE_ROW(name, NUMBER, judged, heal) +1
+#include "contracts/predicates.def"
+#undef TRAPLINE_PREDICATE_ROW
+    ;
 
 // How an element is judged: predicates.def says each of them.
 enum class Judged : std::uint8_t { kNumber, kRange, kOrder, kSum, kWhole };

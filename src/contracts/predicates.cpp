@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iterator>
 
 #include "contracts/contract.hpp"
 
@@ -15,8 +14,9 @@ constexpr PredicateInfo kRows[] = {
 }  // namespace
 
 const PredicateInfo& info(Predicate predicate) {
-  static_assert(std::size(kRows) == TRAPLINE_PREDICATE_COMPRESSED + 1, "one row for each number");
   static_assert(std::ranges::is_sorted(kRows, {}, &PredicateInfo::predicate), "in the order of the numbers");
+  static_assert(kRows[kPredicates - 1].predicate == static_cast<Predicate>(kPredicates - 1),
+                "none is left out");
   return kRows[static_cast<std::size_t>(predicate)];
 }
 

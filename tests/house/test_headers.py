@@ -105,3 +105,11 @@ def test_the_last_resort_is_worded_in_one_place():
     assert sentence.search('f"{contract}: {bad} of {total} elements are not valid"')
     texts = sources("src/guard", "python")
     assert [name for name, text in texts.items() if sentence.search(text)] == []
+
+
+def test_each_predicate_has_its_row():
+    numbers = (ROOT / "include" / "trapline" / "types.h").read_text(encoding="utf-8")
+    table = (ROOT / "src" / "contracts" / "predicates.def").read_text(encoding="utf-8")
+    rows = re.findall(r"^TRAPLINE_PREDICATE_ROW\(\w+, (\w+),", table, re.MULTILINE)
+    assert rows == re.findall(r"^  TRAPLINE_PREDICATE_(\w+)", numbers, re.MULTILINE)
+    assert len(rows) > 10

@@ -48,7 +48,7 @@ constexpr Words kWords[] = {
 };
 
 const Words& words_of(Predicate predicate) {
-  static_assert(std::size(kWords) == TRAPLINE_PREDICATE_COMPRESSED + 1, "one row for each predicate");
+  static_assert(std::size(kWords) == kPredicates, "one row for each predicate");
   static_assert(std::ranges::is_sorted(kWords, {}, &Words::predicate), "in the order of their numbers");
   return kWords[static_cast<std::size_t>(predicate)];
 }
