@@ -20,8 +20,11 @@ logs=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
 
 run() { # suite; its output comes in one piece
-  local name=${1//\//-} status=0 start=$SECONDS
-  .venv/bin/python -m pytest -q -p no:cacheprovider "$1" >"$logs/$name.out" 2>&1 || status=$?
+  local name=${1//\//-} status=0 start=$SECONDS child
+  .venv/bin/python -m pytest -q -p no:cacheprovider "$1" >"$logs/$name.out" 2>&1 &
+  child=$!
+  trap 'kill "$child" 2>/dev/null' TERM # it must not outlive this script
+  wait "$child" || status=$?
   # 5: everything of the suite was left out, which its conftest does where torch is missing.
   [[ $status == 0 || $status == 5 ]] || touch "$logs/$name.failed"
   { echo "== $1 ($((SECONDS - start)) s)"; cat "$logs/$name.out"; } >"$logs/$name.done"

@@ -116,6 +116,8 @@ void hook_news() noexcept {
     if (g_hooks != nullptr) g_hooks->hook_new();
   } catch (const std::exception& error) {
     stepped_aside("a library's operations", error.what());
+  } catch (...) {
+    stepped_aside("a library's operations", "unknown exception");
   }
 }
 

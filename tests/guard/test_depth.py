@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from extra_row import environment
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-
-# The table with one row more: nll_loss decomposes into nll_loss_forward. The library does not know the row,
-# so its verdict on every call is that the row does not apply.
-TABLE = r"""
-#include <dlfcn.h>
-#include <cstdlib>
-#include <vector>
-#include "trapline/capi.h"
-
-extern "C" const trapline_contract* trapline_contracts(size_t* count) {
-  static const auto* const rows = [] {
-    void* library = dlopen(std::getenv("TRAPLINE_TEST_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
-    const auto real = reinterpret_cast<decltype(&trapline_contracts)>(dlsym(library, "trapline_contracts"));
-    size_t all = 0;
-    const trapline_contract* table = real(&all);
-    auto* more = new std::vector<trapline_contract>(table, table + all);
-    for (size_t i = 0; i < all; ++i) {
-      trapline_contract row = table[i];
-      if (std::string_view(row.id) != "nll_loss_forward.target") continue;
-      row.id = "nll_loss.target";
-      row.op = "aten::nll_loss";
-      row.composite = 1;
-      more->push_back(row);
-    }
-    return more;
-  }();
-  *count = rows->size();
-  return rows->data();
-}
-"""
 
 RUN = r"""
 import os, sys
@@ -72,13 +42,9 @@ print(sorted({call["op"] for call in guard.module.history()}))
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_row_that_does_not_apply_does_not_switch_off_the_check_inside(tmp_path, device):
-    from trapline._library import paths
-
-    source, shim = tmp_path / "table.cpp", tmp_path / "table.so"
-    source.write_text("#include <string_view>\n" + TABLE)
-    subprocess.run(
-        ["c++", "-std=c++20", "-shared", "-fPIC", f"-I{ROOT / 'include'}", str(source), "-o", str(shim)],
-        check=True,
+    # nll_loss decomposes into nll_loss_forward; of no call does the added row apply.
+    changed = environment(
+        tmp_path, "nll_loss_forward.target", id="nll_loss.target", op="aten::nll_loss", composite=1
     )
     done = subprocess.run(
         [
@@ -92,7 +58,7 @@ def test_a_row_that_does_not_apply_does_not_switch_off_the_check_inside(tmp_path
             str(ROOT / "python"),
             str(ROOT / "tests" / "python"),
         ],
-        env={**os.environ, "LD_PRELOAD": str(shim), "TRAPLINE_TEST_LIBRARY": paths.library_path()},
+        env=changed,
         capture_output=True,
         text=True,
         check=False,

@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from extra_row import environment
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-
-# The table with one row more: the contract of embedding for an operation of another library. What makes the
-# verdict is found by the row's id.
-TABLE = r"""
-#include <dlfcn.h>
-#include <cstdlib>
-#include <string_view>
-#include <vector>
-#include "trapline/capi.h"
-
-extern "C" const trapline_contract* trapline_contracts(size_t* count) {
-  static const auto* const rows = [] {
-    void* library = dlopen(std::getenv("TRAPLINE_TEST_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
-    const auto real = reinterpret_cast<decltype(&trapline_contracts)>(dlsym(library, "trapline_contracts"));
-    size_t all = 0;
-    const trapline_contract* table = real(&all);
-    auto* more = new std::vector<trapline_contract>(table, table + all);
-    for (size_t i = 0; i < all; ++i) {
-      trapline_contract row = table[i];
-      if (std::string_view(row.id) != "embedding.indices") continue;
-      row.op = "their_library::lookup";
-      more->push_back(row);
-    }
-    return more;
-  }();
-  *count = rows->size();
-  return rows->data();
-}
-"""
 
 RUN = r"""
 import os, sys
@@ -86,25 +57,12 @@ print("their_library::lookup" in guard.module.info()["overloads"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_an_operation_of_another_library_is_a_row(tmp_path, device, when):
-    from trapline._library import paths
-
-    source, shim = tmp_path / "table.cpp", tmp_path / "table.so"
-    source.write_text(TABLE)
-    compiled = [
-        "c++",
-        "-std=c++20",
-        "-shared",
-        "-fPIC",
-        f"-I{ROOT / 'include'}",
-        str(source),
-        "-o",
-        str(shim),
-    ]
-    subprocess.run(compiled, check=True)
+    # What makes the verdict is found by the row's id.
+    changed = environment(tmp_path, "embedding.indices", op="their_library::lookup")
     folders = [str(HERE), str(ROOT / "python"), str(ROOT / "tests" / "python")]
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", RUN, device, when, *folders],
-        env={**os.environ, "LD_PRELOAD": str(shim), "TRAPLINE_TEST_LIBRARY": paths.library_path()},
+        env=changed,
         capture_output=True,
         text=True,
         check=False,

@@ -1,6 +1,4 @@
 // Facts of kind "host_error".
-#include <cmath>
-
 #include "diagnose/json/parts.hpp"
 #include "jsonio/access.hpp"
 #include "jsonio/scalar.hpp"
