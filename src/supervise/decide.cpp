@@ -192,12 +192,12 @@ Decision Judge::restart(Decision decision, const Ending& ending, double now) {
   while (!restarts_.empty() && restarts_.front() <= now - policy_.window) restarts_.pop_front();
   if (static_cast<std::int64_t>(restarts_.size()) >= policy_.restarts) {
     const bool transient = ending.root && nature_of(ending.root->cause).nature == Nature::kTransient;
-    return {Action::kStop,
-            policy_.restarts == 0
-                ? std::string("no restart is allowed")
-                : fmt::format("{} in {} {} enough", count(restarts_.size(), "restart"),
-                              seconds(policy_.window), restarts_.size() == 1 ? "is" : "are"),
-            0, transient ? kExitTransient : kExitCrashLoop};
+    const std::string enough =
+        policy_.restarts == 0 ? std::string("no restart is allowed")
+                              : fmt::format("{} in {} {} enough", count(restarts_.size(), "restart"),
+                                            seconds(policy_.window), restarts_.size() == 1 ? "is" : "are");
+    return {Action::kStop, fmt::format("{}; {}", decision.reason, enough), 0,
+            transient ? kExitTransient : kExitCrashLoop};
   }
   restarts_.push_back(now);
   ++in_a_row_;

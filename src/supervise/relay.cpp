@@ -17,7 +17,7 @@
 namespace trapline::supervise {
 namespace {
 
-constexpr int kPipeSize = 1 << 20;
+constexpr int kPipeSize = 1 << 18;  // larger ones leave the cache
 constexpr std::size_t kPiece = std::size_t{1} << 20U;
 constexpr std::size_t kBlock = std::size_t{64} * 1024;
 
