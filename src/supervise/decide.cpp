@@ -119,7 +119,7 @@ Decision Judge::decide(const Ending& ending, double now) {
   last_ = ending.root ? key_of(*ending.root) : std::string();
   if (decision.action == Action::kQuarantine) {
     set_aside_.insert(set_aside_.end(), ending.requests.begin(), ending.requests.end());
-    if (ending.has_samples && ending.root) ++samples_set_aside_[key_of(*ending.root)];
+    if (ending.samples > 0 && ending.root) ++samples_set_aside_[key_of(*ending.root)];
   }
   if (decision.action == Action::kRetry || decision.action == Action::kQuarantine)
     return restart(std::move(decision), ending, now);
@@ -139,7 +139,7 @@ Decision Judge::judge_finding(const Ending& ending, const Finding& root) const {
   const std::string code(info(root.cause).code);
   const std::string why = fmt::format("{} {}", code, row.why);
   if (const auto told = policy_.decisions.find(root.cause); told != policy_.decisions.end()) {
-    const bool can = told->second != Action::kQuarantine || ending.has_samples || !ending.requests.empty();
+    const bool can = told->second != Action::kQuarantine || ending.samples > 0 || !ending.requests.empty();
     if (can) return {told->second, fmt::format("the policy says so of {}", code), 0, kExitComesBack};
     return {Action::kStop,
             fmt::format("the policy says to set the input of {} aside, and it is not known", code), 0,
@@ -155,7 +155,7 @@ Decision Judge::judge_finding(const Ending& ending, const Finding& root) const {
       const bool is_new = std::ranges::any_of(ending.requests, [&](const std::string& one) {
         return std::ranges::find(set_aside_, one) == set_aside_.end();
       });
-      if (ending.has_samples) {
+      if (ending.samples > 0) {
         const auto before = samples_set_aside_.find(key_of(root));
         if (before != samples_set_aside_.end() && before->second >= kMaxSetAside) {
           return {
@@ -165,7 +165,10 @@ Decision Judge::judge_finding(const Ending& ending, const Finding& root) const {
                   code, before->second + 1),
               0, kExitComesBack};
         }
-        return {Action::kQuarantine, why + ", which is set aside with its sample", 0, kExitComesBack};
+        return {Action::kQuarantine,
+                fmt::format("{}; {} set aside", why,
+                            ending.samples == 1 ? "its sample is" : count(ending.samples, "sample") + " are"),
+                0, kExitComesBack};
       }
       if (is_new) {
         return {Action::kQuarantine,

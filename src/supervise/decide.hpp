@@ -44,7 +44,7 @@ struct Ending {
   int signal = 0;
   std::optional<Finding> root;        // what was found; nullopt: nothing
   std::vector<std::string> requests;  // fingerprints of the requests that can be set aside
-  bool has_samples = false;           // samples of a data set that can be set aside are known
+  std::size_t samples = 0;            // of a data set, that can be set aside
   double lived = 0;                   // seconds
 };
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <ctime>
 #include <fstream>
-#include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "report/collected.hpp"
 #include "supervise/loop.hpp"
@@ -112,13 +112,20 @@ Decision Loop::decide(Ending ending, Report report) {
   const std::vector<RequestInFlight> requests =
       ended_well ? std::vector<RequestInFlight>{} : culprits(ending.root);
   for (const RequestInFlight& one : requests) ending.requests.push_back(one.fingerprint);
-  const auto samples = files_of(active_->folder(), "samples-", ".jsonl");
-  ending.has_samples = !samples.empty() && !ended_well;
+  const auto samples = ending.root ? proposed_samples(*ending.root) : std::vector<std::string>{};
+  ending.samples = samples.size();
 
   const std::optional<Finding> root = ending.root;
-  const Decision decision = judge_.decide(ending, steady_seconds());
+  Decision decision = judge_.decide(ending, steady_seconds());
   if (decision.action == Action::kQuarantine) {
-    take_samples(samples);
+    if (!samples.empty()) {
+      const std::string file = stage_.run.quarantine->string();
+      if (!take_samples(samples))
+        decision = {Action::kStop, fmt::format("{} cannot be written: name another with --quarantine", file),
+                    0, kExitComesBack};
+      else
+        decision.reason += " in " + file;
+    }
     for (const RequestInFlight& one : requests) {
       refuse(own_folder_.path(), one, root ? info(root->cause).code : "",
              root ? std::string_view(root->summary) : std::string_view());
@@ -169,15 +176,30 @@ std::vector<RequestInFlight> Loop::culprits(const std::optional<Finding>& root) 
   return all;
 }
 
-// What the guard proposes to leave out goes into the quarantine file.
-void Loop::take_samples(const std::vector<fs::path>& files) {
-  for (const fs::path& file : files) {
+// What the guard proposes to leave out because of this fault: lines of a quarantine file.
+std::vector<std::string> Loop::proposed_samples(const Finding& root) const {
+  std::vector<std::string> out;
+  for (const fs::path& file : files_of(active_->folder(), "samples-", ".jsonl")) {
     std::error_code error;
     if (fs::file_size(file, error) > kMaxSamples || error) continue;
-    std::ifstream from(file, std::ios::binary);
-    const std::string lines{std::istreambuf_iterator<char>(from), {}};
-    std::ofstream(*stage_.run.quarantine, std::ios::binary | std::ios::app) << lines;
+    std::ifstream from(file);
+    for (std::string line; std::getline(from, line);) {
+      const auto read = nlohmann::json::parse(line, nullptr, false);
+      if (read.is_object() && read.value("code", nlohmann::json()) == info(root.cause).code &&
+          read.value("op", nlohmann::json()) == root.op)
+        out.push_back(line);
+    }
   }
+  return out;
+}
+
+// False when the quarantine file does not take them.
+bool Loop::take_samples(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  const Descriptor file(
+      ::open(stage_.run.quarantine->c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));
+  return file.is_open() && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 // Faults that the guard contained and the program lived on with: they count, and nothing is done about them.

@@ -36,6 +36,10 @@ Start::~Start() { finish_streams(); }
 Result<std::unique_ptr<Start>> Start::launch(const Stage& stage, std::int64_t number, bool as_standby) {
   RunOptions options = stage.run;
   options.reports = *stage.run.reports / fmt::format("start-{:04}", number);
+  // A file that is not there yet has nothing to leave out: the guard stays off the loaders.
+  std::error_code ignored;
+  if (options.on_fault != "skip" && !std::filesystem::exists(*options.quarantine, ignored))
+    options.quarantine.reset();
   auto prepared = prepare({stage.arguments, options});
   if (!prepared) return prepared.error();
   std::unique_ptr<Start> start(new Start(std::move(prepared).value(), number));

@@ -39,7 +39,7 @@ std::string dry_run(const Report& report, const Policy& policy) {
   ending.exit_code = 1;
   if (!report.findings.empty()) {
     ending.root = report.findings.front();
-    ending.has_samples = ending.root->sample && ending.root->sample->dataset_index;
+    if (ending.root->sample && ending.root->sample->dataset_index) ending.samples = 1;
     if (ending.root->sample && !ending.root->sample->request.empty())
       ending.requests = {ending.root->sample->request};
   } else if (report.verdict == Verdict::kClean) {

@@ -94,6 +94,14 @@ def device_is_host() -> bool:
     return os.environ.get("TRAPLINE_DEVICE_TYPE") == "host"
 
 
+# What ``trapline supervise`` sets ------------------------------------------------------------------
+
+
+def supervise_dir() -> str | None:
+    """The supervisor's private folder, which its processes share over restarts."""
+    return os.environ.get("TRAPLINE_SUPERVISE_DIR") or None
+
+
 # Where things are, and how they are built ---------------------------------------------------------
 
 
