@@ -76,10 +76,11 @@ void write_error_file(const Finding& root, std::string_view decision) {
   const std::string path = variable("TORCHELASTIC_ERROR_FILE");
   if (path.empty()) return;
   const std::string summary = std::string(info(root.cause).code) + ": " + root.summary;
+  // torchrun prints the "callstack" where there is one, and the message else.
   nlohmann::json message = {{"message",
                              {{"message", valid_utf8(summary)},
                               {"extraInfo",
-                               {{"py_callstack", valid_utf8(std::string(decision))},
+                               {{"py_callstack", valid_utf8(summary + "\n" + std::string(decision))},
                                 {"timestamp", std::to_string(std::time(nullptr))}}}}}};
   // torch's own handler in the worker knows more; what it has written stays.
   write_file(path, message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), O_CREAT | O_EXCL);
