@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "log": {"core", "catalogue", "diagnose"},
     "report": {"core", "jsonio"},
     "run": {"core", "report"},
+    "supervise": {"core", "log", "report", "run"},
     "inputs": {"core"},
     "cuda": {"core", "checks", "contracts"},
     "capi": {"core", "jsonio", "checks", "contracts", "diagnose", "report", "inputs", "cuda", "check"},
@@ -35,6 +36,7 @@ MAY_INCLUDE = {
         "log",
         "report",
         "run",
+        "supervise",
         "inputs",
         "check",
     },
@@ -115,8 +117,16 @@ PUBLIC = {
         "report/writer.hpp",
     },
     "run": {
+        "run/environment.hpp",
+        "run/find_program.hpp",
+        "run/locate.hpp",
         "run/options.hpp",
+        "run/report_folder.hpp",
         "run/session.hpp",
+    },
+    "supervise": {
+        "supervise/options.hpp",
+        "supervise/supervisor.hpp",
     },
 }
 # A room in folders: which of its folders a folder may include. Headers beside the folders belong to all.

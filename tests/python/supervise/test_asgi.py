@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trapline
 import trapline.asgi
-from faults import look_up, words
 from trapline._library import current
+from word_table import look_up, words
 
 MIB = 1 << 20
 
@@ -133,7 +133,7 @@ def test_the_finding_names_the_request_and_not_the_middleware(monkeypatch):
     with pytest.raises(trapline.DeviceAssertError):
         ask(trapline.asgi.RequestMiddleware(Words()), b"12", x_request_id="job-1")
     assert found[0]["sample"] == {"request": "job-1"}
-    assert found[0]["origin"]["file"].endswith("faults.py")
+    assert found[0]["origin"]["file"].endswith("word_table.py")
 
 
 def test_requests_at_once_know_their_own_fault():

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import trapline
-from faults import look_up, words
 from trapline._library import current, diagnose
 from trapline._supervise import work
+from word_table import look_up, words
 
 
 def fault_of(name: str, word: int, **given: object) -> trapline.DeviceAssertError:

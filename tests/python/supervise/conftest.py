@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))).resolve()
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent)]
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import trapline
 import trapline.wsgi
-from faults import look_up, words
 from trapline._library import current
+from word_table import look_up, words
 
 MIB = 1 << 20
 
