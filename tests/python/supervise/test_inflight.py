@@ -1,0 +1,118 @@
+"""inflight-PID: which requests were in flight when a process died, however it died."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import time
+from pathlib import Path
+
+from trapline._supervise import inflight
+
+PRINT = "ab" * 16
+
+
+def used(file: Path) -> list[str]:
+    """The used slots, as the supervisor reads them."""
+    content = file.read_bytes()
+    assert len(content) == inflight.SLOT * inflight.SLOTS
+    slots = [content[at : at + inflight.SLOT] for at in range(0, len(content), inflight.SLOT)]
+    return [slot.rstrip(b"\0").decode() for slot in slots if slot[0]]
+
+
+def own(folder: Path) -> Path:
+    return folder / f"inflight-{os.getpid()}"
+
+
+def test_a_slot_says_which_request_and_since_when(folder):
+    before = time.time()
+    slot = inflight.take(PRINT, "job 1")
+    (text,) = used(own(folder))
+    match = re.fullmatch(r"([0-9a-f]{32}) (\d+\.\d{6}) (.*)", text)
+    assert match and match[1] == PRINT and match[3] == "job 1"
+    assert before - 1e-6 <= float(match[2]) <= time.time()
+    assert stat.S_IMODE(own(folder).stat().st_mode) == 0o600
+    inflight.give_back(slot)
+    assert used(own(folder)) == []
+
+
+def test_a_shorter_text_leaves_nothing_of_the_one_before(folder):
+    inflight.give_back(inflight.take(PRINT, "x" * 128))
+    inflight.take(PRINT, "y")
+    (text,) = used(own(folder))
+    assert text.endswith(" y")
+
+
+def test_a_long_name_is_cut_between_characters(folder):
+    inflight.take(PRINT, "\U0001f600" * 128)
+    inflight.take(PRINT, "ü" * 200)
+    first, second = used(own(folder))
+    assert first.endswith("\U0001f600") and 240 < len(first.encode()) <= inflight.SLOT
+    assert second.endswith("ü")
+
+
+def test_more_requests_than_slots_are_not_noted_and_do_no_harm(folder):
+    slots = [inflight.take(PRINT, str(number)) for number in range(inflight.SLOTS + 3)]
+    assert slots[-3:] == [-1, -1, -1]
+    assert len(used(own(folder))) == inflight.SLOTS
+    for slot in slots:
+        inflight.give_back(slot)
+    assert used(own(folder)) == []
+    assert inflight.take(PRINT, "again") >= 0
+
+
+def test_nothing_is_written_without_a_supervisor(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert inflight.take(PRINT, "job") == -1
+    inflight.give_back(-1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_gone_is_asked_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAPLINE_SUPERVISE_DIR", str(tmp_path / "gone"))
+    assert inflight.take(PRINT, "job") == -1
+    (tmp_path / "gone").mkdir()
+    assert inflight.take(PRINT, "job") == -1
+
+
+def test_the_file_of_a_dead_process_with_our_number_is_replaced_and_a_link_not_followed(folder, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("untouched")
+    own(folder).symlink_to(elsewhere)
+    inflight.take(PRINT, "mine")
+    assert elsewhere.read_text() == "untouched"
+    assert [text.split(" ", 2)[2] for text in used(own(folder))] == ["mine"]
+
+
+def test_what_was_in_flight_survives_sigkill(programs, folder):
+    process = programs.start(
+        """
+        import time, trapline
+        with trapline.request("done"):
+            pass
+        with trapline.request("culprit", content="x"), trapline.request("part"):
+            print("busy", flush=True)
+            time.sleep(60)
+        """,
+        env={"TRAPLINE_SUPERVISE_DIR": str(folder)},
+    )
+    assert process.stdout.readline() == "busy\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    texts = used(folder / f"inflight-{process.pid}")
+    assert [text.split(" ", 2)[2] for text in texts] == ["culprit", "part"]
+
+
+def test_a_forked_child_has_a_file_of_its_own(folder):
+    inflight.take(PRINT, "parent's")
+    child = os.fork()
+    if child == 0:
+        try:
+            inflight.take(PRINT, "child's")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert [text.split(" ", 2)[2] for text in used(own(folder))] == ["parent's"]
+    assert [text.split(" ", 2)[2] for text in used(folder / f"inflight-{child}")] == ["child's"]
