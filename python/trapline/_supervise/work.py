@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from trapline._library import current, forks
 from trapline._library.errors import DeviceAssertError, RequestRefused
-from trapline._supervise import inflight, refused
+from trapline._supervise import inflight, lost, refused
 
 MAX_IDENTIFIER = 128
 _MAX_CHAIN = 16
@@ -28,13 +28,18 @@ def begin(identifier: str, fingerprint: str) -> current.Work:
     return work
 
 
-def end(work: current.Work, error: Optional[BaseException] = None) -> None:
-    """The request is done. `error`: the exception that leaves it."""
+def has_failed(work: current.Work) -> None:
+    """The request ends with an exception or an error. It may have taken the CUDA context with it: then those
+    that are in flight now, before the client is told, stay noted."""
+    if work.slot >= 0 and lost.error():
+        inflight.keep()
+
+
+def end(work: current.Work) -> None:
+    """The request is done."""
     slot, work.slot = work.slot, -1
     inflight.give_back(slot)
     current.leave(work)
-    if error is not None:
-        current.mark(error, work)
 
 
 def refuse_from_now(work: current.Work) -> None:
