@@ -58,7 +58,7 @@ class RequestMiddleware:
             await sending.end()
         except Exception as error:
             current.mark(error, one)
-            work.has_failed(one)
+            work.has_failed(one, error)
             answer = http.answer_to_error(one, error, self.status)
             if answer is None or sending.started:  # what was begun cannot be answered otherwise
                 await sending.end()

@@ -230,7 +230,7 @@ class _Response:
     def _answer_to(self, error: BaseException) -> Optional[list[bytes]]:
         """The answer to a fault, where nothing has been answered yet."""
         current.mark(error, self._one)
-        work.has_failed(self._one)
+        work.has_failed(self._one, error)
         answer = http.answer_to_error(self._one, error, self._status)
         if answer is None or self._started:
             return None

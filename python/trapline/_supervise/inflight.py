@@ -110,6 +110,11 @@ def keep() -> None:
         _table.is_kept = True
 
 
+def is_kept() -> bool:
+    """True after `keep`."""
+    return _table is not None and _table.is_kept
+
+
 def _forget() -> None:
     """In a child: it makes a file of its own when it needs one."""
     global _table, _failed_in

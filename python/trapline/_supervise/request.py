@@ -48,7 +48,7 @@ class request:
         one = self._works.pop()
         if error is not None:
             current.mark(error, one)
-            work.has_failed(one)
+            work.has_failed(one, error)
         work.end(one)
         if isinstance(error, DeviceAssertError) and not isinstance(error, RequestRefused):
             work.refuse_from_now(one)

@@ -168,6 +168,21 @@ async def answered(fails) -> None:
     await trapline.asgi.RequestMiddleware(inner)(scope, receive, None)
 
 
+def test_the_thread_that_has_lost_the_context_says_so_and_waits_for_its_end(folder, monkeypatch, capfd):
+    waited: list[float] = []
+    monkeypatch.setattr(work.time, "sleep", waited.append)
+    monkeypatch.setenv("TRAPLINE_CONTEXT_SOCKET", "/nowhere")
+    monkeypatch.setattr(lost, "error", lambda: "lost")
+    for name in ("first", "second"):
+        with contextlib.suppress(RuntimeError), trapline.request(name):
+            raise RuntimeError("CUDA error: device-side assert triggered")
+    assert waited == [1.0]
+    said = capfd.readouterr().err.splitlines()
+    assert said[0] == "trapline: request first ended with a lost CUDA context:"
+    assert said[1] == "Traceback (most recent call last):"
+    assert said[-1] == "RuntimeError: CUDA error: device-side assert triggered"
+
+
 def test_an_error_of_the_application_keeps_nothing(folder, monkeypatch):
     monkeypatch.setattr(lost, "error", lambda: None)
     for _ in range(2):
