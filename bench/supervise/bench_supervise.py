@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A server whose CUDA context is lost to one request, and who keeps it: the same load for each, side by side.
 
-The server is that of examples/server, on the CUDA device made of the CPU. Good requests come at a steady rate,
-each on a connection of its own. One request fails the model's own assertion on the device, which no guard
-stands before; its client sends it again later. What became of each request is counted from the client's side;
-the server notes which it had begun with.
+The server is that of examples/server, on the CUDA device made of the CPU. Good requests come at a steady
+rate, each on a connection of its own. One request fails the model's own assertion on the device, which no
+guard stands before; its client sends it again later. What became of each request is counted from the
+client's side; the server notes which it had begun with.
 
     python bench/supervise/bench_supervise.py                        # all: a quarter of an hour
     python bench/supervise/bench_supervise.py --only trapline --seconds 20 --bad 3 10
