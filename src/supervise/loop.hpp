@@ -41,6 +41,7 @@ class Loop {
   void take_ended_child(pid_t pid, int status);
   void take_probe();
   void take_lines();
+  void note_output();
   double next_deadline() const;
   void meet_deadlines(double now);
 

@@ -41,24 +41,15 @@ def zombies(pid):
 
 @pytest.mark.parametrize("flags", [[], ["--standby"]], ids=["alone", "standby"])
 def test_nothing_grows(tmp_path, flags):
-    # A crash that speaks, so that the log engine works each time; every tenth start is where figures are taken.
+    # A crash that speaks, so that the log engine works each time; figures are taken at every 20th start.
     script = (
         "echo x >> starts; n=$(wc -l < starts)\n"
         "echo 'CUDA error: device-side assert triggered' >&2\n"
         "if [ $((n % 20)) = 0 ]; then touch at-$n; while [ -e at-$n ]; do sleep 0.01; done; fi\n"
         "kill -SEGV $$"
     )
-    run = Supervised(
-        tmp_path,
-        "--delay",
-        "0",
-        "--restarts",
-        "100000",
-        "--listen",
-        f"unix:{tmp_path}/s",
-        *flags,
-        program=sh(script),
-    )
+    budget = ["--delay", "0", "--restarts", "100000"]
+    run = Supervised(tmp_path, *budget, "--listen", f"unix:{tmp_path}/s", *flags, program=sh(script))
     pid = run.process.pid
     figures = []
     for n in range(20, CYCLES + 1, 20):
@@ -68,9 +59,10 @@ def test_nothing_grows(tmp_path, flags):
     run.send(signal.SIGTERM)
     run.wait()
     run.gone()
-    first, last = figures[0], figures[-1]
+    # The allocator takes a region for each thread that it has not met yet, so memory is compared in the second half.
+    first, last, half = figures[0], figures[-1], figures[len(figures) // 2]
     assert last[0] <= first[0] + 2, figures
     assert last[1] <= first[1] + 2, figures
-    assert last[2] <= first[2] + 2048, figures
+    assert last[2] <= half[2] + (256 if CYCLES >= 1000 else 2048), figures
     assert last[3] <= 1, figures
     assert max(figure[2] for figure in figures) < 32 * 1024
