@@ -64,8 +64,6 @@ class Loop {
   void condemn(EndedBy by, const std::string& line);
   Decision decide(Ending ending, Report report);
   std::vector<RequestInFlight> culprits(const std::optional<Finding>& root);
-  std::vector<std::string> proposed_samples(const Finding& root) const;
-  bool take_samples(const std::vector<std::string>& lines);
   void note_contained();
   static void add_incident(Snapshot& now, Incident incident);
   void act(const Decision& decision);

@@ -59,7 +59,7 @@ def test_nothing_grows(tmp_path, flags):
     run.send(signal.SIGTERM)
     run.wait()
     run.gone()
-    # The allocator takes a region for each thread that it has not met yet, so memory is compared in the second half.
+    # The allocator takes a region for each thread that it meets first: memory is compared in the second half.
     first, last, half = figures[0], figures[-1], figures[len(figures) // 2]
     assert last[0] <= first[0] + 2, figures
     assert last[1] <= first[1] + 2, figures

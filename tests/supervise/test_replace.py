@@ -1,4 +1,4 @@
-"""A poisoned server is replaced; who comes meanwhile waits at the socket, and only what was in flight is lost."""
+"""A poisoned server is replaced; who comes meanwhile waits, and only what was in flight is lost."""
 
 import http.client
 import json
@@ -11,8 +11,8 @@ import pytest
 from faults import free_port
 from supervised import ASSERTION, Supervised, until
 
-# A server of the standard library on the socket that it is handed. After /poison it answers 500 for ever, as a
-# process does whose CUDA context is lost, and its health check stays green.
+# A server of the standard library on the socket that it is handed. After /poison it answers 500 for ever, as
+# a process does whose CUDA context is lost, and its health check stays green.
 SERVER = f"""
 import http.server, os, socket, sys, time
 time.sleep({{imports}})
