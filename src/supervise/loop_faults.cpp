@@ -151,7 +151,7 @@ Decision Loop::decide(Ending ending, Report report) {
     ++now.faults[code.empty() ? "none" : code];
     ++now.decisions[std::string(name_of(decision.action))];
     now.refused = refused;
-    add_incident(now, {unix_time(), starts_, code, root ? root->summary : headline(root),
+    add_incident(now, {unix_time(), starts_, code, root ? root->summary : std::string(),
                        root ? place_of(*root) : std::string(), std::string(name_of(decision.action)),
                        decision.reason, std::nullopt});
   });
