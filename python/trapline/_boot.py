@@ -175,8 +175,10 @@ def _activate(say: bool = True) -> None:
                 _say(text)
         _install(_fault, _active)
         _install(_exceptions)
+        if options.supervise_dir() is not None or options.context_socket() is not None:
+            _attempt("lost", _ask_stand_in)
         if options.context_socket() is not None:
-            _install(_context, _check_stand_in())
+            _install(_context)
         if _active is not None:
             _install_later("torch._dynamo.trace_rules", _dynamo)
             _install_later("torch._inductor.compile_fx", _compile)
@@ -200,10 +202,13 @@ def _answer(violation: dict[str, Any]) -> Any:
     return policy.answer(violation)
 
 
-def _check_stand_in() -> Callable[[], None] | None:
-    """What asks the device of ``--cpu`` whether its context lives; None where CUDA is CUDA."""
+def _ask_stand_in() -> None:
+    """The device of ``--cpu`` knows by itself whether its context lives."""
+    from trapline._supervise import lost
+
     device = _cpu_backend().device if options.wants_cpu() else None
-    return None if device is None else device.check_context
+    if device is not None:
+        lost.ask_stand_in(device.check_context)
 
 
 # The parts, each imported when it is installed ----------------------------------------------------

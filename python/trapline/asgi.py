@@ -58,6 +58,7 @@ class RequestMiddleware:
             await sending.end()
         except Exception as error:
             current.mark(error, one)
+            work.has_failed(one, error)
             answer = http.answer_to_error(one, error, self.status)
             if answer is None or sending.started:  # what was begun cannot be answered otherwise
                 await sending.end()
@@ -110,8 +111,8 @@ def _replayed(ahead: deque[Message], receive: Receive) -> Receive:
 
 
 class _Sending:
-    """`send` for the application. The head of an answer with 5xx waits for its body: where a framework has
-    made it of a fault, the request gets the cause instead."""
+    """`send` for the application. The head of an answer with an error waits for its body: where a framework
+    has made it of a fault, the request gets the cause instead."""
 
     def __init__(self, send: Send, one: current.Work, status: int) -> None:
         self.send = send
@@ -124,7 +125,8 @@ class _Sending:
     async def __call__(self, message: Message) -> None:
         if self.replaced:
             return
-        if message["type"] == "http.response.start" and message["status"] >= 500 and not self.started:
+        if message["type"] == "http.response.start" and message["status"] >= 400 and not self.started:
+            work.has_failed(self.one)
             self.head = message
             return
         head, self.head = self.head, None

@@ -218,7 +218,10 @@ class _Response:
         if head is None:
             return None
         self._started = True
-        answer = http.answer_to_status(self._one, _number(head[0]), self._status)
+        status = _number(head[0])
+        if status >= 400:
+            work.has_failed(self._one)
+        answer = http.answer_to_status(self._one, status, self._status)
         if answer is not None:
             return _answer(self._start_response, answer)[0]
         self._start_response(*head)
@@ -227,6 +230,7 @@ class _Response:
     def _answer_to(self, error: BaseException) -> Optional[list[bytes]]:
         """The answer to a fault, where nothing has been answered yet."""
         current.mark(error, self._one)
+        work.has_failed(self._one, error)
         answer = http.answer_to_error(self._one, error, self._status)
         if answer is None or self._started:
             return None

@@ -1,7 +1,7 @@
 """Answers the supervisor's question whether the CUDA context of this process lives.
 
-A thread waits on the supervisor's socket; it is woken by a question and by nothing else. It uses no torch
-operation: `driver` says how it asks, and the device of ``--cpu`` has a function of its own.
+A thread waits on the supervisor's socket; it is woken by a question and by nothing else. It uses no operation
+of torch: `driver` says how it asks, and the device of ``--cpu`` has a function of its own.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import _thread
 import os
 import socket
-from typing import Callable, Optional
+from typing import Optional
 
 from trapline._library import forks, options
 from trapline._library.say import debug
-from trapline._supervise import driver
+from trapline._supervise import lost
 
 _QUESTION = b"context?"
 _MAX_LINE = 400
@@ -22,21 +22,16 @@ _connection: Optional[socket.socket] = None
 _pid = 0  # the process that is connected
 
 
-def install(check_stand_in: Optional[Callable[[], None]] = None) -> None:
-    """Connects, once torch is imported. ``check_stand_in`` raises what a call to the device of ``--cpu``
-    raises when its context is lost.
+def install() -> None:
+    """Connects, once torch is imported.
 
     A forked child does not share the connection; it makes its own when it begins to use CUDA.
     """
     import torch
 
-    def connect() -> None:
-        if _pid != os.getpid():
-            _connect(check_stand_in)
-
-    connect()
+    _connect()
     # Runs when CUDA is initialised, in this process or in a child of it.
-    torch.cuda._lazy_call(connect)
+    torch.cuda._lazy_call(_connect)
 
 
 def uninstall() -> None:
@@ -49,10 +44,10 @@ def uninstall() -> None:
             pass
 
 
-def _connect(check_stand_in: Optional[Callable[[], None]]) -> None:
+def _connect() -> None:
     global _connection, _pid
     path = options.context_socket()
-    if path is None:
+    if path is None or _pid == os.getpid():
         return
     _pid = os.getpid()
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -61,7 +56,7 @@ def _connect(check_stand_in: Optional[Callable[[], None]]) -> None:
         connection.connect(path)
         connection.settimeout(None)
         connection.send(f"hello {_pid}".encode(), socket.MSG_NOSIGNAL)
-        _thread.start_new_thread(_serve, (connection, check_stand_in))
+        _thread.start_new_thread(_serve, (connection,))
     except (OSError, RuntimeError) as error:
         connection.close()
         debug(f"the supervisor is not told of the CUDA context: {error}")
@@ -69,18 +64,14 @@ def _connect(check_stand_in: Optional[Callable[[], None]]) -> None:
     _connection = connection
 
 
-def _serve(connection: socket.socket, check_stand_in: Optional[Callable[[], None]]) -> None:
-    asked: Optional[driver.Driver] = None
+def _serve(connection: socket.socket) -> None:
     try:
         while True:
             question = connection.recv(64)
             if not question:
                 return
-            if question != _QUESTION:
-                continue
-            if check_stand_in is None and asked is None and _is_used():
-                asked = _driver()
-            connection.send(_answer(check_stand_in, asked).encode(), socket.MSG_NOSIGNAL)
+            if question == _QUESTION:
+                connection.send(_answer().encode(), socket.MSG_NOSIGNAL)
     except Exception as error:  # the supervisor is gone, or the interpreter ends
         try:
             debug(f"the supervisor asks no more: {error}")
@@ -88,38 +79,11 @@ def _serve(connection: socket.socket, check_stand_in: Optional[Callable[[], None
             pass
 
 
-def _is_used() -> bool:
-    import torch
-
-    return torch.cuda.is_initialized()
-
-
-def _driver() -> Optional[driver.Driver]:
-    try:
-        return driver.Driver()
-    except (OSError, AttributeError) as error:
-        debug(f"the CUDA driver cannot be asked: {error}")
-        return None
-
-
-def _answer(check_stand_in: Optional[Callable[[], None]], asked: Optional[driver.Driver]) -> str:
-    if not _is_used():
-        return "none"
-    if check_stand_in is not None:
-        try:
-            check_stand_in()
-        except RuntimeError as error:
-            return _dead(str(error))
-        return "alive"
-    lost = None if asked is None else asked.lost()
-    if lost is None:
-        return "none"
-    return _dead(lost) if lost else "alive"
-
-
-def _dead(text: str) -> str:
-    line = (text.splitlines() or [""])[0][:_MAX_LINE]
-    return "dead " + "".join(c if c.isprintable() else "?" for c in line)
+def _answer() -> str:
+    error = lost.error()
+    if not error:
+        return "none" if error is None else "alive"
+    return "dead " + "".join(c if c.isprintable() else "?" for c in error[:_MAX_LINE])
 
 
 def _forget() -> None:

@@ -9,8 +9,8 @@ What is needed of the question, and why it is asked so:
   API, cuStreamQuery); after a device-side assert every call that looks at the context returns its error.
 - It does not disturb a capture. A thread in the mode RELAXED may make calls that are potentially unsafe
   while others capture: neither is the call refused nor their capture invalidated
-  (cuThreadExchangeStreamCaptureMode). The mode is the thread's own, and this one does nothing else. PyTorch
-  asks from its NCCL watchdog in this way (pull request 148594, where the runtime's function for the mode was
+  (cuThreadExchangeStreamCaptureMode). The mode is the thread's own, and is put back. PyTorch asks
+  from its NCCL watchdog in this way (pull request 148594, where the runtime's function for the mode was
   seen to make a context).
 - The stream that is asked is the per-thread default stream of the asking thread, which has no work.
 
@@ -30,48 +30,60 @@ _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _LOST = frozenset((214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719))
 
 
+_NAMES = (
+    "cuCtxGetCurrent",
+    "cuCtxSetCurrent",
+    "cuDeviceGetCount",
+    "cuDevicePrimaryCtxGetState",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuGetErrorString",
+    "cuStreamQuery",
+    "cuThreadExchangeStreamCaptureMode",
+)
+
+
 class Driver:
-    """The driver's library, for one thread: the thread that asks."""
+    """The driver's library. It may be asked in any thread, which then is as it was before."""
 
     def __init__(self) -> None:
         """Raises OSError or AttributeError: there is none, or it is too old."""
-        self._lib = ctypes.CDLL(options.cuda_driver() or "libcuda.so.1")
-        self._state = self._lib.cuDevicePrimaryCtxGetState
-        self._query = self._lib.cuStreamQuery
-        mode = ctypes.c_int(_RELAXED)
-        self._lib.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        self._lib: Any = ctypes.CDLL(options.cuda_driver() or "libcuda.so.1")
+        for name in _NAMES:
+            getattr(self._lib, name)
 
     def lost(self) -> Optional[str]:
         """The error of a context that is lost; "" where all live; None where there is none."""
-        count = ctypes.c_int()
+        count, before, mode = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int(_RELAXED)
         if self._lib.cuDeviceGetCount(ctypes.byref(count)) != 0:
             return None
-        answer: Optional[str] = None
-        for device in range(count.value):
-            error = self._ask(device)
-            if error:
-                return f"cuda:{device}: {error}"
-            answer = error if error is not None else answer
-        return answer
+        self._lib.cuCtxGetCurrent(ctypes.byref(before))
+        self._lib.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        try:
+            answers = [self._ask(device) for device in range(count.value)]
+        finally:
+            self._lib.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+            self._lib.cuCtxSetCurrent(before)
+        told = [f"cuda:{device}: {error}" for device, error in enumerate(answers) if error]
+        if told:
+            return told[0]
+        return None if all(answer is None for answer in answers) else ""
 
     def _ask(self, device: int) -> Optional[str]:
         flags, active = ctypes.c_uint(), ctypes.c_int()
-        if self._state(device, ctypes.byref(flags), ctypes.byref(active)) != 0 or not active.value:
+        state = self._lib.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
+        if state != 0 or not active.value:
             return None
         context = ctypes.c_void_p()
         result = self._lib.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
         if result == 0:
-            try:
-                result = self._lib.cuCtxSetCurrent(context)
-                if result == 0:
-                    result = self._query(_PER_THREAD_STREAM)
-            finally:
-                self._lib.cuCtxSetCurrent(None)
-                self._lib.cuDevicePrimaryCtxRelease_v2(device)
+            result = self._lib.cuCtxSetCurrent(context)
+            if result == 0:
+                result = self._lib.cuStreamQuery(_PER_THREAD_STREAM)
+            self._lib.cuDevicePrimaryCtxRelease_v2(device)
         return self._text(result) if result in _LOST else ""
 
     def _text(self, error: int) -> str:
         text = ctypes.c_char_p()
-        pointer: Any = ctypes.byref(text)
-        known = self._lib.cuGetErrorString(error, pointer) == 0 and text.value
+        known = self._lib.cuGetErrorString(error, ctypes.byref(text)) == 0 and text.value
         return (text.value or b"").decode("ascii", "replace") if known else f"error {error}"

@@ -3,6 +3,10 @@
 ``inflight-PID`` in the supervisor's folder is mapped into memory: writing a slot is a copy, and the kernel
 keeps it whatever happens to the process. A slot is 256 bytes: ``FINGERPRINT START ID``, filled up with NUL;
 its first byte is written last and cleared first, so that a reader sees a whole slot or none.
+
+A request that takes the CUDA context with it is mostly answered before its process is ended: with an error,
+as all that come after it are. When the first one ends so, the table is kept as it is: who was in flight then
+is suspect, and who came later is not.
 """
 
 from __future__ import annotations
@@ -31,11 +35,14 @@ class Table:
         self.folder = folder
         self.pid = os.getpid()
         self.free = list(range(SLOTS - 1, -1, -1))  # pop() and append() need no lock
+        self.is_kept = False
 
     def take(self, fingerprint: str, identifier: str) -> int:
         try:
-            slot = self.free.pop()
+            slot = -1 if self.is_kept else self.free.pop()
         except IndexError:
+            return -1
+        if slot < 0:
             return -1
         text = f"{fingerprint} {time.time():.6f} {identifier}".encode("utf-8", "replace")[:SLOT]
         text = text.decode("utf-8", "ignore").encode()  # no half of a character
@@ -45,6 +52,8 @@ class Table:
         return slot
 
     def give_back(self, slot: int) -> None:
+        if self.is_kept:
+            return
         self.map[slot * SLOT] = 0
         self.free.append(slot)
 
@@ -93,6 +102,17 @@ def give_back(slot: int) -> None:
     """The request of this slot is done."""
     if slot >= 0 and _table is not None:
         _table.give_back(slot)
+
+
+def keep() -> None:
+    """The context is lost: what is in flight now stays noted, and nothing is added."""
+    if _table is not None:
+        _table.is_kept = True
+
+
+def is_kept() -> bool:
+    """True after `keep`."""
+    return _table is not None and _table.is_kept
 
 
 def _forget() -> None:

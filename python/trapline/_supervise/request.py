@@ -46,6 +46,9 @@ class request:
 
     def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
         one = self._works.pop()
-        work.end(one, error)
+        if error is not None:
+            current.mark(error, one)
+            work.has_failed(one, error)
+        work.end(one)
         if isinstance(error, DeviceAssertError) and not isinstance(error, RequestRefused):
             work.refuse_from_now(one)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
+import traceback
 from typing import Any, Optional
 
-from trapline._library import current, forks
+from trapline._library import current, forks, options
 from trapline._library.errors import DeviceAssertError, RequestRefused
-from trapline._supervise import inflight, refused
+from trapline._library.say import say
+from trapline._supervise import inflight, lost, refused
 
 MAX_IDENTIFIER = 128
 _MAX_CHAIN = 16
 _NO_CODE = "TL901"
+_END_WITHIN_S = 1.0  # the supervisor mostly needs a few milliseconds; it may also let the process live
 
 forks.in_child(current.forget_all)
 
@@ -28,13 +32,28 @@ def begin(identifier: str, fingerprint: str) -> current.Work:
     return work
 
 
-def end(work: current.Work, error: Optional[BaseException] = None) -> None:
-    """The request is done. `error`: the exception that leaves it."""
+def has_failed(work: current.Work, error: Optional[BaseException] = None) -> None:
+    """The request ends with an exception or an error. It may have taken the CUDA context with it.
+
+    Then those that are in flight now stay noted, and this thread waits for the end of the process: where it
+    is the one that accepts connections, those that come now are left to the next process.
+    """
+    if work.slot < 0 or not lost.error() or inflight.is_kept():
+        return
+    inflight.keep()
+    if options.context_socket() is None:
+        return
+    if error is not None:  # the supervisor reads it; nobody else may get to print it
+        told = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        say(f"request {work.identifier} ended with a lost CUDA context:\n{told.rstrip()}")
+    time.sleep(_END_WITHIN_S)
+
+
+def end(work: current.Work) -> None:
+    """The request is done."""
     slot, work.slot = work.slot, -1
     inflight.give_back(slot)
     current.leave(work)
-    if error is not None:
-        current.mark(error, work)
 
 
 def refuse_from_now(work: current.Work) -> None:

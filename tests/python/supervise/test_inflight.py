@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import io
 import os
 import re
 import signal
@@ -9,7 +12,12 @@ import stat
 import time
 from pathlib import Path
 
-from trapline._supervise import inflight
+import pytest
+import trapline
+import trapline.asgi
+import trapline.wsgi
+from trapline._library import current
+from trapline._supervise import inflight, lost, work
 
 PRINT = "ab" * 16
 
@@ -103,6 +111,84 @@ def test_what_was_in_flight_survives_sigkill(programs, folder):
     process.wait()
     texts = used(folder / f"inflight-{process.pid}")
     assert [text.split(" ", 2)[2] for text in texts] == ["culprit", "part"]
+
+
+@pytest.mark.parametrize("how", ["exception", "answer", "asgi", "wsgi"])
+def test_who_was_in_flight_when_the_context_was_lost_stays_noted(folder, monkeypatch, how):
+    def fails(*given: object) -> list[bytes]:
+        monkeypatch.setattr(lost, "error", lambda: "CUDA error: device-side assert triggered")
+        if how == "answer":
+            given[1]("500 Internal Server Error", [])
+            return [b"it did not work"]
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    other = work.begin("beside it", PRINT)
+    current.suspend(other)
+    monkeypatch.setattr(lost, "error", lambda: "")
+    with contextlib.suppress(KeyError), trapline.request("failed, but not so"):
+        raise KeyError("x")
+    with contextlib.suppress(RuntimeError):
+        if how == "exception":
+            with trapline.request("culprit"):
+                fails()
+        elif how == "asgi":
+            asyncio.run(answered(fails))
+        else:
+            answer = trapline.wsgi.RequestMiddleware(fails)(environ(), lambda *_: None)
+            assert list(answer) == [b"it did not work"]
+            answer.close()
+    work.end(other)
+    with trapline.request("later"):
+        assert names(folder) == ["beside it", "culprit"]
+
+
+def names(folder: Path) -> list[str]:
+    return [text.split(" ", 2)[2] for text in used(own(folder))]
+
+
+def environ() -> dict:
+    return {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/predict",
+        "CONTENT_LENGTH": "0",
+        "HTTP_X_REQUEST_ID": "culprit",
+        "wsgi.input": io.BytesIO(),
+    }
+
+
+async def answered(fails) -> None:
+    async def inner(scope: object, receive: object, send: object) -> None:
+        fails()
+
+    async def receive() -> dict:
+        return {"type": "http.request"}
+
+    headers = [(b"x-request-id", b"culprit")]
+    scope = {"type": "http", "method": "POST", "path": "/predict", "headers": headers}
+    await trapline.asgi.RequestMiddleware(inner)(scope, receive, None)
+
+
+def test_the_thread_that_has_lost_the_context_says_so_and_waits_for_its_end(folder, monkeypatch, capfd):
+    waited: list[float] = []
+    monkeypatch.setattr(work.time, "sleep", waited.append)
+    monkeypatch.setenv("TRAPLINE_CONTEXT_SOCKET", "/nowhere")
+    monkeypatch.setattr(lost, "error", lambda: "lost")
+    for name in ("first", "second"):
+        with contextlib.suppress(RuntimeError), trapline.request(name):
+            raise RuntimeError("CUDA error: device-side assert triggered")
+    assert waited == [1.0]
+    said = capfd.readouterr().err.splitlines()
+    assert said[0] == "trapline: request first ended with a lost CUDA context:"
+    assert said[1] == "Traceback (most recent call last):"
+    assert said[-1] == "RuntimeError: CUDA error: device-side assert triggered"
+
+
+def test_an_error_of_the_application_keeps_nothing(folder, monkeypatch):
+    monkeypatch.setattr(lost, "error", lambda: None)
+    for _ in range(2):
+        with contextlib.suppress(RuntimeError), trapline.request("fails"):
+            raise RuntimeError("CUDA error, says somebody")
+        assert names(folder) == []
 
 
 def test_a_forked_child_has_a_file_of_its_own(folder):
