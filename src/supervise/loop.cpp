@@ -249,6 +249,18 @@ double Loop::next_deadline() const {
   return until;
 }
 
+void Loop::note_output() {
+  const std::uint64_t bytes = active_->output_bytes();
+  if (bytes != seen_bytes_) {
+    board_.update([&](Snapshot& one) { one.output_bytes += bytes - seen_bytes_; });
+    seen_bytes_ = bytes;
+    last_sign_ = steady_seconds();
+  }
+  if (said_drops_ || !active_->drops_output()) return;
+  said_drops_ = true;
+  request_.say("the program's output cannot be written, and is dropped: free some space");
+}
+
 void Loop::meet_deadlines(double now) {
   if (now >= next_beat_) {
     board_.beat();
@@ -256,15 +268,7 @@ void Loop::meet_deadlines(double now) {
     if (systemd_.watchdog()) systemd_.alive();
     if (active_) note_contained();
   }
-  if (active_ && active_->output_bytes() != seen_bytes_) {
-    board_.update([&](Snapshot& one) { one.output_bytes += active_->output_bytes() - seen_bytes_; });
-    seen_bytes_ = active_->output_bytes();
-    last_sign_ = now;
-  }
-  if (active_ && active_->drops_output() && !said_drops_) {
-    said_drops_ = true;
-    request_.say("the program's output cannot be written, and is dropped: free some space");
-  }
+  if (active_) note_output();
   if (is_ending_) press_end(now);
   if (is_over_) return;
   if (suspicion_until_ && !is_ending_) settle_suspicion(now);

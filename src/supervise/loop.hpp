@@ -41,6 +41,7 @@ class Loop {
   void take_ended_child(pid_t pid, int status);
   void take_probe();
   void take_lines();
+  void note_output();
   double next_deadline() const;
   void meet_deadlines(double now);
 
@@ -63,8 +64,6 @@ class Loop {
   void condemn(EndedBy by, const std::string& line);
   Decision decide(Ending ending, Report report);
   std::vector<RequestInFlight> culprits(const std::optional<Finding>& root);
-  std::vector<std::string> proposed_samples(const Finding& root) const;
-  bool take_samples(const std::vector<std::string>& lines);
   void note_contained();
   static void add_incident(Snapshot& now, Incident incident);
   void act(const Decision& decision);

@@ -1,5 +1,4 @@
 // The loop's judgement: what the log suggests, what the processes answer, what is decided.
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -7,11 +6,10 @@
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "report/collected.hpp"
 #include "supervise/loop.hpp"
+#include "supervise/samples.hpp"
 #include "supervise/tree.hpp"
 
 namespace trapline::supervise {
@@ -26,7 +24,6 @@ constexpr double kLivedOn = 3;  // seconds after which a program has dealt with 
 constexpr std::size_t kMaxIncidents = 50;
 constexpr std::size_t kMaxDecisions = 100;
 constexpr std::size_t kMaxFindings = 512;  // files of one start that are looked at while it runs
-constexpr std::uintmax_t kMaxSamples = std::uintmax_t{16} << 20U;
 
 std::string place_of(const Finding& finding) {
   if (!finding.origin || finding.origin->file.empty()) return {};
@@ -112,7 +109,8 @@ Decision Loop::decide(Ending ending, Report report) {
   const std::vector<RequestInFlight> requests =
       ended_well ? std::vector<RequestInFlight>{} : culprits(ending.root);
   for (const RequestInFlight& one : requests) ending.requests.push_back(one.fingerprint);
-  const auto samples = ending.root ? proposed_samples(*ending.root) : std::vector<std::string>{};
+  const auto samples =
+      ending.root ? proposed_samples(active_->folder(), *ending.root) : std::vector<std::string>{};
   ending.samples = samples.size();
 
   const std::optional<Finding> root = ending.root;
@@ -120,7 +118,7 @@ Decision Loop::decide(Ending ending, Report report) {
   if (decision.action == Action::kQuarantine) {
     if (!samples.empty()) {
       const std::string file = stage_.run.quarantine->string();
-      if (!take_samples(samples))
+      if (!add_samples(file, samples))
         decision = {Action::kStop, fmt::format("{} cannot be written: name another with --quarantine", file),
                     0, kExitComesBack};
       else
@@ -153,7 +151,7 @@ Decision Loop::decide(Ending ending, Report report) {
     ++now.faults[code.empty() ? "none" : code];
     ++now.decisions[std::string(name_of(decision.action))];
     now.refused = refused;
-    add_incident(now, {unix_time(), starts_, code, root ? root->summary : headline(root),
+    add_incident(now, {unix_time(), starts_, code, root ? root->summary : std::string(),
                        root ? place_of(*root) : std::string(), std::string(name_of(decision.action)),
                        decision.reason, std::nullopt});
   });
@@ -174,32 +172,6 @@ std::vector<RequestInFlight> Loop::culprits(const std::optional<Finding>& root) 
     std::erase_if(all, [&](const RequestInFlight& one) { return deaths_[one.fingerprint] < 2; });
   }
   return all;
-}
-
-// What the guard proposes to leave out because of this fault: lines of a quarantine file.
-std::vector<std::string> Loop::proposed_samples(const Finding& root) const {
-  std::vector<std::string> out;
-  for (const fs::path& file : files_of(active_->folder(), "samples-", ".jsonl")) {
-    std::error_code error;
-    if (fs::file_size(file, error) > kMaxSamples || error) continue;
-    std::ifstream from(file);
-    for (std::string line; std::getline(from, line);) {
-      const auto read = nlohmann::json::parse(line, nullptr, false);
-      if (read.is_object() && read.value("code", nlohmann::json()) == info(root.cause).code &&
-          read.value("op", nlohmann::json()) == root.op)
-        out.push_back(line);
-    }
-  }
-  return out;
-}
-
-// False when the quarantine file does not take them.
-bool Loop::take_samples(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  const Descriptor file(
-      ::open(stage_.run.quarantine->c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));
-  return file.is_open() && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 // Faults that the guard contained and the program lived on with: they count, and nothing is done about them.

@@ -116,6 +116,7 @@ void Loop::press_end(double now) {
 
 void Loop::finish_end() {
   active_->finish_streams();
+  note_output();
   const ExitStatus ended = *active_->ended();
   Decision decision;
   if (decided_) {

@@ -220,6 +220,7 @@ WRITES_WORDS = (
     "src/log/reason/",
     "src/cli/",
     "src/check/model_rules.cpp",  # the reasoner over model folders: a rule stands beside the words it says
+    "src/supervise/",  # decisions and the status page: words about findings, never a finding's own
     "src/guard/preload/fault.cpp",  # the bare finding, for when the diagnosis itself has failed
 )
 WORDS = re.compile(
@@ -271,6 +272,10 @@ JSON_BORDERS = (
     "src/check/model",
     "src/check/tokenizer.cpp",
     "src/check/tally_json",  # tallies of the processes that share a check
+    "src/supervise/requests.cpp",  # files that the server's processes share with the supervisor
+    "src/supervise/samples.cpp",  # the quarantine file
+    "src/supervise/status_json.cpp",
+    "src/supervise/surroundings.cpp",  # torchrun's error file
     "src/guard/preload/",  # goes into C++ programs: facts go through the C face
 )
 

@@ -1,11 +1,13 @@
-"""The port of --status: probes, metrics that Prometheus' own parser reads, the page, and who cannot hurt it."""
+"""The port of --status: probes, metrics by the reference parser, the page, and who cannot hurt it."""
 
 import json
 import re
 import socket
+import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from faults import free_port, sh
@@ -58,7 +60,7 @@ def test_probes_follow_the_state(supervised, tmp_path):
     run, port = supervised("--listen", str(free_port()), program=sh(script))
     assert get(port, "/readyz")[:2] == (200, "ready\n")
     (tmp_path / "go").touch()
-    until(lambda: (tmp_path / "faulted").exists(), step=0.001)
+    until((tmp_path / "faulted").exists, step=0.001)
     began = time.monotonic()
     until(
         lambda: get(port, "/readyz")[0] == 503 or json.loads(get(port, "/status.json")[1])["starts"] == 2,
@@ -143,11 +145,8 @@ def test_loopback_unless_told(tmp_path):
     port = free_port()
     run = Supervised(tmp_path, "--status", str(port), program=sh("exec sleep 60"))
     until(lambda: is_up(port))
-    line = next(
-        text.split()
-        for text in open("/proc/net/tcp")
-        if text.split()[1].endswith(f":{port:04X}") and text.split()[3] == "0A"
-    )
+    sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    line = next(words for words in sockets if words[1].endswith(f":{port:04X}") and words[3] == "0A")
     assert line[1].startswith("0100007F:")
     run.process.terminate()
     run.wait()
@@ -164,11 +163,9 @@ def test_a_probe_decides_about_readiness(tmp_path):
         "  def log_message(self,*a): pass\n"
         f"http.server.HTTPServer(('127.0.0.1',{service}),H).serve_forever()\n"
     )
-    import sys
-
     run = Supervised(
-        tmp_path, "--status", str(status), "--probe", f"http://127.0.0.1:{service}/", "--probe-interval", "0.1",
-        "--delay", "0.05", "--grace", "1", program=[sys.executable, "-c", script],
+        tmp_path, "--status", str(status), "--probe", f"http://127.0.0.1:{service}/",
+        "--probe-interval", "0.1", "--delay", "0.05", "--grace", "1", program=[sys.executable, "-c", script],
     )  # fmt: skip
     until(lambda: is_up(status))
     until(lambda: get(status, "/readyz")[0] == 200)

@@ -39,9 +39,11 @@ if world > 1:
 else:
     net = model
 if MODE == "peer" and not os.path.exists(SAVE + ".once"):
-    if rank == 0: open(SAVE + ".once", "w").close(); os.kill(os.getpid(), 9)
+    if rank == 0:
+        open(SAVE + ".once", "w").close()
+        os.kill(os.getpid(), 9)
 if MODE == "head": train.y[BAD] = 0
-# With several ranks the one before it stands in its place, so that all have equally many batches (docs/skip.md).
+# Several ranks: the one before it stands in its place (docs/skip.md).
 if MODE == "without": order = [i if i not in BAD else i - world for i in order if world > 1 or i not in BAD]
 opt = torch.optim.SGD(net.parameters(), 0.1)
 for x, y in DataLoader(train, batch_size=48 // world, sampler=order):
@@ -126,8 +128,11 @@ def test_dry_run_says_what_would_be_done(tmp_path, train):
         [TRAPLINE, "run", "--format", "json", "-o", report, "--", *train("head")],
         cwd=tmp_path,
         capture_output=True,
+        check=False,
     )
-    done = subprocess.run([TRAPLINE, "supervise", "--dry-run", report], capture_output=True, text=True)
+    done = subprocess.run(
+        [TRAPLINE, "supervise", "--dry-run", report], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (
         0,
         "stop: TL102 comes back until the model's head and the classes fit\n",
@@ -137,9 +142,10 @@ def test_dry_run_says_what_would_be_done(tmp_path, train):
         [TRAPLINE, "supervise", "--policy", tmp_path / "policy.toml", "--dry-run", report],
         capture_output=True,
         text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (0, "retry: the policy says so of TL102\n")
     done = subprocess.run(
-        [TRAPLINE, "supervise", "--dry-run", Path(__file__)], capture_output=True, text=True
+        [TRAPLINE, "supervise", "--dry-run", Path(__file__)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2 and "is no report" in done.stderr
