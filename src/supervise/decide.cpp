@@ -10,7 +10,7 @@
 namespace trapline::supervise {
 namespace {
 
-enum class Nature : std::uint8_t { kInput, kDesign, kTransient, kUnclear };
+enum class Nature : std::uint8_t { kInput, kDesign, kTransient, kUnclear, kSuspect };
 
 struct NatureRow {
   Cause cause;
@@ -64,6 +64,15 @@ std::string how_it_ended(const Ending& ending) {
 
 std::string count(std::size_t number, std::string_view thing) {
   return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
+}
+
+Decision refuse_requests(const Ending& ending, const std::string& why) {
+  const std::size_t number = ending.requests.size();
+  return {Action::kQuarantine,
+          fmt::format(
+              "{}; {} refused from now on", why,
+              number == 1 ? "the request that was being worked on is" : count(number, "request") + " are"),
+          0, kExitComesBack};
 }
 
 std::string seconds(double value) { return fmt::format("{} s", std::round(value * 10) / 10); }
@@ -152,9 +161,6 @@ Decision Judge::judge_finding(const Ending& ending, const Finding& root) const {
     case Nature::kTransient:
       return {Action::kRetry, why, 0, kExitTransient};
     case Nature::kInput: {
-      const bool is_new = std::ranges::any_of(ending.requests, [&](const std::string& one) {
-        return std::ranges::find(set_aside_, one) == set_aside_.end();
-      });
       if (ending.samples > 0) {
         const auto before = samples_set_aside_.find(key_of(root));
         if (before != samples_set_aside_.end() && before->second >= kMaxSetAside) {
@@ -170,25 +176,28 @@ Decision Judge::judge_finding(const Ending& ending, const Finding& root) const {
                             ending.samples == 1 ? "its sample is" : count(ending.samples, "sample") + " are"),
                 0, kExitComesBack};
       }
-      if (is_new) {
-        return {Action::kQuarantine,
-                fmt::format("{}; {} refused from now on", why,
-                            ending.requests.size() == 1 ? "the request is"
-                                                        : count(ending.requests.size(), "request") + " are"),
-                0, kExitComesBack};
-      }
+      if (has_new_requests(ending)) return refuse_requests(ending, why);
       if (policy_.is_service)
         return {Action::kRetry,
                 why + ", but which request it came with is not known: started again, since it is a service",
                 0, kExitCrashLoop};
       return {Action::kStop, why + ", and it is not known what to set aside", 0, kExitComesBack};
     }
+    case Nature::kSuspect:
+      if (has_new_requests(ending)) return refuse_requests(ending, why);
+      break;
     case Nature::kUnclear:
       break;
   }
   if (is_again && !policy_.is_service)
     return {Action::kStop, fmt::format("{} came twice in a row at the same place", code), 0, kExitComesBack};
   return {Action::kRetry, why, 0, kExitCrashLoop};
+}
+
+bool Judge::has_new_requests(const Ending& ending) const {
+  return std::ranges::any_of(ending.requests, [&](const std::string& one) {
+    return std::ranges::find(set_aside_, one) == set_aside_.end();
+  });
 }
 
 Decision Judge::restart(Decision decision, const Ending& ending, double now) {

@@ -75,6 +75,7 @@ class Judge {
  private:
   Decision judge(const Ending& ending) const;
   Decision judge_finding(const Ending& ending, const Finding& root) const;
+  bool has_new_requests(const Ending& ending) const;
   Decision restart(Decision decision, const Ending& ending, double now);
 
   Policy policy_;

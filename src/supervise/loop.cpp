@@ -145,7 +145,7 @@ void Loop::wait(double until) {
   if (::poll(wanted.data(), wanted.size(), static_cast<int>(std::ceil(left * 1000))) <= 0) return;
   inbox_.clear();
   take_signals();
-  if (has_line) take_lines();
+  if (has_line && standby_) take_lines();
   if (contexts_) contexts_->serve();
   if (probe_) take_probe();
   if (inbox_.take_log_seen() && active_ && !is_ending_) suspect();

@@ -138,6 +138,24 @@ TEST(Decide, ARequestIsSetAsideOnce) {
       << "it is refused by now: something else is wrong";
 }
 
+TEST(Decide, AnUnknownAssertionSetsItsRequestAsideAndElseTriesAgain) {
+  Judge judge(service(), half);
+  Ending ending = failed(finding(Cause::kInsufficientEvidence));
+  ending.requests = {"ab12"};
+  const Decision first = judge.decide(ending, 0);
+  EXPECT_EQ(first.action, Action::kQuarantine);
+  EXPECT_EQ(first.reason,
+            "TL901 mostly comes back with the same input; the request that was being worked on is refused "
+            "from now on");
+  Judge job({}, half);
+  EXPECT_EQ(job.decide(failed(finding(Cause::kInsufficientEvidence)), 0).action, Action::kRetry);
+  EXPECT_EQ(job.decide(failed(finding(Cause::kInsufficientEvidence)), 1).action, Action::kStop);
+  Judge memory(service(), half);
+  Ending full = failed(finding(Cause::kOutOfMemory));
+  full.requests = {"ab12"};
+  EXPECT_EQ(memory.decide(full, 0).action, Action::kRetry) << "any request may have been the last drop";
+}
+
 TEST(Decide, WithoutASampleAJobStopsAndAServiceGoesOn) {
   const Ending ending = failed(finding(Cause::kLabelOutOfRange));
   Judge job({}, half);

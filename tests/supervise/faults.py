@@ -215,6 +215,24 @@ def ignores_sigterm(folder, rng):
     assert time.monotonic() - began >= 0.5
 
 
+def asked_with_standby(folder, rng):
+    """A standby that waits as Python processes do ends with the program."""
+    script = (
+        "import os,time\n"
+        "n=int(os.environ.pop('TRAPLINE_STANDBY_FD', -1))\n"
+        "print(os.getpid(), flush=True)\n"
+        "if n>=0:\n"
+        "  os.write(n, b'ready\\n')\n"
+        "  if not os.read(n, 1): os._exit(0)\n"
+        "time.sleep(60)\n"
+    )
+    run = Supervised(folder, *QUICK, "--standby", program=python(script))
+    until(lambda: run.out.count("\n") == 2)
+    time.sleep(rng.random() * 0.2)
+    run.send(signal.SIGTERM)
+    ended(run, 128 + signal.SIGTERM, [])
+
+
 def asked_twice(folder, rng):
     run = Supervised(
         folder, "--grace", "60", program=sh("trap '' TERM INT; echo $$; while :; do sleep 0.05; done")
@@ -347,6 +365,7 @@ ROWS = [
     port_taken,
     clock_jump,
     ignores_sigterm,
+    asked_with_standby,
     asked_twice,
     fork_bomb,
     left_behind,

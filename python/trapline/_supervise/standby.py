@@ -52,6 +52,9 @@ def wait() -> None:
             return
         try:
             os.write(descriptor, b"ready\n")
+        except OSError:  # nobody wants to know any more; it may be its turn all the same
+            pass
+        try:
             go = os.read(descriptor, 1)
         except OSError:
             go = b""
