@@ -34,16 +34,15 @@ class Table:
         path = os.path.join(folder, f"inflight-{os.getpid()}")
         self.map = _mapped(path)
         self.folder = folder
-        self.pid = os.getpid()
         self.free = list(range(SLOTS - 1, -1, -1))  # pop() and append() need no lock
         self.is_kept = False
 
     def take(self, fingerprint: str, identifier: str) -> int:
-        try:
-            slot = -1 if self.is_kept else self.free.pop()
-        except IndexError:
+        if self.is_kept:
             return -1
-        if slot < 0:
+        try:
+            slot = self.free.pop()
+        except IndexError:
             return -1
         text = f"{fingerprint} {time.time():.6f} {identifier}".encode("utf-8", "replace")[:SLOT]
         text = text.decode("utf-8", "ignore").encode()  # no half of a character
