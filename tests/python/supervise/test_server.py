@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 class Server:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, where: Path, application: str) -> None:
         self.port, self.status = free_port(), free_port()
         self.output = folder / "output"
         inherited = {
@@ -39,9 +39,9 @@ class Server:
                 [
                     *(str(BUILD / "bin" / "trapline"), "supervise", "--cpu", "--standby"),
                     *("--listen", f"127.0.0.1:{self.port}", "--status", f"127.0.0.1:{self.status}", "--"),
-                    *(sys.executable, "-m", "uvicorn", "--fd", "3", "--log-level", "warning", "app:app"),
+                    *(sys.executable, "-m", "uvicorn", "--fd", "3", "--log-level", "warning", application),
                 ],
-                cwd=ROOT / "examples" / "server",
+                cwd=where,
                 env={**inherited, "TRAPLINE_BUILD_DIR": str(BUILD), "PYTHONDONTWRITEBYTECODE": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -73,7 +73,15 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    one = Server(tmp_path)
+    yield from running(Server(tmp_path, ROOT / "examples" / "server", "app:app"))
+
+
+@pytest.fixture
+def poisonable(tmp_path: Path) -> Iterator[Server]:
+    yield from running(Server(tmp_path, Path(__file__).parent, "poisonable:app"))
+
+
+def running(one: Server) -> Iterator[Server]:
     try:
         one.wait_for(lambda: one.ask("/readyz")[0] == 200, _START)
         yield one
@@ -104,3 +112,18 @@ def test_a_standby_takes_over_and_knows_what_was_refused(server):
     assert server.ask("/predict", {"text": "this film is good"})[0] == 200, "it waited at the socket"
     assert server.ask("/predict", {"ids": [99]})[1]["refused"] is True
     assert server.state()["starts"] == 2
+
+
+def test_a_request_that_takes_the_context_is_the_only_one_lost_and_not_tried_again(poisonable):
+    poisonable.wait_for(lambda: poisonable.state()["standby"] == "ready", _START)
+    before = poisonable.state()["pid"]
+    assert poisonable.ask("/guarded", 12)[1]["refused"] is False, "the guard contains it"
+    good = poisonable.ask("/unguarded", 3)
+    assert good[0] == 200
+    assert poisonable.ask("/unguarded", 12) == (0, {}), "it takes the context with it"
+    assert poisonable.ask("/unguarded", 3) == good, "the standby answers"
+    status, told = poisonable.ask("/unguarded", 12)
+    assert (status, told["refused"], told["code"]) == (400, True, "TL103")
+    state = poisonable.state()
+    assert state["starts"] == 2 and state["pid"] != before
+    assert [one["action"] for one in state["incidents"] if one["action"] != "contained"] == ["quarantine"]
