@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 
 TIMEOUT = 10.0
-GOOD = b'{"text": "this film is good"}'
+COMMON = b'{"text": "this film is good"}'
 # The mean over weights that are all 0: the model's own assertion on the device fails.
 BAD = b'{"ids": [3], "weights": [0]}'
 
@@ -74,6 +74,11 @@ def post(name: str, body: bytes) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
+def good(number: int) -> bytes:
+    """Every other request is what all clients ask, the rest are asked once."""
+    return b'{"ids": [3, 7], "weights": [1, %d]}' % number if number % 2 else COMMON
+
+
 def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode()
 
@@ -118,7 +123,7 @@ async def drive(
         if waiting and record.now() >= waiting[0]:
             waiting.pop(0)
             asked.append(asyncio.create_task(ask(record, port, f"bad-{len(bad_at) - len(waiting)}", BAD)))
-        asked.append(asyncio.create_task(ask(record, port, f"good-{number}", GOOD)))
+        asked.append(asyncio.create_task(ask(record, port, f"good-{number}", good(number))))
         number += 1
         await asyncio.sleep(max(0.0, number / rate - record.now()))
     for one in await asyncio.gather(*asked):

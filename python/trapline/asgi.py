@@ -57,6 +57,8 @@ class RequestMiddleware:
         try:
             await self.app(scope, body.receive, sending)
             await sending.end()
+            if 0 < sending.answered < 400:
+                work.has_succeeded(one)
         except Exception as error:
             current.mark(error, one)
             work.has_failed(one, error)
@@ -127,16 +129,19 @@ class _Sending:
         self.one = one
         self.status = status
         self.started = False
+        self.answered = 0  # status
         self.replaced = False
         self.head: Optional[Message] = None
 
     async def __call__(self, message: Message) -> None:
         if self.replaced:
             return
-        if message["type"] == "http.response.start" and message["status"] >= 400 and not self.started:
-            work.has_failed(self.one)
-            self.head = message
-            return
+        if message["type"] == "http.response.start" and not self.started:
+            self.answered = message["status"]
+            if self.answered >= 400:
+                work.has_failed(self.one)
+                self.head = message
+                return
         head, self.head = self.head, None
         if head is not None:
             answer = http.answer_to_status(self.one, head["status"], self.status)

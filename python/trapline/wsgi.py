@@ -129,6 +129,7 @@ class _Response:
         self._start_response = start
         self._head: Optional[tuple] = None  # what the application has said, not yet handed on
         self._started = False
+        self._answered = 0  # status
         self._chunks: Optional[Iterator[bytes]] = None
         self._close: Callable[[], object] = lambda: None
 
@@ -170,6 +171,8 @@ class _Response:
             self._chunks = None
             if replaced is not None:
                 return replaced
+            if 0 < self._answered < 400:
+                work.has_succeeded(self._one)
             raise
         except Exception as error:
             answer = self._answer_to(error)
@@ -213,10 +216,10 @@ class _Response:
         if head is None:
             return None
         self._started = True
-        status = _number(head[0])
-        if status >= 400:
+        self._answered = _number(head[0])
+        if self._answered >= 400:
             work.has_failed(self._one)
-        answer = http.answer_to_status(self._one, status, self._status)
+        answer = http.answer_to_status(self._one, self._answered, self._status)
         if answer is not None:
             return _answer(self._start_response, answer)[0]
         self._start_response(*head)

@@ -6,7 +6,8 @@ its first byte is written last and cleared first, so that a reader sees a whole 
 
 A request that takes the CUDA context with it is mostly answered before its process is ended: with an error,
 as all that come after it are. When the first one ends so, the table is kept as it is: who was in flight then
-is suspect, and who came later is not.
+is suspect, and who came later is not. Nor is a request that this process has answered well before: what many
+clients ask all the time is in flight at every death.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ SLOT = 256
 SLOTS = 1024  # requests beyond these are not noted
 
 _NUL = bytes(SLOT)
+_MAX_PROVEN = 10_000
 
 
 class Table:
@@ -36,9 +38,10 @@ class Table:
         self.folder = folder
         self.free = list(range(SLOTS - 1, -1, -1))  # pop() and append() need no lock
         self.is_kept = False
+        self.proven: dict[str, None] = {}  # answered well, the oldest first
 
     def take(self, fingerprint: str, identifier: str) -> int:
-        if self.is_kept:
+        if self.is_kept or fingerprint in self.proven:
             return -1
         try:
             slot = self.free.pop()
@@ -50,6 +53,11 @@ class Table:
         self.map[at + 1 : at + SLOT] = text[1:] + _NUL[len(text) :]
         self.map[at] = text[0]
         return slot
+
+    def prove(self, fingerprint: str) -> None:
+        self.proven[fingerprint] = None
+        if len(self.proven) > _MAX_PROVEN:
+            self.proven.pop(next(iter(self.proven)), None)
 
     def give_back(self, slot: int) -> None:
         if self.is_kept:
@@ -109,6 +117,17 @@ def _make(folder: str) -> Optional[Table]:
         return _table
 
 
+def prove(fingerprint: str) -> None:
+    """A request was answered well: when one like it is in flight at a death, it is not the one."""
+    if _table is not None:
+        _table.prove(fingerprint)
+
+
+def is_proven(fingerprint: str) -> bool:
+    """True after `prove`, while that is remembered."""
+    return _table is not None and fingerprint in _table.proven
+
+
 def give_back(slot: int) -> None:
     """The request of this slot is done."""
     if slot >= 0 and _table is not None:
@@ -121,9 +140,9 @@ def keep() -> None:
         _table.is_kept = True
 
 
-def is_kept() -> bool:
-    """True after `keep`."""
-    return _table is not None and _table.is_kept
+def is_noting() -> bool:
+    """True where requests are noted, and `keep` was not called yet."""
+    return _table is not None and not _table.is_kept
 
 
 def _forget() -> None:

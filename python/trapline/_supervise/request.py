@@ -49,6 +49,8 @@ class request:
         if error is not None:
             current.mark(error, one)
             work.has_failed(one, error)
+        else:
+            work.has_succeeded(one)
         work.end(one)
         if isinstance(error, DeviceAssertError) and not isinstance(error, RequestRefused):
             work.refuse_from_now(one)

@@ -37,19 +37,34 @@ def begin(identifier: str, fingerprint: str) -> current.Work:
 
 
 def has_failed(work: current.Work, error: Optional[BaseException] = None) -> None:
-    """The request ends with an exception or an error. It may have taken the CUDA context with it.
+    """The request ends with an exception or an error. It may have taken the CUDA context with it."""
+    if inflight.is_noting() and lost.error():
+        _wait_for_the_end(work, error)
 
-    Then those that are in flight now stay noted, and this thread waits for the end of the process: where it
-    is the one that accepts connections, those that come now are left to the next process.
+
+def has_succeeded(work: current.Work) -> None:
+    """The request was answered, and not with an error: the next one like it is above suspicion. An answer may
+    hide an error, so the first one is looked at."""
+    if work.above is None and inflight.is_noting() and not inflight.is_proven(work.fingerprint):
+        if lost.error():
+            _wait_for_the_end(work, None)
+        else:
+            inflight.prove(work.fingerprint)
+
+
+def _wait_for_the_end(work: current.Work, error: Optional[BaseException]) -> None:
+    """The context is lost. Those that are in flight now stay noted.
+
+    This thread waits for the end of the process: where it is the one that accepts connections, those that
+    come now are left to the next process.
     """
-    if work.slot < 0 or not lost.error() or inflight.is_kept():
-        return
     inflight.keep()
     if options.context_socket() is None:
         return
+    told = ""
     if error is not None:  # the supervisor reads it; nobody else may get to print it
-        told = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        say(f"request {work.identifier} ended with a lost CUDA context:\n{told.rstrip()}")
+        told = ":\n" + "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
+    say(f"request {work.identifier} ended with a lost CUDA context{told}")
     time.sleep(_END_WITHIN_S)
 
 

@@ -218,3 +218,64 @@ def test_a_forked_child_has_a_file_of_its_own(folder):
     os.waitpid(child, 0)
     assert [text.split(" ", 2)[2] for text in used(own(folder))] == ["parent's"]
     assert [text.split(" ", 2)[2] for text in used(folder / f"inflight-{child}")] == ["child's"]
+
+
+def test_what_was_answered_well_before_is_above_suspicion(folder, monkeypatch):
+    monkeypatch.setattr(lost, "error", lambda: "")
+    with trapline.request("first", content="asked by all"):
+        assert names(folder) == ["first"]
+    with trapline.request("again", content="asked by all"), trapline.request("part of it"):
+        assert names(folder) == []
+    with contextlib.suppress(KeyError), trapline.request("bad", content="bad"):
+        raise KeyError("x")
+    with trapline.request("bad again", content="bad"):
+        assert names(folder) == ["bad again"]
+
+
+@pytest.mark.parametrize(("kind", "status"), [("asgi", 200), ("asgi", 404), ("wsgi", 200), ("wsgi", 404)])
+def test_an_answer_proves_a_request_where_it_is_no_error(folder, monkeypatch, kind, status):
+    monkeypatch.setattr(lost, "error", lambda: "")
+    seen: list[list[str]] = []
+
+    async def asgi(scope: object, receive: object, send) -> None:
+        seen.append(names(folder))
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    def wsgi(environ: object, start_response) -> list[bytes]:
+        seen.append(names(folder))
+        start_response(f"{status} Such", [])
+        return [b"answer"]
+
+    async def receive() -> dict:
+        return {"type": "http.request"}
+
+    async def send(message: object) -> None:
+        pass
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"x-request-id", b"one")]}
+    for _ in range(2):
+        if kind == "asgi":
+            asyncio.run(trapline.asgi.RequestMiddleware(asgi)(scope, receive, send))
+        else:
+            answer = trapline.wsgi.RequestMiddleware(wsgi)(environ(), lambda *_: None)
+            assert list(answer) == [b"answer"]
+            answer.close()
+    name = "one" if kind == "asgi" else "culprit"
+    assert seen == [[name], [] if status == 200 else [name]]
+
+
+def test_an_answer_that_hides_a_lost_context_proves_nothing(folder, monkeypatch):
+    monkeypatch.setattr(lost, "error", lambda: "CUDA error: device-side assert triggered")
+    with trapline.request("culprit"):
+        pass
+    assert names(folder) == ["culprit"]
+
+
+def test_no_more_than_ten_thousand_are_remembered_as_good(folder, monkeypatch):
+    monkeypatch.setattr(lost, "error", lambda: "")
+    monkeypatch.setattr(inflight, "_MAX_PROVEN", 3)
+    for number in range(5):
+        with trapline.request(number):
+            pass
+    assert len(inflight._table.proven) == 3
