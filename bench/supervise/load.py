@@ -40,6 +40,7 @@ class Record:
     bad: list[Outcome] = field(default_factory=list)
     health: list[Sample] = field(default_factory=list)
     ready: list[Sample] = field(default_factory=list)
+    is_over: bool = False
 
     def now(self) -> float:
         return time.monotonic() - self.start
@@ -98,7 +99,7 @@ async def ask(record: Record, port: int, name: str, body: bytes) -> Outcome:
 
 
 async def sample(record: Record, into: list[Sample], port: int, path: str, every: float) -> None:
-    while True:
+    while not record.is_over:
         at = record.now()
         try:
             status, _ = await asyncio.wait_for(http(port, get(path)), TIMEOUT)
@@ -128,7 +129,6 @@ async def drive(
         await asyncio.sleep(max(0.0, number / rate - record.now()))
     for one in await asyncio.gather(*asked):
         (record.bad if one.name.startswith("bad") else record.good).append(one)
-    for task in looking:
-        task.cancel()
-    await asyncio.gather(*looking, return_exceptions=True)
+    record.is_over = True
+    await asyncio.gather(*looking)
     return record
