@@ -24,6 +24,16 @@ void sleep_for(double seconds) {
   }
 }
 
+// Nothing of the terminal, the log, the sockets or a pipe that somebody reads to its end is kept open.
+int keep_only(int line) {
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);
+  constexpr int kLine = 3;
+  if (line != kLine) ::dup2(line, kLine);
+  ::close_range(kLine + 1, ~0U, 0);
+  return kLine;
+}
+
 [[noreturn]] void watch(int line, const std::string& variable, double grace) {
   ::setsid();  // what is sent to the terminal's or the supervisor's group is not meant for it
   ::prctl(PR_SET_NAME, "trapline-watch", 0, 0, 0);
@@ -63,10 +73,7 @@ LastWatch::LastWatch(std::string variable, double grace) {
   pid_ = ::fork();
   if (pid_ == 0) {
     line_.close();
-    // Nothing of the terminal, the log or a pipe that somebody reads to its end is kept open.
-    const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);
-    watch(far_end.get(), variable, grace);
+    watch(keep_only(far_end.get()), variable, grace);
   }
 }
 

@@ -93,7 +93,8 @@ class Loop {
   std::optional<double> suspicion_until_;  // answers about the contexts are waited for
   std::optional<double> condemn_at_;       // its context is lost: when it is ended
   std::string suspicion_;                  // what the log says
-  std::string dismissed_;                  // the key of what was looked into and was nothing
+  State before_suspicion_ = State::kStarting;
+  std::string dismissed_;  // the key of what was looked into and was nothing
   std::int64_t failed_probes_ = 0;
   double last_sign_ = 0;  // of life
   std::uint64_t seen_bytes_ = 0;

@@ -60,6 +60,7 @@ void Loop::suspect() {
   const auto found = std::ranges::find_if(report.findings, ruins_context);
   if (found == report.findings.end() || key_of(*found) == dismissed_) return;
   suspicion_ = headline(*found);
+  before_suspicion_ = state_;
   dismissed_ = key_of(*found);
   const double now = steady_seconds();
   fault_at_ = now;
@@ -74,7 +75,7 @@ void Loop::settle_suspicion(double now) {
   suspicion_until_.reset();
   if (answer == ContextAnswer::kAlive || answer == ContextAnswer::kNone) {
     fault_at_.reset();
-    if (failed_probes_ == 0) set_state(State::kReady);
+    set_state(before_suspicion_);
     request_.say(
         fmt::format("the output speaks of {}, but the CUDA contexts are alive: nothing is done", suspicion_));
     return;
@@ -131,7 +132,7 @@ Decision Loop::decide(Ending ending, Report report) {
   }
   outcome_.report = std::move(report);
   outcome_.has_failed = decision.action != Action::kFinish || (ending.exit_code != 0 && !asked_to_end_);
-  outcome_.exit_code = decision.action == Action::kFinish ? ending.exit_code : decision.exit_code;
+  outcome_.exit_code = decision.action == Action::kStop ? decision.exit_code : ending.exit_code;
   if (ended_well) return decision;
 
   if (!fault_at_) fault_at_ = steady_seconds();

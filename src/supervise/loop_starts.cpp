@@ -170,6 +170,7 @@ void Loop::set_state(State state) {
     if (before != State::kReady) one.unready_seconds += lasted;
     if (before == State::kPoisoned) one.poisoned_seconds += lasted;
     if (before != state) one.since = unix_time();
+    one.entered = now;
     one.state = state;
     if (is_ready && fault_at_) {
       one.last_to_ready = now - *fault_at_;
