@@ -88,6 +88,10 @@ TEST_F(PolicyFile, ErrorsNameTheLine) {
   EXPECT_EQ(error_of("listen = [1]\n"),
             ":1: listen must be an address or a list of them: e.g. listen = \"127.0.0.1:8000\"");
   EXPECT_NE(error_of("restarts = \n"), "");
+  for (const char* damaged :
+       {"[", "[[", "[[[", "[]", "[[]]", "[a.", "[a. ]", "a. = 1", "= 1", "\"", "a = [", "a = {"}) {
+    EXPECT_NE(error_of(damaged), "") << damaged;
+  }
   EXPECT_NE(error_of(std::string(100000, '[')), "") << "nesting is bounded by the library";
 }
 
