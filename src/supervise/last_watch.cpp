@@ -48,7 +48,8 @@ int keep_only(int line) {
   if (got == 1) ::_exit(0);
   const std::array<pid_t, 1> self{::getpid()};
   signal_all(processes_with(variable, self), SIGTERM);
-  for (double waited = 0; waited < grace; waited += kStep) {
+  const int looks = static_cast<int>(grace / kStep);
+  for (int look = 0; look < looks; ++look) {
     if (processes_with(variable, self).empty()) ::_exit(0);
     sleep_for(kStep);
   }
@@ -65,7 +66,7 @@ int keep_only(int line) {
 
 }  // namespace
 
-LastWatch::LastWatch(std::string variable, double grace) {
+LastWatch::LastWatch(const std::string& variable, double grace) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   line_ = Descriptor(ends[1]);

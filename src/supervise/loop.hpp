@@ -25,7 +25,7 @@
 
 namespace trapline::supervise {
 
-class Loop {
+class Loop {  // NOLINT(clang-analyzer-optin.performance.Padding): by what the members are for
  public:
   Loop(const Request& request, ReportFolder folder, ReportFolder own_folder, sigset_t mask);
 

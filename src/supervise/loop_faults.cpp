@@ -102,7 +102,8 @@ void Loop::condemn(EndedBy by, const std::string& line) {
 
 Decision Loop::decide(Ending ending, Report report) {
   // A fault that the program had survived did not take its context.
-  if (ending.by == EndedBy::kPoisoned) std::ranges::stable_partition(report.findings, ruins_context);
+  if (ending.by == EndedBy::kPoisoned)
+    std::stable_partition(report.findings.begin(), report.findings.end(), ruins_context);
   const bool ended_well =
       ending.by == EndedBy::kRequest || (ending.by == EndedBy::kItself && ending.exit_code == 0);
   if (!report.findings.empty() && !ended_well) ending.root = report.findings.front();
