@@ -23,6 +23,8 @@ if .venv/bin/python -c 'import torch' 2>/dev/null; then
   .venv/bin/python bench/guard/bench_compile.py
   echo "== guard: what a check on a device costs the host"
   .venv/bin/python bench/guard/bench_device.py
+  echo "== requests: what the middleware adds to a request, against the whole of one"
+  .venv/bin/python bench/supervise/bench_request.py
   echo "== --cpu: a training step on the device made of the CPU against plain CPU tensors"
   .venv/bin/python bench/cpu_cuda/bench_steps.py
 else

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A server whose CUDA context is lost to one request, and who keeps it: the same load for each, side by side.
 
-The server is that of examples/server, on the CUDA device made of the CPU. Good requests come at a steady rate,
-each on a connection of its own. One request fails the model's own assertion on the device, which no guard
-stands before; its client sends it again later. What became of each request is counted from the client's side;
-the server notes which it had begun with.
+The server is that of examples/server, on the CUDA device made of the CPU. Good requests come at a steady
+rate, each on a connection of its own. One request fails the model's own assertion on the device, which no
+guard stands before; its client sends it again later. What became of each request is counted from the
+client's side; the server notes which connections it has accepted: these are in flight.
 
     python bench/supervise/bench_supervise.py                        # all: a quarter of an hour
     python bench/supervise/bench_supervise.py --only trapline --seconds 20 --bad 3 10
@@ -44,23 +44,27 @@ def is_refused(one: load.Outcome) -> bool:
         return False
 
 
+def answer(one: load.Outcome) -> str:
+    return "refused" if is_refused(one) else str(one.status or "closed")
+
+
 def red_after(record: load.Record, bad: load.Outcome) -> str:
     red = [one.at for one in record.ready if one.at >= bad.began and one.status != 200]
-    return f"{(red[0] - bad.began) * 1000:.0f} ms" if red else "never"
+    return f"{(red[0] - bad.began) * 1000:.0f} ms" if red else "not seen"
 
 
 def row(one: contenders.Contender, record: load.Record) -> dict[str, str]:
-    begun = one.begun()
+    taken = one.accepted()
     lost = [outcome for outcome in record.good if outcome.status != 200]
     in_flight = [
         outcome
         for outcome in lost
-        if outcome.name in begun and (outcome.status == 0 or overlaps(outcome, record.bad))
+        if outcome.port in taken and (outcome.status == 0 or overlaps(outcome, record.bad))
     ]
     wrong = [outcome for outcome in record.good if outcome.status >= 500]
     well = [outcome.ended - outcome.began for outcome in record.good if outcome.status == 200]
-    accepted = [bad for bad in record.bad if not is_refused(bad)]
-    stayed = len(accepted) < len(record.bad) and is_refused(record.bad[-1])
+    tried = [bad for bad in record.bad if not is_refused(bad)]
+    stayed = is_refused(record.bad[-1])
     return {
         "kept by": one.name,
         "wrong answers": f"{streaks(record, lambda o: o.status >= 500):.1f} s ({len(wrong)})",
@@ -70,10 +74,8 @@ def row(one: contenders.Contender, record: load.Record) -> dict[str, str]:
         "of": str(len(record.good)),
         "slowest good answer": f"{max(well) * 1000:.0f} ms" if well else "-",
         "readiness red after": red_after(record, record.bad[0]),
-        "bad request, sent again": "refused"
-        if is_refused(record.bad[1])
-        else f"{record.bad[1].status or 'no answer'}",
-        "faults until it stayed up": str(len(accepted)) if stayed else f"never ({len(accepted)})",
+        "the bad request": ", ".join(map(answer, record.bad)),
+        "faults until it stayed up": str(len(tried)) if stayed else f"never ({len(tried)})",
         "decision": one.told(),
     }
 
@@ -101,7 +103,7 @@ def main() -> int:
     parser.add_argument("--only", help="contenders whose names hold this text")
     parser.add_argument("--rate", type=float, default=50.0, help="good requests a second (default 50)")
     parser.add_argument("--seconds", type=float, default=80.0, help="for each contender (default 80)")
-    parser.add_argument("--bad", type=float, nargs="+", default=[5.0, 50.0], help="when, two at least")
+    parser.add_argument("--bad", type=float, nargs="+", default=[5.0, 30.0, 55.0], help="when")
     parser.add_argument("--keep", type=Path, help="a folder for the logs")
     given = parser.parse_args()
     given.build = given.build.resolve()

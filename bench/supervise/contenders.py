@@ -56,7 +56,7 @@ class Contender:
     def start(self) -> None:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("TRAPLINE_")}
         own = {
-            "BENCH_BEGUN": str(self.folder / "begun"),
+            "BENCH_ACCEPTED": str(self.folder / "accepted"),
             "TRAPLINE_BUILD_DIR": str(self.build),
             "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT / "python")]),
         }
@@ -87,9 +87,9 @@ class Contender:
             pass
         self.process.wait()
 
-    def begun(self) -> set[str]:
-        """The requests that a process of the server has begun with."""
-        return set((self.folder / "begun").read_text().split())
+    def accepted(self) -> set[int]:
+        """The ports of the clients whose connections a process of the server has accepted."""
+        return set(map(int, (self.folder / "accepted").read_text().split()))
 
     def told(self) -> str:
         """What it has decided, as it says it."""
@@ -117,7 +117,7 @@ class Supervisord(Contender):
 
     def command(self) -> list[str]:
         file = self.folder / "supervisord.conf"
-        environment = ",".join(f'{name}="%(ENV_{name})s"' for name in ("BENCH_BEGUN", "PYTHONPATH"))
+        environment = ",".join(f'{name}="%(ENV_{name})s"' for name in ("BENCH_ACCEPTED", "PYTHONPATH"))
         file.write_text(
             f"[supervisord]\nnodaemon=true\nlogfile={self.folder}/supervisord.log\npidfile={self.folder}/pid\n"
             f"[program:server]\ncommand={shlex.join(self.plain())}\nautorestart=true\n"

@@ -4,9 +4,9 @@
     keep.py --liveness http://127.0.0.1:8000/healthz -- ...   Kubernetes: livenessProbe with its defaults
 
 systemd.service(5): a unit is restarted when its process ends with an error, RestartSec=100ms later, and
-given up after 5 starts in 10 s. Kubernetes (Configure Liveness, Readiness and Startup Probes): every 10 s, 1 s
-for an answer, 3 failures in a row; then SIGTERM, 30 s of grace, SIGKILL, and a start; the container's restarts
-are put off by 10 s, doubled each time up to 300 s, but for the first.
+given up after 5 starts in 10 s. Kubernetes (Configure Liveness, Readiness and Startup Probes): every 10 s,
+1 s for an answer, 3 failures in a row; then SIGTERM, 30 s of grace, SIGKILL, and a start; the container's
+restarts are put off by 10 s, doubled each time up to 300 s, but for the first.
 """
 
 import argparse

@@ -20,6 +20,7 @@ class Outcome:
     status: int = 0
     error: str = ""
     body: bytes = b""
+    port: int = 0
 
 
 @dataclass
@@ -44,10 +45,12 @@ class Record:
         return time.monotonic() - self.start
 
 
-async def http(port: int, text: bytes) -> tuple[int, bytes]:
+async def http(port: int, text: bytes, one: Outcome | None = None) -> tuple[int, bytes]:
     """One request on a connection of its own; raises OSError or EOFError where there is no whole answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
+        if one is not None:
+            one.port = writer.get_extra_info("sockname")[1]
         writer.write(text)
         await writer.drain()
         answer = await reader.read()
@@ -78,7 +81,7 @@ def get(path: str) -> bytes:
 async def ask(record: Record, port: int, name: str, body: bytes) -> Outcome:
     one = Outcome(name, record.now())
     try:
-        one.status, one.body = await asyncio.wait_for(http(port, post(name, body)), TIMEOUT)
+        one.status, one.body = await asyncio.wait_for(http(port, post(name, body), one), TIMEOUT)
     except ConnectionRefusedError:
         one.error = "refused"
     except (OSError, EOFError):

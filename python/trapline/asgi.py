@@ -45,8 +45,9 @@ class RequestMiddleware:
             return
         headers = _headers(scope)
         name = http.identifier(headers.get(b"x-request-id"))
-        ahead = await _read_ahead(receive)
-        print_ = _fingerprint(scope, ahead, headers.get(b"content-length"))
+        body = _Body(receive)
+        await body.read_ahead()
+        print_ = body.fingerprint(scope, http.length(headers.get(b"content-length")))
         refusal = http.refusal_of(print_, name, self.status)
         if refusal is not None:
             await _answer(send, refusal)
@@ -54,7 +55,7 @@ class RequestMiddleware:
         one = work.begin(name, print_)
         sending = _Sending(send, one, self.status)
         try:
-            await self.app(scope, _replayed(ahead, receive), sending)
+            await self.app(scope, body.receive, sending)
             await sending.end()
         except Exception as error:
             current.mark(error, one)
@@ -77,37 +78,44 @@ def _headers(scope: MutableMapping[str, Any]) -> dict[bytes, str]:
     return found
 
 
-async def _read_ahead(receive: Receive) -> deque[Message]:
-    """The messages of the body, as far as a fingerprint looks."""
-    ahead: deque[Message] = deque()
-    size = 0
-    while size < http.BODY_LIMIT:
-        message = await receive()
-        ahead.append(message)
-        if message["type"] != "http.request" or not message.get("more_body", False):
-            break
-        size += len(message.get("body", b""))
-    return ahead
+class _Body:
+    """The request's body: what a fingerprint looks at is read ahead, and handed on as it came."""
 
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._pieces: deque[bytes] = deque()  # not the messages: a client may send single bytes
+        self._size = 0
+        self._last: Optional[Message] = None  # what came instead of a piece
+        self.is_whole = False
 
-def _fingerprint(scope: MutableMapping[str, Any], ahead: deque[Message], length: Optional[str]) -> str:
-    body = b"".join([message.get("body", b"") for message in ahead])
-    last = ahead[-1]
-    is_whole = last["type"] == "http.request" and not last.get("more_body", False)
-    told = int(length) if length is not None and length.isascii() and length.isdigit() else None
-    path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
-    target = path + b"?" + scope.get("query_string", b"")
-    size = len(body) if is_whole else told
-    return fingerprint.of_http(scope["method"], target, body[: http.BODY_LIMIT], size)
+    async def read_ahead(self) -> None:
+        while self._size < http.BODY_LIMIT and not self.is_whole:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                self._last = message
+                return
+            piece = message.get("body", b"")
+            self._pieces.append(piece)
+            self._size += len(piece)
+            self.is_whole = not message.get("more_body", False)
 
+    def fingerprint(self, scope: MutableMapping[str, Any], told: Optional[int]) -> str:
+        path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
+        target = path + b"?" + scope.get("query_string", b"")
+        size = self._size if self.is_whole else told
+        body = bytearray()  # join() needs eighty bytes for each piece
+        for piece in self._pieces:
+            body += piece
+        return fingerprint.of_http(scope["method"], target, memoryview(body)[: http.BODY_LIMIT], size)
 
-def _replayed(ahead: deque[Message], receive: Receive) -> Receive:
-    """`receive` for the application: first what was read ahead."""
-
-    async def next_message() -> Message:
-        return ahead.popleft() if ahead else await receive()
-
-    return next_message
+    async def receive(self) -> Message:
+        """`receive` for the application."""
+        if self._pieces:
+            piece = self._pieces.popleft()
+            more = bool(self._pieces) or not self.is_whole
+            return {"type": "http.request", "body": piece, "more_body": more}
+        last, self._last = self._last, None
+        return await self._receive() if last is None else last
 
 
 class _Sending:

@@ -56,14 +56,9 @@ def _text(header: Optional[str]) -> Optional[str]:
     return None if header is None else header.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
-def _length(environ: Environ) -> Optional[int]:
-    text = environ.get("CONTENT_LENGTH") or ""
-    return int(text) if text.isascii() and text.isdigit() else None
-
-
 def _read_ahead(environ: Environ) -> bytes:
     """The body as far as a fingerprint looks; the application reads it again from ``wsgi.input``."""
-    given, length = environ.get("wsgi.input"), _length(environ)
+    given, length = environ.get("wsgi.input"), http.length(environ.get("CONTENT_LENGTH"))
     if given is None or (length is None and not environ.get("wsgi.input_terminated")):
         return b""  # where it ends only the application can know
     wanted = http.BODY_LIMIT if length is None else min(length, http.BODY_LIMIT)
@@ -110,7 +105,7 @@ class _Rest(io.RawIOBase):
 def _fingerprint(method: str, environ: Environ, ahead: bytes) -> str:
     path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     target = f"{path}?{environ.get('QUERY_STRING', '')}".encode("latin-1", "replace")
-    length = _length(environ)
+    length = http.length(environ.get("CONTENT_LENGTH"))
     if length is None and len(ahead) < http.BODY_LIMIT:
         length = len(ahead)
     return fingerprint.of_http(method, target, ahead, length)

@@ -14,7 +14,7 @@ BODY_LIMIT = 1 << 20  # so much of a body is read ahead and looked at
 Content = Union[bytes, bytearray, memoryview, str]
 
 
-def of_http(method: str, target: bytes, body: bytes, length: Optional[int]) -> str:
+def of_http(method: str, target: bytes, body: Union[bytes, memoryview], length: Optional[int]) -> str:
     """Of an HTTP request: method, path with query, the body's first MiB and its length.
 
     `length`: of the whole body; None where it goes beyond `body` and its sender did not say how far.

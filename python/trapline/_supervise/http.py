@@ -9,6 +9,7 @@ from trapline._library import current
 from trapline._library.errors import RequestRefused
 from trapline._supervise import fingerprint, refused, work
 
+BODY_LIMIT = fingerprint.BODY_LIMIT
 CONTENT_TYPE = "application/problem+json"
 # Where monitors ask whether the server is well. Such a request is nobody's data, and one that happens to be
 # in flight when the process dies must not be refused ever after.
@@ -27,6 +28,7 @@ HEALTH = frozenset(
     )
 )
 _READS = ("GET", "HEAD", "OPTIONS")
+_MAX_DIGITS = 18
 
 
 def is_health(method: str, path: str) -> bool:
@@ -37,6 +39,13 @@ def is_health(method: str, path: str) -> bool:
 def identifier(header: Optional[str]) -> str:
     """The client's name for the request, or one of ours."""
     return work.clean(header) if header else current.next_identifier()
+
+
+def length(header: Optional[str]) -> Optional[int]:
+    """What Content-Length says; None where it says nothing that makes sense."""
+    text = header or ""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    return int(text) if is_number else None
 
 
 def checked_status(status: int) -> int:
@@ -68,8 +77,8 @@ class Answer:
         ).encode()
 
     def headers(self) -> list[tuple[str, str]]:
-        length = str(len(self.body))
-        return [("content-type", CONTENT_TYPE), ("content-length", length), ("cache-control", "no-store")]
+        size = str(len(self.body))
+        return [("content-type", CONTENT_TYPE), ("content-length", size), ("cache-control", "no-store")]
 
 
 def refusal_of(print_: str, name: str, status: int) -> Optional[Answer]:
@@ -99,6 +108,3 @@ def answer_to_status(one: current.Work, answered: int, status: int) -> Optional[
         return None
     work.refuse_from_now(one)
     return Answer(status, *work.told_by(one.fault), one.identifier, False)
-
-
-BODY_LIMIT = fingerprint.BODY_LIMIT

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 import time
 from typing import Optional
 
@@ -33,16 +34,15 @@ class Table:
         path = os.path.join(folder, f"inflight-{os.getpid()}")
         self.map = _mapped(path)
         self.folder = folder
-        self.pid = os.getpid()
         self.free = list(range(SLOTS - 1, -1, -1))  # pop() and append() need no lock
         self.is_kept = False
 
     def take(self, fingerprint: str, identifier: str) -> int:
-        try:
-            slot = -1 if self.is_kept else self.free.pop()
-        except IndexError:
+        if self.is_kept:
             return -1
-        if slot < 0:
+        try:
+            slot = self.free.pop()
+        except IndexError:
             return -1
         text = f"{fingerprint} {time.time():.6f} {identifier}".encode("utf-8", "replace")[:SLOT]
         text = text.decode("utf-8", "ignore").encode()  # no half of a character
@@ -76,12 +76,12 @@ def _mapped(path: str) -> mmap.mmap:
 
 
 _table: Optional[Table] = None
+_making = threading.Lock()
 _failed_in: Optional[str] = None  # a folder that cannot be written to is asked once
 
 
 def take(fingerprint: str, identifier: str) -> int:
     """Notes a request; its slot, or -1 where there is no supervisor, no room or no file."""
-    global _table, _failed_in
     folder = options.supervise_dir()
     if folder is None:
         return -1
@@ -89,13 +89,24 @@ def take(fingerprint: str, identifier: str) -> int:
     if table is None or table.folder != folder:
         if folder == _failed_in:
             return -1
+        table = _make(folder)
+        if table is None:
+            return -1
+    return table.take(fingerprint, identifier)
+
+
+def _make(folder: str) -> Optional[Table]:
+    global _table, _failed_in
+    with _making:
+        if _table is not None and _table.folder == folder:  # another thread was faster
+            return _table
         try:
-            table = _table = Table(folder)
+            _table = Table(folder)
         except (OSError, ValueError) as error:
             _failed_in = folder
             debug(f"requests in flight are not noted: {error}")
-            return -1
-    return table.take(fingerprint, identifier)
+            return None
+        return _table
 
 
 def give_back(slot: int) -> None:
@@ -117,8 +128,8 @@ def is_kept() -> bool:
 
 def _forget() -> None:
     """In a child: it makes a file of its own when it needs one."""
-    global _table, _failed_in
-    _table, _failed_in = None, None
+    global _table, _failed_in, _making
+    _table, _failed_in, _making = None, None, threading.Lock()
 
 
 forks.in_child(_forget)

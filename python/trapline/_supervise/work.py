@@ -26,9 +26,13 @@ def clean(identifier: str) -> str:
 
 
 def begin(identifier: str, fingerprint: str) -> current.Work:
-    """This thread or task works on the request from now on, and the supervisor can see it."""
+    """This thread or task works on the request from now on, and the supervisor can see it.
+
+    Of a request within a request the outer one is seen: together they would be two suspects.
+    """
     work = current.enter(identifier, fingerprint)
-    work.slot = inflight.take(fingerprint, identifier)
+    if work.above is None:
+        work.slot = inflight.take(fingerprint, identifier)
     return work
 
 

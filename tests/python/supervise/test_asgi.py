@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -291,6 +292,38 @@ def test_no_more_than_a_mebibyte_is_read_ahead():
     other = Client(content_length=str(10 * MIB + 1))
     asyncio.run(other.ask(app, *pieces))
     assert len(at_start) == 2, "of another length: another request"
+
+
+@pytest.mark.parametrize("length", ["9" * 60_000, "-1", "\u0661", "1e3", " 5", ""])
+def test_a_length_that_makes_no_sense_is_none(length):
+    app = trapline.asgi.RequestMiddleware(Words())
+    assert ask(app, b"12", content_length=length).problem["refused"] is False
+    assert ask(app, b"12").problem["refused"] is True
+
+
+def test_a_body_in_single_bytes_is_kept_small():
+    body = b"7" * 300_000
+    sizes: list[int] = []
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        assert await read(receive) == body
+        await answer(send, b"ok")
+
+    async def receive() -> dict:
+        sizes.append(1)
+        return {"type": "http.request", "body": b"7", "more_body": len(sizes) < len(body)}
+
+    client = Client()
+
+    async def send(message: dict) -> None:
+        client.sent.append(message)
+
+    tracemalloc.start()
+    asyncio.run(trapline.asgi.RequestMiddleware(inner)(client.scope, receive, send))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert client.body == b"ok"
+    assert peak < 24 * len(body)  # pointers, of the list of this test too
 
 
 def test_a_client_that_hangs_up_is_told_to_the_application():

@@ -287,6 +287,15 @@ def test_hostile_names(name):
         assert told == "größe"
 
 
+@pytest.mark.parametrize("length", ["9" * 60_000, "-1", "x", ""])
+def test_a_length_that_makes_no_sense_reads_nothing_ahead(length):
+    def inner(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [])
+        return [environ["wsgi.input"].read()]
+
+    assert ask(trapline.wsgi.RequestMiddleware(inner), b"body", CONTENT_LENGTH=length).body == b"body"
+
+
 def test_path_and_query_make_the_request():
     app = wrapped(Words())
     assert ask(app, b"12").problem["refused"] is False
