@@ -95,6 +95,7 @@ void Loop::condemn(EndedBy by, const std::string& line) {
   const bool starts_again = decision.action == Action::kRetry || decision.action == Action::kQuarantine;
   // A service that answers wrongly must not do so for the length of a grace; a job may still save something.
   const bool at_once = settings_.policy.is_service && by == EndedBy::kPoisoned;
+  if (starts_again && by == EndedBy::kPoisoned && replace_processes(decision)) return;
   if (starts_again && at_once && standby_ && decision.delay == 0) return replace_now(decision);
   decided_ = decision;
   begin_end(at_once ? SIGKILL : SIGTERM, at_once ? 0 : settings_.grace);

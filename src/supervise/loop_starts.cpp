@@ -1,4 +1,5 @@
 // The loop's hands: starting the program, its standby, and ending its processes.
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -147,6 +148,24 @@ void Loop::replace_now(const Decision& decision) {
   signal_all(tree, SIGKILL);
   dying_.push_back(std::move(active_));
   act(decision);
+}
+
+// Ends those processes of the program that have lost their contexts, where their parent starts others:
+// workers of a server, kernels of a notebook server. False: the program itself is one of them, or it is not
+// known which they are.
+bool Loop::replace_processes(const Decision& decision) {
+  const std::vector<pid_t> dead = contexts_ ? contexts_->dead() : std::vector<pid_t>{};
+  if (!settings_.replaces_process || dead.empty() || decision.delay > 0 ||
+      std::ranges::find(dead, active_->pid()) != dead.end())
+    return false;
+  signal_all(dead, SIGKILL);
+  request_.say(fmt::format("{} of the program's processes {} ended; the program goes on", dead.size(),
+                           dead.size() == 1 ? "was" : "were"));
+  active_->forget_log();
+  dismissed_.clear();
+  set_state(probe_ ? State::kStarting : State::kReady);
+  if (probe_) probe_->set(true, true);
+  return true;
 }
 
 // Ctrl-Z: the program's group is stopped by the terminal, Trapline with it, and both go on with `fg`.

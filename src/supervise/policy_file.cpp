@@ -69,6 +69,13 @@ class Reader {
   std::optional<Error> entry(std::string_view key, const toml::node& value) {
     if (key == "decide") return decide(value);
     if (key == "listen") return listen(value);
+    if (key == "replace") {
+      const auto word = value.value<std::string>();
+      if (word != "tree" && word != "process")
+        return wrong(value, "replace must be \"tree\" or \"process\"", "correct the value");
+      if (!wishes_.replace) wishes_.replace = word;
+      return std::nullopt;
+    }
     if (key == "standby") {
       if (!value.is_boolean()) return wrong(value, "standby must be true or false", "correct the value");
       wishes_.standby = wishes_.standby || *value.value<bool>();

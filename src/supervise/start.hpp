@@ -54,6 +54,7 @@ class Start {
   // What its processes wrote and its output told. `ended`: so far as known.
   Report evidence(const ExitStatus& ended);
   Report log_report() { return log_->report(); }
+  void forget_log() { log_->forget(); }
 
  private:
   Start(Prepared prepared, std::int64_t number) : prepared_(std::move(prepared)), number_(number) {}

@@ -114,6 +114,19 @@ def test_a_rank_that_was_killed_is_tried_again(tmp_path, train):
     assert (tmp_path / "weights.pt").exists()
 
 
+def test_the_first_rank_is_the_jobs_and_survives_its_peers(tmp_path, train):
+    """Sample 57 is rank 1's; torchrun then ends rank 0, which waits for it."""
+    run = Supervised(tmp_path, "--delay", "0.05", "--report", "reports", program=train("with", 2))
+    assert run.wait(180) == 0, run.err[-3000:]
+    first = tmp_path / "reports" / "start-0001"
+    done = subprocess.run(
+        [TRAPLINE, "explain", "--format", "json", first], capture_output=True, text=True, check=False
+    )
+    root, *others = json.loads(done.stdout)["findings"]
+    assert (root["code"], root["process"]["rank"], root["sample"]["dataset_index"]) == ("TL101", 1, 57)
+    assert all(one["role"] == "consequence" for one in others)
+
+
 def test_each_start_keeps_its_findings(tmp_path, train):
     run = Supervised(tmp_path, "--delay", "0.05", "--report", "reports", program=train("with"))
     assert run.wait(120) == 0, run.err[-3000:]
