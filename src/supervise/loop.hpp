@@ -68,7 +68,10 @@ class Loop {  // NOLINT(clang-analyzer-optin.performance.Padding): by what the m
   void suspect();
   void settle_suspicion(double now);
   void condemn(EndedBy by, const std::string& line);
-  Decision decide(Ending ending, Report report);
+  Decision decide(Ending ending, Evidence evidence);
+  void set_aside(Decision& decision, const std::optional<Finding>& root,
+                 const std::vector<std::string>& samples, const std::vector<RequestInFlight>& requests);
+  void tell(const Decision& decision, const std::optional<Finding>& root);
   std::vector<RequestInFlight> culprits(const std::optional<Finding>& root);
   void note_contained();
   static void add_incident(Snapshot& now, Incident incident);

@@ -135,6 +135,21 @@ def test_each_start_keeps_its_findings(tmp_path, train):
     assert (tmp_path / "reports" / "trapline-quarantine.jsonl").exists()
 
 
+def test_a_fault_that_was_handled_is_not_blamed_for_a_crash(tmp_path):
+    (tmp_path / "handled.py").write_text(
+        "import os, time, torch\n"
+        "table = torch.nn.Embedding(10, 4)\n"
+        "try: table(torch.tensor([1, 99]))\n"
+        "except IndexError: print('handled')\n"
+        "time.sleep(0.2)\n"
+        "os.kill(os.getpid(), 11)\n"
+    )
+    run = Supervised(tmp_path, "--delay", "0.05", "--restarts", "0", program=[str(PYTHON), "handled.py"])
+    assert run.wait(120) == 70
+    assert run.out == "handled\n"
+    assert "trapline: stop: SIGSEGV ended it, and nothing tells why; no restart is allowed" in run.err
+
+
 def test_dry_run_says_what_would_be_done(tmp_path, train):
     report = tmp_path / "report.json"
     subprocess.run(
