@@ -83,6 +83,11 @@ Action declare_supervise(FlagSet& flags, const std::vector<std::string>& program
   flags.add({"--stall", "SECONDS", &wishes.stall, "replace it when it has printed nothing for so long",
              Number{1, 604800}});
   flags.add({"--standby", "", &wishes.standby, "keep a second process that has done its imports and waits"});
+  flags.add(
+      {"--replace", "WHAT", &wishes.replace,
+       "what to replace when a context is lost: the tree (default), or the process alone, where its parent "
+       "starts another: workers, notebook kernels",
+       OneOf{{"tree", "process"}}});
   flags.add({"--restarts", "N", &wishes.restarts, "at most N restarts in the window (default 10)",
              WholeNumber{0, 1'000'000}});
   flags.add(

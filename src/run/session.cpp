@@ -74,6 +74,8 @@ RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
   std::vector<std::string> caught_lines = lines_about(collected.findings, settled.caught, here);
   RunOutcome outcome{ended,
                      merge(collected),
+                     settled.uncaught,
+                     settled.caught_before,
                      false,
                      sentence_about(collected.skip),
                      sentence_about(settled.caught),

@@ -29,6 +29,8 @@ struct Prepared {
 struct RunOutcome {
   ExitStatus ended;
   Report report;
+  bool uncaught = false;                  // some finding is of an exception that nobody caught
+  bool caught_before = false;             // the program had caught what was found, and ended later
   bool handled = false;                   // the program went on after its faults and ended well
   std::string skipped;                    // what --on-fault skip left out, as a sentence; empty: nothing
   std::string caught;                     // "the program caught 4 faults (TL102, TL105)"; empty: none

@@ -39,7 +39,11 @@ double steady_seconds() {
 
 Snapshot Board::read() const {
   const std::scoped_lock lock(mutex_);
-  return now_;
+  Snapshot now = now_;
+  const double lasted = steady_seconds() - now.entered;
+  if (now.state != State::kReady && now.state != State::kStopped) now.unready_seconds += lasted;
+  if (now.state == State::kPoisoned) now.poisoned_seconds += lasted;
+  return now;
 }
 
 void Board::beat() {

@@ -37,6 +37,7 @@ struct Incident {
 struct Snapshot {
   State state = State::kStarting;
   double since = 0;    // unix time of the state
+  double entered = 0;  // the same by steady_seconds()
   double started = 0;  // unix time of the supervisor
   std::string program;
   std::int64_t pid = 0;

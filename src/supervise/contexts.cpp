@@ -10,8 +10,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "report/utf8.hpp"
-
 namespace trapline::supervise {
 namespace {
 
@@ -69,7 +67,6 @@ bool Contexts::read_from(Peer& peer) {
     if (peer.answer != ContextAnswer::kWaiting) continue;
     if (word.starts_with("dead")) {
       peer.answer = ContextAnswer::kDead;
-      words_ = printable(word.substr(std::min<std::size_t>(word.size(), 5)));
     } else if (word == "alive") {
       peer.answer = ContextAnswer::kAlive;
     } else if (word == "none") {
@@ -80,7 +77,6 @@ bool Contexts::read_from(Peer& peer) {
 
 std::size_t Contexts::ask(const std::vector<pid_t>& pids) {
   std::size_t asked = 0;
-  words_.clear();
   for (auto& [pid, peer] : peers_) {
     peer.answer = ContextAnswer::kNotAsked;
     if (std::ranges::find(pids, pid) == pids.end()) continue;
@@ -89,6 +85,14 @@ std::size_t Contexts::ask(const std::vector<pid_t>& pids) {
     ++asked;
   }
   return asked;
+}
+
+std::vector<pid_t> Contexts::dead() const {
+  std::vector<pid_t> out;
+  for (const auto& [pid, peer] : peers_) {
+    if (peer.answer == ContextAnswer::kDead) out.push_back(pid);
+  }
+  return out;
 }
 
 ContextAnswer Contexts::answer() const {

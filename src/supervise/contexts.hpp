@@ -31,7 +31,8 @@ class Contexts {
   std::size_t ask(const std::vector<pid_t>& pids);
   // Of those that were asked: kDead when one is, kWaiting while one may still say so, else kAlive, or kNone.
   ContextAnswer answer() const;
-  const std::string& words_of_the_dead() const { return words_; }
+  // The processes that have answered that theirs is lost.
+  std::vector<pid_t> dead() const;
 
  private:
   struct Peer {
@@ -44,7 +45,6 @@ class Contexts {
 
   Descriptor listening_;
   std::map<pid_t, Peer> peers_;
-  std::string words_;
 };
 
 }  // namespace trapline::supervise

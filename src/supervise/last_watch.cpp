@@ -24,6 +24,16 @@ void sleep_for(double seconds) {
   }
 }
 
+// Nothing of the terminal, the log, the sockets or a pipe that somebody reads to its end is kept open.
+int keep_only(int line) {
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);
+  constexpr int kLine = 3;
+  if (line != kLine) ::dup2(line, kLine);
+  ::close_range(kLine + 1, ~0U, 0);
+  return kLine;
+}
+
 [[noreturn]] void watch(int line, const std::string& variable, double grace) {
   ::setsid();  // what is sent to the terminal's or the supervisor's group is not meant for it
   ::prctl(PR_SET_NAME, "trapline-watch", 0, 0, 0);
@@ -38,7 +48,8 @@ void sleep_for(double seconds) {
   if (got == 1) ::_exit(0);
   const std::array<pid_t, 1> self{::getpid()};
   signal_all(processes_with(variable, self), SIGTERM);
-  for (double waited = 0; waited < grace; waited += kStep) {
+  const int looks = static_cast<int>(grace / kStep);
+  for (int look = 0; look < looks; ++look) {
     if (processes_with(variable, self).empty()) ::_exit(0);
     sleep_for(kStep);
   }
@@ -55,7 +66,7 @@ void sleep_for(double seconds) {
 
 }  // namespace
 
-LastWatch::LastWatch(std::string variable, double grace) {
+LastWatch::LastWatch(const std::string& variable, double grace) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   line_ = Descriptor(ends[1]);
@@ -63,10 +74,7 @@ LastWatch::LastWatch(std::string variable, double grace) {
   pid_ = ::fork();
   if (pid_ == 0) {
     line_.close();
-    // Nothing of the terminal, the log or a pipe that somebody reads to its end is kept open.
-    const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);
-    watch(far_end.get(), variable, grace);
+    watch(keep_only(far_end.get()), variable, grace);
   }
 }
 

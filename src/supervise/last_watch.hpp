@@ -16,7 +16,7 @@ namespace trapline::supervise {
 class LastWatch {
  public:
   // To be called before there are threads. Where no process can be made there is no such watch.
-  LastWatch(std::string variable, double grace);
+  LastWatch(const std::string& variable, double grace);
   // Says that all is well; the process ends.
   ~LastWatch();
   LastWatch(const LastWatch&) = delete;

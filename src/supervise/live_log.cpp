@@ -29,6 +29,12 @@ void LiveLog::end_of_source(std::string_view source, const SourceEnd& end) {
 
 void LiveLog::quiet() { seen_(); }
 
+void LiveLog::forget() {
+  const std::scoped_lock lock(mutex_);
+  reasoner_ = std::make_unique<Reasoner>();
+  changed_ = false;
+}
+
 Report LiveLog::report() {
   const std::scoped_lock lock(mutex_);
   if (!changed_ || Clock::now() - last_line_ > kForgotten) return {};

@@ -24,6 +24,9 @@ class LiveLog : public LineSink {
   void end_of_source(std::string_view source, const SourceEnd& end) override;
   void quiet() override;
 
+  // What was told so far is dealt with.
+  void forget();
+
   // What the lines tell so far.
   Report report();
 

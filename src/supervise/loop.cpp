@@ -27,6 +27,16 @@ double jitter() {
   return std::uniform_real_distribution<double>(0, 1)(random);
 }
 
+// Whoever sees the status page may see which program it is; what its flags hold is not theirs to know.
+std::string shown(const std::vector<std::string>& arguments) {
+  std::string out;
+  for (const std::string& word : arguments) {
+    if (word.starts_with("--")) return out + " ...";
+    out += (out.empty() ? "" : " ") + word;
+  }
+  return out;
+}
+
 ExitStatus decode(int status) {
   ExitStatus out;
   if (WIFSIGNALED(status)) {
@@ -62,6 +72,13 @@ Loop::Loop(const Request& request, ReportFolder folder, ReportFolder own_folder,
   stage_.has_terminal = ::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
 }
 
+Loop::~Loop() {
+  if (active_ || standby_) {
+    const std::vector<pid_t> watch{last_watch_ ? last_watch_->pid() : -1};
+    signal_all(descendants(::getpid(), watch), SIGKILL);
+  }
+}
+
 std::optional<Error> Loop::prepare() {
   for (const Address& address : settings_.listen) {
     auto socket = listen_at(address);
@@ -90,8 +107,9 @@ std::optional<Error> Loop::prepare() {
   board_.beat();
   board_.update([&](Snapshot& now) {
     now.started = now.since = unix_time();
+    now.entered = steady_seconds();
     now.has_standby = settings_.standby;
-    for (const std::string& word : request_.arguments) now.program += (now.program.empty() ? "" : " ") + word;
+    now.program = shown(request_.arguments);
   });
   state_since_ = steady_seconds();
   if (settings_.status || settings_.probe) {

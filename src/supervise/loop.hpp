@@ -25,9 +25,14 @@
 
 namespace trapline::supervise {
 
-class Loop {
+class Loop {  // NOLINT(clang-analyzer-optin.performance.Padding): by what the members are for
  public:
   Loop(const Request& request, ReportFolder folder, ReportFolder own_folder, sigset_t mask);
+
+  // Whatever happened: no program is left running that nobody watches.
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
 
   // Opens what is needed. An error means that nothing was started.
   std::optional<Error> prepare();
@@ -55,6 +60,7 @@ class Loop {
   std::vector<pid_t> others() const;  // processes of ours that are not the program's
   std::vector<pid_t> program_tree() const;
   void replace_now(const Decision& decision);
+  bool replace_processes(const Decision& decision);
   void follow_terminal();
   void set_state(State state);
 
@@ -62,7 +68,10 @@ class Loop {
   void suspect();
   void settle_suspicion(double now);
   void condemn(EndedBy by, const std::string& line);
-  Decision decide(Ending ending, Report report);
+  Decision decide(Ending ending, Evidence evidence);
+  void set_aside(Decision& decision, const std::optional<Finding>& root,
+                 const std::vector<std::string>& samples, const std::vector<RequestInFlight>& requests);
+  void tell(const Decision& decision, const std::optional<Finding>& root);
   std::vector<RequestInFlight> culprits(const std::optional<Finding>& root);
   void note_contained();
   static void add_incident(Snapshot& now, Incident incident);
@@ -93,7 +102,8 @@ class Loop {
   std::optional<double> suspicion_until_;  // answers about the contexts are waited for
   std::optional<double> condemn_at_;       // its context is lost: when it is ended
   std::string suspicion_;                  // what the log says
-  std::string dismissed_;                  // the key of what was looked into and was nothing
+  State before_suspicion_ = State::kStarting;
+  std::string dismissed_;  // the key of what was looked into and was nothing
   std::int64_t failed_probes_ = 0;
   double last_sign_ = 0;  // of life
   std::uint64_t seen_bytes_ = 0;

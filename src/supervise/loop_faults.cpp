@@ -38,6 +38,16 @@ std::string headline(const std::optional<Finding>& root) {
   return fmt::format("{}{}: {}", info(root->cause).code, place.empty() ? "" : " at " + place, words);
 }
 
+// Whether the first finding is why the program is gone, and not something that it had dealt with.
+bool is_cause(const Evidence& evidence, const Ending& ending) {
+  const Finding& root = evidence.report.findings.front();
+  if (ruins_context(root) || !root.contained.value_or(false) || evidence.uncaught) return true;
+  // A contained fault ends a program by an exception: not by a signal (an abort is how C++ ends by one), and
+  // no program stands still of it.
+  return !evidence.caught_before && ending.by == EndedBy::kItself &&
+         (ending.signal == 0 || ending.signal == SIGABRT);
+}
+
 std::string clock_time() { return fmt::format("{:%H:%M:%S}", fmt::localtime(std::time(nullptr))); }
 
 std::vector<fs::path> files_of(const fs::path& folder, std::string_view prefix, std::string_view suffix) {
@@ -60,6 +70,7 @@ void Loop::suspect() {
   const auto found = std::ranges::find_if(report.findings, ruins_context);
   if (found == report.findings.end() || key_of(*found) == dismissed_) return;
   suspicion_ = headline(*found);
+  before_suspicion_ = state_;
   dismissed_ = key_of(*found);
   const double now = steady_seconds();
   fault_at_ = now;
@@ -74,7 +85,7 @@ void Loop::settle_suspicion(double now) {
   suspicion_until_.reset();
   if (answer == ContextAnswer::kAlive || answer == ContextAnswer::kNone) {
     fault_at_.reset();
-    if (failed_probes_ == 0) set_state(State::kReady);
+    set_state(before_suspicion_);
     request_.say(
         fmt::format("the output speaks of {}, but the CUDA contexts are alive: nothing is done", suspicion_));
     return;
@@ -94,68 +105,73 @@ void Loop::condemn(EndedBy by, const std::string& line) {
   const bool starts_again = decision.action == Action::kRetry || decision.action == Action::kQuarantine;
   // A service that answers wrongly must not do so for the length of a grace; a job may still save something.
   const bool at_once = settings_.policy.is_service && by == EndedBy::kPoisoned;
+  if (starts_again && by == EndedBy::kPoisoned && replace_processes(decision)) return;
   if (starts_again && at_once && standby_ && decision.delay == 0) return replace_now(decision);
   decided_ = decision;
   begin_end(at_once ? SIGKILL : SIGTERM, at_once ? 0 : settings_.grace);
 }
 
-Decision Loop::decide(Ending ending, Report report) {
+Decision Loop::decide(Ending ending, Evidence evidence) {
+  std::vector<Finding>& findings = evidence.report.findings;
   // A fault that the program had survived did not take its context.
-  if (ending.by == EndedBy::kPoisoned) std::ranges::stable_partition(report.findings, ruins_context);
+  if (ending.by == EndedBy::kPoisoned) std::stable_partition(findings.begin(), findings.end(), ruins_context);
   const bool ended_well =
       ending.by == EndedBy::kRequest || (ending.by == EndedBy::kItself && ending.exit_code == 0);
-  if (!report.findings.empty() && !ended_well) ending.root = report.findings.front();
-  ending.lived = steady_seconds() - active_->started();
-  const std::vector<RequestInFlight> requests =
-      ended_well ? std::vector<RequestInFlight>{} : culprits(ending.root);
+  std::vector<RequestInFlight> requests;
+  std::vector<std::string> samples;
+  if (!ended_well) {
+    if (!findings.empty() && is_cause(evidence, ending)) ending.root = findings.front();
+    requests = culprits(ending.root);
+    if (ending.root) samples = proposed_samples(active_->folder(), *ending.root);
+  }
   for (const RequestInFlight& one : requests) ending.requests.push_back(one.fingerprint);
-  const auto samples =
-      ending.root ? proposed_samples(active_->folder(), *ending.root) : std::vector<std::string>{};
   ending.samples = samples.size();
+  ending.lived = steady_seconds() - active_->started();
 
-  const std::optional<Finding> root = ending.root;
   Decision decision = judge_.decide(ending, steady_seconds());
-  if (decision.action == Action::kQuarantine) {
-    if (!samples.empty()) {
-      const std::string file = stage_.run.quarantine->string();
-      if (!add_samples(file, samples))
-        decision = {Action::kStop, fmt::format("{} cannot be written: name another with --quarantine", file),
-                    0, kExitComesBack};
-      else
-        decision.reason += " in " + file;
-    }
-    for (const RequestInFlight& one : requests) {
-      refuse(own_folder_.path(), one, root ? info(root->cause).code : "",
-             root ? std::string_view(root->summary) : std::string_view());
-    }
-  }
-  outcome_.report = std::move(report);
+  if (decision.action == Action::kQuarantine) set_aside(decision, ending.root, samples, requests);
+  outcome_.report = std::move(evidence.report);
   outcome_.has_failed = decision.action != Action::kFinish || (ending.exit_code != 0 && !asked_to_end_);
-  outcome_.exit_code = decision.action == Action::kFinish ? ending.exit_code : decision.exit_code;
-  if (ended_well) return decision;
+  outcome_.exit_code = decision.action == Action::kStop ? decision.exit_code : ending.exit_code;
+  if (!ended_well) tell(decision, ending.root);
+  return decision;
+}
 
-  if (!fault_at_) fault_at_ = steady_seconds();
-  const std::string code(root ? info(root->cause).code : "");
-  if (root && root->role == Role::kRoot) {
-    write_error_file(*root,
-                     fmt::format("trapline supervise: {}: {}", name_of(decision.action), decision.reason));
+// Samples go into the quarantine file, requests among those that are refused.
+void Loop::set_aside(Decision& decision, const std::optional<Finding>& root,
+                     const std::vector<std::string>& samples, const std::vector<RequestInFlight>& requests) {
+  const std::string file = stage_.run.quarantine->string();
+  if (!samples.empty() && !add_samples(file, samples)) {
+    decision = {Action::kStop, fmt::format("{} cannot be written: name another with --quarantine", file), 0,
+                kExitComesBack};
+    return;
   }
-  const std::string what = fmt::format("{}: {}", name_of(decision.action), decision.reason);
+  if (!samples.empty()) decision.reason += " in " + file;
+  for (const RequestInFlight& one : requests) {
+    refuse(own_folder_.path(), one, root ? info(root->cause).code : "",
+           root ? std::string_view(root->summary) : std::string_view());
+  }
+}
+
+// Whoever looks: standard error, the report's notes, the board, torchrun.
+void Loop::tell(const Decision& decision, const std::optional<Finding>& root) {
+  if (!fault_at_) fault_at_ = steady_seconds();
+  const std::string action(name_of(decision.action));
+  const std::string what = fmt::format("{}: {}", action, decision.reason);
+  if (root && root->role == Role::kRoot) write_error_file(*root, "trapline supervise: " + what);
   decisions_.push_back(fmt::format("start {}, {}: {}", starts_, clock_time(), what));
   if (decisions_.size() > kMaxDecisions) decisions_.erase(decisions_.begin());
   if (root) request_.say(fmt::format("start {}: {}", starts_, headline(root)));
-  request_.say(
-      fmt::format("{}{}", what, decision.delay > 0 ? fmt::format("; in {:.1f} s", decision.delay) : ""));
-  const std::int64_t refused = static_cast<std::int64_t>(count_refused(own_folder_.path()));
+  request_.say(decision.delay > 0 ? fmt::format("{}; in {:.1f} s", what, decision.delay) : what);
+  const auto refused = static_cast<std::int64_t>(count_refused(own_folder_.path()));
+  const std::string code(root ? info(root->cause).code : "");
   board_.update([&](Snapshot& now) {
     ++now.faults[code.empty() ? "none" : code];
-    ++now.decisions[std::string(name_of(decision.action))];
+    ++now.decisions[action];
     now.refused = refused;
     add_incident(now, {unix_time(), starts_, code, root ? root->summary : std::string(),
-                       root ? place_of(*root) : std::string(), std::string(name_of(decision.action)),
-                       decision.reason, std::nullopt});
+                       root ? place_of(*root) : std::string(), action, decision.reason, std::nullopt});
   });
-  return decision;
 }
 
 // One request in flight is the culprit. Of several the one that the finding names, else those that were there

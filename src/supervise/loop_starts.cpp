@@ -1,4 +1,5 @@
 // The loop's hands: starting the program, its standby, and ending its processes.
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,6 +14,16 @@ namespace {
 constexpr double kStandbyPause = 0.2;  // seconds after the program was ready: they must not compete
 constexpr int kStandbyFailures = 3;    // in a row, after which there is none any more
 constexpr double kLeftBehind = 1;      // seconds that processes get that outlived the program
+
+// "ready, start 3; last fault TL103 at server.py:31: quarantine"
+std::string status_line(const Snapshot& now) {
+  std::string line = fmt::format("{}, start {}", name_of(now.state), now.starts);
+  if (now.incidents.empty()) return line;
+  const Incident& last = now.incidents.back();
+  line += fmt::format("; last fault {}", last.code.empty() ? "without a known cause" : last.code);
+  if (!last.where.empty()) line += " at " + last.where;
+  return line + ": " + last.action;
+}
 
 }  // namespace
 
@@ -149,6 +160,24 @@ void Loop::replace_now(const Decision& decision) {
   act(decision);
 }
 
+// Ends those processes of the program that have lost their contexts, where their parent starts others:
+// workers of a server, kernels of a notebook server. False: the program itself is one of them, or it is not
+// known which they are.
+bool Loop::replace_processes(const Decision& decision) {
+  const std::vector<pid_t> dead = contexts_ ? contexts_->dead() : std::vector<pid_t>{};
+  if (!settings_.replaces_process || dead.empty() || decision.delay > 0 ||
+      std::ranges::find(dead, active_->pid()) != dead.end())
+    return false;
+  signal_all(dead, SIGKILL);
+  request_.say(fmt::format("{} of the program's processes {} ended; the program goes on", dead.size(),
+                           dead.size() == 1 ? "was" : "were"));
+  active_->forget_log();
+  dismissed_.clear();
+  set_state(probe_ ? State::kStarting : State::kReady);
+  if (probe_) probe_->set(true, true);
+  return true;
+}
+
 // Ctrl-Z: the program's group is stopped by the terminal, Trapline with it, and both go on with `fg`.
 void Loop::follow_terminal() {
   if (!stage_.has_terminal) return;
@@ -170,13 +199,14 @@ void Loop::set_state(State state) {
     if (before != State::kReady) one.unready_seconds += lasted;
     if (before == State::kPoisoned) one.poisoned_seconds += lasted;
     if (before != state) one.since = unix_time();
+    one.entered = now;
     one.state = state;
     if (is_ready && fault_at_) {
       one.last_to_ready = now - *fault_at_;
       if (!one.incidents.empty()) one.incidents.back().to_ready = one.last_to_ready;
     }
   });
-  systemd_.status(std::string(name_of(state)));
+  systemd_.status(status_line(board_.read()));
   if (!is_ready) return;
   fault_at_.reset();
   if (!saw_ready_) systemd_.ready();

@@ -25,6 +25,7 @@ Result<Settings> settings_of(const Wishes& wishes) {
   out.stall = wishes.stall;
   out.grace = wishes.grace.value_or(out.grace);
   out.standby = wishes.standby;
+  out.replaces_process = wishes.replace == "process";
   Policy& policy = out.policy;
   policy.restarts = wishes.restarts.value_or(policy.restarts);
   policy.window = wishes.window.value_or(policy.window);

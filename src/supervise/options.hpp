@@ -21,7 +21,8 @@ struct Wishes {
   std::optional<double> probe_interval, probe_timeout, stall, grace, window, delay, max_delay;
   std::optional<std::int64_t> probe_failures, restarts;
   bool standby = false;
-  std::map<Cause, Action> decisions;  // a policy file's only
+  std::optional<std::string> replace;  // tree or process
+  std::map<Cause, Action> decisions;   // a policy file's only
 };
 
 struct Settings {
@@ -34,6 +35,8 @@ struct Settings {
   std::optional<double> stall;  // seconds
   double grace = 10;            // seconds between SIGTERM and SIGKILL
   bool standby = false;
+  // Of a tree only the process that has lost its context is ended: its parent starts another.
+  bool replaces_process = false;
   Policy policy;
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <ranges>
 
 #include "report/utf8.hpp"
 #include "supervise/board.hpp"
@@ -100,8 +99,9 @@ std::string article(const Incident& one) {
 std::string articles(const Snapshot& now) {
   if (now.incidents.empty()) return "<p class=\"soft\">None so far.</p>";
   std::string out;
-  for (const Incident& one : now.incidents | std::views::reverse | std::views::take(kShown))
-    out += article(one);
+  std::size_t shown = 0;
+  for (auto one = now.incidents.rbegin(); one != now.incidents.rend() && shown < kShown; ++one, ++shown)
+    out += article(*one);
   return out;
 }
 

@@ -1,5 +1,10 @@
 // The policy file of --policy: TOML, the flags' names without hyphens as keys, and a table [decide].
-#define TOML_EXCEPTIONS 0
+//
+// toml++ 3.3 asserts on a table without a name ("[[") in front of the line that makes an error of it: without
+// assertions, as in every release build, the error comes.
+#ifndef NDEBUG
+#define NDEBUG
+#endif
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -64,6 +69,13 @@ class Reader {
   std::optional<Error> entry(std::string_view key, const toml::node& value) {
     if (key == "decide") return decide(value);
     if (key == "listen") return listen(value);
+    if (key == "replace") {
+      const auto word = value.value<std::string>();
+      if (word != "tree" && word != "process")
+        return wrong(value, "replace must be \"tree\" or \"process\"", "correct the value");
+      if (!wishes_.replace) wishes_.replace = word;
+      return std::nullopt;
+    }
     if (key == "standby") {
       if (!value.is_boolean()) return wrong(value, "standby must be true or false", "correct the value");
       wishes_.standby = wishes_.standby || *value.value<bool>();
@@ -144,13 +156,12 @@ std::optional<Error> add_policy_file(const std::filesystem::path& file, Wishes& 
   text.resize(static_cast<std::size_t>(stream.gcount()));
   if (text.size() > kMaxFile)
     return Error{"the policy " + name + " is larger than 1 MiB", "", "name another file"};
-  const toml::parse_result parsed = toml::parse(text, name);
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
+  try {
+    return Reader(name, wishes).read(toml::parse(text, name));
+  } catch (const toml::parse_error& error) {
     return Error{fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()), "",
                  "correct the TOML"};
   }
-  return Reader(name, wishes).read(parsed.table());
 }
 
 }  // namespace trapline::supervise

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxLines = 100'000;
 
 bool is_of(const std::string& line, const Finding& root) {
   const auto read = nlohmann::json::parse(line, nullptr, false);
-  if (!read.is_object() || !read.contains("dataset_index")) return false;
+  if (!read.is_object() || !read.value("dataset_index", nlohmann::json()).is_number_integer()) return false;
   return read.value("code", nlohmann::json()) == info(root.cause).code &&
          read.value("op", nlohmann::json()) == root.op;
 }

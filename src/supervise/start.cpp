@@ -130,8 +130,9 @@ void Start::finish_streams() {
   for (const auto& relay : relays_) relay->finish(kDrainSeconds);
 }
 
-Report Start::evidence(const ExitStatus& ended) {
-  Report seen = conclude(prepared_, ended).report;
+Evidence Start::evidence(const ExitStatus& ended) {
+  RunOutcome outcome = conclude(prepared_, ended);
+  Report seen = std::move(outcome.report);
   Report told = log_->report();
   // The guard has seen what the traceback in the log only repeats.
   if (!seen.findings.empty())
@@ -139,7 +140,7 @@ Report Start::evidence(const ExitStatus& ended) {
   Report report = merge(std::move(seen), std::move(told));
   report.command = Command::kSupervise;
   if (report.findings.empty() && ended.exit_code != 0) report.verdict = Verdict::kUnknown;
-  return report;
+  return {std::move(report), outcome.uncaught, outcome.caught_before};
 }
 
 }  // namespace trapline::supervise

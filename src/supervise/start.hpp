@@ -26,6 +26,13 @@ struct Stage {
   std::function<void()> log_seen;  // called from other threads
 };
 
+// What is known of a fault.
+struct Evidence {
+  Report report;
+  bool uncaught = false;       // some finding is of an exception that nobody caught
+  bool caught_before = false;  // the program had caught what was found
+};
+
 class Start {
  public:
   // `as_standby`: it does its imports, says so, and waits until it is told to go on.
@@ -52,8 +59,9 @@ class Start {
   void finish_streams();
 
   // What its processes wrote and its output told. `ended`: so far as known.
-  Report evidence(const ExitStatus& ended);
+  Evidence evidence(const ExitStatus& ended);
   Report log_report() { return log_->report(); }
+  void forget_log() { log_->forget(); }
 
  private:
   Start(Prepared prepared, std::int64_t number) : prepared_(std::move(prepared)), number_(number) {}

@@ -1,5 +1,6 @@
 #include "supervise/supervisor.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,6 +24,11 @@ Result<ReportFolder> make_private() {
 }  // namespace
 
 Result<Outcome> supervise(const Request& request) {
+  // Who was started without standard streams would else hand something of its own to the program in their
+  // place.
+  int lowest = ::open("/dev/null", O_RDWR);
+  while (lowest >= 0 && lowest <= STDERR_FILENO) lowest = ::open("/dev/null", O_RDWR);
+  if (lowest > STDERR_FILENO) ::close(lowest);
   auto own = make_private();
   if (!own) return own.error();
   auto folder = request.run.reports ? ReportFolder::open(*request.run.reports) : make_private();

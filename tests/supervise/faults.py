@@ -313,6 +313,39 @@ def poisoned_service(folder, rng):
     ended(run, 70, ["retry", "retry", "stop"], ["TL103"])
 
 
+def one_worker_is_replaced(folder, rng):
+    """With `--replace process` the worker that has lost its context ends, and its parent starts another."""
+    worker = (
+        "import os,socket,sys,time\n"
+        "s=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n"
+        "s.connect(os.environ['TRAPLINE_CONTEXT_SOCKET'])\n"
+        "s.send(b'hello')\n"
+        "time.sleep(0.2)\n"
+        "first=not os.path.exists('first')\n"
+        "if first:\n"
+        "  open('first','w').close()\n"
+        f"  print({ASSERTION!r}, flush=True)\n"
+        "while s.recv(100): s.send(b'dead' if first else b'alive')\n"
+    )
+    script = (
+        "import subprocess,sys\n"
+        f"start=lambda: subprocess.Popen([sys.executable,'-S','-c',{worker!r}])\n"
+        "other=subprocess.Popen(['sleep','60'])\n"
+        "print(start().wait(), flush=True)\n"
+        "second=start()\n"
+        "try: second.wait(1)\n"
+        "except subprocess.TimeoutExpired: print('lives', other.poll(), flush=True)\n"
+        "other.kill(); second.kill()\n"
+    )
+    run = Supervised(
+        folder, *QUICK, "--listen", str(free_port()), "--replace", "process", program=python(script)
+    )
+    assert run.wait() == 0, run.err
+    run.gone()
+    assert run.out.splitlines()[1:] == ["-9", "lives None"], run.out
+    assert "1 of the program's processes was ended; the program goes on" in run.err
+
+
 def signals_pass(folder, rng):
     number = rng.choice([signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
     program = sh(f"trap 'echo got; exit 0' {number.value}; echo $$; while :; do sleep 0.02; done")
@@ -373,6 +406,7 @@ ROWS = [
     few_descriptors,
     poisoned_job,
     poisoned_service,
+    one_worker_is_replaced,
     signals_pass,
     vanished_folder,
     fatal_text_without_fault,

@@ -34,13 +34,13 @@ class PolicyFile : public ::testing::Test {
 
 TEST_F(PolicyFile, EveryKey) {
   Wishes wishes;
-  const auto error =
-      add_policy_file(write("listen = ['127.0.0.1:8000', 'unix:/run/a.sock']\nstatus = '9464'\n"
-                            "probe = 'http://127.0.0.1:8000/healthz'\nprobe_interval = 0.5\n"
-                            "probe_timeout = 3\nprobe_failures = 5\nstall = 300\ngrace = 20\n"
-                            "standby = true\nrestarts = 4\nwindow = 60\ndelay = 2\nmax_delay = 30\n"
-                            "[decide]\nTL401 = 'stop'\nout_of_memory = 'retry'\n"),
-                      wishes);
+  const auto error = add_policy_file(
+      write("listen = ['127.0.0.1:8000', 'unix:/run/a.sock']\nstatus = '9464'\n"
+            "probe = 'http://127.0.0.1:8000/healthz'\nprobe_interval = 0.5\n"
+            "probe_timeout = 3\nprobe_failures = 5\nstall = 300\ngrace = 20\n"
+            "replace = 'process'\nstandby = true\nrestarts = 4\nwindow = 60\ndelay = 2\nmax_delay = 30\n"
+            "[decide]\nTL401 = 'stop'\nout_of_memory = 'retry'\n"),
+      wishes);
   ASSERT_FALSE(error) << error->line();
   const auto settings = settings_of(wishes);
   ASSERT_TRUE(settings) << settings.error().line();
@@ -55,6 +55,7 @@ TEST_F(PolicyFile, EveryKey) {
   EXPECT_EQ(settings->stall, 300);
   EXPECT_EQ(settings->grace, 20);
   EXPECT_TRUE(settings->standby);
+  EXPECT_TRUE(settings->replaces_process);
   EXPECT_EQ(settings->policy.restarts, 4);
   EXPECT_EQ(settings->policy.window, 60);
   EXPECT_EQ(settings->policy.delay, 2);
@@ -88,6 +89,10 @@ TEST_F(PolicyFile, ErrorsNameTheLine) {
   EXPECT_EQ(error_of("listen = [1]\n"),
             ":1: listen must be an address or a list of them: e.g. listen = \"127.0.0.1:8000\"");
   EXPECT_NE(error_of("restarts = \n"), "");
+  for (const char* damaged :
+       {"[", "[[", "[[[", "[]", "[[]]", "[a.", "[a. ]", "a. = 1", "= 1", "\"", "a = [", "a = {"}) {
+    EXPECT_NE(error_of(damaged), "") << damaged;
+  }
   EXPECT_NE(error_of(std::string(100000, '[')), "") << "nesting is bounded by the library";
 }
 

@@ -5,6 +5,9 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
+
+#include "supervise/samples.hpp"
 
 namespace trapline::supervise {
 namespace {
@@ -47,6 +50,36 @@ TEST_F(Requests, WhatMakesNoSenseIsPassedOver) {
   std::ofstream(folder_ / "inflight-5") << "ab12 1.0 shorter than a slot";
   EXPECT_TRUE(requests_in_flight(folder_).empty());
   EXPECT_TRUE(requests_in_flight("/nowhere").empty());
+}
+
+// Whatever a process that was shot while it wrote has left.
+TEST_F(Requests, AnyBytes) {
+  std::mt19937 random(1);
+  const std::string whole = "{\"dataset_index\": 5, \"code\": \"TL101\", \"op\": \"cross_entropy\"}\n";
+  Finding root;
+  root.cause = Cause::kLabelOutOfRange;
+  root.op = "cross_entropy";
+  std::size_t lines = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes = "ab12 1700000001.000000 id";
+    bytes.resize(random() % 1200, '\0');
+    std::string samples = whole + whole.substr(0, random() % whole.size()) + "\n" + whole;
+    for (auto i = random() % 6; i > 0; --i) {
+      if (!bytes.empty()) bytes[random() % bytes.size()] = static_cast<char>(random() & 0xffU);
+      samples[random() % samples.size()] = static_cast<char>(random() & 0xffU);
+    }
+    std::ofstream(folder_ / "inflight-9", std::ios::binary) << bytes;
+    std::ofstream(folder_ / "samples-9.jsonl", std::ios::binary) << samples;
+    for (const RequestInFlight& one : requests_in_flight(folder_)) {
+      EXPECT_EQ(one.fingerprint.find_first_not_of("0123456789abcdefABCDEF"), std::string::npos);
+      EXPECT_EQ(one.id.find('\n'), std::string::npos);
+    }
+    for (const std::string& line : proposed_samples(folder_, root)) {
+      EXPECT_TRUE(nlohmann::json::parse(line)["dataset_index"].is_number());
+      ++lines;
+    }
+  }
+  EXPECT_GT(lines, 1000U) << "most rounds leave a whole line";
 }
 
 TEST_F(Requests, IdsAreMadePrintable) {

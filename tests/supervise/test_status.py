@@ -58,7 +58,7 @@ def test_probes_follow_the_state(supervised, tmp_path):
         sleep 60
     """
     run, port = supervised("--listen", str(free_port()), program=sh(script))
-    assert get(port, "/readyz")[:2] == (200, "ready\n")
+    until(lambda: get(port, "/readyz")[:2] == (200, "ready\n"))
     (tmp_path / "go").touch()
     until((tmp_path / "faulted").exists, step=0.001)
     began = time.monotonic()

@@ -114,12 +114,40 @@ def test_a_rank_that_was_killed_is_tried_again(tmp_path, train):
     assert (tmp_path / "weights.pt").exists()
 
 
+def test_the_first_rank_is_the_jobs_and_survives_its_peers(tmp_path, train):
+    """Sample 57 is rank 1's; torchrun then ends rank 0, which waits for it."""
+    run = Supervised(tmp_path, "--delay", "0.05", "--report", "reports", program=train("with", 2))
+    assert run.wait(180) == 0, run.err[-3000:]
+    first = tmp_path / "reports" / "start-0001"
+    done = subprocess.run(
+        [TRAPLINE, "explain", "--format", "json", first], capture_output=True, text=True, check=False
+    )
+    root, *others = json.loads(done.stdout)["findings"]
+    assert (root["code"], root["process"]["rank"], root["sample"]["dataset_index"]) == ("TL101", 1, 57)
+    assert all(one["role"] == "consequence" for one in others)
+
+
 def test_each_start_keeps_its_findings(tmp_path, train):
     run = Supervised(tmp_path, "--delay", "0.05", "--report", "reports", program=train("with"))
     assert run.wait(120) == 0, run.err[-3000:]
     assert list((tmp_path / "reports" / "start-0001").glob("finding-*.json"))
     assert not list((tmp_path / "reports" / "start-0002").glob("finding-*.json"))
     assert (tmp_path / "reports" / "trapline-quarantine.jsonl").exists()
+
+
+def test_a_fault_that_was_handled_is_not_blamed_for_a_crash(tmp_path):
+    (tmp_path / "handled.py").write_text(
+        "import os, time, torch\n"
+        "table = torch.nn.Embedding(10, 4)\n"
+        "try: table(torch.tensor([1, 99]))\n"
+        "except IndexError: print('handled')\n"
+        "time.sleep(0.2)\n"
+        "os.kill(os.getpid(), 11)\n"
+    )
+    run = Supervised(tmp_path, "--delay", "0.05", "--restarts", "0", program=[str(PYTHON), "handled.py"])
+    assert run.wait(120) == 70
+    assert run.out == "handled\n"
+    assert "trapline: stop: SIGSEGV ended it, and nothing tells why; no restart is allowed" in run.err
 
 
 def test_dry_run_says_what_would_be_done(tmp_path, train):
