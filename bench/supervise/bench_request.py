@@ -10,6 +10,7 @@ The peer is the whole of a request without any of it: uvicorn, h11 and such an a
 import argparse
 import asyncio
 import io
+import itertools
 import os
 import statistics
 import sys
@@ -27,6 +28,7 @@ import trapline  # noqa: E402
 import trapline.asgi  # noqa: E402
 import trapline.wsgi  # noqa: E402
 
+NUMBERS = itertools.count()  # no request is one that was answered before
 BODIES = {"200 bytes": 200, "64 KiB": 1 << 16, "1 MiB": 1 << 20}
 
 
@@ -55,6 +57,7 @@ def asgi_calls(app, body: bytes) -> Callable[[int], None]:
 
     async def many(count: int) -> None:
         for _ in range(count):
+            scope["query_string"] = b"%d" % next(NUMBERS)
             await app(scope, receive, send)
 
     return lambda count: asyncio.run(many(count))
@@ -70,6 +73,7 @@ def wsgi_calls(app, body: bytes) -> Callable[[int], None]:
 
     def many(count: int) -> None:
         for _ in range(count):
+            fixed["QUERY_STRING"] = str(next(NUMBERS))
             environ = {**fixed, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
             result = app(environ, lambda *_: None)
             for _ in result:
@@ -82,7 +86,8 @@ def wsgi_calls(app, body: bytes) -> Callable[[int], None]:
 
 def block_calls(marked: bool) -> Callable[[int], None]:
     def many(count: int) -> None:
-        for number in range(count):
+        for _ in range(count):
+            number = next(NUMBERS)
             if marked:
                 with trapline.request(number):
                     pass
