@@ -7,6 +7,7 @@
 
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/errors.hpp"
+#include "host_words.hpp"
 #include "reading.hpp"
 
 namespace trapline::diagnose {
@@ -88,17 +89,6 @@ TEST(HostErrorTable, WhatTheUserRaisesIsTheUsersOwn) {
   EXPECT_FALSE(diagnose_host_error(facts));
   facts["stack"] = json::array({frame("loss = f(x, y)", true), frame("    raise ValueError(text)", false)});
   EXPECT_TRUE(diagnose_host_error(facts));
-}
-
-Finding diagnose(const json& facts) {
-  const auto finding = diagnose_host_error(facts);
-  EXPECT_TRUE(finding);
-  return finding.value_or(Finding{});
-}
-
-json tensor(const char* name, const char* role, std::vector<int> shape, const char* dtype = "float32",
-            const char* device = "cpu") {
-  return {{"name", name}, {"as", role}, {"shape", shape}, {"dtype", dtype}, {"device", device}};
 }
 
 TEST(HostErrorWords, BinaryTargetsOfAnotherShape) {

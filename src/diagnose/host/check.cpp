@@ -96,6 +96,15 @@ std::string limit(const CheckFact& check) {
   return plain ? "" : fmt::format(" (`{}`)", check.limit);
 }
 
+// The setting that the bound is, where its name is that of something else than a count of classes:
+// "vocab_size" of self.config.vocab_size. A library's knob for its classes does not move it.
+std::string other_setting(const CheckFact& check) {
+  const std::size_t dot = check.limit.rfind('.');
+  std::string word = check.limit.substr(dot == std::string::npos ? 0 : dot + 1);
+  static const RE2 kSetting(R"([A-Za-z_]\w*_(?:size|len|length|embeddings|positions|num|dim|max))");
+  return RE2::FullMatch(word, kSetting) ? word : "";
+}
+
 std::string count(const Element& element) {
   if (element.bad.value_or(1) < 2) return "";
   return fmt::format(", one of {} such elements of {}", *element.bad, element.total.value_or(0));
@@ -151,9 +160,19 @@ void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
   } else if (check.upper && !limit(check).empty() && check.element->value &&
              as_double(*check.element->value) >= as_double(*check.upper)) {  // beyond a count of classes
     const std::string knob = knob_advice(Situation::kClasses, facts.library, {"N", "", ""});
-    f.fix.push_back(
-        fmt::format("if there are meant to be more classes: {}",
-                    knob.empty() ? fmt::format("raise what {} takes{}", check.package, limit(check)) : knob));
+    const std::string setting = other_setting(check);
+    const Scalar& highest = check.element->max ? *check.element->max : *check.element->value;
+    if (!setting.empty() && is_integer(highest)) {
+      f.fix.push_back(
+          fmt::format("if there are meant to be more: `{}`, which is {}, has to be {} at least ({} is the "
+                      "highest seen here)",
+                      setting, to_text(*check.upper),
+                      std::get<std::int64_t>(highest) + (check.closed ? 0 : 1), to_text(highest)));
+    } else {
+      f.fix.push_back(fmt::format(
+          "if there are meant to be more classes: {}",
+          knob.empty() ? fmt::format("raise what {} takes{}", check.package, limit(check)) : knob));
+    }
   }
   std::string look =
       fmt::format("{}look at where {} comes from", f.fix.empty() ? "" : "else ", element_name(check));

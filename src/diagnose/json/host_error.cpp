@@ -46,6 +46,7 @@ Operand operand(const json& object) {
   operand.from = text(object, "from");
   operand.held = holder(object);
   operand.grad = boolean(object, "requires_grad").value_or(false);
+  operand.whole = boolean(object, "whole");
   return operand;
 }
 
