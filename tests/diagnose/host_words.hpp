@@ -10,12 +10,12 @@
 
 namespace trapline::diagnose {
 
-inline nlohmann::json tensor(const char* name, const char* role, std::vector<int> shape,
-                             const char* dtype = "float32", const char* device = "cpu") {
+inline nlohmann::json operand(const char* name, const char* role, std::vector<int> shape,
+                              const char* dtype = "float32", const char* device = "cpu") {
   return {{"name", name}, {"as", role}, {"shape", shape}, {"dtype", dtype}, {"device", device}};
 }
 
-inline Finding diagnose(const nlohmann::json& facts) {
+inline Finding explained(const nlohmann::json& facts) {
   const auto finding = diagnose_host_error(facts);
   EXPECT_TRUE(finding);
   return finding.value_or(Finding{});

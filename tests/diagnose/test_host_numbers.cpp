@@ -20,18 +20,18 @@ TEST(HostErrorWords, ALayerOfALibraryIsNotTheUsersToChange) {
               {{"name", "attn2.to_k"},
                {"type", "Linear"},
                {"attributes", {{"in_features", 32}, {"out_features", 32}}}}},
-             {"operands", {tensor("hidden", "input", {4, 20, 48})}}};
+             {"operands", {operand("hidden", "input", {4, 20, 48})}}};
   const auto has = [](const Finding& f, std::string_view words) {
     return std::any_of(f.fix.begin(), f.fix.end(),
                        [&](const std::string& fix) { return fix.find(words) != std::string::npos; });
   };
   // A Linear takes what is last, however much stands before it.
-  EXPECT_FALSE(has(diagnose(facts), "flatten"));
-  EXPECT_TRUE(has(diagnose(facts), "`nn.Linear(48, 32)`"));
+  EXPECT_FALSE(has(explained(facts), "flatten"));
+  EXPECT_TRUE(has(explained(facts), "`nn.Linear(48, 32)`"));
   facts["stack"] = {
       {{"file", "/x/train.py"}, {"line", 9}, {"function", "<module>"}, {"user", true}},
       {{"file", "/x/diffusers/attention.py"}, {"line", 7}, {"function", "forward"}, {"user", false}}};
-  const Finding f = diagnose(facts);
+  const Finding f = explained(facts);
   EXPECT_EQ(f.fix.front(),
             "`attn2.to_k` is part of a library's model: give that model hidden with 32 features, or make it "
             "for 48");
@@ -39,20 +39,20 @@ TEST(HostErrorWords, ALayerOfALibraryIsNotTheUsersToChange) {
 }
 
 TEST(HostErrorWords, NumbersThatAreNotWholeAreNoIds) {
-  json ids = tensor("tokens", "input", {1, 20});
+  json ids = operand("tokens", "input", {1, 20});
   json facts{
       {"exception", "RuntimeError"},
       {"message",
        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
        "got torch.FloatTensor instead (while checking arguments for embedding)"},
       {"operands", {ids}}};
-  EXPECT_EQ(diagnose(facts).fix.front(), "use `tokens.long()`");
+  EXPECT_EQ(explained(facts).fix.front(), "use `tokens.long()`");
   ids["whole"] = true;
   facts["operands"] = {ids};
-  EXPECT_EQ(diagnose(facts).fix.front(), "use `tokens.long()`");
+  EXPECT_EQ(explained(facts).fix.front(), "use `tokens.long()`");
   ids["whole"] = false;
   facts["operands"] = {ids};
-  EXPECT_EQ(diagnose(facts).fix,
+  EXPECT_EQ(explained(facts).fix,
             std::vector<std::string>{"tokens holds numbers that are not whole, so it holds no ids: give the "
                                      "call the tensor that does (a "
                                      "trial input: torch.randint(0, n, (1, 20)), n the rows of the table)"});
@@ -61,33 +61,33 @@ TEST(HostErrorWords, NumbersThatAreNotWholeAreNoIds) {
 TEST(HostErrorWords, TheScaleThatNormalRefuses) {
   json facts{{"exception", "RuntimeError"},
              {"message", "normal expects all elements of std >= 0.0"},
-             {"operands", {tensor("sigma", "std", {8, 2})}},
+             {"operands", {operand("sigma", "std", {8, 2})}},
              {"element", {{"index", {5, 1}}, {"value", -0.25}, {"bad", 1}, {"total", 16}}}};
-  const Finding negative = diagnose(facts);
+  const Finding negative = explained(facts);
   EXPECT_EQ(negative.cause, Cause::kInvalidProbability);
   EXPECT_EQ(negative.summary, "normal: sigma[5, 1] is -0.25, but must be >= 0");
   EXPECT_EQ(negative.element->index, (std::vector<std::int64_t>{5, 1}));
   EXPECT_EQ(negative.fix.front(), "make it positive: `F.softplus(sigma) + 1e-6` or `sigma.exp()`");
   facts["element"] = {{"index", {0, 0}}, {"value", "nan"}, {"bad", 16}, {"total", 16}};
   facts["weights"] = {{"name", "actor.mlp.0.weight"}, {"bad", 64}, {"total", 64}};
-  const Finding broken = diagnose(facts);
+  const Finding broken = explained(facts);
   EXPECT_EQ(broken.summary.find("normal: std=sigma [8, 2] holds NaN"), 0U) << broken.summary;
   EXPECT_NE(broken.summary.find("actor.mlp.0.weight"), std::string::npos) << broken.summary;
   EXPECT_EQ(
-      diagnose({{"exception", "RuntimeError"}, {"message", "normal expects std >= 0.0, but found std -1"}})
+      explained({{"exception", "RuntimeError"}, {"message", "normal expects std >= 0.0, but found std -1"}})
           .summary,
       "normal: std is -1, but must be >= 0");
 }
 
 TEST(HostErrorWords, AFloatIntoAQuantizedLayer) {
-  const Finding f =
-      diagnose({{"exception", "NotImplementedError"},
-                {"message",
-                 "Could not run 'quantized::conv2d.new' with arguments from the 'CPU' backend. This could be "
-                 "because the "
-                 "operator doesn't exist for this backend"},
-                {"operands", {tensor("x", "input", {8, 3, 16, 16})}},
-                {"module", {{"name", "conv"}, {"type", "Conv2d"}, {"attributes", json::object()}}}});
+  const Finding f = explained(
+      {{"exception", "NotImplementedError"},
+       {"message",
+        "Could not run 'quantized::conv2d.new' with arguments from the 'CPU' backend. This could be "
+        "because the "
+        "operator doesn't exist for this backend"},
+       {"operands", {operand("x", "input", {8, 3, 16, 16})}},
+       {"module", {{"name", "conv"}, {"type", "Conv2d"}, {"attributes", json::object()}}}});
   EXPECT_EQ(f.cause, Cause::kDtypeMismatch);
   EXPECT_EQ(f.summary,
             "quantized conv2d: x is float32, but `conv` is quantized and takes a quantized tensor");
@@ -95,7 +95,7 @@ TEST(HostErrorWords, AFloatIntoAQuantizedLayer) {
       f.fix.front(),
       "quantize it before the layer: torch.ao.quantization.QuantStub() in the model, called at the start of "
       "forward, before prepare and convert (DeQuantStub() behind the last quantized layer)");
-  const Finding other = diagnose(
+  const Finding other = explained(
       {{"exception", "NotImplementedError"},
        {"message",
         "Could not run 'aten::add.out' with arguments from the 'QuantizedCPU' backend. This could be"}});

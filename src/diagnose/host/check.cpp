@@ -31,7 +31,7 @@ constexpr CheckRow kRows[] = {
     {"value|distinct", true, "label|class|target|\\btags?\\b|categor", Cause::kLabelOutOfRange,
      Situation::kClasses},
     {"value", true, "index|indices|idx|\\bids?\\b|_ids?\\b|edge", Cause::kIndexOutOfRange, Situation::kIndex},
-    {"number", false, "", Cause::kIndexOutOfRange, Situation::kIndex},
+    {"unknown|number", false, "", Cause::kIndexOutOfRange, Situation::kIndex},
     {"value|rows", false, "pred|prob|score|logit|target|label|box|mask|\\btags?\\b|input",
      Cause::kLossInputOutOfRange, Situation::kIgnore},
 };

@@ -26,7 +26,7 @@ struct CheckFact {
   std::string condition;  // "target.max() > 1"
   bool needs = false;     // the condition has to hold; else it must not
   bool joint = false;     // it is more than the comparison that is told
-  std::string kind;       // "value", "rows", "nan", "distinct", "shape", "number"
+  std::string kind;       // "value", "rows", "nan", "unknown", "distinct", "shape", "number"
   std::string name;       // the tensor or the number, as the package calls it
   TensorInfo tensor;
   std::optional<Variable> variable;  // the first wrong element in the user's own
