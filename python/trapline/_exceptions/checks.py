@@ -202,6 +202,7 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
     check: Facts = {
         "package": _package(pair[0]),
         "op": _called_by_user(trace, user),
+        "within": _within(trace, user),
         "where": f"{_short(pair[0].f_code.co_filename, _package(pair[0]))}:{place.line}",
         "condition": shown if len(shown) <= _MAX_TEXT else shown[: _MAX_TEXT - 3] + "...",
         "kind": found.kind,
@@ -323,6 +324,14 @@ def _called_by_user(trace: list[Pair], user: FrameType) -> str:
             return type(holder).__name__ if holder is not None else ""
         return frame.f_code.co_name
     return ""
+
+
+def _within(trace: list[Pair], user: FrameType) -> str:
+    """The classes of the packages whose methods led from the user's line to the check."""
+    after = [frame for frame, _ in trace]
+    at = max(i for i, frame in enumerate(after) if frame is user) if user in after else -1
+    selves = (frame.f_locals.get("self") for frame in after[at + 1 :])
+    return " ".join(dict.fromkeys(type(holder).__name__ for holder in selves if holder is not None))
 
 
 def _short(filename: str, package: str) -> str:

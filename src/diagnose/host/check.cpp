@@ -50,6 +50,8 @@ const CheckRow* row_of(const HostError& facts, const CheckFact& check) {
                         check.tensor.dtype != "bool";
   std::string text = check.name + " " + check.condition + " " + facts.message;
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  // The name of a distribution says what its values are; those of other classes say what they make.
+  if (RE2::PartialMatch(check.within, R"(Categorical\b)")) text += " category";
   for (const CheckRow& row : kRows) {
     if (!names(row.kinds, check.kind) || (row.integers && !integers)) continue;
     if (RE2::PartialMatch(text, RE2(re2::StringPiece(row.words.data(), row.words.size())))) return &row;

@@ -22,6 +22,7 @@ struct Checked {
 struct CheckFact {
   std::string package;    // "torchmetrics"
   std::string op;         // what the user's line called: "MulticlassAccuracy"; may be empty
+  std::string within;     // the classes whose methods led there: "GeneralMixtureModel Categorical"
   std::string where;      // "torchmetrics/utilities/checks.py:148"
   std::string condition;  // "target.max() > 1"
   bool needs = false;     // the condition has to hold; else it must not

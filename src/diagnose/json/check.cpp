@@ -61,6 +61,7 @@ std::optional<CheckFact> read_check(const json& facts) {
   CheckFact check;
   check.package = text(*object, "package");
   check.op = text(*object, "op");
+  check.within = text(*object, "within");
   check.where = text(*object, "where");
   check.condition = text(*object, "condition");
   check.needs = boolean(*object, "needs").value_or(false);

@@ -73,6 +73,27 @@ class Elements(nn.Module):
             raise ValueError("Model doesn't support some elements in input")
 
 
+class Early(nn.Module):
+    def __init__(self, Z):
+        no_nans(Z)
+        super().__init__()
+
+
+def checked(value, name, max_value):
+    if (value > max_value).any():
+        raise ValueError("Parameter {} must have a maximum value below {}".format(name, max_value))
+
+
+class Categorical:
+    def log_probability(self, X):
+        checked(X, "X", max_value=5)
+
+
+class Scale:
+    def of(self, X):
+        checked(X, "X", max_value=5)
+
+
 def chosen(mode, flag):
     if mode.dim() == 1:
         if flag is True:
@@ -104,6 +125,18 @@ def test_a_class_of_exceptions_that_is_none_of_pythons(refuse: Any) -> None:
     assert finding["code"] == "TL109"
     assert finding["summary"].startswith("no_nans: y[4, 0] is NaN")
     assert finding["evidence"][0]["text"] == "InputDataError: Input data contains NaN values."
+
+
+def test_a_model_that_refuses_before_it_is_one(refuse: Any) -> None:
+    finding = refuse("y = torch.ones(6)\ny[4] = float('nan')\nchecker.Early(y)\n").finding
+    assert finding["summary"].startswith("Early: y[4] is NaN")
+
+
+def test_what_a_distribution_takes_stands_in_its_name(refuse: Any) -> None:
+    finding = refuse("x = torch.tensor([0, 7, 2])\nchecker.Categorical().log_probability(x)\n").finding
+    assert finding["code"] == "TL101"
+    assert finding["summary"].endswith("x[1] is 7; checker takes at most 5 (`max_value`)")
+    assert refuse("checker.Scale().of(torch.tensor([0, 7, 2]))\n").reports == []
 
 
 def test_an_exception_without_a_message(refuse: Any) -> None:
