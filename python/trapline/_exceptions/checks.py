@@ -17,7 +17,7 @@ from typing import Any, Optional
 from trapline._exceptions import selections
 from trapline._exceptions.conditions import Place, Unknown, call_at, called
 from trapline._exceptions.refused import Atom, Bounds, Refused, decisive, refused
-from trapline._fault.data import values, variables, which
+from trapline._fault.data import guesses, values, variables, which
 from trapline._fault.model import models, nans
 from trapline._fault.program import frames, holders, libraries, owners, places, scope
 
@@ -216,6 +216,9 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
         check["tensors"] = [
             {"name": _user_name(tensor, user) or name, **_described(tensor)} for name, tensor in found.tensors
         ]
+        longest = _longest(found)
+        if longest is not None:
+            facts["sample"] = longest
         return facts
     if found.kind == "number":
         check["name"], check["element"] = found.name, {"index": [], "value": values.number(found.content)}
@@ -241,6 +244,8 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
     scan = _scan(found, first)
     violation = {"tensor": content, "scan": scan, "args": {}, "op": "", "contract": ""}
     variable = variables.variable_facts(violation, found.tensor, None)
+    if variable is None and found.kind == "nan":
+        variable = _with_the_same_holes(found, user)
     if variable is not None:
         check["variable"] = variable
     if found.kind == "nan":
@@ -253,6 +258,33 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
         if sample is not None:
             facts["sample"] = sample
     return facts
+
+
+def _longest(found: Refused) -> Optional[Facts]:
+    """The sample that made a batch longer than the check takes."""
+    op = found.node.ops[0] if isinstance(found.node, ast.Compare) else None
+    lengths = [value for _, value in found.sides]
+    if len(found.tensors) != 1 or isinstance(op, (ast.Eq, ast.NotEq)) or {type(v) for v in lengths} != {int}:
+        return None
+    shape = found.tensors[0][1].shape
+    return guesses.too_long(min(lengths)) if max(lengths) in tuple(shape)[1:] else None
+
+
+def _with_the_same_holes(found: Refused, user: FrameType) -> Optional[Facts]:
+    """The variable of the user's of the same sizes that is NaN in the same places, and not everywhere: no
+    arithmetic of one element with another's has been there."""
+    import torch
+
+    holes = found.content.isnan()
+    if not bool(found.bad.any()) or bool(holes.all()):
+        return None
+    for name, value in holders.held_by(user):
+        held = holders.as_tensor(value, values.MAX_ELEMENTS)
+        fits = held is not None and held.dtype.is_floating_point and held.shape == holes.shape
+        if fits and held is not None and torch.equal(held.detach().cpu().isnan(), holes):
+            first = int(found.bad.reshape(-1).nonzero()[0])
+            return {"name": name, "index": values.unravel(first, holes.shape)}
+    return None
 
 
 def _limits(found: Refused, check: Facts) -> None:

@@ -87,7 +87,8 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
         module = _module(visible)
         if module:
             facts["module"] = module[1]
-            _positions(facts, [frame for frame, _ in reversed(visible)])
+            with scope.frames_of(error.__traceback__):
+                _positions(facts, [frame for frame, _ in reversed(visible)])
         operands, tensors = _operands(visible[position:], module)
         _roles(message, visible[position:], operands, tensors)
         roles.wholes(message, operands, tensors)
@@ -107,6 +108,8 @@ def _joined(error: BaseException, outer: Optional[BaseException]) -> list[tuple[
     for position, (frame, _) in enumerate(around):
         if trace and frame is trace[0][0]:
             return around[:position] + trace
+    if outer is not None and raised.carries(outer, error):
+        return around + trace
     return trace
 
 

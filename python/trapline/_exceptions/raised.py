@@ -49,6 +49,23 @@ def unwrapped(name: str, message: str) -> tuple[str, str]:
     return name, message
 
 
+def carried(error: BaseException) -> Optional[BaseException]:
+    """The exception that a validator of pydantic's raised: its own holds it among the details only."""
+    kind = type(error)
+    if kind.__name__ != "ValidationError" or kind.__module__.partition(".")[0] != "pydantic_core":
+        return None
+    try:
+        details = error.errors(include_url=False, include_input=False)  # type: ignore[attr-defined]
+        inner = (details[0].get("ctx") or {}).get("error") if len(details) == 1 else None
+    except Exception:
+        return None
+    return inner if isinstance(inner, Exception) and inner.__traceback__ is not None else None
+
+
+def carries(outer: BaseException, error: BaseException) -> bool:
+    return carried(outer) is error
+
+
 def frames_in(trace: Optional[TracebackType]) -> list[tuple[FrameType, int]]:
     """(frame, instruction) outermost first."""
     found = []

@@ -216,6 +216,7 @@ std::optional<Finding> finding_of(const HostError& facts) {
     row->write(HostCase(facts, std::move(captures)), *found);
   }
   explain_short_batch(facts, *found);
+  if (!found->sample && found->cause == Cause::kShapeMismatch) found->sample = facts.in_hand;
   if (found->sample) {
     if (const std::string advice = look_at(*found->sample); !advice.empty()) found->fix.push_back(advice);
   }

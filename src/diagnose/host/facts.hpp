@@ -100,6 +100,7 @@ struct HostError {
   std::optional<CheckFact> check;
   std::optional<SelectionFact> selection;
   std::optional<ShortBatchFact> batch;
+  std::optional<Sample> in_hand;  // of the batch in hand, where those before it had other sizes
   LibraryFact library;
   std::vector<Frame> stack;  // outermost first
   std::optional<Frame> origin;

@@ -94,6 +94,28 @@ class Scale:
         checked(X, "X", max_value=5)
 
 
+def limited(labels, most):
+    if labels.shape[1] > most:
+        raise ValueError(f"Labels of {labels.shape[1]} cannot exceed {most}")
+
+
+def carried(days):
+    import pydantic
+
+    class Inputs(pydantic.BaseModel):
+        model_config = {"arbitrary_types_allowed": True}
+        time: torch.Tensor
+
+        @pydantic.field_validator("time", mode="before")
+        @classmethod
+        def whole(cls, v):
+            if torch.any(torch.isnan(v)):
+                raise ValueError("Input 'time' contains NaN values")
+            return v
+
+    return Inputs(time=days)
+
+
 def chosen(mode, flag):
     if mode.dim() == 1:
         if flag is True:
@@ -137,6 +159,39 @@ def test_what_a_distribution_takes_stands_in_its_name(refuse: Any) -> None:
     assert finding["code"] == "TL101"
     assert finding["summary"].endswith("x[1] is 7; checker takes at most 5 (`max_value`)")
     assert refuse("checker.Scale().of(torch.tensor([0, 7, 2]))\n").reports == []
+
+
+def test_nan_that_arithmetic_has_left_in_its_place(refuse: Any) -> None:
+    finding = refuse(
+        "y = torch.arange(6.0).reshape(6, 1)\ny[4] = float('nan')\nchecker.no_nans((y - 2) / 3)\n"
+    ).finding
+    assert finding["summary"].startswith("no_nans: y[4, 0] is NaN")
+
+
+def test_the_longest_of_the_batch(refuse: Any) -> None:
+    program = (
+        "from trapline._fault.data import batches\nbatches.install()\n"
+        "from torch.utils.data import DataLoader\n"
+        "lengths = [5, 7, 9, 6, 8, 21, 4, 5]\n"
+        "class Texts(torch.utils.data.Dataset):\n"
+        "    def __len__(self):\n        return 8\n"
+        "    def __getitem__(self, i):\n        return torch.arange(1, lengths[i] + 1)\n"
+        "texts = Texts()\n"
+        "def collate(rows):\n    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)\n"
+        "for labels in DataLoader(texts, batch_size=4, collate_fn=collate):\n"
+        "    checker.limited(labels, 16)\n"
+    )
+    finding = refuse(program).finding
+    assert finding["summary"].startswith("limited: labels [4, 21] does not fit")
+    assert finding["sample"]["dataset_index"] == 5 and finding["sample"]["batch"] == 1
+
+
+def test_what_a_validator_of_pydantics_carries(refuse: Any) -> None:
+    pytest.importorskip("pydantic")
+    finding = refuse("days = torch.ones(6)\ndays[4] = float('nan')\nchecker.carried(days)\n").finding
+    assert finding["code"] == "TL109"
+    assert finding["summary"].endswith("days[4] is NaN")
+    assert finding["origin"]["line"] == 7
 
 
 def test_an_exception_without_a_message(refuse: Any) -> None:
