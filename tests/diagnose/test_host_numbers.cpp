@@ -108,5 +108,36 @@ TEST(HostErrorWords, AFloatIntoAQuantizedLayer) {
             "tensors go through torch.ao.nn.quantized.FloatFunctional");
 }
 
+TEST(HostErrorWords, AnInputThatStridesDoNotHalveEvenly) {
+  const json library = {
+      {{"file", "/x/train.py"}, {"line", 9}, {"function", "<module>"}, {"user", true}},
+      {{"file", "/x/monai/segresnet.py"}, {"line", 7}, {"function", "forward"}, {"user", false}}};
+  const std::string advice =
+      "if the model goes down by strides and up again: its input needs sizes that are multiples of all its "
+      "strides "
+      "together (27 comes back as 28): pad or crop the input";
+  const Finding sum = explained(
+      {{"exception", "RuntimeError"},
+       {"message",
+        "The size of tensor a (28) must match the size of tensor b (27) at non-singleton dimension 2"},
+       {"stack", library}});
+  EXPECT_EQ(sum.fix, std::vector<std::string>{advice});
+  const Finding joined =
+      explained({{"exception", "RuntimeError"},
+                 {"message",
+                  "Sizes of tensors must match except in dimension 1. Expected size 28 but got size "
+                  "27 for tensor number 1 in the list."},
+                 {"stack", library}});
+  EXPECT_EQ(joined.fix, std::vector<std::string>{advice});
+  // 28 is nothing that 20 could come back as; and the user's own sum is the user's to change.
+  const char* far =
+      "The size of tensor a (28) must match the size of tensor b (21) at non-singleton dimension 2";
+  EXPECT_NE(explained({{"exception", "RuntimeError"}, {"message", far}, {"stack", library}}).fix.front(),
+            advice);
+  const char* near =
+      "The size of tensor a (28) must match the size of tensor b (27) at non-singleton dimension 2";
+  EXPECT_NE(explained({{"exception", "RuntimeError"}, {"message", near}}).fix.front(), advice);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose
