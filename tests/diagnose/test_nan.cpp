@@ -162,6 +162,23 @@ TEST(Nan, WithoutACauseTheWatchIsTheNextCommand) {
   EXPECT_FALSE(says(finding, "--watch"));
 }
 
+TEST(Nan, WordsOfTextOnlyWhereTextIsWritten) {
+  json facts = row_facts();
+  EXPECT_TRUE(says(diagnose(facts), "leave at least one choice in each row"));
+  for (const char* words : {"top-k", "token", "bad-word", "temperature must"})
+    EXPECT_FALSE(says(diagnose(facts), words)) << words;
+  facts["nan"] = {{"banned", {{"name", "logits"}, {"row", 1}}}};
+  for (const char* words : {"top-k", "bad words", "prefix_allowed"})
+    EXPECT_FALSE(says(diagnose(facts), words)) << words;
+  facts["nan"]["situation"] = "generation";
+  EXPECT_TRUE(says(diagnose(facts), "(top-k, top-p, bad words, prefix_allowed_tokens_fn)"));
+  facts["nan"] = {{"situation", "generation"}};
+  EXPECT_TRUE(says(diagnose(facts), "keep at least one token in top-k"));
+  json infinite = row_facts(4, "inf");
+  EXPECT_FALSE(says(diagnose(infinite), "temperature must"));
+  EXPECT_TRUE(says(diagnose(infinite), "if the scores are divided by a temperature"));
+}
+
 TEST(Nan, OfWeightsThatNothingTrains) {
   json facts = row_facts();
   facts["weights"] = {{"name", "model[0].weight"}, {"bad", 1}, {"total", 4}};

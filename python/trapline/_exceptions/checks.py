@@ -26,6 +26,7 @@ Pair = tuple[FrameType, int]
 Rule = Atom  # a whole condition, and what it was
 _MAX_TEXT = 160
 _MAX_VALUES = 16
+_MAX_ROW = 8  # numbers that are shown
 _MAX_MESSAGE = 4096
 _MAX_HELPERS = 4  # functions that only raise for others: check(condition, message)
 _RANKS = ("nan", "unknown", "value", "rows", "distinct", "shape", "number")
@@ -235,7 +236,7 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
     }
     if found.kind in ("nan", "rows"):
         if found.kind == "rows":
-            check["row"] = element["index"][0]
+            check["row"] = _row(content, element["index"][0])
     else:
         _limits(found, check)
         element["min"] = values.number(content.min().item())
@@ -285,6 +286,14 @@ def _with_the_same_holes(found: Refused, user: FrameType) -> Optional[Facts]:
             first = int(found.bad.reshape(-1).nonzero()[0])
             return {"name": name, "index": values.unravel(first, holes.shape)}
     return None
+
+
+def _row(content: Any, at: int) -> list[Any]:
+    """The numbers of one row, as many digits as tell them; none of a long one."""
+    numbers = content[at].reshape(-1)
+    if numbers.numel() > _MAX_ROW:
+        return []
+    return [values.number(float(f"{n:.5g}") if type(n) is float else n) for n in numbers.tolist()]
 
 
 def _limits(found: Refused, check: Facts) -> None:

@@ -120,8 +120,12 @@ void write_values(const CheckFact& check, Finding& f) {
                             tensor_name(check), check.distinct, to_text(*check.upper), limit(check),
                             element_name(check), to_text(*e.value));
   } else if (check.kind == "rows") {
-    f.summary = fmt::format("{}row {} of {} {} is refused: {}", opening(check), e.index.front(),
-                            tensor_name(check), to_text(check.tensor.shape), rule(check));
+    std::vector<std::string> numbers;
+    for (const Scalar& number : check.row) numbers.push_back(to_text(number));
+    f.summary = fmt::format("{}row {} of {} {} is {} {}", opening(check), e.index.front(), tensor_name(check),
+                            to_text(check.tensor.shape),
+                            numbers.empty() ? "refused:" : fmt::format("[{}];", fmt::join(numbers, ", ")),
+                            rule(check));
   } else {
     f.summary = fmt::format(
         "{}{} is {}{}; {}", opening(check), element_name(check), to_text(*e.value), count(e),

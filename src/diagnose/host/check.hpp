@@ -38,6 +38,7 @@ struct CheckFact {
   std::string limit;                   // what `upper` is in the source: "pred.size(1)"
   std::vector<Scalar> allowed;         // the only values that are taken
   std::int64_t distinct = 0;           // how many different values there are
+  std::vector<Scalar> row;             // the numbers of a row that is refused, where they are few
   std::vector<Checked> tensors;        // of a shape
   std::vector<std::pair<std::string, std::string>>
       sides;  // the two sides of the comparison, and their values

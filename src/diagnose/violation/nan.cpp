@@ -78,10 +78,10 @@ bool banned(ViolationWriter& w) {
   w.finding().summary += fmt::format(
       "; every score of row {} is -inf in `{}`: nothing is left to draw from, and softmax makes NaN of it",
       nan.banned_row, nan.banned);
-  w.fix(
-      "a logits processor, a mask or a filter bans every choice of that row: leave at least one (top-k, "
-      "top-p, "
-      "bad words, prefix_allowed_tokens_fn, action masks)");
+  w.fix(nan_when(w, "generation") ? "a logits processor, a mask or a filter bans every choice of that row: "
+                                    "leave at least one (top-k, top-p, "
+                                    "bad words, prefix_allowed_tokens_fn)"
+                                  : "a mask or a filter bans every choice of that row: leave at least one");
   w.fix(fmt::format(
       "or, where nothing may be chosen in truth (a game that is over, an empty list), leave row {} "
       "out before the call",
@@ -160,9 +160,7 @@ bool explain_nan(ViolationWriter& w) {
 
 bool nan_watched(const ViolationWriter& w) { return !nan_of(w).command.empty(); }
 
-bool nan_when(const ViolationWriter& w, const char* situation) {
-  return nan_of(w).situation.empty() || nan_of(w).situation == situation;
-}
+bool nan_when(const ViolationWriter& w, const char* situation) { return nan_of(w).situation == situation; }
 
 bool nan_trains(const ViolationWriter& w) { return nan_of(w).trains; }
 

@@ -245,7 +245,8 @@ def test_a_wrong_row(refuse: Any) -> None:
     ).finding
     assert finding["code"] == "TL106"
     assert finding["summary"] == (
-        "boxes: row 1 of found [2, 4] is refused: checker needs `(boxes1[:, 2:] >= boxes1[:, :2]).all()`"
+        "boxes: row 1 of found [2, 4] is [0.5, 0, 0.2, 1]; checker needs "
+        "`(boxes1[:, 2:] >= boxes1[:, :2]).all()`"
     )
     assert "element" not in finding
 
