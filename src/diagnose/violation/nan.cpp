@@ -46,7 +46,7 @@ std::string first_bad_loss(const ViolationWriter& w) {
 
 // The step before this one broke the model: nothing that this call was given is to blame.
 bool weights(ViolationWriter& w) {
-  if (!w.facts.weights || w.facts.weights->bad == 0 || w.facts.scan.reason != Reason::kNan) return false;
+  if (!w.facts.weights || w.facts.weights->bad == 0) return false;
   const WeightsFact& weights = *w.facts.weights;
   w.finding().summary += fmt::format("; the weights are NaN or Inf already: {} of {} parameters, `{}` first",
                                      weights.bad, weights.total, weights.name);
@@ -148,7 +148,8 @@ bool half(ViolationWriter& w) {
 }  // namespace
 
 bool explain_nan(ViolationWriter& w) {
-  if (weights(w) || banned(w) || input(w) || divided_by_zero(w)) return true;
+  if ((w.facts.scan.reason == Reason::kNan && weights(w)) || banned(w) || input(w) || divided_by_zero(w))
+    return true;
   if (half(w)) {
     watch(w);  // a reading of the dtype, no proof
     return true;
@@ -157,6 +158,8 @@ bool explain_nan(ViolationWriter& w) {
   watch(w);
   return false;
 }
+
+bool explain_broken_weights(ViolationWriter& w) { return weights(w); }
 
 bool nan_watched(const ViolationWriter& w) { return !nan_of(w).command.empty(); }
 
