@@ -8,6 +8,8 @@ echo "== checks: SIMD scan against a plain read-sum of the same bytes and agains
 "$build/bin/bench_checks"
 echo "== log: trapline explain against grep -cF on the same files"
 .venv/bin/python bench/log/bench_log.py
+echo "== supervise: output passed through and read, against cat"
+.venv/bin/python bench/supervise/passthrough.py "$build"
 if .venv/bin/python -c 'import numpy' 2>/dev/null; then
   echo "== check: labels, weights and tables against NumPy, torch, pyarrow and DuckDB"
   .venv/bin/python bench/check/bench_check.py
@@ -21,6 +23,8 @@ if .venv/bin/python -c 'import torch' 2>/dev/null; then
   .venv/bin/python bench/guard/bench_compile.py
   echo "== guard: what a check on a device costs the host"
   .venv/bin/python bench/guard/bench_device.py
+  echo "== requests: what the middleware adds to a request, against the whole of one"
+  .venv/bin/python bench/supervise/bench_request.py
   echo "== --cpu: a training step on the device made of the CPU against plain CPU tensors"
   .venv/bin/python bench/cpu_cuda/bench_steps.py
 else

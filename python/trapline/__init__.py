@@ -15,7 +15,7 @@ Importing this package is cheap: it imports neither torch nor the compiled libra
 from __future__ import annotations
 
 from trapline._library import VERSION as __version__
-from trapline._library.errors import DeviceAssertError
+from trapline._library.errors import DeviceAssertError, RequestRefused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckedLoader",
     "DeviceAssertError",
+    "RequestRefused",
     "__version__",
     "check_finite",
     "check_ids",
@@ -35,7 +36,9 @@ __all__ = [
     "enabled",
     "install",
     "is_active",
+    "request",
     "set_enabled",
+    "standby",
     "uninstall",
 ]
 
@@ -99,6 +102,17 @@ class enabled:
         set_enabled(self._before.pop())
 
 
+def standby() -> None:
+    """Under ``trapline supervise --standby``: this process has done its imports, and waits for its turn.
+
+    Call it where the program is ready to take over and holds nothing that the running one needs. Any other
+    process returns at once.
+    """
+    from trapline._supervise import standby
+
+    standby.wait()
+
+
 # The checks of data at hand: loaded when first used, so that a guarded program does not pay for them.
 _RULES = ("check_finite", "check_ids", "check_labels", "check_loss", "check_probs")
 _LOADERS = ("CheckedLoader", "checked", "checking_collate")
@@ -113,4 +127,8 @@ def __getattr__(name: str) -> Any:
         from trapline._check import loader
 
         return getattr(loader, name)
+    if name == "request":
+        from trapline._supervise.request import request
+
+        return request
     raise AttributeError(f"module 'trapline' has no attribute {name!r}")

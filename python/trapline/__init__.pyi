@@ -15,6 +15,39 @@ class DeviceAssertError(IndexError, RuntimeError):
 
     def __init__(self, summary: str = "", finding: dict[str, Any] | None = None) -> None: ...
 
+class RequestRefused(DeviceAssertError):
+    """This request caused a fault before and was not tried again; ``finding`` has that fault's code."""
+
+class request:
+    """``with trapline.request(name): ...`` names the request that the block works on in every finding.
+
+    ``content``: what makes it the same as another one; without it the identifier does. A request that had a
+    fault is refused the next time.
+
+    Raises:
+        RequestRefused: on entering, before anything of the request is worked on.
+    """
+
+    identifier: str
+    def __init__(
+        self, identifier: object = None, *, content: bytes | bytearray | memoryview | str | None = None
+    ) -> None: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def __enter__(self) -> request: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+def standby() -> None:
+    """Under ``trapline supervise --standby``: says that this process is ready, and waits for its turn.
+
+    Any other process returns at once.
+    """
+
 def install() -> None:
     """Guard this process: now if torch is imported, else as soon as it is. Calling it again changes nothing.
 

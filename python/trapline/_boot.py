@@ -22,6 +22,7 @@ _lock = _thread.RLock()
 _finder: _TorchFinder | None = None
 _active: ModuleType | None = None  # trapline._guard.active once the guard is in
 _failure: str | None = None  # why it is not, in one line
+_standby: ModuleType | None = None  # trapline._supervise.standby where this process is one
 _installed: list[ModuleType] = []  # the other parts, in the order of their installation
 
 
@@ -85,6 +86,8 @@ def _torch_imported() -> None:
     if _finder is not None:
         _finder.waiting.pop("torch", None)
     _activate()
+    if _standby is not None:
+        _standby.torch_is_imported()
 
 
 def _install_later(module: str, part: Callable[[], ModuleType]) -> None:
@@ -118,7 +121,10 @@ def _wait_for(module: str, done: Callable[[], None]) -> None:
 
 def install() -> None:
     """Guard this process: now if torch is imported, else when it is. Never raises; see :func:`failure`."""
-    global _failure
+    global _failure, _standby
+    if options.is_standby():
+        _standby = _standing_by()
+        _standby.prepare()
     if options.is_off():
         return
     _failure = None
@@ -169,6 +175,10 @@ def _activate(say: bool = True) -> None:
                 _say(text)
         _install(_fault, _active)
         _install(_exceptions)
+        if options.supervise_dir() is not None or options.context_socket() is not None:
+            _attempt("lost", _ask_stand_in)
+        if options.context_socket() is not None:
+            _install(_context)
         if _active is not None:
             _install_later("torch._dynamo.trace_rules", _dynamo)
             _install_later("torch._inductor.compile_fx", _compile)
@@ -190,6 +200,15 @@ def _answer(violation: dict[str, Any]) -> Any:
     from trapline._skip import policy
 
     return policy.answer(violation)
+
+
+def _ask_stand_in() -> None:
+    """The device of ``--cpu`` knows by itself whether its context lives."""
+    from trapline._supervise import lost
+
+    device = _cpu_backend().device if options.wants_cpu() else None
+    if device is not None:
+        lost.ask_stand_in(device.check_context)
 
 
 # The parts, each imported when it is installed ----------------------------------------------------
@@ -217,6 +236,18 @@ def _exceptions() -> ModuleType:
     from trapline._exceptions import hooks
 
     return hooks
+
+
+def _context() -> ModuleType:
+    from trapline._supervise import context
+
+    return context
+
+
+def _standing_by() -> ModuleType:
+    from trapline._supervise import standby
+
+    return standby
 
 
 def _skip() -> ModuleType:

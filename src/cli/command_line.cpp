@@ -14,6 +14,7 @@
 #include "cli/flags.hpp"
 #include "cli/run_command.hpp"
 #include "cli/suggest.hpp"
+#include "cli/supervise_command.hpp"
 #include "cli/why_command.hpp"
 #include "core/version.hpp"
 #include "report/utf8.hpp"
@@ -24,6 +25,8 @@ namespace {
 constexpr auto kCommands = std::to_array<CommandRow>({
     {"run", "run a program under guard; when it fails, name the cause", "[flags] [--] PROGRAM [ARGUMENT...]",
      true, declare_run},
+    {"supervise", "keep a program running; decide after each fault", "[flags] [--] PROGRAM [ARGUMENT...]", true,
+     declare_supervise},
     {"explain", "name the cause of a failure from its logs", "[flags] [PATH|-]...", false, declare_explain},
     {"check labels", "compare the labels of data files with a number of classes", "[flags] FILE...", false,
      declare_check_labels},

@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "log": {"core", "catalogue", "diagnose"},
     "report": {"core", "jsonio"},
     "run": {"core", "report"},
+    "supervise": {"core", "log", "report", "run"},
     "inputs": {"core"},
     "cuda": {"core", "checks", "contracts"},
     "capi": {"core", "jsonio", "checks", "contracts", "diagnose", "report", "inputs", "cuda", "check"},
@@ -35,6 +36,7 @@ MAY_INCLUDE = {
         "log",
         "report",
         "run",
+        "supervise",
         "inputs",
         "check",
     },
@@ -115,8 +117,16 @@ PUBLIC = {
         "report/writer.hpp",
     },
     "run": {
+        "run/environment.hpp",
+        "run/find_program.hpp",
+        "run/locate.hpp",
         "run/options.hpp",
+        "run/report_folder.hpp",
         "run/session.hpp",
+    },
+    "supervise": {
+        "supervise/options.hpp",
+        "supervise/supervisor.hpp",
     },
 }
 # A room in folders: which of its folders a folder may include. Headers beside the folders belong to all.
@@ -210,6 +220,7 @@ WRITES_WORDS = (
     "src/log/reason/",
     "src/cli/",
     "src/check/model_rules.cpp",  # the reasoner over model folders: a rule stands beside the words it says
+    "src/supervise/",  # decisions and the status page: words about findings, never a finding's own
     "src/guard/preload/fault.cpp",  # the bare finding, for when the diagnosis itself has failed
 )
 WORDS = re.compile(
@@ -261,6 +272,10 @@ JSON_BORDERS = (
     "src/check/model",
     "src/check/tokenizer.cpp",
     "src/check/tally_json",  # tallies of the processes that share a check
+    "src/supervise/requests.cpp",  # files that the server's processes share with the supervisor
+    "src/supervise/samples.cpp",  # the quarantine file
+    "src/supervise/status_json.cpp",
+    "src/supervise/surroundings.cpp",  # torchrun's error file
     "src/guard/preload/",  # goes into C++ programs: facts go through the C face
 )
 

@@ -28,9 +28,15 @@ MAY_IMPORT = {
     "_cpu": {"_library", "_extension"},
     "_watch": {"_library", *_FAULT},
     "_steps": {"_library"},
-    "_boot": {"_library", "_guard", *_FAULT, "_exceptions", "_compile", "_skip", "_cpu", "_watch", "_steps"},
+    "_supervise": {"_library"},
+    "_boot": {
+        *("_library", "_guard", *_FAULT, "_exceptions", "_compile", "_skip", "_cpu", "_watch", "_steps"),
+        "_supervise",
+    },
     # Doors: what a program, a person or Python itself enters by.
-    "__init__": {"_library", "_check", "_boot"},
+    "__init__": {"_library", "_check", "_boot", "_supervise"},
+    "asgi": {"_library", "_supervise"},
+    "wsgi": {"_library", "_supervise"},
     "batch": {"_library", "_check"},
     "testing": {"_library", "_check"},
     "startup": {"_boot"},

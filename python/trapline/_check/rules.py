@@ -8,7 +8,7 @@ import sys
 from typing import Any, Callable, Optional
 
 from trapline._check import tensors
-from trapline._library import capi, paths, scans
+from trapline._library import capi, current, paths, scans
 from trapline._library.errors import DeviceAssertError
 
 _MAX_LIMIT = 1 << 62
@@ -133,7 +133,13 @@ def require(rule: capi.DataRule, x: Any, column: Optional[str] = None, name: str
     """Raises DeviceAssertError for the first finding of ``x``."""
     found = find(rule, x, column, name)
     if found:
-        raise DeviceAssertError(found[0]["summary"], found[0])
+        raise _error(found[0])
+
+
+def _error(finding: dict[str, Any]) -> DeviceAssertError:
+    current.name_in(finding, current.of_fault(late=False))
+    current.told(finding)
+    return DeviceAssertError(finding["summary"], finding)
 
 
 def check_labels(
@@ -241,4 +247,4 @@ def _violation(contract: str, view: tensors.View, scan: capi.Scan) -> DeviceAsse
         "scan": scans.as_dict(scan),
     }
     finding = paths.call_diagnose(facts)["finding"]
-    return DeviceAssertError(finding["summary"], finding)
+    return _error(finding)

@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional
 
 from trapline._exceptions import raised
 from trapline._fault import life, write
-from trapline._library import diagnose, options
+from trapline._library import current, diagnose, options
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 
@@ -184,6 +184,8 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
             if not isinstance(link, Exception):
                 continue
             facts = host_facts.collect(link, outer)
+            if facts:
+                current.name_in(facts, current.left_by(error) or current.of_fault(late=False))
             finding = diagnose.diagnose(facts) if facts else None
             if finding:
                 file = write.write_finding(finding, [], last=True)

@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional
 from trapline._fault import write
 from trapline._fault.data import values
 from trapline._fault.program import scope, sites
-from trapline._library import forks
+from trapline._library import current, forks
 from trapline._library.say import debug_failure
 
 _MAX = 256
@@ -90,6 +90,7 @@ def _key(violation: dict[str, Any], site: Any) -> Any:
         violation.get("device"),
         violation.get("late"),
         violation.get("contained"),
+        violation.get("request"),
         tuple(arguments),
         tuple(map(_mark, arguments.values())),
     )
@@ -125,4 +126,5 @@ def _facts(violation: dict[str, Any], origin: Any) -> dict[str, Any]:
     facts["process"] = write.process_facts(str(described.get("device") or "cpu"))
     if origin is not None:
         facts["origin"] = origin
+    current.name_in(facts, violation.get("request"))
     return facts

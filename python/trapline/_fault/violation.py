@@ -20,7 +20,7 @@ from trapline._fault.data import (
 )
 from trapline._fault.model import layers, models, nans, noted, positions, tables
 from trapline._fault.program import decomposed, frames, graphs, libraries, scope, sites
-from trapline._library import diagnose, options
+from trapline._library import current, diagnose, options
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug_failure
 
@@ -33,6 +33,8 @@ def handler(violation: dict[str, Any]) -> BaseException:
     if isinstance(raised, BaseException):
         return raised
     site = None
+    late = bool(violation.get("late"))
+    violation["request"] = current.of_fault(late)  # now: the finding may be made after the request is done
     try:
         site = sites.site_of(violation)
         if sites.is_reported(site):
@@ -53,6 +55,7 @@ def handler(violation: dict[str, Any]) -> BaseException:
         debug_failure("handler")
         finding = _bare(violation, f"{type(error).__name__}: {error}")
     exception = DeviceAssertError(_text(finding, violation), finding)
+    current.told(finding, late)
     try:
         if pending is not None:
             exception._pending = pending  # type: ignore[attr-defined]
@@ -78,6 +81,8 @@ def _summed_up(violation: dict[str, Any], site: Any) -> BaseException:
 
     exception = DeviceAssertError.asked_later(ask)
     exception._pending = pending  # type: ignore[attr-defined]
+    if current.is_any():
+        current.told(exception.finding, bool(violation.get("late")))
     life.raised(exception, sites.code_of(site) or "TL901", pending.finding, pending.forget)
     violation[_RAISED] = exception
     return exception
@@ -146,6 +151,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         add("values", lambda: [[values.number(scan["value"]), 1]])
     add("process", lambda: write.process_facts(described["device"]))
     add("history", lambda: history.history_facts(recorded.history()))
+    current.name_in(facts, violation.get("request"))
     return facts
 
 

@@ -1,4 +1,4 @@
-"""The one exception that Trapline raises in the user's program."""
+"""The exceptions that Trapline raises in the user's program: one, and its special case."""
 
 from __future__ import annotations
 
@@ -78,5 +78,9 @@ class DeviceAssertError(IndexError, RuntimeError):
         return type(self), (str(self), self.finding)
 
 
-# Users see and pickle it under its public name.
-DeviceAssertError.__module__ = "trapline"
+class RequestRefused(DeviceAssertError):
+    """This request caused a fault before and was not tried again; ``finding`` has that fault's code."""
+
+
+# Users see and pickle them under their public names.
+DeviceAssertError.__module__ = RequestRefused.__module__ = "trapline"

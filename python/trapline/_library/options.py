@@ -94,6 +94,44 @@ def device_is_host() -> bool:
     return os.environ.get("TRAPLINE_DEVICE_TYPE") == "host"
 
 
+# What ``trapline supervise`` sets ------------------------------------------------------------------
+
+
+def supervise_dir() -> str | None:
+    """The supervisor's private folder, which its processes share over restarts."""
+    return os.environ.get("TRAPLINE_SUPERVISE_DIR") or None
+
+
+def context_socket() -> str | None:
+    """Where the supervisor asks whether the CUDA context lives."""
+    return os.environ.get("TRAPLINE_CONTEXT_SOCKET") or None
+
+
+def is_standby() -> bool:
+    """This process is to wait for its turn."""
+    return "TRAPLINE_STANDBY_FD" in os.environ
+
+
+def take_standby_fd() -> int | None:
+    """The descriptor by which a standby says that it is ready and learns that it is its turn.
+
+    It is for this process alone: what it starts must not find the variable.
+    """
+    text = os.environ.pop("TRAPLINE_STANDBY_FD", "")
+    return int(text) if text.isdigit() else None
+
+
+def listening() -> range:
+    """The listening descriptors that were handed on to this process, as systemd numbers them."""
+    count = os.environ.get("LISTEN_FDS", "")
+    return range(3, 3 + int(count)) if count.isdigit() else range(0)
+
+
+def cuda_driver() -> str | None:
+    """The CUDA driver's library, where it is not the system's."""
+    return os.environ.get("TRAPLINE_CUDA_DRIVER") or None
+
+
 # Where things are, and how they are built ---------------------------------------------------------
 
 

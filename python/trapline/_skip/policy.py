@@ -22,7 +22,7 @@ from trapline import _fault
 from trapline._fault import life
 from trapline._fault.data import batches
 from trapline._guard import waits
-from trapline._library import capi, diagnose, heal
+from trapline._library import capi, diagnose, heal, options
 from trapline._library.say import debug
 from trapline._skip import ledger, quarantine, steps
 
@@ -55,6 +55,8 @@ def answer(violation: dict[str, Any]) -> Any:
     if violation.get("late") and ledger.mode() == "raise":
         violation["gradients_dropped"] = waits.taints_gradients(violation)
     error = _fault.handler(violation)
+    if options.supervise_dir():
+        _propose(violation, error)
     if ledger.mode() == "stop" and not _in_worker():
         stop(error)
     return error
@@ -126,6 +128,34 @@ def _late(violation: dict[str, Any]) -> Any:
     except Exception as problem:
         debug(f"the samples cannot be named: {problem!r}")
     return True
+
+
+_MAX_PROPOSALS = 8  # of one process: what a program handles again and again did not end it
+_proposals = 0
+
+
+def _propose(violation: dict[str, Any], error: BaseException) -> None:
+    """Tell the supervisor which samples could be left out, should this fault end the program."""
+    global _proposals
+    folder = options.report_dir()
+    if folder is None or _proposals >= _MAX_PROPOSALS or _in_worker():
+        return
+    _proposals += 1
+    try:
+        import torch
+
+        from trapline._fault.data import rows
+
+        with torch.no_grad():
+            tensor = violation["tensor"].detach().cpu()
+            predicate = diagnose.contract(violation["contract"]).get("predicate")
+            bad = heal.bad_elements(tensor, violation["scan"], predicate)
+            data_set, samples = rows.offending(dict(violation, tensor=tensor), bad)
+        if samples:
+            path = os.path.join(folder, f"samples-{os.getpid()}.jsonl")
+            quarantine.propose(path, data_set, samples, getattr(error, "finding", {}))
+    except Exception as problem:
+        debug(f"no samples can be proposed: {problem!r}")
 
 
 def _write_down(violation: dict[str, Any], bad: Any, error: BaseException) -> None:

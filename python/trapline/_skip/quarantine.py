@@ -61,33 +61,50 @@ def add(data_set: Any, samples: list[dict[str, Any]], finding: dict[str, Any]) -
         (identity, base index) of all of them, new or not.
     """
     base, chosen = data_sets.unwrap(data_set)
-    described = describe(base)
-    identity = _identity(described)
-    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-    lines, named = [], []
+    identity = _identity(describe(base))
+    named, new = [], []
     with _lock:
         known = _bad.setdefault(identity, set())
         for sample in samples:
-            index = sample["dataset_index"]
-            inner = index if chosen is None else chosen[index]
+            inner = _inner(sample, chosen)
             named.append((identity, inner))
-            if inner in known:
-                continue
-            known.add(inner)
-            line = {"dataset_index": index}
-            if chosen is not None:
-                line["base_index"] = inner
-            for name in ("code", "cause", "op", "argument", "valid"):
-                if finding.get(name) is not None:
-                    line[name] = finding[name]
-            line.update(value=sample["value"], count=sample["count"], when=now, dataset=described)
-            file = _file_of(base, inner)
-            if file is not None:
-                line["file"] = file
-            lines.append(line)
-        if lines and _path is not None:
-            _append(_path, lines)
+            if inner not in known:
+                known.add(inner)
+                new.append(sample)
+        if new and _path is not None:
+            _append(_path, _lines_of(data_set, new, finding))
     return named
+
+
+def propose(path: str, data_set: Any, samples: list[dict[str, Any]], finding: dict[str, Any]) -> None:
+    """Write the same lines to another file: somebody else decides whether the samples are left out."""
+    _append(path, _lines_of(data_set, samples, finding))
+
+
+def _inner(sample: dict[str, Any], chosen: Any) -> int:
+    index = sample["dataset_index"]
+    return int(index if chosen is None else chosen[index])
+
+
+def _lines_of(data_set: Any, samples: list[dict[str, Any]], finding: dict[str, Any]) -> list[dict[str, Any]]:
+    base, chosen = data_sets.unwrap(data_set)
+    described = describe(base)
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+    lines = []
+    for sample in samples:
+        line = {"dataset_index": sample["dataset_index"]}
+        inner = _inner(sample, chosen)
+        if chosen is not None:
+            line["base_index"] = inner
+        for name in ("code", "cause", "op", "argument", "valid"):
+            if finding.get(name) is not None:
+                line[name] = finding[name]
+        line.update(value=sample["value"], count=sample["count"], when=now, dataset=described)
+        file = _file_of(base, inner)
+        if file is not None:
+            line["file"] = file
+        lines.append(line)
+    return lines
 
 
 def bad_indices(data_set: Any) -> set[int]:

@@ -18,6 +18,9 @@ constexpr std::size_t kMaxBytes = std::size_t{4} << 20U;
 constexpr auto kSources = std::to_array<std::string_view>(
     {".py", ".pyi", ".cu", ".cuh", ".cpp", ".cc", ".c", ".h", ".hpp", ".hip", ".def"});
 
+// What a guarded process leaves; report/collected.hpp reads them.
+constexpr std::array<std::string_view, 4> kReports = {"finding-", "guard-", "ended-", "skip-"};
+
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_number(std::string_view text) {
@@ -57,8 +60,11 @@ std::string text_of(const nlohmann::json& file) {
 
 JobFile kind_of_file(std::string_view path) {
   const std::string_view name = name_of(path);
-  if (name.ends_with(".json") && (name.starts_with("finding-") || name.starts_with("guard-")))
-    return JobFile::kReport;
+  const auto is_begin = [&](std::string_view beginning) { return name.starts_with(beginning); };
+  if (name.ends_with(".json") && std::ranges::any_of(kReports, is_begin)) return JobFile::kReport;
+  // Samples that are to be left out: what they were found with stands in the findings beside them.
+  if (name.ends_with(".jsonl") && (name.starts_with("samples-") || name.starts_with("trapline-quarantine")))
+    return JobFile::kSource;
   if (name == "error.json") return JobFile::kErrorFile;
   const auto is_end = [&](std::string_view ending) { return name.ends_with(ending); };
   return std::ranges::any_of(kSources, is_end) ? JobFile::kSource : JobFile::kLog;

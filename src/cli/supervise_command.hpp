@@ -1,0 +1,13 @@
+// `trapline supervise`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command_line.hpp"
+
+namespace trapline::cli {
+
+Action declare_supervise(FlagSet& flags, const std::vector<std::string>& program);
+
+}  // namespace trapline::cli

@@ -1,0 +1,59 @@
+#include "supervise/supervisor.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "run/report_folder.hpp"
+#include "supervise/loop.hpp"
+
+namespace trapline::supervise {
+namespace {
+
+Result<ReportFolder> make_private() {
+  const char* temporary = std::getenv("TMPDIR");
+  if (temporary != nullptr && *temporary != '\0') {
+    if (auto folder = ReportFolder::make_private(temporary)) return folder;
+  }
+  return ReportFolder::make_private("/tmp");
+}
+
+}  // namespace
+
+Result<Outcome> supervise(const Request& request) {
+  // Who was started without standard streams would else hand something of its own to the program in their
+  // place.
+  int lowest = ::open("/dev/null", O_RDWR);
+  while (lowest >= 0 && lowest <= STDERR_FILENO) lowest = ::open("/dev/null", O_RDWR);
+  if (lowest > STDERR_FILENO) ::close(lowest);
+  auto own = make_private();
+  if (!own) return own.error();
+  auto folder = request.run.reports ? ReportFolder::open(*request.run.reports) : make_private();
+  if (!folder) return folder.error();
+  sigset_t mask;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  Loop loop(request, std::move(folder).value(), std::move(own).value(), mask);
+  if (auto error = loop.prepare()) return *error;
+  return loop.run();
+}
+
+std::string dry_run(const Report& report, const Policy& policy) {
+  Ending ending;
+  ending.exit_code = 1;
+  if (!report.findings.empty()) {
+    ending.root = report.findings.front();
+    if (ending.root->sample && ending.root->sample->dataset_index) ending.samples = 1;
+    if (ending.root->sample && !ending.root->sample->request.empty())
+      ending.requests = {ending.root->sample->request};
+  } else if (report.verdict == Verdict::kClean) {
+    ending.exit_code = 0;
+  }
+  Judge judge(policy, [] { return 0.0; });
+  const Decision decision = judge.decide(ending, 0);
+  return fmt::format("{}: {}", name_of(decision.action), decision.reason);
+}
+
+}  // namespace trapline::supervise
