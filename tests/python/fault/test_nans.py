@@ -242,3 +242,10 @@ def test_an_index_that_was_searched_among_what_broken_weights_made(facts_of):
         model.weight[1] = NAN
     assert facts(torch.full((6, 1), -1))["weights"]["bad"] == 1
     assert "weights" not in facts(torch.tensor([[0], [1], [-1], [2], [0], [1]]))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("sample_token", True), ("sample_and_log_prob", False), ("sample_actions", False)]
+)
+def test_what_draws_is_not_always_text(name, text):
+    assert bool(nans._GENERATION.match(name)) == text
