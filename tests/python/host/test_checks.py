@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,25 +157,6 @@ def of_neither(gain):
     if (gain < 0).any():
         raise ValueError("gain must be non-negative")
 """
-
-
-@pytest.fixture
-def refuse(run: Any, tmp_path: Path) -> Any:
-    """refuse(program) -> Ended; the package `checker` is installed for it."""
-    folder = tmp_path / "site-packages" / "checker"
-    folder.mkdir(parents=True)
-    file = folder / "__init__.py"
-    file.write_text(PACKAGE, encoding="utf-8")
-    old = file.stat().st_mtime - 3600
-    os.utime(file, (old, old))
-    head = f"import sys\nsys.path.insert(0, {str(folder.parent)!r})\nimport torch\nimport checker\n"
-
-    def start(program: str) -> Any:
-        for report in (tmp_path / "reports").glob("*"):  # of the test's program before this one
-            report.unlink()
-        return run(head + program, SETUP)
-
-    return start
 
 
 def test_a_label_beyond_the_classes_is_named_as_the_user_has_it(refuse: Any) -> None:

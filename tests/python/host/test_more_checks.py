@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,25 +119,6 @@ def chosen(mode, flag):
         if flag is True:
             raise ValueError("flag")
 '''
-
-
-@pytest.fixture
-def refuse(run: Any, tmp_path: Path) -> Any:
-    """refuse(program) -> Ended; the package `checker` is installed for it."""
-    folder = tmp_path / "site-packages" / "checker"
-    folder.mkdir(parents=True)
-    file = folder / "__init__.py"
-    file.write_text(PACKAGE, encoding="utf-8")
-    old = file.stat().st_mtime - 3600
-    os.utime(file, (old, old))
-    head = f"import sys\nsys.path.insert(0, {str(folder.parent)!r})\nimport torch\nimport checker\n"
-
-    def start(program: str) -> Any:
-        for report in (tmp_path / "reports").glob("*"):  # of the test's program before this one
-            report.unlink()
-        return run(head + program, SETUP)
-
-    return start
 
 
 def test_a_class_of_exceptions_that_is_none_of_pythons(refuse: Any) -> None:
