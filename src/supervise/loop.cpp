@@ -72,6 +72,13 @@ Loop::Loop(const Request& request, ReportFolder folder, ReportFolder own_folder,
   stage_.has_terminal = ::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
 }
 
+Loop::~Loop() {
+  if (active_ || standby_) {
+    const std::vector<pid_t> watch{last_watch_ ? last_watch_->pid() : -1};
+    signal_all(descendants(::getpid(), watch), SIGKILL);
+  }
+}
+
 std::optional<Error> Loop::prepare() {
   for (const Address& address : settings_.listen) {
     auto socket = listen_at(address);

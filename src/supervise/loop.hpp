@@ -29,6 +29,11 @@ class Loop {  // NOLINT(clang-analyzer-optin.performance.Padding): by what the m
  public:
   Loop(const Request& request, ReportFolder folder, ReportFolder own_folder, sigset_t mask);
 
+  // Whatever happened: no program is left running that nobody watches.
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
   // Opens what is needed. An error means that nothing was started.
   std::optional<Error> prepare();
   Outcome run();

@@ -15,6 +15,16 @@ constexpr double kStandbyPause = 0.2;  // seconds after the program was ready: t
 constexpr int kStandbyFailures = 3;    // in a row, after which there is none any more
 constexpr double kLeftBehind = 1;      // seconds that processes get that outlived the program
 
+// "ready, start 3; last fault TL103 at server.py:31: quarantine"
+std::string status_line(const Snapshot& now) {
+  std::string line = fmt::format("{}, start {}", name_of(now.state), now.starts);
+  if (now.incidents.empty()) return line;
+  const Incident& last = now.incidents.back();
+  line += fmt::format("; last fault {}", last.code.empty() ? "without a known cause" : last.code);
+  if (!last.where.empty()) line += " at " + last.where;
+  return line + ": " + last.action;
+}
+
 }  // namespace
 
 bool Loop::launch() {
@@ -196,7 +206,7 @@ void Loop::set_state(State state) {
       if (!one.incidents.empty()) one.incidents.back().to_ready = one.last_to_ready;
     }
   });
-  systemd_.status(std::string(name_of(state)));
+  systemd_.status(status_line(board_.read()));
   if (!is_ready) return;
   fault_at_.reset();
   if (!saw_ready_) systemd_.ready();

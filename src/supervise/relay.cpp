@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 
 #include "log/read/reader.hpp"
 
@@ -38,8 +39,12 @@ Result<std::unique_ptr<Relay>> Relay::open(int to, std::string name, LineSink& s
   if (!relay->stop_.is_open() || !make_pipe(relay->read_end_, relay->write_end_) ||
       !make_pipe(relay->scan_read_, relay->scan_write_))
     return Error{"cannot pass the program's output through", std::strerror(errno), "close other programs"};
-  relay->passer_ = std::thread([raw = relay.get()] { raw->pass(); });
-  relay->scanner_ = std::thread([raw = relay.get()] { raw->scan(); });
+  try {
+    relay->passer_ = std::thread([raw = relay.get()] { raw->pass(); });
+    relay->scanner_ = std::thread([raw = relay.get()] { raw->scan(); });
+  } catch (const std::system_error& error) {
+    return Error{"cannot pass the program's output through", error.what(), "end other programs"};
+  }
   return relay;
 }
 
@@ -52,7 +57,7 @@ void Relay::finish(double seconds) {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(stop_.get(), &one, sizeof one);
   passer_.join();
-  scanner_.join();
+  if (scanner_.joinable()) scanner_.join();
 }
 
 void Relay::pass() {

@@ -37,13 +37,21 @@ def test_systemd_is_told_state_and_liveness(tmp_path):
     )
     until(lambda: notify.read().count("WATCHDOG=1") >= 3)
     assert notify.lines.count("READY=1") == 1
-    assert "STATUS=ready" in notify.lines
+    assert "STATUS=ready, start 1" in notify.lines
     assert run.out == "0\n", "the program does not inherit what was meant for Trapline"
     run.send(signal.SIGTERM)
     run.wait()
     notify.read()
     assert "STOPPING=1" in notify.lines
-    assert notify.lines[-1] == "STOPPING=1" or "STATUS=stopped" in notify.lines
+
+
+def test_systemctl_status_tells_the_last_fault(tmp_path):
+    notify = NotifySocket(tmp_path / "n")
+    script = sh(f"[ -e again ] && exit 0; touch again; {FATAL}")
+    flags = ["--listen", f"unix:{tmp_path}/s", "--delay", "0.05"]
+    run = Supervised(tmp_path, *flags, program=script, env={"NOTIFY_SOCKET": str(tmp_path / "n")})
+    assert run.wait() == 0
+    assert "STATUS=ready, start 2; last fault TL103: retry" in notify.read()
 
 
 def test_an_abstract_socket(tmp_path):
