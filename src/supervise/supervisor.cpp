@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@ Result<ReportFolder> make_private() {
 }  // namespace
 
 Result<Outcome> supervise(const Request& request) {
+  // Each start has threads of its own, for each of which the allocator would open a region of a megabyte.
+  ::mallopt(M_ARENA_MAX, 2);
   // Who was started without standard streams would else hand something of its own to the program in their
   // place.
   int lowest = ::open("/dev/null", O_RDWR);

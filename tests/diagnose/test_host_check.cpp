@@ -71,6 +71,18 @@ TEST(HostCheck, TheLibrarysKnobIsSaid) {
   for (const std::string& fix : binary.fix) EXPECT_EQ(fix.find("ignore_index"), std::string::npos) << fix;
 }
 
+TEST(HostCheck, AKnobForClassesIsNoneForAnotherSetting) {
+  json check = value_check();
+  check["limit"] = "self.config.vocab_size";
+  json facts = facts_of(check, "Label values must be <= vocab_size: 3");
+  facts["library"] = {{"caller", "torchmetrics"}, {"callers", {"torchmetrics.metric.Metric"}}};
+  const Finding f = diagnose_host_error(facts).value_or(Finding{});
+  ASSERT_FALSE(f.fix.empty());
+  EXPECT_EQ(f.fix.front(),
+            "if there are meant to be more: `vocab_size`, which is 3, has to be 8 at least (7 is the highest "
+            "seen here)");
+}
+
 TEST(HostCheck, ABoundThatIsANumberIsNoCountOfClasses) {
   json check = value_check();
   check["upper"] = 1;

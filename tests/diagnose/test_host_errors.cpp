@@ -7,6 +7,7 @@
 
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/errors.hpp"
+#include "host_words.hpp"
 #include "reading.hpp"
 
 namespace trapline::diagnose {
@@ -90,22 +91,11 @@ TEST(HostErrorTable, WhatTheUserRaisesIsTheUsersOwn) {
   EXPECT_TRUE(diagnose_host_error(facts));
 }
 
-Finding diagnose(const json& facts) {
-  const auto finding = diagnose_host_error(facts);
-  EXPECT_TRUE(finding);
-  return finding.value_or(Finding{});
-}
-
-json tensor(const char* name, const char* role, std::vector<int> shape, const char* dtype = "float32",
-            const char* device = "cpu") {
-  return {{"name", name}, {"as", role}, {"shape", shape}, {"dtype", dtype}, {"device", device}};
-}
-
 TEST(HostErrorWords, BinaryTargetsOfAnotherShape) {
-  const Finding f = diagnose(
+  const Finding f = explained(
       {{"exception", "ValueError"},
        {"message", "Target size (torch.Size([4])) must be the same as input size (torch.Size([4, 1]))"},
-       {"operands", {tensor("logits", "input", {4, 1}), tensor("y", "target", {4})}}});
+       {"operands", {operand("logits", "input", {4, 1}), operand("y", "target", {4})}}});
   EXPECT_EQ(
       f.summary,
       "binary_cross_entropy_with_logits: y has shape [4] but logits has shape [4, 1]; they must be the same");
@@ -116,10 +106,10 @@ TEST(HostErrorWords, BinaryTargetsOfAnotherShape) {
 }
 
 TEST(HostErrorWords, TargetsWithAValueForEachClass) {
-  const Finding f = diagnose(
+  const Finding f = explained(
       {{"exception", "ValueError"},
        {"message", "Expected input batch_size (8) to match target batch_size (32)."},
-       {"operands", {tensor("logits", "input", {8, 4}), tensor("labels", "target", {32}, "int64")}}});
+       {"operands", {operand("logits", "input", {8, 4}), operand("labels", "target", {32}, "int64")}}});
   ASSERT_EQ(f.fix.size(), 1U);
   EXPECT_EQ(f.fix[0],
             "labels has a value for each class of each sample (8 x 4). Several labels a sample: "
@@ -134,13 +124,13 @@ TEST(HostErrorWords, ADistributionsParameterIsNotGuessed) {
       {"message",
        "Expected parameter scale (Tensor of shape (2,)) of distribution Normal(loc: torch.Size([2]), scale: "
        "torch.Size([2])) to satisfy the constraint GreaterThan(lower_bound=0.0), but found invalid values:\n"
-       "tensor([1., -1.])"},
-      {"operands", {tensor("a", "", {2}), tensor("b", "", {2})}}};
-  EXPECT_EQ(diagnose(facts).summary, "Normal: scale [2] must be > 0");
+       "operand([1., -1.])"},
+      {"operands", {operand("a", "", {2}), operand("b", "", {2})}}};
+  EXPECT_EQ(explained(facts).summary, "Normal: scale [2] must be > 0");
   facts["operands"][1]["as"] = "scale";
   facts["operands"][1]["user"] = true;
   facts["element"] = {{"index", {1}}, {"value", -1.0}, {"bad", 1}, {"total", 2}};
-  const Finding f = diagnose(facts);
+  const Finding f = explained(facts);
   EXPECT_EQ(f.summary, "Normal: scale=b[1] is -1, but must be > 0");
   EXPECT_EQ(f.element->index, std::vector<std::int64_t>{1});
 }
@@ -204,8 +194,8 @@ TEST(HostErrorWords, LinearLayerOfAnotherSize) {
               {{"name", "classifier.0"},
                {"type", "Linear"},
                {"attributes", {{"in_features", 256}, {"out_features", 10}}}}},
-             {"operands", {tensor("x", "input", {32, 400})}}};
-  const Finding f = diagnose(facts);
+             {"operands", {operand("x", "input", {32, 400})}}};
+  const Finding f = explained(facts);
   EXPECT_EQ(f.op, "linear");
   EXPECT_EQ(f.summary, "linear: x [32, 400] has 400 features but `classifier.0` Linear(256, 10) takes 256");
   EXPECT_EQ(f.layer->name, "classifier.0");
@@ -215,10 +205,10 @@ TEST(HostErrorWords, LinearLayerOfAnotherSize) {
 }
 
 TEST(HostErrorWords, LinearLayerThatNeedsFlatten) {
-  const Finding f = diagnose(
+  const Finding f = explained(
       {{"exception", "RuntimeError"},
        {"message", "mat1 and mat2 shapes cannot be multiplied (2560x5 and 400x10)"},
-       {"operands", {tensor("x", "input", {32, 16, 5, 5})}},
+       {"operands", {operand("x", "input", {32, 16, 5, 5})}},
        {"module",
         {{"name", "fc"}, {"type", "Linear"}, {"attributes", {{"in_features", 400}, {"out_features", 10}}}}}});
   ASSERT_EQ(f.fix.size(), 1U);
@@ -226,49 +216,49 @@ TEST(HostErrorWords, LinearLayerThatNeedsFlatten) {
 }
 
 TEST(HostErrorWords, ColumnOfLabels) {
-  const Finding f =
-      diagnose({{"exception", "RuntimeError"},
-                {"message", "0D or 1D target tensor expected, multi-target not supported"},
-                {"operands", {tensor("out", "input", {32, 10}), tensor("y", "target", {32, 1}, "int64")}}});
+  const Finding f = explained(
+      {{"exception", "RuntimeError"},
+       {"message", "0D or 1D target tensor expected, multi-target not supported"},
+       {"operands", {operand("out", "input", {32, 10}), operand("y", "target", {32, 1}, "int64")}}});
   EXPECT_EQ(f.cause, Cause::kShapeMismatch);
   EXPECT_EQ(f.fix[0], "use `y.squeeze(1)`");
 }
 
 TEST(HostErrorWords, ScoresTransposed) {
   const Finding f =
-      diagnose({{"exception", "ValueError"},
-                {"message", "Expected input batch_size (10) to match target batch_size (32)."},
-                {"operands", {tensor("out", "input", {10, 32}), tensor("y", "target", {32}, "int64")}}});
+      explained({{"exception", "ValueError"},
+                 {"message", "Expected input batch_size (10) to match target batch_size (32)."},
+                 {"operands", {operand("out", "input", {10, 32}), operand("y", "target", {32}, "int64")}}});
   EXPECT_NE(f.fix[0].find("`out.t()`"), std::string::npos);
 }
 
 TEST(HostErrorWords, BroadcastNamesBothSides) {
-  const Finding f = diagnose({{"exception", "RuntimeError"},
-                              {"message",
-                               "The size of tensor a (10) must match the size of tensor b (32) at "
-                               "non-singleton dimension 1"},
-                              {"operands", {tensor("x", "", {32, 10}), tensor("w", "", {32})}}});
+  const Finding f = explained({{"exception", "RuntimeError"},
+                               {"message",
+                                "The size of tensor a (10) must match the size of tensor b (32) at "
+                                "non-singleton dimension 1"},
+                               {"operands", {operand("x", "", {32, 10}), operand("w", "", {32})}}});
   EXPECT_EQ(f.summary, "x [32, 10] and w [32] cannot be broadcast: 10 against 32 in dimension 1");
   EXPECT_EQ(f.fix[0], "use `w.unsqueeze(1)`");
 }
 
 TEST(HostErrorWords, ViewOfAnotherNumberOfElements) {
-  const Finding f = diagnose({{"exception", "RuntimeError"},
-                              {"message", "shape '[32, 256]' is invalid for input of size 12800"},
-                              {"operands", {tensor("x", "", {32, 16, 5, 5})}}});
+  const Finding f = explained({{"exception", "RuntimeError"},
+                               {"message", "shape '[32, 256]' is invalid for input of size 12800"},
+                               {"operands", {operand("x", "", {32, 16, 5, 5})}}});
   EXPECT_EQ(f.summary, "view: x [32, 16, 5, 5] has 12800 elements, which do not fill the shape [32, 256]");
   EXPECT_EQ(f.fix[0], "use `x.flatten(1)`: it gives [32, 400]");
 }
 
 TEST(HostErrorWords, DevicesOfBothSides) {
-  const Finding f = diagnose(
+  const Finding f = explained(
       {{"exception", "RuntimeError"},
        {"message",
         "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
         "(when checking argument for argument index in method wrapper_CUDA__index_select)"},
        {"operands",
-        {tensor("table", "self", {10, 4}, "float32", "cuda:0"),
-         tensor("ids", "index", {3}, "int64", "cpu")}}});
+        {operand("table", "self", {10, 4}, "float32", "cuda:0"),
+         operand("ids", "index", {3}, "int64", "cpu")}}});
   EXPECT_EQ(f.cause, Cause::kDeviceMismatch);
   EXPECT_EQ(f.op, "index_select");
   EXPECT_EQ(f.argument, "index");
@@ -277,14 +267,14 @@ TEST(HostErrorWords, DevicesOfBothSides) {
 }
 
 TEST(HostErrorWords, LayerOnAnotherDevice) {
-  json weight = tensor("head.weight", "weight", {3, 32}, "float32", "meta");
+  json weight = operand("head.weight", "weight", {3, 32}, "float32", "meta");
   weight["user"] = false;
-  const Finding f = diagnose(
+  const Finding f = explained(
       {{"exception", "RuntimeError"},
        {"message", "Tensor on device meta is not on the expected device cpu!"},
        {"module",
         {{"name", "head"}, {"type", "Linear"}, {"attributes", {{"in_features", 32}, {"out_features", 3}}}}},
-       {"operands", {tensor("features", "input", {16, 32}), weight}}});
+       {"operands", {operand("features", "input", {16, 32}), weight}}});
   EXPECT_EQ(f.op, "linear");
   EXPECT_EQ(f.summary, "linear: features is on cpu but head.weight is on meta");
   ASSERT_EQ(f.fix.size(), 2U);  // moving one layer moves the error to the next
@@ -306,11 +296,11 @@ TEST(HostErrorWords, TargetsOfTheAdaptiveSoftmax) {
 }
 
 TEST(HostErrorWords, LabelsAsFloat) {
-  const Finding f = diagnose(
+  const Finding f = explained(
       {{"exception", "RuntimeError"},
        {"message", "expected scalar type Long but found Float"},
        {"stack", {{{"file", "/x/torch/nn/functional.py"}, {"line", 1}, {"function", "cross_entropy"}}}},
-       {"operands", {tensor("out", "input", {4, 3}), tensor("y", "target", {4})}}});
+       {"operands", {operand("out", "input", {4, 3}), operand("y", "target", {4})}}});
   EXPECT_EQ(f.cause, Cause::kDtypeMismatch);
   EXPECT_EQ(f.summary, "cross_entropy: y holds class numbers as float32; they must be int64");
   EXPECT_EQ(f.fix[0], "use `y.long()`, best once in the data set");
@@ -328,7 +318,7 @@ TEST(HostErrorWords, WhatSurroundsANanOfADistribution) {
       {"nan",
        {{"input", {{"name", "obs"}, {"index", {0, 2}}, {"value", "nan"}, {"module", "policy"}}},
         {"situation", "policy"}}}};
-  const Finding f = diagnose(facts);
+  const Finding f = explained(facts);
   EXPECT_EQ(f.summary,
             "Categorical: logits [1, 3] holds NaN in row 0; the model's weights are finite, the input of "
             "`policy` is "
@@ -337,39 +327,39 @@ TEST(HostErrorWords, WhatSurroundsANanOfADistribution) {
   for (const std::string& line : f.fix) EXPECT_EQ(line.find("learning rate"), std::string::npos) << line;
   facts.erase("nan");
   facts.erase("weights");
-  EXPECT_NE(diagnose(facts).fix.back().find("if the loss grew before it was NaN"), std::string::npos);
+  EXPECT_NE(explained(facts).fix.back().find("if the loss grew before it was NaN"), std::string::npos);
 }
 
 TEST(HostErrorWords, TopkIsNotOfWhatGoesIntoTheCallBefore) {
   json facts = {{"exception", "RuntimeError"},
                 {"message", "selected index k out of range"},
                 {"call", "torch.cdist(centres, xyz).topk(k, dim=-1)"},
-                {"operands", {tensor("centres", "", {8, 64, 3})}}};
-  EXPECT_EQ(diagnose(facts).summary, "topk: k is larger than the dimension (or negative)");
-  EXPECT_EQ(diagnose(facts).fix.front().find("centres"), std::string::npos);
+                {"operands", {operand("centres", "", {8, 64, 3})}}};
+  EXPECT_EQ(explained(facts).summary, "topk: k is larger than the dimension (or negative)");
+  EXPECT_EQ(explained(facts).fix.front().find("centres"), std::string::npos);
   facts["call"] = "centres.topk(9)";
-  EXPECT_EQ(diagnose(facts).summary, "topk: k is larger than the dimension of centres [8, 64, 3]");
+  EXPECT_EQ(explained(facts).summary, "topk: k is larger than the dimension of centres [8, 64, 3]");
 }
 
 TEST(HostErrorWords, LossWithItsArgumentsSwapped) {
-  json labels = tensor("t", "input", {16});
+  json labels = operand("t", "input", {16});
   labels["dtype"] = "int64";
   json facts = {
       {"exception", "NotImplementedError"},
       {"message", "\"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'"},
       {"stack", {{{"file", "/x/torch/nn/functional.py"}, {"line", 1}, {"function", "cross_entropy"}}}},
-      {"operands", {labels, tensor("p", "target", {16, 3})}}};
-  const Finding f = diagnose(facts);
+      {"operands", {labels, operand("p", "target", {16, 3})}}};
+  const Finding f = explained(facts);
   EXPECT_EQ(
       f.summary,
       "cross_entropy: the arguments are the wrong way round: t is int64 [16], and p is float32 [16, 3]");
   EXPECT_EQ(f.fix, std::vector<std::string>{"the logits go first, the labels second: `(p, t)`"});
   facts["operands"][1]["dtype"] = "int64";
-  EXPECT_EQ(diagnose(facts).fix.front(), "use `t.float()`") << "nothing there could be the logits";
+  EXPECT_EQ(explained(facts).fix.front(), "use `t.float()`") << "nothing there could be the logits";
 }
 
 TEST(HostErrorWords, HostIndexIsToldApartFromADeviceAssert) {
-  const Finding f = diagnose(
+  const Finding f = explained(
       {{"exception", "IndexError"}, {"message", "index 10 is out of bounds for dimension 0 with size 10"}});
   EXPECT_EQ(f.cause, Cause::kIndexOutOfRange);
   EXPECT_EQ(std::get<std::int64_t>(*f.element->value), 10);
@@ -378,21 +368,21 @@ TEST(HostErrorWords, HostIndexIsToldApartFromADeviceAssert) {
 }
 
 TEST(HostErrorWords, NumpyOfADeviceTensor) {
-  const Finding f = diagnose({{"exception", "TypeError"},
-                              {"message",
-                               "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy "
-                               "the tensor to host memory first."},
-                              {"operands", {tensor("pred", "", {3}, "float32", "cuda:0")}}});
+  const Finding f = explained({{"exception", "TypeError"},
+                               {"message",
+                                "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy "
+                                "the tensor to host memory first."},
+                               {"operands", {operand("pred", "", {3}, "float32", "cuda:0")}}});
   EXPECT_EQ(f.fix[0], "use `pred.detach().cpu().numpy()`");
 }
 
 TEST(HostErrorWords, NanInADistribution) {
   const Finding f =
-      diagnose({{"exception", "ValueError"},
-                {"message",
-                 "Expected parameter probs (Tensor of shape (2, 3)) of distribution Categorical(probs: "
-                 "torch.Size([2, 3])) to satisfy the constraint Simplex(), but found invalid "
-                 "values:\ntensor([[nan, nan, nan]])"}});
+      explained({{"exception", "ValueError"},
+                 {"message",
+                  "Expected parameter probs (Tensor of shape (2, 3)) of distribution Categorical(probs: "
+                  "torch.Size([2, 3])) to satisfy the constraint Simplex(), but found invalid "
+                  "values:\ntensor([[nan, nan, nan]])"}});
   EXPECT_EQ(f.cause, Cause::kInvalidProbability);
   EXPECT_EQ(f.summary, "Categorical: probs [2, 3] holds NaN in row 0");
   EXPECT_EQ(f.valid->text, ">= 0, the sum of each row 1");
@@ -400,7 +390,7 @@ TEST(HostErrorWords, NanInADistribution) {
 
 TEST(HostErrorWords, TheRowOfADistributionWithNan) {
   const auto summary = [](const char* values) {
-    return diagnose(
+    return explained(
                {{"exception", "ValueError"},
                 {"message", std::string("Expected parameter logits (Tensor of shape (9, 2)) of distribution "
                                         "Categorical(logits: torch.Size([9, 2])) to satisfy the constraint "
@@ -416,12 +406,12 @@ TEST(HostErrorWords, TheRowOfADistributionWithNan) {
 
 TEST(HostErrorWords, WhatADistributionTakes) {
   const Finding f =
-      diagnose({{"exception", "ValueError"},
-                {"message",
-                 "Expected parameter logits (Tensor of shape (2, 2)) of distribution Categorical(logits: "
-                 "torch.Size([2, 2])) "
-                 "to satisfy the constraint IndependentConstraint(Real(), 1), but found invalid values:\n"
-                 "tensor([[-inf, 0.],\n        [nan, nan]], grad_fn=<SubBackward0>)"}});
+      explained({{"exception", "ValueError"},
+                 {"message",
+                  "Expected parameter logits (Tensor of shape (2, 2)) of distribution Categorical(logits: "
+                  "torch.Size([2, 2])) "
+                  "to satisfy the constraint IndependentConstraint(Real(), 1), but found invalid values:\n"
+                  "tensor([[-inf, 0.],\n        [nan, nan]], grad_fn=<SubBackward0>)"}});
   EXPECT_EQ(f.valid->text, "numbers, not NaN");
   EXPECT_EQ(
       f.fix.front(),

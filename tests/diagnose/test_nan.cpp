@@ -162,6 +162,41 @@ TEST(Nan, WithoutACauseTheWatchIsTheNextCommand) {
   EXPECT_FALSE(says(finding, "--watch"));
 }
 
+TEST(Nan, WordsOfTextOnlyWhereTextIsWritten) {
+  json facts = row_facts();
+  EXPECT_TRUE(says(diagnose(facts), "leave at least one choice in each row"));
+  for (const char* words : {"top-k", "token", "bad-word", "temperature must"})
+    EXPECT_FALSE(says(diagnose(facts), words)) << words;
+  facts["nan"] = {{"banned", {{"name", "logits"}, {"row", 1}}}};
+  for (const char* words : {"top-k", "bad words", "prefix_allowed"})
+    EXPECT_FALSE(says(diagnose(facts), words)) << words;
+  facts["nan"]["situation"] = "generation";
+  EXPECT_TRUE(says(diagnose(facts), "(top-k, top-p, bad words, prefix_allowed_tokens_fn)"));
+  facts["nan"] = {{"situation", "generation"}};
+  EXPECT_TRUE(says(diagnose(facts), "keep at least one token in top-k"));
+  json infinite = row_facts(4, "inf");
+  EXPECT_FALSE(says(diagnose(infinite), "temperature must"));
+  EXPECT_TRUE(says(diagnose(infinite), "if the scores are divided by a temperature"));
+}
+
+TEST(Nan, AnIndexThatBrokenWeightsHaveMade) {
+  json facts = index_facts();
+  facts["tensor"]["shape"] = {96, 1};
+  facts["index"] = {0, 0};
+  facts["values"] = {{-1, 96}};
+  facts["scan"] = {{"bad", 96}, {"total", 96}, {"first", 0}, {"value", -1}, {"lo", 0},
+                   {"hi", 3},   {"reason", 1}, {"min", -1},  {"max", -1}};
+  EXPECT_TRUE(says(diagnose(facts), "all 96 are -1"));
+  facts["weights"] = {{"name", "network.bn.weight"}, {"bad", 7}, {"total", 9}};
+  const Finding f = diagnose(facts);
+  EXPECT_NE(
+      f.summary.find("; the weights are NaN or Inf already: 7 of 9 parameters, `network.bn.weight` first"),
+      std::string::npos)
+      << f.summary;
+  EXPECT_FALSE(says(f, "clamp"));
+  EXPECT_TRUE(says(f, "an earlier step broke the weights"));
+}
+
 TEST(Nan, OfWeightsThatNothingTrains) {
   json facts = row_facts();
   facts["weights"] = {{"name", "model[0].weight"}, {"bad", 1}, {"total", 4}};

@@ -59,10 +59,11 @@ def test_nothing_grows(tmp_path, flags):
     run.send(signal.SIGTERM)
     run.wait()
     run.gone()
-    # The allocator takes a region for each thread that it meets first: memory is compared in the second half.
-    first, last, half = figures[0], figures[-1], figures[len(figures) // 2]
+    first, last = figures[0], figures[-1]
     assert last[0] <= first[0] + 2, figures
     assert last[1] <= first[1] + 2, figures
-    assert last[2] <= half[2] + (256 if CYCLES >= 1000 else 2048), figures
+    # Memory goes up and down by a block of the log engine's; what would grow is the highest of it.
+    highest = [max(figure[2] for figure in part) for part in (figures[: len(figures) // 2], figures)]
+    assert highest[1] <= highest[0] + (512 if CYCLES >= 1000 else 2048), figures
     assert last[3] <= 1, figures
     assert max(figure[2] for figure in figures) < 32 * 1024

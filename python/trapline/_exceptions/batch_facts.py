@@ -17,7 +17,7 @@ _LOADER = "torch/utils/data/dataloader.py"
 
 
 def facts_of(message: str) -> Facts:
-    """The facts `sample` and `batch`, as far as the frames of `scope` tell."""
+    """The facts `sample`, `batch` and `in_hand`, as far as the frames of `scope` tell."""
     facts: Facts = {}
     frames = scope.live_frames()
     sample = _of_worker(frames, message) if not _in(frames, _FETCH) else _being_made(frames, message)
@@ -27,6 +27,9 @@ def facts_of(message: str) -> Facts:
         shorter = _shorter()
         if shorter is not None:
             facts["batch"] = shorter
+        later = _first_refused()
+        if later is not None:
+            facts["in_hand"] = {"sample": later}
     return facts
 
 
@@ -77,6 +80,29 @@ def _shorter() -> Optional[Facts]:
         return None
     rows, size = len(batch.indices), batch.loader.batch_size
     return {"number": batch.number, "rows": rows, "size": size} if size is not None and rows < size else None
+
+
+def _first_refused() -> Optional[Facts]:
+    """The samples of the batch in hand, where it has other sizes than those that went before it."""
+    batch = hand.in_hand() or _newest_in_hand()
+    if batch is None or batch.number < 1:
+        return None
+    before = [other for other in batches.newest_first() if other.serial < batch.serial]
+    if not before or any(_row_sizes(other) == _row_sizes(batch) for other in before):
+        return None
+    sample: Facts = {"batch": batch.number}
+    indices = batch.indices
+    if isinstance(indices, (list, tuple)) and indices and all(samples.is_int(index) for index in indices):
+        if len(indices) == 1:
+            sample["dataset_index"] = int(indices[0])
+        else:
+            samples.with_candidates(sample, list(indices))
+    return samples.described(batch, sample)
+
+
+def _row_sizes(batch: batches.Batch) -> list[tuple[int, ...]]:
+    """The sizes of a batch's tensors but for how many samples they are of."""
+    return [tuple(tensor.shape)[1:] for tensor in batch.tensors()]
 
 
 def _newest_in_hand() -> Optional[batches.Batch]:

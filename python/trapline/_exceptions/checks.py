@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
 from trapline._exceptions import selections
-from trapline._exceptions.conditions import Place, call_at, called
+from trapline._exceptions.conditions import Place, Unknown, call_at, called
 from trapline._exceptions.refused import Atom, Bounds, Refused, decisive, refused
-from trapline._fault.data import values, variables, which
+from trapline._fault.data import guesses, values, variables, which
 from trapline._fault.model import models, nans
 from trapline._fault.program import frames, holders, libraries, owners, places, scope
 
@@ -25,16 +26,18 @@ Pair = tuple[FrameType, int]
 Rule = Atom  # a whole condition, and what it was
 _MAX_TEXT = 160
 _MAX_VALUES = 16
+_MAX_ROW = 8  # numbers that are shown
+_MAX_MESSAGE = 4096
 _MAX_HELPERS = 4  # functions that only raise for others: check(condition, message)
-_RANKS = ("nan", "value", "rows", "distinct", "shape", "number")
+_RANKS = ("nan", "unknown", "value", "rows", "distinct", "shape", "number")
 _PLUMBING = ("_call_impl", "_wrapped_call_impl", "__call__", "forward")
 # Their statement itself is the condition.
 _ASSERTING = ("_assert", "_assert_async", "_functional_assert_async")
 
 
-def argument_facts(trace: list[Pair], user: FrameType, indexed: bool) -> Facts:
+def argument_facts(trace: list[Pair], user: FrameType, indexed: bool, message: str) -> Facts:
     """The fact `check`, else `selection`, and what belongs to it; {} where neither is certain."""
-    facts = check_facts(trace, user, indexed)
+    facts = check_facts(trace, user, indexed, message)
     selection = selections.selection_facts(trace, user) if not facts else None
     if selection is not None:
         facts = {"selection": selection, "library": _library(trace)}
@@ -45,7 +48,7 @@ def _library(trace: list[Pair]) -> Facts:
     return libraries.facts_of([], [frame for frame, _ in reversed(trace)])
 
 
-def check_facts(trace: list[Pair], user: FrameType, indexed: bool) -> Facts:
+def check_facts(trace: list[Pair], user: FrameType, indexed: bool, message: str) -> Facts:
     """The fact `check` and what belongs to it, for a traceback, outermost first; {} where nothing is certain.
     `user`: the frame of the user's line; `indexed`: an IndexError, which may be about a plain number."""
     at = _raiser(trace)
@@ -55,7 +58,7 @@ def check_facts(trace: list[Pair], user: FrameType, indexed: bool) -> Facts:
     if package in ("", "torch", "trapline") or package in sys.stdlib_module_names:
         return {}
     best: Optional[tuple[tuple[int, int], Refused, Rule, Pair]] = None
-    for atoms, rule, pair in _rules(trace, at):
+    for atoms, rule, pair in _rules(trace, at, message):
         understood = [found for found in map(refused, atoms) if found is not None]
         understood = [found for found in understood if found.kind != "number" or indexed]
         for found in understood:
@@ -83,12 +86,27 @@ def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__") or "").partition(".")[0]
 
 
-def _rules(trace: list[Pair], at: int) -> Iterator[tuple[list[Atom], Rule, Pair]]:
-    """The comparisons that decided together, and the condition as a whole."""
+def _rules(trace: list[Pair], at: int, message: str) -> Iterator[tuple[list[Atom], Rule, Pair]]:
+    """The comparisons that decided together, and the condition as a whole. Of the questions around the
+    nearest one only those count of whose sizes the message tells: others may be no fault."""
     pair = trace[at]
     place = Place(pair[0], frames.line_of(pair[0].f_code, pair[1]))
-    for node, truth in _conditions(place):
-        yield from _followed(trace, at, place, node, truth, _MAX_HELPERS)
+    told = {int(number) for number in re.findall(r"\d+", message[:_MAX_MESSAGE])}
+    for around, nodes in enumerate(_conditions(place)):
+        understood = False
+        for node, truth in nodes:
+            for found, rule, where in _followed(trace, at, place, node, truth, _MAX_HELPERS):
+                atoms = [atom for atom in found if not around or _is_told(refused(atom), told)]
+                understood = understood or any(map(refused, atoms))
+                yield atoms, rule, where
+        if understood:
+            return
+
+
+def _is_told(found: Optional[Refused], told: set[int]) -> bool:
+    if found is None or found.kind != "shape":
+        return found is not None
+    return any(int(size) in told for _, tensor in found.tensors for size in tensor.shape if int(size) > 1)
 
 
 def _followed(
@@ -110,8 +128,9 @@ def _followed(
             yield from _followed(trace, above, caller, given, wanted, helpers - 1)
 
 
-def _conditions(place: Place) -> list[tuple[ast.AST, bool]]:
-    """What was asked before the line was reached, and what the answer was."""
+def _conditions(place: Place) -> Iterator[list[tuple[ast.AST, bool]]]:
+    """What was asked before the line was reached, and what the answer was; the nearest question first. One
+    that lies farther out counts where the nearer ones ask for no tensor: `if self.training is True:`."""
     parents = place.parents
     inner: Optional[ast.AST] = None
     for node in ast.walk(place.tree) if place.tree is not None else ():
@@ -119,22 +138,47 @@ def _conditions(place: Place) -> list[tuple[ast.AST, bool]]:
         if spans and node.lineno <= place.line <= (node.end_lineno or 0):
             inner = node
     if isinstance(inner, ast.Assert):
-        return [(inner.test, False)]
+        yield [(inner.test, False)]
+        return
     if isinstance(inner, ast.Expr):
         call = inner.value
         if isinstance(call, ast.Call) and called(call) in _ASSERTING and call.args:
-            return [(call.args[0], False)]
-        return []
+            yield [(call.args[0], False)]
+        return
     found: list[tuple[ast.AST, bool]] = []
     node = inner
     while node is not None and isinstance(parents.get(node), ast.If):
         above = parents[node]
         assert isinstance(above, ast.If)
         if node in above.body:
-            return found if found else [(above.test, True)]
-        found.append((above.test, False))
+            yield found if found else [(above.test, True)]
+            if found or not _is_setting(place, above.test):
+                return
+        else:
+            found.append((above.test, False))
         node = above
-    return found
+    if found:
+        yield found
+
+
+def _is_setting(place: Place, test: ast.AST) -> bool:
+    """Whether a question looks at no tensor: what it is about stands in the questions around it."""
+    try:
+        return type(place.value(test)) is bool and not any(
+            scope.is_tensor(place.stored(part))
+            for part in ast.walk(test)
+            if isinstance(part, (ast.Name, ast.Attribute)) and _known(place, part)
+        )
+    except Unknown:
+        return False
+
+
+def _known(place: Place, node: ast.AST) -> bool:
+    try:
+        place.stored(node)
+    except Unknown:
+        return False
+    return True
 
 
 def _argument(caller: Place, pair: Pair, entered: FrameType, name: str) -> Optional[ast.AST]:
@@ -159,6 +203,7 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
     check: Facts = {
         "package": _package(pair[0]),
         "op": _called_by_user(trace, user),
+        "within": _within(trace, user),
         "where": f"{_short(pair[0].f_code.co_filename, _package(pair[0]))}:{place.line}",
         "condition": shown if len(shown) <= _MAX_TEXT else shown[: _MAX_TEXT - 3] + "...",
         "kind": found.kind,
@@ -172,6 +217,9 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
         check["tensors"] = [
             {"name": _user_name(tensor, user) or name, **_described(tensor)} for name, tensor in found.tensors
         ]
+        longest = _longest(found)
+        if longest is not None:
+            facts["sample"] = longest
         return facts
     if found.kind == "number":
         check["name"], check["element"] = found.name, {"index": [], "value": values.number(found.content)}
@@ -188,7 +236,7 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
     }
     if found.kind in ("nan", "rows"):
         if found.kind == "rows":
-            check["row"] = element["index"][0]
+            check["row"] = _row(content, element["index"][0])
     else:
         _limits(found, check)
         element["min"] = values.number(content.min().item())
@@ -197,6 +245,8 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
     scan = _scan(found, first)
     violation = {"tensor": content, "scan": scan, "args": {}, "op": "", "contract": ""}
     variable = variables.variable_facts(violation, found.tensor, None)
+    if variable is None and found.kind == "nan":
+        variable = _with_the_same_holes(found, user)
     if variable is not None:
         check["variable"] = variable
     if found.kind == "nan":
@@ -209,6 +259,41 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
         if sample is not None:
             facts["sample"] = sample
     return facts
+
+
+def _longest(found: Refused) -> Optional[Facts]:
+    """The sample that made a batch longer than the check takes."""
+    op = found.node.ops[0] if isinstance(found.node, ast.Compare) else None
+    lengths = [value for _, value in found.sides]
+    if len(found.tensors) != 1 or isinstance(op, (ast.Eq, ast.NotEq)) or {type(v) for v in lengths} != {int}:
+        return None
+    shape = found.tensors[0][1].shape
+    return guesses.too_long(min(lengths)) if max(lengths) in tuple(shape)[1:] else None
+
+
+def _with_the_same_holes(found: Refused, user: FrameType) -> Optional[Facts]:
+    """The variable of the user's of the same sizes that is NaN in the same places, and not everywhere: no
+    arithmetic of one element with another's has been there."""
+    import torch
+
+    holes = found.content.isnan()
+    if not bool(found.bad.any()) or bool(holes.all()):
+        return None
+    for name, value in holders.held_by(user):
+        held = holders.as_tensor(value, values.MAX_ELEMENTS)
+        fits = held is not None and held.dtype.is_floating_point and held.shape == holes.shape
+        if fits and held is not None and torch.equal(held.detach().cpu().isnan(), holes):
+            first = int(found.bad.reshape(-1).nonzero()[0])
+            return {"name": name, "index": values.unravel(first, holes.shape)}
+    return None
+
+
+def _row(content: Any, at: int) -> list[Any]:
+    """The numbers of one row, as many digits as tell them; none of a long one."""
+    numbers = content[at].reshape(-1)
+    if numbers.numel() > _MAX_ROW:
+        return []
+    return [values.number(float(f"{n:.5g}") if type(n) is float else n) for n in numbers.tolist()]
 
 
 def _limits(found: Refused, check: Facts) -> None:
@@ -280,6 +365,14 @@ def _called_by_user(trace: list[Pair], user: FrameType) -> str:
             return type(holder).__name__ if holder is not None else ""
         return frame.f_code.co_name
     return ""
+
+
+def _within(trace: list[Pair], user: FrameType) -> str:
+    """The classes of the packages whose methods led from the user's line to the check."""
+    after = [frame for frame, _ in trace]
+    at = max(i for i, frame in enumerate(after) if frame is user) if user in after else -1
+    selves = (frame.f_locals.get("self") for frame in after[at + 1 :])
+    return " ".join(dict.fromkeys(type(holder).__name__ for holder in selves if holder is not None))
 
 
 def _short(filename: str, package: str) -> str:

@@ -45,13 +45,13 @@ _OF_TENSOR = (
     *("sigmoid", "t"),
     *("min", "max", "amin", "amax", "any", "all", "unique", "isnan", "isinf", "isfinite", "abs", "numel"),
     *("nelement", "dim", "ndimension", "item", "long", "int", "float", "double", "bool", "flatten", "detach"),
-    *("cpu", "cuda", "contiguous", "is_floating_point", "count_nonzero", "size"),
+    *("cpu", "cuda", "contiguous", "is_floating_point", "count_nonzero", "size", "sum"),
 )
 _WITH_INTEGERS = ("view", "reshape", "squeeze", "unsqueeze", "size", "flatten", "softmax", "max", "min")
 _BUILTINS = {"len": len, "int": int, "float": float, "bool": bool, "abs": abs, "min": min, "max": max}
 # The elements of the result are those of the tensor: what is said of a value holds for it, too.
 KEEPS_VALUES = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "unique", "detach", "cpu", "cuda")
-KEEPS_VALUES = (*KEEPS_VALUES, "contiguous", "long", "int")
+KEEPS_VALUES = (*KEEPS_VALUES, "contiguous", "long", "int", "to")
 
 
 class Unknown(Exception):
@@ -232,9 +232,9 @@ class Place:
         left, result = node.left, True
         for op, right in zip(node.ops, node.comparators):
             if isinstance(op, (ast.Is, ast.IsNot)):
-                if not (isinstance(right, ast.Constant) and right.value is None):
+                if not (isinstance(right, ast.Constant) and right.value in (None, True, False)):
                     raise Unknown("is")
-                result = (self.stored(left) is None) == isinstance(op, ast.Is)
+                result = (self.stored(left) is right.value) == isinstance(op, ast.Is)
             elif isinstance(op, (ast.In, ast.NotIn)):
                 one, many = self._value(left), self._value(right)
                 if type(one) not in _PLAIN or type(many) not in (list, tuple):
@@ -284,7 +284,7 @@ class Place:
         if isinstance(node.func, ast.Name):
             if name in self.frame.f_locals or name in self.frame.f_globals or name not in _BUILTINS:
                 raise Unknown(name)
-            if not hasattr(builtins, name) or (name in ("min", "max") and len(arguments) < 2):
+            if not hasattr(builtins, name) or (name in ("min", "max") and not _comparable(arguments)):
                 raise Unknown(name)
             return _BUILTINS[name](*arguments)
         if not isinstance(node.func, ast.Attribute):
@@ -296,6 +296,8 @@ class Place:
         whole = all(type(argument) is int for argument in arguments)
         if not scope.is_tensor(holder):
             raise Unknown(name)
+        if name == "to" and len(arguments) == 1 and str(arguments[0]).startswith("torch."):
+            return holder.to(arguments[0])
         if (name in _OF_TENSOR and not arguments) or (name in _WITH_INTEGERS and whole):
             return getattr(holder, name if name != "cuda" else "cpu")(*arguments)
         raise Unknown(name)
@@ -338,6 +340,13 @@ def called(node: ast.Call) -> str:
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _comparable(arguments: list[Any]) -> bool:
+    """Of what min() and max() are plain: several arguments, or one list of numbers."""
+    if len(arguments) != 1:
+        return len(arguments) > 1
+    return type(arguments[0]) in (list, tuple) and all(type(item) in (int, float) for item in arguments[0])
 
 
 def _is_none(node: ast.AST) -> bool:

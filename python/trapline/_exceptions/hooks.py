@@ -16,6 +16,7 @@ import threading
 import traceback
 from typing import Any, Callable, Optional
 
+from trapline._exceptions import raised
 from trapline._fault import life, write
 from trapline._library import current, diagnose, options
 from trapline._library.errors import DeviceAssertError
@@ -209,7 +210,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     chain = [error]
     while len(chain) < _MAX_CHAIN:
         link = chain[-1]
-        inner = link.__cause__
+        inner = link.__cause__ or raised.carried(link)
         if inner is None and not link.__suppress_context__ and _is_wrapper(link):
             inner = link.__context__
         if inner is None or any(inner is known for known in chain):

@@ -11,10 +11,10 @@ import ast
 import re
 from collections import UserDict
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Optional
 
-from trapline._exceptions import batch_facts, checks, devices, not_finite, roles
+from trapline._exceptions import batch_facts, checks, devices, not_finite, raised, roles
 from trapline._fault import write
 from trapline._fault.data import values
 from trapline._fault.model import positions
@@ -54,7 +54,6 @@ _CAUGHT = re.compile(
 )
 _TEXT_FRAME = re.compile(r'^  File "([^"\n]*)", line (\d+), in (.*)\n(?:    (.*)\n)?', re.M)
 _LAST_LINE = re.compile(r"^([^\W\d][\w.]*)(?:: (.*))?", re.S)
-_FAKE_TENSORS = re.compile(r"got (\w+)\((?:'(.*?)'|\"(.*?)\")\)", re.S)
 _NO_SUCH_GPU = "CUDA error: invalid device ordinal"
 _REMOTE = ("_RemoteTraceback", "RemoteTraceback")  # concurrent.futures and multiprocessing.Pool
 
@@ -62,15 +61,15 @@ _REMOTE = ("_RemoteTraceback", "RemoteTraceback")  # concurrent.futures and mult
 def collect(error: BaseException, outer: Optional[BaseException] = None) -> Optional[Facts]:
     """Facts of kind host_error; None when its type is none that PyTorch raises for these. `outer`: what was
     raised from it; the frames that lead to the place where that happened are in its traceback only."""
-    name, message = _type_name(error), str(error)[:_MAX_MESSAGE]
+    name, message = raised.type_name(error), str(error)[:_MAX_MESSAGE]
     caught = _CAUGHT.match(message)
     if caught:
         return _from_text(caught.group(2), error)
     cause = error.__cause__
     if type(cause).__name__ in _REMOTE and isinstance(getattr(cause, "tb", None), str):
         return _from_text(cause.tb.strip().strip('"').strip() + "\n")
-    traced = _traced(name, message)
-    name, message = _unwrapped(name, message)
+    traced = raised.traced(name, message)
+    name, message = raised.unwrapped(name, message)
     if "." in name or error.__traceback__ is None:
         return None
     trace = _joined(error, outer)
@@ -88,9 +87,11 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
         module = _module(visible)
         if module:
             facts["module"] = module[1]
-            _positions(facts, [frame for frame, _ in reversed(visible)])
+            with scope.frames_of(error.__traceback__):
+                _positions(facts, [frame for frame, _ in reversed(visible)])
         operands, tensors = _operands(visible[position:], module)
-        _roles(visible[position:], operands, tensors)
+        _roles(message, visible[position:], operands, tensors)
+        roles.wholes(message, operands, tensors)
         facts["operands"] = operands
         _devices(facts, error, outer, visible[position:], tensors)
         if "position" not in facts:
@@ -102,11 +103,13 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
 
 
 def _joined(error: BaseException, outer: Optional[BaseException]) -> list[tuple[FrameType, int]]:
-    trace = _frames_of(error.__traceback__)
-    around = _frames_of(outer.__traceback__) if outer is not None else []
+    trace = raised.frames_in(error.__traceback__)
+    around = raised.frames_in(outer.__traceback__) if outer is not None else []
     for position, (frame, _) in enumerate(around):
         if trace and frame is trace[0][0]:
             return around[:position] + trace
+    if outer is not None and raised.carries(outer, error):
+        return around + trace
     return trace
 
 
@@ -119,7 +122,7 @@ def _devices(
 ) -> None:
     """Who holds the tensors, where the model is, and which GPU was asked for."""
     whole = [frame for frame, _ in _joined(error, outer)]
-    is_joined = outer is not None and whole[0] is not _frames_of(error.__traceback__)[0][0]
+    is_joined = outer is not None and whole[0] is not raised.frames_in(error.__traceback__)[0][0]
     operands = facts["operands"]
     with scope.frames_of(outer.__traceback__ if outer is not None and is_joined else error.__traceback__):
         facts.update(devices.describe(whole, operands, tensors))
@@ -166,16 +169,12 @@ def _around(
             facts.update(not_finite.facts_of(error))
             if "element" in facts:
                 return
-            facts.update(checks.argument_facts(trace, user, isinstance(error, IndexError)))
+            indexed = isinstance(error, IndexError)
+            facts.update(checks.argument_facts(trace, user, indexed, facts["message"]))
             if "sample" not in facts:
                 facts.update(batch_facts.facts_of(facts["message"]))
     except Exception:
         debug_failure("around")
-
-
-def _traced(name: str, message: str) -> str:
-    """torch.compile finds many of these errors while it traces: then the program's own frames are text."""
-    return message.partition("\nfrom user code:\n")[2] if name.startswith("torch._dynamo.") else ""
 
 
 def _while_traced(name: str, message: str, stack: list[frames.Frame]) -> Facts:
@@ -187,39 +186,6 @@ def _while_traced(name: str, message: str, stack: list[frames.Frame]) -> Facts:
         facts["call"] = origin["code"][origin.get("column", 1) - 1 : origin.get("end_column")].strip()
     facts["process"] = write.process_facts()
     return facts
-
-
-def _type_name(error: BaseException) -> str:
-    kind = type(error)
-    plain = kind.__module__ == "builtins" or (kind.__module__, kind.__name__) == ("torch", "AcceleratorError")
-    if plain:
-        return kind.__name__
-    base = next((one for one in kind.__mro__ if one in (RuntimeError, ValueError, IndexError)), None)
-    if base is not None and _raised_by(error) == kind.__module__.partition(".")[0]:
-        return base.__name__  # an installed package's own class, raised in its own check
-    return f"{kind.__module__}.{kind.__name__}"
-
-
-def _raised_by(error: BaseException) -> str:
-    """The installed package whose code raised the exception; "" for the user's and for torch's."""
-    raised = _frames_of(error.__traceback__)[-1:]
-    if not raised or places.is_user(raised[0][0].f_code):
-        return ""
-    package = str(raised[0][0].f_globals.get("__name__") or "").partition(".")[0]
-    return "" if package in ("torch", "__main__") else package
-
-
-def _unwrapped(name: str, message: str) -> tuple[str, str]:
-    """torch.compile and TorchScript carry the operation's own error as text."""
-    if name.startswith("torch._dynamo."):
-        inner = _FAKE_TENSORS.search(message)
-        if inner:
-            return inner.group(1), inner.group(2) or inner.group(3) or ""
-    if message.startswith("The following operation failed in the TorchScript interpreter."):
-        last = re.findall(r"^(\w+(?:Error|Exception)): (.*)", message, re.M | re.S)
-        if last:
-            return last[-1]
-    return name, message
 
 
 def _from_text(text: str, around: BaseException) -> Optional[Facts]:
@@ -241,7 +207,7 @@ def _from_text(text: str, around: BaseException) -> Optional[Facts]:
             }
         )
     if not any(frame["user"] for frame in stack):
-        trace = _frames_of(around.__traceback__)
+        trace = raised.frames_in(around.__traceback__)
         stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)]) + stack
     rest = re.sub(r"\A(?:[ \t][^\n]*\n)+", "", text[end:])  # the carets below the last source line
     last = _LAST_LINE.match(rest.strip())
@@ -261,15 +227,6 @@ def _from_text(text: str, around: BaseException) -> Optional[Facts]:
         with scope.frames_of(around.__traceback__):
             facts.update(batch_facts.facts_of(facts["message"]))
     return facts
-
-
-def _frames_of(trace: Optional[TracebackType]) -> list[tuple[FrameType, int]]:
-    """(frame, instruction) outermost first."""
-    found = []
-    while trace is not None:
-        found.append((trace.tb_frame, trace.tb_lasti))
-        trace = trace.tb_next
-    return found
 
 
 def _segment(pair: tuple[FrameType, int], position_text: bool = False) -> str:
@@ -403,10 +360,15 @@ def _operands(
     return list(named.values()), kept
 
 
-def _roles(trace: list[tuple[FrameType, int]], operands: list[Facts], tensors: list[Any]) -> None:
+def _roles(
+    message: str, trace: list[tuple[FrameType, int]], operands: list[Facts], tensors: list[Any]
+) -> None:
     """What the names alone do not say: the tensors in the brackets of a subscript that raised, and the
     parameter that a distribution refuses."""
     parameter, refused = roles.refused_parameter(trace[-1][0])
+    deviations = not_finite.deviations(*trace[-1], message)
+    if deviations is not None:
+        parameter, refused = "std", deviations
     if parameter:
         roles.unmark(operands, parameter)
         roles.mark(operands, tensors, refused, parameter)

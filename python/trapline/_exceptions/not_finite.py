@@ -1,15 +1,38 @@
-"""The bad element of a parameter that a distribution refuses, and what surrounds it where it is NaN."""
+"""The bad element of what a distribution or torch.normal refuses, and what surrounds it where it is NaN."""
 
 from __future__ import annotations
 
+import ast
+from types import FrameType
 from typing import Any
 
 import torch
 
+from trapline._exceptions.conditions import Place, Unknown, call_at, called
 from trapline._fault.data import values, which
 from trapline._fault.model import models, nans
+from trapline._fault.program import frames
 
 Facts = dict[str, Any]
+_NORMAL = "normal expects all elements of std"
+
+
+def deviations(frame: FrameType, lasti: int, message: str) -> Any:
+    """The tensor that torch.normal refused as `std`; None where something else raised."""
+    if not message.startswith(_NORMAL):
+        return None
+    place = Place(frame, frames.line_of(frame.f_code, lasti))
+    call = call_at(place, lasti, ("normal",))
+    if call is None:
+        return None
+    given = next((keyword.value for keyword in call.keywords if keyword.arg == "std"), None)
+    node = given if given is not None else call.args[1] if len(call.args) > 1 else None
+    while isinstance(node, ast.Call) and called(node) == "expand" and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    try:
+        return place.stored(node) if node is not None else None
+    except Unknown:
+        return None
 
 
 def facts_of(error: BaseException) -> Facts:
@@ -20,16 +43,19 @@ def facts_of(error: BaseException) -> Facts:
     if trace is None:
         return {}
     inner = trace.tb_frame
-    value = inner.f_locals.get("value")
-    if not inner.f_code.co_filename.replace("\\", "/").endswith("torch/distributions/distribution.py"):
-        return {}
+    value, valid = deviations(inner, trace.tb_lasti, str(error)), None
+    if value is None:
+        value, valid = inner.f_locals.get("value"), inner.f_locals.get("valid")
+        if not inner.f_code.co_filename.replace("\\", "/").endswith("torch/distributions/distribution.py"):
+            return {}
     if not values.is_tensor(value) or not value.dtype.is_floating_point or not value.numel():
         return {}
     content = value.detach().cpu()
     bad = ~content.reshape(-1).isfinite()
     finite = not bool(bad.any())
+    if finite and _NORMAL in str(error):
+        valid = content >= 0
     if finite:
-        valid = inner.f_locals.get("valid")
         if not values.is_tensor(valid) or valid.dtype is not torch.bool or valid.shape != content.shape:
             return {}
         bad = ~valid.detach().cpu().reshape(-1)

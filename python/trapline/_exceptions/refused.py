@@ -36,8 +36,8 @@ class Bounds:
 
 
 class Refused:
-    """`kind`: "value" (elements are wrong), "nan", "distinct" (too many different values),
-    "rows" (whole rows are wrong), "shape", "number" (a plain integer is wrong)."""
+    """`kind`: "value" (elements are wrong), "nan", "unknown" (a table has no place for them), "distinct" (too
+    many different values), "rows" (whole rows are wrong), "shape", "number" (a plain integer is wrong)."""
 
     def __init__(self, kind: str, node: ast.AST) -> None:
         self.kind, self.node = kind, node
@@ -144,6 +144,9 @@ def _compared(place: Place, node: ast.Compare, truth: bool) -> Optional[Refused]
             operand = _operand(place, inner, names)
             if operand is not None and how in hows:
                 return _beyond(place, node, operand, other, how)
+        mask = _operand(place, inner, ("sum", "count_nonzero"))
+        if mask is not None and how in (ast.Gt, ast.NotEq) and place.value(other) == 0:
+            return _any_of(place, node, mask)
         counted = _counted(place, inner)
         if counted is not None and how in (ast.Gt, ast.GtE):
             return _too_many(place, node, counted, other, how)
@@ -223,11 +226,23 @@ def _masked(place: Place, node: ast.Call, truth: bool) -> Optional[Refused]:
     if truth != wants_any:
         return None
     inner = _operand(place, node, ("any", "all"))
-    if inner is None:
-        return None
+    return None if inner is None else _any_of(place, node, inner, wants_any)
+
+
+def _any_of(place: Place, node: ast.AST, inner: ast.AST, wants_any: bool = True) -> Optional[Refused]:
+    """A mask that is true for what is wrong; `wants_any` is False: for what is right."""
     expression = _inlined(place, inner)
-    mask = place.value(expression).bool()
+    mask = place.value(expression)
+    if not scope.is_tensor(mask) or str(mask.dtype) not in ("torch.bool", "torch.uint8"):
+        return None
+    mask = mask.bool()
     bad = mask if wants_any else ~mask
+    try:
+        unknown = _looked_up(place, node, expression, wants_any)
+    except Unknown:
+        unknown = None
+    if unknown is not None:
+        return unknown
     leaves = _leaves(place, expression)
     alike = [leaf for leaf in leaves if place.value(leaf).shape == bad.shape]
     if len(alike) != 1 and len(leaves) != 1:
@@ -244,6 +259,32 @@ def _masked(place: Place, node: ast.Call, truth: bool) -> Optional[Refused]:
     if alike:
         _bounds_of_mask(place, expression, leaf, not wants_any, found.bounds)
     return _with_nan(found)
+
+
+def _looked_up(place: Place, node: ast.AST, expression: ast.AST, wants_any: bool) -> Optional[Refused]:
+    """Values that a table has no place for: `(found == -1).any()`, found being `table[ids]`."""
+    if not isinstance(expression, ast.Compare) or len(expression.ops) != 1:
+        return None
+    side, kept = expression.left, None
+    if isinstance(side, ast.Subscript):
+        kept = place.value(side.slice)
+        if not scope.is_tensor(kept) or str(kept.dtype) != "torch.bool":
+            return None
+        side = side.value
+    result = place.value(side)
+    look_up = _inlined(place, side)
+    if not isinstance(look_up, ast.Subscript) or not scope.is_tensor(result):
+        return None
+    ids = place.value(look_up.slice)
+    if not scope.is_tensor(ids) or ids.dtype.is_floating_point or str(ids.dtype) == "torch.bool":
+        return None
+    wrong = OPERATORS[type(expression.ops[0])](result, place.value(expression.comparators[0]))
+    wrong = wrong if wants_any else ~wrong
+    if wrong.shape != ids.shape or (kept is not None and kept.shape != ids.shape):
+        return None
+    found = Refused("unknown", node)
+    _trace(place, look_up.slice, ids, wrong if kept is None else wrong & kept, found)
+    return found
 
 
 def _leaves(place: Place, node: ast.AST) -> list[ast.AST]:
@@ -389,7 +430,9 @@ def _sizes(place: Place, node: ast.Compare) -> Optional[Refused]:
     found = Refused("shape", node)
     seen = set()
     sides = [_inlined(place, node.left), _inlined(place, node.comparators[0])]
-    for part in [inner for side in sides for inner in ast.walk(side)]:
+    parts = [inner for side in sides for inner in ast.walk(side)]
+    parts += [_inlined(place, part) for part in parts if isinstance(part, ast.Name)]
+    for part in parts:
         holder = None
         if isinstance(part, ast.Attribute) and part.attr in _SIZES:
             holder = part.value

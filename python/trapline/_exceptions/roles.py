@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from trapline._fault.data import values
 
 Facts = dict[str, Any]
+_INTEGERS = re.compile(r"\b(?:Long|Int|int64|int32|index|indices|integer)")
+_MAX = 1 << 22  # elements that are looked at
 
 
 def storage(tensor: Any) -> Any:
@@ -54,6 +57,16 @@ def mark(operands: list[Facts], tensors: list[Any], wanted: Any, role: str) -> N
     for operand, tensor in zip(operands, tensors):
         if tensor is wanted or storage(tensor) == storage(wanted):
             operand["as"] = role
+
+
+def wholes(message: str, operands: list[Facts], tensors: list[Any]) -> None:
+    """Write ``whole`` into floats where a message asks for integers: ids that came as floats are whole."""
+    if not _INTEGERS.search(message):
+        return
+    for operand, tensor in zip(operands, tensors):
+        if tensor.dtype.is_floating_point and tensor.device.type != "meta" and tensor.numel() <= _MAX:
+            content = tensor.detach()
+            operand["whole"] = bool((content == content.floor()).all())
 
 
 def unmark(operands: list[Facts], role: str) -> None:

@@ -155,6 +155,15 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     return facts
 
 
+_INDEXED = ("gather", "index", "take_along_dim")
+
+
+def _all_alike(content: Any, scan: dict[str, Any]) -> bool:
+    """Every element is bad, and all are the same."""
+    total = int(content.numel())
+    return total > 1 and scan.get("bad") == total and bool((content == content.reshape(-1)[0]).all())
+
+
 _Add = Callable[[str, Callable[[], Any]], None]
 
 
@@ -202,6 +211,11 @@ def _look_into(
     if nans.is_not_finite(scan):
         add("weights", lambda: models.bad_weights(reachable=bool(violation.get("contained"))))
         add("nan", lambda: nans.nan_facts(violation, tensor))
+    elif operator.startswith(_INDEXED) and _all_alike(content, scan):  # a search among numbers that are NaN
+        weights = models.bad_weights(reachable=bool(violation.get("contained")))
+        if (weights or {}).get("bad"):
+            add("weights", lambda: weights)
+            add("nan", lambda: nans.nan_facts(violation, tensor))
     found: list[Any] = []
     position = facts.get("table") == "position"
     # What a loop computed is no sample's, nor are offsets or what broken weights made; and a mask with too
@@ -217,7 +231,7 @@ def _look_into(
         add("counted", lambda: counts.classes(found[0] if found else None))
     elif facts.get("table") == "token":
         add("counted", counts.tokens)
-    if operator.startswith(("gather", "index", "take_along_dim")):
+    if operator.startswith(_INDEXED):
         add("fits", lambda: fits.fits_facts(violation))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     if "nan_cast" not in facts:

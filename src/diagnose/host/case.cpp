@@ -85,6 +85,20 @@ std::string HostCase::raised_at() const {
   return frame == nullptr ? std::string() : frame->code;
 }
 
+std::string strides_advice(const HostCase& host_case, std::int64_t one, std::int64_t other) {
+  const std::int64_t small = std::min(one, other), large = std::max(one, other);
+  constexpr std::int64_t kMaxStride = 64;
+  if (!host_case.raised_in_library() || small < 2) return {};
+  for (std::int64_t stride = 2; stride <= kMaxStride && stride < large; stride *= 2) {
+    if (large != (small + stride - 1) / stride * stride || small % stride == 0) continue;
+    return fmt::format(
+        "if the model goes down by strides and up again: its input needs sizes that are multiples of all its "
+        "strides together ({} comes back as {}): pad or crop the input",
+        small, large);
+  }
+  return {};
+}
+
 const std::string& HostCase::capture(std::size_t group) const {
   static const std::string none;
   return group >= 1 && group <= captures_.size() ? captures_[group - 1] : none;

@@ -58,6 +58,10 @@ class HostCase {
   std::vector<std::string> captures_;
 };
 
+// The advice for two sizes inside a library's model of which the larger is what strides of 2 and more make of
+// the smaller and back: its input does not halve evenly. Empty for others.
+std::string strides_advice(const HostCase& host_case, std::int64_t one, std::int64_t other);
+
 // At most `length` bytes, never cutting a UTF-8 character in two.
 std::string clip(std::string_view text, std::size_t length);
 

@@ -31,7 +31,7 @@ constexpr CheckRow kRows[] = {
     {"value|distinct", true, "label|class|target|\\btags?\\b|categor", Cause::kLabelOutOfRange,
      Situation::kClasses},
     {"value", true, "index|indices|idx|\\bids?\\b|_ids?\\b|edge", Cause::kIndexOutOfRange, Situation::kIndex},
-    {"number", false, "", Cause::kIndexOutOfRange, Situation::kIndex},
+    {"unknown|number", false, "", Cause::kIndexOutOfRange, Situation::kIndex},
     {"value|rows", false, "pred|prob|score|logit|target|label|box|mask|\\btags?\\b|input",
      Cause::kLossInputOutOfRange, Situation::kIgnore},
 };
@@ -50,6 +50,8 @@ const CheckRow* row_of(const HostError& facts, const CheckFact& check) {
                         check.tensor.dtype != "bool";
   std::string text = check.name + " " + check.condition + " " + facts.message;
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  // The name of a distribution says what its values are; those of other classes say what they make.
+  if (RE2::PartialMatch(check.within, R"(Categorical\b)")) text += " category";
   for (const CheckRow& row : kRows) {
     if (!names(row.kinds, check.kind) || (row.integers && !integers)) continue;
     if (RE2::PartialMatch(text, RE2(re2::StringPiece(row.words.data(), row.words.size())))) return &row;
@@ -96,6 +98,15 @@ std::string limit(const CheckFact& check) {
   return plain ? "" : fmt::format(" (`{}`)", check.limit);
 }
 
+// The setting that the bound is, where its name is that of something else than a count of classes:
+// "vocab_size" of self.config.vocab_size. A library's knob for its classes does not move it.
+std::string other_setting(const CheckFact& check) {
+  const std::size_t dot = check.limit.rfind('.');
+  std::string word = check.limit.substr(dot == std::string::npos ? 0 : dot + 1);
+  static const RE2 kSetting(R"([A-Za-z_]\w*_(?:size|len|length|embeddings|positions|num|dim|max))");
+  return RE2::FullMatch(word, kSetting) ? word : "";
+}
+
 std::string count(const Element& element) {
   if (element.bad.value_or(1) < 2) return "";
   return fmt::format(", one of {} such elements of {}", *element.bad, element.total.value_or(0));
@@ -109,8 +120,12 @@ void write_values(const CheckFact& check, Finding& f) {
                             tensor_name(check), check.distinct, to_text(*check.upper), limit(check),
                             element_name(check), to_text(*e.value));
   } else if (check.kind == "rows") {
-    f.summary = fmt::format("{}row {} of {} {} is refused: {}", opening(check), e.index.front(),
-                            tensor_name(check), to_text(check.tensor.shape), rule(check));
+    std::vector<std::string> numbers;
+    for (const Scalar& number : check.row) numbers.push_back(to_text(number));
+    f.summary = fmt::format("{}row {} of {} {} is {} {}", opening(check), e.index.front(), tensor_name(check),
+                            to_text(check.tensor.shape),
+                            numbers.empty() ? "refused:" : fmt::format("[{}];", fmt::join(numbers, ", ")),
+                            rule(check));
   } else {
     f.summary = fmt::format(
         "{}{} is {}{}; {}", opening(check), element_name(check), to_text(*e.value), count(e),
@@ -151,9 +166,19 @@ void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
   } else if (check.upper && !limit(check).empty() && check.element->value &&
              as_double(*check.element->value) >= as_double(*check.upper)) {  // beyond a count of classes
     const std::string knob = knob_advice(Situation::kClasses, facts.library, {"N", "", ""});
-    f.fix.push_back(
-        fmt::format("if there are meant to be more classes: {}",
-                    knob.empty() ? fmt::format("raise what {} takes{}", check.package, limit(check)) : knob));
+    const std::string setting = other_setting(check);
+    const Scalar& highest = check.element->max ? *check.element->max : *check.element->value;
+    if (!setting.empty() && is_integer(highest)) {
+      f.fix.push_back(
+          fmt::format("if there are meant to be more: `{}`, which is {}, has to be {} at least ({} is the "
+                      "highest seen here)",
+                      setting, to_text(*check.upper),
+                      std::get<std::int64_t>(highest) + (check.closed ? 0 : 1), to_text(highest)));
+    } else {
+      f.fix.push_back(fmt::format(
+          "if there are meant to be more classes: {}",
+          knob.empty() ? fmt::format("raise what {} takes{}", check.package, limit(check)) : knob));
+    }
   }
   std::string look =
       fmt::format("{}look at where {} comes from", f.fix.empty() ? "" : "else ", element_name(check));

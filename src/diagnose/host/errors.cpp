@@ -160,8 +160,10 @@ void complete(const HostError& facts, Finding& finding) {
   finding.certainty = Certainty::kDetermined;
   finding.device_assert = false;
   finding.contained = true;  // it was raised before any kernel ran
-  finding.evidence.insert(finding.evidence.begin(),
-                          {"exception", std::nullopt, facts.exception + ": " + clip(facts.message, 300)});
+  finding.evidence.insert(
+      finding.evidence.begin(),
+      {"exception", std::nullopt,
+       facts.message.empty() ? facts.exception : facts.exception + ": " + clip(facts.message, 300)});
 }
 
 // A size that was fixed to that of the other batches: the message has that one and this batch's.
@@ -214,6 +216,7 @@ std::optional<Finding> finding_of(const HostError& facts) {
     row->write(HostCase(facts, std::move(captures)), *found);
   }
   explain_short_batch(facts, *found);
+  if (!found->sample && found->cause == Cause::kShapeMismatch) found->sample = facts.in_hand;
   if (found->sample) {
     if (const std::string advice = look_at(*found->sample); !advice.empty()) found->fix.push_back(advice);
   }

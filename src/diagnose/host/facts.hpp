@@ -45,7 +45,8 @@ struct Operand {
   bool user = true;       // false: it has no name in the user's line (an intermediate of a Sequential)
   std::string from = {};  // the user's argument that it was made from: "edge_index"
   std::optional<Holder> held = std::nullopt;
-  bool grad = false;  // whether it requires grad, where that is asked
+  bool grad = false;                         // whether it requires grad, where that is asked
+  std::optional<bool> whole = std::nullopt;  // of floats that integers are asked for: whether all are whole
   bool named() const { return user || !from.empty(); }
 };
 
@@ -99,6 +100,7 @@ struct HostError {
   std::optional<CheckFact> check;
   std::optional<SelectionFact> selection;
   std::optional<ShortBatchFact> batch;
+  std::optional<Sample> in_hand;  // of the batch in hand, where those before it had other sizes
   LibraryFact library;
   std::vector<Frame> stack;  // outermost first
   std::optional<Frame> origin;

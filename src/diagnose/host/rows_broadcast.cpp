@@ -82,7 +82,10 @@ void broadcast(const HostCase& c, Finding& f) {
     f.summary =
         fmt::format("{}one operand has size {} and the other {} in dimension {}, which cannot be broadcast",
                     stands_below ? "" : fmt::format("`{}`: ", c.call()), a, b, d);
-    f.fix.push_back(fmt::format("make dimension {} equal in both, or 1 in one of them (`unsqueeze`)", d));
+    const std::string strides = d < 2 ? std::string() : strides_advice(c, a, b);
+    f.fix.push_back(strides.empty()
+                        ? fmt::format("make dimension {} equal in both, or 1 in one of them (`unsqueeze`)", d)
+                        : strides);
     return;
   }
   f.argument = second->name;
@@ -91,7 +94,9 @@ void broadcast(const HostCase& c, Finding& f) {
                           to_text(first->shape), second->name, to_text(second->shape), a, b, d);
   if (const std::string fix = broadcast_fix(*first, *second); !fix.empty())
     f.fix.push_back(fmt::format("use `{}`", fix));
-  f.fix.push_back(fmt::format("make dimension {} equal in both, or 1 in one of them", d));
+  const std::string strides = d < 2 ? std::string() : strides_advice(c, a, b);
+  f.fix.push_back(strides.empty() ? fmt::format("make dimension {} equal in both, or 1 in one of them", d)
+                                  : strides);
 }
 
 void broadcast_output(const HostCase& c, Finding& f) {

@@ -174,6 +174,34 @@ void not_implemented(const HostCase& c, Finding& f) {
   f.fix.push_back(fmt::format("use `{}.float()`", name));
 }
 
+// An operation that has a kernel for quantized tensors only, or none for them.
+void quantized(const HostCase& c, Finding& f) {
+  const bool wanted = !c.capture(1).empty();
+  const std::string& op = c.capture(wanted ? 2 : 3);
+  f.op = op;
+  const Operand* x = c.operands().empty() ? nullptr : &c.operands().front();
+  set_tensor(f, x);
+  const std::string name = x ? x->name : "x";
+  if (!wanted) {
+    f.summary = fmt::format("{}: {} is quantized, and the operation has no kernel for quantized tensors", op,
+                            x ? name : "the input");
+    f.fix.push_back(
+        fmt::format("dequantize it before the operation: DeQuantStub() in the model, or {}.dequantize(); "
+                    "additions of quantized "
+                    "tensors go through torch.ao.nn.quantized.FloatFunctional",
+                    name));
+    return;
+  }
+  const bool layer = c.module() && !c.module()->name.empty();
+  f.summary = fmt::format("quantized {}: {} is {}, but {} is quantized and takes a quantized tensor", op,
+                          x ? name : "the input", x && !x->dtype.empty() ? x->dtype : "not quantized",
+                          layer ? layer_name(c.module()->name, '`') : "the layer");
+  f.fix.push_back(
+      "quantize it before the layer: torch.ao.quantization.QuantStub() in the model, called at the start of "
+      "forward, "
+      "before prepare and convert (DeQuantStub() behind the last quantized layer)");
+}
+
 void needs_floating(const HostCase& c, Finding& f) {
   if (c.message().starts_with("mean")) f.op = "mean";
   const Operand* x = c.capture(1).empty() ? nullptr : operand_of_dtype(c, c.capture(1));
@@ -339,6 +367,19 @@ std::span<const HostErrorRow> dtype_rows() {
         "\"mse_cpu\" not implemented for 'Long'", "\"addmm_impl_cpu_\" not implemented for 'Half'"},
        nullptr,
        {.refine = Refine::kOpOfFrames}},
+      {"dtype.quantized",
+       "NotImplementedError|RuntimeError",
+       R"re(Could not run '(?:(quantized)::(\w+)(?:\.\w+)?' with arguments from the '(?:CPU|CUDA)'|\w+::(\w+)(?:\.\w+)?' with arguments from the 'Quantized(?:CPU|CUDA)') backend)re",
+       "Could not run 'quantized::...with arguments from the|with arguments from the 'Quantized",
+       kDtype,
+       "",
+       "input",
+       quantized,
+       {"Could not run 'quantized::conv2d.new' with arguments from the 'CPU' backend. This could be because "
+        "the "
+        "operator doesn't exist for this backend",
+        "Could not run 'aten::add.out' with arguments from the 'QuantizedCPU' backend. This could be "
+        "because"}},
       {"dtype.mean",
        "RuntimeError",
        R"(mean\(\): (?:could not infer output dtype\. )?[Ii]nput dtype (?:must|should) be either (?:a )?floating point or complex(?: dtypes?)?\.\s+Got:? (\w+))",

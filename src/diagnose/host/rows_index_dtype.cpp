@@ -10,6 +10,20 @@ namespace {
 
 constexpr auto kDtype = Cause::kDtypeMismatch;
 
+// Ids as floats are whole numbers. Where they are not, a cast would make ids of what is none.
+bool explain_not_whole(const Operand* ids, std::string_view what, std::string_view trial, Finding& f) {
+  if (ids == nullptr || ids->whole.value_or(true)) return false;
+  std::string shape;
+  for (const std::int64_t size : ids->shape) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+  if (ids->shape.size() == 1) shape += ",";
+  f.fix.push_back(
+      fmt::format("{} holds numbers that are not whole, so it holds no {}: give the call the tensor that "
+                  "does (a trial input: "
+                  "torch.randint(0, n, ({})), n {})",
+                  ids->name, what, shape, trial));
+  return true;
+}
+
 void indices_dtype(const HostCase& c, Finding& f) {
   f.op = c.capture(2).empty() ? "embedding" : c.capture(2);
   const Operand* ids = operand_of_dtype(c, c.capture(1));
@@ -19,6 +33,7 @@ void indices_dtype(const HostCase& c, Finding& f) {
   f.summary = fmt::format("{}: {} holds ids as {}; they must be int64 or int32", f.op, name,
                           dtype_name(c.capture(1)));
   f.valid = Valid{"int64 or int32", {}, {}, {}};
+  if (explain_not_whole(ids, "ids", "the rows of the table", f)) return;
   f.fix.push_back(fmt::format("use `{}.long()`", name));
 }
 
@@ -44,7 +59,7 @@ void index_tensor(const HostCase& c, Finding& f) {
   if (index == nullptr) {
     f.fix.push_back(
         "print the dtypes of what stands in the brackets; `.long()` makes positions, `.bool()` a mask");
-  } else {
+  } else if (!explain_not_whole(index, "positions", "the size of the dimension", f)) {
     f.fix.push_back(fmt::format("use `{}.long()` for positions, `.bool()` for a mask", index->name));
   }
 }
@@ -60,6 +75,7 @@ void integer_index(const HostCase& c, Finding& f) {
   set_tensor(f, index);
   f.summary =
       fmt::format("{}: {} must be an integer tensor{}", f.op, name, index ? ", not " + index->dtype : "");
+  if (explain_not_whole(index, "positions", "the size of the dimension", f)) return;
   f.fix.push_back(fmt::format("use `{}.long()`", name));
 }
 
@@ -85,6 +101,7 @@ void one_hot(const HostCase& c, Finding& f) {
   const std::string name = labels ? labels->name : "labels";
   set_tensor(f, labels);
   f.summary = fmt::format("one_hot: {}{} must be int64", name, labels ? " is " + labels->dtype + " and" : "");
+  if (explain_not_whole(labels, "labels", "num_classes", f)) return;
   f.fix.push_back(fmt::format("use `F.one_hot({}.long(), num_classes)`", name));
 }
 

@@ -91,6 +91,10 @@ void cat(const HostCase& c, Finding& f) {
   f.summary = fmt::format(
       "cat: tensor {} of the list has size {} where {} is needed; all but dimension {} must be equal", which,
       got, want, dim);
+  if (std::string strides = dim == 1 ? strides_advice(c, want, got) : ""; !strides.empty()) {
+    f.fix.push_back(std::move(strides));
+    return;
+  }
   std::string shapes;
   for (const Operand& operand : c.operands()) {
     if (operand.user)

@@ -49,7 +49,16 @@ void linear(const HostCase& c, Finding& f, std::int64_t features, std::int64_t i
       }
     }
   }
-  if (input && input->shape.size() > 2) {
+  // A library's own layer is nothing that the user can write anew.
+  if (c.raised_in_library()) {
+    f.fix.push_back(
+        fmt::format("{} is part of a library's model: give that model {} with {} features, or make it for {}",
+                    layer, named ? name : "an input", in, features));
+    return;
+  }
+  // Three dimensions are most often a sequence, of which a Linear takes each step by itself; pictures have
+  // more.
+  if (input && input->shape.size() > 3) {
     const std::int64_t flat = numel(input->shape) / std::max<std::int64_t>(1, input->shape.front());
     f.fix.push_back(fmt::format("if all features belong together: flatten and make {} `nn.Linear({}, {})`",
                                 layer, flat, out));

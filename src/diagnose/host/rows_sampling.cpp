@@ -161,6 +161,32 @@ void unit_probability(const HostCase&, Finding& f) {
   f.fix.push_back("use `torch.sigmoid(logits)` for the probabilities");
 }
 
+// torch.normal's own check of its deviations (aten/src/ATen/native/DistributionTemplates.h).
+void deviation(const HostCase& c, Finding& f) {
+  const Operand* std = c.by_role("std");
+  const std::string name = std && std->user ? std->name : "std";
+  const std::string shown = name == "std" ? name : "std=" + name;
+  f.argument = "std";
+  f.valid = Valid{">= 0", {}, {}, {}};
+  if (std) f.tensor = TensorInfo{std->shape, std->dtype, std->device};
+  const std::optional<Element>& bad = c.facts().element;
+  const bool nan = bad && bad->value ? std::isnan(as_double(*bad->value)) : c.capture(1) == "nan";
+  const std::string shape = std ? " " + to_text(std->shape) : "";
+  if (nan) {
+    f.summary = fmt::format("normal: {}{} holds NaN", shown, shape);
+    return look_upstream(c, name, f);
+  }
+  f.element = bad;
+  if (bad && bad->value) {
+    f.summary = fmt::format("normal: {} is {}, but must be >= 0", to_text(Variable{name, bad->index}),
+                            to_text(*bad->value));
+  } else {
+    f.summary = c.capture(1).empty() ? fmt::format("normal: {}{} holds NaN or a negative value", shown, shape)
+                                     : fmt::format("normal: {} is {}, but must be >= 0", shown, c.capture(1));
+  }
+  f.fix.push_back(fmt::format("make it positive: `F.softplus({}) + 1e-6` or `{}.exp()`", name, name));
+}
+
 void rate(const HostCase&, Finding& f) {
   f.summary = "poisson: a rate is negative (or NaN)";
   f.fix.push_back("make the rate positive: `F.softplus(x)` or `x.exp()`");
@@ -275,6 +301,15 @@ std::span<const HostErrorRow> sampling_rows() {
        {"Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
         "If so, please report an enhancement "
         "request to PyTorch.)"}},
+      {"normal.deviation",
+       "RuntimeError",
+       R"(normal expects (?:all elements of )?std >= 0\.0(?:, but found std (\S+))?)",
+       "normal expects all elements of std >= 0|normal expects std >= 0",
+       kProbability,
+       "normal",
+       "std",
+       deviation,
+       {"normal expects all elements of std >= 0.0", "normal expects std >= 0.0, but found std -1"}},
       {"poisson.values",
        "RuntimeError",
        R"(invalid Poisson rate, expected rate to be non-negative)",

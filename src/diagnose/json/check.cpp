@@ -61,6 +61,7 @@ std::optional<CheckFact> read_check(const json& facts) {
   CheckFact check;
   check.package = text(*object, "package");
   check.op = text(*object, "op");
+  check.within = text(*object, "within");
   check.where = text(*object, "where");
   check.condition = text(*object, "condition");
   check.needs = boolean(*object, "needs").value_or(false);
@@ -84,6 +85,9 @@ std::optional<CheckFact> read_check(const json& facts) {
     if (const auto number = jsonio::to_scalar(value)) check.allowed.push_back(*number);
   });
   check.distinct = integer(*object, "distinct").value_or(0);
+  each(*object, "row", [&](const json& value) {
+    if (const auto number = jsonio::to_scalar(value)) check.row.push_back(*number);
+  });
   each(*object, "tensors", [&](const json& entry) {
     if (entry.is_object()) check.tensors.push_back({text(entry, "name"), tensor(entry)});
   });

@@ -46,6 +46,7 @@ Operand operand(const json& object) {
   operand.from = text(object, "from");
   operand.held = holder(object);
   operand.grad = boolean(object, "requires_grad").value_or(false);
+  operand.whole = boolean(object, "whole");
   return operand;
 }
 
@@ -125,6 +126,7 @@ HostError read_host_error(const json& json) {
     if (rows && size && *rows < *size)
       facts.batch = ShortBatchFact{integer(*batch, "number").value_or(0), *rows, *size};
   }
+  if (const nlohmann::json* in_hand = object_member(json, "in_hand")) facts.in_hand = read_sample(*in_hand);
   facts.library = read_library(json);
   facts.stack = read_stack(json);
   facts.origin = read_origin(json);

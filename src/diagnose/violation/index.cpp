@@ -141,6 +141,7 @@ void fix_below(ViolationWriter& w) {
   // Padding stands beside what it pads: where every element is the same, something else made them.
   constexpr std::int64_t kTelling = 4;
   if (w.only(w.integer()) && w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling) {
+    if (explain_broken_weights(w)) return;
     w.fix(fmt::format(
         "look at where {} is computed: all {} are {}: a search that found nothing, or numbers that are NaN",
         w.own("the index"), w.facts.scan.total, w.value()));

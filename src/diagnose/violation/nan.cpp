@@ -46,7 +46,7 @@ std::string first_bad_loss(const ViolationWriter& w) {
 
 // The step before this one broke the model: nothing that this call was given is to blame.
 bool weights(ViolationWriter& w) {
-  if (!w.facts.weights || w.facts.weights->bad == 0 || w.facts.scan.reason != Reason::kNan) return false;
+  if (!w.facts.weights || w.facts.weights->bad == 0) return false;
   const WeightsFact& weights = *w.facts.weights;
   w.finding().summary += fmt::format("; the weights are NaN or Inf already: {} of {} parameters, `{}` first",
                                      weights.bad, weights.total, weights.name);
@@ -78,10 +78,10 @@ bool banned(ViolationWriter& w) {
   w.finding().summary += fmt::format(
       "; every score of row {} is -inf in `{}`: nothing is left to draw from, and softmax makes NaN of it",
       nan.banned_row, nan.banned);
-  w.fix(
-      "a logits processor, a mask or a filter bans every choice of that row: leave at least one (top-k, "
-      "top-p, "
-      "bad words, prefix_allowed_tokens_fn, action masks)");
+  w.fix(nan_when(w, "generation") ? "a logits processor, a mask or a filter bans every choice of that row: "
+                                    "leave at least one (top-k, top-p, "
+                                    "bad words, prefix_allowed_tokens_fn)"
+                                  : "a mask or a filter bans every choice of that row: leave at least one");
   w.fix(fmt::format(
       "or, where nothing may be chosen in truth (a game that is over, an empty list), leave row {} "
       "out before the call",
@@ -148,7 +148,8 @@ bool half(ViolationWriter& w) {
 }  // namespace
 
 bool explain_nan(ViolationWriter& w) {
-  if (weights(w) || banned(w) || input(w) || divided_by_zero(w)) return true;
+  if ((w.facts.scan.reason == Reason::kNan && weights(w)) || banned(w) || input(w) || divided_by_zero(w))
+    return true;
   if (half(w)) {
     watch(w);  // a reading of the dtype, no proof
     return true;
@@ -158,11 +159,11 @@ bool explain_nan(ViolationWriter& w) {
   return false;
 }
 
+bool explain_broken_weights(ViolationWriter& w) { return weights(w); }
+
 bool nan_watched(const ViolationWriter& w) { return !nan_of(w).command.empty(); }
 
-bool nan_when(const ViolationWriter& w, const char* situation) {
-  return nan_of(w).situation.empty() || nan_of(w).situation == situation;
-}
+bool nan_when(const ViolationWriter& w, const char* situation) { return nan_of(w).situation == situation; }
 
 bool nan_trains(const ViolationWriter& w) { return nan_of(w).trains; }
 

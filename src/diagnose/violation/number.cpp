@@ -193,6 +193,10 @@ void fix_multinomial(ViolationWriter& w) {
         w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
       } else if (nan_when(w, "policy")) {
         w.fix("an action mask must leave at least one action: a row in which every logit is -inf gives NaN");
+      } else if (nan_when(w, "")) {
+        w.fix(
+            "a row in which every score is -inf (a mask, a filter) gives NaN: leave at least one choice in "
+            "each row");
       }
       break;
     case Reason::kInf:
@@ -200,6 +204,8 @@ void fix_multinomial(ViolationWriter& w) {
       w.fix("pass softmax output, not exp(logits): torch.softmax(logits.float(), dim=-1)");
       if (nan_when(w, "generation"))
         w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
+      else if (nan_when(w, ""))
+        w.fix("if the scores are divided by a temperature, it must not be so small that they overflow");
       break;
     case Reason::kZeroSum:
       w.fix(

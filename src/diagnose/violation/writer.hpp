@@ -159,7 +159,8 @@ bool explain_nan(ViolationWriter& w);
 // The command that names the layer was among it.
 bool nan_watched(const ViolationWriter& w);
 // The program does this ("generation", "policy"), or nobody knows what it does.
-bool nan_when(const ViolationWriter& w, const char* situation);
+bool explain_broken_weights(ViolationWriter& w);                 // what was computed of them is no number
+bool nan_when(const ViolationWriter& w, const char* situation);  // "": nothing tells what the program does
 bool nan_trains(const ViolationWriter& w);
 // "x[3] is NaN": what was cast to an integer; empty when it was not found.
 std::string nan_cast_source(const ViolationWriter& w);

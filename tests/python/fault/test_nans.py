@@ -225,3 +225,27 @@ def test_losses_in_a_history():
     found = nans.nan_facts(probabilities(probs), probs)["losses"]
     assert found["name"] == 'history["train_loss"]' and found["index"] == 1
     assert history["lr"]
+
+
+def test_an_index_that_was_searched_among_what_broken_weights_made(facts_of):
+    model = nn.Linear(4, 3)
+
+    def facts(index):
+        scores = torch.zeros(6, 3)
+        violation = make_violation(
+            "gather.index", index, 0, 3, {"self": scores, "dim": 1, "index": index}, bad=index < 0
+        )
+        return facts_of(dict(violation, op="gather"))
+
+    assert "weights" not in facts(torch.full((6, 1), -1))
+    with torch.no_grad():
+        model.weight[1] = NAN
+    assert facts(torch.full((6, 1), -1))["weights"]["bad"] == 1
+    assert "weights" not in facts(torch.tensor([[0], [1], [-1], [2], [0], [1]]))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("sample_token", True), ("sample_and_log_prob", False), ("sample_actions", False)]
+)
+def test_what_draws_is_not_always_text(name, text):
+    assert bool(nans._GENERATION.match(name)) == text

@@ -303,3 +303,13 @@ def test_positions_that_index_another_buffer(facts_of):
             facts = facts_of(make_violation("gather.index", positions, 0, 16, args))
             break
     assert of(facts, "batch", "dataset_index", "by") == (0, 3, "length")
+
+
+@pytest.mark.parametrize("repeat", ["repeat", "repeat_interleave"])
+def test_a_batch_tensor_that_was_repeated(facts_of, repeat):
+    """As attributions do it, once for each step of a path."""
+    targets = torch.tensor([1, 4, 2, 3, 5, 1, 9, 2, 4, 3, 1, 5])
+    for (y,) in DataLoader(TensorDataset(targets), batch_size=6):
+        index = getattr(y, repeat)(8).view(-1, 1)
+        facts = facts_of(one_hot_violation(index)) if int(y.max()) == 9 else None
+    assert of(facts, "batch", "row", "dataset_index", "likely") == (1, 0, 6, None)

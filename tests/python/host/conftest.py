@@ -65,3 +65,22 @@ def run(tmp_path: Path) -> Any:
         return Ended(ended.returncode, ended.stdout, ended.stderr, found)
 
     return start
+
+
+@pytest.fixture
+def refuse(run: Any, tmp_path: Path, request: Any) -> Any:
+    """refuse(program) -> Ended; the package `checker`, the test file's PACKAGE, is installed for it."""
+    folder = tmp_path / "site-packages" / "checker"
+    folder.mkdir(parents=True)
+    file = folder / "__init__.py"
+    file.write_text(request.module.PACKAGE, encoding="utf-8")
+    old = file.stat().st_mtime - 3600
+    os.utime(file, (old, old))
+    head = f"import sys\nsys.path.insert(0, {str(folder.parent)!r})\nimport torch\nimport checker\n"
+
+    def start(program: str) -> Any:
+        for report in (tmp_path / "reports").glob("*"):  # of the test's program before this one
+            report.unlink()
+        return run(head + program, request.module.SETUP)
+
+    return start

@@ -93,3 +93,49 @@ def test_nan_in_what_a_distribution_was_made_of(run: Any) -> None:
     ).finding
     assert finding["code"] == "TL107"
     assert finding["sample"]["dataset_index"] == 7 and finding["sample"]["row"] == 3
+
+
+TEXTS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+class Texts(torch.utils.data.Dataset):
+    def __len__(self):
+        return len(LENGTHS)
+    def __getitem__(self, i):
+        return torch.arange(1, LENGTHS[i] + 1)
+
+texts = Texts()
+
+def collate(rows):
+    return {"input_ids": nn.utils.rnn.pad_sequence(rows, batch_first=True)}
+
+"""
+
+
+def test_the_longest_text_of_a_batch_that_a_position_table_refuses(run: Any) -> None:
+    finding = run(
+        "LENGTHS = [5, 7, 9, 6, 8, 21, 4, 5]\n" + TEXTS + "class Model(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.embed = nn.Embedding(30, 4)\n        self.position_embeddings = nn.Embedding(16, 4)\n"
+        "    def forward(self, input_ids):\n        e = self.embed(input_ids)\n"
+        "        return e + self.position_embeddings.weight[: input_ids.shape[1]]\n"
+        "model = Model()\n"
+        "for batch in DataLoader(texts, batch_size=2, collate_fn=collate):\n    model(**batch)\n",
+        SETUP,
+    ).finding
+    assert finding["code"] == "TL104"
+    assert finding["sample"]["dataset_index"] == 5 and finding["sample"]["batch"] == 2
+
+
+def test_the_batch_that_is_the_first_to_be_refused(run: Any) -> None:
+    program = (
+        PICTURES + "def make(i):\n    return torch.rand(1, 27 if i == ODD else 32)\n"
+        "for x in DataLoader(train, batch_size=1):\n    x + torch.zeros(1, 1, 32)\n"
+    )
+    finding = run(program.replace("ODD", "5"), SETUP).finding
+    assert finding["code"] == "TL201"
+    assert finding["sample"]["dataset_index"] == 5 and finding["sample"]["batch"] == 5
+    # The first batch of all: nothing tells that the others are any different.
+    assert "sample" not in run(program.replace("ODD", "0"), SETUP).reports[-1]["findings"][0]

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -161,25 +159,6 @@ def of_neither(gain):
 """
 
 
-@pytest.fixture
-def refuse(run: Any, tmp_path: Path) -> Any:
-    """refuse(program) -> Ended; the package `checker` is installed for it."""
-    folder = tmp_path / "site-packages" / "checker"
-    folder.mkdir(parents=True)
-    file = folder / "__init__.py"
-    file.write_text(PACKAGE, encoding="utf-8")
-    old = file.stat().st_mtime - 3600
-    os.utime(file, (old, old))
-    head = f"import sys\nsys.path.insert(0, {str(folder.parent)!r})\nimport torch\nimport checker\n"
-
-    def start(program: str) -> Any:
-        for report in (tmp_path / "reports").glob("*"):  # of the test's program before this one
-            report.unlink()
-        return run(head + program, SETUP)
-
-    return start
-
-
 def test_a_label_beyond_the_classes_is_named_as_the_user_has_it(refuse: Any) -> None:
     finding = refuse(
         "scores = torch.rand(2, 3)\nmask = torch.tensor([[0, 1, 2], [2, 7, 0]])\nchecker.range_of(scores, mask)\n"
@@ -245,7 +224,8 @@ def test_a_wrong_row(refuse: Any) -> None:
     ).finding
     assert finding["code"] == "TL106"
     assert finding["summary"] == (
-        "boxes: row 1 of found [2, 4] is refused: checker needs `(boxes1[:, 2:] >= boxes1[:, :2]).all()`"
+        "boxes: row 1 of found [2, 4] is [0.5, 0, 0.2, 1]; checker needs "
+        "`(boxes1[:, 2:] >= boxes1[:, :2]).all()`"
     )
     assert "element" not in finding
 

@@ -44,7 +44,7 @@ def locate(
             found = match.locate(tensor, scan, predicate, candidate, age == 0, by_value, masks)
             if found is not None:
                 hits.append(Located(batch, candidate, found, rows.get(id(candidate))))
-        hits = hits or _concatenated(tensor, scan, batch)
+        hits = hits or _concatenated(tensor, scan, batch) or _repeated(tensor, scan, batch)
         certain = [hit for hit in hits if hit.found.certain]
         hits = certain or [hit for hit in hits if hit.found.constant == 0] or hits
         if len({row_of(hit) for hit in hits}) == 1:
@@ -89,6 +89,28 @@ def _concatenated(tensor: Any, scan: dict[str, Any], batch: Batch) -> list[Locat
             first, row = first - sizes[row], row + 1
         place = values.unravel(first, group[row].shape)
         hits.append(Located(batch, group[row], Match(place, None, 0, False), row))
+    return hits
+
+
+def _repeated(tensor: Any, scan: dict[str, Any], batch: Batch) -> list[Located]:
+    """The tensor of the batch that was repeated, as a whole or each element by itself."""
+    first, hits, total = scan.get("first", -1), [], tensor.numel()
+    if first < 0 or total > values.MAX_ELEMENTS or tensor.dtype.is_floating_point:
+        return []
+    flat: Any = None
+    for candidate in batch.tensors():
+        count = candidate.numel()
+        if count < match.TELLING or total % count or total == count or candidate.dtype != tensor.dtype:
+            continue
+        flat = tensor.detach().reshape(-1).cpu() if flat is None else flat
+        one = candidate.detach().reshape(-1).cpu()
+        if not bool((one != one[0]).any()):
+            continue
+        whole = bool((flat.reshape(-1, count) == one).all())
+        if whole or bool((flat.reshape(count, -1) == one[:, None]).all()):
+            at = first % count if whole else first // (total // count)
+            place = values.unravel(at, candidate.shape)
+            hits.append(Located(batch, candidate, Match(place, None, 0, False)))
     return hits
 
 

@@ -18,7 +18,10 @@ from trapline._library import capi
 _MAX = 1 << 24  # elements of an input that are looked at
 _MAX_COLUMNS = 256
 _NEAR = 16  # frames
-_GENERATION = re.compile(r"^_?(generate|sample_\w+|next_token|decode|greedy|nucleus\w*|top_?[pk]\w*)$")
+_GENERATION = re.compile(
+    r"^_?(generate|sample_(?!\w*(?:log_?prob|action|noise|latent|prior|posterior))\w+|next_token|decode|greedy"
+    r"|nucleus\w*|top_?[pk]\w*)$"
+)  # what draws an action, or from a distribution as such, writes no text
 _TEMPERATURE = re.compile(r"^_?(temperature|temp|tau|T)$")
 _KNOBS = ("temperature", "top_k", "top_p", "logits_processor", "max_new_tokens")
 _POLICY = re.compile(r"(^|_)(obs|observations?|actions?|env|envs|policy|agent|actor|rollout)(_|$)")

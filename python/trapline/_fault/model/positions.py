@@ -157,7 +157,7 @@ def longest_sample(frames: list[FrameType], limit: int) -> Optional[dict[str, An
         from trapline._fault.data.guesses import too_long
     except ImportError:
         return None
-    sample: Optional[dict[str, Any]] = too_long(limit, frames)
+    sample: Optional[dict[str, Any]] = too_long(limit, frames=frames)
     return sample
 
 

@@ -49,10 +49,11 @@ def written(variable: str, path: str) -> str:
 
 
 def is_module(value: Any) -> bool:
-    """True for an nn.Module; asks the type only: attributes of foreign objects can have side effects."""
+    """True for an nn.Module that is one already: before its __init__ has called PyTorch's it has no parts.
+    Asks the type and its own dictionary only: attributes of foreign objects can have side effects."""
     import torch
 
-    return issubclass(type(value), torch.nn.Module)
+    return issubclass(type(value), torch.nn.Module) and "_modules" in scope.members(value)
 
 
 def roots() -> list[tuple[str, Any]]:

@@ -1,0 +1,143 @@
+// The words of host messages about numbers: what is no id, the scale of torch.normal, quantized layers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "host_words.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+using nlohmann::json;
+
+TEST(HostErrorWords, ALayerOfALibraryIsNotTheUsersToChange) {
+  json facts{{"exception", "RuntimeError"},
+             {"message", "mat1 and mat2 shapes cannot be multiplied (80x48 and 32x32)"},
+             {"module",
+              {{"name", "attn2.to_k"},
+               {"type", "Linear"},
+               {"attributes", {{"in_features", 32}, {"out_features", 32}}}}},
+             {"operands", {operand("hidden", "input", {4, 20, 48})}}};
+  const auto has = [](const Finding& f, std::string_view words) {
+    return std::any_of(f.fix.begin(), f.fix.end(),
+                       [&](const std::string& fix) { return fix.find(words) != std::string::npos; });
+  };
+  // A Linear takes what is last, however much stands before it.
+  EXPECT_FALSE(has(explained(facts), "flatten"));
+  EXPECT_TRUE(has(explained(facts), "`nn.Linear(48, 32)`"));
+  facts["stack"] = {
+      {{"file", "/x/train.py"}, {"line", 9}, {"function", "<module>"}, {"user", true}},
+      {{"file", "/x/diffusers/attention.py"}, {"line", 7}, {"function", "forward"}, {"user", false}}};
+  const Finding f = explained(facts);
+  EXPECT_EQ(f.fix.front(),
+            "`attn2.to_k` is part of a library's model: give that model hidden with 32 features, or make it "
+            "for 48");
+  EXPECT_FALSE(has(f, "nn.Linear("));
+}
+
+TEST(HostErrorWords, NumbersThatAreNotWholeAreNoIds) {
+  json ids = operand("tokens", "input", {1, 20});
+  json facts{
+      {"exception", "RuntimeError"},
+      {"message",
+       "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
+       "got torch.FloatTensor instead (while checking arguments for embedding)"},
+      {"operands", {ids}}};
+  EXPECT_EQ(explained(facts).fix.front(), "use `tokens.long()`");
+  ids["whole"] = true;
+  facts["operands"] = {ids};
+  EXPECT_EQ(explained(facts).fix.front(), "use `tokens.long()`");
+  ids["whole"] = false;
+  facts["operands"] = {ids};
+  EXPECT_EQ(explained(facts).fix,
+            std::vector<std::string>{"tokens holds numbers that are not whole, so it holds no ids: give the "
+                                     "call the tensor that does (a "
+                                     "trial input: torch.randint(0, n, (1, 20)), n the rows of the table)"});
+}
+
+TEST(HostErrorWords, TheScaleThatNormalRefuses) {
+  json facts{{"exception", "RuntimeError"},
+             {"message", "normal expects all elements of std >= 0.0"},
+             {"operands", {operand("sigma", "std", {8, 2})}},
+             {"element", {{"index", {5, 1}}, {"value", -0.25}, {"bad", 1}, {"total", 16}}}};
+  const Finding negative = explained(facts);
+  EXPECT_EQ(negative.cause, Cause::kInvalidProbability);
+  EXPECT_EQ(negative.summary, "normal: sigma[5, 1] is -0.25, but must be >= 0");
+  EXPECT_EQ(negative.element->index, (std::vector<std::int64_t>{5, 1}));
+  EXPECT_EQ(negative.fix.front(), "make it positive: `F.softplus(sigma) + 1e-6` or `sigma.exp()`");
+  facts["element"] = {{"index", {0, 0}}, {"value", "nan"}, {"bad", 16}, {"total", 16}};
+  facts["weights"] = {{"name", "actor.mlp.0.weight"}, {"bad", 64}, {"total", 64}};
+  const Finding broken = explained(facts);
+  EXPECT_EQ(broken.summary.find("normal: std=sigma [8, 2] holds NaN"), 0U) << broken.summary;
+  EXPECT_NE(broken.summary.find("actor.mlp.0.weight"), std::string::npos) << broken.summary;
+  EXPECT_EQ(
+      explained({{"exception", "RuntimeError"}, {"message", "normal expects std >= 0.0, but found std -1"}})
+          .summary,
+      "normal: std is -1, but must be >= 0");
+}
+
+TEST(HostErrorWords, AFloatIntoAQuantizedLayer) {
+  const Finding f = explained(
+      {{"exception", "NotImplementedError"},
+       {"message",
+        "Could not run 'quantized::conv2d.new' with arguments from the 'CPU' backend. This could be "
+        "because the "
+        "operator doesn't exist for this backend"},
+       {"operands", {operand("x", "input", {8, 3, 16, 16})}},
+       {"module", {{"name", "conv"}, {"type", "Conv2d"}, {"attributes", json::object()}}}});
+  EXPECT_EQ(f.cause, Cause::kDtypeMismatch);
+  EXPECT_EQ(f.summary,
+            "quantized conv2d: x is float32, but `conv` is quantized and takes a quantized tensor");
+  EXPECT_EQ(
+      f.fix.front(),
+      "quantize it before the layer: torch.ao.quantization.QuantStub() in the model, called at the start of "
+      "forward, before prepare and convert (DeQuantStub() behind the last quantized layer)");
+  const Finding other = explained(
+      {{"exception", "NotImplementedError"},
+       {"message",
+        "Could not run 'aten::add.out' with arguments from the 'QuantizedCPU' backend. This could be"}});
+  EXPECT_EQ(other.cause, Cause::kDtypeMismatch);
+  EXPECT_EQ(other.summary,
+            "add: the input is quantized, and the operation has no kernel for quantized tensors");
+  EXPECT_EQ(other.fix.front(),
+            "dequantize it before the operation: DeQuantStub() in the model, or x.dequantize(); additions of "
+            "quantized "
+            "tensors go through torch.ao.nn.quantized.FloatFunctional");
+}
+
+TEST(HostErrorWords, AnInputThatStridesDoNotHalveEvenly) {
+  const json library = {
+      {{"file", "/x/train.py"}, {"line", 9}, {"function", "<module>"}, {"user", true}},
+      {{"file", "/x/monai/segresnet.py"}, {"line", 7}, {"function", "forward"}, {"user", false}}};
+  const std::string advice =
+      "if the model goes down by strides and up again: its input needs sizes that are multiples of all its "
+      "strides "
+      "together (27 comes back as 28): pad or crop the input";
+  const Finding sum = explained(
+      {{"exception", "RuntimeError"},
+       {"message",
+        "The size of tensor a (28) must match the size of tensor b (27) at non-singleton dimension 2"},
+       {"stack", library}});
+  EXPECT_EQ(sum.fix, std::vector<std::string>{advice});
+  const Finding joined =
+      explained({{"exception", "RuntimeError"},
+                 {"message",
+                  "Sizes of tensors must match except in dimension 1. Expected size 28 but got size "
+                  "27 for tensor number 1 in the list."},
+                 {"stack", library}});
+  EXPECT_EQ(joined.fix, std::vector<std::string>{advice});
+  // 28 is nothing that 20 could come back as; and the user's own sum is the user's to change.
+  const char* far =
+      "The size of tensor a (28) must match the size of tensor b (21) at non-singleton dimension 2";
+  EXPECT_NE(explained({{"exception", "RuntimeError"}, {"message", far}, {"stack", library}}).fix.front(),
+            advice);
+  const char* near =
+      "The size of tensor a (28) must match the size of tensor b (27) at non-singleton dimension 2";
+  EXPECT_NE(explained({{"exception", "RuntimeError"}, {"message", near}}).fix.front(), advice);
+}
+
+}  // namespace
+}  // namespace trapline::diagnose
