@@ -186,6 +186,13 @@ std::string multi_margin(const Stack& a) {
                  "target_k >= 0 && target_k < dim && \"target index is out of bounds\"");
 }
 
+// The program's own assertion, with its own words where it gave some.
+std::string assert_async(const Stack& a) {
+  const std::string words = a.size() > 1 && a[1].isString() ? a[1].toStringRef() : "input[0] != 0";
+  return line_if(first(a[0].toTensor(), [](double v) { return v == 0; }), "TensorCompare.cu:109",
+                 "_assert_async_cuda_kernel", words.c_str());
+}
+
 const std::map<std::string, AssertCheck>& table() {
   static const std::map<std::string, AssertCheck> all = {
       {"aten::embedding", embedding},
@@ -220,6 +227,7 @@ const std::map<std::string, AssertCheck>& table() {
       {"aten::bernoulli_", bernoulli},
       {"aten::poisson", poisson},
       {"aten::multi_margin_loss", multi_margin},
+      {"aten::_assert_async", assert_async},
   };
   return all;
 }

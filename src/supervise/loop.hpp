@@ -60,6 +60,7 @@ class Loop {  // NOLINT(clang-analyzer-optin.performance.Padding): by what the m
   std::vector<pid_t> others() const;  // processes of ours that are not the program's
   std::vector<pid_t> program_tree() const;
   void replace_now(const Decision& decision);
+  void forget_requests();
   bool replace_processes(const Decision& decision);
   void follow_terminal();
   void set_state(State state);

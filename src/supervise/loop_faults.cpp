@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
 
 #include "report/collected.hpp"
 #include "supervise/loop.hpp"
@@ -101,7 +102,8 @@ void Loop::condemn(EndedBy by, const std::string& line) {
   ended_by_ = by;
   Ending ending;
   ending.by = by;
-  const Decision decision = decide(std::move(ending), active_->evidence(ExitStatus{1, 0, false}));
+  const Decision decision =
+      decide(std::move(ending), active_->evidence(ExitStatus{1, 0, false}, by == EndedBy::kPoisoned));
   const bool starts_again = decision.action == Action::kRetry || decision.action == Action::kQuarantine;
   // A service that answers wrongly must not do so for the length of a grace; a job may still save something.
   const bool at_once = settings_.policy.is_service && by == EndedBy::kPoisoned;
@@ -113,8 +115,6 @@ void Loop::condemn(EndedBy by, const std::string& line) {
 
 Decision Loop::decide(Ending ending, Evidence evidence) {
   std::vector<Finding>& findings = evidence.report.findings;
-  // A fault that the program had survived did not take its context.
-  if (ending.by == EndedBy::kPoisoned) std::stable_partition(findings.begin(), findings.end(), ruins_context);
   const bool ended_well =
       ending.by == EndedBy::kRequest || (ending.by == EndedBy::kItself && ending.exit_code == 0);
   std::vector<RequestInFlight> requests;
@@ -178,15 +178,19 @@ void Loop::tell(const Decision& decision, const std::optional<Finding>& root) {
 // at two deaths.
 std::vector<RequestInFlight> Loop::culprits(const std::optional<Finding>& root) {
   std::vector<RequestInFlight> all = requests_in_flight(own_folder_.path());
-  for (const RequestInFlight& one : all) ++deaths_[one.fingerprint];
+  std::set<std::string> here;
+  for (const RequestInFlight& one : all) here.insert(one.fingerprint);
+  for (const std::string& one : here) ++deaths_[one];
   if (deaths_.size() > 4096) deaths_.clear();
   const std::string named = root && root->sample ? root->sample->request : std::string();
   const auto is_named = [&](const RequestInFlight& one) { return !named.empty() && one.id == named; };
   if (std::ranges::any_of(all, is_named)) {
     std::erase_if(all, [&](const RequestInFlight& one) { return !is_named(one); });
-  } else if (all.size() > 1) {
+  } else if (here.size() > 1) {
     std::erase_if(all, [&](const RequestInFlight& one) { return deaths_[one.fingerprint] < 2; });
   }
+  std::erase_if(all,
+                [&](const RequestInFlight& one) { return here.erase(one.fingerprint) == 0; });  // each once
   return all;
 }
 

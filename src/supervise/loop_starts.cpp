@@ -138,9 +138,9 @@ void Loop::finish_end() {
     ending.by = ended_by_;
     ending.exit_code = ended.exit_code;
     ending.signal = ended.signal;
-    decision = decide(std::move(ending), active_->evidence(ended));
+    decision = decide(std::move(ending), active_->evidence(ended, false));
   }
-  forget_requests_in_flight(own_folder_.path(), {});
+  forget_requests();
   if (folder_.is_private()) {
     std::error_code ignored;
     std::filesystem::remove_all(active_->folder(), ignored);
@@ -150,12 +150,23 @@ void Loop::finish_end() {
   act(decision);
 }
 
+// What the processes that are gone were working on; a standby keeps its own.
+void Loop::forget_requests() {
+  std::vector<pid_t> alive;
+  if (standby_) {
+    alive = descendants(standby_->pid(), {});
+    alive.push_back(standby_->pid());
+  }
+  forget_requests_in_flight(own_folder_.path(), alive);
+}
+
 // Replaces a program that is of no use any more without waiting for its end: its requests wait at the
 // sockets.
 void Loop::replace_now(const Decision& decision) {
   std::vector<pid_t> tree = descendants(active_->pid(), {});
   ::kill(-active_->pid(), SIGKILL);
   signal_all(tree, SIGKILL);
+  forget_requests();
   dying_.push_back(std::move(active_));
   act(decision);
 }

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "report/merge.hpp"
 #include "supervise/board.hpp"
+#include "supervise/decide.hpp"
 
 namespace trapline::supervise {
 namespace {
@@ -130,14 +132,22 @@ void Start::finish_streams() {
   for (const auto& relay : relays_) relay->finish(kDrainSeconds);
 }
 
-Evidence Start::evidence(const ExitStatus& ended) {
+Evidence Start::evidence(const ExitStatus& ended, bool lost) {
   RunOutcome outcome = conclude(prepared_, ended);
   Report seen = std::move(outcome.report);
   Report told = log_->report();
+  std::vector<Finding> first;
+  if (lost || !outcome.uncaught) {
+    const auto rest = std::stable_partition(told.findings.begin(), told.findings.end(), ruins_context);
+    first.assign(told.findings.begin(), rest);
+    told.findings.erase(told.findings.begin(), rest);
+  }
   // The guard has seen what the traceback in the log only repeats.
   if (!seen.findings.empty())
     std::erase_if(told.findings, [](const Finding& one) { return one.cause == Cause::kNotCuda; });
   Report report = merge(std::move(seen), std::move(told));
+  report.findings.insert(report.findings.begin(), first.begin(), first.end());
+  if (!first.empty()) report.verdict = Verdict::kFault;
   report.command = Command::kSupervise;
   if (report.findings.empty() && ended.exit_code != 0) report.verdict = Verdict::kUnknown;
   return {std::move(report), outcome.uncaught, outcome.caught_before};

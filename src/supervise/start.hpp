@@ -59,7 +59,9 @@ class Start {
   void finish_streams();
 
   // What its processes wrote and its output told. `ended`: so far as known.
-  Evidence evidence(const ExitStatus& ended);
+  // `lost`: its CUDA context is. Then, and where no finding of the guard's is known to have ended it, what
+  // the output tells of a lost context comes first, whatever was contained before.
+  Evidence evidence(const ExitStatus& ended, bool lost);
   Report log_report() { return log_->report(); }
   void forget_log() { log_->forget(); }
 

@@ -101,3 +101,16 @@ def test_late_work_goes_to_the_stream_of_the_tensors_device():
     program = Path(__file__).parent / "two_devices.py"
     done = subprocess.run([sys.executable, program], check=False, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "2 cuda:1 False [6.0, 6.0, 6.0, 6.0]\n"), done.stderr
+
+
+def test_the_program_s_own_assertion_loses_it(capfd):
+    torch._assert_async(X.sum() > 0)
+    assert capfd.readouterr().err == ""
+    assert not backend.device.context_lost()
+    torch._assert_async(X.sum() < 0, "loss must be finite")
+    assert capfd.readouterr().err == (
+        "../aten/src/ATen/native/cuda/TensorCompare.cu:109: _assert_async_cuda_kernel: block: [0,0,0], "
+        "thread: [0,0,0] Assertion `loss must be finite` failed.\n"
+    )
+    with pytest.raises(torch.AcceleratorError, match=WORDS):
+        X.cpu()

