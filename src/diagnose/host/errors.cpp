@@ -183,11 +183,15 @@ bool tells_batch(const ShortBatchFact& batch, std::string_view message) {
 }
 
 void explain_short_batch(const HostError& facts, Finding& finding) {
-  if (!facts.batch || finding.sample || finding.cause != Cause::kShapeMismatch || facts.batch->rows < 1)
-    return;
+  // A request's name says nothing about the batch.
+  const auto& known = finding.sample;
+  const bool is_placed = known && (known->dataset_index || known->batch || known->row ||
+                                   !known->one_of.empty() || !known->key.empty());
+  if (!facts.batch || is_placed || finding.cause != Cause::kShapeMismatch || facts.batch->rows < 1) return;
   const ShortBatchFact& batch = *facts.batch;
   if (!tells_batch(batch, facts.message)) return;
-  finding.sample.emplace().batch = batch.number;
+  if (!finding.sample) finding.sample.emplace();
+  finding.sample->batch = batch.number;
   const auto said = [](const std::string& fix) { return fix.find("drop_last") != std::string::npos; };
   if (std::any_of(finding.fix.begin(), finding.fix.end(), said)) return;
   finding.fix.insert(
