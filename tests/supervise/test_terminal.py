@@ -44,6 +44,7 @@ class Terminal:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.status = os.waitstatus_to_exitcode(status)
+                self.read()  # what came between the two
             return pid
 
         until(ended)
