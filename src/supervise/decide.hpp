@@ -2,7 +2,6 @@
 // I/O.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>

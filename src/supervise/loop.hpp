@@ -104,7 +104,7 @@ class Loop {  // NOLINT(clang-analyzer-optin.performance.Padding): by what the m
   std::optional<double> condemn_at_;       // its context is lost: when it is ended
   std::string suspicion_;                  // what the log says
   State before_suspicion_ = State::kStarting;
-  std::string dismissed_;  // the key of what was looked into and was nothing
+  std::string dismissed_;  // the key of what is being looked into
   std::int64_t failed_probes_ = 0;
   double last_sign_ = 0;  // of life
   std::uint64_t seen_bytes_ = 0;

@@ -86,6 +86,9 @@ void Loop::settle_suspicion(double now) {
   suspicion_until_.reset();
   if (answer == ContextAnswer::kAlive || answer == ContextAnswer::kNone) {
     fault_at_.reset();
+    // The next such line is looked into again: it may be true then.
+    active_->forget_log();
+    dismissed_.clear();
     set_state(before_suspicion_);
     request_.say(
         fmt::format("the output speaks of {}, but the CUDA contexts are alive: nothing is done", suspicion_));

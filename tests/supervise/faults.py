@@ -383,6 +383,29 @@ def fatal_text_without_fault(folder, rng):
     assert "the CUDA contexts are alive" in run.err
 
 
+def fault_after_fatal_text(folder, rng):
+    """What was only printed once does not hide the same fault when it comes."""
+    script = (
+        "import os,socket,threading,time\n"
+        "if os.path.exists('again'): os._exit(0)\n"
+        "open('again','w').close()\n"
+        "s=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n"
+        "s.connect(os.environ['TRAPLINE_CONTEXT_SOCKET'])\n"
+        "s.send(b'hello')\n"
+        "answers=iter([b'alive',b'dead gone'])\n"
+        "def talk():\n"
+        "  while s.recv(100): s.send(next(answers))\n"
+        "threading.Thread(target=talk,daemon=True).start()\n"
+        "for _ in range(2):\n"
+        "  time.sleep(0.3)\n"
+        f"  print({ASSERTION!r}, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    run = Supervised(folder, *QUICK, "--listen", str(free_port()), program=python(script))
+    ended(run, 0)
+    assert run.err.index("the CUDA contexts are alive") < run.err.index("the CUDA context is lost")
+
+
 ROWS = [
     kill_child,
     kill_supervisor,
@@ -410,4 +433,5 @@ ROWS = [
     signals_pass,
     vanished_folder,
     fatal_text_without_fault,
+    fault_after_fatal_text,
 ]
