@@ -25,8 +25,8 @@ namespace {
 constexpr auto kCommands = std::to_array<CommandRow>({
     {"run", "run a program under guard; when it fails, name the cause", "[flags] [--] PROGRAM [ARGUMENT...]",
      true, declare_run},
-    {"supervise", "keep a program running; decide after each fault", "[flags] [--] PROGRAM [ARGUMENT...]", true,
-     declare_supervise},
+    {"supervise", "keep a program running; decide after each fault", "[flags] [--] PROGRAM [ARGUMENT...]",
+     true, declare_supervise},
     {"explain", "name the cause of a failure from its logs", "[flags] [PATH|-]...", false, declare_explain},
     {"check labels", "compare the labels of data files with a number of classes", "[flags] FILE...", false,
      declare_check_labels},

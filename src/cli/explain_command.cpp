@@ -28,8 +28,6 @@ struct ExplainFlags {
   OutputFlags output;
 };
 
-void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
-
 bool is_folder(const std::string& path) {
   struct stat state {};
   return ::stat(path.c_str(), &state) == 0 && S_ISDIR(state.st_mode);

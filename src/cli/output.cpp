@@ -10,6 +10,7 @@
 
 #include "cli/flags.hpp"
 #include "report/text.hpp"
+#include "report/utf8.hpp"
 #include "report/writer.hpp"
 
 namespace trapline::cli {
@@ -71,5 +72,7 @@ bool write_all(int descriptor, std::string_view text) {
   }
   return true;
 }
+
+void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
 
 }  // namespace trapline::cli

@@ -51,6 +51,9 @@ class Output {
   bool owned_ = false;
 };
 
+// "trapline: LINE" on standard error; what cannot be printed is written out.
+void say(const std::string& line);
+
 // Writes all of the text, through interrupted and partial writes.
 bool write_all(int descriptor, std::string_view text);
 

@@ -20,8 +20,6 @@ struct RunFlags {
   OutputFlags output;
 };
 
-void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
-
 // No report, because the program dealt with its faults: it would look like a failure.
 std::string handled_line(const RunFlags& flags, const RunOutcome& outcome) {
   const std::string where = !flags.output.file.empty() && flags.output.file != "-"

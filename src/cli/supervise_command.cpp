@@ -24,8 +24,6 @@ struct SuperviseFlags {
   OutputFlags output;
 };
 
-void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }
-
 // What would be done about a report that is at hand.
 Result<int> print_dry_run(const std::filesystem::path& file, const supervise::Policy& policy) {
   Collected collected;

@@ -51,14 +51,6 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_{};
 };
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
 // Whoever ignores SIGCHLD is not told how its children ended: the kernel drops the exit code. Some launchers
 // leave it ignored.
 void keep_exit_codes() {
@@ -83,18 +75,6 @@ void stop_along(pid_t program, int signal) {
   ::kill(program, SIGCONT);
 }
 
-ExitStatus decode(int status) {
-  ExitStatus out;
-  if (WIFSIGNALED(status)) {
-    out.signal = WTERMSIG(status);
-    out.exit_code = 128 + out.signal;
-    out.core_dumped = WCOREDUMP(status);
-  } else {
-    out.exit_code = WEXITSTATUS(status);
-  }
-  return out;
-}
-
 }  // namespace
 
 Child::Child(std::vector<std::string> arguments, std::vector<std::string> environment,
@@ -111,8 +91,8 @@ std::optional<Error> Child::start() {
   status_.reset();
   const auto file = find_program(name, find_variable(environment_, "PATH").value_or("/usr/bin:/bin"));
   if (!file) return file.error();
-  const std::vector<char*> argv = pointers(arguments_);
-  const std::vector<char*> envp = pointers(environment_);
+  const std::vector<char*> argv = exec_list(arguments_);
+  const std::vector<char*> envp = exec_list(environment_);
   keep_exit_codes();
   // A signal that comes now waits until it is known whom to pass it to.
   const SignalsBlocked blocked;
@@ -164,7 +144,7 @@ void Child::collect() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = 0;
-  status_ = decode(status);
+  status_ = exit_status_of(status);
 }
 
 }  // namespace trapline

@@ -64,4 +64,12 @@ std::vector<std::string> current_environment() {
   return out;
 }
 
+std::vector<char*> exec_list(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
 }  // namespace trapline

@@ -32,4 +32,7 @@ std::vector<std::string> current_environment();
 // The value of NAME in a list of NAME=value entries; nullopt when it is not there.
 std::optional<std::string> find_variable(std::span<const std::string> environment, std::string_view name);
 
+// As exec() takes arguments and variables: valid while `texts` is.
+std::vector<char*> exec_list(const std::vector<std::string>& texts);
+
 }  // namespace trapline

@@ -9,4 +9,7 @@ struct ExitStatus {
   bool core_dumped = false;
 };
 
+// What waitpid() says of a program that has ended.
+ExitStatus exit_status_of(int wait_status);
+
 }  // namespace trapline

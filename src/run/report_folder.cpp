@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -52,6 +53,15 @@ Result<ReportFolder> ReportFolder::make_private(const fs::path& parent) {
   std::string path = (fs::absolute(parent) / "trapline-XXXXXX").string();
   if (::mkdtemp(path.data()) == nullptr) return unusable(parent, std::strerror(errno));
   return ReportFolder(path, true);
+}
+
+Result<ReportFolder> ReportFolder::make_private() {
+  const char* temporary = std::getenv("TMPDIR");
+  if (temporary != nullptr && *temporary != '\0') {
+    auto folder = make_private(temporary);
+    if (folder) return folder;
+  }
+  return make_private("/tmp");
 }
 
 ReportFolder::~ReportFolder() {

@@ -17,6 +17,8 @@ class ReportFolder {
   static Result<ReportFolder> open(const std::filesystem::path& folder);
   // A private temporary folder (mode 0700) that is removed with this object.
   static Result<ReportFolder> make_private(const std::filesystem::path& parent);
+  // The same in TMPDIR, or in /tmp where that is not set or cannot be used.
+  static Result<ReportFolder> make_private();
 
   ~ReportFolder();
   ReportFolder(ReportFolder&& other) noexcept;

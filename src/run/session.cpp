@@ -1,7 +1,6 @@
 #include "run/session.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 
 #include "report/ends.hpp"
@@ -16,16 +15,6 @@
 namespace trapline {
 namespace {
 
-Result<ReportFolder> make_folder(const std::optional<std::filesystem::path>& chosen) {
-  if (chosen) return ReportFolder::open(*chosen);
-  const char* temporary = std::getenv("TMPDIR");
-  if (temporary != nullptr && *temporary != '\0') {
-    auto folder = ReportFolder::make_private(temporary);
-    if (folder) return folder;
-  }
-  return ReportFolder::make_private("/tmp");
-}
-
 // Whether a traceback has said what ended the program.
 bool says_why(const Collected& collected) {
   return collected.guarded_processes > 0 &&
@@ -39,7 +28,8 @@ bool says_why(const Collected& collected) {
 Result<Prepared> prepare(const RunRequest& request) {
   const auto installation = locate(this_executable());
   if (!installation) return installation.error();
-  auto folder = make_folder(request.options.reports);
+  auto folder =
+      request.options.reports ? ReportFolder::open(*request.options.reports) : ReportFolder::make_private();
   if (!folder) return folder.error();
 
   RunOptions options = request.options;

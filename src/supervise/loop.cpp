@@ -37,18 +37,6 @@ std::string shown(const std::vector<std::string>& arguments) {
   return out;
 }
 
-ExitStatus decode(int status) {
-  ExitStatus out;
-  if (WIFSIGNALED(status)) {
-    out.signal = WTERMSIG(status);
-    out.exit_code = 128 + out.signal;
-    out.core_dumped = WCOREDUMP(status);
-  } else {
-    out.exit_code = WEXITSTATUS(status);
-  }
-  return out;
-}
-
 }  // namespace
 
 Loop::Loop(const Request& request, ReportFolder folder, ReportFolder own_folder, sigset_t mask)
@@ -212,10 +200,10 @@ void Loop::take_ended() {
 
 void Loop::take_ended_child(pid_t pid, int status) {
   if (standby_ && pid == standby_->pid()) {
-    standby_->set_ended(decode(status));
+    standby_->set_ended(exit_status_of(status));
     drop_standby("ended while it waited");
   } else if (active_ && pid == active_->pid()) {
-    active_->set_ended(decode(status));
+    active_->set_ended(exit_status_of(status));
     if (stage_.has_terminal) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
     if (!is_ending_) {
       // The terminal interrupts the program's group only: what ended it so was a person's wish.

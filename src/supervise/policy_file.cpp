@@ -10,7 +10,6 @@
 
 #include <array>
 #include <fstream>
-#include <limits>
 
 #include "supervise/options.hpp"
 

@@ -17,14 +17,6 @@ namespace {
 constexpr int kFirstListening = 3;
 constexpr std::string_view kListenPid = "LISTEN_PID=";
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
 // Digits without a library: between fork and exec of a program with threads hardly anything is allowed.
 void write_number(char* to, pid_t number) {
   char digits[16];
@@ -79,8 +71,8 @@ Result<pid_t> spawn(const SpawnRequest& request) {
     environment.push_back(fmt::format("LISTEN_FDS={}", request.listening.size()));
     environment.push_back(std::string(kListenPid) + std::string(16, '0'));
   }
-  std::vector<char*> arguments = pointers(request.arguments);
-  std::vector<char*> variables = pointers(environment);
+  std::vector<char*> arguments = exec_list(request.arguments);
+  std::vector<char*> variables = exec_list(environment);
   Image image{file->c_str(), arguments.data(), variables.data(), nullptr, {}, -1};
   if (!request.listening.empty()) image.listen_pid = environment.back().data() + kListenPid.size();
 

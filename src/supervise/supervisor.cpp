@@ -6,24 +6,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "run/report_folder.hpp"
 #include "supervise/loop.hpp"
 
 namespace trapline::supervise {
-namespace {
-
-Result<ReportFolder> make_private() {
-  const char* temporary = std::getenv("TMPDIR");
-  if (temporary != nullptr && *temporary != '\0') {
-    if (auto folder = ReportFolder::make_private(temporary)) return folder;
-  }
-  return ReportFolder::make_private("/tmp");
-}
-
-}  // namespace
-
 Result<Outcome> supervise(const Request& request) {
   // Each start has threads of its own, for each of which the allocator would open a region of a megabyte.
   ::mallopt(M_ARENA_MAX, 2);
@@ -32,9 +18,9 @@ Result<Outcome> supervise(const Request& request) {
   int lowest = ::open("/dev/null", O_RDWR);
   while (lowest >= 0 && lowest <= STDERR_FILENO) lowest = ::open("/dev/null", O_RDWR);
   if (lowest > STDERR_FILENO) ::close(lowest);
-  auto own = make_private();
+  auto own = ReportFolder::make_private();
   if (!own) return own.error();
-  auto folder = request.run.reports ? ReportFolder::open(*request.run.reports) : make_private();
+  auto folder = request.run.reports ? ReportFolder::open(*request.run.reports) : ReportFolder::make_private();
   if (!folder) return folder.error();
   sigset_t mask;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);

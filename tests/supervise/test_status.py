@@ -49,7 +49,7 @@ def supervised(tmp_path):
 
 
 def test_probes_follow_the_state(supervised, tmp_path):
-    """Readiness is red within 250 ms of the line that tells the fault, and green again after the restart."""
+    """Readiness goes red by the line that tells the fault, and is green again after the restart."""
     script = f"""
         if [ ! -e faulted ]; then
           while [ ! -e go ]; do sleep 0.01; done

@@ -19,6 +19,9 @@ class Terminal:
     def __init__(self, script):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            # What a shell started in the background ignores is inherited, and /bin/sh cannot trap it then.
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTSTP):
+                signal.signal(number, signal.SIG_DFL)
             os.execv(TRAPLINE, ["trapline", "supervise", "--delay", "0.05", "--", "/bin/sh", "-c", script])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
         self.text = ""
