@@ -12,28 +12,21 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
-import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
+from trapline._extension import cache, recipe
+from trapline._extension.recipe import WORK, BuildError, Recipe
 from trapline._library import options, paths
 
 if TYPE_CHECKING:
     from typing import Callable
 
-try:
-    import fcntl
-except ImportError:  # not on this platform: the atomic rename has to do
-    fcntl = None  # type: ignore[assignment]
+__all__ = ["BuildError"]
 
 _FLAGS = ["-O3", "-fno-plt", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-w"]
 _TORCH_LIBRARIES = ("libc10", "libtorch_cpu", "libtorch", "libtorch_python")
-
-
-class BuildError(Exception):
-    """The adapter cannot be built here; ``str()`` is one line: what, why, what to do."""
 
 
 class Product(NamedTuple):
@@ -44,6 +37,7 @@ class Product(NamedTuple):
     parts: tuple[str, ...]  # which folders of the room; "": its own files
     says: str  # what its messages call it
     uses_library: bool  # it links with libtrapline
+    seconds: int  # that a compiler takes for it on one core
     generated: Callable[[], dict[str, str]] | None  # further files, made from the running torch
 
     def source_dir(self) -> str:
@@ -57,7 +51,7 @@ class Product(NamedTuple):
         return folder
 
 
-GUARD = Product("trapline_guard", "guard", ("", "python"), "guard", True, None)
+GUARD = Product("trapline_guard", "guard", ("", "python"), "guard", True, 45, None)
 
 
 _HEADERS = ("types.h", "capi.h", "device.h")  # of include/trapline: what the adapter sees of the library
@@ -69,8 +63,7 @@ def source_dir() -> str:
 
 
 def adapter_name(product: Product = GUARD) -> str:
-    """The file name of the product for this torch, this Python, these sources and this libtrapline."""
-    import torch
+    """The file name of the product for this torch, this Python and these sources."""
 
     digest = hashlib.sha256()
     folder = product.source_dir()
@@ -83,9 +76,9 @@ def adapter_name(product: Product = GUARD) -> str:
     if product.generated is not None:  # from torch, whose version is in the name, by this file
         with open(sys.modules[product.generated.__module__].__file__ or "", "rb") as file:
             digest.update(file.read())
-    digest.update("\0".join([*_flags(), _library_dir() if product.uses_library else ""]).encode())
+    digest.update("\0".join(_flags()).encode())
     soabi = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
-    return f"{product.module}-torch{torch.__version__}-{soabi}-{digest.hexdigest()[:12]}.so"
+    return f"{product.module}-torch{torch_build()}-{soabi}-{digest.hexdigest()[:12]}.so"
 
 
 def build(out_dir: str, product: Product = GUARD) -> str:
@@ -94,31 +87,51 @@ def build(out_dir: str, product: Product = GUARD) -> str:
     Raises:
         BuildError: with one line that says what is missing and what to do.
     """
-    _refuse_what_cannot_work()
-    path = os.path.join(out_dir, adapter_name(product))
+    what = recipe_for(out_dir, product)
     try:
         os.makedirs(out_dir, exist_ok=True)
-        lock = os.open(os.path.join(out_dir, ".build.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        claim = cache.claim_and_wait(out_dir)
     except OSError as error:
         raise BuildError(
-            f"trapline: guard: cannot write to {out_dir}: {error.strerror}: name another folder"
+            f"trapline: {product.says}: cannot write to {out_dir}: {error.strerror}: name another folder"
         ) from None
     try:
-        _hold(lock)
-        if not os.path.isfile(path):
-            _compile(path, product)
+        if not os.path.isfile(what.path):
+            recipe.carry_out(what)
     finally:
-        os.close(lock)  # releases it; the file stays, since unlinking it would let two processes in
-    return path
+        claim.release()
+    return what.path
 
 
-def _hold(lock: int) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError:  # a file system without locks: the atomic rename has to do
-        pass
+def recipe_for(out_dir: str, product: Product = GUARD) -> Recipe:
+    """How the product for the running torch is made.
+
+    Raises:
+        BuildError: with one line that says what is missing and what to do.
+    """
+    _refuse_what_cannot_work()
+    folder, compiler = product.source_dir(), _compiler()
+    names = sources_in(folder, product.parts)
+    files = dict(product.generated()) if product.generated is not None else {}
+    # One translation unit takes a third of the time that they take one by one, since torch's headers are most
+    # of it.
+    units = [f'#include "{product.room}/{name}"\n' for name in names if name.endswith(".cpp")]
+    files["unit.cpp"] = "".join(units)
+    includes = ["-I", WORK, "-I", paths.include_dir()]
+    for include in [*_torch_includes(), *_python_includes()]:
+        includes += ["-isystem", include]
+    commands, objects = [], [f"{WORK}/unit.o"]
+    for name in (name for name in names if name.endswith(".c")):
+        objects.append(f"{WORK}/{os.path.basename(name)[:-2]}.o")
+        c = ["-x", "c", "-O2", "-fPIC", "-fvisibility=hidden", "-c", f"{WORK}/{product.room}/{name}"]
+        commands.append([*compiler, *c, "-o", objects[-1], *includes])
+    commands.append([*compiler, *_flags(), "-c", f"{WORK}/unit.cpp", "-o", objects[0], *includes])
+    link = ["-shared", "-o", f"{WORK}/made.so", *objects, *_torch_libraries()]
+    if product.uses_library:  # no path to it: it is loaded before, and found by its name
+        link += ["-L" + _library_dir(), "-ltrapline"]
+    commands.append([*compiler, *link, *_link_flags()])
+    path = os.path.join(out_dir, adapter_name(product))
+    return Recipe(path, product.says, {product.room: os.path.abspath(folder)}, files, commands)
 
 
 def sources_in(folder: str, parts: tuple[str, ...]) -> list[str]:
@@ -138,6 +151,19 @@ def _library_dir() -> str:
         return os.path.dirname(os.path.realpath(paths.library_path()))
     except ImportError as error:
         raise BuildError(str(error)) from None
+
+
+def torch_build() -> str:
+    """The torch that a product fits: a release, whose builds for the CPU and for CUDA have the same headers,
+    or the very build. One that names itself as a bare release is somebody else's (conda's), with other flags.
+    """
+    import torch
+
+    version = str(torch.__version__)
+    official = re.fullmatch(r"(\d+\.\d+\.\d+)\+(cpu|cu\d+)", version)
+    if official:
+        return official.group(1)
+    return version + "+other" if re.fullmatch(r"[\d.]+", version) else version
 
 
 def torch_release() -> tuple[int, ...]:
@@ -215,7 +241,12 @@ def _torch_includes() -> list[str]:
         return [root, os.path.join(root, "torch", "csrc", "api", "include")]
     from torch.utils import cpp_extension  # distributions keep the headers elsewhere
 
-    return cpp_extension.include_paths()
+    found = cpp_extension.include_paths()
+    if not any(os.path.isfile(os.path.join(one, "ATen", "core", "Tensor.h")) for one in found):
+        raise BuildError(
+            f"trapline: guard: no headers of torch in {root}: install PyTorch's own package, which has them"
+        )
+    return found
 
 
 def _torch_libraries() -> list[str]:
@@ -239,53 +270,6 @@ def _torch_libraries() -> list[str]:
     return ["-L" + folder, *("-l" + name[3:] for name in _TORCH_LIBRARIES)]
 
 
-def _compile(path: str, product: Product) -> None:
-    """Compile and link in a folder beside ``path``, then rename: nobody ever sees half a library."""
-    folder, compiler = product.source_dir(), _compiler()
-    names = sources_in(folder, product.parts)
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
-        # The sources say "<room>/...", whatever their folder is called. One translation unit takes a third of
-        # the time that they take one by one, since torch's headers are most of it.
-        os.symlink(os.path.abspath(folder), os.path.join(work, product.room))
-        for name, text in (product.generated() if product.generated is not None else {}).items():
-            with open(os.path.join(work, name), "w", encoding="utf-8") as file:
-                file.write(text)
-        unit = os.path.join(work, "unit.cpp")
-        with open(unit, "w", encoding="utf-8") as file:
-            file.writelines(f'#include "{product.room}/{name}"\n' for name in names if name.endswith(".cpp"))
-        includes = ["-I", work, "-I", paths.include_dir()]
-        for include in [*_torch_includes(), *_python_includes()]:
-            includes += ["-isystem", include]
-        made = os.path.join(work, "made.so")
-        log = path[: -len(".so")] + ".log"
-        objects = [work + "/unit.o"]
-        for name in (name for name in names if name.endswith(".c")):
-            objects.append(os.path.join(work, os.path.basename(name)[:-2] + ".o"))
-            source = os.path.join(work, product.room, name)
-            c = ["-x", "c", "-O2", "-fPIC", "-fvisibility=hidden", "-c", source, "-o", objects[-1]]
-            _run([*compiler, *c, *includes], log, product)
-        link = ["-shared", "-o", made, *objects, *_torch_libraries()]
-        if product.uses_library:
-            link += ["-L" + _library_dir(), "-ltrapline", "-Wl,-rpath," + _library_dir()]
-        _run([*compiler, *_flags(), "-c", unit, "-o", objects[0], *includes], log, product)
-        _run([*compiler, *link, *_link_flags()], log, product)
-        os.replace(made, path)
-
-
 def _link_flags() -> list[str]:
-    return [flag for flag in shlex.split(options.compiler_flags()) if flag.startswith("-fsan")]
-
-
-def _run(command: list[str], log: str, product: Product = GUARD) -> None:
-    done = subprocess.run(
-        command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    if done.returncode == 0:
-        return
-    with open(log, "wb") as file:
-        file.write((shlex.join(command) + "\n").encode(errors="surrogateescape") + done.stdout)
-    said = re.search(rb"error: (.*)", done.stdout)
-    why = f" ({said.group(1).decode(errors='replace')})" if said else ""
-    raise BuildError(
-        f"trapline: {product.says}: {command[0]} failed{why}: see {log}: report it with that file"
-    )
+    further = shlex.split(options.compiler_flags())
+    return [flag for flag in further if flag.startswith("-fsan")] if further else ["-s"]
