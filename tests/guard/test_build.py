@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 import pytest
 from trapline._extension import compiler
@@ -20,7 +21,9 @@ def test_name_tells_torch_python_and_sources(tmp_path, monkeypatch):
     import torch
 
     name = compiler.adapter_name()
-    assert name.startswith(f"trapline_guard-torch{torch.__version__.replace('+cpu', '')}-cpython-")
+    assert name.startswith(f"trapline_guard-torch{torch.__version__.replace('+cpu', '')}-abi3-")
+    minor = f"{sys.version_info[0]}{sys.version_info[1]}"
+    assert compiler.adapter_name(compiler.FRAMES).startswith(f"trapline_frames-cpython-{minor}-")
     other = tmp_path / "guard"
     (other / "python").mkdir(parents=True)
     (other / "check.cpp").write_text("// something else")

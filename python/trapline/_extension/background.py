@@ -30,10 +30,10 @@ from trapline._extension import cache, recipe
 if TYPE_CHECKING:
     from trapline._extension.recipe import Recipe
 
-# Of one core for all commands of a build together; a build takes 45 s.
+# Of one core for all commands of a build together; a build takes half a minute.
 _CPU_S = 900
 _WALL_S = 3600
-# The compiler needs 1.3 GB: with less than this free it could take the program's.
+# The compiler needs 1 GB: with less than this free it could take the program's.
 _FREE_BYTES = 3 << 30
 _MOST_BYTES = 8 << 30
 
@@ -133,8 +133,7 @@ def _build(what: Recipe, claimed: cache.Claim) -> int:
     threading.Thread(target=_touch, args=(claimed, done), daemon=True).start()
     cache.note_begun(what.path)
     try:
-        if not os.path.isfile(what.path):
-            recipe.carry_out(what)
+        recipe.carry_out(what)
     except Exception as error:  # also: no room on the disk, no time left
         with contextlib.suppress(OSError), open(recipe.log_of(what.path), "a", encoding="utf-8") as file:
             file.write(f"{error}\n")  # after what the compiler said

@@ -16,7 +16,7 @@ import sys
 import sysconfig
 from typing import TYPE_CHECKING, NamedTuple
 
-from trapline._extension import cache, recipe
+from trapline._extension import cache, layout, recipe
 from trapline._extension.recipe import WORK, BuildError, Recipe
 from trapline._library import options, paths
 
@@ -38,7 +38,9 @@ class Product(NamedTuple):
     says: str  # what its messages call it
     uses_library: bool  # it links with libtrapline
     seconds: int  # that a compiler takes for it on one core
-    generated: Callable[[], dict[str, str]] | None  # further files, made from the running torch
+    generated: Callable[[], dict[str, str]] | None = None  # further files, made from the running torch
+    every_python: bool = False  # by the limited API; else it fits one
+    every_torch: bool = False
 
     def source_dir(self) -> str:
         """``TRAPLINE_<ROOM>_SRC``, the source tree's folder, or the installed one."""
@@ -51,7 +53,18 @@ class Product(NamedTuple):
         return folder
 
 
-GUARD = Product("trapline_guard", "guard", ("", "python"), "guard", True, 45, None)
+GUARD = Product("trapline_guard", "guard", ("", "python"), "guard", True, 25, every_python=True)
+# The one part of it that depends on Python's version: how CPython's frames lie in memory.
+FRAMES = Product("trapline_frames", "guard", ("python/frames",), "guard", False, 1, every_torch=True)
+
+
+class Target(NamedTuple):
+    """A torch that is not the running one, to build for."""
+
+    build: str  # "2.13.0"
+    has_cxx11_abi: bool
+    includes: list[str]
+    libraries: list[str]  # what the linker is told
 
 
 _HEADERS = ("types.h", "capi.h", "device.h")  # of include/trapline: what the adapter sees of the library
@@ -62,7 +75,7 @@ def source_dir() -> str:
     return GUARD.source_dir()
 
 
-def adapter_name(product: Product = GUARD) -> str:
+def adapter_name(product: Product = GUARD, target: Target | None = None) -> str:
     """The file name of the product for this torch, this Python and these sources."""
 
     digest = hashlib.sha256()
@@ -76,9 +89,13 @@ def adapter_name(product: Product = GUARD) -> str:
     if product.generated is not None:  # from torch, whose version is in the name, by this file
         with open(sys.modules[product.generated.__module__].__file__ or "", "rb") as file:
             digest.update(file.read())
-    digest.update("\0".join(_flags()).encode())
-    soabi = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
-    return f"{product.module}-torch{torch_build()}-{soabi}-{digest.hexdigest()[:12]}.so"
+    digest.update("\0".join(_flags(product, target)).encode())
+    parts = [product.module]
+    if not product.every_torch:
+        parts.append(f"torch{target.build if target is not None else torch_build()}")
+    soabi = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag)
+    parts.append(re.sub(r"^cpython-\d+", "abi3", soabi) if product.every_python else soabi)
+    return "-".join([*parts, digest.hexdigest()[:12]]) + ".so"
 
 
 def build(out_dir: str, product: Product = GUARD) -> str:
@@ -96,42 +113,58 @@ def build(out_dir: str, product: Product = GUARD) -> str:
             f"trapline: {product.says}: cannot write to {out_dir}: {error.strerror}: name another folder"
         ) from None
     try:
-        if not os.path.isfile(what.path):
-            recipe.carry_out(what)
+        recipe.carry_out(what)
     finally:
         claim.release()
     return what.path
 
 
-def recipe_for(out_dir: str, product: Product = GUARD) -> Recipe:
-    """How the product for the running torch is made.
+def recipe_for(out_dir: str, product: Product = GUARD, target: Target | None = None) -> Recipe:
+    """How the product for the running torch, or for ``target``, is made; the guard with its frames.
 
     Raises:
         BuildError: with one line that says what is missing and what to do.
     """
-    _refuse_what_cannot_work()
-    folder, compiler = product.source_dir(), _compiler()
-    names = sources_in(folder, product.parts)
+    _refuse_what_cannot_work(product, target)
+    folder = product.source_dir()
+    made = {"made.so": os.path.join(out_dir, adapter_name(product, target))}
+    commands, files = _commands(product, target)
+    if product is GUARD and target is None:
+        made["frames.so"] = os.path.join(out_dir, adapter_name(FRAMES))
+        commands = [*_commands(FRAMES, None)[0], *commands]
+    return Recipe(made, product.says, {product.room: os.path.abspath(folder)}, files, commands)
+
+
+def _commands(product: Product, target: Target | None) -> tuple[list[list[str]], dict[str, str]]:
+    """What compiles and links, and the files that are written for it."""
+    compiler = _compiler()
+    names = sources_in(product.source_dir(), product.parts)
+    includes = ["-I", WORK, "-I", paths.include_dir()]
+    torch_includes: list[str] = []
+    if not product.every_torch:
+        torch_includes = target.includes if target is not None else _torch_includes()
+    for include in [*torch_includes, *_python_includes()]:
+        includes += ["-isystem", include]
+    if product is FRAMES:
+        (source,) = (f"{WORK}/{product.room}/{name}" for name in names if name.endswith(".c"))
+        out = ["-o", f"{WORK}/frames.so", "-shared", "-s"]
+        return [[*compiler, "-x", "c", *_flags(product, target), source, *out, *includes]], {}
     files = dict(product.generated()) if product.generated is not None else {}
     # One translation unit takes a third of the time that they take one by one, since torch's headers are most
     # of it.
     units = [f'#include "{product.room}/{name}"\n' for name in names if name.endswith(".cpp")]
     files["unit.cpp"] = "".join(units)
-    includes = ["-I", WORK, "-I", paths.include_dir()]
-    for include in [*_torch_includes(), *_python_includes()]:
-        includes += ["-isystem", include]
-    commands, objects = [], [f"{WORK}/unit.o"]
-    for name in (name for name in names if name.endswith(".c")):
-        objects.append(f"{WORK}/{os.path.basename(name)[:-2]}.o")
-        c = ["-x", "c", "-O2", "-fPIC", "-fvisibility=hidden", "-c", f"{WORK}/{product.room}/{name}"]
-        commands.append([*compiler, *c, "-o", objects[-1], *includes])
-    commands.append([*compiler, *_flags(), "-c", f"{WORK}/unit.cpp", "-o", objects[0], *includes])
-    link = ["-shared", "-o", f"{WORK}/made.so", *objects, *_torch_libraries()]
+    flags = _flags(product, target)
+    if product.every_python:
+        flags += layout.defines(torch_includes[0])
+    link = target.libraries if target is not None else _torch_libraries()
     if product.uses_library:  # no path to it: it is loaded before, and found by its name
-        link += ["-L" + _library_dir(), "-ltrapline"]
-    commands.append([*compiler, *link, *_link_flags()])
-    path = os.path.join(out_dir, adapter_name(product))
-    return Recipe(path, product.says, {product.room: os.path.abspath(folder)}, files, commands)
+        link = [*link, "-L" + _library_dir(), "-ltrapline"]
+    unit = f"{WORK}/unit.o"
+    return [
+        [*compiler, *flags, "-c", f"{WORK}/unit.cpp", "-o", unit, *includes],
+        [*compiler, "-shared", "-o", f"{WORK}/made.so", unit, *link, *_link_flags()],
+    ], files
 
 
 def sources_in(folder: str, parts: tuple[str, ...]) -> list[str]:
@@ -169,21 +202,30 @@ def torch_build() -> str:
 def torch_release() -> tuple[int, ...]:
     import torch
 
-    return tuple(int(part) for part in re.findall(r"\d+", str(torch.__version__))[:2])
+    return _release(str(torch.__version__))
 
 
-def _flags() -> list[str]:
-    """The flags that have to agree with how torch was built."""
-    import torch
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
+
+def _flags(product: Product = GUARD, target: Target | None = None) -> list[str]:
+    """The flags that have to agree with how torch was built, and all others."""
+    if product.every_torch:
+        return ["-O2", "-fPIC", "-fvisibility=hidden", "-w"]
+    release = torch_release() if target is None else _release(target.build)
     # Headers of 2.11 and later may use C++20; those before 2.1 do not know it.
-    flags = ["-std=c++20" if torch_release() >= (2, 10) else "-std=c++17"]
-    core = getattr(torch, "_C", None)  # not yet there while torch is being imported
-    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(getattr(core, '_GLIBCXX_USE_CXX11_ABI', True))}")
-    for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):  # so that pybind11 shares its state with torch's
-        value = getattr(core, f"_PYBIND11_{name}", None)
-        if value is not None:
-            flags.append(f'-DPYBIND11_{name}="{value}"')
+    flags = ["-std=c++20" if release >= (2, 10) else "-std=c++17"]
+    core = getattr(sys.modules.get("torch"), "_C", None)  # not yet there while torch is being imported
+    abi = getattr(core, "_GLIBCXX_USE_CXX11_ABI", True) if target is None else target.has_cxx11_abi
+    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(abi)}")
+    if product.every_python:
+        flags.append("-DPy_LIMITED_API=0x03090000")
+    else:  # so that pybind11 shares its state with torch's
+        for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):
+            value = getattr(core, f"_PYBIND11_{name}", None)
+            if value is not None:
+                flags.append(f'-DPYBIND11_{name}="{value}"')
     return [*flags, *_FLAGS, *shlex.split(options.compiler_flags())]
 
 
@@ -213,10 +255,11 @@ def refuse_free_threading() -> None:
         )
 
 
-def _refuse_what_cannot_work() -> None:
+def _refuse_what_cannot_work(product: Product, target: Target | None) -> None:
     refuse_free_threading()
     try:
-        import torch  # noqa: F401
+        if target is None and not product.every_torch:
+            import torch  # noqa: F401
     except ImportError as error:
         raise BuildError(
             f"trapline: guard: torch cannot be imported ({error}): run this with the Python that has it"

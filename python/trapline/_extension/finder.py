@@ -67,7 +67,26 @@ def load(path: str, product: compiler.Product) -> ModuleType:
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
+    if product is compiler.GUARD:
+        _attach_frames(module, os.path.dirname(path))
     return module
+
+
+def _attach_frames(guard: ModuleType, folder: str) -> None:
+    """Without them the guard reads frames by Python's public API: at a fault, not at each call before it."""
+    product = compiler.FRAMES
+    beside = os.path.join(folder, compiler.adapter_name(product))
+    try:
+        frames = load(beside, product) if os.path.isfile(beside) else None
+    except Exception as error:
+        debug(f"{beside} is not used: {_one_line(error)}")
+        frames = None
+    if frames is None:
+        frames, notes = find(product, lambda path: load(path, product), "earlier calls have no lines")
+        for note in notes:
+            debug(note)
+    if frames is not None:
+        guard.use_frames(frames.walk)
 
 
 def prebuilt_dir() -> str:

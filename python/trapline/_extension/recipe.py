@@ -26,13 +26,18 @@ class BuildError(Exception):
 
 
 class Recipe(NamedTuple):
-    """How one library is made."""
+    """How a library is made, and what goes with it."""
 
-    path: str  # where it goes
+    made: dict[str, str]  # where what the commands make in the working folder goes; the library is the first
     says: str  # what messages call it
     rooms: dict[str, str]  # links in the working folder, as sources say "<room>/..."
     files: dict[str, str]  # texts that are written there
-    commands: list[list[str]]  # one after the other; the last makes `made.so` there
+    commands: list[list[str]]  # one after the other
+
+    @property
+    def path(self) -> str:
+        """The library."""
+        return next(iter(self.made.values()))
 
 
 def log_of(path: str) -> str:
@@ -41,7 +46,12 @@ def log_of(path: str) -> str:
 
 
 def carry_out(recipe: Recipe) -> None:
-    """Compile and link in a folder beside the library, then rename: nobody ever sees half a library."""
+    """Compile and link in a folder beside the library, then rename: nobody ever sees half a library.
+
+    Nothing is done where all is there.
+    """
+    if all(map(os.path.isfile, recipe.made.values())):
+        return
     log = log_of(recipe.path)
     prefix = PREFIX + owner.this_process() + "-"
     with tempfile.TemporaryDirectory(prefix=prefix, dir=os.path.dirname(recipe.path)) as work:
@@ -52,7 +62,8 @@ def carry_out(recipe: Recipe) -> None:
                 file.write(text)
         for command in recipe.commands:
             run([word.replace(WORK, work) for word in command], log, recipe.says)
-        os.replace(os.path.join(work, "made.so"), recipe.path)
+        for name, path in reversed(recipe.made.items()):  # who sees the library finds the others
+            os.replace(os.path.join(work, name), path)
     if os.path.exists(log):
         os.unlink(log)
 

@@ -29,7 +29,7 @@ test -e {log}/hold && sleep 600
 sleep "${{FAKE_SLEEP:-0.2}}"
 test -e {log}/fail && {{ echo "unit.cpp:1: fatal error: nothing works"; exit 1; }}
 while [ "$1" != -o ]; do shift; done
-case "$2" in *made.so) cp {native} "$2";; *) : > "$2";; esac
+case "$2" in *made.so) cp {native} "$2";; *frames.so) cp {frames} "$2";; *) : > "$2";; esac
 """
 PROGRAM = """\
 import sys, time
@@ -50,7 +50,8 @@ class World:
         self.cache = folder / "cache" / "trapline" / "adapters"
         self.path = self.cache / native.name
         fake = folder / "c++"
-        fake.write_text(COMPILER.format(log=self.log, native=native))
+        self.frames = native.with_name(compiler.adapter_name(compiler.FRAMES))
+        fake.write_text(COMPILER.format(log=self.log, native=native, frames=self.frames))
         fake.chmod(0o755)
         self.script = str(guarded.script("program.py", PROGRAM))
         self.env = {
@@ -89,7 +90,7 @@ class World:
         return not cache.is_claimed(str(self.cache))
 
     def leftovers(self) -> list[str]:
-        known = {self.path.name, ".build.lock", "background.log"}
+        known = {self.path.name, self.frames.name, ".build.lock", "background.log"}
         return sorted(set(os.listdir(self.cache)) - known)
 
     def builder(self) -> int:
@@ -230,7 +231,10 @@ def test_no_home_and_a_cache_that_is_no_folder(world, tmp_path):
     world.env["XDG_CACHE_HOME"] = str(tmp_path / "file")
     world.env["HOME"] = "/nowhere"
     assert world.run(TRAPLINE_BUILD="wait") == "native []\n"
-    assert [path.name for path in tmp_path.glob("trapline-adapters-*/*.so")] == [world.path.name]
+    assert sorted(path.name for path in tmp_path.glob("trapline-adapters-*/*.so")) == [
+        world.frames.name,
+        world.path.name,
+    ]
 
 
 SLOW = """\
@@ -261,7 +265,7 @@ def test_cache_on_a_slow_file_system(world):
     world.wait(world.is_over)
     assert len(set(world.asked())) == 1
     third = world.run().splitlines()
-    assert third[0] == "native []" and int(third[1]) <= 6
+    assert third[0] == "native []" and int(third[1]) <= 8
 
 
 def test_run_does_not_wait_for_it_nor_end_it(world):

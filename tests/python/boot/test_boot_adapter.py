@@ -60,8 +60,14 @@ def world(tmp_path, monkeypatch, library):
     active.deactivate()
 
 
+def put(native, folder):
+    """The adapter with the module that reads this Python's frames."""
+    for path in (native.with_name(compiler.adapter_name(compiler.FRAMES)), native):
+        shutil.copy(path, folder)
+
+
 def copy_of(native):
-    return lambda folder: shutil.copy(native, folder)
+    return lambda folder: put(native, folder)
 
 
 def fails(*arguments):
@@ -84,7 +90,7 @@ def test_found_in_the_named_folder(world, native):
 
 def test_found_among_those_that_trapline_brings_along(world, native, tmp_path):
     (tmp_path / "nothing" / "prebuilt").mkdir()
-    shutil.copy(native, tmp_path / "nothing" / "prebuilt")
+    put(native, tmp_path / "nothing" / "prebuilt")
     assert_guarded("native")
     assert (world.built, active.notes()) == ([], [])
 
@@ -95,7 +101,7 @@ def test_built_for_the_next_start(world, native, capfd):
     release = torch.__version__.partition("+")[0]
     assert active.notes() == [
         f"the compiled guard for torch {release} is not there yet: it is being built in the background "
-        f"(about 45 s of one core when nothing else runs, in {world.cache}), for the next start; "
+        f"(about 25 s of one core when nothing else runs, in {world.cache}), for the next start; "
         "the pure-Python guard runs"
     ]
     active.deactivate()
@@ -113,7 +119,7 @@ def test_who_wants_to_wait_waits(world, native, capfd):
     said = [line for line in capfd.readouterr().err.splitlines() if "[TL" not in line]
     release = torch.__version__.partition("+")[0]
     assert said == [
-        f"trapline: building the guard for torch {release}, once: about 45 s of one core when nothing else "
+        f"trapline: building the guard for torch {release}, once: about 25 s of one core when nothing else "
         f"runs; kept in {world.cache}; waiting for it"
     ]
 
@@ -173,7 +179,7 @@ def test_folder_mounted_noexec_is_not_built_in(world, native):
     world.build = copy_of(native)
     world.env.setattr(cache, "is_noexec", lambda folder: str(folder) == str(world.cache))
     world.cache.mkdir(parents=True)
-    shutil.copy(native, world.cache)  # there, but of no use
+    put(native, world.cache)  # there, but of no use
     assert_guarded("pure")
     active.deactivate()
     assert_guarded("native")
@@ -192,7 +198,7 @@ def test_only_folders_mounted_noexec(world):
 
 def test_read_only_cache_is_read(world, native):
     world.cache.mkdir(parents=True)
-    shutil.copy(native, world.cache)
+    put(native, world.cache)
     world.cache.chmod(0o500)
     assert_guarded("native")
     assert (world.built, active.notes()) == ([], [])
@@ -224,8 +230,8 @@ def test_build_that_was_killed_again_and_again_waits_an_hour(world, native):
 def test_adapter_for_another_torch_is_refused(world, native):
     world.env.setenv("TRAPLINE_BUILD", "wait")
     world.build = copy_of(native)
-    name = world.path.name
-    world.env.setattr(compiler, "adapter_name", lambda product: name)
+    names = {product: compiler.adapter_name(product) for product in (compiler.GUARD, compiler.FRAMES)}
+    world.env.setattr(compiler, "adapter_name", lambda product, target=None: names[product])
     world.env.setattr(torch, "__version__", "1.0.0")
     assert_guarded("pure")
     assert f"built for torch {native.name.split('torch')[1].split('-')[0]}" in active.notes()[0]
