@@ -67,7 +67,7 @@ def test_named_compiler_is_missing(tmp_path, monkeypatch):
 
 
 def test_no_python_headers(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiler, "_python_includes", lambda: [str(tmp_path)])
+    monkeypatch.setattr(compiler, "python_includes", lambda: [str(tmp_path)])
     with pytest.raises(compiler.BuildError) as error:
         compiler.build(str(tmp_path / "out"))
     one_line(error, f"no Python.h in {tmp_path}", "-dev")

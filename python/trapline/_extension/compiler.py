@@ -104,6 +104,9 @@ def build(out_dir: str, product: Product = GUARD) -> str:
     Raises:
         BuildError: with one line that says what is missing and what to do.
     """
+    wanted = [adapter_name(one) for one in ([product, FRAMES] if product is GUARD else [product])]
+    if all(os.path.isfile(os.path.join(out_dir, name)) for name in wanted):
+        return os.path.join(out_dir, wanted[0])
     what = recipe_for(out_dir, product)
     try:
         os.makedirs(out_dir, exist_ok=True)
@@ -127,7 +130,9 @@ def recipe_for(out_dir: str, product: Product = GUARD, target: Target | None = N
     """
     _refuse_what_cannot_work(product, target)
     folder = product.source_dir()
-    made = {"made.so": os.path.join(out_dir, adapter_name(product, target))}
+    made = {
+        "frames.so" if product is FRAMES else "made.so": os.path.join(out_dir, adapter_name(product, target))
+    }
     commands, files = _commands(product, target)
     if product is GUARD and target is None:
         made["frames.so"] = os.path.join(out_dir, adapter_name(FRAMES))
@@ -143,7 +148,7 @@ def _commands(product: Product, target: Target | None) -> tuple[list[list[str]],
     torch_includes: list[str] = []
     if not product.every_torch:
         torch_includes = target.includes if target is not None else _torch_includes()
-    for include in [*torch_includes, *_python_includes()]:
+    for include in [*torch_includes, *python_includes()]:
         includes += ["-isystem", include]
     if product is FRAMES:
         (source,) = (f"{WORK}/{product.room}/{name}" for name in names if name.endswith(".c"))
@@ -264,14 +269,15 @@ def _refuse_what_cannot_work(product: Product, target: Target | None) -> None:
         raise BuildError(
             f"trapline: guard: torch cannot be imported ({error}): run this with the Python that has it"
         ) from None
-    if not any(os.path.isfile(os.path.join(folder, "Python.h")) for folder in _python_includes()):
+    if not any(os.path.isfile(os.path.join(folder, "Python.h")) for folder in python_includes()):
         raise BuildError(
-            f"trapline: guard: no Python.h in {_python_includes()[0]}: install Python's headers "
+            f"trapline: guard: no Python.h in {python_includes()[0]}: install Python's headers "
             f"(Debian: apt install python{sys.version_info[0]}.{sys.version_info[1]}-dev)"
         )
 
 
-def _python_includes() -> list[str]:
+def python_includes() -> list[str]:
+    """Where Python.h is, or would be."""
     folders = sysconfig.get_paths()
     return list(dict.fromkeys([folders["include"], folders["platinclude"]]))
 
