@@ -48,4 +48,21 @@ void trapline_release(void* self) { trapline_old_end(self); }
 void trapline_array() { trapline_old_alloc(); }
 }
 
+/* Of GCC 11, in C++20: `str() const &` of a string stream is what `str() const` was. */
+#if defined(__x86_64__)
+#define TRAPLINE_GO_TO "jmp "
+#define TRAPLINE_FAR "@PLT"
+#else
+#define TRAPLINE_GO_TO "b "
+#define TRAPLINE_FAR ""
+#endif
+__asm__(
+    ".pushsection .text\n"
+    ".globl _ZNKRSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv\n"
+    ".hidden _ZNKRSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv\n"
+    ".type _ZNKRSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv, %function\n"
+    "_ZNKRSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv:\n" TRAPLINE_GO_TO
+    "_ZNKSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv" TRAPLINE_FAR "\n"
+    ".popsection\n");
+
 #endif /* TRAPLINE_OLD_RUNTIME_H_ */

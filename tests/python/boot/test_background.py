@@ -268,6 +268,17 @@ def test_cache_on_a_slow_file_system(world):
     assert third[0] == "native []" and int(third[1]) <= 8
 
 
+def test_adapter_without_its_frames_has_them_built(world, tmp_path):
+    """As one that was brought along, under a Python that is newer than it."""
+    (tmp_path / "prebuilt").mkdir()
+    shutil.copy(world.native, tmp_path / "prebuilt")
+    Path(world.script).write_text(PROGRAM + "print(guard.info()['frames'])\n")
+    assert world.run().splitlines() == ["native []", "public API"]
+    world.wait((world.cache / world.frames.name).exists)
+    assert world.run().splitlines() == ["native []", "without GIL"]
+    assert not world.path.exists()  # nothing else was built
+
+
 def test_run_does_not_wait_for_it_nor_end_it(world):
     done = world.command("run", FAKE_SLEEP="1")
     assert done.returncode == 0 and done.stdout.startswith("pure ["), done.stderr
