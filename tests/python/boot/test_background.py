@@ -123,7 +123,7 @@ def gone(pid: int) -> bool:
 
 def test_program_is_done_before_the_build_and_the_next_has_it(world):
     out = world.run(FAKE_SLEEP="1")  # whose end of both pipes the program's end is
-    assert out.startswith("pure [") and "is being built in the background" in out
+    assert out.startswith("kernel [") and "is being built in the background" in out
     assert not world.path.exists()
     builder = world.builder()
     assert not gone(builder)
@@ -159,8 +159,8 @@ def test_processes_that_start_together_build_once(world, count):
     answers = [rank.communicate(timeout=500) for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0] * count
     kinds = {out.partition(" ")[0] for out, _ in answers}
-    assert kinds <= {"pure", "native"}, answers
-    notes = {out for out, _ in answers if out.startswith("pure")}
+    assert kinds <= {"kernel", "native"}, answers
+    notes = {out for out, _ in answers if out.startswith("kernel")}
     assert len(notes) == 1  # the report says it once
     world.wait(world.is_over)
     assert len(set(world.asked())) == 1
@@ -185,7 +185,7 @@ def test_builder_that_is_killed_leaves_the_way_free(world):
     world.wait(lambda: gone(builder))
     assert any(name.startswith(".building-") for name in world.leftovers())
     (world.log / "hold").unlink()
-    assert world.run().startswith("pure [")
+    assert world.run().startswith("kernel [")
     world.wait(world.path.exists)
     world.wait(world.is_over)
     assert world.leftovers() == []
@@ -221,7 +221,7 @@ def test_compiler_that_fails_is_remembered(world):
     log = world.path.with_suffix(".log")
     assert "nothing works" in log.read_text()
     out = world.run()
-    assert f"the guard could not be compiled lately (see {log}); the pure-Python guard runs" in out
+    assert f"the guard could not be compiled lately (see {log}); the guard for any torch runs" in out
     assert len(world.asked()) == asked
     assert world.leftovers() == [log.name]
 
@@ -260,7 +260,7 @@ def test_cache_on_a_slow_file_system(world):
     program = Path(world.script)
     program.write_text(slow + PROGRAM + "print(len(seen))\n")
     first, second = (world.run(FAKE_SLEEP="3").splitlines() for _ in range(2))
-    assert first[0].startswith("pure [") and second[0].startswith("pure [")
+    assert first[0].startswith("kernel [") and second[0].startswith("kernel [")
     assert int(first[1]) <= 20 and int(second[1]) <= 12, (first, second)
     world.wait(world.is_over)
     assert len(set(world.asked())) == 1
@@ -281,7 +281,7 @@ def test_adapter_without_its_frames_has_them_built(world, tmp_path):
 
 def test_run_does_not_wait_for_it_nor_end_it(world):
     done = world.command("run", FAKE_SLEEP="1")
-    assert done.returncode == 0 and done.stdout.startswith("pure ["), done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("kernel ["), done.stderr
     assert not world.path.exists()
     world.wait(world.path.exists)
 
@@ -289,7 +289,7 @@ def test_run_does_not_wait_for_it_nor_end_it(world):
 def test_supervise_ends_it_with_what_a_program_leaves_behind(world):
     (world.log / "hold").touch()
     done = world.command("supervise")
-    assert done.returncode == 0 and done.stdout.startswith("pure ["), done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("kernel ["), done.stderr
     assert all(gone(pid) for pid in world.asked())
     assert world.is_over()
     assert world.leftovers() == []

@@ -97,12 +97,12 @@ def test_found_among_those_that_trapline_brings_along(world, native, tmp_path):
 
 def test_built_for_the_next_start(world, native, capfd):
     world.build = copy_of(native)
-    assert_guarded("pure")
+    assert_guarded("kernel")
     release = torch.__version__.partition("+")[0]
     assert active.notes() == [
         f"the compiled guard for torch {release} is not there yet: it is being built in the background "
         f"(about 25 s of one core when nothing else runs, in {world.cache}), for the next start; "
-        "the pure-Python guard runs"
+        "the guard for any torch runs"
     ]
     active.deactivate()
     assert_guarded("native")
@@ -126,12 +126,12 @@ def test_who_wants_to_wait_waits(world, native, capfd):
 
 def test_who_wants_no_build_gets_none(world):
     world.env.setenv("TRAPLINE_BUILD", "never")
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert (world.built, active.notes()) == (
         [],
         [
             "there is no compiled guard for this torch, and TRAPLINE_BUILD says never to build one; "
-            "the pure-Python guard runs"
+            "the guard for any torch runs"
         ],
     )
 
@@ -144,7 +144,7 @@ def test_broken_file_in_the_cache_is_built_again(world, native, broken):
         {"text": b"no library" * 20, "truncated": whole[: len(whole) // 2], "empty": b""}[broken]
     )
     world.build = copy_of(native)
-    assert_guarded("pure")
+    assert_guarded("kernel")
     active.deactivate()
     assert_guarded("native")
     assert len(world.built) == 1
@@ -154,7 +154,7 @@ def test_broken_file_in_the_cache_is_built_again(world, native, broken):
 def test_still_broken_after_a_build_falls_back(world):
     world.env.setenv("TRAPLINE_BUILD", "wait")
     world.build = lambda folder: world.path.write_bytes(b"no library" * 20)
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert len(world.built) == 1
     assert "it is not an ELF file" in active.notes()[0]
 
@@ -167,11 +167,11 @@ def test_whole_file_that_cannot_be_loaded_is_not_built_again(world, native):
     world.cache.mkdir(parents=True)
     shutil.copy(_bisect.__file__, world.path)
     for _ in range(2):
-        assert_guarded("pure")
+        assert_guarded("kernel")
         assert world.built == []
         (note,) = active.notes()
         assert note.startswith(f"{world.path} is not used: ")
-        assert note.endswith(": delete it to have it built again; the pure-Python guard runs")
+        assert note.endswith(": delete it to have it built again; the guard for any torch runs")
         active.deactivate()
 
 
@@ -180,7 +180,7 @@ def test_folder_mounted_noexec_is_not_built_in(world, native):
     world.env.setattr(cache, "is_noexec", lambda folder: str(folder) == str(world.cache))
     world.cache.mkdir(parents=True)
     put(native, world.cache)  # there, but of no use
-    assert_guarded("pure")
+    assert_guarded("kernel")
     active.deactivate()
     assert_guarded("native")
     assert world.built == [str(world.temporary / f"trapline-adapters-{os.getuid()}")]
@@ -188,11 +188,11 @@ def test_folder_mounted_noexec_is_not_built_in(world, native):
 
 def test_only_folders_mounted_noexec(world):
     world.env.setattr(cache, "is_noexec", lambda folder: True)
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert world.built == []
     assert active.notes() == [
         f"no compiled guard can be loaded from {world.cache}, which is mounted noexec: set XDG_CACHE_HOME to "
-        "one that can; the pure-Python guard runs"
+        "one that can; the guard for any torch runs"
     ]
 
 
@@ -206,10 +206,10 @@ def test_read_only_cache_is_read(world, native):
 
 def test_too_little_memory_for_a_compiler(world):
     world.env.setattr(background, "_free_bytes", lambda: 2 << 30)
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert world.built == []
     assert active.notes() == [
-        "the guard is not compiled: there is too little memory for a compiler; the pure-Python guard runs"
+        "the guard is not compiled: there is too little memory for a compiler; the guard for any torch runs"
     ]
 
 
@@ -218,12 +218,12 @@ def test_build_that_was_killed_again_and_again_waits_an_hour(world, native):
     for count in (1, 2, 3):
         assert cache.failed_lately(str(world.path)) is None
         cache.note_begun(str(world.path))
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert (world.built, "its build was killed 3 times" in active.notes()[0]) == ([], True)
     active.deactivate()
     os.utime(f"{world.path}.begun", (0, 0))
     world.build = copy_of(native)
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert len(world.built) == 1
 
 
@@ -233,7 +233,7 @@ def test_adapter_for_another_torch_is_refused(world, native):
     names = {product: compiler.adapter_name(product) for product in (compiler.GUARD, compiler.FRAMES)}
     world.env.setattr(compiler, "adapter_name", lambda product, target=None: names[product])
     world.env.setattr(torch, "__version__", "1.0.0")
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert f"built for torch {native.name.split('torch')[1].split('-')[0]}" in active.notes()[0]
     assert "but torch 1.0.0 is running" in active.notes()[0]
 
@@ -266,10 +266,10 @@ def test_nowhere_to_write_is_pure(world, tmp_path):
     (tmp_path / "file").write_text("")
     world.env.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     world.env.setattr(tempfile, "tempdir", str(tmp_path / "file"))
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert active.notes() == [
         "no folder for a compiled guard can be written: set XDG_CACHE_HOME to one that can; "
-        "the pure-Python guard runs"
+        "the guard for any torch runs"
     ]
 
 
@@ -286,9 +286,9 @@ def test_temporary_folder_that_others_may_write_is_not_used(world, trap, tmp_pat
 
 def test_no_compiler_is_pure(world, capfd):
     world.env.setattr(compiler, "recipe_for", fails)
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert active.notes() == [
-        "the guard could not be compiled (guard: no C++ compiler: install one); the pure-Python guard runs"
+        "the guard could not be compiled (guard: no C++ compiler: install one); the guard for any torch runs"
     ]
     assert "building" not in capfd.readouterr().err
 
@@ -297,12 +297,12 @@ def test_compiler_that_failed_is_not_asked_again_at_once(world):
     world.cache.mkdir(parents=True)
     log = world.path.with_suffix(".log")
     log.write_text("error")
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert (world.built, str(log) in active.notes()[0]) == ([], True)
     active.deactivate()
     os.utime(log, (0, 0))
     world.build = fails
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert len(world.built) == 1
 
 
@@ -311,11 +311,11 @@ def test_waiting_for_another_process_ends(world):
     world.env.setenv("TRAPLINE_BUILD", "wait")
     world.env.setenv("TRAPLINE_BUILD_WAIT", "0.3")
     claim = cache.claim(str(world.cache))
-    assert_guarded("pure")
+    assert_guarded("kernel")
     claim.release()
     assert world.built == []
     assert active.notes() == [
-        "the guard is still being built after 0 s: the next start has it; the pure-Python guard runs"
+        "the guard is still being built after 0 s: the next start has it; the guard for any torch runs"
     ]
 
 
