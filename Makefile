@@ -76,7 +76,7 @@ lint: ## Format and static checks
 .PHONY: format
 format: ## Format all sources in place
 	@git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format-14 -i
-	@$(PYTHON) -m ruff format python tests examples bench scripts
+	@$(PYTHON) -m ruff format python tests examples bench scripts packaging
 
 .PHONY: asan tsan
 asan tsan: setup ## Build and run the C++ tests under sanitizers
