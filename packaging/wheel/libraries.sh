@@ -30,7 +30,8 @@ cpp-httplib 8b1a5df569003b6a4f24c68489bbda5c64aec94697bdc9ebba5d79408b2ae7eb
 # Archives of Debian's that are linked as they are, and headers that are the same on every machine.
 binaries="libbz2-dev liblzma-dev libzstd-dev libpng-dev zlib1g-dev"
 headers="libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev"
-tables="unicode-data python3-six" # what Debian's source of re2 makes its tables from
+# What Debian's source of re2 makes its tables from, and a file that libfmt-dev's description wants to see.
+others="unicode-data python3-six libfmt9"
 
 prefix=$cache/$arch/prefix
 wanted=$(sha256sum "${BASH_SOURCE[0]}")
@@ -59,7 +60,7 @@ root=$cache/$arch/root
 rm -rf "$root"
 mkdir -p "$root"
 # shellcheck disable=SC2086
-(cd "$work/debs" && own_apt download $binaries $headers $tables >>"$work/apt.log" 2>&1) ||
+(cd "$work/debs" && own_apt download $binaries $headers $others >>"$work/apt.log" 2>&1) ||
   fail "cannot fetch Debian's packages" "see $work/apt.log" "check the network"
 for package in "$work"/debs/*.deb; do dpkg-deb -x "$package" "$root"; done
 for library in bz2 lzma zstd png16 z; do
