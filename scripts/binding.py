@@ -1,4 +1,4 @@
-"""Makes python/trapline/_library/capi.py, the C face for ctypes, of include/trapline/types.h and capi.h.
+"""Makes python/trapline/_library/capi.py, the C face for ctypes, of types.h, capi.h and device.h in include/trapline.
 
     python scripts/binding.py           prints the module
     python scripts/binding.py --write   writes it
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-HEADERS = ("types.h", "capi.h")
+HEADERS = ("types.h", "capi.h", "device.h")
 MODULE = ROOT / "python" / "trapline" / "_library" / "capi.py"
 
 _PLAIN = {
@@ -40,7 +40,7 @@ _DECLARATION = re.compile(
 
 BEGINNING = '''"""The C face of libtrapline for ctypes: numbers, structures, signatures.
 
-Made by scripts/binding.py of include/trapline/types.h and capi.h, which say what each is: do not edit.
+Made by scripts/binding.py of the headers in include/trapline, which say what each is: do not edit.
 """
 
 from __future__ import annotations

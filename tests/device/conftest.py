@@ -13,12 +13,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
-sys.path[:0] = [str(ROOT / "python"), str(HERE)]
+sys.path[:0] = [str(ROOT / "python"), str(HERE), str(ROOT / "tests" / "python")]
 os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
 CUDA_BUILD = "FAKE_CUDA_KERNELS" in os.environ
 if not CUDA_BUILD:
     os.environ["TRAPLINE_CPU_LATE"] = "0"
 
+import portable  # noqa: E402
 from trapline import _boot  # noqa: E402
 from trapline._cpu import backend  # noqa: E402
 
@@ -50,6 +51,8 @@ def adapter():
     from trapline._guard import active
     from trapline._library import paths
 
+    if portable.is_wanted():
+        return portable.Portable()
     return active.load(compiler.build(os.path.join(paths.build_dir(), "adapters")))
 
 

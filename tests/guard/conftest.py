@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent), str(ROOT / "tests" / "python")]
 os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
 
+import portable  # noqa: E402
+
 try:
     import torch
 except ImportError:
@@ -44,6 +46,8 @@ class Guard:
 
 def load_adapter():
     """The adapter of this build tree; compiled first where its sources have changed."""
+    if portable.is_wanted():
+        return portable.Portable()
     from trapline._extension import compiler
     from trapline._library import paths
 

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 
+import portable
 import pytest
 import torch
 import torch.nn.functional as F
@@ -66,6 +67,7 @@ def test_install_refuses_what_is_not_callable(adapter):
         adapter.install(7)
 
 
+@portable.compiled_only
 def test_install_refuses_another_torch(adapter, monkeypatch):
     monkeypatch.setattr(torch, "__version__", "1.2.3+cpu")
     with pytest.raises(

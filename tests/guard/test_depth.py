@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import portable
 import pytest
 from extra_row import environment
 
@@ -40,6 +41,7 @@ print(sorted({call["op"] for call in guard.module.history()}))
 """
 
 
+@portable.compiled_only
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_row_that_does_not_apply_does_not_switch_off_the_check_inside(tmp_path, device):
     # nll_loss decomposes into nll_loss_forward; of no call does the added row apply.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import portable
 import pytest
 from extra_row import environment
 
@@ -54,6 +55,7 @@ print("their_library::lookup" in guard.module.info()["overloads"])
 """
 
 
+@portable.compiled_only
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_an_operation_of_another_library_is_a_row(tmp_path, device, when):

@@ -118,18 +118,20 @@ def outcome(call, values):
 
 def healed(values, plan):
     """The values that no row objects to; None where they cannot be had."""
-    from trapline._guard import pure, trial
+    from trapline._guard import on_host, trial
 
-    found, _, _ = trial._heal_all(plan, list(values.values()), pure._violated)
+    found, _, _ = trial._heal_all(plan, list(values.values()), on_host.violated)
     return None if found is None else dict(zip(plan.names, found))
 
 
 def look(adapter, plan, violation, label, values, seen, out):
-    from trapline._guard import pure
+    from trapline._guard import on_host
 
     call = plan.call
     line = {"contract": violation["contract"], "op": f"{plan.op}.{plan.overload}", "variant": label}
-    line["objects"] = [row.id for row in plan.rows if pure._violated(list(values.values()), row) is not None]
+    line["objects"] = [
+        row.id for row in plan.rows if on_host.violated(list(values.values()), row) is not None
+    ]
     line["plain"] = outcome(call, values)
     os.write(out, (json.dumps(line) + "\n").encode())
     mended = healed(values, plan)

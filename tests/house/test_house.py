@@ -24,6 +24,7 @@ MAY_INCLUDE = {
     "capi": {"core", "jsonio", "checks", "contracts", "diagnose", "report", "inputs", "cuda", "check"},
     "check": {"core", "jsonio", "checks", "contracts", "diagnose", "inputs"},
     "guard": set(),  # compiled against the user's torch: sees libtrapline only through its C face
+    "kernel": set(),  # fits any torch and any Python: sees libtrapline only through its C face
     "guard/preload": {"guard", "jsonio"},  # goes into C++ programs, and knows nothing of torch
     "fakecuda": {"cuda"},  # the kernels' host build
     "cpu_cuda": set(),  # compiled against the user's torch, and knows nothing of Trapline
@@ -90,6 +91,7 @@ PUBLIC = {
     },
     "fakecuda": set(),
     "guard": set(),
+    "kernel": set(),
     "inputs": {
         "inputs/mapped_file.hpp",
         "inputs/reader.hpp",

@@ -21,7 +21,7 @@ import torch
 
 from trapline._compile import sites
 from trapline._compile.values import Site, Values, read, site_of
-from trapline._guard import active, pure
+from trapline._guard import active, on_host
 from trapline._library import capi, scans
 from trapline._library.say import debug
 
@@ -118,7 +118,7 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
             {
                 "contract": site.contract,
                 "scan": scans.as_dict(scan),
-                "frames": pure.running_frames(_MAX_FRAMES),
+                "frames": on_host.running_frames(_MAX_FRAMES),
                 "storage": 0,
                 "shape": list(argument.shape),
                 "graph_stack": stack,
@@ -135,7 +135,7 @@ def _judge(argument: torch.Tensor, others: Any, numbers: Any, text: str) -> Any:
             "tensor": argument,
             "args": values.arguments(),
             "owners": values.owners(),
-            "frames": pure.running_frames(_MAX_FRAMES),
+            "frames": on_host.running_frames(_MAX_FRAMES),
             "graph_stack": stack,
             "thread": threading.get_native_id(),
         }

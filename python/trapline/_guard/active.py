@@ -1,9 +1,9 @@
 """Finds, builds or replaces the guard's adapter for the torch of this process, and switches it on.
 
 The compiled adapter (``src/guard``) fits exactly one torch and one Python;
-:mod:`trapline._extension.finder` finds or builds it. Where that cannot be, the pure-Python adapter
-(:mod:`trapline._guard.pure`) takes its place. Both have the same functions and hand over the same
-dictionaries.
+:mod:`trapline._extension.finder` finds it. Where there is none, :mod:`trapline._guard.pure` takes its place:
+with its kernels in C (:mod:`trapline._guard.kernel`), or all in Python. They have the same functions and hand
+over the same dictionaries.
 """
 
 from __future__ import annotations
@@ -57,9 +57,12 @@ def activate(answer: Callable[[dict[str, Any]], Any] | None = None) -> None:
     paths.library()  # first: the compiled adapter then links with this very library
     _notes.clear()
     _answer = answer
-    found = None if options.wants_pure_adapter() else _native()
-    _kind = "native" if found is not None else "pure"
-    adapter = found if found is not None else _python_adapter()
+    wanted = options.adapter()
+    found = None if wanted in ("kernel", "pure") else _native()
+    if found is not None:
+        adapter, _kind = found, "native"
+    else:
+        adapter, _kind = _portable(wanted)
     _enabled = True
     _follow_device(adapter)
     _write_marker()
@@ -102,7 +105,7 @@ def is_enabled() -> bool:
 
 
 def kind() -> str:
-    """``native``, ``pure``, or ``""`` while there is no guard."""
+    """``native``, ``kernel``, ``pure``, or ``""`` while there is no guard."""
     return _kind if adapter is not None else ""
 
 
@@ -191,13 +194,19 @@ def _load_and_install(path: str) -> ModuleType:
     return module
 
 
-def _python_adapter() -> ModuleType:
-    from trapline._guard import pure
+def _portable(wanted: str) -> tuple[ModuleType, str]:
+    """The guard that fits any torch, installed, and its kind."""
+    from trapline._guard import kernel, pure
 
-    pure.install(on_violation)
-    if not options.wants_pure_adapter() and not _notes:
-        _notes.append("the pure-Python guard runs: tens of microseconds per guarded call")
-    return pure
+    in_c = None
+    if wanted != "pure":
+        try:
+            in_c = kernel.load()
+        except ImportError as problem:
+            why = " ".join(str(problem).split())
+            _notes.append(f"the guard in Python runs, tens of microseconds per guarded call: {why}")
+    pure.install(on_violation, in_c)
+    return pure, "pure" if in_c is None else "kernel"
 
 
 # What is said -------------------------------------------------------------------------------------

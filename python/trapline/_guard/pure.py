@@ -1,55 +1,52 @@
-"""The guard without a compiler: the same hooks as ``src/guard``, in Python over libtrapline by ctypes.
+"""The guard without an adapter: the same hooks as ``src/guard``, for any torch that takes Python kernels.
 
 Kernels are registered on the dispatch key BackendSelect (and on AutogradCPU for operations that decompose
 above the backends). A kernel describes the arguments, lets ``trapline_check`` judge them, and goes on below.
-That costs tens of microseconds per guarded call (an embedding took 34 instead of 3, measured once on a busy
-machine); operations without a hook pay nothing.
+What every call costs is in C (:mod:`trapline._guard.kernel`) where that extension module can be loaded: some
+microseconds. Without it all is here, over libtrapline by ctypes: tens of microseconds per guarded call.
+Operations without a hook pay nothing.
 """
 
 from __future__ import annotations
 
-import ctypes
+import atexit
 import inspect
 import os
 import sys
-import threading
-from collections import deque
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from trapline._guard import trial
-from trapline._guard.plan import Plan, RowPlan, make_plans
-from trapline._library import capi, diagnose, paths, scans, tensors
-from trapline._library.say import debug
+from trapline._guard import device, device_calls, kernel, on_host, state
+from trapline._guard.device import (  # noqa: F401  what the compiled adapter has, too
+    device_backward,
+    device_batch,
+    device_export,
+    device_poll,
+    device_pool,
+    device_remaining,
+    device_step,
+)
+from trapline._guard.plan import Plan, make_plans
+from trapline._library import capi, paths
 
-_HISTORY = 20
-_REMEMBERED = 16
-_MAX_FRAMES = 512
-_HISTORY_FRAMES = 24
+if TYPE_CHECKING:
+    from types import ModuleType
 
 # The dtype of the tensor that torch makes of a Python number.
 _NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
 
 
-class _ThreadState(threading.local):
-    busy = False  # describing, checking, or in the handler: nothing is checked or recorded
-    applied = False  # whether a row applied to the call that was checked last
-    depth = 0  # inside a guarded operation that was checked: what it calls is not checked again
-
-
-_state = _ThreadState()
-_enabled = False
-_handler: Callable[[dict[str, Any]], Any] | None = None
 _libraries: list[Any] = []
 _hooked: list[str] = []
-_calls: deque[tuple[str, list[dict[str, Any]], list[tuple[Any, int]]]] = deque(maxlen=_HISTORY)
-_casts: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED)
-_forks_watched = False
+_process_watched = False
 
 
-def install(handler: Callable[[dict[str, Any]], Any]) -> int:
+def install(handler: Callable[[dict[str, Any]], Any], in_c: ModuleType | None = None) -> int:
     """Hook torch; ``handler(violation)`` returns the exception to raise, or the bad tensor healed.
+
+    Args:
+        in_c: what :func:`trapline._guard.kernel.load` gives; without it the kernels are in Python.
 
     Returns:
         The number of overloads hooked.
@@ -57,47 +54,60 @@ def install(handler: Callable[[dict[str, Any]], Any]) -> int:
     Raises:
         RuntimeError: this torch cannot take Python kernels with a key set.
     """
-    global _handler, _enabled, _forks_watched
+    global _process_watched
+    if not callable(handler):
+        raise TypeError("trapline: guard: install() takes a callable")
     if "with_keyset" not in inspect.signature(torch.library.Library.impl).parameters:
         raise RuntimeError(
             f"trapline: guard: torch {torch.__version__} needs the compiled guard, and there is none: "
             "install a C++ compiler (g++) or a torch of version 2.5 or newer"
         )
-    _handler = handler
+    on_host.set_handler(handler)
     if not _libraries:
+        state.use_kernel(in_c)
+        device.install()
         _hook_all(make_plans(paths.library()))
-    if not _forks_watched and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_calls.clear)
-        _forks_watched = True
-    _enabled = True
+    if not _process_watched:
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_forget_history)
+        atexit.register(set_enabled, False)  # threads that run operations while Python shuts down
+        _process_watched = True
+    set_enabled(True)
     return len(_hooked)
 
 
 def uninstall() -> None:
     """Remove all hooks, while no other thread runs operations."""
-    global _enabled, _handler
-    _enabled = False
+    set_enabled(False)
+    device.uninstall()
     for library in _libraries:
         library._destroy()
     _libraries.clear()
     _hooked.clear()
-    _handler = None
+    on_host.set_handler(None)
 
 
 def set_enabled(on: bool) -> None:
     """Switch checking on or off, at any time."""
-    global _enabled
-    _enabled = bool(on) and bool(_libraries)
+    state.set_enabled(bool(on) and bool(_libraries))
 
 
 def history() -> list[dict[str, Any]]:
     """The last guarded calls, oldest first."""
-    return [{"op": op, "args": args, "frames": frames} for op, args, frames in list(_calls)]
+    in_c = state.kernel_in_use()
+    return on_host.calls() if in_c is None else in_c.history()
 
 
 def remembered() -> list[dict[str, Any]]:
     """Possible origins of a later fault (casts of NaN to an integer), newest first."""
-    return list(_casts)
+    return on_host.casts()
+
+
+def _forget_history() -> None:
+    on_host.forget_calls()
+    in_c = state.kernel_in_use()
+    if in_c is not None:
+        in_c.forget()
 
 
 def info() -> dict[str, Any]:
@@ -107,11 +117,13 @@ def info() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "library": paths.library().trapline_version().decode(),
         "capi": capi.CAPI_VERSION,
-        "history": _HISTORY,
-        "remembered": _REMEMBERED,
+        "history": on_host.HISTORY,
+        "remembered": on_host.REMEMBERED,
         "frames": "sys._getframe",
-        "enabled": _enabled,
+        "kernels": "Python" if state.kernel_in_use() is None else "C",
+        "enabled": state.is_enabled(),
         "overloads": list(_hooked),
+        "device": device_calls.info(),
     }
 
 
@@ -128,52 +140,149 @@ def _hook_all(plans: list[Plan]) -> None:
             continue  # another extension's kernel sits there: overriding it would warn and break it
         library = libraries.setdefault(space, torch.library.Library(space, "IMPL"))
         name = full.partition("::")[2]
-        library.impl(name, _hook(plan, keys.BackendSelect), "BackendSelect", with_keyset=True)
-        if plan.composite and not has_kernel(full, "AutogradCPU"):
-            library.impl(name, _hook(plan, keys.AutogradCPU), "AutogradCPU", with_keyset=True)
+        hook = _hook_in_c if state.kernel_in_use() is not None and kernel.fits(plan) else _hook
+        library.impl(name, hook(plan, keys.BackendSelect, None), "BackendSelect", with_keyset=True)
+        for above, backend in _backends() if plan.composite else ():
+            if not has_kernel(full, above):
+                key = getattr(keys, above)
+                library.impl(name, hook(plan, key, getattr(keys, backend)), above, with_keyset=True)
         _hooked.append(full)
+    if device_calls.is_there():
+        _hook_reads(libraries.setdefault("aten", torch.library.Library("aten", "IMPL")))
     _libraries.extend(libraries.values())
 
 
-def _hook(plan: Plan, key: Any) -> Callable[..., Any]:
+def _backends() -> list[tuple[str, str]]:
+    return [("AutogradCPU", "CPU"), *([("AutogradCUDA", "CUDA")] if device_calls.is_there() else [])]
+
+
+def _hook_reads(library: Any) -> None:
+    """Operations that bring values of the device to the host, and that no row guards."""
+    for full in device_calls.READS:
+        packet = getattr(torch.ops.aten, full.partition("::")[2], None)
+        for overload in packet.overloads() if packet is not None else ():
+            call = getattr(packet, overload)
+            name = _full_name(call._schema)
+            if name in _hooked or torch._C._dispatch_has_kernel_for_dispatch_key(name, "BackendSelect"):
+                continue
+            library.impl(name.partition("::")[2], _hook_read(call), "BackendSelect", with_keyset=True)
+
+
+def _hook_read(call: Any) -> Callable[..., Any]:
+    classify = _classifier(torch._C.DispatchKey.BackendSelect, None)
+
+    def reads(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        down, leads = classify(keyset)
+        if leads != kernel.DEVICE:
+            return call.redispatch(down, *args, **kwargs)
+        return device.read(call.redispatch, down, args, kwargs)
+
+    return reads
+
+
+def _classifier(key: Any, backend: Any) -> Callable[[Any], tuple[Any, int]]:
+    """What is left to dispatch to below a kernel on ``key``, by the key set of the call; where that leads.
+
+    ``backend``: the key of the backend whose decomposition a kernel above it goes on with; else None.
+    """
     keys = torch._C.DispatchKey
     after = torch._C._dispatch_keyset_full_after(key)
-    redispatch = plan.call.redispatch
-    cpu = keys.CPU
     # What may still lie between this kernel and the backend's without being a kernel of its own.
     passing = (keys.PythonDispatcher, keys.ADInplaceOrView, keys.BackendSelect)
-    # A decomposition is what the dispatcher has at CPU too; it starts from the top for what it calls.
-    decomposition = torch._C.DispatchKeySet(cpu) if key == keys.AutogradCPU else None
+    # A decomposition is what the dispatcher has at the backend, too; what it calls starts from the top.
+    decomposition = None if backend is None else torch._C.DispatchKeySet(backend)
+    places = {keys.CPU: kernel.HOST}
+    if device_calls.is_there():
+        places[keys.CUDA] = kernel.DEVICE
 
-    def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+    def classify(keyset: Any) -> tuple[Any, int]:
+        below = keyset & after
+        final = below
+        for other in passing:
+            final = final.remove(other)
+        leads = places.get(final.highestPriorityTypeId(), kernel.ELSEWHERE)
+        if decomposition is None:
+            return below, leads
+        # Under a tracer Python may hold another decomposition, and is asked for it.
+        traced = keyset.has(keys.PythonDispatcher)
+        return decomposition.add(keys.PythonDispatcher) if traced else decomposition, leads
+
+    return classify
+
+
+def _hook(plan: Plan, key: Any, backend: Any) -> Callable[..., Any]:
+    redispatch = plan.call.redispatch
+    classify = _classifier(key, backend)
+    known: dict[int, tuple[Any, int]] = {}
+
+    def in_python(keyset: Any, *args: Any, **kwargs: Any) -> Any:
         for at in plan.tensors:
             if at < len(args) and type(args[at]) in _NUMBERS:
                 args = _with_tensors(plan, args)
                 break
-        below = keyset & after
-        down = below if decomposition is None else decomposition
-        state = _state
-        if not _enabled or state.busy or state.depth:
+        raw = keyset.raw_repr()
+        found = known.get(raw)
+        if found is None:
+            found = known[raw] = classify(keyset)
+        down, leads = found
+        if leads == kernel.ELSEWHERE or not state.is_outermost():
             return redispatch(down, *args, **kwargs)
-        final = below
-        for other in passing:
-            final = final.remove(other)
-        if final.highestPriorityTypeId() != cpu:
-            return redispatch(down, *args, **kwargs)
-        answer = _check(plan, args, kwargs, lambda *a, **k: redispatch(down, *a, **k))
-        while answer is not None:
-            if isinstance(answer, BaseException):
-                raise answer
-            args, kwargs = answer  # with one tensor healed; another may be bad too
-            answer = _check(plan, args, kwargs, lambda *a, **k: redispatch(down, *a, **k))
-        inside = 1 if state.applied else 0  # what it calls is checked where no row of its own applied
-        state.depth += inside
+        if leads == kernel.DEVICE:
+            return device.call(plan, redispatch, down, args, kwargs)
+        state.set_busy(True)
+        try:
+            answer, args, kwargs = _answer(plan, redispatch, down, args, kwargs, record=True)
+        finally:
+            state.set_busy(False)
+        if answer is not None:
+            raise answer
+        inside = int(on_host.has_applied())  # what it calls is checked where no row of its own applied
+        state.enter(inside)
         try:
             return redispatch(down, *args, **kwargs)
         finally:
-            state.depth -= inside
+            state.enter(-inside)
 
-    return kernel
+    return in_python
+
+
+def _answer(
+    plan: Plan, redispatch: Any, down: Any, args: tuple, kwargs: dict[str, Any], record: bool
+) -> tuple[BaseException | None, tuple, dict[str, Any]]:
+    """The exception to raise for this call, or None and the arguments to make it with."""
+    while True:
+        found = on_host.check(plan, args, kwargs, lambda *a, **k: redispatch(down, *a, **k), record)
+        if isinstance(found, BaseException):
+            return found, args, kwargs
+        if found is None:
+            return None, args, kwargs
+        args, kwargs = found  # with one tensor healed; another may be bad too
+
+
+def _hook_in_c(plan: Plan, key: Any, backend: Any) -> Any:
+    redispatch = plan.call.redispatch
+
+    def with_tensors(args: tuple) -> tuple:
+        return (args[0], *_with_tensors(plan, args[1:]))
+
+    def answer(args: tuple, kwargs: dict[str, Any] | None) -> Any:
+        down = args[0]
+        error, args, kwargs = _answer(plan, redispatch, down, args[1:], kwargs or {}, record=False)
+        return ((down, *args), kwargs) if error is None else error
+
+    def remembered(row: int, args: tuple, kwargs: dict[str, Any] | None) -> None:
+        values, scan = plan.bind(args[1:], kwargs or {}), capi.Scan()
+        if on_host.apply_row(plan.rows[row], values, scan) == capi.VIOLATED:
+            on_host.remember(plan.rows[row], values, scan)
+
+    def on_device(args: tuple, kwargs: dict[str, Any] | None) -> Any:
+        return device.call(plan, redispatch, args[0], args[1:], kwargs or {})
+
+    return kernel.make(plan, _classifier(key, backend), with_tensors, answer, remembered, on_device)
+
+
+def _full_name(schema: Any) -> str:
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
 
 
 def _with_tensors(plan: Plan, args: tuple) -> tuple:
@@ -183,177 +292,3 @@ def _with_tensors(plan: Plan, args: tuple) -> tuple:
         if at < len(values) and type(values[at]) in _NUMBERS:
             values[at] = torch.scalar_tensor(values[at], dtype=_NUMBERS[type(values[at])])
     return tuple(values)
-
-
-def _check(plan: Plan, args: tuple, kwargs: dict[str, Any], operation: Callable[..., Any]) -> Any:
-    """The exception to raise for this call, or the arguments to make it with (``--on-fault skip``).
-
-    None when the call is fine, when the operation takes it as it is, or when the guard itself fails.
-    """
-    state = _state
-    state.busy = True
-    state.applied = False
-    try:
-        values = plan.bind(args, kwargs)
-
-        def run(values: list[Any]) -> Any:
-            named = dict(zip(plan.names, values))
-            return operation(*values[: len(args)], **{name: named[name] for name in kwargs})
-
-        answer = _check_rows(plan, values, run)
-        if answer is None or isinstance(answer, BaseException):
-            return answer
-        row, scan, healed = answer
-        if scan.list_position >= 0 and isinstance(values[row.argument], (list, tuple)):
-            items = list(values[row.argument])
-            items[scan.list_position] = healed
-            healed = items
-        if row.argument < len(args):
-            return (*args[: row.argument], healed, *args[row.argument + 1 :]), kwargs
-        return args, {**kwargs, plan.names[row.argument]: healed}
-    except Exception as error:
-        debug(f"guard: {plan.op} is not checked: {error!r}")
-        return None
-    finally:
-        state.busy = False
-
-
-def _check_rows(plan: Plan, values: list[Any], run: Callable[[list[Any]], Any]) -> Any:
-    """None, the exception to raise, or (row, scan, healed tensor)."""
-    record = None
-    if not plan.remember:
-        record = _describe_call(plan, values)
-        _calls.append((plan.op, record, running_frames(_HISTORY_FRAMES)))
-    for row in plan.rows:
-        scan = capi.Scan()
-        verdict = _apply_row(row, values, scan)
-        if verdict == capi.NOT_APPLICABLE:
-            continue
-        _state.applied = True
-        if record is not None:
-            _note_range(record, plan, row, scan)
-        if verdict == capi.VIOLATED:
-            if not row.remember:
-                answer = _answer(plan, row, values, scan, run)
-                return (row, scan, answer) if isinstance(answer, torch.Tensor) else answer
-            _remember(row, values, scan)
-    return None
-
-
-def _apply_row(row: RowPlan, values: list[Any], scan: capi.Scan) -> int:
-    argument = tensors.arg_of(values[row.argument])
-    if argument is None:
-        return capi.NOT_APPLICABLE
-    return paths.library().trapline_check(
-        row.row,
-        ctypes.byref(argument),
-        _optional(values, row.bound),
-        _optional(values, row.dim),
-        _optional(values, row.also),
-        ctypes.byref(scan),
-    )
-
-
-def _violated(values: list[Any], row: RowPlan) -> dict[str, Any] | None:
-    scan = capi.Scan()
-    return scans.as_dict(scan) if _apply_row(row, values, scan) == capi.VIOLATED else None
-
-
-def _answer(
-    plan: Plan, row: RowPlan, values: list[Any], scan: capi.Scan, run: Callable[[list[Any]], Any]
-) -> Any:
-    """The operation's own exception, what the handler says, or None where the operation takes the call."""
-    try:
-        is_fault, says = trial.ask(plan, values, _violated, run)
-    except Exception as error:
-        return error
-    return _violation(plan, row, values, scan, says) if is_fault else None
-
-
-def _violation(plan: Plan, row: RowPlan, values: list[Any], scan: capi.Scan, says: str) -> Any:
-    """What the handler says: an exception, or the argument healed."""
-    tensor = values[row.argument]
-    if scan.list_position >= 0 and isinstance(tensor, (list, tuple)):
-        tensor = tensor[scan.list_position]
-    violation = {
-        "contract": row.id,
-        "op": plan.op,
-        "overload": plan.overload,
-        "scan": scans.as_dict(scan),
-        "tensor": tensor,
-        "args": dict(zip(plan.names, values)),
-        "frames": running_frames(_MAX_FRAMES),
-        "thread": threading.get_native_id(),
-    }
-    if says:
-        violation["torch_says"] = says
-    try:
-        error = _handler(violation) if _handler is not None else None
-        if isinstance(error, (BaseException, torch.Tensor)):
-            return error
-    except Exception:
-        pass
-    return IndexError(diagnose.bare_sentence(row.id, violation["scan"]))
-
-
-def _remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
-    result = values[row.bound if row.bound >= 0 else row.argument]
-    is_tensor = isinstance(result, torch.Tensor)
-    _casts.appendleft(
-        {
-            "contract": row.id,
-            "scan": scans.as_dict(scan),
-            "frames": running_frames(_MAX_FRAMES),
-            "storage": result.untyped_storage().data_ptr() if is_tensor else 0,
-            "shape": list(result.shape) if is_tensor else [],
-        }
-    )
-
-
-# Descriptions -------------------------------------------------------------------------------------
-
-
-def _optional(values: list[Any], at: int) -> Any:
-    if at < 0:
-        return None
-    arg = tensors.arg_of(values[at])
-    return None if arg is None else ctypes.byref(arg)
-
-
-def _describe_call(plan: Plan, values: list[Any]) -> list[dict[str, Any]]:
-    described = []
-    for at in plan.recorded:
-        value = values[at]
-        items = [(plan.names[at], value)]
-        if isinstance(value, (list, tuple)):
-            items = [(f"{plan.names[at]}[{i}]", item) for i, item in enumerate(value)]
-        for name, item in items:
-            if isinstance(item, torch.Tensor):
-                dtype = str(item.dtype)[len("torch.") :]
-                entry = {"name": name, "shape": list(item.shape), "dtype": dtype, "min": None, "max": None}
-                described.append(entry)
-    return described
-
-
-def _note_range(record: list[dict[str, Any]], plan: Plan, row: RowPlan, scan: capi.Scan) -> None:
-    if scan.total <= 0:
-        return
-    name = plan.names[row.argument]
-    if scan.list_position >= 0:
-        name += f"[{scan.list_position}]"
-    for entry in record:
-        if entry["name"] == name:
-            entry["min"] = scan.fmin if scan.is_float else scan.imin
-            entry["max"] = scan.fmax if scan.is_float else scan.imax
-
-
-def running_frames(most: int) -> list[tuple[Any, int]]:
-    """This thread's Python frames, innermost first, without those of this file."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    frames = []
-    while frame is not None and len(frames) < most:
-        frames.append((frame.f_code, frame.f_lasti))
-        frame = frame.f_back
-    return frames

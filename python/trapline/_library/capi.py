@@ -1,6 +1,6 @@
 """The C face of libtrapline for ctypes: numbers, structures, signatures.
 
-Made by scripts/binding.py of include/trapline/types.h and capi.h, which say what each is: do not edit.
+Made by scripts/binding.py of the headers in include/trapline, which say what each is: do not edit.
 """
 
 from __future__ import annotations
@@ -319,3 +319,41 @@ def declare(lib: Any) -> None:
     ]
     lib.trapline_free.restype = None
     lib.trapline_free.argtypes = [ctypes.c_void_p]
+    lib.trapline_device_plan.restype = ctypes.c_int
+    lib.trapline_device_plan.argtypes = [
+        ctypes.POINTER(Contract),
+        ctypes.POINTER(Arg),
+        ctypes.POINTER(Arg),
+        ctypes.POINTER(Arg),
+        ctypes.POINTER(Arg),
+        ctypes.POINTER(DeviceCheck),
+        ctypes.c_int,
+        ctypes.POINTER(ctypes.c_int),
+        ctypes.POINTER(Scan),
+    ]
+    lib.trapline_device_ready.restype = ctypes.c_int
+    lib.trapline_device_ready.argtypes = [ctypes.c_int]
+    lib.trapline_device_why.restype = ctypes.c_char_p
+    lib.trapline_device_why.argtypes = []
+    lib.trapline_device_reserve.restype = ctypes.c_int64
+    lib.trapline_device_reserve.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
+    lib.trapline_device_scratch.restype = ctypes.c_int64
+    lib.trapline_device_scratch.argtypes = [ctypes.POINTER(DeviceCheck), ctypes.c_int]
+    lib.trapline_device_launch.restype = ctypes.c_int
+    lib.trapline_device_launch.argtypes = [
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        ctypes.POINTER(DeviceCheck),
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+    ]
+    lib.trapline_device_pending.restype = ctypes.c_int
+    lib.trapline_device_pending.argtypes = []
+    lib.trapline_device_poll.restype = ctypes.c_int
+    lib.trapline_device_poll.argtypes = [ctypes.POINTER(DeviceReport), ctypes.c_int]
+    lib.trapline_device_wait.restype = ctypes.c_int
+    lib.trapline_device_wait.argtypes = []
+    lib.trapline_device_wait_stream.restype = ctypes.c_int
+    lib.trapline_device_wait_stream.argtypes = [ctypes.c_int, ctypes.c_void_p]

@@ -94,6 +94,11 @@ def device_is_host() -> bool:
     return os.environ.get("TRAPLINE_DEVICE_TYPE") == "host"
 
 
+def heal_cap_mb(otherwise: float) -> float:
+    """How large a tensor on the device may be that is copied to be healed."""
+    return _number("TRAPLINE_HEAL_CAP_MB", otherwise)
+
+
 # What ``trapline supervise`` sets ------------------------------------------------------------------
 
 
@@ -145,9 +150,9 @@ def build_dir() -> str | None:
     return os.environ.get("TRAPLINE_BUILD_DIR") or None
 
 
-def wants_pure_adapter() -> bool:
-    """Use the guard in Python, whether or not there is a compiled one."""
-    return os.environ.get("TRAPLINE_ADAPTER") == "pure"
+def adapter() -> str:
+    """Which guard is wanted: ``kernel`` (for any torch), ``pure`` (in Python); ``""``: the best there is."""
+    return os.environ.get("TRAPLINE_ADAPTER", "")
 
 
 def adapter_dir() -> str | None:

@@ -25,8 +25,11 @@ DTYPES = {
 }
 
 
-def tensor_of(tensor: torch.Tensor) -> capi.Tensor | None:
-    """``tensor`` as the C interface takes it; None when it has no strides to speak of."""
+def tensor_of(tensor: torch.Tensor, on_device: bool = False) -> capi.Tensor | None:
+    """``tensor`` as the C interface takes it; None when it has no strides to speak of.
+
+    Its address is that of host memory, or, with ``on_device``, of the device's.
+    """
     if tensor.layout is not torch.strided:
         return None
     dim = tensor.dim()
@@ -36,15 +39,15 @@ def tensor_of(tensor: torch.Tensor) -> capi.Tensor | None:
     out.strides = array(*tensor.stride())
     out.dim = dim
     out.dtype = DTYPES.get(tensor.dtype, capi.OTHER_DTYPE)
-    out.data = tensor.data_ptr() if tensor.device.type == "cpu" else None
+    out.data = tensor.data_ptr() if (tensor.device.type == "cpu") != on_device else None
     return out
 
 
-def arg_of(value: Any) -> capi.Arg | None:
+def arg_of(value: Any, on_device: bool = False) -> capi.Arg | None:
     """Any argument as the C interface takes it; None when no row can apply to it."""
     arg = capi.Arg()
     if isinstance(value, torch.Tensor):
-        described = tensor_of(value)
+        described = tensor_of(value, on_device)
         if described is None:
             return None
         arg.kind, arg.tensor = capi.ARG_TENSOR, described
@@ -57,7 +60,7 @@ def arg_of(value: Any) -> capi.Arg | None:
             return arg
         items = (capi.Tensor * len(value))()
         for at, item in enumerate(value):
-            described = None if item is None else tensor_of(item)
+            described = None if item is None else tensor_of(item, on_device)
             if item is None:
                 items[at].dim = -1
             elif described is None:

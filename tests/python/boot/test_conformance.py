@@ -1,4 +1,4 @@
-"""Both adapters catch every bad call of the table, leave the good ones alone, and describe them alike."""
+"""All three guards catch every bad call of the table, leave the good ones alone, and describe them alike."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import conformance  # noqa: E402
+import portable  # noqa: E402
 
 
 class Caught(IndexError, RuntimeError):
@@ -26,13 +27,15 @@ def _load(kind):
         from trapline._guard import pure
 
         return pure
+    if kind == "kernel":
+        return portable.Portable()
     from trapline._guard import active
 
     path = f"{paths.build_dir()}/adapters/{compiler.adapter_name()}"
     return active.load(path)
 
 
-@pytest.fixture(params=["pure", "native"])
+@pytest.fixture(params=["pure", "kernel", "native"])
 def adapter(request, library, monkeypatch):
     """An adapter whose handler hands back the violation."""
     monkeypatch.setenv("TRAPLINE_LIB", str(library))

@@ -1,0 +1,103 @@
+"""The guard's kernels in C (``src/kernel``): one extension module for any torch and any Python.
+
+A kernel is made of a plan, as a dictionary, and calls back for everything that is rare, which is
+:mod:`trapline._guard.pure`'s part. The extension module lies beside libtrapline.so and is linked with neither
+that nor torch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from trapline._library import paths
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Callable
+
+    from trapline._guard.plan import Plan
+
+_NAME = "trapline_kernel"
+_LIMITS = {"names": 32, "rows": 8}  # of src/kernel/plan.hpp
+
+# Where a key set leads: Leads in src/kernel/call.hpp.
+ELSEWHERE = 0
+HOST = 1
+DEVICE = 2
+
+_module: ModuleType | None = None
+
+
+def path() -> str:
+    """Where the extension module is, or would be."""
+    return os.path.join(os.path.dirname(paths.library_path()), f"{_NAME}.abi3.so")
+
+
+def load() -> ModuleType:
+    """The extension module, ready for the running torch.
+
+    Raises:
+        ImportError: there is none, it cannot be loaded, or it was built for another libtrapline.
+    """
+    global _module
+    if _module is None:
+        from importlib.machinery import ExtensionFileLoader
+        from importlib.util import module_from_spec, spec_from_loader
+
+        spec = spec_from_loader(_NAME, ExtensionFileLoader(_NAME, path()))
+        assert spec is not None and spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        library = paths.library()
+        check = ctypes.cast(library.trapline_check, ctypes.c_void_p).value
+        module.prepare(torch, check, library.trapline_capi_version())
+        _module = module
+    return _module
+
+
+def fits(plan: Plan) -> bool:
+    """Whether the plan is one that the extension module has room for."""
+    return len(plan.names) <= _LIMITS["names"] and len(plan.rows) <= _LIMITS["rows"]
+
+
+def make(
+    plan: Plan,
+    classify: Callable[[Any], tuple[Any, int]],
+    with_tensors: Callable[[tuple], tuple],
+    answer: Callable[[tuple, dict[str, Any] | None], Any],
+    remembered: Callable[[int, tuple, dict[str, Any] | None], None],
+    on_device: Callable[[tuple, dict[str, Any] | None], Any],
+) -> Any:
+    """A kernel for ``torch.library``. The callbacks' ``args`` begin with the key set below.
+
+    Args:
+        classify: the key set below a key set, and where it leads.
+        with_tensors: the arguments with tensors for the numbers that torch handed over.
+        answer: what follows a violation: the arguments to go on with, or the exception to raise.
+        remembered: a row that only remembers has found something.
+        on_device: makes a call whose tensors are in device memory, checked.
+    """
+    handle = getattr(plan.call, "_handle", None)
+    return load().make(
+        {
+            "op": plan.op,
+            "names": list(plan.names),
+            "defaults": list(plan.defaults),
+            "tensors": list(plan.tensors),
+            "recorded": list(plan.recorded),
+            "rows": [
+                (ctypes.addressof(row.row.contents), row.argument, row.bound, row.dim, row.also, row.remember)
+                for row in plan.rows
+            ],
+            "redispatch": getattr(handle, "redispatch_boxed", plan.call.redispatch),
+            "classify": classify,
+            "with_tensors": with_tensors,
+            "answer": answer,
+            "remembered": remembered,
+            "on_device": on_device,
+        }
+    )

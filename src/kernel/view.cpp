@@ -1,0 +1,214 @@
+#include "kernel/view.hpp"
+
+#include "kernel/exchange.hpp"
+
+namespace trapline::kernel {
+namespace {
+
+const DlExchange* g_exchange = nullptr;
+PyTypeObject* g_tensor = nullptr;
+
+// Without the exchange interface: the names of a tensor's attributes, and torch's own objects to compare
+// with.
+struct Names {
+  PyObject *layout, *shape, *stride, *dtype, *data_ptr, *is_cpu, *strided;
+} g_names;
+
+struct DtypeRow {
+  const char* name;
+  std::int32_t number;
+  std::uint8_t code, bits;  // DLPack's
+  PyObject* dtype;          // torch's; nullptr: this torch has none of that name
+};
+
+DtypeRow g_dtypes[] = {
+    {"int64", TRAPLINE_INT64, 0, 64, nullptr},
+    {"float32", TRAPLINE_FLOAT32, 2, 32, nullptr},
+    {"bool", TRAPLINE_BOOL, 6, 8, nullptr},
+    {"int32", TRAPLINE_INT32, 0, 32, nullptr},
+    {"float16", TRAPLINE_FLOAT16, 2, 16, nullptr},
+    {"bfloat16", TRAPLINE_BFLOAT16, 4, 16, nullptr},
+    {"float64", TRAPLINE_FLOAT64, 2, 64, nullptr},
+    {"uint8", TRAPLINE_UINT8, 1, 8, nullptr},
+    {"int8", TRAPLINE_INT8, 0, 8, nullptr},
+    {"int16", TRAPLINE_INT16, 0, 16, nullptr},
+    {"complex64", TRAPLINE_OTHER_DTYPE, 5, 64, nullptr},
+    {"complex128", TRAPLINE_OTHER_DTYPE, 5, 128, nullptr},
+    {"complex32", TRAPLINE_OTHER_DTYPE, 5, 32, nullptr},
+    {"uint16", TRAPLINE_OTHER_DTYPE, 1, 16, nullptr},
+    {"uint32", TRAPLINE_OTHER_DTYPE, 1, 32, nullptr},
+    {"uint64", TRAPLINE_OTHER_DTYPE, 1, 64, nullptr},
+};
+
+std::int32_t number_of(const DlType& type) {
+  for (const DtypeRow& row : g_dtypes) {
+    if (row.code == type.code && row.bits == type.bits) return row.number;
+  }
+  return TRAPLINE_OTHER_DTYPE;
+}
+
+bool borrow(PyObject* tensor, trapline_tensor& out) {
+  DlTensor view;
+  if (g_exchange->borrow(tensor, &view) != 0) {  // sparse, or a dtype that DLPack does not know
+    PyErr_Clear();
+    return false;
+  }
+  out.data = view.device.type == 1 && view.data != nullptr
+                 ? static_cast<const char*>(view.data) + view.byte_offset
+                 : nullptr;
+  out.sizes = view.shape;
+  out.strides = view.strides;
+  out.dim = view.ndim;
+  out.dtype = number_of(view.dtype);
+  return true;
+}
+
+// The integers of a sequence that torch made: -1 when it is none of integers, or too long.
+int integers_of(PyObject* sequence, Room& room) {
+  const Py_ssize_t count = PySequence_Size(sequence);
+  if (count < 0 || room.used + count > kMaxIntegers) return -1;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Ref item(PySequence_GetItem(sequence, i));
+    const long long value = item ? PyLong_AsLongLong(item.get()) : -1;
+    if (value == -1 && PyErr_Occurred() != nullptr) return -1;
+    room.integers[room.used + i] = value;
+  }
+  room.used += static_cast<int>(count);
+  return static_cast<int>(count);
+}
+
+bool ask(PyObject* tensor, trapline_tensor& out, Room& room) {
+  const Ref layout(PyObject_GetAttr(tensor, g_names.layout));
+  if (layout.get() != g_names.strided) return false;
+  const Ref shape(PyObject_GetAttr(tensor, g_names.shape));
+  const Ref stride(PyObject_CallMethodObjArgs(tensor, g_names.stride, nullptr));
+  const Ref dtype(PyObject_GetAttr(tensor, g_names.dtype));
+  const Ref is_cpu(PyObject_GetAttr(tensor, g_names.is_cpu));
+  if (!shape || !stride || !dtype || !is_cpu) return false;
+  out.sizes = room.integers + room.used;
+  out.dim = integers_of(shape.get(), room);
+  out.strides = room.integers + room.used;
+  if (out.dim < 0 || integers_of(stride.get(), room) != out.dim) return false;
+  out.dtype = TRAPLINE_OTHER_DTYPE;
+  for (const DtypeRow& row : g_dtypes) {
+    if (row.dtype == dtype.get()) out.dtype = row.number;
+  }
+  out.data = nullptr;
+  if (is_cpu.get() != Py_True) return true;
+  const Ref address(PyObject_CallMethodObjArgs(tensor, g_names.data_ptr, nullptr));
+  if (!address) return false;
+  out.data = PyLong_AsVoidPtr(address.get());
+  return PyErr_Occurred() == nullptr;
+}
+
+bool describe_tensor(PyObject* tensor, trapline_tensor& out, Room& room) {
+  if (g_exchange != nullptr) return borrow(tensor, out);
+  if (ask(tensor, out, room)) return true;
+  PyErr_Clear();
+  return false;
+}
+
+bool describe_list(PyObject* list, Py_ssize_t count, PyObject* (*item)(PyObject*, Py_ssize_t),
+                   trapline_arg& out, Room& room) {
+  bool is_sizes = true;
+  for (Py_ssize_t i = 0; i < count && is_sizes; ++i) is_sizes = PyLong_CheckExact(item(list, i)) != 0;
+  if (is_sizes) {
+    out.kind = TRAPLINE_ARG_SIZES;
+    out.tensor.sizes = room.integers + room.used;
+    out.tensor.dim = integers_of(list, room);
+    if (out.tensor.dim >= 0) return true;
+    PyErr_Clear();
+    return false;
+  }
+  if (count > kMaxList) return false;
+  out.kind = TRAPLINE_ARG_LIST;
+  out.list = room.tensors;
+  out.list_size = static_cast<std::int32_t>(count);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* one = item(list, i);
+    if (one == Py_None) {
+      room.tensors[i] = {};
+      room.tensors[i].dim = -1;
+    } else if (!is_tensor(one) || !describe_tensor(one, room.tensors[i], room)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool intern(PyObject*& out, const char* name) {
+  out = PyUnicode_InternFromString(name);
+  return out != nullptr;
+}
+
+// Kept for good: torch's own objects outlive every kernel.
+bool prepare_attributes(PyObject* torch) {
+  for (DtypeRow& row : g_dtypes) {
+    row.dtype = PyObject_GetAttrString(torch, row.name);
+    if (row.dtype == nullptr) PyErr_Clear();
+  }
+  g_names.strided = PyObject_GetAttrString(torch, "strided");
+  return g_names.strided != nullptr && intern(g_names.layout, "layout") && intern(g_names.shape, "shape") &&
+         intern(g_names.stride, "stride") && intern(g_names.dtype, "dtype") &&
+         intern(g_names.data_ptr, "data_ptr") && intern(g_names.is_cpu, "is_cpu");
+}
+
+// nullptr: this torch has none, or one of a later kind.
+const DlExchange* find_exchange(PyObject* tensor_type) {
+  const Ref capsule(PyObject_GetAttrString(tensor_type, "__dlpack_c_exchange_api__"));
+  const void* found = capsule && PyCapsule_IsValid(capsule.get(), kDlCapsule) != 0
+                          ? PyCapsule_GetPointer(capsule.get(), kDlCapsule)
+                          : nullptr;
+  PyErr_Clear();
+  for (const auto* one = static_cast<const DlExchange*>(found); one != nullptr;
+       one = static_cast<const DlExchange*>(one->previous)) {
+    if (one->major == kDlMajor) return one->borrow != nullptr ? one : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool prepare_views(PyObject* torch) {
+  Ref type(PyObject_GetAttrString(torch, "Tensor"));
+  if (!type || !prepare_attributes(torch)) return false;
+  g_exchange = find_exchange(type.get());
+  g_tensor = reinterpret_cast<PyTypeObject*>(type.release());
+  return true;
+}
+
+bool borrows_tensors() { return g_exchange != nullptr; }
+
+bool is_tensor(PyObject* object) { return PyType_IsSubtype(Py_TYPE(object), g_tensor) != 0; }
+
+bool describe(PyObject* value, trapline_arg& out, Room& room) {
+  out.kind = TRAPLINE_ARG_NONE;
+  if (is_tensor(value)) {
+    out.kind = TRAPLINE_ARG_TENSOR;
+    return describe_tensor(value, out.tensor, room);
+  }
+  if (PyLong_Check(value)) {
+    out.kind = TRAPLINE_ARG_INT;
+    out.integer = PyLong_AsLongLong(value);
+    if (out.integer != -1 || PyErr_Occurred() == nullptr) return true;
+    PyErr_Clear();
+    return false;
+  }
+  if (PyList_Check(value)) return describe_list(value, PyList_Size(value), PyList_GetItem, out, room);
+  if (PyTuple_Check(value)) return describe_list(value, PyTuple_Size(value), PyTuple_GetItem, out, room);
+  return true;
+}
+
+const char* dtype_name(PyObject* tensor, const trapline_tensor& described) {
+  for (const DtypeRow& row : g_dtypes) {
+    if (described.dtype != TRAPLINE_OTHER_DTYPE && row.number == described.dtype) return row.name;
+  }
+  const Ref dtype(PyObject_GetAttr(tensor, g_names.dtype));
+  PyErr_Clear();
+  for (const DtypeRow& row : g_dtypes) {
+    if (dtype && row.dtype == dtype.get()) return row.name;
+  }
+  return "other";
+}
+
+}  // namespace trapline::kernel

@@ -1,0 +1,36 @@
+// The arguments of a call, as Python holds them, in the words of the C interface. Described, never copied.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernel/python.hpp"
+#include "trapline/capi.h"
+
+namespace trapline::kernel {
+
+constexpr int kMaxList = 64;
+constexpr int kMaxIntegers = 512;
+
+// Room for what one argument refers to. Must live as long as what was described into it.
+struct Room {
+  trapline_tensor tensors[kMaxList];
+  std::int64_t integers[kMaxIntegers];
+  int used = 0;
+};
+
+// Learns from the imported torch how its tensors are described. False, with an exception set: not this torch.
+bool prepare_views(PyObject* torch);
+
+bool is_tensor(PyObject* object);
+
+// False: no row can apply to such a value (a layout without strides, a list that is too long).
+bool describe(PyObject* value, trapline_arg& out, Room& room);
+
+// As torch prints it without "torch."; for those dtypes that the C interface has no number for, too.
+const char* dtype_name(PyObject* tensor, const trapline_tensor& described);
+
+// Whether tensors are borrowed through DLPack, or asked for their attributes.
+bool borrows_tensors();
+
+}  // namespace trapline::kernel
