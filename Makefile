@@ -92,6 +92,13 @@ guard-tsan: setup ## The guard inside Python under ThreadSanitizer
 install: build ## Install to PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix "$(PREFIX)"
 
+.PHONY: deb
+deb: ## Make a Debian package of this machine's build, in dist/
+	@scripts/setup.sh wheel
+	@cmake -S . -B $(BUILD)-deb -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$(OPTIMIZE)" -DTRAPLINE_TESTS=OFF -DTRAPLINE_PYTHON=none >/dev/null
+	@cmake --build $(BUILD)-deb -j $(JOBS)
+	@cd $(BUILD)-deb && cpack -G DEB >/dev/null && rm -rf ../dist/_CPack_Packages && ls ../dist/*.deb
+
 .PHONY: clean
 clean: ## Remove the build tree (keeps .venv)
 	@rm -rf $(BUILD)

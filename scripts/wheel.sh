@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Builds the wheel: dist/trapline-VERSION-py3-none-manylinux_2_28_ARCH.whl, for every Python from 3.9 and glibc from 2.28.
 #
-# wheel.sh [x86_64|aarch64] [--adapters DIR]   the machine (default: this one); prebuilt adapters to put in
-# TRAPLINE_WHEEL_CACHE                         where the static libraries are kept (default ~/.cache/trapline-wheel)
+# wheel.sh [x86_64|aarch64] [--adapters DIR] [--deb]
+#                        the machine (default: this one); prebuilt adapters to put in; also one Debian package of the
+#                        same program for every Debian and Ubuntu with glibc 2.28
+# TRAPLINE_WHEEL_CACHE   where the static libraries are kept (default ~/.cache/trapline-wheel)
 #
 # Needs Debian 12: GCC 12 compiles, PyPI's ziglang links against an old glibc (packaging/wheel/).
 set -euo pipefail
@@ -10,8 +12,10 @@ cd "$(dirname "$0")/.."
 
 arch=$(uname -m)
 adapters=()
+deb=""
 while (($#)); do
   case $1 in
+    --deb) deb=1 ;;
     --adapters) adapters=(--adapters "$2") && shift ;;
     *) arch=$1 ;;
   esac
@@ -38,9 +42,10 @@ cmake --install "$build" --prefix "$PWD/$build/installed" >/dev/null
 version=$(sed -n 's/^project(trapline VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 "$tools/python" -m ziglang cc -target "$arch-linux-gnu.2.28" -O2 -s -Wall -DTRAPLINE_VERSION="\"$version\"" \
   packaging/wheel/launcher.c -o "$build/launcher"
-for kernel in "$build"/lib/trapline_kernel*.so; do
-  [[ ! -f $kernel ]] || cp "$kernel" "$build/installed/lib"
-done
+[[ -f $build/installed/lib/trapline_kernel.abi3.so ]] || {
+  echo "trapline: wheel: no trapline_kernel.abi3.so: there is no Python.h: run scripts/setup.sh wheel" >&2
+  exit 2
+}
 wheel=$("$tools/python" packaging/wheel/pack.py --installed "$build/installed" --launcher "$build/launcher" \
   --licences "$cache/$arch/prefix/licences" --out dist --tag "py3-none-manylinux_2_28_$arch" "${adapters[@]}")
 echo "trapline: wheel: $wheel"
@@ -49,4 +54,9 @@ run=()
 "$tools/python" packaging/wheel/inspect_wheel.py "$wheel" "${run[@]}"
 if [[ -x $tools/auditwheel ]]; then
   "$tools/auditwheel" show "$wheel" | sed -n 's/.*\("manylinux[^"]*"\).*/  auditwheel: consistent with \1/p'
+fi
+if [[ $deb ]]; then
+  (cd "$build" && cpack -G DEB >/dev/null)
+  rm -rf dist/_CPack_Packages
+  for package in dist/trapline_"$version"_*.deb; do echo "trapline: wheel: $package"; done
 fi

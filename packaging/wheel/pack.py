@@ -21,8 +21,14 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 EPOCH = (2026, 1, 1, 0, 0, 0)  # the same input gives the same file
-# What the libraries of _lib are called. trapline_kernel is there when the build has it.
-LIBRARIES = ("libtrapline*.so", "libfake_cuda.so", "trapline_kernel*.so")
+# What _lib holds. What reads Parquet is not among it: that needs the libarrow of one pyarrow.
+LIBRARIES = (
+    "libtrapline.so",
+    "libtrapline_http.so",
+    "libtrapline_preload.so",
+    "libfake_cuda.so",
+    "trapline_kernel*.so",
+)
 # Each package that cmake/Dependencies.cmake looks for and the wheel links, and the file of its licence.
 LICENCES = {
     "fmt": "libfmt.txt",

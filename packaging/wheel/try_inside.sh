@@ -56,8 +56,8 @@ if [[ $TRY_TORCH != none ]]; then
   expect "again" 1 "error[TL102]" $venv/bin/trapline run -- $venv/bin/python image_classifier_head.py
   say "its second run" "$(passed "$begun")"
   grep -F "trapline:" /try/out | head -3 || true
-  $venv/bin/trapline run -- $venv/bin/python -c 'import torch, sys; m = sys.modules
-print("  guard:", "compiled" if any(n.startswith("trapline_guard") for n in m) else "pure", torch.__version__)' || true
+  $venv/bin/trapline run -- $venv/bin/python -c 'import torch; from trapline._guard import active
+print("  guard:                      ", active.kind(), "on torch", torch.__version__)' || true
 fi
 
 cat >log.txt <<'END'

@@ -37,6 +37,7 @@ def test_everything_lies_inside_the_package(staged):
         "_lib/libtrapline_http.so",
         "_lib/libtrapline_preload.so",
         "_lib/libfake_cuda.so",
+        "_lib/trapline_kernel.abi3.so",
         "_include/trapline/capi.h",
         "_include/trapline/types.h",
         "_src/guard/trial.cpp",
