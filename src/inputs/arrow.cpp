@@ -153,9 +153,10 @@ class ArrowReader final : public Reader {
   }
   Result<bool> read(const Source& source, Sink& sink) const override {
     if (plugin().read == nullptr) {
-      return unreadable(
-          source.path, "Parquet and Arrow need Arrow C++ (" + plugin().problem + ")",
-          "install pyarrow in .venv and build again, or write the data as .npy, .csv or .jsonl");
+      return unreadable(source.path, "Parquet and Arrow need Arrow C++ (" + plugin().problem + ")",
+                        "check the columns in Python (trapline.check_labels), write the data as .npy, .csv "
+                        "or .jsonl, or build "
+                        "Trapline with pyarrow in .venv");
     }
     const std::optional<Error> problem =
         is_folder(source.path) ? read_folder(source.path, sink) : read_file(source, sink);
