@@ -51,11 +51,6 @@ def include_dir() -> str:
     return os.path.join(_REPO if _IN_SOURCE_TREE else _PREFIX, "include")
 
 
-def prebuilt_dir() -> str | None:
-    """Where a wheel keeps adapters that were built elsewhere (may not exist); None without a wheel."""
-    return os.path.join(PACKAGE_DIR, "_adapters") if _IN_WHEEL else None
-
-
 def program_path() -> str:
     """Path of the program ``trapline`` (may not exist)."""
     if _IN_WHEEL:
