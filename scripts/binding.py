@@ -1,4 +1,4 @@
-"""Makes python/trapline/_library/capi.py, the C face for ctypes, of types.h, capi.h and device.h in include/trapline.
+"""Makes python/trapline/_library/capi.py, the C face for ctypes, of the headers in include/trapline.
 
     python scripts/binding.py           prints the module
     python scripts/binding.py --write   writes it

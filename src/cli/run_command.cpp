@@ -100,6 +100,9 @@ Result<int> execute(RunFlags& flags, const std::vector<std::string>& program) {
   if (!outcome) return outcome.error();
   ::signal(SIGPIPE, SIG_IGN);  // a reader that went away must not change the program's exit code
   print({flags, *output}, *outcome);
+  if (flags.output.verbose) {
+    for (const std::string& guard : outcome->guards) say("guard: " + guard);
+  }
   return outcome->ended.exit_code;
 }
 

@@ -71,6 +71,7 @@ void read_marker(const fs::path& path, Collected& out) {
   ++out.guarded_processes;
   const auto marker = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
   for (const std::string& note : jsonio::texts(marker, "notes")) add_note(out.notes, note);
+  for (const std::string& guard : jsonio::texts(marker, "guard")) add_note(out.guards, guard);
 }
 
 void read_skips(const fs::path& path, Collected& out) {

@@ -45,6 +45,7 @@ struct Collected {
   std::vector<std::string> notes;          // of the processes, and about files that could not be read
   std::vector<ProcessEnd> ends;            // of the processes that had something to tell
   std::size_t guarded_processes = 0;       // processes in which the guard was at work
+  std::vector<std::string> guards;         // which guard they had, and why that one
   SkipCounts skip;
 };
 

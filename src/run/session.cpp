@@ -71,6 +71,7 @@ RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
                      sentence_about(settled.caught),
                      how_to_see(settled.caught),
                      std::move(caught_lines),
+                     collected.guards,
                      prepared.options.cpu ? unchecked_line(collected) : ""};
   Report& report = outcome.report;
   const bool has_findings = !report.findings.empty();

@@ -36,6 +36,7 @@ struct RunOutcome {
   std::string caught;                     // "the program caught 4 faults (TL102, TL105)"; empty: none
   std::string how_to_see;                 // "to see them: trapline run --report DIR -- ..."
   std::vector<std::string> caught_lines;  // the headline of each of them
+  std::vector<std::string> guards;        // which guard its processes had, and why that one
   std::string unchecked;                  // said when a --cpu run ended without one guarded operation
 };
 

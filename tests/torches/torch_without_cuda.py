@@ -2,10 +2,10 @@
 
     python torch_without_cuda.py VERSION FOLDER [PYTHON]
 
-PyPI has most releases as CUDA builds only, which are linked with gigabytes of CUDA. Nothing of that is called
-before a device is used: so the wheel alone is unpacked, and each library that is missing is put beside torch's
-own as an empty one that has the missing names. There is no device then, and everything on the CPU is real.
-PYTHON (default: this one) decides which wheel; FOLDER/bin/python runs it.
+PyPI has most releases as CUDA builds only, which are linked with gigabytes of CUDA. Nothing of that is
+called before a device is used: so the wheel alone is unpacked, and each library that is missing is put
+beside torch's own as an empty one that has the missing names. There is no device then, and everything on the
+CPU is real. PYTHON (default: this one) decides which wheel; FOLDER/bin/python runs it.
 """
 
 from __future__ import annotations

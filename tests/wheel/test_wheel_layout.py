@@ -41,7 +41,7 @@ def test_everything_lies_inside_the_package(staged):
         "_include/trapline/capi.h",
         "_include/trapline/types.h",
         "_src/guard/trial.cpp",
-        "_src/guard/python/frames.c",
+        "_src/guard/python/frames/frames.c",
         "_src/cpu_cuda/memory.cpp",
         "_adapters/some_adapter.so",
         "__init__.py",

@@ -209,6 +209,21 @@ def _portable(wanted: str) -> tuple[ModuleType, str]:
     return pure, "pure" if in_c is None else "kernel"
 
 
+def described() -> str:
+    """Which guard runs in this process, and why that one, in one line; for people."""
+    import torch
+
+    version = torch.__version__
+    if _kind == "native":
+        return f"compiled for torch {version}: {getattr(adapter, '__file__', None)}"
+    what = {"kernel": f"the one for any torch, on {version}", "pure": f"in Python, on torch {version}"}.get(
+        _kind
+    )
+    if what is None:
+        return "none"
+    return "; ".join([what, *_notes]) if _notes else what
+
+
 # What is said -------------------------------------------------------------------------------------
 
 
@@ -225,7 +240,9 @@ def _write_marker() -> None:
         "torch": str(torch.__version__),
         "python": platform.python_version(),
         "adapter": _kind,
-        "notes": _notes,
+        "guard": [described()],
+        # The one for any torch finds the same: why it is not the compiled one interests who asks (-v).
+        "notes": [] if _kind == "kernel" else _notes,
     }
     try:
         report.write_file(folder, "guard", marker)

@@ -52,6 +52,7 @@ _scratch: dict[tuple[int, int], Any] = {}
 _ready: dict[int, bool] = {}
 _counts = {"calls": 0, "launches": 0, "uncopied": 0}
 _pid = os.getpid()
+_said: set[str] = set()
 
 
 def is_there() -> bool:
@@ -97,7 +98,12 @@ def prepare(
 ) -> Prepared:
     """Enqueue the checks of a call. ``judge(row, values, scan)`` is the host's check of one row."""
     device = next((v.device for v in values if isinstance(v, torch.Tensor) and v.is_cuda), None)
-    if device is None or not _is_ready(device.index) or is_captured():
+    if device is None or not _is_ready(device.index):
+        return Prepared(values, None, False, False)
+    if is_captured():
+        _say_once(
+            "what is captured in a CUDA graph is not checked: the compiled guard does that (docs/adapters.md)"
+        )
         return Prepared(values, None, False, False)
     _counts["calls"] += 1
     making = _Making(plan, values, device, frames)
@@ -254,8 +260,15 @@ def _is_ready(index: int) -> bool:
         known = _ready[index] = library.trapline_device_ready(index) == 1
         if not known:
             why = library.trapline_device_why().decode(errors="replace")
-            say(f"guard: arguments on the device are not checked: {why}")
+            _say_once(f"arguments on the device are not checked: {why}")
     return known
+
+
+def _say_once(what: str) -> None:
+    """The user thinks that the guard is on."""
+    if what not in _said:
+        _said.add(what)
+        say(f"guard: {what}")
 
 
 def _scratch_for(device: Any, stream: int, size: int) -> int | None:
