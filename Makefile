@@ -76,7 +76,7 @@ lint: ## Format and static checks
 .PHONY: format
 format: ## Format all sources in place
 	@git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format-14 -i
-	@$(PYTHON) -m ruff format python tests examples bench scripts
+	@$(PYTHON) -m ruff format python tests examples bench scripts packaging
 
 .PHONY: asan tsan
 asan tsan: setup ## Build and run the C++ tests under sanitizers
@@ -91,6 +91,13 @@ guard-tsan: setup ## The guard inside Python under ThreadSanitizer
 .PHONY: install
 install: build ## Install to PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix "$(PREFIX)"
+
+.PHONY: deb
+deb: ## Make a Debian package of this machine's build, in dist/
+	@scripts/setup.sh wheel
+	@cmake -S . -B $(BUILD)-deb -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$(OPTIMIZE)" -DTRAPLINE_TESTS=OFF -DTRAPLINE_PYTHON=none >/dev/null
+	@cmake --build $(BUILD)-deb -j $(JOBS)
+	@cd $(BUILD)-deb && cpack -G DEB >/dev/null && rm -rf ../dist/_CPack_Packages && ls ../dist/*.deb
 
 .PHONY: clean
 clean: ## Remove the build tree (keeps .venv)

@@ -4,8 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build}
 git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format-14 --dry-run -Werror
-.venv/bin/python -m ruff check python tests examples bench scripts
-.venv/bin/python -m ruff format --check python tests examples bench scripts
+.venv/bin/python -m ruff check python tests examples bench scripts packaging
+.venv/bin/python -m ruff format --check python tests examples bench scripts packaging
 git ls-files '*.sh' .ci/run | xargs shellcheck
 # clang-tidy needs the compile commands of a build; the files of guard (but preload) and cpu_cuda are compiled outside CMake.
 if [[ ! -f $build/compile_commands.json ]]; then

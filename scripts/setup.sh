@@ -2,6 +2,7 @@
 # Brings a fresh Debian 12 machine to the point where `make build` works. Idempotent; a second run takes no time.
 #
 # setup.sh [demo|lint]   demo: only what `make demo` needs, without the tests' packages; lint: also `make lint`'s tools
+# setup.sh wheel [cross] what scripts/wheel.sh needs, without .venv; cross: also for a wheel of aarch64
 # TRAPLINE_NO_TORCH=1    leave torch out: the guard and the tests that need it are left out too
 # PIP_EXTRA_INDEX_URL    where pip finds PyTorch's CPU builds, when the default index has only the CUDA ones
 set -euo pipefail
@@ -16,8 +17,10 @@ fail() { # what, why, what to do
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv python3-dev
   libcli11-dev libfmt-dev nlohmann-json3-dev libre2-dev libhwy-dev
   zlib1g-dev libzstd-dev libbz2-dev liblzma-dev libsimdjson-dev libpng-dev libcpp-httplib-dev libssl-dev libtomlplusplus-dev prometheus-cpp-dev)
-[[ ${1:-} == demo ]] || packages+=(libgtest-dev libbenchmark-dev libdw-dev libbackward-cpp-dev)
+[[ ${1:-} == demo || ${1:-} == wheel ]] || packages+=(libgtest-dev libbenchmark-dev libdw-dev libbackward-cpp-dev)
 [[ ${1:-} == lint ]] && packages+=(clang-format-14 clang-tidy-14 shellcheck)
+[[ ${1:-} == wheel ]] && packages+=(make perl patch dpkg-dev binutils)
+[[ ${1:-}${2:-} == wheelcross ]] && packages+=(g++-aarch64-linux-gnu qemu-user-static)
 missing=()
 if command -v dpkg-query >/dev/null; then
   for package in "${packages[@]}"; do
@@ -44,6 +47,18 @@ for program in cmake ninja c++ python3; do
   command -v "$program" >/dev/null || fail "$program is missing" "this is not a Debian-like machine" \
     "install: ${packages[*]}"
 done
+
+if [[ ${1:-} == wheel ]]; then
+  tools=build-wheel-tools
+  if [[ ! -f $tools/.done ]]; then
+    /usr/bin/python3 -m venv "$tools" || fail "cannot make $tools" "venv failed" "install python3-venv"
+    "$tools/bin/python" -m pip install -q --disable-pip-version-check ziglang==0.17.1 ||
+      fail "cannot install ziglang" "pip failed" "check the package index and run again"
+    "$tools/bin/python" -m pip install -q --disable-pip-version-check auditwheel || true # only looks once more
+    touch "$tools/.done"
+  fi
+  exit 0
+fi
 
 # 2. The virtual environment. Its stamps change with the list of requirements and with the wish for torch.
 requirements=scripts/requirements.txt

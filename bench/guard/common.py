@@ -24,6 +24,14 @@ def adapter() -> ModuleType:
     return finder.load(path, compiler.GUARD)
 
 
+def plain_adapter() -> str:
+    """The path of the adapter as users have it."""
+    from trapline._extension import compiler
+    from trapline._library import paths
+
+    return compiler.build(os.path.join(str(paths.build_dir()), "adapters"))
+
+
 def fail(violation: dict) -> IndexError:
     """No operation of a benchmark may be reported."""
     raise SystemExit(f"bench: unexpected violation of {violation['contract']}")

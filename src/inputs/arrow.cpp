@@ -1,6 +1,7 @@
 // .parquet, .arrow and .feather, and data sets that Hugging Face datasets saved to a folder. The reading
 // itself is in libtrapline_arrow.so (src/inputs/arrow).
 #include <dlfcn.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,9 +35,17 @@ Plugin load() {
   if (const char* folder = std::getenv("TRAPLINE_ARROW_PLUGIN")) folders.emplace_back(folder);
   Dl_info self{};
   if (::dladdr(reinterpret_cast<const void*>(&load), &self) != 0 && self.dli_fname != nullptr) {
+    // A program's name is as it was called: one that was found on PATH has no folder, and the current one
+    // must not do.
+    fs::path file = self.dli_fname;
+    const auto* given = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+    if (!file.has_parent_path() && given != nullptr) file = given;
     std::error_code problem;
-    const fs::path folder = fs::canonical(self.dli_fname, problem).parent_path();
-    for (const char* below : {".", "../lib", "../" TRAPLINE_LIBDIR}) folders.push_back(folder / below);
+    const fs::path folder = fs::canonical(file, problem).parent_path();
+    if (!folder.empty()) {
+      for (const char* below : {".", "../lib", "../_lib", "../" TRAPLINE_LIBDIR})
+        folders.push_back(folder / below);
+    }
   }
   Plugin plugin;
   plugin.problem = "there is no " + std::string(kPlugin);
@@ -144,9 +153,10 @@ class ArrowReader final : public Reader {
   }
   Result<bool> read(const Source& source, Sink& sink) const override {
     if (plugin().read == nullptr) {
-      return unreadable(
-          source.path, "Parquet and Arrow need Arrow C++ (" + plugin().problem + ")",
-          "install pyarrow in .venv and build again, or write the data as .npy, .csv or .jsonl");
+      return unreadable(source.path, "Parquet and Arrow need Arrow C++ (" + plugin().problem + ")",
+                        "check the columns in Python (trapline.check_labels), write the data as .npy, .csv "
+                        "or .jsonl, or build "
+                        "Trapline with pyarrow in .venv");
     }
     const std::optional<Error> problem =
         is_folder(source.path) ? read_folder(source.path, sink) : read_file(source, sink);

@@ -22,9 +22,11 @@ void set(std::vector<std::string>& environment, std::string_view name, const std
   environment.push_back(std::move(entry));
 }
 
-// An empty entry of PYTHONPATH means the current folder, so none may come into being where there was none.
+// Only the start-up hook: the package's own folder may be a site-packages, whose other packages are none of
+// the program's business. An empty entry of PYTHONPATH means the current folder, so none may come into being
+// where there was none.
 std::string python_path(const std::filesystem::path& python, const std::string& inherited) {
-  std::string ours = (python / "trapline" / "startup").string() + ":" + python.string();
+  const std::string ours = (python / "trapline" / "startup").string();
   if (inherited.empty() || inherited == ours) return ours;
   if (inherited.starts_with(ours + ":")) return inherited;
   return ours + ":" + inherited;

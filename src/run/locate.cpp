@@ -1,5 +1,7 @@
 #include "run/locate.hpp"
 
+#include <sys/auxv.h>
+
 #include <vector>
 
 namespace trapline {
@@ -28,9 +30,20 @@ Error missing(const std::string& what, const fs::path& place) {
 }  // namespace
 
 Result<Installation> locate(const fs::path& executable) {
+  if (executable.empty()) {
+    return Error{"cannot find Trapline's own files",
+                 "/proc/self/exe cannot be read: /proc is not mounted here",
+                 "mount it, or start trapline by its full path"};
+  }
   const fs::path prefix = executable.parent_path().parent_path();
   const fs::path library_name = "libtrapline.so";
   const fs::path package = fs::path("trapline") / "startup" / "sitecustomize.py";
+  // A wheel: everything lies inside the package.
+  if (executable.parent_path().filename() == "_bin" && is_there(prefix.parent_path() / package)) {
+    const fs::path inside = prefix / "_lib" / library_name;
+    if (!is_there(inside)) return missing("libtrapline.so", inside);
+    return Installation{prefix.parent_path(), inside};
+  }
   const fs::path lib = first_with({prefix / "lib", prefix / TRAPLINE_LIBDIR}, library_name);
   if (lib.empty()) return missing("libtrapline.so", prefix / "lib" / library_name);
 
@@ -45,7 +58,13 @@ Result<Installation> locate(const fs::path& executable) {
 
 fs::path this_executable() {
   std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error);
+  fs::path path = fs::read_symlink("/proc/self/exe", error);
+  if (!error) return path;
+  // No /proc, as in a bare chroot: the path that the kernel was given, which may be a link or relative.
+  const auto* given = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  if (given == nullptr) return {};
+  path = fs::canonical(given, error);
+  return error ? fs::path() : path;
 }
 
 }  // namespace trapline

@@ -4,6 +4,8 @@
 #include <httplib.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -21,6 +23,7 @@ constexpr const char* kPolicy =
 struct Server {
   httplib::Server http;
   std::thread thread;
+  std::atomic<bool> ended{false};
 };
 
 void answer(void* response, int status, const char* type, const char* body, std::size_t size) {
@@ -49,7 +52,12 @@ void* serve(const char* host, int port, TraplineHttpHandler handler, void* conte
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
   if (!http.bind_to_port(host, port)) return nullptr;
-  server->thread = std::thread([raw = server.get()] { raw->http.listen_after_bind(); });
+  server->thread = std::thread([raw = server.get()] {
+    raw->http.listen_after_bind();
+    raw->ended = true;
+  });
+  // A server that does not listen yet takes no notice of stop(), which would then wait for it for ever.
+  while (!http.is_running() && !server->ended) std::this_thread::sleep_for(std::chrono::microseconds(100));
   return server.release();
 }
 

@@ -1,9 +1,12 @@
 """`trapline check` on every kind of file that `src/inputs` reads, each written by its own tool."""
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from checking import only_finding, report
+from checking import TRAPLINE, only_finding, report
 
 np = pytest.importorskip("numpy")
 LABELS = np.where(np.arange(1000) == 7, 12, np.arange(1000) % 10)
@@ -62,6 +65,21 @@ def test_the_same_finding(tmp_path: Path, kind: str) -> None:
     }  # fmt: skip
     assert finding["values"] == [{"value": 12, "count": 1}]
     assert finding["classes"] == {"seen": 11, "expected": 10}
+
+
+def test_parquet_with_a_program_that_was_found_on_path(tmp_path: Path) -> None:
+    _parquet(tmp_path)
+    path = f"{Path(TRAPLINE).parent}:{os.environ['PATH']}"
+    command = ["trapline", "check", "labels", "a.parquet", "--classes", "3", "--format", "json"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+    )
+    assert (done.returncode, len(json.loads(done.stdout)["findings"])) == (1, 1), done.stderr
 
 
 def test_missing_values_of_parquet(tmp_path: Path) -> None:

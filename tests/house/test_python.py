@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "batch": {"_library", "_check"},
     "testing": {"_library", "_check"},
     "startup": {"_boot"},
+    "__main__": {"_library"},
     "_build": {"_extension", "_cpu"},
     "_build_libtorch": {"_extension"},
 }

@@ -26,7 +26,7 @@ class Guarded:
         self.folder = folder
         self.reports = folder / "reports"
         self.reports.mkdir()
-        path = os.pathsep.join([str(PYTHON_DIR / "trapline" / "startup"), str(PYTHON_DIR)])
+        path = str(PYTHON_DIR / "trapline" / "startup")
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TRAPLINE_", "PYTHON"))}
         self.env = {
             **inherited,

@@ -15,19 +15,19 @@ Texts guarded(const Texts& environment, RunOptions options = {}) {
 }
 
 TEST(Environment, PutsTheGuardIn) {
-  EXPECT_EQ(guarded({}), (Texts{"PYTHONPATH=/p/trapline/startup:/p", "TRAPLINE_GUARD=1",
+  EXPECT_EQ(guarded({}), (Texts{"PYTHONPATH=/p/trapline/startup", "TRAPLINE_GUARD=1",
                                 "TRAPLINE_LIB=/lib/libtrapline.so", "TRAPLINE_REPORT_DIR=/reports"}));
 }
 
 TEST(Environment, KeepsTheUsersEntriesAndTheirOrder) {
   const Texts out = guarded(Texts{"A=1", "PYTHONPATH=/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=0"});
   EXPECT_EQ(out,
-            (Texts{"A=1", "PYTHONPATH=/p/trapline/startup:/p:/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=1",
+            (Texts{"A=1", "PYTHONPATH=/p/trapline/startup:/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=1",
                    "TRAPLINE_LIB=/lib/libtrapline.so", "TRAPLINE_REPORT_DIR=/reports"}));
 }
 
 TEST(Environment, AnEmptyPythonPathDoesNotBecomeTheCurrentFolder) {
-  EXPECT_EQ(guarded(Texts{"PYTHONPATH="})[0], "PYTHONPATH=/p/trapline/startup:/p");
+  EXPECT_EQ(guarded(Texts{"PYTHONPATH="})[0], "PYTHONPATH=/p/trapline/startup");
 }
 
 TEST(Environment, ASecondRunAddsNothing) {

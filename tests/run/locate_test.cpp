@@ -26,6 +26,32 @@ TEST(Locate, FindsASourceTree) {
   EXPECT_EQ(found->python, source / "python");
 }
 
+TEST(Locate, FindsWhatAWheelPutIntoTheFolderOfPackages) {
+  const Temporary packages;
+  packages.write("trapline/_lib/libtrapline.so", "");
+  packages.write("trapline/startup/sitecustomize.py", "");
+  const auto found = locate(packages / "trapline/_bin/trapline");
+  ASSERT_TRUE(found) << found.error().line();
+  EXPECT_EQ(found->library, packages / "trapline/_lib/libtrapline.so");
+  EXPECT_EQ(found->python, packages.path());
+}
+
+TEST(Locate, TakesNoOtherLibraryThanThatOfItsWheel) {
+  const Temporary packages;
+  packages.write("trapline/startup/sitecustomize.py", "");
+  packages.write("trapline/lib/libtrapline.so", "");
+  const auto found = locate(packages / "trapline/_bin/trapline");
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().line().find((packages / "trapline/_lib/libtrapline.so").string()),
+            std::string::npos);
+}
+
+TEST(Locate, NamesTheCauseWhenTheProgramsOwnFileCannotBeTold) {
+  const auto found = locate({});
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().why.find("/proc is not mounted"), std::string::npos);
+}
+
 TEST(Locate, SaysWhatIsMissingAndWhatToDo) {
   const Temporary empty;
   const auto found = locate(empty / "prefix/bin/trapline");

@@ -1,7 +1,8 @@
 """Where Trapline's own things are, and the C library behind ``include/trapline/capi.h`` as Python calls it.
 
-Two layouts: the source tree (``<repo>/python/trapline`` next to ``<repo>/build/lib``) and an installation
-(``<prefix>/share/trapline/python/trapline`` next to ``<prefix>/lib``).
+Three layouts: the source tree (``<repo>/python/trapline`` next to ``<repo>/build/lib``), an installation
+(``<prefix>/share/trapline/python/trapline`` next to ``<prefix>/lib``), and a wheel, which has everything
+inside the package (``trapline/_bin``, ``_lib``, ``_include``, ``_src``): every installer keeps that together.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ PYTHON_DIR = os.path.dirname(PACKAGE_DIR)
 STARTUP_DIR = os.path.join(PACKAGE_DIR, "startup")
 
 _REPO = os.path.dirname(PYTHON_DIR)
-_IN_SOURCE_TREE = os.path.isfile(os.path.join(_REPO, "include", "trapline", "capi.h"))
+_IN_WHEEL = os.path.isfile(os.path.join(PACKAGE_DIR, "_include", "trapline", "capi.h"))
+_IN_SOURCE_TREE = not _IN_WHEEL and os.path.isfile(os.path.join(_REPO, "include", "trapline", "capi.h"))
 _PREFIX = os.path.dirname(os.path.dirname(_REPO))  # <prefix>/share/trapline/python
 
 _library: ctypes.CDLL | None = None
@@ -37,12 +39,23 @@ def source_dir(room: str) -> str:
     """The sources of a room that is built against the user's own torch: guard, libtorch, cpu_cuda."""
     if _IN_SOURCE_TREE:
         return os.path.join(_REPO, "src", room)
+    if _IN_WHEEL:
+        return os.path.join(PACKAGE_DIR, "_src", room)
     return os.path.join(_PREFIX, "share", "trapline", room)
 
 
 def include_dir() -> str:
     """The directory that holds ``trapline/capi.h``."""
+    if _IN_WHEEL:
+        return os.path.join(PACKAGE_DIR, "_include")
     return os.path.join(_REPO if _IN_SOURCE_TREE else _PREFIX, "include")
+
+
+def program_path() -> str:
+    """Path of the program ``trapline`` (may not exist)."""
+    if _IN_WHEEL:
+        return os.path.join(PACKAGE_DIR, "_bin", "trapline")
+    return os.path.join(build_dir() or _PREFIX, "bin", "trapline")
 
 
 def library_path() -> str:
@@ -62,6 +75,9 @@ def library_path() -> str:
     if _IN_SOURCE_TREE:
         places = [os.path.join(str(build_dir()), "lib")]
         remedy = "run `make build` in the source tree"
+    elif _IN_WHEEL:
+        places = [os.path.join(PACKAGE_DIR, "_lib")]
+        remedy = "install the wheel again, for this machine's processor"
     else:
         multiarch = [os.path.join("lib", f"{machine}-linux-gnu") for machine in ("x86_64", "aarch64")]
         places = [os.path.join(_PREFIX, lib) for lib in ("lib", "lib64", *multiarch)]

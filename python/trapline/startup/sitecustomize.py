@@ -23,6 +23,9 @@ def _startup():
 
 
 def _install():
+    # The package that belongs to this file, not what lies beside it: that may be a whole site-packages.
+    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.path.insert(0, here)
     try:
         from trapline import _boot
 
@@ -30,6 +33,9 @@ def _install():
     except Exception as error:
         if os.environ.get("TRAPLINE_DEBUG") == "1":
             sys.stderr.write(f"trapline: start-up: {error!r}: this process is not guarded\n")
+    finally:
+        if here in sys.path:
+            sys.path.remove(here)
 
 
 _startup()

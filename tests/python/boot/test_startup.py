@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 import time
 
 import pytest
+from conftest import PYTHON_DIR
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="torch is not installed here"
@@ -55,6 +57,20 @@ def test_hidden_sitecustomize_runs_under_its_own_name(guarded):
     path = str(guarded.folder / "site" / "sitecustomize.py")
     assert done.stdout == f"{('sitecustomize', path, path)} True\n"
     assert done.stderr == ""
+
+
+def test_nothing_that_lies_beside_the_package_comes_in(guarded):
+    """The package may lie in a site-packages, whose other packages are none of the program's business."""
+    shutil.copytree(PYTHON_DIR / "trapline", guarded.folder / "site-packages" / "trapline")
+    guarded.script("site-packages/neighbour.py", "")
+    startup = guarded.folder / "site-packages" / "trapline" / "startup"
+    code = """\
+    import importlib.util, os, sys, trapline, trapline.batch
+    print(os.path.dirname(trapline.__file__), importlib.util.find_spec("neighbour"))
+    print([entry for entry in sys.path if entry.startswith(os.getcwd() + os.sep)])
+    """
+    done = guarded.run("-c", textwrap.dedent(code), PYTHONPATH=str(startup))
+    assert done.stdout == f"{startup.parent} None\n[]\n"
 
 
 def test_without_a_hidden_one_there_is_none(guarded):
