@@ -6,6 +6,7 @@ That is the guard's adapter, or with ``--cpu`` the device of ``trapline run --cp
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from trapline._extension import compiler
@@ -19,12 +20,15 @@ def main() -> int:
     parser.add_argument("--cpu", action="store_true", help="the device of --cpu instead of the guard")
     arguments = parser.parse_args()
     try:
+        product = compiler.GUARD
         if arguments.cpu:
             from trapline._cpu import backend
 
-            print(compiler.build(arguments.out, backend.PRODUCT))
-        else:
-            print(compiler.build(arguments.out))
+            product = backend.PRODUCT
+        if not os.path.isfile(os.path.join(arguments.out, compiler.adapter_name(product))):
+            says = f"trapline: building the {product.says}: about {product.seconds} s of one core"
+            print(says, file=sys.stderr, flush=True)
+        print(compiler.build(arguments.out, product))
     except compiler.BuildError as error:
         print(error, file=sys.stderr)
         return 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 
@@ -106,3 +107,35 @@ def test_compiler_that_fails(tmp_path, monkeypatch):
     log = next(name for name in left if name.endswith(".log"))
     assert "nothing works" in (tmp_path / "out" / log).read_text()
     assert not [name for name in left if name.endswith(".so") or name.startswith(".building")]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "what"),
+    [
+        ("autograd/python_variable.h", "  at::Tensor cdata;", "  at::Tensor* cdata;", "THPVariable"),
+        ("autograd/python_variable.h", "  PyObject_HEAD\n", "  PyObject_HEAD\n  int kind;\n", "THPVariable"),
+        ("autograd/python_variable.h", "(const at::TensorBase& var);", "(Any var);", "THPVariable_Wrap"),
+        (
+            "Exceptions.h",
+            "  std::string message;\n};",
+            "  std::string message;\n  int more;\n};",
+            "python_error",
+        ),
+        ("Exceptions.h", "  void build_message()", "  virtual void build_message()", "python_error"),
+    ],
+)
+def test_layout_that_is_not_known_is_refused(tmp_path, file, old, new, what):
+    from trapline._extension import layout
+
+    (include,) = compiler._torch_includes()[:1]
+    copy = tmp_path / "torch" / "csrc"
+    (copy / "autograd").mkdir(parents=True)
+    for name in ("autograd/python_variable.h", "Exceptions.h"):
+        shutil.copy(os.path.join(include, "torch", "csrc", name), copy / name)
+    assert layout.defines(str(tmp_path)) == []
+    text = (copy / file).read_text()
+    assert text.count(old) == 1
+    (copy / file).write_text(text.replace(old, new))
+    with pytest.raises(compiler.BuildError) as error:
+        layout.defines(str(tmp_path))
+    one_line(error, f"{what} in {copy}", "ask for a newer Trapline")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PRODUCT = compiler.Product(
-    "trapline_cpu_cuda", "cpu_cuda", ("",), "stand-in for CUDA", False, 60, operations.generated
+    "trapline_cpu_cuda", "cpu_cuda", ("",), "stand-in for CUDA", False, 45, operations.generated
 )
 _OLDEST = (2, 9)  # the first whose device guard and hooks have all that is overridden
 

@@ -181,6 +181,7 @@ def test_builder_that_is_killed_leaves_the_way_free(world):
     (world.log / "hold").touch()
     world.run()
     builder = world.builder()
+    group = os.getpgid(builder)
     os.kill(builder, signal.SIGKILL)
     world.wait(lambda: gone(builder))
     assert any(name.startswith(".building-") for name in world.leftovers())
@@ -190,6 +191,7 @@ def test_builder_that_is_killed_leaves_the_way_free(world):
     world.wait(world.is_over)
     assert world.leftovers() == []
     assert world.run() == "native []\n"
+    os.killpg(group, signal.SIGKILL)  # the compiler, which nobody told
 
 
 def test_builder_that_is_asked_to_end_takes_the_compiler_along(world):
