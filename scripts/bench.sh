@@ -17,6 +17,8 @@ fi
 if .venv/bin/python -c 'import torch' 2>/dev/null; then
   echo "== guard: one operation"
   .venv/bin/python bench/guard/bench_ops.py
+  echo "== guard: compiled for this torch, for any torch, in Python"
+  .venv/bin/python bench/guard/bench_kinds.py
   echo "== guard: a training step"
   .venv/bin/python bench/guard/bench_train.py
   echo "== guard: a training step compiled by Inductor"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
@@ -18,17 +16,20 @@ def adapter() -> ModuleType:
     """The adapter, not installed. torch is imported here with one thread, so that figures can be compared."""
     os.environ["TRAPLINE_GUARD_CXXFLAGS"] = "-DTRAPLINE_BENCH"
     import torch
-    from trapline._extension import compiler
+    from trapline._extension import compiler, finder
     from trapline._library import paths
 
     torch.set_num_threads(1)
     path = compiler.build(os.path.join(str(paths.build_dir()), "adapters-bench"))
-    loader = ExtensionFileLoader("trapline_guard", path)
-    spec = spec_from_loader("trapline_guard", loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return finder.load(path, compiler.GUARD)
+
+
+def plain_adapter() -> str:
+    """The path of the adapter as users have it."""
+    from trapline._extension import compiler
+    from trapline._library import paths
+
+    return compiler.build(os.path.join(str(paths.build_dir()), "adapters"))
 
 
 def fail(violation: dict) -> IndexError:

@@ -46,8 +46,8 @@ __all__ = [
 def install() -> None:
     """Guard this process: now if torch is imported, else as soon as it is. Calling it again changes nothing.
 
-    Without a C++ compiler, or while the cached build for this torch is missing, the first call may take a few
-    seconds or use the slower pure-Python guard; it says so in one line on stderr.
+    Where no compiled guard fits this torch, a slower one takes its place, and where there is a C++ compiler
+    the compiled one is built in the background for the next start.
 
     Raises:
         ImportError: libtrapline.so is missing or of another version.

@@ -38,8 +38,8 @@ std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
   const bool failed = ended.exit_code != 0 && !is_request_to_end(ended);
   if (failed && !has_findings && guarded_processes == 0) {
     notes.push_back(
-        "the program failed, and none of its processes was guarded: either none imported torch, or "
-        "Python was told to ignore PYTHONPATH (python -I, -E, -S)");
+        "the program failed, and none of its processes was guarded: either none imported torch, or it ended "
+        "before torch was there, or Python was told to ignore PYTHONPATH (python -I, -E, -S)");
   }
   return notes;
 }

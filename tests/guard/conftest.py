@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
@@ -48,15 +46,11 @@ def load_adapter():
     """The adapter of this build tree; compiled first where its sources have changed."""
     if portable.is_wanted():
         return portable.Portable()
-    from trapline._extension import compiler
+    from trapline._extension import compiler, finder
     from trapline._library import paths
 
     path = compiler.build(os.path.join(paths.build_dir(), "adapters"))
-    loader = ExtensionFileLoader("trapline_guard", path)
-    spec = spec_from_loader("trapline_guard", loader)
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return finder.load(path, compiler.GUARD)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 import pytest
 from trapline._extension import compiler
@@ -20,13 +21,34 @@ def test_name_tells_torch_python_and_sources(tmp_path, monkeypatch):
     import torch
 
     name = compiler.adapter_name()
-    assert name.startswith(f"trapline_guard-torch{torch.__version__}-cpython-")
+    assert name.startswith(f"trapline_guard-torch{torch.__version__.replace('+cpu', '')}-abi3-")
+    minor = f"{sys.version_info[0]}{sys.version_info[1]}"
+    assert compiler.adapter_name(compiler.FRAMES).startswith(f"trapline_frames-cpython-{minor}-")
     other = tmp_path / "guard"
     (other / "python").mkdir(parents=True)
     (other / "check.cpp").write_text("// something else")
     (other / "python" / "module.cpp").write_text("// something else")
     monkeypatch.setenv("TRAPLINE_GUARD_SRC", str(other))
     assert compiler.adapter_name() != name
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("2.13.0+cpu", "2.13.0"),
+        ("2.9.1+cu128", "2.9.1"),
+        ("2.9.1", "2.9.1+other"),
+        ("2.9.0a0+145a3a7", "2.9.0a0+145a3a7"),
+        ("2.9.0a0+145a3a7.nv25.10", "2.9.0a0+145a3a7.nv25.10"),
+        ("2.10.0+rocm7.1", "2.10.0+rocm7.1"),
+        ("2.10.0.dev20251001+cu130", "2.10.0.dev20251001+cu130"),
+    ],
+)
+def test_builds_of_one_release_share_an_adapter(monkeypatch, version, said):
+    import torch
+
+    monkeypatch.setattr(torch, "__version__", version)
+    assert compiler.torch_build() == said
 
 
 def test_no_compiler(tmp_path, monkeypatch):
@@ -45,7 +67,7 @@ def test_named_compiler_is_missing(tmp_path, monkeypatch):
 
 
 def test_no_python_headers(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiler, "_python_includes", lambda: [str(tmp_path)])
+    monkeypatch.setattr(compiler, "python_includes", lambda: [str(tmp_path)])
     with pytest.raises(compiler.BuildError) as error:
         compiler.build(str(tmp_path / "out"))
     one_line(error, f"no Python.h in {tmp_path}", "-dev")

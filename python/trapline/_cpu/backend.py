@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PRODUCT = compiler.Product(
-    "trapline_cpu_cuda", "cpu_cuda", ("",), "stand-in for CUDA", False, operations.generated
+    "trapline_cpu_cuda", "cpu_cuda", ("",), "stand-in for CUDA", False, 60, operations.generated
 )
 _OLDEST = (2, 9)  # the first whose device guard and hooks have all that is overridden
 
@@ -35,7 +35,7 @@ def before_core() -> None:
     if why:
         notes.append(why)
         return
-    device, said = finder.find(PRODUCT, _load, "mistakes of devices are not seen")
+    device, said = finder.find(PRODUCT, _load, "mistakes of devices are not seen", waits=True)
     notes.extend(said)
     if device is not None:
         device.set_device_count(_devices())

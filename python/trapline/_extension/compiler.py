@@ -12,28 +12,21 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
-import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
+from trapline._extension import cache, layout, recipe
+from trapline._extension.recipe import WORK, BuildError, Recipe
 from trapline._library import options, paths
 
 if TYPE_CHECKING:
     from typing import Callable
 
-try:
-    import fcntl
-except ImportError:  # not on this platform: the atomic rename has to do
-    fcntl = None  # type: ignore[assignment]
+__all__ = ["BuildError"]
 
 _FLAGS = ["-O3", "-fno-plt", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-w"]
 _TORCH_LIBRARIES = ("libc10", "libtorch_cpu", "libtorch", "libtorch_python")
-
-
-class BuildError(Exception):
-    """The adapter cannot be built here; ``str()`` is one line: what, why, what to do."""
 
 
 class Product(NamedTuple):
@@ -44,7 +37,10 @@ class Product(NamedTuple):
     parts: tuple[str, ...]  # which folders of the room; "": its own files
     says: str  # what its messages call it
     uses_library: bool  # it links with libtrapline
-    generated: Callable[[], dict[str, str]] | None  # further files, made from the running torch
+    seconds: int  # that a compiler takes for it on one core
+    generated: Callable[[], dict[str, str]] | None = None  # further files, made from the running torch
+    every_python: bool = False  # by the limited API; else it fits one
+    every_torch: bool = False
 
     def source_dir(self) -> str:
         """``TRAPLINE_<ROOM>_SRC``, the source tree's folder, or the installed one."""
@@ -57,7 +53,18 @@ class Product(NamedTuple):
         return folder
 
 
-GUARD = Product("trapline_guard", "guard", ("", "python"), "guard", True, None)
+GUARD = Product("trapline_guard", "guard", ("", "python"), "guard", True, 25, every_python=True)
+# The one part of it that depends on Python's version: how CPython's frames lie in memory.
+FRAMES = Product("trapline_frames", "guard", ("python/frames",), "guard", False, 1, every_torch=True)
+
+
+class Target(NamedTuple):
+    """A torch that is not the running one, to build for."""
+
+    build: str  # "2.13.0"
+    has_cxx11_abi: bool
+    includes: list[str]
+    libraries: list[str]  # what the linker is told
 
 
 _HEADERS = ("types.h", "capi.h", "device.h")  # of include/trapline: what the adapter sees of the library
@@ -68,9 +75,8 @@ def source_dir() -> str:
     return GUARD.source_dir()
 
 
-def adapter_name(product: Product = GUARD) -> str:
-    """The file name of the product for this torch, this Python, these sources and this libtrapline."""
-    import torch
+def adapter_name(product: Product = GUARD, target: Target | None = None) -> str:
+    """The file name of the product for this torch, this Python and these sources."""
 
     digest = hashlib.sha256()
     folder = product.source_dir()
@@ -83,9 +89,13 @@ def adapter_name(product: Product = GUARD) -> str:
     if product.generated is not None:  # from torch, whose version is in the name, by this file
         with open(sys.modules[product.generated.__module__].__file__ or "", "rb") as file:
             digest.update(file.read())
-    digest.update("\0".join([*_flags(), _library_dir() if product.uses_library else ""]).encode())
-    soabi = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
-    return f"{product.module}-torch{torch.__version__}-{soabi}-{digest.hexdigest()[:12]}.so"
+    digest.update("\0".join(_flags(product, target)).encode())
+    parts = [product.module]
+    if not product.every_torch:
+        parts.append(f"torch{target.build if target is not None else torch_build()}")
+    soabi = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag)
+    parts.append(re.sub(r"^cpython-\d+", "abi3", soabi) if product.every_python else soabi)
+    return "-".join([*parts, digest.hexdigest()[:12]]) + ".so"
 
 
 def build(out_dir: str, product: Product = GUARD) -> str:
@@ -94,31 +104,72 @@ def build(out_dir: str, product: Product = GUARD) -> str:
     Raises:
         BuildError: with one line that says what is missing and what to do.
     """
-    _refuse_what_cannot_work()
-    path = os.path.join(out_dir, adapter_name(product))
+    wanted = [adapter_name(one) for one in ([product, FRAMES] if product is GUARD else [product])]
+    if all(os.path.isfile(os.path.join(out_dir, name)) for name in wanted):
+        return os.path.join(out_dir, wanted[0])
+    what = recipe_for(out_dir, product)
     try:
         os.makedirs(out_dir, exist_ok=True)
-        lock = os.open(os.path.join(out_dir, ".build.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        claim = cache.claim_and_wait(out_dir)
     except OSError as error:
         raise BuildError(
-            f"trapline: guard: cannot write to {out_dir}: {error.strerror}: name another folder"
+            f"trapline: {product.says}: cannot write to {out_dir}: {error.strerror}: name another folder"
         ) from None
     try:
-        _hold(lock)
-        if not os.path.isfile(path):
-            _compile(path, product)
+        recipe.carry_out(what)
     finally:
-        os.close(lock)  # releases it; the file stays, since unlinking it would let two processes in
-    return path
+        claim.release()
+    return what.path
 
 
-def _hold(lock: int) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError:  # a file system without locks: the atomic rename has to do
-        pass
+def recipe_for(out_dir: str, product: Product = GUARD, target: Target | None = None) -> Recipe:
+    """How the product for the running torch, or for ``target``, is made; the guard with its frames.
+
+    Raises:
+        BuildError: with one line that says what is missing and what to do.
+    """
+    _refuse_what_cannot_work(product, target)
+    folder = product.source_dir()
+    made = {
+        "frames.so" if product is FRAMES else "made.so": os.path.join(out_dir, adapter_name(product, target))
+    }
+    commands, files = _commands(product, target)
+    if product is GUARD and target is None:
+        made["frames.so"] = os.path.join(out_dir, adapter_name(FRAMES))
+        commands = [*_commands(FRAMES, None)[0], *commands]
+    return Recipe(made, product.says, {product.room: os.path.abspath(folder)}, files, commands)
+
+
+def _commands(product: Product, target: Target | None) -> tuple[list[list[str]], dict[str, str]]:
+    """What compiles and links, and the files that are written for it."""
+    compiler = _compiler()
+    names = sources_in(product.source_dir(), product.parts)
+    includes = ["-I", WORK, "-I", paths.include_dir()]
+    torch_includes: list[str] = []
+    if not product.every_torch:
+        torch_includes = target.includes if target is not None else _torch_includes()
+    for include in [*torch_includes, *python_includes()]:
+        includes += ["-isystem", include]
+    if product is FRAMES:
+        (source,) = (f"{WORK}/{product.room}/{name}" for name in names if name.endswith(".c"))
+        out = ["-o", f"{WORK}/frames.so", "-shared", "-s"]
+        return [[*compiler, "-x", "c", *_flags(product, target), source, *out, *includes]], {}
+    files = dict(product.generated()) if product.generated is not None else {}
+    # One translation unit takes a third of the time that they take one by one, since torch's headers are most
+    # of it.
+    units = [f'#include "{product.room}/{name}"\n' for name in names if name.endswith(".cpp")]
+    files["unit.cpp"] = "".join(units)
+    flags = _flags(product, target)
+    if product.every_python:
+        flags += layout.defines(torch_includes[0])
+    link = target.libraries if target is not None else _torch_libraries()
+    if product.uses_library:  # no path to it: it is loaded before, and found by its name
+        link = [*link, "-L" + _library_dir(), "-ltrapline"]
+    unit = f"{WORK}/unit.o"
+    return [
+        [*compiler, *flags, "-c", f"{WORK}/unit.cpp", "-o", unit, *includes],
+        [*compiler, "-shared", "-o", f"{WORK}/made.so", unit, *link, *_link_flags()],
+    ], files
 
 
 def sources_in(folder: str, parts: tuple[str, ...]) -> list[str]:
@@ -140,24 +191,46 @@ def _library_dir() -> str:
         raise BuildError(str(error)) from None
 
 
+def torch_build() -> str:
+    """The torch that a product fits: a release, whose builds for the CPU and for CUDA have the same headers,
+    or the very build. One that names itself as a bare release is somebody else's (conda's), with other flags.
+    """
+    import torch
+
+    version = str(torch.__version__)
+    official = re.fullmatch(r"(\d+\.\d+\.\d+)\+(cpu|cu\d+)", version)
+    if official:
+        return official.group(1)
+    return version + "+other" if re.fullmatch(r"[\d.]+", version) else version
+
+
 def torch_release() -> tuple[int, ...]:
     import torch
 
-    return tuple(int(part) for part in re.findall(r"\d+", str(torch.__version__))[:2])
+    return _release(str(torch.__version__))
 
 
-def _flags() -> list[str]:
-    """The flags that have to agree with how torch was built."""
-    import torch
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
+
+def _flags(product: Product = GUARD, target: Target | None = None) -> list[str]:
+    """The flags that have to agree with how torch was built, and all others."""
+    if product.every_torch:
+        return ["-O2", "-fPIC", "-fvisibility=hidden", "-w"]
+    release = torch_release() if target is None else _release(target.build)
     # Headers of 2.11 and later may use C++20; those before 2.1 do not know it.
-    flags = ["-std=c++20" if torch_release() >= (2, 10) else "-std=c++17"]
-    core = getattr(torch, "_C", None)  # not yet there while torch is being imported
-    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(getattr(core, '_GLIBCXX_USE_CXX11_ABI', True))}")
-    for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):  # so that pybind11 shares its state with torch's
-        value = getattr(core, f"_PYBIND11_{name}", None)
-        if value is not None:
-            flags.append(f'-DPYBIND11_{name}="{value}"')
+    flags = ["-std=c++20" if release >= (2, 10) else "-std=c++17"]
+    core = getattr(sys.modules.get("torch"), "_C", None)  # not yet there while torch is being imported
+    abi = getattr(core, "_GLIBCXX_USE_CXX11_ABI", True) if target is None else target.has_cxx11_abi
+    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(abi)}")
+    if product.every_python:
+        flags.append("-DPy_LIMITED_API=0x03090000")
+    else:  # so that pybind11 shares its state with torch's
+        for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):
+            value = getattr(core, f"_PYBIND11_{name}", None)
+            if value is not None:
+                flags.append(f'-DPYBIND11_{name}="{value}"')
     return [*flags, *_FLAGS, *shlex.split(options.compiler_flags())]
 
 
@@ -187,22 +260,24 @@ def refuse_free_threading() -> None:
         )
 
 
-def _refuse_what_cannot_work() -> None:
+def _refuse_what_cannot_work(product: Product, target: Target | None) -> None:
     refuse_free_threading()
     try:
-        import torch  # noqa: F401
+        if target is None and not product.every_torch:
+            import torch  # noqa: F401
     except ImportError as error:
         raise BuildError(
             f"trapline: guard: torch cannot be imported ({error}): run this with the Python that has it"
         ) from None
-    if not any(os.path.isfile(os.path.join(folder, "Python.h")) for folder in _python_includes()):
+    if not any(os.path.isfile(os.path.join(folder, "Python.h")) for folder in python_includes()):
         raise BuildError(
-            f"trapline: guard: no Python.h in {_python_includes()[0]}: install Python's headers "
+            f"trapline: guard: no Python.h in {python_includes()[0]}: install Python's headers "
             f"(Debian: apt install python{sys.version_info[0]}.{sys.version_info[1]}-dev)"
         )
 
 
-def _python_includes() -> list[str]:
+def python_includes() -> list[str]:
+    """Where Python.h is, or would be."""
     folders = sysconfig.get_paths()
     return list(dict.fromkeys([folders["include"], folders["platinclude"]]))
 
@@ -215,7 +290,12 @@ def _torch_includes() -> list[str]:
         return [root, os.path.join(root, "torch", "csrc", "api", "include")]
     from torch.utils import cpp_extension  # distributions keep the headers elsewhere
 
-    return cpp_extension.include_paths()
+    found = cpp_extension.include_paths()
+    if not any(os.path.isfile(os.path.join(one, "ATen", "core", "Tensor.h")) for one in found):
+        raise BuildError(
+            f"trapline: guard: no headers of torch in {root}: install PyTorch's own package, which has them"
+        )
+    return found
 
 
 def _torch_libraries() -> list[str]:
@@ -239,53 +319,6 @@ def _torch_libraries() -> list[str]:
     return ["-L" + folder, *("-l" + name[3:] for name in _TORCH_LIBRARIES)]
 
 
-def _compile(path: str, product: Product) -> None:
-    """Compile and link in a folder beside ``path``, then rename: nobody ever sees half a library."""
-    folder, compiler = product.source_dir(), _compiler()
-    names = sources_in(folder, product.parts)
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as work:
-        # The sources say "<room>/...", whatever their folder is called. One translation unit takes a third of
-        # the time that they take one by one, since torch's headers are most of it.
-        os.symlink(os.path.abspath(folder), os.path.join(work, product.room))
-        for name, text in (product.generated() if product.generated is not None else {}).items():
-            with open(os.path.join(work, name), "w", encoding="utf-8") as file:
-                file.write(text)
-        unit = os.path.join(work, "unit.cpp")
-        with open(unit, "w", encoding="utf-8") as file:
-            file.writelines(f'#include "{product.room}/{name}"\n' for name in names if name.endswith(".cpp"))
-        includes = ["-I", work, "-I", paths.include_dir()]
-        for include in [*_torch_includes(), *_python_includes()]:
-            includes += ["-isystem", include]
-        made = os.path.join(work, "made.so")
-        log = path[: -len(".so")] + ".log"
-        objects = [work + "/unit.o"]
-        for name in (name for name in names if name.endswith(".c")):
-            objects.append(os.path.join(work, os.path.basename(name)[:-2] + ".o"))
-            source = os.path.join(work, product.room, name)
-            c = ["-x", "c", "-O2", "-fPIC", "-fvisibility=hidden", "-c", source, "-o", objects[-1]]
-            _run([*compiler, *c, *includes], log, product)
-        link = ["-shared", "-o", made, *objects, *_torch_libraries()]
-        if product.uses_library:
-            link += ["-L" + _library_dir(), "-ltrapline", "-Wl,-rpath," + _library_dir()]
-        _run([*compiler, *_flags(), "-c", unit, "-o", objects[0], *includes], log, product)
-        _run([*compiler, *link, *_link_flags()], log, product)
-        os.replace(made, path)
-
-
 def _link_flags() -> list[str]:
-    return [flag for flag in shlex.split(options.compiler_flags()) if flag.startswith("-fsan")]
-
-
-def _run(command: list[str], log: str, product: Product = GUARD) -> None:
-    done = subprocess.run(
-        command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    if done.returncode == 0:
-        return
-    with open(log, "wb") as file:
-        file.write((shlex.join(command) + "\n").encode(errors="surrogateescape") + done.stdout)
-    said = re.search(rb"error: (.*)", done.stdout)
-    why = f" ({said.group(1).decode(errors='replace')})" if said else ""
-    raise BuildError(
-        f"trapline: {product.says}: {command[0]} failed{why}: see {log}: report it with that file"
-    )
+    further = shlex.split(options.compiler_flags())
+    return [flag for flag in further if flag.startswith("-fsan")] if further else ["-s"]

@@ -1,36 +1,33 @@
-"""Finds or builds an extension module that fits exactly one torch and one Python (:class:`_build.Product`).
+"""Finds the extension module that fits this torch and this Python (:class:`.compiler.Product`), at once.
 
-It is looked for by its full name in TRAPLINE_ADAPTER_DIR, in the build tree and in the user's cache; if it is
-in none of them it is built into the cache, by one process while the others wait a bounded time.
+It is looked for by its full name in TRAPLINE_ADAPTER_DIR, in the build tree, among those that Trapline
+brings along, and in the user's cache. Where it is in none of them one process of all that ask begins to build
+it into the cache, in the background, for the next start (:mod:`.background`); this one goes on without it.
+Only where TRAPLINE_BUILD or the caller says so does anybody wait.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-import tempfile
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from trapline._extension import compiler
+from trapline._extension import background, cache, compiler
 from trapline._library import options, paths
 from trapline._library.say import debug, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import ModuleType
     from typing import Callable
 
-try:
-    import fcntl
-except ImportError:  # not on this platform: then every process builds for itself
-    fcntl = None  # type: ignore[assignment]
+# Who waits for a build waits so long; the build itself goes on, for the next start.
+_MAX_WAIT_S = 900.0
+_LOWEST_PRIORITY = 19
 
-# A build takes a quarter of a minute on an idle machine; eight ranks may share two cores.
-_MAX_WAIT_S = 180.0
-# A compiler that failed is not asked again for every process of a job.
-_RETRY_S = 3600.0
+
+class Broken(ImportError):
+    """The file is no whole library."""
 
 
 class _Search(NamedTuple):
@@ -40,13 +37,20 @@ class _Search(NamedTuple):
     load: Callable[[str], ModuleType]
     otherwise: str
     notes: list[str]
+    waits: bool
+
+    def note(self, why: str) -> None:
+        self.notes.append(f"{why}; {self.otherwise}")
 
 
 def find(
-    product: compiler.Product, load: Callable[[str], ModuleType], otherwise: str
+    product: compiler.Product, load: Callable[[str], ModuleType], otherwise: str, waits: bool = False
 ) -> tuple[ModuleType | None, list[str]]:
-    """The product, loaded by ``load``, or None; and notes on why, each of which says ``otherwise``."""
-    search = _Search(product, load, otherwise, [])
+    """The product, loaded by ``load``, or None; and notes on why, which say ``otherwise``.
+
+    ``waits``: there is nothing else that could serve, so that a build is worth the time.
+    """
+    search = _Search(product, load, otherwise, [], waits)
     return _find(search), search.notes
 
 
@@ -55,175 +59,180 @@ def load(path: str, product: compiler.Product) -> ModuleType:
     from importlib.machinery import ExtensionFileLoader
     from importlib.util import module_from_spec, spec_from_loader
 
-    _refuse_truncated(path)
+    _refuse_broken(path)
+    if product.uses_library:
+        paths.library()  # loaded first: the module asks for it by its name only
     loader = ExtensionFileLoader(product.module, path)
     spec = spec_from_loader(product.module, loader)
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
+    if product is compiler.GUARD:
+        _attach_frames(module, os.path.dirname(path))
     return module
 
 
+def _attach_frames(guard: ModuleType, folder: str) -> None:
+    """Without them the guard reads frames by Python's public API: at a fault, not at each call before it."""
+    product = compiler.FRAMES
+    beside = os.path.join(folder, compiler.adapter_name(product))
+    try:
+        frames = load(beside, product) if os.path.isfile(beside) else None
+    except Exception as error:
+        debug(f"{beside} is not used: {_one_line(error)}")
+        frames = None
+    if frames is None:
+        frames, notes = find(product, lambda path: load(path, product), "earlier calls have no lines")
+        for note in notes:
+            debug(note)
+    if frames is not None:
+        guard.use_frames(frames.walk)
+
+
+def prebuilt_dir() -> str:
+    """The libraries that Trapline brings along: in the package, or in a source tree's build folder."""
+    build = paths.build_dir()
+    return os.path.join(paths.PACKAGE_DIR, "_adapters") if build is None else os.path.join(build, "prebuilt")
+
+
 def _find(search: _Search) -> ModuleType | None:
-    product, notes = search.product, search.notes
+    product = search.product
     try:
         name = compiler.adapter_name(product)
     except Exception as error:  # no sources to build from
-        notes.append(f"{_one_line(error)}; {search.otherwise}")
+        search.note(_one_line(error))
         return None
     named = options.adapter_dir()
     build = paths.build_dir()
-    for folder in filter(None, (named, build and os.path.join(build, "adapters"))):
+    for folder in filter(None, (named, build and os.path.join(build, "adapters"), prebuilt_dir())):
         module = _try(search, os.path.join(folder, name))
         if module is not None:
             return module
     if named and not os.path.isfile(os.path.join(named, name)):
         _say_what_is_refused(product, named, name)
-    for folder in (paths.cache_dir(), _private_temporary_dir()):
-        if folder is not None and _usable(folder):
-            return _from_cache(search, folder, name)
-    notes.append(
-        f"no folder for a compiled {product.says} can be written: set XDG_CACHE_HOME to one that can"
-    )
-    return None
+    for folder in cache.folders():
+        path = os.path.join(folder, name)
+        if cache.is_noexec(folder) or not os.path.isfile(path):
+            continue
+        module = _try(search, path, _remove_broken)
+        if module is not None:
+            return module
+        if os.path.isfile(path):  # it is whole: the next build would make the same
+            search.note(search.notes.pop() + ": delete it to have it built again")
+            return None
+    return _build(search, name)
 
 
-def _try(search: _Search, path: str, say: bool = True) -> ModuleType | None:
+def _try(search: _Search, path: str, mend: Callable[[str], None] = lambda path: None) -> ModuleType | None:
     """Load what is at ``path``; None, with a note, when it does not serve."""
     if not os.path.isfile(path):
         return None
     try:
         return search.load(path)
-    except Exception as error:  # broken, built for another torch, or for another libtrapline
-        if say:
-            search.notes.append(f"{path} is not used: {_one_line(error)}")
+    except Broken as error:
         debug(f"{path} is not used: {_one_line(error)}")
-        return None
+        mend(path)
+        if os.path.isfile(path):
+            search.notes.append(f"{path} is not used: {_one_line(error)}")
+    except Exception as error:  # built for another torch, for another libtrapline, on a noexec mount
+        search.notes.append(f"{path} is not used: {_one_line(error)}")
+        debug(search.notes[-1])
+    return None
 
 
-def _refuse_truncated(path: str) -> None:
+def _refuse_broken(path: str) -> None:
     """The dynamic loader dies of SIGBUS on an ELF file that lost its end (a full disk, a broken copy)."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         head = file.read(64)
     if len(head) < 64 or head[:4] != b"\x7fELF":
-        raise ImportError("it is not an ELF file")
+        raise Broken("it is not an ELF file")
     if head[4:6] == b"\x02\x01":  # 64 bits, little-endian: the section headers are its last part
         (sections,) = struct.unpack_from("<Q", head, 40)
         entry, count = struct.unpack_from("<HH", head, 58)
         if sections + entry * count > size:
-            raise ImportError("it is cut off")
+            raise Broken("it is cut off")
 
 
-def _from_cache(search: _Search, folder: str, name: str) -> ModuleType | None:
-    """Load ``name`` from ``folder``; build it first, or again when it is broken; one process at a time."""
-    path = os.path.join(folder, name)
-    broken = _identity(path)
-    module = _try(search, path, say=False)
-    if module is not None:
-        return module
-    with _lock(search.product, path + ".activating", path) as mine:
-        if mine is None:
-            search.notes.append(
-                f"another process is still building the {search.product.says} after {_longest_wait():.0f} s; "
-                f"in this one {search.otherwise}"
-            )
-            return None
-        if _identity(path) != broken:  # somebody built it while this process waited
-            module = _try(search, path)
-            if module is not None:
-                return module
-        return _build_and_load(search, folder, path)
-
-
-def _build_and_load(search: _Search, folder: str, path: str) -> ModuleType | None:
-    import torch
-
-    says = search.product.says
-    log = path[: -len(".so")] + ".log"  # _build writes it when the compiler fails
-    if os.path.isfile(log) and time.time() - os.path.getmtime(log) < _RETRY_S:
-        search.notes.append(f"the {says} could not be compiled lately (see {log}); {search.otherwise}")
-        return None
-    if os.path.exists(path):
-        os.unlink(path)  # it was tried and is broken
-    say(f"building the {says} for torch {torch.__version__}: once, about a minute; kept in {folder}")
+def _remove_broken(path: str) -> None:
     try:
-        compiler.build(folder, search.product)
-    except Exception as error:
-        search.notes.append(f"the {says} could not be compiled ({_one_line(error)}); {search.otherwise}")
+        os.unlink(path)
+    except OSError as error:
+        debug(f"{path} is broken and cannot be removed: {error}")
+
+
+# Where there is none --------------------------------------------------------------------------------
+
+
+def _build(search: _Search, name: str) -> ModuleType | None:
+    """Have it built. None at once, but for those who wait."""
+    says, when = search.product.says, options.build(search.waits)
+    if when == "never":
+        search.note(f"there is no compiled {says} for this torch, and TRAPLINE_BUILD says never to build one")
         return None
+    folder, why = cache.folder_to_build_in(says)
+    if folder is None:
+        search.note(why)
+        return None
+    path = os.path.join(folder, name)
+    why = cache.failed_lately(path) or ""
+    if why:
+        search.note(f"the {says} {why}")
+        return None
+    try:
+        why = _start(search, folder, when == "wait")
+    except Exception as error:
+        why = f"the {says} could not be compiled ({_one_line(error)})"
+    if why:
+        search.note(why)
+        return None
+    if when == "wait":
+        return _wait_and_load(search, path)
+    search.note(
+        f"the compiled {says} for torch {compiler.torch_build()} is not there yet: it is being built in the "
+        f"background ({_how_long(search.product)}, in {folder}), for the next start"
+    )
+    return None
+
+
+def _start(search: _Search, folder: str, waits: bool) -> str:
+    """Begin to build in ``folder``, unless another process does; why it could not be begun, or nothing."""
+    what = compiler.recipe_for(folder, search.product)  # says what is missing
+    if not waits and not background.has_memory():
+        return f"the {search.product.says} is not compiled: there is too little memory for a compiler"
+    claim = cache.claim(folder)
+    if claim is None:
+        return ""
+    if os.path.isfile(what.path):  # somebody built it just now
+        claim.release()
+        return ""
+    return background.start(what, claim, 0 if waits else _LOWEST_PRIORITY) or ""
+
+
+def _wait_and_load(search: _Search, path: str) -> ModuleType | None:
+    says, folder = search.product.says, os.path.dirname(path)
+    longest = options.build_wait(_MAX_WAIT_S)
+    deadline = time.monotonic() + longest
+    say(
+        f"building the {says} for torch {compiler.torch_build()}, once: {_how_long(search.product)}; kept in "
+        f"{folder}; waiting for it"
+    )
+    while not os.path.isfile(path):
+        if time.monotonic() >= deadline:
+            search.note(f"the {says} is still being built after {longest:.0f} s: the next start has it")
+            return None
+        why = cache.failed_lately(path)
+        if why:
+            search.note(f"the {says} {why}")
+            return None
+        time.sleep(0.1)
+        if not os.path.isfile(path) and not cache.is_claimed(folder):  # it was of another name, or was killed
+            _start(search, folder, waits=True)
     return _try(search, path)
 
 
-@contextmanager
-def _lock(product: compiler.Product, path: str, goal: str) -> Iterator[bool | None]:
-    """Hold the lock file ``path``. Yields None when it could not be had in time, False when nothing locks."""
-    if fcntl is None:
-        yield False
-        return
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    except OSError:
-        yield False
-        return
-    try:
-        yield _wait_for(product, file, goal)
-    finally:
-        os.close(file)  # releases the lock; the file stays, since unlinking it would let two processes in
-
-
-def _wait_for(product: compiler.Product, file: int, goal: str) -> bool | None:
-    deadline = time.monotonic() + _longest_wait()
-    said = False
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            pass
-        except OSError:  # a file system without locks: the build's atomic rename has to do
-            return False
-        if time.monotonic() >= deadline:
-            return None
-        if not said:
-            say(f"another process is building the {product.says}: waiting for {os.path.basename(goal)}")
-            said = True
-        time.sleep(0.1)
-
-
-def _longest_wait() -> float:
-    return options.build_wait(_MAX_WAIT_S)
-
-
-def _identity(path: str) -> tuple[int, int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def _usable(folder: str) -> bool:
-    """True when ``folder`` exists, or can be made, and can be written."""
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK | os.X_OK)
-
-
-def _private_temporary_dir() -> str | None:
-    """A folder in the temporary directory that is this user's alone: code is going to be loaded from it."""
-    if not hasattr(os, "getuid"):
-        return None
-    path = os.path.join(tempfile.gettempdir(), f"trapline-adapters-{os.getuid()}")
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        status = os.lstat(path)
-    except OSError:
-        return None
-    is_ours = status.st_uid == os.getuid() and (status.st_mode & 0o170077) == 0o040000
-    return path if is_ours else None
+def _how_long(product: compiler.Product) -> str:
+    return f"about {product.seconds} s of one core when nothing else runs"
 
 
 def _say_what_is_refused(product: compiler.Product, folder: str, name: str) -> None:

@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 
-from trapline._extension import compiler
+from trapline._extension import compiler, recipe
 from trapline._library import paths
 
 # The guard without its Python part. The host comes last: it installs the hooks when the library is loaded.
@@ -124,11 +124,11 @@ def _compile(root: str, path: str) -> None:
         api = os.path.join(root, "include", "torch", "csrc", "api", "include")
         includes = ["-I", work, "-I", paths.include_dir(), "-isystem", os.path.join(root, "include")]
         includes += ["-isystem", api]
-        product, log = os.path.join(work, "product.so"), path[: -len(".so")] + ".log"
+        product, log = os.path.join(work, "product.so"), recipe.log_of(path)
         torch = ["-L" + os.path.join(root, "lib"), "-ltorch_cpu", "-lc10"]
         own = ["-L" + libraries, "-ltrapline_native", "-ltrapline", "-Wl,-rpath," + libraries]
-        compiler._run([*command, *_flags(root), "-c", unit, "-o", work + "/unit.o", *includes], log)
-        compiler._run([*command, "-shared", "-o", product, work + "/unit.o", *torch, *own], log)
+        recipe.run([*command, *_flags(root), "-c", unit, "-o", work + "/unit.o", *includes], log, "libtorch")
+        recipe.run([*command, "-shared", "-o", product, work + "/unit.o", *torch, *own], log, "libtorch")
         os.replace(product, path)
 
 

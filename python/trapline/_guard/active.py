@@ -173,7 +173,7 @@ def _native() -> ModuleType | None:
     """The compiled adapter, installed; None when there is none and none can be built."""
     from trapline._extension import compiler
 
-    found, notes = finder.find(compiler.GUARD, _load_and_install, "the pure-Python guard runs")
+    found, notes = finder.find(compiler.GUARD, _load_and_install, "the guard for any torch runs")
     _notes.extend(notes)
     return found
 

@@ -27,7 +27,7 @@ from trapline._guard.device import (  # noqa: F401  what the compiled adapter ha
     device_remaining,
     device_step,
 )
-from trapline._guard.plan import Plan, make_plans
+from trapline._guard.plan import Plan, make_plans, new_plan
 from trapline._library import capi, paths
 
 if TYPE_CHECKING:
@@ -169,9 +169,10 @@ def _hook_reads(library: Any) -> None:
 
 
 def _hook_read(call: Any) -> Callable[..., Any]:
-    classify = _classifier(torch._C.DispatchKey.BackendSelect, None)
+    classify, plan = _classifier(torch._C.DispatchKey.BackendSelect, None), new_plan(call)
 
     def reads(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        args = _with_tensors(plan, args)
         down, leads = classify(keyset)
         if leads != kernel.DEVICE:
             return call.redispatch(down, *args, **kwargs)
@@ -216,10 +217,7 @@ def _hook(plan: Plan, key: Any, backend: Any) -> Callable[..., Any]:
     known: dict[int, tuple[Any, int]] = {}
 
     def in_python(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        for at in plan.tensors:
-            if at < len(args) and type(args[at]) in _NUMBERS:
-                args = _with_tensors(plan, args)
-                break
+        args = _with_tensors(plan, args)
         raw = keyset.raw_repr()
         found = known.get(raw)
         if found is None:
@@ -287,6 +285,8 @@ def _full_name(schema: Any) -> str:
 
 def _with_tensors(plan: Plan, args: tuple) -> tuple:
     """torch hands a kernel a Python number for a tensor that was made of one: make the tensor again."""
+    if not any(at < len(args) and type(args[at]) in _NUMBERS for at in plan.tensors):
+        return args
     values = list(args)
     for at in plan.tensors:
         if at < len(values) and type(values[at]) in _NUMBERS:

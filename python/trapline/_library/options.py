@@ -160,8 +160,18 @@ def adapter_dir() -> str | None:
     return os.environ.get("TRAPLINE_ADAPTER_DIR")
 
 
+def build(waits: bool) -> str:
+    """What happens where nothing compiled fits this torch: ``wait`` for a build, ``background``, ``never``.
+
+    ``waits``: what is meant where nobody says.
+    """
+    text = os.environ.get("TRAPLINE_BUILD", "")
+    otherwise = "wait" if waits else "background"
+    return text if text in ("wait", "background", "never") else otherwise
+
+
 def build_wait(otherwise: float) -> float:
-    """How many seconds to wait for another process that compiles the same."""
+    """How many seconds at most to wait for a build."""
     return _number("TRAPLINE_BUILD_WAIT", otherwise)
 
 

@@ -1,9 +1,7 @@
 #include "guard/python/compiled.hpp"
 
 #include <ATen/ops/empty_strided.h>
-#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/api/include/torch/version.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
 
 #include <cstring>
@@ -17,6 +15,7 @@
 #include "guard/device_stream.hpp"
 #include "guard/hooks.hpp"
 #include "guard/python/convert.hpp"
+#include "guard/python/torch_python.hpp"
 #include "guard/state.hpp"
 
 namespace trapline::guard {
@@ -60,16 +59,16 @@ bool read_entry(PyObject* tuple, SiteEntry& out) {
     return false;
   out.start = start;
   out.length = length;
-  out.items.resize(static_cast<std::size_t>(PyTuple_GET_SIZE(items)));
+  out.items.resize(static_cast<std::size_t>(PyTuple_Size(items)));
   for (std::size_t i = 0; i < out.items.size(); ++i) {
-    if (!read_entry(PyTuple_GET_ITEM(items, static_cast<Py_ssize_t>(i)), out.items[i])) return false;
+    if (!read_entry(PyTuple_GetItem(items, static_cast<Py_ssize_t>(i)), out.items[i])) return false;
   }
   return true;
 }
 
 bool read_numbers(PyObject* tuple, CompiledSite& site) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
-    PyObject* number = PyTuple_GET_ITEM(tuple, i);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) {
+    PyObject* number = PyTuple_GetItem(tuple, i);
     if (number == Py_None) site.holes.push_back(static_cast<std::int32_t>(i));
     site.numbers.push_back(number == Py_None ? 0 : PyLong_AsLongLong(number));
   }
@@ -82,9 +81,9 @@ bool read_site(PyObject* said, CompiledSite& site) {
   if (!PyArg_ParseTuple(said, "sssiO!O!", &contract, &op, &overload, &site.list_position, &PyTuple_Type,
                         &numbers, &PyTuple_Type, &parts))
     return false;
-  if (PyTuple_GET_SIZE(parts) != kSiteParts || !read_numbers(numbers, site)) return false;
+  if (PyTuple_Size(parts) != kSiteParts || !read_numbers(numbers, site)) return false;
   for (int at = 0; at < kSiteParts; ++at) {
-    PyObject* part = PyTuple_GET_ITEM(parts, at);
+    PyObject* part = PyTuple_GetItem(parts, at);
     site.has[at] = part != Py_None;
     if (site.has[at] && !read_entry(part, site.part[at])) return false;
   }
@@ -131,7 +130,7 @@ const CompiledSite* site_of(const std::string& text) {
   }
   const CompiledSite* site = nullptr;
   {
-    const pybind11::gil_scoped_acquire gil;
+    const GilAcquire gil;
     PyRef key(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
     if (key) site = site_of(key.get());
     PyErr_Clear();
@@ -165,19 +164,22 @@ at::Tensor check_there(ThreadState& state, const CompiledSite& site, Stack& stac
 // What is bad, and what is not judged here.
 PyObject* ask(PyObject* const* args, Py_ssize_t count) {
   const BusyScope busy(t_state);
-  return PyObject_Vectorcall(g_ask, args, static_cast<std::size_t>(count), nullptr);
+  PyRef all(PyTuple_New(count));
+  for (Py_ssize_t i = 0; all && i < count; ++i)
+    PyTuple_SetItem(all.get(), i, PyRef::borrowed(args[i]).release());
+  return all ? PyObject_CallObject(g_ask, all.get()) : nullptr;
 }
 
 // False: these are not what compiled code passes.
 bool unpack(PyObject* others, PyObject* numbers, SiteCall& call) {
   if (!PyList_Check(others) || !PyList_Check(numbers)) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(others); ++i) {
-    PyObject* other = PyList_GET_ITEM(others, i);
-    if (!THPVariable_Check(other)) return false;
-    call.others.push_back(&THPVariable_Unpack(other));
+  for (Py_ssize_t i = 0; i < PyList_Size(others); ++i) {
+    PyObject* other = PyList_GetItem(others, i);
+    if (!is_tensor(other)) return false;
+    call.others.push_back(&tensor_of(other));
   }
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(numbers); ++i) {
-    PyObject* number = PyList_GET_ITEM(numbers, i);
+  for (Py_ssize_t i = 0; i < PyList_Size(numbers); ++i) {
+    PyObject* number = PyList_GetItem(numbers, i);
     if (!PyLong_CheckExact(number)) return false;
     call.numbers.push_back(PyLong_AsLongLong(number));
   }
@@ -187,7 +189,7 @@ bool unpack(PyObject* others, PyObject* numbers, SiteCall& call) {
 int judge(const CompiledSite& site, const SiteCall& call) {
   trapline_scan scan;
   if (call.argument.numel() < kLong) return judge_site(site, call, scan);
-  const pybind11::gil_scoped_release no_gil;
+  const GilRelease no_gil;
   return judge_site(site, call, scan);
 }
 
@@ -201,18 +203,16 @@ PyObject* checked_there(const CompiledSite& site, const SiteCall& call, PyObject
                    std::string(PyUnicode_AsUTF8(text)));
   at::Tensor result;
   {
-    const pybind11::gil_scoped_release no_gil;
+    const GilRelease no_gil;
     result = check_there(t_state, site, stack);
   }
   return result.is_same(call.argument) ? PyRef::borrowed(argument).release() : THPVariable_Wrap(result);
 }
 
-PyObject* checked(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  HANDLE_TH_ERRORS
-  if (count != kCheckArguments || !THPVariable_Check(args[0]) || !PyUnicode_Check(args[3]))
-    return ask(args, count);
+PyObject* checked_call(PyObject* const* args, Py_ssize_t count) {
+  if (count != kCheckArguments || !is_tensor(args[0]) || !PyUnicode_Check(args[3])) return ask(args, count);
   const ThreadState& state = t_state;
-  const SiteCall none(THPVariable_Unpack(args[0]));
+  const SiteCall none(tensor_of(args[0]));
   const bool on_host = none.argument.is_cpu();
   if (!enabled() || !outermost(state) || (!on_host && !on_guarded_device(none.argument)))
     return PyRef::borrowed(args[0]).release();
@@ -224,7 +224,15 @@ PyObject* checked(PyObject*, PyObject* const* args, Py_ssize_t count) {
   }
   if (!on_host) return checked_there(*site, call, args[0], args[3]);
   return judge(*site, call) == TRAPLINE_VIOLATED ? ask(args, count) : PyRef::borrowed(args[0]).release();
-  END_HANDLE_TH_ERRORS
+}
+
+PyObject* checked(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  try {
+    return checked_call(args, count);
+  } catch (const std::exception&) {
+    torch::translate_exception_to_python(std::current_exception());
+    return nullptr;
+  }
 }
 
 // Called by the dispatcher ----------------------------------------------------------------------------------
@@ -233,14 +241,15 @@ at::Tensor ask(ThreadState& state, c10::ArrayRef<c10::IValue> values) {
   const BusyScope busy(state);
   python_error error;
   {
-    const pybind11::gil_scoped_acquire gil;
+    const GilAcquire gil;
     PyRef argument[kCheckArguments];
     for (int i = 0; i < kCheckArguments; ++i) argument[i] = value_to_python(values[i]);
     PyRef answer(PyObject_CallFunctionObjArgs(g_ask, argument[0].get(), argument[1].get(), argument[2].get(),
                                               argument[3].get(), nullptr));
-    if (answer && THPVariable_Check(answer.get())) return THPVariable_Unpack(answer.get());
+    if (answer && is_tensor(answer.get())) return tensor_of(answer.get());
     if (answer) return values[0].toTensor();
-    error.persist();
+    PyErr_Fetch(&error.type, &error.value, &error.traceback);
+    error.message = text_of(error);
   }
   throw error;
 }
@@ -267,6 +276,10 @@ class Check final : public c10::OperatorKernel {
     return judge_site(*site, SiteCall(values), scan) == TRAPLINE_VIOLATED ? ask(state, values) : argument;
   }
 };
+
+#ifndef METH_FASTCALL  // in the limited API since 3.10, and in every Python since 3.7
+#define METH_FASTCALL 0x0080
+#endif
 
 PyMethodDef kChecked = {"checked", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(checked)),
                         METH_FASTCALL,

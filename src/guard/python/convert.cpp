@@ -1,12 +1,11 @@
 #include "guard/python/convert.hpp"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <algorithm>
 #include <cctype>
 
 #include "guard/history.hpp"
 #include "guard/python/raise.hpp"
+#include "guard/python/torch_python.hpp"
 #include "guard/remember.hpp"
 
 namespace trapline::guard {

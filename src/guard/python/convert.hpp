@@ -11,6 +11,9 @@
 #include "guard/frames.h"
 #include "trapline/capi.h"
 
+// In every Python since 3.3, in the limited API since 3.13.
+extern "C" PyAPI_FUNC(const char*) PyUnicode_AsUTF8(PyObject* unicode);
+
 namespace trapline::guard {
 
 // An owned reference; null where making the object failed.

@@ -1,13 +1,12 @@
 #include "guard/python/device.hpp"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include "guard/device_cache.hpp"
 #include "guard/device_check.hpp"
 #include "guard/device_contents.hpp"
 #include "guard/device_faults.hpp"
 #include "guard/device_stream.hpp"
 #include "guard/python/raise.hpp"
+#include "guard/python/torch_python.hpp"
 
 namespace trapline::guard {
 namespace {
@@ -60,12 +59,12 @@ PyObject* device_step(PyObject*, PyObject*) {
 PyObject* device_backward(PyObject*, PyObject* roots) {
   ThreadState& state = t_state;
   if (!may_raise(state)) Py_RETURN_NONE;
-  PyRef sequence(PySequence_Fast(roots, "the roots of a backward pass"));
+  PyRef sequence(PySequence_List(roots));
   if (!sequence) return nullptr;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); ++i) {
-    PyObject* root = PySequence_Fast_GET_ITEM(sequence.get(), i);
-    if (!THPVariable_Check(root)) continue;
-    const auto fault = fault_behind(THPVariable_Unpack(root));
+  for (Py_ssize_t i = 0; i < PyList_Size(sequence.get()); ++i) {
+    PyObject* root = PyList_GetItem(sequence.get(), i);
+    if (!is_tensor(root)) continue;
+    const auto fault = fault_behind(tensor_of(root));
     if (!fault) continue;
     const BusyScope busy(state);
     if (!ask_about_fault(*fault)) return nullptr;
@@ -76,11 +75,11 @@ PyObject* device_backward(PyObject*, PyObject* roots) {
 
 PyObject* device_export(PyObject*, PyObject* tensor) {
   ThreadState& state = t_state;
-  if (!may_raise(state) || !THPVariable_Check(tensor)) Py_RETURN_NONE;
+  if (!may_raise(state) || !is_tensor(tensor)) Py_RETURN_NONE;
   wait_for_checks();
   PyRef told(raise_one(state, FaultScope::kAny));
   if (!told) return nullptr;
-  const auto fault = fault_behind(THPVariable_Unpack(tensor));
+  const auto fault = fault_behind(tensor_of(tensor));
   if (!fault) return told.release();
   const BusyScope busy(state);
   return ask_about_fault(*fault) ? told.release() : nullptr;

@@ -13,6 +13,7 @@
 #include "guard/python/compiled.hpp"
 #include "guard/python/convert.hpp"
 #include "guard/python/device.hpp"
+#include "guard/python/frames_link.hpp"
 #include "guard/python/raise.hpp"
 #include "guard/remember.hpp"
 
@@ -107,7 +108,8 @@ PyObject* remembered(PyObject*, PyObject*) { return remembered_to_python(); }
 PyObject* info(PyObject*, PyObject*) {
   PyRef dict(PyDict_New());
   put(dict, "torch", text(TORCH_VERSION));
-  put(dict, "python", text(PY_VERSION));
+  const std::string python = Py_GetVersion();
+  put(dict, "python", text(python.substr(0, python.find(' '))));
   put(dict, "library", text(trapline_version()));
   put(dict, "capi", integer(TRAPLINE_CAPI_VERSION));
   put(dict, "history", integer(kHistory));
@@ -154,6 +156,8 @@ PyMethodDef kMethods[] = {
     {"uninstall", uninstall, METH_NOARGS,
      "uninstall(): removes all hooks, while no other thread runs operations."},
     {"set_enabled", set_enabled, METH_O, "set_enabled(on): switches checking on or off, at any time."},
+    {"use_frames", use_frames, METH_O,
+     "use_frames(walk): the capsule of trapline_frames for this Python. Without it the public API does."},
     {"history", history, METH_NOARGS, "history() -> list[dict]: the last guarded calls, oldest first."},
     {"remembered", remembered, METH_NOARGS, "remembered() -> list[dict]: possible origins, newest first."},
     {"device_poll", device_poll, METH_O,

@@ -2,8 +2,6 @@
 
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <unistd.h>
 
 #include <string>
@@ -12,6 +10,7 @@
 #include "guard/device_faults.hpp"
 #include "guard/python/convert.hpp"
 #include "guard/python/fault.hpp"
+#include "guard/python/torch_python.hpp"
 
 namespace trapline::guard {
 namespace {
@@ -102,10 +101,8 @@ class FaultError final : public python_error {
 
   const char* what() const noexcept override {
     try {
-      pybind11::gil_scoped_acquire gil;  // guards the text, too: threads may share the exception
-      if (!message.empty()) return message.c_str();
-      const pybind11::error_scope other;  // an error that is set meanwhile stays set
-      const_cast<FaultError*>(this)->build_message();
+      const GilAcquire gil;  // guards the text, too: threads may share the exception
+      if (message.empty()) const_cast<FaultError*>(this)->message = text_of(*this);
     } catch (...) {
       return "trapline: the text of this fault could not be made";
     }
@@ -119,7 +116,7 @@ void ask_python(ThreadState& state, const Ask& ask) {
   const BusyScope busy(state);  // the handler may run operations of its own
   FaultError error;
   {
-    pybind11::gil_scoped_acquire gil;
+    const GilAcquire gil;
     if (ask()) return;
     error.take();
   }
@@ -142,8 +139,8 @@ void answer_violation(ThreadState& state, const Plan& plan, const Violation& vio
     return handle(
         *violation.row, violation.scan, [&] { return describe_violation(plan, violation, says, all); },
         [&](PyObject* answer) {
-          if (!THPVariable_Check(answer) || offender(violation, all) == nullptr) return false;
-          replace(violation, THPVariable_Unpack(answer), arguments);
+          if (!is_tensor(answer) || offender(violation, all) == nullptr) return false;
+          replace(violation, tensor_of(answer), arguments);
           return true;
         });
   });

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
 import types
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from conftest import BUILD_DIR, REPO  # noqa: E402
-from trapline._extension import compiler, finder  # noqa: E402
+from conftest import BUILD_DIR  # noqa: E402
+from trapline._extension import background, cache, compiler, recipe  # noqa: E402
 from trapline._guard import active, pure  # noqa: E402
 
-fcntl = pytest.importorskip("fcntl")
+pytest.importorskip("fcntl")
 BAD = (torch.zeros(3), torch.tensor([3]))
 
 
@@ -31,12 +31,12 @@ def native(library):
 
 @pytest.fixture
 def world(tmp_path, monkeypatch, library):
-    """A cache, a temporary folder and a compiler of its own: ``world.build`` is what `_build.build` does."""
+    """A cache, a temporary folder and a builder of its own: ``world.build`` is what it does, at once."""
     cache, temporary, nothing = tmp_path / "cache", tmp_path / "tmp", tmp_path / "nothing"
     for folder in (cache, temporary, nothing):
         folder.mkdir()
-    for name in ("TRAPLINE_ADAPTER", "TRAPLINE_ADAPTER_DIR", "TRAPLINE_REPORT_DIR", "TRAPLINE_BUILD_WAIT"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("ADAPTER", "ADAPTER_DIR", "REPORT_DIR", "BUILD_WAIT", "BUILD"):
+        monkeypatch.delenv(f"TRAPLINE_{name}", raising=False)
     monkeypatch.setenv("TRAPLINE_LIB", str(library))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setenv("TRAPLINE_BUILD_DIR", str(nothing))
@@ -46,23 +46,31 @@ def world(tmp_path, monkeypatch, library):
     )
     state.path = state.cache / compiler.adapter_name()
 
-    def build(folder, product=compiler.GUARD):
+    def start(what, claim, niceness):
+        folder = os.path.dirname(what.path)
         state.built.append(folder)
-        return state.build(folder)
+        try:
+            state.build(folder)
+        except compiler.BuildError as error:
+            Path(recipe.log_of(what.path)).write_text(str(error))
+        claim.release()
 
-    monkeypatch.setattr(compiler, "build", build)
+    monkeypatch.setattr(background, "start", start)
     yield state
     active.deactivate()
 
 
+def put(native, folder):
+    """The adapter with the module that reads this Python's frames."""
+    for path in (native.with_name(compiler.adapter_name(compiler.FRAMES)), native):
+        shutil.copy(path, folder)
+
+
 def copy_of(native):
-    def build(folder, product=compiler.GUARD):
-        return shutil.copy(native, folder)
-
-    return build
+    return lambda folder: put(native, folder)
 
 
-def fails(folder):
+def fails(*arguments):
     raise compiler.BuildError("trapline: guard: no C++ compiler: install one")
 
 
@@ -80,15 +88,52 @@ def test_found_in_the_named_folder(world, native):
     assert (world.built, active.notes()) == ([], [])
 
 
-def test_built_into_the_cache_once(world, native, capfd):
-    world.build = copy_of(native)
+def test_found_among_those_that_trapline_brings_along(world, native, tmp_path):
+    (tmp_path / "nothing" / "prebuilt").mkdir()
+    put(native, tmp_path / "nothing" / "prebuilt")
     assert_guarded("native")
+    assert (world.built, active.notes()) == ([], [])
+
+
+def test_built_for_the_next_start(world, native, capfd):
+    world.build = copy_of(native)
+    assert_guarded("kernel")
+    release = torch.__version__.partition("+")[0]
+    assert active.notes() == [
+        f"the compiled guard for torch {release} is not there yet: it is being built in the background "
+        f"(about 25 s of one core when nothing else runs, in {world.cache}), for the next start; "
+        "the guard for any torch runs"
+    ]
     active.deactivate()
     assert_guarded("native")
+    assert active.notes() == []
     assert world.built == [str(world.cache)]
-    said = capfd.readouterr().err
-    assert said.count("\n") == 1
-    assert said.startswith(f"trapline: building the guard for torch {torch.__version__}: once")
+    assert [line for line in capfd.readouterr().err.splitlines() if "[TL" not in line] == []
+
+
+def test_who_wants_to_wait_waits(world, native, capfd):
+    world.env.setenv("TRAPLINE_BUILD", "wait")
+    world.build = copy_of(native)
+    assert_guarded("native")
+    assert (world.built, active.notes()) == ([str(world.cache)], [])
+    said = [line for line in capfd.readouterr().err.splitlines() if "[TL" not in line]
+    release = torch.__version__.partition("+")[0]
+    assert said == [
+        f"trapline: building the guard for torch {release}, once: about 25 s of one core when nothing else "
+        f"runs; kept in {world.cache}; waiting for it"
+    ]
+
+
+def test_who_wants_no_build_gets_none(world):
+    world.env.setenv("TRAPLINE_BUILD", "never")
+    assert_guarded("kernel")
+    assert (world.built, active.notes()) == (
+        [],
+        [
+            "there is no compiled guard for this torch, and TRAPLINE_BUILD says never to build one; "
+            "the guard for any torch runs"
+        ],
+    )
 
 
 @pytest.mark.parametrize("broken", ["text", "truncated", "empty"])
@@ -99,28 +144,97 @@ def test_broken_file_in_the_cache_is_built_again(world, native, broken):
         {"text": b"no library" * 20, "truncated": whole[: len(whole) // 2], "empty": b""}[broken]
     )
     world.build = copy_of(native)
+    assert_guarded("kernel")
+    active.deactivate()
     assert_guarded("native")
     assert len(world.built) == 1
     assert world.path.read_bytes() == whole
 
 
 def test_still_broken_after_a_build_falls_back(world):
-    def build(folder, product=compiler.GUARD):
-        world.path.write_bytes(b"no library" * 20)
-
-    world.build = build
-    assert_guarded("pure")
+    world.env.setenv("TRAPLINE_BUILD", "wait")
+    world.build = lambda folder: world.path.write_bytes(b"no library" * 20)
+    assert_guarded("kernel")
     assert len(world.built) == 1
     assert "it is not an ELF file" in active.notes()[0]
 
 
-def test_adapter_for_another_torch_is_refused(world, native):
+def test_whole_file_that_cannot_be_loaded_is_not_built_again(world, native):
+    import _bisect
+
+    if not getattr(_bisect, "__file__", None):
+        pytest.skip("this Python has its modules inside")
+    world.cache.mkdir(parents=True)
+    shutil.copy(_bisect.__file__, world.path)
+    for _ in range(2):
+        assert_guarded("kernel")
+        assert world.built == []
+        (note,) = active.notes()
+        assert note.startswith(f"{world.path} is not used: ")
+        assert note.endswith(": delete it to have it built again; the guard for any torch runs")
+        active.deactivate()
+
+
+def test_folder_mounted_noexec_is_not_built_in(world, native):
     world.build = copy_of(native)
-    name = world.path.name
-    world.env.setattr(compiler, "adapter_name", lambda product: name)
+    world.env.setattr(cache, "is_noexec", lambda folder: str(folder) == str(world.cache))
+    world.cache.mkdir(parents=True)
+    put(native, world.cache)  # there, but of no use
+    assert_guarded("kernel")
+    active.deactivate()
+    assert_guarded("native")
+    assert world.built == [str(world.temporary / f"trapline-adapters-{os.getuid()}")]
+
+
+def test_only_folders_mounted_noexec(world):
+    world.env.setattr(cache, "is_noexec", lambda folder: True)
+    assert_guarded("kernel")
+    assert world.built == []
+    assert active.notes() == [
+        f"no compiled guard can be loaded from {world.cache}, which is mounted noexec: set XDG_CACHE_HOME to "
+        "one that can; the guard for any torch runs"
+    ]
+
+
+def test_read_only_cache_is_read(world, native):
+    world.cache.mkdir(parents=True)
+    put(native, world.cache)
+    world.cache.chmod(0o500)
+    assert_guarded("native")
+    assert (world.built, active.notes()) == ([], [])
+
+
+def test_too_little_memory_for_a_compiler(world):
+    world.env.setattr(background, "_free_bytes", lambda: 2 << 30)
+    assert_guarded("kernel")
+    assert world.built == []
+    assert active.notes() == [
+        "the guard is not compiled: there is too little memory for a compiler; the guard for any torch runs"
+    ]
+
+
+def test_build_that_was_killed_again_and_again_waits_an_hour(world, native):
+    world.cache.mkdir(parents=True)
+    for count in (1, 2, 3):
+        assert cache.failed_lately(str(world.path)) is None
+        cache.note_begun(str(world.path))
+    assert_guarded("kernel")
+    assert (world.built, "its build was killed 3 times" in active.notes()[0]) == ([], True)
+    active.deactivate()
+    os.utime(f"{world.path}.begun", (0, 0))
+    world.build = copy_of(native)
+    assert_guarded("kernel")
+    assert len(world.built) == 1
+
+
+def test_adapter_for_another_torch_is_refused(world, native):
+    world.env.setenv("TRAPLINE_BUILD", "wait")
+    world.build = copy_of(native)
+    names = {product: compiler.adapter_name(product) for product in (compiler.GUARD, compiler.FRAMES)}
+    world.env.setattr(compiler, "adapter_name", lambda product, target=None: names[product])
     world.env.setattr(torch, "__version__", "1.0.0")
-    assert_guarded("pure")
-    assert f"built for torch {native.name.split('torch')[1].split('+')[0]}" in active.notes()[0]
+    assert_guarded("kernel")
+    assert f"built for torch {native.name.split('torch')[1].split('-')[0]}" in active.notes()[0]
     assert "but torch 1.0.0 is running" in active.notes()[0]
 
 
@@ -129,6 +243,7 @@ def test_named_folder_with_adapters_for_others_only(world, native, tmp_path, cap
     folder.mkdir()
     (folder / "trapline_guard-torch1.13.1-cpython-38-x86_64-linux-gnu-0.so").write_bytes(native.read_bytes())
     world.env.setenv("TRAPLINE_ADAPTER_DIR", str(folder))
+    world.env.setenv("TRAPLINE_BUILD", "wait")
     world.build = copy_of(native)
     assert_guarded("native")
     first = capfd.readouterr().err.splitlines()[0]
@@ -139,6 +254,7 @@ def test_named_folder_with_adapters_for_others_only(world, native, tmp_path, cap
 def test_unwritable_cache_uses_a_private_temporary_folder(world, native, tmp_path):
     (tmp_path / "file").write_text("")
     world.env.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    world.env.setenv("TRAPLINE_BUILD", "wait")
     world.build = copy_of(native)
     assert_guarded("native")
     private = world.temporary / f"trapline-adapters-{os.getuid()}"
@@ -150,9 +266,10 @@ def test_nowhere_to_write_is_pure(world, tmp_path):
     (tmp_path / "file").write_text("")
     world.env.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     world.env.setattr(tempfile, "tempdir", str(tmp_path / "file"))
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert active.notes() == [
-        "no folder for a compiled guard can be written: set XDG_CACHE_HOME to one that can"
+        "no folder for a compiled guard can be written: set XDG_CACHE_HOME to one that can; "
+        "the guard for any torch runs"
     ]
 
 
@@ -164,39 +281,42 @@ def test_temporary_folder_that_others_may_write_is_not_used(world, trap, tmp_pat
     else:
         path.mkdir()
         path.chmod(0o777)
-    assert finder._private_temporary_dir() is None
+    assert cache.private_temporary_dir() is None
 
 
-def test_no_compiler_is_pure(world):
-    world.build = fails
-    assert_guarded("pure")
-    assert "no C++ compiler: install one" in active.notes()[0]
+def test_no_compiler_is_pure(world, capfd):
+    world.env.setattr(compiler, "recipe_for", fails)
+    assert_guarded("kernel")
+    assert active.notes() == [
+        "the guard could not be compiled (guard: no C++ compiler: install one); the guard for any torch runs"
+    ]
+    assert "building" not in capfd.readouterr().err
 
 
 def test_compiler_that_failed_is_not_asked_again_at_once(world):
     world.cache.mkdir(parents=True)
     log = world.path.with_suffix(".log")
     log.write_text("error")
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert (world.built, str(log) in active.notes()[0]) == ([], True)
     active.deactivate()
     os.utime(log, (0, 0))
     world.build = fails
-    assert_guarded("pure")
+    assert_guarded("kernel")
     assert len(world.built) == 1
 
 
-def test_waiting_for_another_process_ends(world, capfd):
+def test_waiting_for_another_process_ends(world):
     world.cache.mkdir(parents=True)
+    world.env.setenv("TRAPLINE_BUILD", "wait")
     world.env.setenv("TRAPLINE_BUILD_WAIT", "0.3")
-    with open(f"{world.path}.activating", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert_guarded("pure")
+    claim = cache.claim(str(world.cache))
+    assert_guarded("kernel")
+    claim.release()
     assert world.built == []
-    assert "still building" in active.notes()[0]
-    # The line about the fault of a test before this one may come now, a second after it.
-    said = [line for line in capfd.readouterr().err.splitlines() if "[TL" not in line]
-    assert said == [f"trapline: another process is building the guard: waiting for {world.path.name}"]
+    assert active.notes() == [
+        "the guard is still being built after 0 s: the next start has it; the guard for any torch runs"
+    ]
 
 
 def test_pure_on_request(world):
@@ -206,7 +326,7 @@ def test_pure_on_request(world):
 
 
 def test_old_torch_without_compiler_is_told_what_to_do(world):
-    world.build = fails
+    world.env.setattr(compiler, "recipe_for", fails)
     world.env.setattr(torch.library.Library, "impl", lambda self, op_name, fn, dispatch_key="": None)
     with pytest.raises(
         RuntimeError, match=r"^trapline: guard: torch .* needs the compiled guard.*install a C\+\+"
@@ -224,40 +344,6 @@ def test_handler_that_fails_leaves_a_plain_sentence(world, monkeypatch):
     )
     assert type(error) is DeviceAssertError
     assert str(error) == "take: 1 of 3 elements of index is not valid: 9, at position 2"
-
-
-PROCESS = """\
-import os, shutil, sys, time
-sys.path.insert(0, {python!r})
-from trapline._extension import compiler
-def build(folder, product=None):
-    with open({log!r}, "a") as log:
-        log.write("built\\n")
-    time.sleep(0.5)
-    shutil.copy({native!r}, folder + "/part")
-    os.replace(folder + "/part", folder + "/" + compiler.adapter_name())
-compiler.build = build
-import torch
-print(sys.modules["trapline._guard.active"].kind())
-"""
-
-
-def test_processes_that_start_together_build_once(guarded, native, tmp_path):
-    log = tmp_path / "log"
-    text = PROCESS.format(python=str(REPO / "python"), log=str(log), native=str(native))
-    script = str(guarded.script("rank.py", text))
-    nothing = {
-        "TRAPLINE_ADAPTER": "",
-        "TRAPLINE_BUILD_DIR": str(tmp_path),
-        "XDG_CACHE_HOME": str(tmp_path / "c"),
-    }
-    ranks = [guarded.start(script, **nothing) for _ in range(4)]
-    answers = [rank.communicate(timeout=200) for rank in ranks]
-    assert [out for out, _ in answers] == ["native\n"] * 4, answers
-    assert log.read_text() == "built\n"
-    assert sum("building the guard for torch" in err for _, err in answers) == 1
-    markers = [json.loads(path.read_text()) for path in guarded.reports.glob("guard-*.json")]
-    assert [(marker["adapter"], marker["notes"]) for marker in markers] == [("native", [])] * 4
 
 
 def test_free_threaded_python_is_refused_by_both_adapters(world, monkeypatch):

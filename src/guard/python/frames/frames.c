@@ -1,8 +1,9 @@
+/* The one part of the guard that depends on the version of Python: CPython's frames. */
 #define PY_SSIZE_T_CLEAN
-#include "guard/frames.h"
-
 #include <Python.h>
 #include <frameobject.h>
+
+#include "guard/python/frames/frames_face.h"
 
 #ifdef Py_GIL_DISABLED
 #error "trapline: free-threaded Python is not supported: use a build of Python with the GIL"
@@ -29,16 +30,10 @@
 #define TRAPLINE_RAW_FRAMES 0
 #endif
 
-int trapline_frames_without_gil(void) { return TRAPLINE_RAW_FRAMES; }
-
 #if !TRAPLINE_RAW_FRAMES
-int trapline_frames_walk(trapline_frame* out, int max) {
-  (void)out;
-  (void)max;
-  return 0;
-}
+static const trapline_frames_walker walk = NULL;
 #elif PY_VERSION_HEX < 0x030B0000
-int trapline_frames_walk(trapline_frame* out, int max) {
+static int walk(trapline_frame* out, int max) {
   const PyThreadState* state = PyGILState_GetThisThreadState();
   int count = 0;
   if (state == NULL) return 0;
@@ -54,7 +49,7 @@ int trapline_frames_walk(trapline_frame* out, int max) {
   return count;
 }
 #else
-int trapline_frames_walk(trapline_frame* out, int max) {
+static int walk(trapline_frame* out, int max) {
   const PyThreadState* state = PyGILState_GetThisThreadState();
   int count = 0;
   if (state == NULL) return 0;
@@ -88,25 +83,27 @@ int trapline_frames_walk(trapline_frame* out, int max) {
 }
 #endif
 
-int trapline_frames_with_gil(trapline_frame* out, int max) {
-  int count = 0;
-  PyFrameObject* frame = PyEval_GetFrame();
-  Py_XINCREF(frame);
-  while (frame != NULL && count < max) {
-    PyCodeObject* code = PyFrame_GetCode(frame); /* a new reference */
-    out[count].code = code;
-#if PY_VERSION_HEX >= 0x030B0000
-    out[count].lasti = PyFrame_GetLasti(frame);
-#elif PY_VERSION_HEX >= 0x030A0000
-    out[count].lasti = frame->f_lasti * 2;
-#else
-    out[count].lasti = frame->f_lasti;
-#endif
-    ++count;
-    PyFrameObject* back = PyFrame_GetBack(frame);
-    Py_DECREF(frame);
-    frame = back;
+static trapline_frames_face face;
+
+static PyModuleDef module_definition = {PyModuleDef_HEAD_INIT,
+                                        "trapline_frames",
+                                        "Reads this Python's frames for the guard.",
+                                        -1,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
+
+PyMODINIT_FUNC PyInit_trapline_frames(void) {
+  PyObject* module = PyModule_Create(&module_definition);
+  if (module == NULL) return NULL;
+  face.walk = walk;
+  PyObject* capsule = PyCapsule_New(&face, TRAPLINE_FRAMES_CAPSULE, NULL);
+  if (capsule == NULL || PyModule_AddObject(module, "walk", capsule) != 0) {
+    Py_XDECREF(capsule);
+    Py_DECREF(module);
+    return NULL;
   }
-  Py_XDECREF(frame);
-  return count;
+  return module;
 }
