@@ -34,20 +34,22 @@ headers="libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev"
 others="unicode-data python3-six libfmt9"
 
 prefix=$cache/$arch/prefix
-wanted=$(sha256sum "${BASH_SOURCE[0]}")
+wanted=$(sha256sum <"${BASH_SOURCE[0]}")
 if [[ -f $prefix/.done && $(<"$prefix/.done") == "$wanted" ]]; then exit 0; fi
 work=$cache/$arch/work
 rm -rf "$prefix" "$work"
 mkdir -p "$prefix/lib/pkgconfig" "$prefix/licences" "$work"/{lists/partial,archives/partial,debs}
 
-# apt with lists of its own, for one machine: what is installed here plays no part.
-components="bookworm main"
-cat >"$work/sources.list" <<END
-deb [arch=$debian signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $components
-deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $components
-deb [arch=$debian signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian-security bookworm-security main
-deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian-security bookworm-security main
-END
+# apt with lists of its own, for one machine, from where this one has its packages: what is installed plays no part.
+keys="signed-by=/usr/share/keyrings/debian-archive-keyring.gpg"
+# shellcheck disable=SC2016
+apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Identifier: Packages' | sort -u |
+  while read -r uri release component; do
+    [[ $release =~ ^bookworm(-updates|-security)?$ && $component == main ]] || continue
+    printf 'deb [arch=%s %s] %s %s main\n' $debian "$keys" "$uri" "$release"
+    printf 'deb-src [%s] %s %s main\n' "$keys" "$uri" "$release"
+  done >"$work/sources.list"
+[[ -s $work/sources.list ]] || fail "no packages of Debian 12" "apt knows no such source here" "build on Debian 12"
 touch "$work/status"
 own_apt() {
   apt-get -q -o APT::Architecture=$debian -o APT::Architectures=$debian -o Dir::Etc::sourcelist="$work/sources.list" \
