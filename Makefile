@@ -60,6 +60,10 @@ test-cuda: build ## Under PyTorch's unmodified CUDA build without a GPU: 5 GB, a
 	@scripts/cuda_venv.sh
 	@scripts/test_cuda.sh $(BUILD) $(SUITES)
 
+.PHONY: test-torches
+test-torches: build ## Over other releases of PyTorch, which are fetched (1 GB each): docs/adapters.md
+	@scripts/test_torches.sh $(BUILD) $(TORCHES)
+
 .PHONY: bundle
 bundle: ## Put the libraries that the build links beside it, to run it on a machine that lacks them
 	@scripts/bundle.sh $(BUILD)

@@ -46,6 +46,8 @@ def environment(**extra: str) -> dict[str, str]:
     }
     env["TRAPLINE_BUILD_DIR"] = str(BUILD)
     env["PYTHONDONTWRITEBYTECODE"] = "1"
+    if "TRAPLINE_TEST_ADAPTER" in os.environ:  # tests/python/portable.py
+        env["TRAPLINE_ADAPTER"] = os.environ["TRAPLINE_TEST_ADAPTER"]
     env.update(extra)
     return env
 

@@ -173,7 +173,9 @@ def _native() -> ModuleType | None:
     """The compiled adapter, installed; None when there is none and none can be built."""
     from trapline._extension import compiler
 
-    found, notes = finder.find(compiler.GUARD, _load_and_install, "the guard for any torch runs")
+    # The device of --cpu is compiled, too, and the guard for any torch does not know its memory.
+    waits = options.wants_cpu()
+    found, notes = finder.find(compiler.GUARD, _load_and_install, "the guard for any torch runs", waits)
     _notes.extend(notes)
     return found
 
@@ -205,6 +207,8 @@ def _portable(wanted: str) -> tuple[ModuleType, str]:
         except ImportError as problem:
             why = " ".join(str(problem).split())
             _notes.append(f"the guard in Python runs, tens of microseconds per guarded call: {why}")
+    if options.device_is_host():
+        _notes.append("what is on the device of --cpu is not checked: that needs the compiled guard")
     pure.install(on_violation, in_c)
     return pure, "pure" if in_c is None else "kernel"
 
@@ -242,7 +246,7 @@ def _write_marker() -> None:
         "adapter": _kind,
         "guard": [described()],
         # The one for any torch finds the same: why it is not the compiled one interests who asks (-v).
-        "notes": [] if _kind == "kernel" else _notes,
+        "notes": [] if _kind == "kernel" and not options.device_is_host() else _notes,
     }
     try:
         report.write_file(folder, "guard", marker)
