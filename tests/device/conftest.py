@@ -45,6 +45,10 @@ else:
     late.load(os.environ["TRAPLINE_CUDA_DRIVER"])
 
 
+def pytest_collection_modifyitems(items):
+    portable.leave_out(items)
+
+
 @pytest.fixture(scope="session")
 def adapter():
     from trapline._extension import compiler

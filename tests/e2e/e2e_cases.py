@@ -7,7 +7,6 @@ looks the finding up in the example's data set and checks that it really is so.
 from __future__ import annotations
 
 import os
-
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
