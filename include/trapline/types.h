@@ -190,9 +190,9 @@ typedef enum {
 /* Which elements trapline_offenders marks. */
 typedef enum {
   TRAPLINE_OFFENDERS_ELEMENTS = 0, /* those that are bad by themselves, as trapline_check counts them */
-  TRAPLINE_OFFENDERS_HEALED =
-      1 /* what trapline_heal_copy takes for bad: also a row of probabilities that
-           sums to nothing, and all of    what it heals as a whole (TRAPLINE_HEAL_ALL) */
+  /* What trapline_heal_copy takes for bad: also a row of probabilities that sums to nothing, and all of what
+   * it heals as a whole (TRAPLINE_HEAL_ALL). */
+  TRAPLINE_OFFENDERS_HEALED = 1
 } trapline_offenders_kind;
 
 /* A bad value, and how many elements have it. */

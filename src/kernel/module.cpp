@@ -19,17 +19,17 @@ PyMethodDef kKernel = {"kernel", reinterpret_cast<PyCFunction>(reinterpret_cast<
                        METH_VARARGS | METH_KEYWORDS, nullptr};
 
 PyObject* prepare(PyObject*, PyObject* args) {
-  PyObject* torch = nullptr;
-  unsigned long long check = 0;
+  PyObject *torch = nullptr, *check = nullptr;
   int version = 0;
-  if (PyArg_ParseTuple(args, "OKi", &torch, &check, &version) == 0) return nullptr;
+  if (PyArg_ParseTuple(args, "OOi", &torch, &check, &version) == 0) return nullptr;
   if (version != TRAPLINE_CAPI_VERSION) {
     PyErr_Format(PyExc_ImportError,
                  "trapline: kernel: built for C interface %d, but libtrapline has %d: install Trapline again",
                  TRAPLINE_CAPI_VERSION, version);
     return nullptr;
   }
-  g_library.check = reinterpret_cast<decltype(g_library.check)>(static_cast<std::uintptr_t>(check));
+  g_library.check = reinterpret_cast<decltype(g_library.check)>(PyLong_AsVoidPtr(check));
+  if (g_library.check == nullptr) return nullptr;
   if (!prepare_views(torch)) return nullptr;
   return PyBool_FromLong(borrows_tensors());
 }

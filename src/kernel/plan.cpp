@@ -1,6 +1,5 @@
 #include "kernel/plan.hpp"
 
-#include <cstdint>
 #include <initializer_list>
 
 namespace trapline::kernel {
@@ -47,12 +46,13 @@ int positions(int* out, int most, PyObject* spec, const char* name, int argument
 }
 
 bool read_row(PyObject* tuple, Row& row, int arguments) {
-  unsigned long long address = 0;
+  PyObject* address = nullptr;
   int remember = 0;
-  if (PyArg_ParseTuple(tuple, "Kiiiip", &address, &row.argument, &row.bound, &row.dim, &row.also,
+  if (PyArg_ParseTuple(tuple, "Oiiiip", &address, &row.argument, &row.bound, &row.dim, &row.also,
                        &remember) == 0)
     return false;
-  row.contract = reinterpret_cast<const trapline_contract*>(static_cast<std::uintptr_t>(address));
+  row.contract = static_cast<const trapline_contract*>(PyLong_AsVoidPtr(address));
+  if (row.contract == nullptr) return false;
   row.remember = remember != 0;
   for (const int at : {row.argument, row.bound, row.dim, row.also}) {
     if (at >= -1 && at < arguments) continue;
