@@ -20,7 +20,7 @@ case $kind in
     ;;
 esac
 cmake --preset "$preset" >/dev/null
-cmake --build "build-$preset" --target trapline trapline_capi fake_cuda
+cmake --build "build-$preset" --target trapline trapline_capi fake_cuda trapline_kernel
 
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
