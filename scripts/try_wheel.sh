@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs the wheel in a fresh Debian that has neither a compiler nor headers, and times the way to the first report.
 #
-# try_wheel.sh bullseye|bookworm|trixie [WHEEL] [--python DIR] [--torch VERSION|none]
+# try_wheel.sh bullseye|bookworm|trixie [WHEEL] [--python DIR] [--torch VERSION|none] [--site DIR]
 #   WHEEL            default: the one in dist/ for this machine
 #   --python DIR     a Python of one's own in place of the distribution's, where no torch fits that one
+#   --site DIR       a site-packages with a torch that fits, where no CPU build does (tests/torches/torch_without_cuda.py)
 #   --torch VERSION  default 2.13.0; fetched by this machine's pip, so that no download is in the times
 # Needs root and debootstrap. The new root lies in TMPDIR and is removed. docs/install.md has what was seen.
 set -euo pipefail
@@ -15,11 +16,12 @@ fail() { # what, why, what to do
 }
 suite=${1:?"name a suite: bullseye, bookworm or trixie"}
 shift
-wheel="" python="" torch=2.13.0
+wheel="" python="" torch=2.13.0 site=""
 while (($#)); do
   case $1 in
     --python) python=$2 && shift ;;
     --torch) torch=$2 && shift ;;
+    --site) site=$2 torch=site && shift ;;
     *) wheel=$1 ;;
   esac
   shift
@@ -53,7 +55,9 @@ in_root() { chroot "$root" /usr/bin/env -i "${own[@]}" PATH=/usr/sbin:/usr/bin:/
 interpreter=python3
 [[ ! $python ]] || interpreter=/python/bin/python3
 version=$(in_root "$interpreter" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-if [[ $torch != none ]]; then
+if [[ $site ]]; then
+  cp -r "$site" "$root/try/site"
+elif [[ $torch != none ]]; then
   python3 -m pip download -q --only-binary=:all: --python-version "$version" -d "$root/try/wheels" "torch==$torch" numpy \
     >"$work/download.log" 2>&1 || fail "cannot fetch torch $torch for Python $version" "$(tail -1 "$work/download.log")" "--torch none"
 fi

@@ -1,6 +1,8 @@
 """``python -m trapline._build --out DIR``: compile what fits the torch of this Python only.
 
-That is the guard's adapter, or with ``--cpu`` the device of ``trapline run --cpu``.
+That is the guard's adapter, or with ``--cpu`` the device of ``trapline run --cpu``. ``--frames`` makes the part
+of the adapter that fits one Python only, to be brought along beside those of ``scripts/adapters.sh``; it takes
+no torch.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ def main() -> int:
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the libraries")
     parser.add_argument("--cpu", action="store_true", help="the device of --cpu instead of the guard")
+    parser.add_argument("--frames", action="store_true", help="the guard's part for this Python alone")
     arguments = parser.parse_args()
     try:
-        product = compiler.GUARD
+        product = compiler.FRAMES if arguments.frames else compiler.GUARD
         if arguments.cpu:
             from trapline._cpu import backend
 

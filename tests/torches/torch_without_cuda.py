@@ -18,15 +18,7 @@ import zipfile
 from pathlib import Path
 
 # What torch's Python part imports, and what runs the tests.
-DEPENDENCIES = [
-    "typing_extensions",
-    "sympy<1.14",
-    "networkx<3.3",
-    "jinja2",
-    "fsspec",
-    "filelock",
-    "numpy<2.1",
-]
+DEPENDENCIES = ["typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "pytest"]
 LIST = "stubs.txt"
 SYSTEM = re.compile(r"(ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz)[.-]")
 
