@@ -42,7 +42,7 @@ say "pip install trapline" "$(passed "$begun")"
 if [[ $TRY_TORCH != none ]]; then
   begun=$(now)
   if [[ $TRY_TORCH == site ]]; then
-    for folder in $venv/lib/python3*/site-packages; do echo /try/site >"$folder/site.pth"; done
+    for folder in "$venv"/lib/python3*/site-packages; do echo /try/site >"$folder/site.pth"; done
   else
     $venv/bin/python -m pip install -q --no-index --find-links wheels "torch==$TRY_TORCH" numpy >/try/out 2>&1 || {
       cat /try/out >&2

@@ -1,8 +1,8 @@
 """``python -m trapline._build --out DIR``: compile what fits the torch of this Python only.
 
-That is the guard's adapter, or with ``--cpu`` the device of ``trapline run --cpu``. ``--frames`` makes the part
-of the adapter that fits one Python only, to be brought along beside those of ``scripts/adapters.sh``; it takes
-no torch.
+That is the guard's adapter, or with ``--cpu`` the device of ``trapline run --cpu``. ``--frames`` makes the
+part of the adapter that fits one Python only, to be brought along beside those of ``scripts/adapters.sh``; it
+takes no torch.
 """
 
 from __future__ import annotations
