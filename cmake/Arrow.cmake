@@ -1,5 +1,5 @@
-# Arrow C++ and Parquet, for Parquet and Arrow files: an installed one, or that of pyarrow in .venv, which brings
-# headers and libraries. Sets TRAPLINE_ARROW, and the target trapline_arrow_cpp when it was found.
+# Arrow C++ and Parquet, for Parquet and Arrow files: an installed one, or that of pyarrow, which brings headers and
+# libraries: the one in .venv, or the folder that TRAPLINE_PYARROW names (scripts/wheel.sh). Sets TRAPLINE_ARROW, and the target trapline_arrow_cpp when it was found.
 set(TRAPLINE_ARROW OFF)
 find_package(Arrow QUIET)
 find_package(Parquet QUIET)
@@ -8,15 +8,24 @@ if(TARGET Arrow::arrow_shared AND TARGET Parquet::parquet_shared)
   target_link_libraries(trapline_arrow_cpp INTERFACE Arrow::arrow_shared Parquet::parquet_shared)
   set(TRAPLINE_ARROW ON)
   message(STATUS "trapline: Arrow ${Arrow_VERSION}: Parquet and Arrow files are read")
-elseif(EXISTS "${TRAPLINE_PYTHON}")
-  execute_process(
-    COMMAND "${TRAPLINE_PYTHON}" -c "import pyarrow; print(pyarrow.__version__); print(pyarrow.get_include()); print(pyarrow.get_library_dirs()[0])"
-    OUTPUT_VARIABLE pyarrow
-    OUTPUT_STRIP_TRAILING_WHITESPACE
-    ERROR_QUIET
-    RESULT_VARIABLE problem)
-  if(problem EQUAL 0)
-    string(REPLACE "\n" ";" pyarrow "${pyarrow}")
+else()
+  set(pyarrow "")
+  if(TRAPLINE_PYARROW)
+    set(pyarrow "of TRAPLINE_PYARROW;${TRAPLINE_PYARROW}/include;${TRAPLINE_PYARROW}")
+  elseif(EXISTS "${TRAPLINE_PYTHON}")
+    execute_process(
+      COMMAND "${TRAPLINE_PYTHON}" -c "import pyarrow; print(pyarrow.__version__); print(pyarrow.get_include()); print(pyarrow.get_library_dirs()[0])"
+      OUTPUT_VARIABLE pyarrow
+      OUTPUT_STRIP_TRAILING_WHITESPACE
+      ERROR_QUIET
+      RESULT_VARIABLE problem)
+    if(problem EQUAL 0)
+      string(REPLACE "\n" ";" pyarrow "${pyarrow}")
+    else()
+      set(pyarrow "")
+    endif()
+  endif()
+  if(pyarrow)
     list(GET pyarrow 0 version)
     list(GET pyarrow 1 include)
     list(GET pyarrow 2 folder)

@@ -19,6 +19,15 @@ if [[ $(uname -m) != "$arch" ]]; then
     -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY
     -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER)
 fi
+# What reads Parquet and Arrow is linked with the libraries inside pyarrow, which the extra `arrow` brings: its version.
+pyarrow=$(sed -n 's/^PYARROW = "\(.*\)"$/\1/p' "$here/pack.py")
+if [[ ! -d $prefix/../pyarrow-$pyarrow ]]; then
+  rm -rf "$build/pyarrow"
+  "$python" -m pip download -q --no-deps --only-binary=:all: --platform "manylinux_2_28_$arch" --python-version 3.11 \
+    -d "$build/pyarrow" "pyarrow==$pyarrow"
+  "$python" -m zipfile -e "$build"/pyarrow/pyarrow-*.whl "$build/pyarrow"
+  mv "$build/pyarrow/pyarrow" "$prefix/../pyarrow-$pyarrow"
+fi
 "$cc" -O2 -fPIC -c "$here/old_glibc.c" -o "$build/old_glibc.o"
 cat >"$build/link.sh" <<END
 #!/usr/bin/env bash
@@ -32,5 +41,5 @@ PKG_CONFIG_PATH=$prefix/lib/pkgconfig cmake -S "$here/../.." -B "$build" -G Ninj
   -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG" \
   -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PROJECT_INCLUDE="$here/link.cmake" \
   -DTRAPLINE_WHEEL_LINK="$build/link.sh" -DCMAKE_SKIP_RPATH=ON -DCMAKE_PREFIX_PATH="$prefix" -DTRAPLINE_TESTS=OFF \
-  -DCMAKE_INSTALL_LIBDIR=lib -DTRAPLINE_PYTHON=none -DCMAKE_DISABLE_FIND_PACKAGE_Arrow=ON -DBACKWARD_INCLUDE=OFF \
+  -DCMAKE_INSTALL_LIBDIR=lib -DTRAPLINE_PYTHON=none -DCMAKE_DISABLE_FIND_PACKAGE_Arrow=ON -DTRAPLINE_PYARROW="$prefix/../pyarrow-$pyarrow" -DBACKWARD_INCLUDE=OFF \
   "${cross[@]}"

@@ -31,6 +31,9 @@ if [[ $shared && ! $exports ]]; then
     *) arguments+=("-Wl,--version-script=$here/../../src/capi/exports.map") ;;
   esac
 fi
+# pyarrow lies beside the package whose _lib this is in.
+# shellcheck disable=SC2016
+[[ $(basename "$target") != libtrapline_arrow.so ]] || arguments+=('-Wl,-z,origin' '-Wl,-rpath,$ORIGIN/../../pyarrow')
 runtime=()
 for file in libstdc++.a libgcc_eh.a libgcc.a; do runtime+=("$("$TRAPLINE_WHEEL_CXX" -print-file-name="$file")"); done
 exec "$TRAPLINE_WHEEL_PYTHON" -m ziglang cc -target "$TRAPLINE_WHEEL_ARCH-linux-gnu.2.28" -s -Wl,--gc-sections \

@@ -22,11 +22,14 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 EPOCH = (2026, 1, 1, 0, 0, 0)  # the same input gives the same file
 # What _lib holds. What reads Parquet is not among it: that needs the libarrow of one pyarrow.
+# The pyarrow whose libraries libtrapline_arrow.so is linked with: their names hold its first number.
+PYARROW = "26.0.1"
 LIBRARIES = (
     "libtrapline.so",
     "libtrapline_http.so",
     "libtrapline_preload.so",
     "libfake_cuda.so",
+    "libtrapline_arrow.so",
     "trapline_kernel*.so",
 )
 # Each package that cmake/Dependencies.cmake looks for and the wheel links, and the file of its licence.
@@ -72,6 +75,8 @@ def metadata(licences: list[str]) -> str:
         "Requires-Python: >=3.9",
         "Classifier: Operating System :: POSIX :: Linux",
         "Classifier: Topic :: Software Development :: Debuggers",
+        "Provides-Extra: arrow",
+        f"Requires-Dist: pyarrow=={PYARROW.partition('.')[0]}.*; extra == 'arrow'",
         *(f"License-File: {name}" for name in licences),
         "Description-Content-Type: text/markdown",
     ]

@@ -155,8 +155,7 @@ class ArrowReader final : public Reader {
     if (plugin().read == nullptr) {
       return unreadable(source.path, "Parquet and Arrow need Arrow C++ (" + plugin().problem + ")",
                         "check the columns in Python (trapline.check_labels), write the data as .npy, .csv "
-                        "or .jsonl, or build "
-                        "Trapline with pyarrow in .venv");
+                        "or .jsonl, or give Trapline its pyarrow (docs/install.md)");
     }
     const std::optional<Error> problem =
         is_folder(source.path) ? read_folder(source.path, sink) : read_file(source, sink);
