@@ -7,8 +7,11 @@ import shutil
 import stat
 import sys
 
+import portable
 import pytest
 from trapline._extension import compiler
+
+pytestmark = portable.compiled_only
 
 
 def one_line(error, *parts):

@@ -18,7 +18,18 @@ import zipfile
 from pathlib import Path
 
 # What torch's Python part imports, and what runs the tests.
-DEPENDENCIES = ["typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "pytest"]
+DEPENDENCIES = [
+    "typing_extensions",
+    "sympy",
+    "networkx",
+    "jinja2",
+    "fsspec",
+    "filelock",
+    "numpy",
+    "pytest",
+    "expecttest",
+    "jsonschema",
+]
 LIST = "stubs.txt"
 SYSTEM = re.compile(r"(ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz)[.-]")
 

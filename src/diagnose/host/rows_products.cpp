@@ -166,13 +166,14 @@ std::span<const HostErrorRow> product_rows() {
   static const auto* const rows = new std::vector<HostErrorRow>{
       {"matmul.sizes",
        "RuntimeError",
-       R"(mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\))",
+       R"((?:(?:add)?mm: )?mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\))",
        "shapes cannot be multiplied",
        kShape,
        "matmul",
        "mat2",
        product,
-       {"mat1 and mat2 shapes cannot be multiplied (32x400 and 256x10)"},
+       {"mat1 and mat2 shapes cannot be multiplied (32x400 and 256x10)",
+        "addmm: mat1 and mat2 shapes cannot be multiplied (20x256 and 400x120)"},  // since 2.15
        nullptr,
        {.refine = Refine::kLinearInFrames}},
       {"matmul.sizes_old",
