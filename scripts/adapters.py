@@ -185,12 +185,12 @@ def is_known(name: str) -> bool:
 
 def build_frames(out: Path) -> None:
     """For each Python that can be run here: it knows its own headers."""
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from trapline._extension import compiler; "
-    code += "print(compiler.build(sys.argv[2], compiler.FRAMES))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     for minor in PYTHONS:
         python = interpreter(minor)
         done = python and subprocess.run(
-            [python, "-B", "-c", code, str(ROOT / "python"), str(out)],
+            [python, "-B", "-m", "trapline._build", "--frames", "--out", str(out)],
+            env=environment,
             capture_output=True,
             text=True,
             check=False,

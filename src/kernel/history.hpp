@@ -7,7 +7,6 @@
 namespace trapline::kernel {
 
 struct Plan;
-struct Call;
 
 // Under the GIL, all of them.
 struct Entry;
@@ -15,7 +14,7 @@ Entry& record(const Plan& plan);  // a new entry, the newest
 void record_tensor(Entry& entry, int argument, int position, PyObject* tensor,
                    const trapline_tensor& described);
 void note_range(Entry& entry, int argument, const trapline_scan& scan);
-PyObject* history_to_python();  // oldest first, as _guard/pure.py has it
+PyObject* history_to_python();  // oldest first, as _guard/on_host.py has it
 void forget_history();
 
 }  // namespace trapline::kernel

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _MAX_ROUNDS = 64
 
-
 _installed = False
 
 
@@ -27,7 +26,6 @@ def install() -> None:
     """From now on calls on the device are checked, where there may be one."""
     global _installed
     _installed = device_calls.is_there()
-    device_faults.install(on_host.remember_late)
 
 
 def uninstall() -> None:
@@ -49,11 +47,7 @@ def call(plan: Plan, redispatch: Callable[..., Any], down: Any, args: tuple, kwa
     prepared = None
     for _ in range(_MAX_ROUNDS):
         with state.busy():
-            try:
-                prepared = device_calls.prepare(plan, values, on_host.frames, on_host.apply_row)
-            except Exception as error:
-                debug(f"guard: {plan.op} is not checked: {error!r}")
-                prepared = None
+            prepared = _prepare(plan, values)
             if prepared is None or prepared.violated is None:
                 break
             row, scan = prepared.violated
@@ -69,14 +63,20 @@ def call(plan: Plan, redispatch: Callable[..., Any], down: Any, args: tuple, kwa
     if prepared is not None and prepared.waited:
         _raise_late(own=True)
     values = values if prepared is None else prepared.values
-    args, kwargs = (
-        tuple(values[: len(args)]),
-        {name: value for name, value in zip(plan.names, values) if name in kwargs},
-    )
+    args = tuple(values[: len(args)])
+    kwargs = {name: value for name, value in zip(plan.names, values) if name in kwargs}
     result = _run(prepared, lambda: redispatch(down, *args, **kwargs))
     if plan.op in device_calls.READS or _has_mask(values):
         _raise_late(own=False)
     return result
+
+
+def _prepare(plan: Plan, values: list[Any]) -> device_calls.Prepared | None:
+    try:
+        return device_calls.prepare(plan, values)
+    except Exception as error:
+        debug(f"guard: {plan.op} is not checked: {error!r}")
+        return None
 
 
 def _copy(
@@ -86,10 +86,7 @@ def _copy(
     prepared = None
     if device_calls.loses_nan(values):
         with state.busy():
-            try:
-                prepared = device_calls.prepare(plan, values, on_host.frames, on_host.apply_row)
-            except Exception as error:
-                debug(f"guard: {plan.op} is not checked: {error!r}")
+            prepared = _prepare(plan, values)
     result = _run(prepared, lambda: redispatch(down, *args, **kwargs))
     to_host = not values[0].is_cuda and values[1].is_cuda
     if to_host and not values[plan.names.index("non_blocking")]:

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from trapline._guard import device_faults
+from trapline._guard import device_faults, on_host
 from trapline._library import capi, options, paths, tensors
 from trapline._library.say import debug, say
 
 if TYPE_CHECKING:
-    from typing import Callable
-
     from trapline._guard.plan import Plan, RowPlan
 
 _MAX_CHECKS = 64
@@ -93,10 +91,8 @@ class Prepared(NamedTuple):
     violated: Any = None  # (row, scan): known at once
 
 
-def prepare(
-    plan: Plan, values: list[Any], frames: Callable[[], list[tuple[Any, int]]], judge: Any
-) -> Prepared:
-    """Enqueue the checks of a call. ``judge(row, values, scan)`` is the host's check of one row."""
+def prepare(plan: Plan, values: list[Any]) -> Prepared:
+    """Enqueue the checks of a call; what is in host memory is checked at once."""
     device = next((v.device for v in values if isinstance(v, torch.Tensor) and v.is_cuda), None)
     if device is None or not _is_ready(device.index):
         return Prepared(values, None, False, False)
@@ -106,9 +102,9 @@ def prepare(
         )
         return Prepared(values, None, False, False)
     _counts["calls"] += 1
-    making = _Making(plan, values, device, frames)
+    making = _Making(plan, values, device)
     for row in plan.rows:
-        making.apply(row, judge)
+        making.apply(row)
         if making.violated is not None:
             break
     waited = making.wait and bool(
@@ -118,31 +114,29 @@ def prepare(
 
 
 class _Making:
-    def __init__(self, plan: Plan, values: list[Any], device: Any, frames: Any) -> None:
+    def __init__(self, plan: Plan, values: list[Any], device: Any) -> None:
         self.plan, self.given, self.values, self.device = plan, values, list(values), device
         self.stream = torch._C._cuda_getCurrentRawStream(device.index)
-        self.frames = frames
         self.call: device_faults.Call | None = None
         self.applied = self.wait = False
         self.violated: Any = None
 
-    def apply(self, row: RowPlan, judge: Any) -> None:
+    def apply(self, row: RowPlan) -> None:
         argument = self.given[row.argument]
         is_list = isinstance(argument, (list, tuple))
         items = list(argument) if is_list else [argument]
-        on_host = [_stays(item, on_host=True) for item in items]
-        on_device = [_stays(item, on_host=False) for item in items]
-        if any(_is_index(item) for item in on_host):
-            values = [*self.given]
-            values[row.argument] = on_host if is_list else on_host[0]
+        here = [_stays(item, on_host=True) for item in items]
+        there = [_stays(item, on_host=False) for item in items]
+        if any(_is_index(item) for item in here):
+            values = replaced(self.given, row.argument, here if is_list else here[0])
             scan = capi.Scan()
-            verdict = judge(row, values, scan)
+            verdict = on_host.apply_row(row, values, scan)
             self.applied |= verdict != capi.NOT_APPLICABLE
             if verdict == capi.VIOLATED and not row.remember:
                 self.violated = (row, scan)
                 return
-        if any(_is_index(item) for item in on_device):
-            self._apply_on_device(row, on_device if is_list else on_device[0])
+        if any(_is_index(item) for item in there):
+            self._apply_on_device(row, there if is_list else there[0])
 
     def _apply_on_device(self, row: RowPlan, argument: Any) -> None:
         library = paths.library()
@@ -188,7 +182,7 @@ class _Making:
             self.device, self.stream, library.trapline_device_scratch(ctypes.byref(check), 0)
         )
         if self.call is None:
-            self.call = device_faults.Call(self.plan, self.given, self.frames())
+            self.call = device_faults.Call(self.plan, self.given, on_host.frames())
             device_faults.keep(self.call, self.given)
         slot = library.trapline_device_reserve(index, stream, 0)
         if slot < 0:

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from trapline._guard import on_host
 from trapline._library import capi, paths, scans
 
 if TYPE_CHECKING:
-    from typing import Callable
-
     from trapline._guard.plan import Plan, RowPlan
 
 _MAX_TOLD = 64
@@ -83,15 +82,15 @@ class _Told(NamedTuple):
     raised: list[int]  # the last launch before it was raised; empty: not yet
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # what is freed under it may run operations
 _launches: dict[int, Launch] = {}
 _waiting: list[Fault] = []
 _told: deque[_Told] = deque(maxlen=_MAX_TOLD)
 _kept: deque[tuple[Call, list[Any], int]] = deque(maxlen=_KEPT_CALLS)
+_collecting = False  # what is in no list yet
 _order = 0
 _batch = 0
 _pool = threading.local()
-_remember_late: Callable[[Launch, dict[str, Any]], None] | None = None
 
 
 def _version(tensor: Any) -> int:
@@ -167,15 +166,10 @@ def note_launch(
 # What the device has reported ---------------------------------------------------------------------
 
 
-def install(remember: Callable[[Launch, dict[str, Any]], None]) -> None:
-    """``remember``: what becomes of the report of a row that only remembers."""
-    global _remember_late
-    _remember_late = remember
-
-
 def pending() -> bool:
     """Whether there may be a fault to tell. Cheap."""
-    return bool(_waiting) or paths.library().trapline_device_pending() != 0
+    # In this order: a report is announced before it is no longer pending (see _collect).
+    return paths.library().trapline_device_pending() != 0 or _collecting or bool(_waiting)
 
 
 def take(own: bool) -> Fault | None:
@@ -197,6 +191,16 @@ def take(own: bool) -> Fault | None:
 
 
 def _collect() -> None:
+    """The reports of the device become faults. Under the lock."""
+    global _collecting
+    _collecting = True  # before the reports leave the device's memory: a thread that reads must wait
+    try:
+        _collect_all()
+    finally:
+        _collecting = False
+
+
+def _collect_all() -> None:
     library = paths.library()
     reports = (capi.DeviceReport * 16)()
     while library.trapline_device_pending() != 0:
@@ -209,8 +213,7 @@ def _collect() -> None:
                 continue
             scan = scans.as_dict(report.scan)
             if launch.row.remember:
-                if _remember_late is not None:
-                    _remember_late(launch, scan)
+                on_host.remember_late(launch, scan)
             elif not _is_told(launch, scan):
                 _told.appendleft(
                     _Told(

@@ -176,7 +176,12 @@ def violation(plan: Plan, row: RowPlan, values: list[Any], scan: capi.Scan, says
         why = "the handler returned no exception"
     except Exception:
         why = "the handler failed"
-    return IndexError(f"{diagnose.bare_sentence(row.id, violation['scan'])} (trapline: {why})")
+    return _fallback(violation, why)
+
+
+def _fallback(violation: dict[str, Any], why: str) -> IndexError:
+    sentence = diagnose.bare_sentence(violation["contract"], violation["scan"])
+    return IndexError(f"{sentence} (trapline: {why})")
 
 
 def remember(row: RowPlan, values: list[Any], scan: capi.Scan) -> None:
@@ -228,7 +233,7 @@ def _note_range(record: list[dict[str, Any]], plan: Plan, row: RowPlan, scan: ca
 
 
 def running_frames(most: int) -> list[tuple[Any, int]]:
-    """This thread's Python frames, innermost first, without those of this file."""
+    """This thread's Python frames, innermost first, without those of this folder."""
     frame = sys._getframe(1)
     while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
         frame = frame.f_back
@@ -253,7 +258,7 @@ def ask(violation: dict[str, Any]) -> Any:
         why = "the handler returned no exception"
     except Exception:
         why = "the handler failed"
-    return IndexError(f"{diagnose.bare_sentence(violation['contract'], violation['scan'])} (trapline: {why})")
+    return _fallback(violation, why)
 
 
 def remember_late(launch: Any, scan: dict[str, Any]) -> None:

@@ -1,10 +1,10 @@
 """The guard without an adapter: the same hooks as ``src/guard``, for any torch that takes Python kernels.
 
-Kernels are registered on the dispatch key BackendSelect (and on AutogradCPU for operations that decompose
-above the backends). A kernel describes the arguments, lets ``trapline_check`` judge them, and goes on below.
-What every call costs is in C (:mod:`trapline._guard.kernel`) where that extension module can be loaded: some
-microseconds. Without it all is here, over libtrapline by ctypes: tens of microseconds per guarded call.
-Operations without a hook pay nothing.
+Kernels are registered on the dispatch key BackendSelect (and on AutogradCPU and AutogradCUDA for operations
+that decompose above the backends). A kernel describes the arguments, lets ``trapline_check`` judge them, and
+goes on below. What every call costs is in C (:mod:`trapline._guard.kernel`) where that extension module can
+be loaded: some microseconds. Without it all is here, over libtrapline by ctypes: tens of microseconds per
+guarded call. Operations without a hook pay nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 # The dtype of the tensor that torch makes of a Python number.
 _NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
-
 
 _libraries: list[Any] = []
 _hooked: list[str] = []
@@ -161,22 +160,23 @@ def _hook_reads(library: Any) -> None:
     for full in device_calls.READS:
         packet = getattr(torch.ops.aten, full.partition("::")[2], None)
         for overload in packet.overloads() if packet is not None else ():
-            call = getattr(packet, overload)
-            name = _full_name(call._schema)
+            plan = new_plan(getattr(packet, overload))
+            name = plan.full_name
             if name in _hooked or torch._C._dispatch_has_kernel_for_dispatch_key(name, "BackendSelect"):
                 continue
-            library.impl(name.partition("::")[2], _hook_read(call), "BackendSelect", with_keyset=True)
+            library.impl(name.partition("::")[2], _hook_read(plan), "BackendSelect", with_keyset=True)
 
 
-def _hook_read(call: Any) -> Callable[..., Any]:
-    classify, plan = _classifier(torch._C.DispatchKey.BackendSelect, None), new_plan(call)
+def _hook_read(plan: Plan) -> Callable[..., Any]:
+    redispatch = plan.call.redispatch
+    classify = _classifier(torch._C.DispatchKey.BackendSelect, None)
 
     def reads(keyset: Any, *args: Any, **kwargs: Any) -> Any:
         args = _with_tensors(plan, args)
         down, leads = classify(keyset)
         if leads != kernel.DEVICE:
-            return call.redispatch(down, *args, **kwargs)
-        return device.read(call.redispatch, down, args, kwargs)
+            return redispatch(down, *args, **kwargs)
+        return device.read(redispatch, down, args, kwargs)
 
     return reads
 
@@ -277,10 +277,6 @@ def _hook_in_c(plan: Plan, key: Any, backend: Any) -> Any:
         return device.call(plan, redispatch, args[0], args[1:], kwargs or {})
 
     return kernel.make(plan, _classifier(key, backend), with_tensors, answer, remembered, on_device)
-
-
-def _full_name(schema: Any) -> str:
-    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
 
 
 def _with_tensors(plan: Plan, args: tuple) -> tuple:
