@@ -18,6 +18,7 @@ from typing import Any, Callable, Optional
 
 from trapline._exceptions import raised
 from trapline._fault import life, write
+from trapline._fault.program import frames
 from trapline._library import current, diagnose, options
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
@@ -185,6 +186,7 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
                 continue
             facts = host_facts.collect(link, outer)
             if facts:
+                facts["origin"] = frames.with_context(facts.get("origin"))
                 current.name_in(facts, current.left_by(error) or current.of_fault(late=False))
             finding = diagnose.diagnose(facts) if facts else None
             if finding:
