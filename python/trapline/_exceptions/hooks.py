@@ -24,6 +24,7 @@ from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 
 _previous: dict[str, Callable[..., Any]] = {}
+_present: Optional[Callable[[dict[str, Any]], None]] = None  # shows a finding, instead of stderr
 _explained: list[BaseException] = []  # kept alive, so that an identity is never taken twice
 _MAX_CHAIN = 8
 _QUOTED = "\n(PyTorch: "  # what the guard's exception puts before PyTorch's own words
@@ -67,6 +68,12 @@ def uninstall() -> None:
         traceback.format_exc = _previous["format_exc"]
     atexit.unregister(_at_exit)
     _previous.clear()
+
+
+def present_with(show: Optional[Callable[[dict[str, Any]], None]]) -> None:
+    """From now on ``show(finding)`` presents the report of what nobody caught; None: stderr, as before."""
+    global _present
+    _present = show
 
 
 def _excepthook(kind: Any, value: Any, trace: Any) -> None:
@@ -163,7 +170,9 @@ def explain(error: Optional[BaseException], how: str = "process") -> Optional[di
             return None
         _explained[:] = [*_explained[-3:], error]
         finding = _explain(error, how)
-        if finding and options.report_dir() is None:
+        if finding and _present is not None:
+            _present(finding)
+        elif finding and options.report_dir() is None:
             _print_report(finding)
         return finding
     except Exception as failure:

@@ -1,4 +1,4 @@
-"""Where the bad elements of an argument lie and which values it holds, in few enough numbers for a picture."""
+"""Where the bad elements of an argument lie and which values it holds: few numbers, for a picture."""
 
 from __future__ import annotations
 
