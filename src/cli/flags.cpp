@@ -26,14 +26,6 @@ CLI::Validator refuse_unless(std::string rule, std::function<bool(const std::str
       "");
 }
 
-// "a", "a or b", "a, b or c"
-std::string list_of(const std::vector<std::string>& words) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
-  return text;
-}
-
 std::string paragraphs(std::string_view text, int indent = 0) {
   std::string out;
   while (!text.empty()) {
@@ -152,6 +144,13 @@ CLI::Option* declare(CLI::App& app, const Flag& flag, auto* target) {
 }
 
 }  // namespace
+
+std::string list_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
 
 struct FlagSet::Parser {
   std::string command;

@@ -267,6 +267,8 @@ JSON_BORDERS = (
     "src/diagnose/json/",  # facts of the guard: from Python, and from C++ programs
     "src/capi/",
     "src/report/json",  # reports
+    "src/report/gitlab.cpp",
+    "src/report/sarif.cpp",
     "src/report/collected.cpp",
     "src/log/read/job_folder.cpp",  # files of a job's folder
     "src/inputs/json_",  # data sets
