@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "cli/suggest.hpp"
+#include "core/suggest.hpp"
 #include "report/lines.hpp"
 
 namespace trapline::cli {

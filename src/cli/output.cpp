@@ -56,11 +56,15 @@ Output::Output(Output&& other) noexcept
       owned_(std::exchange(other.owned_, false)),
       stream_(std::move(other.stream_)) {}
 
+Style style_for(const std::string& color, int descriptor) {
+  const ColorChoice choice = color == "always"  ? ColorChoice::kAlways
+                             : color == "never" ? ColorChoice::kNever
+                                                : ColorChoice::kAuto;
+  return resolve_style(choice, detect_terminal(descriptor));
+}
+
 Style Output::style() const {
-  ColorChoice color = ColorChoice::kAuto;
-  if (flags_.color == "always") color = ColorChoice::kAlways;
-  if (flags_.color == "never") color = ColorChoice::kNever;
-  Style style = resolve_style(color, detect_terminal(descriptor_));
+  Style style = style_for(flags_.color, descriptor_);
   style.verbose = flags_.verbose;
   style.page = cause_page;
   return style;

@@ -23,6 +23,8 @@ struct OutputFlags {
 // `verbose`: what -v adds to this command's report.
 void declare_output(FlagSet& flags, OutputFlags& output, const char* verbose);
 void declare_color(FlagSet& flags, std::string& color);
+// How text looks on this descriptor; `color` is the value of --color.
+Style style_for(const std::string& color, int descriptor);
 
 // An open destination. It is opened before the work starts, so that a report is not lost to a mistyped path
 // after hours of training.
