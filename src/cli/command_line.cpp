@@ -8,14 +8,16 @@
 #include <cstdio>
 #include <iterator>
 
+#include "cli/cache_command.hpp"
 #include "cli/check_command.hpp"
+#include "cli/doctor_command.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/explain_command.hpp"
 #include "cli/flags.hpp"
 #include "cli/run_command.hpp"
-#include "cli/suggest.hpp"
 #include "cli/supervise_command.hpp"
 #include "cli/why_command.hpp"
+#include "core/suggest.hpp"
 #include "core/version.hpp"
 #include "report/utf8.hpp"
 
@@ -38,6 +40,9 @@ constexpr auto kCommands = std::to_array<CommandRow>({
      declare_check_dataset},
     {"check finite", "look for NaN and Inf in data and weights", "[flags] FILE...", false,
      declare_check_finite},
+    {"doctor", "look at the driver, torch, the guard and the environment", "[flags]", false, declare_doctor},
+    {"cache", "list the guards that are kept on this machine", "", false, declare_cache_list},
+    {"cache clean", "remove them", "", false, declare_cache_clean},
     {"why", "print the page of a cause: what it means, how to fix it", "[flags] [CODE|CAUSE]...", false,
      declare_why},
 });
@@ -140,9 +145,10 @@ int run_command_line(const Words& words) noexcept try {
   }
   if (first == "-h" || first == "--help" || first == "help") return fmt::print("{}", general_help()), 0;
   if (first == "--version" || first == "-V" || first == "version")
-    return fmt::print("trapline {}\n", kVersion), 0;
-  if (const auto rows = family_of(first); !rows.empty()) return run_family(rows, words);
+    return fmt::print("trapline {}\n", version_text()), 0;
   const auto row = std::ranges::find(kCommands, first, &CommandRow::name);
+  const bool is_itself = row != kCommands.end() && (words.size() == 1 || words[1].starts_with('-'));
+  if (const auto rows = family_of(first); !rows.empty() && !is_itself) return run_family(rows, words);
   if (row == kCommands.end()) return fail(unknown_command(words));
   return run_command(*row, Words(words.begin() + 1, words.end()));
 } catch (const std::exception& error) {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "cli/suggest.hpp"
+#include "core/suggest.hpp"
 #include "report/lines.hpp"
 
 namespace trapline::cli {
@@ -24,14 +24,6 @@ CLI::Validator refuse_unless(std::string rule, std::function<bool(const std::str
         return accepts(value) ? std::string() : fmt::format("{}{}, not '{}'", kMust, rule, value);
       },
       "");
-}
-
-// "a", "a or b", "a, b or c"
-std::string list_of(const std::vector<std::string>& words) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
-  return text;
 }
 
 std::string paragraphs(std::string_view text, int indent = 0) {
@@ -152,6 +144,13 @@ CLI::Option* declare(CLI::App& app, const Flag& flag, auto* target) {
 }
 
 }  // namespace
+
+std::string list_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
 
 struct FlagSet::Parser {
   std::string command;

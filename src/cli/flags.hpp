@@ -39,6 +39,9 @@ struct Flag {
   std::variant<std::monostate, OneOf, WholeNumber, Number> rule{};
 };
 
+// "a", "a or b", "a, b or c"
+std::string list_of(const std::vector<std::string>& words);
+
 class FlagSet {
  public:
   // `command` is "check labels"; `usage` stands after it on the help page.

@@ -173,11 +173,18 @@ struct Finding {
   std::vector<Operation> history;  // oldest first, at most 20
 };
 
+// A column, array or tensor of a file that was looked at.
+struct CheckedColumn {
+  std::string file, column;  // column: empty where the file has only one
+};
+
 struct Report {
   Command command = Command::kRun;
   Verdict verdict = Verdict::kUnknown;
   std::vector<Finding> findings;   // the root first, then in causal order
   std::vector<std::string> notes;  // limits of this report
+  // What `check` looked at, the first few thousand; not part of the JSON form.
+  std::vector<CheckedColumn> checked{};
 };
 
 }  // namespace trapline

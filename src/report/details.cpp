@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "core/ranges.hpp"
 #include "report/sentences.hpp"
@@ -11,23 +12,15 @@
 namespace trapline {
 namespace {
 
-// Where the error was reported, when that is another place.
-void add_surface(const Finding& finding, const DetailOptions& options, std::vector<Detail>& out) {
-  const std::string place = finding.surfaced ? place_text(*finding.surfaced, options.directory) : "";
-  if (!finding.device_assert.value_or(false)) {
-    out.push_back({"seen at", place, 4});
-    return;
+bool has_several_ranks(const Report& report) {
+  std::set<std::int64_t> ranks;
+  for (const Finding& finding : report.findings) {
+    if (finding.cause == Cause::kPeerFailure) return true;
+    if (!finding.process || !finding.process->rank) continue;
+    ranks.insert(*finding.process->rank);
+    if (*finding.process->rank > 0 || finding.process->world_size.value_or(1) > 1) return true;
   }
-  // In the log of a job that ran on a GPU it is no news, but the line that the log ends with misleads.
-  if (options.command == Command::kExplain && finding.certainty != Certainty::kProven) {
-    const bool is_origin = finding.origin && place_text(*finding.origin, options.directory) == place;
-    if (!place.empty() && !is_origin) out.push_back({"seen at", place + ", later than it happened", 4});
-    return;
-  }
-  out.push_back({"on GPU",
-                 place.empty() ? "a device-side assert, reported later and at another line"
-                               : "a device-side assert that surfaces at " + place,
-                 4});
+  return ranks.size() > 1;
 }
 
 std::string doubt_text(const Finding& finding) {
@@ -49,6 +42,22 @@ std::string doubt_text(const Finding& finding) {
   return text;
 }
 
+Detail surface_of(const Finding& finding, const Reading& reading) {
+  const std::string place =
+      finding.surfaced ? place_text(*finding.surfaced, reading.directory) : std::string();
+  if (!finding.device_assert.value_or(false)) return {"seen at", place, 4};
+  // In the log of a job that ran on a GPU it is no news, but the line that the log ends with misleads.
+  if (reading.command == Command::kExplain && finding.certainty != Certainty::kProven) {
+    const bool is_origin = finding.origin && place_text(*finding.origin, reading.directory) == place;
+    const bool misleads = !place.empty() && !is_origin;
+    return {"seen at", misleads ? place + ", later than it happened" : "", 4};
+  }
+  return {"on GPU",
+          place.empty() ? "a device-side assert, reported later and at another line"
+                        : "a device-side assert that surfaces at " + place,
+          4};
+}
+
 std::string text_of(const Other& other, std::string_view directory) {
   const Finding& first = *other.first;
   // What peers did says itself who they are, and there is nothing to look up.
@@ -67,60 +76,57 @@ Cause headline_cause(const Finding& finding) {
   return finding.certainty == Certainty::kUnknown ? Cause::kInsufficientEvidence : finding.cause;
 }
 
-bool has_several_ranks(const Report& report) {
-  std::set<std::int64_t> ranks;
-  for (const Finding& finding : report.findings) {
-    if (finding.cause == Cause::kPeerFailure) return true;
-    if (!finding.process || !finding.process->rank) continue;
-    ranks.insert(*finding.process->rank);
-    if (*finding.process->rank > 0 || finding.process->world_size.value_or(1) > 1) return true;
-  }
-  return ranks.size() > 1;
+Reading reading_of(const Report& report, std::string_view directory, bool verbose) {
+  return {report.command, has_several_ranks(report), directory, verbose};
 }
 
-Headline headline_of(const Finding& finding, bool several_ranks) {
-  const CauseInfo& cause = info(headline_cause(finding));
-  std::string sentence(finding.summary.empty() ? cause.title : std::string_view(finding.summary));
-  std::string rank;
-  if (several_ranks && finding.process && finding.process->rank) {
-    rank = fmt::format("rank {}", *finding.process->rank);
-    if (sentence.find(rank) != std::string::npos) rank.clear();  // it is said
+std::vector<Detail> details_of(const Finding& finding, const Reading& reading) {
+  std::vector<Detail> all;
+  all.push_back({"found", found_text(finding), 1});
+  if (finding.element) all.push_back({"bad", count_text(*finding.element), 2});
+  if (finding.valid) all.push_back({"valid", valid_text(*finding.valid), 1});
+  all.push_back({"values", values_text(finding), 3});
+  if (finding.classes) all.push_back({"classes", classes_text(*finding.classes), 3});
+  if (finding.layer) all.push_back({"layer", layer_text(*finding.layer), 2});
+  if (finding.sample) all.push_back({"sample", sample_text(*finding.sample), 2});
+  if (finding.kernel) all.push_back({"kernel", kernel_text(*finding.kernel), 3});
+  all.push_back(surface_of(finding, reading));
+  all.push_back({"", doubt_text(finding), 3});
+  // The rank alone stands in the headline.
+  const bool says_more = finding.process && (!reading.several_ranks || !finding.process->host.empty());
+  if (finding.process && (reading.verbose || (finding.process->rank && says_more))) {
+    all.push_back({"process", process_text(*finding.process), 5});
   }
-  return {fmt::format("error[{}]{}{}:", cause.code, rank.empty() ? "" : " ", rank), std::move(sentence)};
+  std::erase_if(all, [](const Detail& detail) { return detail.text.empty(); });
+  return all;
 }
 
-std::string_view nothing_found(const Report& report) {
+std::string_view sentence_of(const Finding& finding) {
+  return finding.summary.empty() ? info(headline_cause(finding)).title : std::string_view(finding.summary);
+}
+
+std::string rank_of(const Finding& finding, const Reading& reading) {
+  if (!reading.several_ranks || !finding.process || !finding.process->rank) return {};
+  std::string rank = fmt::format("rank {}", *finding.process->rank);
+  return sentence_of(finding).find(rank) == std::string_view::npos ? rank : std::string();
+}
+
+std::string label_of(const Finding& finding, const Reading& reading) {
+  const std::string rank = rank_of(finding, reading);
+  return fmt::format("error[{}]{}{}:", info(headline_cause(finding)).code, rank.empty() ? "" : " ", rank);
+}
+
+std::optional<Frame> place_of(const Finding& finding, Command command) {
+  if (finding.origin) return finding.origin;
+  if (command != Command::kCheck || finding.evidence.empty()) return std::nullopt;
+  // Of data at rest the place is the first piece of evidence.
+  const Evidence& seen = finding.evidence.front();
+  return Frame{seen.source, seen.line.value_or(0), "", "", {}, 0, 0};
+}
+
+std::string_view sentence_without_findings(const Report& report) {
   if (report.verdict == Verdict::kClean) return "no fault found";
   return report.command == Command::kRun ? "no cause can be named" : "no fault in what could be read";
-}
-
-Frame place_of(const Finding& finding, Command command) {
-  if (finding.origin) return *finding.origin;
-  if (command != Command::kCheck || finding.evidence.empty()) return {};
-  const Evidence& seen = finding.evidence.front();
-  return {seen.source, seen.line.value_or(0), "", "", {}, 0, 0};
-}
-
-std::vector<Detail> details_of(const Finding& finding, const DetailOptions& options) {
-  std::vector<Detail> out;
-  out.push_back({"found", found_text(finding), 1});
-  if (finding.element) out.push_back({"bad", count_text(*finding.element), 2});
-  if (finding.valid) out.push_back({"valid", valid_text(*finding.valid), 1});
-  out.push_back({"values", values_text(finding), 3});
-  if (finding.classes) out.push_back({"classes", classes_text(*finding.classes), 3});
-  if (finding.layer) out.push_back({"layer", layer_text(*finding.layer), 2});
-  if (finding.sample) out.push_back({"sample", sample_text(*finding.sample), 2});
-  if (finding.kernel) out.push_back({"kernel", kernel_text(*finding.kernel), 3});
-  add_surface(finding, options, out);
-  out.push_back({"", doubt_text(finding), 3});
-  // The rank alone stands in the headline.
-  if (const auto& process = finding.process) {
-    const bool says_more = !options.several_ranks || !process->host.empty();
-    if (options.verbose || (process->rank && says_more))
-      out.push_back({"process", process_text(*process), 5});
-  }
-  std::erase_if(out, [](const Detail& detail) { return detail.text.empty(); });
-  return out;
 }
 
 std::vector<Other> others_of(const Report& report, std::string_view directory) {

@@ -31,10 +31,10 @@ class TextReport {
 
   std::string write(const Report& report) {
     if (report.findings.empty()) {
-      add_headline("trapline:", Paint::kBold, nothing_found(report));
+      add_headline("trapline:", Paint::kBold, sentence_without_findings(report));
     } else {
       const Finding& root = report.findings.front();
-      options_ = {report.command, has_several_ranks(report), style_.verbose, style_.directory};
+      reading_ = reading_of(report, style_.directory, style_.verbose);
       add_finding(root);
       page_ = fmt::format("trapline why {}", info(headline_cause(root)).code);
       add_others(report);
@@ -63,11 +63,10 @@ class TextReport {
 
   void add_detail(const Detail& detail) {
     const std::string indent(static_cast<std::size_t>(gutter_), ' ');
-    Line label = {{indent + "= ", Paint::kGutter}};
-    if (!detail.label.empty()) {
-      label.push_back({fmt::format("{:<8} ", std::string(detail.label) + ":"), Paint::kBold});
-    }
-    add(labelled(label, clean(detail.text, style_), style_, most(3)), detail.weight);
+    Line head = {{indent + "= ", Paint::kGutter}};
+    if (!detail.label.empty())
+      head.push_back({fmt::format("{:<8} ", std::string(detail.label) + ":"), Paint::kBold});
+    add(labelled(head, clean(detail.text, style_), style_, most(3)), detail.weight);
   }
 
   void add_place(const Frame& frame) {
@@ -90,11 +89,9 @@ class TextReport {
 
   void add_finding(const Finding& finding) {
     gutter_ = finding.origin ? gutter_width(*finding.origin) : 3;
-    const Headline headline = headline_of(finding, options_.several_ranks);
-    add_headline(headline.label, Paint::kError, headline.sentence);
-    const Frame place = place_of(finding, options_.command);
-    if (!place.file.empty()) add_place(place);
-    for (const Detail& detail : details_of(finding, options_)) add_detail(detail);
+    add_headline(label_of(finding, reading_), Paint::kError, sentence_of(finding));
+    if (const auto place = place_of(finding, reading_.command)) add_place(*place);
+    for (const Detail& detail : details_of(finding, reading_)) add_detail(detail);
     int weight = 2;
     for (const std::string& fix : finding.fix) {
       add_labelled("help:", Paint::kHelp, fix, weight);
@@ -133,6 +130,7 @@ class TextReport {
     }
   }
 
+  // All findings but the first, one line each.
   void add_others(const Report& report) {
     for (const Other& other : others_of(report, style_.directory)) {
       const std::string label = other.is_consequence ? "then:" : "also:";
@@ -173,7 +171,7 @@ class TextReport {
   }
 
   const Style& style_;
-  DetailOptions options_;
+  Reading reading_;
   int gutter_ = 3;
   std::string page_;  // the command that prints the page of the cause
   std::vector<Block> blocks_;

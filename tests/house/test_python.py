@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "startup": {"_boot"},
     "__main__": {"_library"},
     "_build": {"_extension", "_cpu"},
+    "_doctor": {"_library", "_extension", "_guard", "_boot"},
     "_build_libtorch": {"_extension"},
 }
 # sitecustomize runs in every Python below: it asks these two before it imports anything.

@@ -143,20 +143,19 @@ Html evidence_of(const Finding& finding) {
 }
 
 struct Shown {
-  DetailOptions options;
+  Reading reading;
   std::string_view heading;  // "h1"
   bool is_compact = false;   // in a notebook
 };
 
 Html headline(const Finding& finding, const Shown& shown) {
-  const Headline words = headline_of(finding, shown.options.several_ranks);
-  return tag(shown.heading,
-             tag("span", {{"class", "label"}}, text(words.label)) + literal(" ") + prose(words.sentence));
+  return tag(shown.heading, tag("span", {{"class", "label"}}, text(label_of(finding, shown.reading))) +
+                                literal(" ") + prose(sentence_of(finding)));
 }
 
 Html facts_of(const Finding& finding, const Shown& shown) {
   Html facts, sentences;
-  for (const Detail& detail : details_of(finding, shown.options)) {
+  for (const Detail& detail : details_of(finding, shown.reading)) {
     if (detail.label.empty()) {
       sentences += tag("p", {{"class", "doubt"}}, cut(detail.text));
     } else {
@@ -174,10 +173,10 @@ Html help_of(const Finding& finding) {
 }
 
 Html article(const Finding& finding, const Shown& shown) {
-  const Frame place = place_of(finding, shown.options.command);
+  const Frame place = place_of(finding, shown.reading.command).value_or(Frame{});
   Html body = headline(finding, shown);
   if (!place.file.empty()) {
-    body += tag("p", {{"class", "place"}}, text(place_text(place, shown.options.directory)));
+    body += tag("p", {{"class", "place"}}, text(place_text(place, shown.reading.directory)));
   }
   body += source_of(place);
   body += strip_of(finding);
@@ -186,7 +185,7 @@ Html article(const Finding& finding, const Shown& shown) {
   body += help_of(finding);
   if (shown.is_compact) body += folded("Values", histogram_of(finding));
   body += folded("Last operations, the newest last", operations_of(finding));
-  body += folded("Stack, outermost first", stack_of(finding, shown.options.directory));
+  body += folded("Stack, outermost first", stack_of(finding, shown.reading.directory));
   if (!shown.is_compact) body += folded("Evidence", evidence_of(finding));
   const auto code = info(headline_cause(finding)).code;
   body += tag("p", {{"class", "more"}},
@@ -197,7 +196,7 @@ Html article(const Finding& finding, const Shown& shown) {
 Html others(const Report& report, const Shown& shown) {
   Html items;
   std::size_t count = 0;
-  for (const Other& other : others_of(report, shown.options.directory)) {
+  for (const Other& other : others_of(report, shown.reading.directory)) {
     if (count++ == kMaxOthers) {
       items += tag("li", literal("and more: the JSON report has them all"));
       break;
@@ -205,7 +204,7 @@ Html others(const Report& report, const Shown& shown) {
     items += tag("li",
                  tag("details", tag("summary", tag("b", literal(other.is_consequence ? "then: " : "also: ")) +
                                                    prose(other.text)) +
-                                    article(*other.first, {shown.options, "h3", false})));
+                                    article(*other.first, {shown.reading, "h3", false})));
   }
   if (items.empty()) return {};
   return tag("section", {{"class", "others"}}, tag("h2", literal("What else was found")) + tag("ol", items));
@@ -231,15 +230,15 @@ Html raw(const Report& report) {
 }
 
 std::string page(const Report& report, const Style& style) {
-  const Shown shown{{report.command, has_several_ranks(report), style.verbose, style.directory}, "h1"};
+  const Shown shown{reading_of(report, style.directory, style.verbose), "h1"};
   Html main;
-  std::string title(nothing_found(report));
+  std::string title(sentence_without_findings(report));
   if (report.findings.empty()) {
-    main += tag("h1", literal(nothing_found(report)));
+    main += tag("h1", literal(sentence_without_findings(report)));
   } else {
-    const Headline words = headline_of(report.findings.front(), shown.options.several_ranks);
-    title = words.label + " " + std::string(cut_utf8(words.sentence, 200));
-    main += article(report.findings.front(), shown);
+    const Finding& root = report.findings.front();
+    title = label_of(root, shown.reading) + " " + std::string(cut_utf8(sentence_of(root), 200));
+    main += article(root, shown);
     main += ranks_of(report, style.directory);
     main += others(report, shown);
   }
@@ -264,7 +263,7 @@ std::string page(const Report& report, const Style& style) {
 std::string render_html(const Report& report, const Style& style) { return html::page(report, style); }
 
 std::string render_html_finding(const Finding& finding, const Style& style) {
-  const html::Shown shown{{Command::kRun, false, false, style.directory}, "h4", true};
+  const html::Shown shown{{Command::kRun, false, style.directory, false}, "h4", true};
   return html::tag("div", {{"class", "trapline trapline-cell"}},
                    html::tag("style", html::literal(html::kCss)) + html::article(finding, shown))
       .code();

@@ -154,7 +154,7 @@ Html histogram_of(const Finding& finding) {
 }
 
 Html ranks_of(const Report& report, std::string_view directory) {
-  if (!has_several_ranks(report)) return {};
+  if (!reading_of(report).several_ranks) return {};
   struct Lane {
     std::size_t step = 0;
     bool is_root = false;

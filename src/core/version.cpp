@@ -1,0 +1,13 @@
+#include "core/version.hpp"
+
+#include "core/commit.hpp"
+
+namespace trapline {
+
+std::string_view commit() { return kCommit; }
+
+std::string version_text() {
+  return commit().empty() ? kVersion : std::string(kVersion) + " (" + std::string(commit()) + ")";
+}
+
+}  // namespace trapline
