@@ -6,6 +6,7 @@ still shows them.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from trapline._fault.program import source
@@ -19,6 +20,7 @@ def show_error(shell: Any, kind: Any, value: Any, trace: Any, tb_offset: Any = N
     """Shows the exception as IPython would, but shorter; it is the cell's error all the same."""
     try:
         lines = short(kind, value)
+        sys.last_type, sys.last_value, sys.last_traceback = kind, value, trace  # for %tb and %debug
         shell._showtraceback(kind, value, lines)  # a kernel tells its front end by this
     except Exception:
         debug_failure("the cell's error")
