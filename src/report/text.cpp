@@ -127,6 +127,7 @@ class TextReport {
     if (finding.classes) add_detail("classes", classes_text(*finding.classes), 3);
     if (finding.layer) add_detail("layer", layer_text(*finding.layer), 2);
     if (finding.sample) add_detail("sample", sample_text(*finding.sample), 2);
+    if (finding.progress) add_detail(progress_label(*finding.progress), progress_text(*finding.progress), 3);
     if (finding.kernel) add_detail("kernel", kernel_text(*finding.kernel), 3);
     add_surface(finding);
     add_note(doubt_text(finding), 3);

@@ -16,11 +16,12 @@ import threading
 import traceback
 from typing import Any, Callable, Optional
 
-from trapline._exceptions import raised
+from trapline._exceptions import elastic, raised
 from trapline._fault import life, write
-from trapline._library import current, diagnose, options
+from trapline._fault.program import scope, trainers
+from trapline._library import current, diagnose, options, progress
 from trapline._library.errors import DeviceAssertError
-from trapline._library.say import debug
+from trapline._library.say import debug, debug_failure, shows_faults
 
 _previous: dict[str, Callable[..., Any]] = {}
 _explained: list[BaseException] = []  # kept alive, so that an identity is never taken twice
@@ -162,7 +163,9 @@ def explain(error: Optional[BaseException], how: str = "process") -> Optional[di
             return None
         _explained[:] = [*_explained[-3:], error]
         finding = _explain(error, how)
-        if finding and options.report_dir() is None:
+        if finding and how == "process":
+            elastic.tell(finding)
+        if finding and options.report_dir() is None and shows_faults():
             _print_report(finding)
         return finding
     except Exception as failure:
@@ -185,6 +188,7 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
                 continue
             facts = host_facts.collect(link, outer)
             if facts:
+                facts["progress"] = _progress(error)
                 current.name_in(facts, current.left_by(error) or current.of_fault(late=False))
             finding = diagnose.diagnose(facts) if facts else None
             if finding:
@@ -195,6 +199,16 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
     if fault is None:
         life.ended_by(error, how)
     return fault
+
+
+def _progress(error: BaseException) -> dict[str, Any]:
+    """Where the training was when it ended."""
+    try:
+        with scope.frames_of(error.__traceback__):
+            return trainers.progress_facts(progress.now())
+    except Exception:
+        debug_failure("progress")
+        return {}
 
 
 def _print_report(finding: dict[str, Any]) -> None:

@@ -1,0 +1,27 @@
+"""torchrun's table of failures: the finding's one sentence, where the program itself writes no error file.
+
+torchrun gives each rank a file for its error, which `@record` of torch.distributed fills. Without it the
+table says "To enable traceback see ...", for the rank that failed as for its victims.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+from trapline._fault import life
+
+
+def tell(finding: dict[str, Any]) -> None:
+    """Writes the sentence into this rank's error file, unless there is one."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if not path:
+        return
+    message = {"message": life.line(finding), "extraInfo": {"timestamp": str(int(time.time()))}}
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            json.dump({"message": message}, file)
+    except OSError:  # it is there, or its folder is not: torchrun's own words stand
+        pass
