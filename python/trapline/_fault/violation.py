@@ -35,7 +35,7 @@ def handler(violation: dict[str, Any]) -> BaseException:
     site = None
     late = bool(violation.get("late"))
     violation["request"] = current.of_fault(late)  # now: the finding may be made after the request is done
-    violation["progress"] = progress.of_fault(late, violation.get("batch"))
+    violation["progress"] = progress.of_fault(late, violation.get("batch"), violation.get("thread"))
     try:
         site = sites.site_of(violation)
         if sites.is_reported(site):

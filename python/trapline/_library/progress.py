@@ -8,6 +8,7 @@ followed by another: tasks share those that were made before they began.
 from __future__ import annotations
 
 import math
+import threading
 from contextvars import ContextVar
 from numbers import Integral, Real
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _KEPT = 8  # a device may report a fault some batches late
 _MAX_TEXT = 200
 _notes: ContextVar[tuple[Note, ...]] = ContextVar("trapline_progress", default=())
+# By native thread, for faults that another thread is told of. None: several tasks of the thread have told.
+_of_thread: dict[int, Optional[tuple[Note, ...]]] = {}
+_MAX_THREADS = 64
 newest_batch = 0  # counts the batches of this process; whoever gives them out sets it
 
 
@@ -47,11 +51,20 @@ def note(
     """
     try:
         given = {"step": step, "epoch": epoch, "phase": phase, "model": model, "trainer": trainer}
-        if all(value is None for value in given.values()):
-            _notes.set(())
-            return
         known = _notes.get()
-        _notes.set((*known[1 - _KEPT :], (newest_batch, merged(known[-1][1] if known else {}, given))))
+        ends = all(value is None for value in given.values())
+        notes = (
+            ()
+            if ends
+            else (*known[1 - _KEPT :], (newest_batch, merged(known[-1][1] if known else {}, given)))
+        )
+        _notes.set(notes)
+        thread = threading.get_native_id()
+        before = _of_thread.pop(thread, ())
+        if not ends:
+            _of_thread[thread] = notes if before is known or before == () else None
+            if len(_of_thread) > _MAX_THREADS:
+                del _of_thread[next(iter(_of_thread))]
     except Exception:  # a value with methods of its own
         pass
 
@@ -79,15 +92,17 @@ def now() -> dict[str, Any]:
     return dict(known[-1][1]) if known else {}
 
 
-def of_fault(late: bool, batch: Optional[int]) -> dict[str, Any]:
+def of_fault(late: bool, batch: Optional[int], thread: Any = None) -> dict[str, Any]:
     """What held at the call whose fault is found here and now.
 
     `late`: a device told of it some time after the call, to whoever came by. `batch`: how many batches had
-    been given out at the call; of several notes that fit only what they agree on is certain.
+    been given out at the call; of several notes that fit only what they agree on is certain. `thread`: of the
+    call, "name/native id".
     """
     if not late:
         return now()
-    known = _notes.get()
+    number = str(thread).rpartition("/")[2]
+    known = (_of_thread.get(int(number)) if number.isdigit() else None) or ()
     before = [serial for serial, _ in known if batch is not None and serial <= batch]
     fitting = [told for serial, told in known if not before or serial == before[-1]]
     if not fitting:
@@ -97,4 +112,10 @@ def of_fault(late: bool, batch: Optional[int]) -> dict[str, Any]:
     }
 
 
-forks.in_child(lambda: _notes.set(()))  # a child is another process, and trains nothing
+def _forget() -> None:
+    """For a child process: it trains nothing yet."""
+    _notes.set(())
+    _of_thread.clear()
+
+
+forks.in_child(_forget)

@@ -109,7 +109,9 @@ std::optional<Progress> read_progress(const json& facts) {
                 text(*progress, "trainer")};
   const json* epoch = member(*progress, "epoch");
   if (epoch != nullptr && epoch->is_number()) told.epoch = jsonio::to_scalar(*epoch);
-  return told;
+  const bool any =
+      told.step || told.epoch || !told.phase.empty() || !told.model.empty() || !told.trainer.empty();
+  return any ? std::optional(told) : std::nullopt;
 }
 
 std::optional<PositionFact> read_position(const json& facts) {

@@ -93,11 +93,11 @@ class Trainers:
         """Without `trapline run`."""
         return self._run([python, *self._found(command)], None, env)
 
-    def run(self, python: str, *command: str, **env: str) -> Outcome:
-        """Under `trapline run`, with its report as JSON."""
+    def run(self, python: str, *command: str, options: tuple[str, ...] = (), **env: str) -> Outcome:
+        """Under `trapline run` with these options, with its report as JSON."""
         report = self.folder / "report.json"
         report.unlink(missing_ok=True)
-        prefix = [str(TRAPLINE), "run", "--format", "json", "-o", str(report), "--", python]
+        prefix = [str(TRAPLINE), "run", *options, "--format", "json", "-o", str(report), "--", python]
         return self._run([*prefix, *self._found(command)], report, env)
 
     def text(self, python: str, *command: str, **env: str) -> Outcome:

@@ -93,13 +93,40 @@ def test_a_fault_told_late_has_the_step_of_its_call():
     for batch in range(1, 5):
         progress.newest_batch = batch
         trapline.note_progress(step=batch * 10, model="m", phase="train")
-    assert progress.of_fault(True, 3) == {"step": 30, "model": "m", "phase": "train"}
+    here = f"python/{threading.get_native_id()}"
+    assert progress.of_fault(True, 3, here) == {"step": 30, "model": "m", "phase": "train"}
     assert progress.of_fault(False, None)["step"] == 40
     # Of which batch is not known: only what they all agree on.
-    assert progress.of_fault(True, None) == {"model": "m", "phase": "train"}
+    assert progress.of_fault(True, None, here) == {"model": "m", "phase": "train"}
     trapline.note_progress(phase="validation")
-    assert progress.of_fault(True, 4) == {"step": 40, "model": "m"}
-    assert progress.of_fault(True, 3)["phase"] == "train"
+    assert progress.of_fault(True, 4, here) == {"step": 40, "model": "m"}
+    assert progress.of_fault(True, 3, here)["phase"] == "train"
+
+
+def test_a_fault_told_late_belongs_to_the_thread_of_its_call():
+    trapline.note_progress(step=1)
+    seen = []
+    here = f"python/{threading.get_native_id()}"
+    thread = threading.Thread(target=lambda: seen.append(progress.of_fault(True, 9, here)))
+    thread.start()
+    thread.join()
+    assert seen == [{"step": 1}]  # as the thread that walks the graph backwards is told of it
+    assert progress.of_fault(True, 9, "python/1") == progress.of_fault(True, 9, None) == {}
+    trapline.note_progress()
+    assert progress.of_fault(True, 9, here) == {}
+
+
+def test_of_several_tasks_in_one_thread_none_is_named_late():
+    async def task(number):
+        trapline.note_progress(step=number)
+        await asyncio.sleep(0)
+        trapline.note_progress(step=number + 1)
+        return progress.of_fault(True, None, f"python/{threading.get_native_id()}")
+
+    async def both():
+        return await asyncio.gather(task(10), task(20))
+
+    assert asyncio.run(both()) == [{}, {}]
 
 
 def test_a_loop_of_ones_own(trainers):
