@@ -70,8 +70,16 @@ class _Guarded:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Generator[None, Any, Any]:
+        return self._with_finding((yield), call)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, Any]:
+        """A fault while a module of tests is imported."""
         report = yield
-        if report.failed and call.excinfo is not None:
+        return self._with_finding(report, getattr(report, "call", None))
+
+    def _with_finding(self, report: Any, call: Any) -> Any:
+        if report.failed and call is not None and call.excinfo is not None:
             finding = _finding_of(call.excinfo.value)
             if finding:
                 self._show(report, finding)
@@ -82,9 +90,7 @@ class _Guarded:
         from trapline._library.report import NotWritten, write_finding
 
         text = diagnose.render(finding)
-        if self.compact and _replace_traceback(report, finding, text):
-            pass
-        else:
+        if not (self.compact and _replace_traceback(report, finding, text)):
             report.sections.append(("trapline", text))
         if self.folder is not None:
             try:

@@ -7,17 +7,23 @@ table says "To enable traceback see ...", for the rank that failed as for its vi
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import time
 from typing import Any
 
 from trapline._fault import life
+from trapline._library import options
 
 
 def tell(finding: dict[str, Any]) -> None:
-    """Writes the sentence into this rank's error file, unless there is one."""
+    """Writes the sentence into this rank's error file, unless there is one.
+
+    Not for a child that the rank started, which may live on without it, nor for a start of `trapline
+    supervise`, which may try again and writes the file when it gives up.
+    """
     path = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if not path:
+    if not path or multiprocessing.parent_process() is not None or options.supervise_dir() is not None:
         return
     message = {"message": life.line(finding), "extraInfo": {"timestamp": str(int(time.time()))}}
     try:

@@ -151,3 +151,26 @@ def test_torch_that_a_marked_test_imports_is_not_guarded(trainers):
     """
     (trainers.folder / "test_it.py").write_text(textwrap.dedent(text))
     assert "2 passed" in trainers.plain(sys.executable, *PLUGIN, "--trapline", "-q", "test_it.py").out
+
+
+def test_a_fault_while_tests_are_collected(trainers):
+    (trainers.folder / "test_it.py").write_text("import torch\nX = torch.zeros(3)[torch.tensor([3])]\n")
+    out = trainers.plain(sys.executable, *PLUGIN, "--trapline", "-q", "test_it.py").out
+    assert "error[TL105]: x[index]: index[0] is 3" in out and "--> test_it.py:2" in out
+
+
+def test_a_unittest(trainers):
+    text = """\
+    import unittest, torch
+
+    class TestIt(unittest.TestCase):
+        def test_bad(self):
+            torch.zeros(3)[torch.tensor([3])]
+
+        def test_expected(self):
+            with self.assertRaises(IndexError):
+                torch.zeros(3)[torch.tensor([4])]
+    """
+    (trainers.folder / "test_it.py").write_text(textwrap.dedent(text))
+    out = trainers.plain(sys.executable, *PLUGIN, "--trapline", "-q", "test_it.py").out
+    assert "error[TL105]: x[index]: index[0] is 3" in out and "1 failed, 1 passed" in out

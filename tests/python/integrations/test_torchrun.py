@@ -59,3 +59,23 @@ def test_the_file_is_what_torchrun_reads(trainers):
     told = json.loads(file.read_text())["message"]
     assert told["message"].startswith("[TL105] rank 1: x[index]: index[0] is 3")
     assert int(told["extraInfo"]["timestamp"]) > 0
+
+
+def test_a_child_of_the_rank_and_a_start_under_supervision_write_none(trainers):
+    file = trainers.folder / "error.json"
+    (trainers.folder / "bad.py").write_text(
+        "import multiprocessing, sys, torch\n"
+        "def fail():\n"
+        "    torch.zeros(3)[torch.tensor([3])]\n"
+        "if __name__ == '__main__':\n"
+        "    child = multiprocessing.get_context('spawn').Process(target=fail)\n"
+        "    child.start(); child.join(); print('result', child.exitcode)\n"
+        "    if len(sys.argv) > 1: fail()\n"
+    )
+    done = trainers.run(sys.executable, "bad.py", TORCHELASTIC_ERROR_FILE=str(file))
+    assert done.result() == "result 1" and not file.exists()
+    supervised = {"TORCHELASTIC_ERROR_FILE": str(file), "TRAPLINE_SUPERVISE_DIR": str(trainers.folder)}
+    trainers.run(sys.executable, "bad.py", "itself", **supervised)
+    assert not file.exists()
+    trainers.run(sys.executable, "bad.py", "itself", TORCHELASTIC_ERROR_FILE=str(file))
+    assert file.exists()
