@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import sys
 import threading
 
 import pytest
@@ -130,8 +131,6 @@ def test_of_several_tasks_in_one_thread_none_is_named_late():
 
 
 def test_a_loop_of_ones_own(trainers):
-    import sys
-
     program = """\
 import sys, torch, trapline
 from torch.utils.data import DataLoader, TensorDataset
@@ -159,8 +158,6 @@ print("result", loss.item())
 
 
 def test_an_exception_of_the_host_says_it_too(trainers):
-    import sys
-
     program = """\
 import torch, trapline
 trapline.note_progress(step=12, epoch=0.5, model="tiny\\x1b[31m")
@@ -171,3 +168,27 @@ torch.nn.Linear(5, 4)(torch.zeros(3, 6))
     assert (found["code"], found["progress"]["step"], found["progress"]["epoch"]) == ("TL201", 12, 0.5)
     text = trainers.text(sys.executable, "shapes.py").err
     assert "= step:    12, epoch 0.5 (tiny" in text and "\x1b[31m" not in text
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("ray/train/mine.py", "sys.modules['ray.train'] = None"),
+        ("transformers/trainer.py", "self.state = None"),
+        ("lightning/pytorch/trainer/trainer.py", "self.lightning_module = self"),
+    ],
+)
+def test_what_only_looks_like_a_trainer_costs_nothing(trainers, file, line):
+    """A user's own file of the same name, and a trainer that is not as the known one."""
+    path = trainers.folder / file
+    path.parent.mkdir(parents=True)
+    path.write_text(f"""\
+import sys, torch, trapline
+class Mine:
+    def training_step(self):
+        {line}
+        trapline.note_progress(step=7)
+        torch.zeros(3)[torch.tensor([3])]
+Mine().training_step()
+""")
+    assert trainers.run(sys.executable, file).finding["progress"] == {"step": 7}

@@ -11,6 +11,7 @@ from typing import Any
 
 from trapline._fault.program import scope
 from trapline._library import progress, trainers
+from trapline._library.say import debug_failure
 
 # The files in which a trainer's methods stand, without what goes before.
 _TRANSFORMERS = ("/transformers/trainer.py", "/transformers/trainer_seq2seq.py")
@@ -31,7 +32,11 @@ _LASTING = ("model", "trainer")
 
 def progress_facts(told: dict[str, Any], late: bool = False) -> dict[str, Any]:
     """What was told (`trapline.note_progress`), and what a running trainer says, which goes before."""
-    seen = _seen()
+    try:
+        seen = _seen()
+    except Exception:  # another trainer than it looks like, or one that is not ready yet
+        debug_failure("trainer")
+        seen = {}
     if late:
         return progress.merged({name: seen[name] for name in _LASTING if name in seen}, told)
     return progress.merged(told, seen)
