@@ -29,6 +29,10 @@ def loop(config: dict) -> None:
             loss.backward()
             optimizer.step()
         ray.train.report({"loss": loss.item()})
+    with open(
+        os.path.join(config["folder"], f"loss-{ray.train.get_context().get_world_rank()}"), "w"
+    ) as file:
+        file.write(str(loss.item()))
 
 
 if __name__ == "__main__":
@@ -40,12 +44,15 @@ if __name__ == "__main__":
     ray.init(num_cpus=3, include_dashboard=False, **settings)
     trainer = TorchTrainer(
         loop,
-        train_loop_config={"broken": "--broken" in sys.argv},
+        train_loop_config={"broken": "--broken" in sys.argv, "folder": os.getcwd()},
         scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(name="trial7", storage_path=os.path.abspath("ray")),
     )
     try:
-        print("result", trainer.fit().metrics["loss"])
+        trainer.fit()
+        for rank in range(2):
+            with open(f"loss-{rank}") as file:
+                print("result", rank, file.read())
     except ray.train.WorkerGroupError as error:
         for rank, failure in error.worker_failures.items():
             print("failure", rank, type(failure).__name__, failure.finding["code"], failure.summary)
