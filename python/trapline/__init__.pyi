@@ -75,7 +75,7 @@ def note_progress(
 
     ``step``: optimizer steps finished; ``phase``: ``"train"``, ``"validation"``, ``"test"``, ``"predict"`` or
     a word of the program's own. What is not given stays as it was told before; without any argument it is
-    over. About a microsecond; never raises. ``trapline.integrations`` has this for the usual trainers.
+    over. A few microseconds; never raises. ``trapline.integrations`` has this for the usual trainers.
     """
 
 def is_active() -> bool:

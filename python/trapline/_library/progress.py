@@ -39,7 +39,7 @@ def note(
 ) -> None:
     """Tells where the training of this thread or task is; findings from now on say so.
 
-    What is not given stays as it was told before; a call without arguments ends it. About a microsecond;
+    What is not given stays as it was told before; a call without arguments ends it. A few microseconds;
     never raises: what is of another type is left out.
 
     Args:

@@ -32,6 +32,11 @@ def test_follow_counts_the_steps(trainers, python, mode, step):
     }
 
 
+def test_after_install(trainers, python):
+    done = trainers.plain(python, "accelerate_loop.py", "train", "--broken", "--install", "--follow")
+    assert "   = step:    8, epoch 0, train (Accelerate, Linear)\n" in done.err
+
+
 @pytest.mark.parametrize(("mode", "batch"), [("train", 4), ("split", 8), ("skip", 4)])
 def test_ranks(trainers, python, mode, batch):
     ranks = (*TORCHRUN, "--nproc-per-node", "2", "accelerate_loop.py", mode, "--broken", "--follow")

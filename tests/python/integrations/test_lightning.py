@@ -32,6 +32,12 @@ def test_the_callback_says_the_same(trainers, package):
     assert found["progress"] == {**EXPECTED["validate"][0], **WHO}
 
 
+def test_after_install(trainers):
+    command = ("lightning_fit.py", "lightning", "train", "--broken", "--install")
+    err = trainers.plain(need("lightning"), *command).err
+    assert "= step:    5, epoch 0, train (Lightning, Classifier)\n" in err
+
+
 def test_an_exception_that_lightning_passes_on(trainers):
     """It forgets its stage before it raises the exception again."""
     found = trainers.run(need("lightning"), "lightning_fit.py", "lightning", "predict", "--broken").finding

@@ -28,6 +28,12 @@ def test_the_table_has_the_sentence(trainers):
     assert done.finding["process"]["rank"] == 2 and done.finding["sample"]["dataset_index"] == 41
 
 
+def test_after_install(trainers):
+    done = trainers.plain(sys.executable, *RANKS, "--broken", "--install")
+    assert f"traceback : [TL101] rank 2: {SENTENCE} (ranks.py:" in root_cause(done.err)
+    assert "= sample:  points[41] (batch 3, row 3)\n" in done.err
+
+
 def test_what_record_writes_stands(trainers):
     done = trainers.run(sys.executable, *RANKS, "--broken", "--record")
     assert f"trapline.DeviceAssertError: {SENTENCE}" in root_cause(done.err)

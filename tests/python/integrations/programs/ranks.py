@@ -1,4 +1,4 @@
-"""DistributedDataParallel over gloo, started by torchrun: ``ranks.py [--broken] [--record]``."""
+"""DistributedDataParallel over gloo, started by torchrun: ``ranks.py [--broken] [--record] [--install]``."""
 
 import sys
 
@@ -10,6 +10,10 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
 def main() -> None:
+    if "--install" in sys.argv:
+        import trapline
+
+        trapline.install()
     dist.init_process_group("gloo")
     torch.manual_seed(0)
     labels = torch.arange(64) % 4
