@@ -21,6 +21,8 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 EPOCH = (2026, 1, 1, 0, 0, 0)  # the same input gives the same file
+# pytest finds its plugins by it.
+ENTRY_POINTS = "[pytest11]\ntrapline = trapline.pytest_plugin\n"
 # What _lib holds. What reads Parquet is not among it: that needs the libarrow of one pyarrow.
 # The pyarrow whose libraries libtrapline_arrow.so is linked with: their names hold its first number.
 PYARROW = "26.0.1"
@@ -162,6 +164,7 @@ def write(package: Path, launcher: Path, licences: dict[str, bytes], out: Path, 
         for file_name, text in sorted(licences.items()):
             add(f"{info}/licenses/{file_name}", text)
         add(f"{info}/METADATA", metadata(sorted(licences)).encode())
+        add(f"{info}/entry_points.txt", ENTRY_POINTS.encode())
         head = "Wheel-Version: 1.0\nGenerator: trapline\nRoot-Is-Purelib: false\n"
         tags = [f"py3-none-{platform}" for platform in tag[len("py3-none-") :].split(".")]
         add(f"{info}/WHEEL", (head + "".join(f"Tag: {one}\n" for one in tags)).encode())

@@ -36,6 +36,7 @@ __all__ = [
     "enabled",
     "install",
     "is_active",
+    "note_progress",
     "request",
     "set_enabled",
     "standby",
@@ -141,6 +142,11 @@ def __getattr__(name: str) -> Any:
         from trapline._check import loader
 
         return getattr(loader, name)
+    if name == "note_progress":
+        from trapline._library import progress
+
+        globals()[name] = progress.note  # a loop calls it at every step
+        return progress.note
     if name == "request":
         from trapline._supervise.request import request
 

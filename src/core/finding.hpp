@@ -117,6 +117,15 @@ struct Sample {
   bool likely = false;                 // not proven
 };
 
+// Where a training was, as its trainer or the program's own loop told (trapline.note_progress).
+struct Progress {
+  std::optional<std::int64_t> step{};  // the optimizer steps finished before it
+  std::optional<Scalar> epoch{};       // as the trainer counts: 2, or 2.4
+  std::string phase{};                 // "train", "validation", "test", "predict", or the program's own word
+  std::string model{};                 // "bert-tiny"
+  std::string trainer{};               // "Trainer"
+};
+
 struct Process {
   std::optional<std::int64_t> rank, pid;
   std::string host, device;
@@ -165,6 +174,7 @@ struct Finding {
   std::optional<Layer> layer;
   std::optional<Sample> sample;
   std::optional<Process> process;
+  std::optional<Progress> progress;
   std::optional<Kernel> kernel;
   std::vector<Evidence> evidence;
   std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values, most frequent first

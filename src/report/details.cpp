@@ -89,6 +89,8 @@ std::vector<Detail> details_of(const Finding& finding, const Reading& reading) {
   if (finding.classes) all.push_back({"classes", classes_text(*finding.classes), 3});
   if (finding.layer) all.push_back({"layer", layer_text(*finding.layer), 2});
   if (finding.sample) all.push_back({"sample", sample_text(*finding.sample), 2});
+  if (finding.progress)
+    all.push_back({progress_label(*finding.progress), progress_text(*finding.progress), 3});
   if (finding.kernel) all.push_back({"kernel", kernel_text(*finding.kernel), 3});
   all.push_back(surface_of(finding, reading));
   all.push_back({"", doubt_text(finding), 3});

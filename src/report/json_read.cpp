@@ -207,6 +207,13 @@ class Reader {
     read(object, "world_size", out.world_size);
     read(object, "ranks", out.ranks);
   }
+  void read_fields(const json& object, Progress& out) {
+    read(object, "step", out.step);
+    read(object, "epoch", out.epoch);
+    read(object, "phase", out.phase);
+    read(object, "model", out.model);
+    read(object, "trainer", out.trainer);
+  }
   void read_fields(const json& object, Kernel& out) {
     read(object, "name", out.name);
     read(object, "file", out.file);
@@ -271,6 +278,7 @@ void Reader::read_fields(const json& object, Finding& out) {
   read_object(object, "layer", out.layer);
   read_object(object, "sample", out.sample);
   read_object(object, "process", out.process);
+  read_object(object, "progress", out.progress);
   read_object(object, "kernel", out.kernel);
   read_list(object, "evidence", out.evidence);
   read_list(object, "values", out.values);

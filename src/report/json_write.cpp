@@ -136,6 +136,16 @@ json to_object(const Sample& sample) {
   return out;
 }
 
+json to_object(const Progress& progress) {
+  json out = json::object();
+  put(out, "step", progress.step);
+  put(out, "epoch", progress.epoch);
+  put(out, "phase", progress.phase);
+  put(out, "model", progress.model);
+  put(out, "trainer", progress.trainer);
+  return out;
+}
+
 json to_object(const Process& process) {
   json out = json::object();
   put(out, "rank", process.rank);
@@ -217,6 +227,7 @@ json to_json(const Finding& finding) {
   put_object(out, "layer", finding.layer);
   put_object(out, "sample", finding.sample);
   put_object(out, "process", finding.process);
+  put_object(out, "progress", finding.progress);
   put_object(out, "kernel", finding.kernel);
   put_list(out, "evidence", finding.evidence);
   put_list(out, "values", finding.values);

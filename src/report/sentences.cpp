@@ -179,6 +179,23 @@ std::string sample_text(const Sample& sample) {
   return text;
 }
 
+std::string_view progress_label(const Progress& progress) {
+  if (progress.step) return "step";
+  if (progress.epoch) return "epoch";
+  return progress.phase.empty() ? "model" : "phase";
+}
+
+std::string progress_text(const Progress& progress) {
+  std::string text;
+  if (progress.step) text = fmt::format("{}", *progress.step);
+  if (progress.epoch) add(text, ", ", (progress.step ? "epoch " : "") + to_text(*progress.epoch));
+  add(text, ", ", progress.phase);
+  std::string who = progress.trainer;
+  add(who, ", ", progress.model);
+  if (!who.empty()) text += text.empty() ? who : " (" + who + ")";
+  return text;
+}
+
 std::string kernel_text(const Kernel& kernel) {
   std::string text;
   if (!kernel.block.empty()) add(text, ", ", fmt::format("block [{}]", fmt::join(kernel.block, ",")));

@@ -19,8 +19,11 @@ std::string valid_text(const Valid& valid);         // [0, 195) or -100
 // "195 (12 times), -1": the offending values, when there is more than one kind or count; else empty.
 std::string values_text(const Finding& finding);
 std::string classes_text(const Classes& classes);
-std::string layer_text(const Layer& layer);              // "fc.5" Linear(out_features=195): needs 196
-std::string sample_text(const Sample& sample);           // train_set[4711] (batch 12, row 3)
+std::string layer_text(const Layer& layer);     // "fc.5" Linear(out_features=195): needs 196
+std::string sample_text(const Sample& sample);  // train_set[4711] (batch 12, row 3)
+// 1200, epoch 2.4, validation (Trainer, bert-tiny), after the name of what comes first: "step".
+std::string_view progress_label(const Progress& progress);
+std::string progress_text(const Progress& progress);
 std::string kernel_text(const Kernel& kernel);           // block [0,0,0], thread [31,0,0] and 1 more
 std::string process_text(const Process& process);        // rank 2, cuda:1, pid 4242 on gpu7
 std::string operation_text(const Operation& operation);  // embedding(weight float32 [100, 16], ...)

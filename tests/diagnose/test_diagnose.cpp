@@ -325,8 +325,9 @@ TEST(Diagnose, EveryRowHasWords) {
 
 TEST(Diagnose, MembersOfTheWrongTypeAreLeftOut) {
   const ViolationFacts good = label(195, 195);
-  for (const char* name : {"index", "tensor", "values", "seen", "origin", "stack", "layer", "table",
-                           "special_ids", "sample", "process", "nan_cast", "history", "args", "surfaced"}) {
+  for (const char* name :
+       {"index", "tensor", "values", "seen", "origin", "stack", "layer", "table", "special_ids", "sample",
+        "process", "progress", "nan_cast", "history", "args", "surfaced"}) {
     for (const json& value : {json(nullptr), json(7), json("x"), json::array({1, "x", nullptr}),
                               json({{"shape", {1e300}}, {"min", "99999999999999999999"}, {"frame", 3}})}) {
       ViolationFacts facts = good;

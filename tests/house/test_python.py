@@ -40,6 +40,8 @@ MAY_IMPORT = {
     "wsgi": {"_library", "_supervise"},
     "batch": {"_library", "_check"},
     "testing": {"_library", "_check"},
+    "integrations": {"_library", "__init__"},
+    "pytest_plugin": {"_library", "__init__", "_boot", "_exceptions"},
     "startup": {"_boot"},
     "__main__": {"_library"},
     "_build": {"_extension", "_cpu"},

@@ -36,6 +36,7 @@ Finding full_finding() {
   finding.layer = Layer{"fc.5", "Linear", "out_features", 195, 196};
   finding.sample = Sample{4711, 12, 3, "abc"};
   finding.process = Process{2, 4242, "gpu7", "cuda:0"};
+  finding.progress = Progress{1200, Scalar(2.4), "train", "bert", "Trainer"};
   finding.evidence = {{"contract", 7, "text"}};
   finding.fix = {"first", "second"};
   finding.history = {{"embedding", {"weight float32 [100, 16]"}, "train.py:31"}};
@@ -86,6 +87,8 @@ TEST(Json, EveryFieldSurvivesARoundTrip) {
   EXPECT_EQ(finding["layer"]["needed"], 196);
   EXPECT_EQ(finding["sample"]["dataset_index"], 4711);
   EXPECT_EQ(finding["process"]["rank"], 2);
+  EXPECT_EQ(finding["progress"],
+            json::parse(R"({"step":1200,"epoch":2.4,"phase":"train","model":"bert","trainer":"Trainer"})"));
   EXPECT_EQ(finding["history"][0]["args"][0], "weight float32 [100, 16]");
   EXPECT_EQ(once["command"], "supervise");
   EXPECT_EQ(once["trapline"]["schema"], 1);

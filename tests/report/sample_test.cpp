@@ -99,5 +99,22 @@ TEST(SampleText, AllOfItGoesThroughTheJson) {
   EXPECT_TRUE(back.likely);
 }
 
+TEST(ProgressText, NamesWhatIsKnown) {
+  const auto line = [](const Progress& progress) {
+    return std::string(progress_label(progress)) + ": " + progress_text(progress);
+  };
+  Progress progress{1200, Scalar(2.4), "validation", "bert-tiny", "Trainer"};
+  EXPECT_EQ(line(progress), "step: 1200, epoch 2.4, validation (Trainer, bert-tiny)");
+  progress.step.reset();
+  EXPECT_EQ(line(progress), "epoch: 2.4, validation (Trainer, bert-tiny)");
+  progress.epoch.reset();
+  progress.trainer.clear();
+  EXPECT_EQ(line(progress), "phase: validation (bert-tiny)");
+  progress.phase.clear();
+  EXPECT_EQ(line(progress), "model: bert-tiny");
+  EXPECT_EQ(line({0, Scalar(std::int64_t{0})}), "step: 0, epoch 0");
+  EXPECT_EQ(progress_text({}), "");
+}
+
 }  // namespace
 }  // namespace trapline

@@ -145,6 +145,20 @@ def test_a_library_of_this_machine_does_not_pass():
     assert newest >= (2, 2)
 
 
+def test_pytest_finds_the_plugin_by_itself(staged, launcher, tmp_path):
+    licences = {"LICENSE": (REPO / "LICENSE").read_bytes()}
+    wheel = pack.write(staged / "trapline", launcher, licences, tmp_path, "py3-none-linux_x86_64")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path / "site")
+    (tmp_path / "test_it.py").write_text("import trapline\n\ndef test_it():\n    trapline.is_active()\n")
+    command = (sys.executable, "-m", "pytest", "-q", "--rootdir", tmp_path, "-p", "no:cacheprovider")
+    done = run(*command, "--trapline", tmp_path / "test_it.py", PYTHONPATH=str(tmp_path / "site"))
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "1 passed" in done.stdout
+    without = run(*command, "--trapline", tmp_path / "test_it.py", PYTHONPATH=str(staged))
+    assert "unrecognized arguments: --trapline" in without.stderr
+
+
 def test_stray_names_do_not_pass(tmp_path):
     (tmp_path / "a.c").write_text("int trapline_mine(void) { return 1; }\nint stray(void) { return 2; }\n")
     library = tmp_path / "libtrapline.so"

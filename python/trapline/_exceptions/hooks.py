@@ -16,12 +16,12 @@ import threading
 import traceback
 from typing import Any, Callable, Optional
 
-from trapline._exceptions import raised
+from trapline._exceptions import elastic, raised
 from trapline._fault import life, write
-from trapline._fault.program import frames
-from trapline._library import current, diagnose, options
+from trapline._fault.program import frames, scope, trainers
+from trapline._library import current, diagnose, options, progress
 from trapline._library.errors import DeviceAssertError
-from trapline._library.say import debug
+from trapline._library.say import debug, debug_failure, shows_faults
 
 _previous: dict[str, Callable[..., Any]] = {}
 _present: Optional[Callable[[dict[str, Any]], None]] = None  # shows a finding, instead of stderr
@@ -170,9 +170,11 @@ def explain(error: Optional[BaseException], how: str = "process") -> Optional[di
             return None
         _explained[:] = [*_explained[-3:], error]
         finding = _explain(error, how)
+        if finding and how == "process":
+            elastic.tell(finding)
         if finding and _present is not None:
             _present(finding)
-        elif finding and options.report_dir() is None:
+        elif finding and options.report_dir() is None and shows_faults():
             _print_report(finding)
         return finding
     except Exception as failure:
@@ -196,6 +198,7 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
             facts = host_facts.collect(link, outer)
             if facts:
                 facts["origin"] = frames.with_context(facts.get("origin"))
+                facts["progress"] = _progress(error)
                 current.name_in(facts, current.left_by(error) or current.of_fault(late=False))
             finding = diagnose.diagnose(facts) if facts else None
             if finding:
@@ -206,6 +209,16 @@ def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:
     if fault is None:
         life.ended_by(error, how)
     return fault
+
+
+def _progress(error: BaseException) -> dict[str, Any]:
+    """Where the training was when it ended."""
+    try:
+        with scope.frames_of(error.__traceback__):
+            return trainers.progress_facts(progress.now())
+    except Exception:
+        debug_failure("progress")
+        return {}
 
 
 def _print_report(finding: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from typing import Any, Callable, Optional
 from trapline._fault import write
 from trapline._fault.data import recorded
 from trapline._library import forks, options
-from trapline._library.say import say_if_ready
+from trapline._library.say import say_if_ready, shows_faults
 
 _PATIENCE_S = 1.0  # a program that dies of its fault does so sooner
 _MAX_LINES = 20
@@ -93,7 +93,7 @@ def reported(finding: Finding, file: Optional[str]) -> None:
     life = _life
     if file is not None:
         life.files.append((finding, os.path.basename(file)))
-    if life.lines < _MAX_LINES and options.on_fault() == "raise":
+    if life.lines < _MAX_LINES and options.on_fault() == "raise" and shows_faults():
         life.lines += 1
         try:
             _thread.start_new_thread(_say_later, (life, finding))
@@ -311,12 +311,13 @@ def _say_later(life: _Life, finding: Finding) -> None:
     try:
         time.sleep(_PATIENCE_S)
         if life is _life and not is_said(finding) and not life.over:
-            say_if_ready(_line(finding))
+            say_if_ready(line(finding))
     except Exception:
         pass  # the interpreter ends
 
 
-def _line(finding: Finding) -> str:
+def line(finding: Finding) -> str:
+    """The finding in one line: code, rank, sentence, place."""
     rank = (finding.get("process") or {}).get("rank")
     origin = finding.get("origin") or {}
     text = f"[{finding.get('code')}] " + ("" if rank is None else f"rank {rank}: ")

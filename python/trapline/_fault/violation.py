@@ -20,8 +20,8 @@ from trapline._fault.data import (
     which,
 )
 from trapline._fault.model import layers, models, nans, noted, positions, tables
-from trapline._fault.program import decomposed, frames, graphs, libraries, scope, sites
-from trapline._library import current, diagnose, options
+from trapline._fault.program import decomposed, frames, graphs, libraries, scope, sites, trainers
+from trapline._library import current, diagnose, options, progress
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug_failure
 
@@ -36,6 +36,7 @@ def handler(violation: dict[str, Any]) -> BaseException:
     site = None
     late = bool(violation.get("late"))
     violation["request"] = current.of_fault(late)  # now: the finding may be made after the request is done
+    violation["progress"] = progress.of_fault(late, violation.get("batch"), violation.get("thread"))
     try:
         site = sites.site_of(violation)
         if sites.is_reported(site):
@@ -151,6 +152,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     elif scan.get("bad") == 1:
         add("values", lambda: [[values.number(scan["value"]), 1]])
     add("process", lambda: write.process_facts(described["device"]))
+    add("progress", lambda: trainers.progress_facts(violation.get("progress") or {}, late))
     add("history", lambda: history.history_facts(recorded.history()))
     add("origin", lambda: frames.with_context(facts.get("origin")))  # last: others compare it
     current.name_in(facts, violation.get("request"))

@@ -64,7 +64,8 @@ class DeviceAssertError(IndexError, RuntimeError):
     @property
     def summary(self) -> str:
         """The finding's summary: the text without PyTorch's words."""
-        return str(self).partition("\n(PyTorch: ")[0]
+        # Ray's own text of an error that came from a worker begins with the worker.
+        return self.finding.get("summary") or str(self).partition("\n(PyTorch: ")[0]
 
     def __str__(self) -> str:
         self._know()

@@ -34,6 +34,20 @@ def say_if_ready(text: str) -> None:
         os.write(descriptor, line.encode("utf-8", "replace")[:4096])
 
 
+_shows_faults = True
+
+
+def leave_faults_to_caller() -> None:
+    """From now on somebody else shows the findings of this process: a test runner, with its own results."""
+    global _shows_faults
+    _shows_faults = False
+
+
+def shows_faults() -> bool:
+    """True while Trapline itself says of a fault on stderr."""
+    return _shows_faults
+
+
 def debug(text: str) -> None:
     """One line for TRAPLINE_DEBUG=1: a part of Trapline has stepped aside."""
     if options.debugs():

@@ -157,6 +157,7 @@ void complete(const HostError& facts, Finding& finding) {
   finding.origin = facts.origin;
   finding.sample = facts.sample;
   finding.process = facts.process;
+  finding.progress = facts.progress;
   finding.certainty = Certainty::kDetermined;
   finding.device_assert = false;
   finding.contained = true;  // it was raised before any kernel ran

@@ -106,6 +106,7 @@ struct HostError {
   std::optional<Frame> origin;
   std::optional<Sample> sample;
   std::optional<Process> process;
+  std::optional<Progress> progress;
 };
 
 }  // namespace trapline::diagnose

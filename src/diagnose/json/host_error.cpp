@@ -132,6 +132,7 @@ HostError read_host_error(const json& json) {
   facts.origin = read_origin(json);
   facts.sample = read_sample(json);
   facts.process = read_process(json);
+  facts.progress = read_progress(json);
   return facts;
 }
 

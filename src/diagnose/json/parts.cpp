@@ -104,6 +104,18 @@ std::optional<Process> read_process(const json& facts) {
                  text(*process, "device"), integer(*process, "world_size")};
 }
 
+std::optional<Progress> read_progress(const json& facts) {
+  const json* progress = object_member(facts, "progress");
+  if (progress == nullptr) return std::nullopt;
+  Progress told{integer(*progress, "step"), std::nullopt, text(*progress, "phase"), text(*progress, "model"),
+                text(*progress, "trainer")};
+  const json* epoch = member(*progress, "epoch");
+  if (epoch != nullptr && epoch->is_number()) told.epoch = jsonio::to_scalar(*epoch);
+  const bool any =
+      told.step || told.epoch || !told.phase.empty() || !told.model.empty() || !told.trainer.empty();
+  return any ? std::optional(told) : std::nullopt;
+}
+
 std::optional<PositionFact> read_position(const json& facts) {
   const json* object = object_member(facts, "position");
   if (object == nullptr) return std::nullopt;

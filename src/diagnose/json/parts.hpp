@@ -23,6 +23,7 @@ std::vector<Frame> read_stack(const nlohmann::json& facts);
 std::optional<Frame> read_origin(const nlohmann::json& facts);
 std::optional<Sample> read_sample(const nlohmann::json& facts);
 std::optional<Process> read_process(const nlohmann::json& facts);
+std::optional<Progress> read_progress(const nlohmann::json& facts);
 std::optional<PositionFact> read_position(const nlohmann::json& facts);
 LibraryFact read_library(const nlohmann::json& facts);
 std::optional<NanFact> read_nan(const nlohmann::json& facts);

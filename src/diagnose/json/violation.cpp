@@ -110,6 +110,7 @@ void read_places(const json& object, Violation& facts) {
   facts.weights = read_weights(object);
   facts.sample = read_sample(object);
   facts.process = read_process(object);
+  facts.progress = read_progress(object);
 }
 
 // What tells where the user can act.

@@ -117,6 +117,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<WeightsFact> weights;
   std::optional<Sample> sample;
   std::optional<Process> process;
+  std::optional<Progress> progress;
   std::optional<FitsFact> fits;
   std::optional<NanCastFact> nan_cast;
   std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast

@@ -65,6 +65,7 @@ Finding start(const Violation& facts) {
   finding.layer = facts.layer;
   finding.sample = facts.sample;
   finding.process = facts.process;
+  finding.progress = facts.progress;
   finding.history = facts.history;
   if (facts.contract->op.starts_with("check_")) {  // of data at rest all was seen
     finding.values = facts.values;

@@ -1,7 +1,7 @@
 """Remembers the last batches that DataLoaders gave out: their tensors, batch number and sample indices.
 
 This is the only code of this room that runs without a fault: once per batch, under a microsecond for a usual
-batch. Small tensors are held (a few batches, a few of them), large ones and views only weakly.
+batch. Small tensors are held (a few of them, of the newest batches), large ones and views only weakly.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from typing import Any, Callable, Optional
 
 from trapline._fault.program import scope
+from trapline._library import progress
 
 _HELD_ELEMENTS = 1 << 16
 _MAX_ITEMS = 32
-_MAX_BATCHES = 6
+_MAX_BATCHES = 64  # a trainer that accumulates gradients draws all batches of a step at once
+_MIN_BATCHES = 6
+_MAX_HELD = 1 << 20  # elements of all batches but the newest few
 _DEPTH = 3  # (images, [{"boxes": ..., "labels": ...}, ...])
 # Collate functions that put one sample into one row, in the sampler's order. A user's own may sort or drop.
 _KEEP_ORDER = ("torch.utils.data._utils.collate", "transformers.data.data_collator")
@@ -35,6 +38,7 @@ class Loader:
         "batched",
         "iterable",
         "keeps_order",
+        "skipped",
     )
 
     def __init__(self, iterator: Any) -> None:
@@ -44,6 +48,9 @@ class Loader:
         self.iterable = iterator._dataset_kind == dataloader._DatasetKind.Iterable
         size = getattr(iterator._index_sampler, "batch_size", None)
         self.batch_size = size if type(size) is int else None
+        # accelerate goes on in the middle of an epoch by a sampler that leaves the first batches out
+        skipped = getattr(iterator._index_sampler, "skip_batches", 0)
+        self.skipped = skipped if type(skipped) is int else 0
         self.keeps_order = _module(iterator._collate_fn) in _KEEP_ORDER
         self._iterator = weakref.ref(iterator)
         self._user = getattr(iterator, "_trapline_loader_ref", None)
@@ -141,7 +148,8 @@ class Batch:
         return groups
 
 
-_noted: deque[tuple[Loader, int, Any, list[Any], int]] = deque(maxlen=_MAX_BATCHES)
+_noted: deque[tuple[Loader, int, Any, list[Any], int, int]] = deque()  # the last: how many elements it holds
+_held = 0
 _originals: dict[str, Callable[..., Any]] = {}
 _serial = 0
 _past = threading.local()  # .serial: the newest batch at the call whose fault is being told
@@ -175,8 +183,8 @@ def newest_first(later: bool = False) -> list[Batch]:
     """The last batches of all loaders of this process. `later`: those after as_of(), too."""
     last = None if later else at_call()
     return [
-        Batch(loader, n, loader.indices(n, indices), parts, serial)
-        for loader, n, indices, parts, serial in reversed(list(_noted))
+        Batch(loader, n + loader.skipped, loader.indices(n, indices), parts, serial)
+        for loader, n, indices, parts, serial, _ in reversed(list(_noted))
         if last is None or serial <= last
     ]
 
@@ -240,7 +248,7 @@ def install() -> None:
         return index
 
     def __next__(self: Any) -> Any:
-        global _serial
+        global _serial, _held
         data = original_next(self)
         try:
             parts: list[Any] = []
@@ -251,7 +259,12 @@ def install() -> None:
                 loader = self._trapline_loader = Loader(self)
             indices = _taken(self) if self._num_workers else self._trapline_index
             _serial += 1
-            _noted.append((loader, self._num_yielded - 1, indices, parts, _serial))
+            progress.newest_batch = _serial
+            size = sum([part.numel() for part in parts if type(part) is tensor_type])
+            _noted.append((loader, self._num_yielded - 1, indices, parts, _serial, size))
+            _held += size
+            if _held > _MAX_HELD or len(_noted) > _MAX_BATCHES:
+                _make_room()
             if _listener is not None:
                 _listener(_serial)
         except Exception:
@@ -266,8 +279,18 @@ def install() -> None:
     _BaseDataLoaderIter.__next__ = __next__
 
 
+def _make_room() -> None:
+    """Forgets the oldest batches."""
+    global _held
+    while len(_noted) > _MAX_BATCHES or (_held > _MAX_HELD and len(_noted) > _MIN_BATCHES):
+        _held -= _noted.popleft()[5]
+    if _held > _MAX_HELD:  # threads may have got in each other's way
+        _held = sum(note[5] for note in list(_noted))
+
+
 def uninstall() -> None:
     """Puts the original methods back and forgets all batches."""
+    global _held
     if not _originals:
         return
     from torch.utils.data.dataloader import _BaseDataLoaderIter
@@ -276,6 +299,7 @@ def uninstall() -> None:
         setattr(_BaseDataLoaderIter, name, method)
     _originals.clear()
     _noted.clear()
+    _held = 0
 
 
 def _taken(iterator: Any) -> Optional[Any]:
