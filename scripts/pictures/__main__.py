@@ -56,21 +56,24 @@ def record(build: Path) -> None:
     (PICTURES / "session.cast").write_text(recording, encoding="utf-8")
 
 
-def before_after(palette: svg.Palette) -> str:
-    """Left what CUDA leaves, folded as a terminal folds it; right the report."""
+def before_after(palette: svg.Palette, narrow: bool) -> str:
+    """What CUDA leaves, folded as a terminal does, and the report: side by side, or one below the other."""
     log = (ROOT / "examples/logs/train.log").read_text(encoding="utf-8").splitlines()
     report = (PICTURES / "report.ansi").read_text(encoding="utf-8").splitlines()
-    left, right, gap, small = 390.0, 600.0, 16.0, 9.2
+    right, gap, small = 600.0, 16.0, 9.2
+    left = right if narrow else 390.0
     columns = int((left - 24) / (small * svg.WIDTH))
     folded = []
     for text in log:
         red = "\x1b[31m" if "Assertion" in text or "Error:" in text else ""
         folded += [red + text[at : at + columns] for at in range(0, max(1, len(text)), columns)]
     before, tall = svg.terminal(0.5, 0.5, left, folded, palette, small, "before: what CUDA leaves")
-    after, _ = svg.terminal(
-        left + gap, 0.5, right, report, palette, 12, "after: trapline run -- python ...", tall
-    )
     title = "Before: CUDA's words blame loss.backward(). After: the report names line, value and layer."
+    words = "after: trapline run -- python ..."
+    if narrow:
+        after, more = svg.terminal(0.5, tall + gap, right, report, palette, 12, words)
+        return svg.document(right + 1, tall + gap + more + 1, title, before + after)
+    after, tall = svg.terminal(left + gap, 0.5, right, report, palette, 12, words, tall)
     return svg.document(left + gap + right + 1, tall + 1, title, before + after)
 
 
@@ -87,7 +90,8 @@ def pictures(build: Path) -> dict[str, str]:
     recording = (PICTURES / "session.cast").read_text(encoding="utf-8")
     made = {}
     for name, palette in svg.PALETTES.items():
-        made[f"before-after-{name}.svg"] = before_after(palette)
+        made[f"before-after-{name}.svg"] = before_after(palette, narrow=False)
+        made[f"before-after-narrow-{name}.svg"] = before_after(palette, narrow=True)
         made[f"overhead-{name}.svg"] = charts.overhead(overhead, palette)
         made[f"ranks-{name}.svg"] = charts.ranks(report, palette)
         made[f"session-{name}.svg"] = cast.animated(recording, palette, "A log, a run, a page")

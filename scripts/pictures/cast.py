@@ -15,8 +15,10 @@ from pathlib import Path
 import svg
 
 TYPING = 0.03  # seconds a character; the prompt is ours, what follows is the command's
-REST = 2.0  # seconds after each command, to read
+REST = 5.0  # seconds after each command, to read
+HELD = 6.0  # seconds at the end
 SHOWN = 30  # rows of the window
+TIMES = 3  # how often the picture plays
 
 
 def record(commands: list[str], folder: Path, environment: dict[str, str]) -> str:
@@ -67,32 +69,31 @@ def rows_of(recording: str) -> list[tuple[float, str]]:
 
 
 def animated(recording: str, palette: svg.Palette, title: str) -> str:
-    """The session as a picture: rows come in when they came, the window scrolls; it plays once, then stands.
+    """The session as a picture: rows come in when they came, the window scrolls. It plays TIMES times.
 
-    Where the reader wants no motion, only the end is shown.
+    Where the reader wants no motion, only the end is shown, as afterwards.
     """
     size, edge, bar = 13.0, 12.0, 28.0
     step = size * svg.HEIGHT
     rows = rows_of(recording)
-    end = rows[-1][0] + 1
+    rows = [(seconds - rows[0][0], text) for seconds, text in rows]  # never empty, not even before it plays
+    end = rows[-1][0] + HELD
     width = 80 * size * svg.WIDTH + 2 * edge
     height = bar + SHOWN * step + 2 * edge
-    offsets = [(0.0, 0)]
-    body, style = "", []
+    play = f"{end:.2f}s step-end {TIMES} forwards"
+    body, style, scrolled = "", "", "0%{transform:none}"
     for number, (seconds, text) in enumerate(rows):
         drawn = svg.line(edge, (number + 0.8) * step, text, palette, size)
-        body += drawn.replace("<text", f'<text class="r" style="animation-delay:{seconds:.2f}s"', 1)
+        at = f"{seconds / end * 100:.2f}%"
         if number >= SHOWN:
-            offsets.append((seconds, number + 1 - SHOWN))
-    frames = "".join(
-        f"{at / end * 100:.3f}%{{transform:translateY({-up * step:.1f}px)}}" for at, up in offsets
-    )
-    last = -offsets[-1][1] * step
-    style = (
-        ".r{opacity:0;animation:in 1ms linear forwards}@keyframes in{to{opacity:1}}"
-        f".s{{transform:translateY({last:.1f}px);animation:up {end:.2f}s step-end forwards}}"
-        f"@keyframes up{{{frames}100%{{transform:translateY({last:.1f}px)}}}}"
-        "@media (prefers-reduced-motion:reduce){.r{animation:none;opacity:1}.s{animation:none}}"
+            scrolled += f"{at}{{transform:translateY({(SHOWN - 1 - number) * step:.1f}px)}}"
+        if drawn:
+            body += drawn.replace("<text", f'<text class="r" style="animation-name:r{number}"', 1)
+            style += f"@keyframes r{number}{{0%{{opacity:0}}{at},100%{{opacity:1}}}}"
+    last = f"transform:translateY({min(0, SHOWN - len(rows)) * step:.1f}px)"
+    style += (
+        f".r{{animation:{play}}}.s{{{last};animation:s {play}}}@keyframes s{{{scrolled}100%{{{last}}}}}"
+        "@media (prefers-reduced-motion:reduce){.r,.s{animation:none!important}}"
     )
     window = svg.box(0.5, 0.5, width - 1, height - 1, palette.window, rx="8", stroke=palette.frame)
     window += svg.label(edge, 19, title, palette.soft, 12)

@@ -31,7 +31,7 @@ def step_costs(page: str) -> list[tuple[str, list[tuple[float, float]]]]:
 
 def overhead(page: str, palette: svg.Palette) -> str:
     """Spans on a line of percent. What is beyond its end is cut, and says so."""
-    left, right, most, least = 250.0, 620.0, 30.0, -2.0
+    left, right, most, least = 270.0, 620.0, 30.0, -2.0
     models = ("step of 0.21 ms", "step of 1.5 to 1.8 ms")
 
     def at(percent: float) -> float:
