@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/flags.hpp"
-#include "report/text.hpp"
+#include "report/details.hpp"
 #include "report/utf8.hpp"
 #include "report/writer.hpp"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "report/html/page.hpp"
 #include "report/json.hpp"
 #include "report/text.hpp"
 
@@ -16,6 +17,7 @@ std::string render_json(const Report& report, const Style&) { return to_json(rep
 constexpr auto kFormats = std::to_array<Format>({
     {"text", render_text},
     {"json", render_json},
+    {"html", render_html},
 });
 
 }  // namespace

@@ -108,8 +108,10 @@ PUBLIC = {
     },
     "report": {
         "report/collected.hpp",
+        "report/details.hpp",
         "report/ends.hpp",
         "report/folder.hpp",
+        "report/html/page.hpp",
         "report/json.hpp",
         "report/lines.hpp",
         "report/merge.hpp",
