@@ -113,7 +113,7 @@ def mended(shown: list[str], printed: list[str]) -> list[str]:
 
 
 class Session:
-    """A folder with a copy of examples/, and the commands of a page run in it one after the other."""
+    """A folder with a copy of examples/, in pages /job, and the commands of a page run in it one by one."""
 
     def __init__(self, build: Path, folder: Path) -> None:
         self._folder = folder / "work"
@@ -152,7 +152,8 @@ class Session:
             check=False,
         )
         self._status = done.returncode
-        return done.stdout.decode("utf-8", "replace").splitlines()
+        text = done.stdout.decode("utf-8", "replace")
+        return text.replace(str(self._folder), "/job").splitlines()
 
 
 def compare(page: Path, build: Path, write: bool = False) -> list[str]:

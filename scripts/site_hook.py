@@ -74,8 +74,10 @@ def on_page_markdown(markdown, page, config, files):
     def turned(match):
         text, link = match.groups()
         target = docs_links.resolve(source, link)
-        if target is None or not target.exists() or not target.is_relative_to(ROOT):
+        if target is None or not target.is_relative_to(ROOT):
             return match.group()
+        if not target.exists():  # mkdocs says so, unless it is coming
+            return text if target.relative_to(ROOT).as_posix() in docs_links.COMING else match.group()
         if target.is_dir():
             target = target / "README.md"
         to = place(target)
