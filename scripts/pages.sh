@@ -10,6 +10,7 @@ trapline=${1:-build}/bin/trapline
 done
 {
   printf '# The causes\n\n'
+  # shellcheck disable=SC2016 # the backticks are Markdown's
   printf 'Every report begins with a code. `trapline why TL101` prints its page on the terminal.\n\n'
   printf '| code | cause |\n|---|---|\n'
   "$trapline" why | while read -r code slug title; do
