@@ -72,6 +72,15 @@ bundle: ## Put the libraries that the build links beside it, to run it on a mach
 docs: build ## Write the pages of docs/ that are made from tables
 	@scripts/docs.sh $(BUILD)
 
+.PHONY: site
+site: setup ## The documentation as a site with a search, in BUILD/site
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build -q --strict -d "$(CURDIR)/$(BUILD)/site"
+	@echo "$(BUILD)/site/index.html"
+
+.PHONY: pictures
+pictures: build ## Draw the pictures of docs/pictures again
+	@$(PYTHON) scripts/pictures --build $(BUILD)
+
 .PHONY: lint
 lint: ## Format and static checks
 	@scripts/setup.sh lint

@@ -11,4 +11,6 @@ scripts/pages.sh "$build"                                                      #
 .venv/bin/python scripts/rooms.py --write                                        # docs/rooms.md
 # docs/coverage.md; 5: left out, since torch is missing
 .venv/bin/python -m pytest -q -p no:cacheprovider tests/guard/test_coverage.py || [[ $? == 5 ]]
-git status --short docs
+.venv/bin/python scripts/pictures --build "$build"                              # docs/pictures
+.venv/bin/python scripts/docs_output.py --write --build "$build"                # sessions that pages show
+git status --short docs README.md examples

@@ -104,6 +104,7 @@ class Watch:
         self._lock = threading.RLock()
         self._running = threading.local()
         self._handles: list[Any] = []
+        self._step_handles: list[Any] = []  # removed last: see _rest
         self._restore: list[Callable[[], None]] = []
         self._pending: list[tuple[Place, Any]] = []
         self._batches: deque[_Batch] = deque()
@@ -122,6 +123,8 @@ class Watch:
             modules.register_module_forward_pre_hook(self._before_forward),
             # Called for a forward that raises too: the stack of running modules must stay right.
             modules.register_module_forward_hook(self._after_forward, always_call=True),
+        ]
+        self._step_handles = [
             optimizers.register_optimizer_step_pre_hook(self._before_step),
             optimizers.register_optimizer_step_post_hook(self._after_step),
         ]
@@ -144,6 +147,15 @@ class Watch:
             os.register_at_fork(after_in_child=self._in_child)
 
     def stop(self) -> None:
+        self._rest()
+        for handle in self._step_handles:
+            handle.remove()
+        self._step_handles = []
+
+    def _rest(self) -> None:
+        """Take nothing any more. The hooks around steps stay and return at once: this may be called from one,
+        while PyTorch goes through all of them.
+        """
         for handle in self._handles:
             handle.remove()
         for restore in self._restore:
@@ -193,7 +205,7 @@ class Watch:
                 self._flush()
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if _is_traced():
+        if not self._handles or _is_traced():
             return
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -201,7 +213,7 @@ class Watch:
                     self._take(Place("gradient", weakref.ref(parameter), None), parameter.grad)
 
     def _after_step(self, *_: Any) -> None:
-        if _is_traced():
+        if not self._handles or _is_traced():
             return
         with self._lock:
             self._steps += 1
@@ -254,7 +266,7 @@ class Watch:
             self._batches.popleft()
             self._judge(batch)
         if self.nan is not None and self._handles:
-            self.stop()
+            self._rest()
 
     def _judge(self, batch: _Batch) -> None:
         for place, value in zip(batch.places, batch.values.tolist()):

@@ -26,7 +26,7 @@ bool is_request_to_end(const ExitStatus& ended) {
 }
 
 std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
-                                     std::size_t guarded_processes) {
+                                     std::size_t guarded_processes, bool is_cpp) {
   std::vector<std::string> notes;
   if (ended.signal != 0 && !is_request_to_end(ended)) {
     std::string note =
@@ -36,7 +36,12 @@ std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
     notes.push_back(note);
   }
   const bool failed = ended.exit_code != 0 && !is_request_to_end(ended);
-  if (failed && !has_findings && guarded_processes == 0) {
+  if (failed && !has_findings && is_cpp) {
+    notes.push_back(
+        "the program failed without a fault that Trapline saw. Where a line at its start says that there is "
+        "no "
+        "guard for its libtorch, it ran unguarded: build the guard with that line's command, and run again");
+  } else if (failed && !has_findings && guarded_processes == 0) {
     notes.push_back(
         "the program failed, and none of its processes was guarded: either none imported torch, or it ended "
         "before torch was there, or Python was told to ignore PYTHONPATH (python -I, -E, -S)");

@@ -17,9 +17,10 @@ namespace trapline {
 // (130): that is no crash.
 bool is_request_to_end(const ExitStatus& ended);
 
-// How the program ended, where that says more than its exit code.
+// How the program ended, where that says more than its exit code. A C++ program's guard says only at the
+// start that it is missing: `is_cpp` repeats below the program's output where to look.
 std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
-                                     std::size_t guarded_processes);
+                                     std::size_t guarded_processes, bool is_cpp = false);
 
 // What became of the faults of a program that failed: which ones it caught, and what ended it.
 std::vector<std::string> notes_about(const Settled& settled, const ExitStatus& ended, bool has_findings,

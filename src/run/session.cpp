@@ -83,8 +83,8 @@ RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
   outcome.handled =
       raised && !settled.uncaught && (!failed || (is_request_to_end(ended) && settled.caught_before));
   if (!has_findings && (failed || idle)) report.verdict = Verdict::kUnknown;
-  const std::size_t guarded = prepared.is_preloaded ? 1 : collected.guarded_processes;
-  auto notes = notes_about(ended, has_findings || !settled.other.empty(), guarded);
+  auto notes = notes_about(ended, has_findings || !settled.other.empty(), collected.guarded_processes,
+                           prepared.is_preloaded);
   if (!outcome.handled && failed) {
     const std::string where =
         prepared.folder.is_private() ? outcome.how_to_see : "they are in " + prepared.folder.path().string();

@@ -66,6 +66,8 @@ def test_the_fixed_program_runs_untouched(program):
 def test_without_the_guard(program):
     outcome = runner.trapline([], [program], env=runner.environment(TRAPLINE_OFF="1"))
     assert "Target 3 is out of bounds" in outcome.stderr
+    # The line that says so stands above the program's own output: the last one leads there.
+    assert outcome.stderr.splitlines()[-1].startswith("trapline: the program failed without a fault that")
 
 
 def test_without_debug_information(program, tmp_path):

@@ -130,6 +130,11 @@ TEST(MergeWithLogs, AnotherFaultAndTheVictimsFollow) {
 
 TEST(Notes, TellHowTheProgramEnded) {
   EXPECT_TRUE(notes_about({0, 0, false}, false, 0).empty());
+  EXPECT_TRUE(notes_about({0, 0, false}, false, 0, true).empty());
+  EXPECT_TRUE(notes_about({1, 0, false}, true, 0, true).empty());
+  const auto cpp = notes_about({1, 0, false}, false, 0, true);
+  ASSERT_EQ(cpp.size(), 1U);
+  EXPECT_EQ(cpp[0].find("the program failed without a fault that Trapline saw. Where a line"), 0U);
   EXPECT_TRUE(notes_about({1, 0, false}, true, 0).empty());
   EXPECT_TRUE(notes_about({1, 0, false}, false, 1).empty());
   EXPECT_TRUE(notes_about({130, 2, false}, false, 0).empty()) << "Ctrl-C is no failure";

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from trapline._extension import background, cache, compiler
+from trapline._extension.waiting import Waiting
 from trapline._library import options, paths
 from trapline._library.say import debug, say
 
@@ -217,17 +218,22 @@ def _wait_and_load(search: _Search, path: str) -> ModuleType | None:
         f"building the {says} for torch {compiler.torch_build()}, once: {_how_long(search.product)}; kept in "
         f"{folder}; waiting for it"
     )
-    while not os.path.isfile(path):
-        if time.monotonic() >= deadline:
-            search.note(f"the {says} is still being built after {longest:.0f} s: the next start has it")
-            return None
-        why = cache.failed_lately(path)
-        if why:
-            search.note(f"the {says} {why}")
-            return None
-        time.sleep(0.1)
-        if not os.path.isfile(path) and not cache.is_claimed(folder):  # it was of another name, or was killed
-            _start(search, folder, waits=True)
+    waiting = Waiting(f"building the {says}", search.product.seconds)
+    try:
+        while not os.path.isfile(path):
+            if time.monotonic() >= deadline:
+                search.note(f"the {says} is still being built after {longest:.0f} s: the next start has it")
+                return None
+            why = cache.failed_lately(path)
+            if why:
+                search.note(f"the {says} {why}")
+                return None
+            time.sleep(0.1)
+            waiting.tick()
+            if not os.path.isfile(path) and not cache.is_claimed(folder):  # of another name, or killed
+                _start(search, folder, waits=True)
+    finally:
+        waiting.end()
     return _try(search, path)
 
 

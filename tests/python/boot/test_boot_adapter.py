@@ -124,6 +124,35 @@ def test_who_wants_to_wait_waits(world, native, capfd):
     ]
 
 
+def test_who_waits_at_a_terminal_sees_the_seconds(world, native):
+    """One line that counts, taken back at the end; a file or a pipe gets none (above)."""
+    import pty
+    import sys
+    import threading
+    import time
+
+    def build(folder):
+        def later():
+            time.sleep(2.3)
+            put(native, folder)
+
+        threading.Thread(target=later).start()
+
+    world.env.setenv("TRAPLINE_BUILD", "wait")
+    world.env.setattr(cache, "is_claimed", lambda folder: True)  # the builder is at work
+    world.build = build
+    master, slave = pty.openpty()
+    with open(slave, "w", encoding="utf-8") as terminal:
+        world.env.setattr(sys, "stderr", terminal)
+        assert_guarded("native")
+        world.env.undo()
+    seen = os.read(master, 65536).decode().partition("waiting for it")[2]
+    os.close(master)
+    shown = [line for line in seen.split("\r") if line.strip()]
+    assert shown[:2] == [f"trapline: building the guard: {n} s, of usually 25" for n in (1, 2)]
+    assert "\r" + " " * 79 + "\r" in seen
+
+
 def test_who_wants_no_build_gets_none(world):
     world.env.setenv("TRAPLINE_BUILD", "never")
     assert_guarded("kernel")

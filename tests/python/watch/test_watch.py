@@ -181,3 +181,17 @@ def test_threads_keep_their_own_stacks(watch):
         thread.join()
     assert watch.facts() is None
     assert watch._watch._pending == []
+
+
+def test_other_hooks_of_the_step_that_finds_it_are_called(watch):
+    """PyTorch goes through all hooks of a step while one finds the NaN; `--steps` and skip have their own."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    called = []
+    handle = register_optimizer_step_post_hook(lambda *_: called.append(watch.facts() is not None))
+    try:
+        train(nn.Linear(2, 1), [torch.ones(1, 2), torch.full((1, 2), math.nan), torch.ones(1, 2)])
+    finally:
+        handle.remove()
+    assert called == [False, True, True]
+    assert watch.facts()["step"] == 2
