@@ -170,7 +170,7 @@ def test_a_lost_context_is_told_in_plain_words_with_what_can_be_saved(start, tmp
     again = book.run("%trapline save saved.pkl").stream("stderr")
     assert "File exists: choose another file" in again
     # A session whose context was lost before Trapline came learns of it at once.
-    book.run("%unload_ext trapline")
+    assert "is lost" in book.run("%reload_ext trapline").shown("text/plain")[0]
 
     fresh = start(TRAPLINE_CPU="")
     back = saved.partition("To get them back: ")[2]
