@@ -96,7 +96,7 @@ json rule_of(const CauseInfo& cause, const Style& style) {
       {"fullDescription", {{"text", fmt::format("{}. `{}` prints its page.", cause.title, command)}}},
       {"help", {{"text", fmt::format("{} prints what it means and how to fix it", command)}}},
       {"defaultConfiguration", {{"level", "error"}}},
-      {"properties", {{"tags", {"pytorch", "correctness"}}, {"precision", "very-high"}}}};
+      {"properties", {{"tags", {"pytorch", "correctness"}}}}};
   if (const std::string page = style.page ? style.page(cause.cause) : std::string(); !page.empty()) {
     rule["help"]["markdown"] = page;
   }

@@ -438,3 +438,32 @@ def test_a_fingerprint_is_that_of_the_fault(tmp_path: Path) -> None:
     assert mark(element={"value": 999}, summary="another sentence", origin={"line": 77}) == first
     assert mark(origin={"code": "    loss = f(x)"}) != first
     assert mark(op="nll_loss") != first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first"),
+    [
+        ("labels d.csv --classes 10", "::error file=d.csv,line=3,"),
+        ("labels 'd.csv' --classes 10 --format text", "error[TL101]: "),
+        ("labels d.csv --classes 10 --format=json", "{"),
+        ("labels d.csv --classes 10; touch forged", None),
+    ],
+)
+def test_the_action_annotates(arguments: str, first: "str | None", tmp_path: Path) -> None:
+    """The step of action.yml, as the runner starts it."""
+    yaml = pytest.importorskip("yaml")
+    (tmp_path / "d.csv").write_text("label\n1\n12\n")
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    step = action["runs"]["steps"][-1]
+    path = f"{BUILD / 'bin'}:{os.environ['PATH']}"
+    inputs = {"ARGUMENTS": arguments, "FORMAT": action["inputs"]["format"]["default"], "PATH": path}
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env=environment() | inputs,
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode != 0  # xargs: 123
+    assert not (tmp_path / "forged").exists()
+    assert first is None or done.stdout.decode().startswith(first), done.stdout
