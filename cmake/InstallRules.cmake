@@ -38,6 +38,14 @@ install(
   PATTERN "*.cpp"
   PATTERN "*.hpp")
 
+if(TARGET trapline_manual)
+  set(manual "${PROJECT_BINARY_DIR}/manual")
+  install(DIRECTORY "${manual}/man1" DESTINATION ${CMAKE_INSTALL_DATADIR}/man OPTIONAL)
+  install(FILES "${manual}/trapline.bash" DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME trapline OPTIONAL)
+  install(FILES "${manual}/_trapline" DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions OPTIONAL)
+  install(FILES "${manual}/trapline.fish" DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d OPTIONAL)
+endif()
+
 # find_package(trapline) gives trapline::trapline: libtrapline.so and the headers of include/trapline.
 include(CMakePackageConfigHelpers)
 set_target_properties(trapline_capi PROPERTIES EXPORT_NAME trapline)

@@ -105,6 +105,10 @@ TRAPLINE_API char* trapline_bare_finding(const char* contract, const trapline_sc
  */
 TRAPLINE_API char* trapline_render(const char* finding_json, int descriptor);
 
+/* The same as a piece of HTML for the output of a notebook's cell: one <div> with its own style, without
+ * script, everything that a program wrote escaped. NULL as above. */
+TRAPLINE_API char* trapline_render_html(const char* finding_json);
+
 /* What `trapline run` collects: files of the report folder, each written beside and renamed, so that nobody
  * reads half of one. Their names hold this machine and this process. A folder that is missing, closed or full
  * fails the call, never the process: not by a signal (SIGXFSZ) either, and a forked child never waits for a

@@ -88,6 +88,20 @@ def set_enabled(on: bool) -> bool:
     return _boot.set_enabled(bool(on))
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext trapline``: guards the session; each fault is shown below its cell. See ``%trapline``."""
+    from trapline._notebook import extension
+
+    extension.load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext trapline``: takes the guard out again."""
+    from trapline._notebook import extension
+
+    extension.unload(shell)
+
+
 class enabled:
     """``with trapline.enabled(False): ...`` switches the checks off inside the block, and back after it."""
 

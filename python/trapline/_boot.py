@@ -175,7 +175,7 @@ def _activate(say: bool = True) -> None:
                 _say(text)
         _install(_fault, _active)
         _install(_exceptions)
-        if options.supervise_dir() is not None or options.context_socket() is not None:
+        if options.wants_cpu():
             _attempt("lost", _ask_stand_in)
         if options.context_socket() is not None:
             _install(_context)
@@ -206,7 +206,7 @@ def _ask_stand_in() -> None:
     """The device of ``--cpu`` knows by itself whether its context lives."""
     from trapline._supervise import lost
 
-    device = _cpu_backend().device if options.wants_cpu() else None
+    device = _cpu_backend().device
     if device is not None:
         lost.ask_stand_in(device.check_context)
 
@@ -312,6 +312,28 @@ def _attempt(name: str, action: Callable[[], None]) -> None:
         action()
     except Exception as error:
         _debug(f"{name} is not active: {error!r}")
+
+
+def describe() -> list[str]:
+    """What guards this process, a line each; for people."""
+    if _active is None:
+        return [_failure or "the guard waits for `import torch`"]
+    lines = [_active.described()]
+    if not _active.is_enabled():
+        lines.append("it is switched off")
+    return lines
+
+
+def watch_nan(on: bool) -> bool:
+    """Watch for NaN from now on, or no longer; False where this torch cannot be watched."""
+    module = _watch()
+    if not on:
+        module.uninstall()
+        return True
+    module.install()
+    if module not in _installed:
+        _installed.append(module)
+    return module.is_installed()
 
 
 def uninstall() -> None:

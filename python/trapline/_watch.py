@@ -61,6 +61,11 @@ def uninstall() -> None:
         atexit.unregister(_at_exit)
 
 
+def is_installed() -> bool:
+    """True while something is watched."""
+    return _watch is not None
+
+
 def facts() -> Optional[dict[str, Any]]:
     """The first NaN, else the first Inf, as facts of a fault; None when none was seen or nothing watches.
 

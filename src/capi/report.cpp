@@ -6,10 +6,12 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "capi/text.hpp"
 #include "diagnose/bare.hpp"
 #include "report/folder.hpp"
+#include "report/html/page.hpp"
 #include "report/json.hpp"
 #include "report/style.hpp"
 #include "report/text.hpp"
@@ -47,6 +49,21 @@ int failed(const char* why, char** text) {
   return TRAPLINE_FILE_FAILED;
 }
 
+// A finding as JSON, written by `render` for the terminal or file behind the descriptor.
+template <class Render>
+char* rendered(const char* finding_json, int descriptor, Render render) {
+  try {
+    const json parsed = json::parse(given(finding_json), nullptr, /*allow_exceptions=*/false);
+    auto finding = trapline::finding_from_json(parsed);
+    if (!finding) return nullptr;
+    const auto style =
+        trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::detect_terminal(descriptor));
+    return copy(render(std::move(finding).value(), style));
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
 constexpr const char* kNoMemory = "cannot write the report: out of memory: free some memory and run again";
 
 }  // namespace
@@ -54,20 +71,17 @@ constexpr const char* kNoMemory = "cannot write the report: out of memory: free 
 extern "C" {
 
 char* trapline_render(const char* finding_json, int descriptor) {
-  try {
-    const json parsed = json::parse(given(finding_json), nullptr, /*allow_exceptions=*/false);
-    auto finding = trapline::finding_from_json(parsed);
-    if (!finding) return nullptr;
+  return rendered(finding_json, descriptor, [](trapline::Finding finding, const trapline::Style& style) {
     trapline::Report report;
     report.command = trapline::Command::kRun;
     report.verdict = trapline::Verdict::kFault;
-    report.findings.push_back(std::move(finding).value());
-    const auto style =
-        trapline::resolve_style(trapline::ColorChoice::kAuto, trapline::detect_terminal(descriptor));
-    return copy(trapline::render_text(report, style));
-  } catch (const std::exception&) {
-    return nullptr;
-  }
+    report.findings.push_back(std::move(finding));
+    return trapline::render_text(report, style);
+  });
+}
+
+char* trapline_render_html(const char* finding_json) {
+  return rendered(finding_json, -1, trapline::render_html_finding);
 }
 
 int trapline_bare_sentence(const char* contract, const trapline_scan* scan, char* text, size_t size) {

@@ -81,6 +81,7 @@ Report check_dataset(const std::vector<std::string>& paths, const Expected& expe
     }
     Report part = report_of(rule, results);
     std::ranges::move(part.findings, std::back_inserter(report.findings));
+    std::ranges::move(part.checked, std::back_inserter(report.checked));
     say_guesses(rule, results, against, report.notes);
     for (const FileResult& file : results) {
       useful[file.path] = useful[file.path] || !file.columns.empty() || file.error;

@@ -202,6 +202,7 @@ std::vector<FileResult> check_files(const Rule& rule, const ColumnFilter& wanted
 }
 
 Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
+  constexpr std::size_t kMaxChecked = 4096;
   Report report;
   report.command = Command::kCheck;
   Range range;
@@ -211,6 +212,8 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
     for (const ColumnResult& column : file.columns) {
       range.add(column.tally, rule);
       values += column.tally.total + column.tally.missing.count + column.tally.malformed.count;
+      if (report.checked.size() < kMaxChecked && file.whole)
+        report.checked.push_back({file.path, column.name});
       ++columns;
     }
     if (!file.whole) ++unread;

@@ -246,6 +246,7 @@ Report check_model(const std::string& folder, const Job& job, std::vector<Error>
   report.findings = findings_of(*model);
   std::ranges::move(values.findings, std::back_inserter(report.findings));
   report.notes = std::move(values.notes);
+  report.checked = std::move(values.checked);
   if (model->files.empty()) report.notes.emplace_back("the folder holds no weights that can be read");
   if (model->tokenizer.file.empty()) report.notes.emplace_back("the folder holds no tokenizer");
   const bool all = std::ranges::all_of(weights, &FileResult::whole);

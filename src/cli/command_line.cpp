@@ -8,15 +8,20 @@
 #include <cstdio>
 #include <iterator>
 
+#include "cli/cache_command.hpp"
 #include "cli/check_command.hpp"
+#include "cli/completions_command.hpp"
+#include "cli/doctor_command.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/explain_command.hpp"
 #include "cli/flags.hpp"
+#include "cli/man_command.hpp"
 #include "cli/run_command.hpp"
-#include "cli/suggest.hpp"
 #include "cli/supervise_command.hpp"
 #include "cli/why_command.hpp"
+#include "core/suggest.hpp"
 #include "core/version.hpp"
+#include "report/lines.hpp"
 #include "report/utf8.hpp"
 
 namespace trapline::cli {
@@ -38,6 +43,11 @@ constexpr auto kCommands = std::to_array<CommandRow>({
      declare_check_dataset},
     {"check finite", "look for NaN and Inf in data and weights", "[flags] FILE...", false,
      declare_check_finite},
+    {"doctor", "look at the driver, torch, the guard and the environment", "[flags]", false, declare_doctor},
+    {"cache", "list the guards that are kept on this machine", "", false, declare_cache_list},
+    {"cache clean", "remove them", "", false, declare_cache_clean},
+    {"completions", "print the completions for a shell", "bash|zsh|fish", false, declare_completions},
+    {"man", "print a manual page", "[COMMAND]", false, declare_man},
     {"why", "print the page of a cause: what it means, how to fix it", "[flags] [CODE|CAUSE]...", false,
      declare_why},
 });
@@ -50,14 +60,18 @@ int fail(const Error& error) {
 }
 
 std::string general_help() {
-  std::string text =
-      "Trapline names the cause of a device-side assert or shape error in PyTorch.\n\n"
-      "usage: trapline COMMAND [flags]\n\ncommands:\n";
-  for (const CommandRow& row : kCommands) text += fmt::format("  {:<14} {}\n", row.name, row.summary);
-  text +=
-      "\nflags:\n  -h, --help     print this help, or the help of a command\n"
-      "  -V, --version  print the version\n\n"
-      "example: trapline run python train.py\n";
+  constexpr int kColumn = 18;
+  std::string text;
+  for (const std::string& line :
+       wrap("Trapline names the cause of a device-side assert or shape error in PyTorch.", help_width(),
+            SIZE_MAX))
+    text += line + "\n";
+  text += "\nusage: trapline COMMAND [flags]\n\ncommands:\n";
+  for (const CommandRow& row : kCommands)
+    text += help_entry(fmt::format("  {}", row.name), row.summary, kColumn);
+  text += "\nflags:\n" + help_entry("  -h, --help", "print this help, or the help of a command", kColumn) +
+          help_entry("  -V, --version", "print the version", kColumn) +
+          "\nexample: trapline run python train.py\n";
   return text;
 }
 
@@ -140,9 +154,10 @@ int run_command_line(const Words& words) noexcept try {
   }
   if (first == "-h" || first == "--help" || first == "help") return fmt::print("{}", general_help()), 0;
   if (first == "--version" || first == "-V" || first == "version")
-    return fmt::print("trapline {}\n", kVersion), 0;
-  if (const auto rows = family_of(first); !rows.empty()) return run_family(rows, words);
+    return fmt::print("trapline {}\n", version_text()), 0;
   const auto row = std::ranges::find(kCommands, first, &CommandRow::name);
+  const bool is_itself = row != kCommands.end() && (words.size() == 1 || words[1].starts_with('-'));
+  if (const auto rows = family_of(first); !rows.empty() && !is_itself) return run_family(rows, words);
   if (row == kCommands.end()) return fail(unknown_command(words));
   return run_command(*row, Words(words.begin() + 1, words.end()));
 } catch (const std::exception& error) {

@@ -36,8 +36,13 @@ bool is_folder(const std::string& path) {
 // All inputs of one call: they are one job, and get one verdict.
 class Job {
  public:
-  Job()
-      : sink_(reasoner_, say),
+  explicit Job(const Output& output)
+      : sink_(reasoner_, say,
+              [&output](const Report& so_far) {
+                Report report = so_far;
+                report.command = Command::kExplain;
+                output.write_so_far(report);
+              }),
         reader_(sink_, {.skip = [this](const std::string& path) { return sort_out(path); }}) {}
 
   void read(const std::string& path) {
@@ -153,7 +158,7 @@ Result<int> execute(ExplainFlags& flags) {
   if (!output) return output.error();
   ::signal(SIGPIPE, SIG_IGN);
   if (std::ranges::find(flags.paths, "-") != flags.paths.end()) outlive_one_interrupt();
-  Job job;
+  Job job(*output);
   for (const std::string& path : flags.paths) job.read(path);
   const Report report = job.finish();
   // The lines above have said it all.

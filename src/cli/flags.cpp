@@ -1,6 +1,7 @@
 #include "cli/flags.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,14 +9,14 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "cli/suggest.hpp"
+#include "core/suggest.hpp"
 #include "report/lines.hpp"
+#include "report/style.hpp"
 
 namespace trapline::cli {
 namespace {
 
-constexpr int kWidth = 80;
-constexpr int kColumn = 26;  // of what a flag does
+constexpr int kColumn = 26;  // of what a flag does; a narrow terminal has it below the names
 constexpr std::string_view kMust = "must be ";
 
 CLI::Validator refuse_unless(std::string rule, std::function<bool(const std::string&)> accepts) {
@@ -26,19 +27,12 @@ CLI::Validator refuse_unless(std::string rule, std::function<bool(const std::str
       "");
 }
 
-// "a", "a or b", "a, b or c"
-std::string list_of(const std::vector<std::string>& words) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
-  return text;
-}
-
 std::string paragraphs(std::string_view text, int indent = 0) {
   std::string out;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    for (const std::string& line : wrap(text.substr(0, end), kWidth - indent, SIZE_MAX)) out += line + "\n";
+    for (const std::string& line : wrap(text.substr(0, end), help_width() - indent, SIZE_MAX))
+      out += line + "\n";
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
@@ -121,18 +115,8 @@ std::string HelpPage::make_option(const CLI::Option* option, bool is_positional)
   const bool is_help = names == "-h, --help";
   if (option->get_type_size() != 0) names += (names.empty() ? "" : " ") + option->get_type_name();
   if (is_positional && option->get_expected_max() > 1) names += " ...";
-  std::string line = "  " + names;
-  // Names that reach into the column get a line of their own.
-  if (static_cast<int>(line.size()) >= kColumn)
-    line += "\n" + std::string(kColumn, ' ');
-  else
-    line.resize(kColumn, ' ');
-  std::string text;
   const std::string words = is_help ? "print this help" : option->get_description();
-  for (const std::string& part : wrap(words, kWidth - kColumn, SIZE_MAX)) {
-    text += (text.empty() ? line : std::string(kColumn, ' ')) + part + "\n";
-  }
-  return text;
+  return help_entry("  " + names, words, kColumn);
 }
 
 // CLI11 declares an option by the type of what takes its value; a path is not one of its types.
@@ -153,6 +137,26 @@ CLI::Option* declare(CLI::App& app, const Flag& flag, auto* target) {
 
 }  // namespace
 
+std::string list_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
+
+std::string help_entry(std::string names, std::string_view words, int column) {
+  constexpr int kNarrow = 60;
+  if (help_width() < kNarrow) column = 6;
+  if (static_cast<int>(names.size()) >= column)
+    names += "\n" + std::string(static_cast<std::size_t>(column), ' ');
+  else
+    names.resize(static_cast<std::size_t>(column), ' ');
+  std::string text;
+  for (const std::string& part : wrap(words, help_width() - column, SIZE_MAX))
+    text += (text.empty() ? names : std::string(static_cast<std::size_t>(column), ' ')) + part + "\n";
+  return text;
+}
+
 struct FlagSet::Parser {
   std::string command;
   CLI::App app;
@@ -169,6 +173,7 @@ FlagSet::FlagSet(std::string_view command, std::string_view summary, std::string
 FlagSet::~FlagSet() = default;
 
 void FlagSet::add(const Flag& flag) {
+  flags_.push_back(flag);
   CLI::Option* option =
       std::visit([&](auto* target) { return declare(parser_->app, flag, target); }, flag.target);
   if (!flag.value.empty()) option->type_name(flag.value);
@@ -180,7 +185,15 @@ void FlagSet::add(const Flag& flag) {
       flag.rule);
 }
 
-void FlagSet::set_footer(const std::string& text) { parser_->app.footer(text); }
+void FlagSet::set_footer(const std::string& text) {
+  footer_ = text;
+  parser_->app.footer(text);
+}
+
+int help_width() {
+  constexpr int kMax = 80;
+  return std::min(kMax, resolve_style(ColorChoice::kNever, detect_terminal(STDOUT_FILENO)).width);
+}
 
 std::size_t FlagSet::count_own(const std::vector<std::string>& words) const {
   std::size_t i = 0;

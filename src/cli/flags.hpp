@@ -39,6 +39,9 @@ struct Flag {
   std::variant<std::monostate, OneOf, WholeNumber, Number> rule{};
 };
 
+// "a", "a or b", "a, b or c"
+std::string list_of(const std::vector<std::string>& words);
+
 class FlagSet {
  public:
   // `command` is "check labels"; `usage` stands after it on the help page.
@@ -54,6 +57,10 @@ class FlagSet {
   // and is not ours to read.
   std::size_t count_own(const std::vector<std::string>& words) const;
 
+  // What was added, in that order, and the last paragraph: what manuals and completions are made of.
+  const std::vector<Flag>& flags() const { return flags_; }
+  const std::string& footer() const { return footer_; }
+
   enum class Read { kDone, kHelpWanted };
   // Puts the values where they belong; an error is in our words: "--format must be json or text, not 'xml'".
   Result<Read> read(const std::vector<std::string>& words);
@@ -62,6 +69,14 @@ class FlagSet {
  private:
   struct Parser;
   std::unique_ptr<Parser> parser_;
+  std::vector<Flag> flags_;
+  std::string footer_;
 };
+
+// Names, and from `column` on what they are; names that reach into the column have it on the next line.
+std::string help_entry(std::string names, std::string_view words, int column);
+
+// How wide help may be: the terminal's width, at most 80 columns.
+int help_width();
 
 }  // namespace trapline::cli

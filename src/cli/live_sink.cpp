@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "report/text.hpp"
+#include "report/details.hpp"
 
 namespace trapline::cli {
 namespace {
@@ -48,6 +48,7 @@ void LiveSink::quiet() {
   changed_ = false;
   const Report report = reasoner_.finish();
   if (report.findings.empty()) return;
+  grown_(report);
   const Finding& root = report.findings.front();
   const std::string key =
       fmt::format("{} {}", info(headline_cause(root)).code, static_cast<int>(root.certainty));

@@ -17,8 +17,11 @@ std::string first_word(const Report& report);
 class LiveSink : public LineSink {
  public:
   // `say` gets a line each time the root cause, or how sure it is, has changed.
-  LiveSink(Reasoner& reasoner, std::function<void(const std::string&)> say)
-      : reasoner_(reasoner), say_(std::move(say)) {}
+  // `grown` gets each report with findings, whether or not it says something new.
+  LiveSink(
+      Reasoner& reasoner, std::function<void(const std::string&)> say,
+      std::function<void(const Report&)> grown = [](const Report&) {})
+      : reasoner_(reasoner), say_(std::move(say)), grown_(std::move(grown)) {}
 
   void line(const Line& line) override;
   void end_of_source(std::string_view source, const SourceEnd& end) override;
@@ -29,6 +32,7 @@ class LiveSink : public LineSink {
  private:
   Reasoner& reasoner_;
   std::function<void(const std::string&)> say_;
+  std::function<void(const Report&)> grown_;
   bool changed_ = false;
   std::string told_;
   std::vector<std::string> empty_;  // at most a few

@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "cli/flags.hpp"
-#include "report/text.hpp"
+#include "cli/why_page.hpp"
+#include "report/details.hpp"
 #include "report/utf8.hpp"
 #include "report/writer.hpp"
 
@@ -18,8 +19,8 @@ namespace trapline::cli {
 void declare_output(FlagSet& flags, OutputFlags& output, const char* verbose) {
   std::vector<std::string> formats;
   for (const Format& format : formats_of_reports()) formats.emplace_back(format.name);
-  flags.add(
-      {"--format", "FORMAT", &output.format, "how the report is written: text or json", OneOf{formats}});
+  flags.add({"--format", "FORMAT", &output.format, "how the report is written: " + list_of(formats),
+             OneOf{formats}});
   flags.add({"-o,--output", "FILE", &output.file, "write the report to FILE (- is standard output)"});
   declare_color(flags, output.color);
   flags.add({"-v,--verbose", "", &output.verbose, verbose});
@@ -39,6 +40,12 @@ Result<Output> Output::open(const OutputFlags& flags, int fallback) {
   return Output(flags, descriptor, true);
 }
 
+Output::Output(const OutputFlags& flags, int descriptor, bool owned)
+    : flags_(flags), descriptor_(descriptor), owned_(owned) {
+  const Format& format = *find_format(flags_.format);
+  if (format.stream != nullptr) stream_ = format.stream(style());
+}
+
 Output::~Output() {
   if (owned_) ::close(descriptor_);
 }
@@ -46,15 +53,30 @@ Output::~Output() {
 Output::Output(Output&& other) noexcept
     : flags_(std::move(other.flags_)),
       descriptor_(other.descriptor_),
-      owned_(std::exchange(other.owned_, false)) {}
+      owned_(std::exchange(other.owned_, false)),
+      stream_(std::move(other.stream_)) {}
+
+Style style_for(const std::string& color, int descriptor) {
+  const ColorChoice choice = color == "always"  ? ColorChoice::kAlways
+                             : color == "never" ? ColorChoice::kNever
+                                                : ColorChoice::kAuto;
+  return resolve_style(choice, detect_terminal(descriptor));
+}
+
+Style Output::style() const {
+  Style style = style_for(flags_.color, descriptor_);
+  style.verbose = flags_.verbose;
+  style.page = cause_page;
+  return style;
+}
 
 bool Output::write(const Report& report) const {
-  ColorChoice color = ColorChoice::kAuto;
-  if (flags_.color == "always") color = ColorChoice::kAlways;
-  if (flags_.color == "never") color = ColorChoice::kNever;
-  Style style = resolve_style(color, detect_terminal(descriptor_));
-  style.verbose = flags_.verbose;
-  return write_all(descriptor_, find_format(flags_.format)->render(report, style));
+  return write_all(descriptor_,
+                   stream_ ? stream_(report, true) : find_format(flags_.format)->render(report, style()));
+}
+
+void Output::write_so_far(const Report& report) const {
+  if (stream_) write_all(descriptor_, stream_(report, false));  // what is lost here, write() will notice
 }
 
 std::string Output::pointer(const Report& report) const {

@@ -1,6 +1,7 @@
 // Where a report goes, and how: the flags --format, -o, --color and -v, which every command shares.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ struct OutputFlags {
 // `verbose`: what -v adds to this command's report.
 void declare_output(FlagSet& flags, OutputFlags& output, const char* verbose);
 void declare_color(FlagSet& flags, std::string& color);
+// How text looks on this descriptor; `color` is the value of --color.
+Style style_for(const std::string& color, int descriptor);
 
 // An open destination. It is opened before the work starts, so that a report is not lost to a mistyped path
 // after hours of training.
@@ -37,18 +40,22 @@ class Output {
 
   // Writes the report in the chosen format; false when the destination does not take it.
   bool write(const Report& report) const;
+  // Writes what is known of a report that grows, in formats that can be written piece by piece; the others
+  // wait for write().
+  void write_so_far(const Report& report) const;
   bool is_file() const { return owned_; }
   // For a report that went to a file: one line that says what was found and where to read it. Empty when
   // nothing was found, or when the user sees the report itself.
   std::string pointer(const Report& report) const;
 
  private:
-  Output(const OutputFlags& flags, int descriptor, bool owned)
-      : flags_(flags), descriptor_(descriptor), owned_(owned) {}
+  Output(const OutputFlags& flags, int descriptor, bool owned);
+  Style style() const;
 
   OutputFlags flags_;
   int descriptor_ = -1;
   bool owned_ = false;
+  std::function<std::string(const Report&, bool)> stream_{};  // empty: the format has none
 };
 
 // "trapline: LINE" on standard error; what cannot be printed is written out.

@@ -11,8 +11,8 @@
 #include "cli/flags.hpp"
 #include "cli/markdown.hpp"
 #include "cli/output.hpp"
-#include "cli/suggest.hpp"
 #include "cli/why_page.hpp"
+#include "core/suggest.hpp"
 #include "report/style.hpp"
 
 namespace trapline::cli {
@@ -63,10 +63,7 @@ Result<int> execute(const WhyFlags& flags) {
     for (const CauseInfo& row : all_causes()) causes.push_back(row.cause);
   }
   ::signal(SIGPIPE, SIG_IGN);  // `trapline why TL101 | head` is no error
-  const ColorChoice color = flags.color == "always"  ? ColorChoice::kAlways
-                            : flags.color == "never" ? ColorChoice::kNever
-                                                     : ColorChoice::kAuto;
-  Style style = resolve_style(color, detect_terminal(STDOUT_FILENO));
+  Style style = style_for(flags.color, STDOUT_FILENO);
   style.width = std::min(style.width, kWidth);
   std::string text;
   if (causes.empty()) text = list_of_causes() + "\nThe page of one: trapline why TL101\n";

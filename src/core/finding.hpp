@@ -33,6 +33,7 @@ struct Frame {
   std::int64_t column = 0;      // 1-based, in characters of `code`, where the operation starts; 0: unknown
   std::int64_t end_column = 0;  // 1-based, one past its end; 0: unknown
   std::int64_t cell = 0;        // of a notebook: the 4 of In[4]; 0: none
+  std::vector<std::string> before{}, after{};  // the lines around it, of the origin only; nearest to it
 };
 
 // An element as the caller knows it: edge_index[1, 3] where the operation was given something made of it.
@@ -43,6 +44,14 @@ struct Variable {
 
 std::string to_text(const Variable& variable);  // edge_index[1, 3]
 
+// Which values an argument holds. Equal bins over [low, high]: what is valid, or, where any finite number is,
+// what there is.
+struct Histogram {
+  double low = 0, high = 0;
+  std::vector<std::int64_t> counts;                             // elements in each bin
+  std::int64_t below = 0, above = 0, also = 0, not_finite = 0;  // outside of it; `also`: allowed all the same
+};
+
 struct Element {
   std::vector<std::int64_t> index;  // position of the first offending element in the argument
   std::optional<Scalar> value;
@@ -51,6 +60,8 @@ struct Element {
   std::optional<Scalar> min, max;     // over the whole argument
   std::optional<Variable>
       variable{};  // the same element in a variable of the user's, when it has another name
+  std::vector<std::int64_t> strip{};     // bad elements in equal stretches of the argument, row-major
+  std::optional<Histogram> histogram{};  // of the whole argument
 };
 
 struct Valid {
@@ -119,6 +130,7 @@ struct Process {
   std::optional<std::int64_t> rank, pid;
   std::string host, device;
   std::optional<std::int64_t> world_size{};  // ranks of the job; from a log: at least
+  std::vector<std::int64_t> ranks{};         // several, of which the finding speaks together
 };
 
 // Where on the device an assertion fired, as its own line says.
@@ -171,11 +183,18 @@ struct Finding {
   std::vector<Operation> history;  // oldest first, at most 20
 };
 
+// A column, array or tensor of a file that was looked at.
+struct CheckedColumn {
+  std::string file, column;  // column: empty where the file has only one
+};
+
 struct Report {
   Command command = Command::kRun;
   Verdict verdict = Verdict::kUnknown;
   std::vector<Finding> findings;   // the root first, then in causal order
   std::vector<std::string> notes;  // limits of this report
+  // What `check` looked at, the first few thousand; not part of the JSON form.
+  std::vector<CheckedColumn> checked{};
 };
 
 }  // namespace trapline

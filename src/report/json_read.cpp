@@ -124,10 +124,24 @@ class Reader {
     read(object, "column", out.column);
     read(object, "end_column", out.end_column);
     read(object, "cell", out.cell);
+    read(object, "before", out.before);
+    read(object, "after", out.after);
   }
   void read_fields(const json& object, Variable& out) {
     read(object, "name", out.name);
     read(object, "index", out.index);
+  }
+  void read_fields(const json& object, Histogram& out) {
+    std::optional<Scalar> low, high;
+    read(object, "low", low);
+    read(object, "high", high);
+    out.low = low ? as_double(*low) : 0;
+    out.high = high ? as_double(*high) : 0;
+    read(object, "counts", out.counts);
+    read(object, "below", out.below);
+    read(object, "above", out.above);
+    read(object, "also", out.also);
+    read(object, "not_finite", out.not_finite);
   }
   void read_fields(const json& object, Element& out) {
     read(object, "index", out.index);
@@ -137,6 +151,8 @@ class Reader {
     read(object, "min", out.min);
     read(object, "max", out.max);
     read_object(object, "variable", out.variable);
+    read(object, "strip", out.strip);
+    read_object(object, "histogram", out.histogram);
   }
   void read_fields(const json& object, Valid& out) {
     read(object, "text", out.text);
@@ -189,6 +205,7 @@ class Reader {
     read(object, "pid", out.pid);
     read(object, "device", out.device);
     read(object, "world_size", out.world_size);
+    read(object, "ranks", out.ranks);
   }
   void read_fields(const json& object, Progress& out) {
     read(object, "step", out.step);

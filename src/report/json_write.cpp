@@ -41,6 +41,19 @@ json to_object(const Frame& frame) {
   if (frame.column > 0) out["column"] = frame.column;
   if (frame.end_column > 0) out["end_column"] = frame.end_column;
   if (frame.cell > 0) out["cell"] = frame.cell;
+  if (!frame.before.empty()) out["before"] = texts(frame.before);
+  if (!frame.after.empty()) out["after"] = texts(frame.after);
+  return out;
+}
+
+json to_object(const Histogram& histogram) {
+  json out = {{"low", jsonio::to_json(Scalar(histogram.low))},
+              {"high", jsonio::to_json(Scalar(histogram.high))},
+              {"counts", histogram.counts}};
+  if (histogram.below > 0) out["below"] = histogram.below;
+  if (histogram.above > 0) out["above"] = histogram.above;
+  if (histogram.also > 0) out["also"] = histogram.also;
+  if (histogram.not_finite > 0) out["not_finite"] = histogram.not_finite;
   return out;
 }
 
@@ -55,6 +68,8 @@ json to_object(const Element& element) {
   if (element.variable) {
     out["variable"] = {{"name", valid_utf8(element.variable->name)}, {"index", element.variable->index}};
   }
+  if (!element.strip.empty()) out["strip"] = element.strip;
+  if (element.histogram) out["histogram"] = to_object(*element.histogram);
   return out;
 }
 
@@ -138,6 +153,7 @@ json to_object(const Process& process) {
   put(out, "pid", process.pid);
   put(out, "device", process.device);
   put(out, "world_size", process.world_size);
+  if (!process.ranks.empty()) out["ranks"] = process.ranks;
   return out;
 }
 

@@ -58,6 +58,8 @@ Style resolve_style(ColorChoice choice, const TerminalInfo& terminal) {
   style.color = choice == ColorChoice::kAlways || (choice == ColorChoice::kAuto && wants_color(terminal));
   style.unicode = is_utf8(terminal);
   style.directory = terminal.directory;
+  style.repository = value_of(terminal, "GITHUB_WORKSPACE");
+  if (style.repository.empty()) style.repository = value_of(terminal, "CI_PROJECT_DIR");
   style.width = terminal.columns > 0 ? std::clamp(terminal.columns, kNarrowest, kWidest) : kDefaultWidth;
   return style;
 }

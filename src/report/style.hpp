@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "core/cause.hpp"
+
 namespace trapline {
 
 enum class ColorChoice : unsigned char { kAuto, kAlways, kNever };
@@ -14,6 +16,10 @@ struct Style {
   int width = 80;       // columns of a line
   bool verbose = false;
   std::string directory;  // files below it are named relative to it; empty: as they are
+  // For formats that machines read: the folder that their paths are relative to (GITHUB_WORKSPACE,
+  // CI_PROJECT_DIR); empty: `directory`.
+  std::string repository{};
+  std::function<std::string(Cause)> page{};  // the page of a cause, in Markdown; empty: there is none
 };
 
 // What is known about a destination; filled from the machine by detect_terminal, by hand in tests.

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <set>
-#include <tuple>
 #include <vector>
 
-#include "core/ranges.hpp"
+#include "report/details.hpp"
 #include "report/lines.hpp"
 #include "report/sentences.hpp"
 #include "report/snippet.hpp"
@@ -33,14 +31,10 @@ class TextReport {
 
   std::string write(const Report& report) {
     if (report.findings.empty()) {
-      add_headline("trapline:", Paint::kBold,
-                   report.verdict == Verdict::kClean ? "no fault found"
-                   : report.command == Command::kRun ? "no cause can be named"
-                                                     : "no fault in what could be read");
+      add_headline("trapline:", Paint::kBold, sentence_without_findings(report));
     } else {
       const Finding& root = report.findings.front();
-      command_ = report.command;
-      several_ranks_ = has_several_ranks(report);
+      reading_ = reading_of(report, style_.directory, style_.verbose);
       add_finding(root);
       page_ = fmt::format("trapline why {}", info(headline_cause(root)).code);
       add_others(report);
@@ -67,20 +61,12 @@ class TextReport {
     add(labelled({{label, paint}, {" ", Paint::kPlain}}, clean(text, style_), style_, most(4)), weight);
   }
 
-  void add_detail(std::string_view label, const std::string& text, int weight) {
-    if (text.empty()) return;
+  void add_detail(const Detail& detail) {
     const std::string indent(static_cast<std::size_t>(gutter_), ' ');
-    add(labelled({{indent + "= ", Paint::kGutter},
-                  {fmt::format("{:<8} ", std::string(label) + ":"), Paint::kBold}},
-                 clean(text, style_), style_, most(3)),
-        weight);
-  }
-
-  // A detail that is a sentence of its own.
-  void add_note(const std::string& text, int weight) {
-    if (text.empty()) return;
-    const std::string indent(static_cast<std::size_t>(gutter_), ' ');
-    add(labelled({{indent + "= ", Paint::kGutter}}, clean(text, style_), style_, most(3)), weight);
+    Line head = {{indent + "= ", Paint::kGutter}};
+    if (!detail.label.empty())
+      head.push_back({fmt::format("{:<8} ", std::string(detail.label) + ":"), Paint::kBold});
+    add(labelled(head, clean(detail.text, style_), style_, most(3)), detail.weight);
   }
 
   void add_place(const Frame& frame) {
@@ -102,92 +88,16 @@ class TextReport {
   }
 
   void add_finding(const Finding& finding) {
-    const CauseInfo& cause = info(headline_cause(finding));
     gutter_ = finding.origin ? gutter_width(*finding.origin) : 3;
-    const std::string_view sentence =
-        finding.summary.empty() ? cause.title : std::string_view(finding.summary);
-    std::string rank;
-    if (several_ranks_ && finding.process && finding.process->rank) {
-      rank = fmt::format("rank {}", *finding.process->rank);
-      if (sentence.find(rank) != std::string_view::npos) rank.clear();  // it is said
-    }
-    add_headline(fmt::format("error[{}]{}{}:", cause.code, rank.empty() ? "" : " ", rank), Paint::kError,
-                 sentence);
-    if (finding.origin) {
-      add_place(*finding.origin);
-    } else if (command_ == Command::kCheck && !finding.evidence.empty()) {
-      // Of data at rest the place is the first piece of evidence.
-      const Evidence& seen = finding.evidence.front();
-      add_place({seen.source, seen.line.value_or(0), "", "", {}, 0, 0});
-    }
-    add_detail("found", found_text(finding), 1);
-    if (finding.element) add_detail("bad", count_text(*finding.element), 2);
-    if (finding.valid) add_detail("valid", valid_text(*finding.valid), 1);
-    add_detail("values", values_text(finding), 3);
-    if (finding.classes) add_detail("classes", classes_text(*finding.classes), 3);
-    if (finding.layer) add_detail("layer", layer_text(*finding.layer), 2);
-    if (finding.sample) add_detail("sample", sample_text(*finding.sample), 2);
-    if (finding.progress) add_detail(progress_label(*finding.progress), progress_text(*finding.progress), 3);
-    if (finding.kernel) add_detail("kernel", kernel_text(*finding.kernel), 3);
-    add_surface(finding);
-    add_note(doubt_text(finding), 3);
-    // The rank alone stands in the headline.
-    const bool says_more = finding.process && (!several_ranks_ || !finding.process->host.empty());
-    if (finding.process && (style_.verbose || (finding.process->rank && says_more))) {
-      add_detail("process", process_text(*finding.process), 5);
-    }
+    add_headline(label_of(finding, reading_), Paint::kError, sentence_of(finding));
+    if (const auto place = place_of(finding, reading_.command)) add_place(*place);
+    for (const Detail& detail : details_of(finding, reading_)) add_detail(detail);
     int weight = 2;
     for (const std::string& fix : finding.fix) {
       add_labelled("help:", Paint::kHelp, fix, weight);
       weight = 5;
     }
     if (style_.verbose) add_verbose(finding);
-  }
-
-  void add_surface(const Finding& finding) {
-    const std::string place =
-        finding.surfaced ? place_text(*finding.surfaced, style_.directory) : std::string();
-    if (!finding.device_assert.value_or(false)) return add_detail("seen at", place, 4);
-    // In the log of a job that ran on a GPU it is no news, but the line that the log ends with misleads.
-    if (command_ == Command::kExplain && finding.certainty != Certainty::kProven) {
-      const bool is_origin = finding.origin && place_text(*finding.origin, style_.directory) == place;
-      if (!place.empty() && !is_origin) add_detail("seen at", place + ", later than it happened", 4);
-      return;
-    }
-    add_detail("on GPU",
-               place.empty() ? "a device-side assert, reported later and at another line"
-                             : "a device-side assert that surfaces at " + place,
-               4);
-  }
-
-  static bool has_several_ranks(const Report& report) {
-    std::set<std::int64_t> ranks;
-    for (const Finding& finding : report.findings) {
-      if (finding.cause == Cause::kPeerFailure) return true;
-      if (!finding.process || !finding.process->rank) continue;
-      ranks.insert(*finding.process->rank);
-      if (*finding.process->rank > 0 || finding.process->world_size.value_or(1) > 1) return true;
-    }
-    return ranks.size() > 1;
-  }
-
-  static std::string doubt_text(const Finding& finding) {
-    if (finding.certainty == Certainty::kProven || finding.certainty == Certainty::kDetermined) return {};
-    std::vector<Cause> fitting;
-    const bool is_open = headline_cause(finding) != finding.cause;
-    if (is_open) fitting.push_back(finding.cause);
-    std::ranges::copy_if(finding.also, std::back_inserter(fitting),
-                         [](Cause also) { return also != Cause::kInsufficientEvidence; });
-    std::string text = finding.certainty == Certainty::kLikely ? "likely, not certain" : "not certain";
-    if (fitting.empty()) return finding.cause == Cause::kInsufficientEvidence ? std::string() : text;
-    text += is_open || finding.cause == Cause::kInsufficientEvidence ? "; causes that fit: "
-                                                                     : "; other causes that fit: ";
-    const char* separator = "";
-    for (const Cause cause : fitting) {
-      text += fmt::format("{}{} ({})", separator, info(cause).title, info(cause).code);
-      separator = ", ";
-    }
-    return text;
   }
 
   void add_title(const std::string& title) { add({{}, {{title, Paint::kBold}}}, 0); }
@@ -220,41 +130,17 @@ class TextReport {
     }
   }
 
-  // All findings but the first, one line each; those that say the same share a line.
+  // All findings but the first, one line each.
   void add_others(const Report& report) {
-    struct Row {
-      const Finding* first;
-      std::size_t count = 0;
-      std::set<std::int64_t> ranks;
-    };
-    std::vector<Row> rows;
-    for (std::size_t i = 1; i < report.findings.size(); ++i) {
-      const Finding& finding = report.findings[i];
-      auto row = std::ranges::find_if(rows, [&](const Row& known) {
-        return known.first->cause == finding.cause && known.first->role == finding.role &&
-               known.first->summary == finding.summary;
-      });
-      if (row == rows.end()) row = rows.insert(rows.end(), Row{&finding, 0, {}});
-      ++row->count;
-      if (finding.process && finding.process->rank) row->ranks.insert(*finding.process->rank);
-    }
-    for (const Row& row : rows) {
-      const bool is_consequence = row.first->role == Role::kConsequence;
-      // What peers did says itself who they are, and there is nothing to look up.
-      const bool is_peer = row.first->cause == Cause::kPeerFailure && !row.first->summary.empty();
-      std::string text = is_peer ? "" : fmt::format("[{}] ", info(headline_cause(*row.first)).code);
-      if (!row.ranks.empty() && !is_peer) text += ranks_text(row.ranks) + ": ";
-      if (row.count > 1 && row.ranks.size() != row.count) text += fmt::format("{} times: ", row.count);
-      text +=
-          row.first->summary.empty() ? info(row.first->cause).title : std::string_view(row.first->summary);
-      if (row.first->origin && !is_consequence)
-        text += " (" + place_text(*row.first->origin, style_.directory) + ")";
-      const std::string label = is_consequence ? "then:" : "also:";
+    for (const Other& other : others_of(report, style_.directory)) {
+      const std::string label = other.is_consequence ? "then:" : "also:";
       if (style_.verbose) {
-        add_labelled(label, Paint::kError, text, 6);
+        add_labelled(label, Paint::kError, other.text, 6);
       } else {
         const int room = style_.width - width_of(label) - 1;
-        add({{{label, Paint::kError}, {" " + shorten(clean(text, style_), room, style_), Paint::kPlain}}}, 6);
+        add({{{label, Paint::kError},
+              {" " + shorten(clean(other.text, style_), room, style_), Paint::kPlain}}},
+            6);
       }
     }
   }
@@ -285,18 +171,13 @@ class TextReport {
   }
 
   const Style& style_;
-  Command command_ = Command::kRun;
-  bool several_ranks_ = false;
+  Reading reading_;
   int gutter_ = 3;
   std::string page_;  // the command that prints the page of the cause
   std::vector<Block> blocks_;
 };
 
 }  // namespace
-
-Cause headline_cause(const Finding& finding) {
-  return finding.certainty == Certainty::kUnknown ? Cause::kInsufficientEvidence : finding.cause;
-}
 
 std::string render_text(const Report& report, const Style& style) { return TextReport(style).write(report); }
 

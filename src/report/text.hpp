@@ -12,9 +12,6 @@ namespace trapline {
 // Of a report without -v; with the empty line that sets it off from the program's output these are 25.
 inline constexpr std::size_t kMaxLines = 24;
 
-// The cause that a headline names: where nothing was decided, the likeliest one is only a place to look.
-Cause headline_cause(const Finding& finding);
-
 std::string render_text(const Report& report, const Style& style);
 
 }  // namespace trapline

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "report/html/page.hpp"
 #include "report/json.hpp"
+#include "report/machines.hpp"
 #include "report/text.hpp"
 
 namespace trapline {
@@ -14,8 +16,14 @@ constexpr int kIndent = 2;
 std::string render_json(const Report& report, const Style&) { return to_json(report).dump(kIndent) + "\n"; }
 
 constexpr auto kFormats = std::to_array<Format>({
-    {"text", render_text},
-    {"json", render_json},
+    {"text", "for people", render_text},
+    {"json", "the whole report: docs/finding.schema.json", render_json},
+    {"html", "one page for people, with pictures", render_html},
+    {"jsonl", "JSON Lines: one finding a line, as it becomes known", render_json_lines, stream_json_lines},
+    {"sarif", "SARIF 2.1.0: GitHub code scanning, editors", render_sarif},
+    {"github", "annotations of GitHub Actions", render_github},
+    {"gitlab", "GitLab's Code Quality", render_gitlab},
+    {"junit", "JUnit's XML: Jenkins, GitLab", render_junit},
 });
 
 }  // namespace

@@ -82,10 +82,6 @@ def test_bad_flag_values(words: list[str]) -> None:
     ("words", "error"),
     [
         (
-            ["run", "--format", "xml", "true"],
-            "--format must be text or json, not 'xml': see `trapline run --help`",
-        ),
-        (
             ["run", "--steps", "0", "true"],
             "--steps must be a whole number, at least 1, not '0': see `trapline run --help`",
         ),
@@ -135,7 +131,7 @@ def test_verbose_says_what_it_does_for_the_command() -> None:
 
 def test_help_and_version() -> None:
     for words in ("--version", "-V", "version"):
-        assert trapline(words).stdout == b"trapline 0.1.0\n"
+        assert re.fullmatch(rb"trapline 0\.1\.0( \([0-9a-f]{7,}\+?\))?\n", trapline(words).stdout)
     for words in (["--help"], ["run", "--help"]):
         done = trapline(*words)
         assert done.returncode == 0 and done.stderr == b"" and b"usage: trapline" in done.stdout

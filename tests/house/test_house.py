@@ -19,6 +19,7 @@ MAY_INCLUDE = {
     "report": {"core", "jsonio"},
     "run": {"core", "report"},
     "supervise": {"core", "log", "report", "run"},
+    "doctor": {"core", "jsonio", "report", "run"},
     "inputs": {"core"},
     "cuda": {"core", "checks", "contracts"},
     "capi": {"core", "jsonio", "checks", "contracts", "diagnose", "report", "inputs", "cuda", "check"},
@@ -38,6 +39,7 @@ MAY_INCLUDE = {
         "report",
         "run",
         "supervise",
+        "doctor",
         "inputs",
         "check",
     },
@@ -89,6 +91,11 @@ PUBLIC = {
         "diagnose/json/read_facts.hpp",
         "diagnose/violation/rule_words.hpp",
     },
+    "doctor": {
+        "doctor/cache.hpp",
+        "doctor/doctor.hpp",
+        "doctor/places.hpp",
+    },
     "fakecuda": set(),
     "guard": set(),
     "kernel": set(),
@@ -108,8 +115,10 @@ PUBLIC = {
     },
     "report": {
         "report/collected.hpp",
+        "report/details.hpp",
         "report/ends.hpp",
         "report/folder.hpp",
+        "report/html/page.hpp",
         "report/json.hpp",
         "report/lines.hpp",
         "report/merge.hpp",
@@ -120,6 +129,7 @@ PUBLIC = {
     },
     "run": {
         "run/environment.hpp",
+        "run/exit_status.hpp",
         "run/find_program.hpp",
         "run/locate.hpp",
         "run/options.hpp",
@@ -266,7 +276,10 @@ JSON_BORDERS = (
     "src/jsonio/",
     "src/diagnose/json/",  # facts of the guard: from Python, and from C++ programs
     "src/capi/",
+    "src/doctor/json.cpp",  # what the Python that was asked says; the answer
     "src/report/json",  # reports
+    "src/report/gitlab.cpp",
+    "src/report/sarif.cpp",
     "src/report/collected.cpp",
     "src/log/read/job_folder.cpp",  # files of a job's folder
     "src/inputs/json_",  # data sets

@@ -34,7 +34,8 @@ MAY_IMPORT = {
         "_supervise",
     },
     # Doors: what a program, a person or Python itself enters by.
-    "__init__": {"_library", "_check", "_boot", "_supervise"},
+    "__init__": {"_library", "_check", "_boot", "_supervise", "_notebook"},
+    "_notebook": {"_library", "_boot", "_check", "_exceptions", "_supervise", "_fault/program"},
     "asgi": {"_library", "_supervise"},
     "wsgi": {"_library", "_supervise"},
     "batch": {"_library", "_check"},
@@ -44,6 +45,7 @@ MAY_IMPORT = {
     "startup": {"_boot"},
     "__main__": {"_library"},
     "_build": {"_extension", "_cpu"},
+    "_doctor": {"_library", "_extension", "_guard", "_boot"},
     "_build_libtorch": {"_extension"},
 }
 # sitecustomize runs in every Python below: it asks these two before it imports anything.

@@ -14,6 +14,7 @@ from trapline._fault.data import (
     recorded,
     samplers,
     seen,
+    spread,
     values,
     variables,
     which,
@@ -153,6 +154,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     add("process", lambda: write.process_facts(described["device"]))
     add("progress", lambda: trainers.progress_facts(violation.get("progress") or {}, late))
     add("history", lambda: history.history_facts(recorded.history()))
+    add("origin", lambda: frames.with_context(facts.get("origin")))  # last: others compare it
     current.name_in(facts, violation.get("request"))
     return facts
 
@@ -182,6 +184,8 @@ def _look_into(
         args={name: content if value is tensor else value for name, value in arguments},
     )
     add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate, repeats)])
+    add("strip", lambda: spread.strip(content, scan, predicate))
+    add("histogram", lambda: spread.histogram(content, scan, predicate))
     add("in_column", lambda: values.in_column(content, scan, predicate))
     operator = str(violation.get("op") or "").replace("aten::", "")
     rows = (violation.get("args") or {}).get("weight")

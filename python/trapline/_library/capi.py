@@ -300,6 +300,8 @@ def declare(lib: Any) -> None:
     lib.trapline_bare_finding.argtypes = [ctypes.c_char_p, ctypes.POINTER(Scan), ctypes.c_char_p]
     lib.trapline_render.restype = ctypes.c_void_p
     lib.trapline_render.argtypes = [ctypes.c_char_p, ctypes.c_int]
+    lib.trapline_render_html.restype = ctypes.c_void_p
+    lib.trapline_render_html.argtypes = [ctypes.c_char_p]
     lib.trapline_write_finding.restype = ctypes.c_int
     lib.trapline_write_finding.argtypes = [
         ctypes.c_char_p,

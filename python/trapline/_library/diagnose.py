@@ -82,6 +82,12 @@ def render(finding: dict[str, Any], descriptor: int = 2) -> str:
     return calls.taken(lib, lib.trapline_render(calls.as_json(finding), descriptor)) or ""
 
 
+def render_html(finding: dict[str, Any]) -> str:
+    """A finding as a piece of HTML, for a notebook; "" where the library cannot."""
+    lib = paths.library()
+    return calls.taken(lib, lib.trapline_render_html(calls.as_json(finding))) or ""
+
+
 def _bare(contract: Any, scan: Any) -> tuple[bytes, Any]:
     try:
         struct = scans.as_struct(scan)

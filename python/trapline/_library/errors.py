@@ -75,6 +75,15 @@ class DeviceAssertError(IndexError, RuntimeError):
         self._know()
         return super().__repr__()
 
+    def _repr_html_(self) -> Optional[str]:
+        """What a notebook shows of it, where it is a cell's value."""
+        from trapline._library import diagnose
+
+        try:
+            return diagnose.render_html(self.finding) or None if self.finding else None
+        except Exception:  # there is no library: the text it is
+            return None
+
     def __reduce__(self) -> tuple:
         return type(self), (str(self), self.finding)
 

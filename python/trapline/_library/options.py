@@ -170,6 +170,18 @@ def build(waits: bool) -> str:
     return text if text in ("wait", "background", "never") else otherwise
 
 
+def forbid_builds() -> str:
+    """Let no build begin because of what this process asks; what was set goes to `allow_builds`."""
+    before = os.environ.get("TRAPLINE_BUILD", "")
+    os.environ["TRAPLINE_BUILD"] = "never"
+    return before
+
+
+def allow_builds(before: str) -> None:
+    """What the user has set counts again."""
+    os.environ["TRAPLINE_BUILD"] = before
+
+
 def build_wait(otherwise: float) -> float:
     """How many seconds at most to wait for a build."""
     return _number("TRAPLINE_BUILD_WAIT", otherwise)

@@ -54,6 +54,8 @@ std::optional<Frame> read_frame(const json* value) {
   frame.column = at_least_zero(*value, "column");
   frame.end_column = at_least_zero(*value, "end_column");
   frame.cell = at_least_zero(*value, "cell");
+  frame.before = texts(*value, "before");
+  frame.after = texts(*value, "after");
   return frame;
 }
 

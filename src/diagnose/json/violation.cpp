@@ -168,6 +168,23 @@ std::optional<SeenFact> seen(const json& object) {
                   part(*seen)};
 }
 
+std::optional<Histogram> read_histogram(const json& object) {
+  const json* found = object_member(object, "histogram");
+  if (found == nullptr) return std::nullopt;
+  const auto low = scalar(member(*found, "low"));
+  const auto high = scalar(member(*found, "high"));
+  Histogram histogram;
+  histogram.counts = integers(*found, "counts");
+  if (!low || !high || histogram.counts.empty()) return std::nullopt;
+  histogram.low = as_double(*low);
+  histogram.high = as_double(*high);
+  histogram.below = integer(*found, "below").value_or(0);
+  histogram.above = integer(*found, "above").value_or(0);
+  histogram.also = integer(*found, "also").value_or(0);
+  histogram.not_finite = integer(*found, "not_finite").value_or(0);
+  return histogram;
+}
+
 void read_values(const json& object, Violation& facts) {
   each(object, "values", [&](const json& pair) {
     if (!pair.is_array() || pair.size() != 2) return;
@@ -231,6 +248,8 @@ Result<Violation> read_violation(const json& json) {
   read_arguments(json, facts);
   read_places(json, facts);
   read_values(json, facts);
+  facts.strip = integers(json, "strip");
+  facts.histogram = read_histogram(json);
   read_advice(json, facts);
   read_history(json, facts);
   return facts;

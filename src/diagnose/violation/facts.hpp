@@ -92,6 +92,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::vector<std::pair<RecordPlace, Scalar>> places;  // and bad values in it, the first few
   std::map<std::string, ArgumentFact> args;
   std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values with counts
+  std::vector<std::int64_t> strip;                      // as in core/finding.hpp
+  std::optional<Histogram> histogram;
   std::optional<SeenFact> seen;
   std::optional<Classes> classes;
   std::optional<Frame> origin, surfaced;

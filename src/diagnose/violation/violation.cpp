@@ -51,6 +51,8 @@ Finding start(const Violation& facts) {
   finding.op = facts.contract->public_op;
   finding.argument = facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
   finding.element = Element{facts.index, scan.value, scan.bad, scan.total, scan.min, scan.max};
+  finding.element->strip = facts.strip;
+  finding.element->histogram = facts.histogram;
   // Where the words already name it so, it is no news.
   if (facts.variable && (facts.variable->name != finding.argument || facts.variable->index != facts.index)) {
     finding.element->variable = facts.variable;

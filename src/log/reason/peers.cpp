@@ -72,6 +72,9 @@ std::vector<Finding> Peers::consequences(int root, bool but_first) const {
     finding.evidence = group.evidence;
     finding.fix.emplace_back("nothing to mend here: the root's own log has the cause");
     if (group.ranks.size() == 1) finding.process = Process{*group.ranks.begin(), {}, {}, {}};
+    if (group.ranks.size() > 1) {
+      finding.process.emplace().ranks.assign(group.ranks.begin(), group.ranks.end());
+    }
     out.push_back(std::move(finding));
   }
   return out;

@@ -246,7 +246,7 @@ Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
   finding.evidence.push_back({stream.source, traceback.last, traceback.frames.back().frame.code});
   finding.summary = "the traceback is cut off before its error";
   if (!decision.op.empty()) finding.summary += "; its last frame is in " + decision.op;
-  finding.fix.push_back("run the program again under `trapline run -- ...`, or copy the log to its end");
+  finding.fix.emplace_back("copy the log to its end");
   return finding;
 }
 
@@ -382,7 +382,10 @@ EventStream& Reasoner::stream_of(const Line& line) {
   return *latest_;
 }
 
-void Reasoner::line(const Line& line) { stream_of(line).line(line, order_); }
+void Reasoner::line(const Line& line) {
+  commands_.line(line.text);
+  stream_of(line).line(line, order_);
+}
 
 void Reasoner::end_of_source(std::string_view source, const SourceEnd& end) {
   const Key first{
@@ -419,6 +422,7 @@ Report Reasoner::finish() {
       const Traceback* const cut = cut_traceback(*stream);
       if (cut == nullptr) continue;
       report.findings.push_back(finding_of_cut(*stream, *cut));
+      add_rerun(commands_, report.findings.front());
       report.verdict =
           report.findings.front().certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
       break;
@@ -430,6 +434,7 @@ Report Reasoner::finish() {
   Finding& root = report.findings.front();
   if (candidates.front().precedence == Precedence::kPeer) name_the_silent_one(job, candidates, root);
   report.verdict = root.certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
+  add_rerun(commands_, root);
 
   tell_what_followed(job, candidates, report);
   return report;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/finding.hpp"
+#include "log/events/command.hpp"
 #include "log/events/event_stream.hpp"
 #include "log/line.hpp"
 
@@ -35,6 +36,7 @@ class Reasoner : public LineSink {
 
   std::map<Key, std::unique_ptr<EventStream>> streams_;
   EventStream* latest_ = nullptr;
+  CommandFinder commands_;
   std::vector<std::string> notes_;
   std::int64_t order_ = 0;
 };

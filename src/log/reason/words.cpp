@@ -11,8 +11,6 @@ using enum Cause;
 
 constexpr std::size_t kMaxPositions = 8;
 constexpr std::size_t kMaxText = 200;  // of a message in a summary
-constexpr std::string_view kRerun =
-    "run it again under `trapline run -- ...`: it stops at the bad value and names it";
 
 std::string place(const Event& event) {
   std::string text = event.file;
@@ -272,10 +270,39 @@ void write_words(const Event& event, const Decision& decision, Finding& f) {
         "then sort); if the "
         "indices are right on the CPU, upgrade");
   if (!decision.because.empty()) f.evidence.push_back({event.source, {}, decision.because});
-  if (decision.certainty == Certainty::kUnknown || decision.certainty == Certainty::kLikely) {
-    if (decision.device_assert.value_or(false) || decision.cause == kInsufficientEvidence)
-      f.fix.push_back(std::string(kRerun));
+}
+
+namespace {
+
+// The script that was started: the file of the outermost frame, where that is the program's own. Below runpy
+// (python -m) it is a module, and below a launcher's frames nothing is known.
+std::string_view script_of(const Finding& root) {
+  if (root.stack.empty()) return {};
+  const Frame& outermost = root.stack.front();
+  const bool is_program =
+      outermost.function == "<module>" && outermost.user.value_or(true) && outermost.cell == 0;
+  return is_program && outermost.file.find("runpy") == std::string::npos ? std::string_view(outermost.file)
+                                                                         : std::string_view();
+}
+
+}  // namespace
+
+void add_rerun(const CommandFinder& commands, Finding& root) {
+  // The guard knows no kernel but PyTorch's.
+  if (root.cause == kCustomKernelAssert || (root.element && root.element->value)) return;
+  const bool is_open = root.certainty == Certainty::kUnknown || root.certainty == Certainty::kLikely;
+  if (!root.device_assert.value_or(false) && !(is_open && root.cause == kInsufficientEvidence)) return;
+  const std::string_view script = script_of(root);
+  auto command = commands.command_of(script);
+  // Of several ranks each was started by a launcher that the traceback does not show.
+  if (!command && !(root.process && root.process->rank)) command = command_from_script(script);
+  if (!command) {
+    root.fix.emplace_back("run it again under `trapline run -- ...`: it stops at the bad value and names it");
+    return;
   }
+  root.fix.push_back(fmt::format("run it again: `{}`{}: it stops at the bad value and names it",
+                                 guarded(*command),
+                                 command->ends_with("...") ? ", with your own arguments" : ""));
 }
 
 }  // namespace trapline

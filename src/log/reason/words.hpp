@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/finding.hpp"
+#include "log/events/command.hpp"
 #include "log/events/event.hpp"
 #include "log/reason/decide.hpp"
 
@@ -9,6 +10,9 @@ namespace trapline {
 
 // Fills summary, element, valid, evidence and fix.
 void write_words(const Event& event, const Decision& decision, Finding& finding);
+
+// Where the log cannot tell the value: the command line that would, as the last advice.
+void add_rerun(const CommandFinder& commands, Finding& root);
 
 // Positions of the argument that the blocks and threads of an assertion name, ascending, at most `most`;
 // empty when the place does not tell.

@@ -17,6 +17,8 @@ from trapline._fault.program import places, source
 Frame = dict[str, Any]
 Pair = tuple[CodeType, int]
 # What Dynamo calls the rest of a function after a part that it could not compile.
+_AROUND = 3  # lines above and below the origin
+_MAX_CONTEXT = 400  # characters of each
 _RESUMED = re.compile(r"\btorch_dynamo_resume_in_(.+)_at_\d+$")
 
 
@@ -138,6 +140,24 @@ def origin_of(stack: Sequence[Frame]) -> Optional[Frame]:
         if not frame["file"].startswith(inside):
             return frame
     return stack[-1] if stack else None
+
+
+def with_context(frame: Optional[Frame]) -> Optional[Frame]:
+    """The frame with the lines around it, as far as its own line is known."""
+    if frame is None or not frame.get("code"):
+        return frame
+    line = frame["line"]
+    before = [source.line_text(frame["file"], number) for number in range(max(line - _AROUND, 1), line)]
+    after = [source.line_text(frame["file"], number) for number in range(line + 1, line + 1 + _AROUND)]
+    while after and not after[-1].strip():
+        after.pop()
+    while before and not before[0].strip():
+        before.pop(0)
+    return dict(frame, before=[_cut(text) for text in before], after=[_cut(text) for text in after])
+
+
+def _cut(text: str) -> str:
+    return text[:_MAX_CONTEXT]
 
 
 def live_pairs() -> list[Pair]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import linecache
 import os
+import re
 import sys
 import time
 import tokenize
@@ -14,6 +15,7 @@ from typing import Optional
 # A file written just before the process started can carry an mtime a clock tick later than the start that
 # the kernel reports, because both are rounded.
 _CLOCK_SLACK_S = 0.05
+_OF_KERNEL = re.compile(r"\bipykernel_\d+")  # the folder of a kernel's cells
 
 
 def _process_start() -> float:
@@ -34,7 +36,8 @@ PROCESS_START = _process_start()
 
 def is_notebook(filename: str) -> bool:
     """True for a notebook cell: its text lives in linecache, not in a file that could be compared."""
-    typed = filename.startswith(("<ipython-input", "<python-input")) or "ipykernel_" in filename
+    typed = filename.startswith(("<ipython-input", "<python-input"))
+    typed = typed or _OF_KERNEL.search(filename) is not None
     return typed or cell_of(filename) is not None
 
 

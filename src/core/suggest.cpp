@@ -1,9 +1,9 @@
-#include "cli/suggest.hpp"
+#include "core/suggest.hpp"
 
 #include <algorithm>
 #include <vector>
 
-namespace trapline::cli {
+namespace trapline {
 namespace {
 
 // Optimal string alignment distance.
@@ -40,4 +40,4 @@ std::optional<std::string> nearest(std::string_view typed, std::span<const std::
   return best;
 }
 
-}  // namespace trapline::cli
+}  // namespace trapline

@@ -1,10 +1,10 @@
-#include "cli/suggest.hpp"
+#include "core/suggest.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace trapline::cli {
+namespace trapline {
 namespace {
 
 const std::vector<std::string> kKnown = {"run", "explain", "--report", "--format"};
@@ -23,4 +23,4 @@ TEST(Suggest, DoesNotGuessWildly) {
 }
 
 }  // namespace
-}  // namespace trapline::cli
+}  // namespace trapline

@@ -1,0 +1,1 @@
+"""``%load_ext trapline``: the guard in a notebook, its findings below the cells, the magic ``%trapline``."""
