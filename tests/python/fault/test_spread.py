@@ -79,6 +79,7 @@ def test_nothing_is_counted_where_there_is_nothing_to_count():
     assert histogram(torch.empty(0, dtype=torch.int64), 0, 4) is None
     assert histogram([1, 2], 0, 0) is None  # an index into nothing
     assert histogram([True, False]) is None
+    assert histogram(torch.tensor([1, 2], dtype=torch.uint64), 0, 4) is None
     assert strip(torch.empty(0, dtype=torch.int64), 0, 4) is None
 
 

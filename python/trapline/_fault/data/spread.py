@@ -39,7 +39,11 @@ def histogram(content: Any, scan: dict[str, Any], predicate: Optional[int]) -> O
 
 
 def _of_integers(numbers: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]]:
+    import torch
+
     low, end = scan.get("lo"), scan.get("hi")
+    if numbers.dtype == getattr(torch, "uint64", None):  # torch cannot compare them
+        return None
     if type(low) is not int or type(end) is not int or not -(1 << 53) < low < end < 1 << 53:
         return None
     numbers = numbers.long()
