@@ -318,9 +318,9 @@ def describe() -> list[str]:
     """What guards this process, a line each; for people."""
     if _active is None:
         return [_failure or "the guard waits for `import torch`"]
-    lines = [_active.described()]
+    lines = [f"guard: {_active.described()}"]
     if not _active.is_enabled():
-        lines.append("it is switched off")
+        lines.append("guard: switched off")
     return lines
 
 

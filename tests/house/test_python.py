@@ -35,7 +35,7 @@ MAY_IMPORT = {
     },
     # Doors: what a program, a person or Python itself enters by.
     "__init__": {"_library", "_check", "_boot", "_supervise", "_notebook"},
-    "_notebook": {"_library", "_boot", "_check", "_exceptions", "_supervise", "_fault/program"},
+    "_notebook": {"_library", "_boot", "_check", "_supervise", "_fault/program"},
     "asgi": {"_library", "_supervise"},
     "wsgi": {"_library", "_supervise"},
     "batch": {"_library", "_check"},

@@ -19,12 +19,11 @@ from typing import Any, Callable, Optional
 from trapline._exceptions import elastic, raised
 from trapline._fault import life, write
 from trapline._fault.program import frames, scope, trainers
-from trapline._library import current, diagnose, options, progress
+from trapline._library import current, diagnose, options, progress, say
 from trapline._library.errors import DeviceAssertError
-from trapline._library.say import debug, debug_failure, shows_faults
+from trapline._library.say import debug, debug_failure
 
 _previous: dict[str, Callable[..., Any]] = {}
-_present: Optional[Callable[[dict[str, Any]], None]] = None  # shows a finding, instead of stderr
 _explained: list[BaseException] = []  # kept alive, so that an identity is never taken twice
 _MAX_CHAIN = 8
 _QUOTED = "\n(PyTorch: "  # what the guard's exception puts before PyTorch's own words
@@ -68,12 +67,6 @@ def uninstall() -> None:
         traceback.format_exc = _previous["format_exc"]
     atexit.unregister(_at_exit)
     _previous.clear()
-
-
-def present_with(show: Optional[Callable[[dict[str, Any]], None]]) -> None:
-    """From now on ``show(finding)`` presents the report of what nobody caught; None: stderr, as before."""
-    global _present
-    _present = show
 
 
 def _excepthook(kind: Any, value: Any, trace: Any) -> None:
@@ -172,9 +165,9 @@ def explain(error: Optional[BaseException], how: str = "process") -> Optional[di
         finding = _explain(error, how)
         if finding and how == "process":
             elastic.tell(finding)
-        if finding and _present is not None:
-            _present(finding)
-        elif finding and options.report_dir() is None and shows_faults():
+        if finding and not say.shows_faults():
+            say.present(finding)
+        elif finding and options.report_dir() is None:
             _print_report(finding)
         return finding
     except Exception as failure:

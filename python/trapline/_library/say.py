@@ -6,6 +6,10 @@ import sys
 
 from trapline._library import options
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
 
 def say(text: str) -> None:
     """One line, or nothing where stderr is closed or missing."""
@@ -34,18 +38,24 @@ def say_if_ready(text: str) -> None:
         os.write(descriptor, line.encode("utf-8", "replace")[:4096])
 
 
-_shows_faults = True
+_present: Callable[[dict[str, Any]], None] | None = None
 
 
-def leave_faults_to_caller() -> None:
-    """From now on somebody else shows the findings of this process: a test runner, with its own results."""
-    global _shows_faults
-    _shows_faults = False
+def present_with(show: Callable[[dict[str, Any]], None] | None) -> None:
+    """From now on ``show(finding)`` shows what nobody caught, in the place of stderr; None: stderr again."""
+    global _present
+    _present = show
 
 
 def shows_faults() -> bool:
     """True while Trapline itself says of a fault on stderr."""
-    return _shows_faults
+    return _present is None
+
+
+def present(finding: dict[str, Any]) -> None:
+    """Shows a finding to whom :func:`present_with` has named."""
+    if _present is not None:
+        _present(finding)
 
 
 def debug(text: str) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trapline import _boot
-from trapline._exceptions import hooks
-from trapline._library import paths
+from trapline._library import paths, say
 from trapline._library.errors import DeviceAssertError
 from trapline._notebook import cards, cells, lost, magic
 
@@ -22,7 +21,7 @@ def load(shell: Any) -> None:
     _boot.install()
     if _boot.failure() is not None:
         raise RuntimeError(_boot.failure())
-    hooks.present_with(lambda finding: cards.show(shell, finding))
+    say.present_with(lambda finding: cards.show(shell, finding))
     if not shell.custom_exceptions or shell.custom_exceptions == (DeviceAssertError,):
         shell.set_custom_exc((DeviceAssertError,), cells.show_error)
     shell.register_magic_function(
@@ -42,5 +41,5 @@ def unload(shell: Any) -> None:
         shell.custom_exceptions = ()
         shell.CustomTB = None
     shell.magics_manager.magics["line"].pop("trapline", None)
-    hooks.present_with(None)
+    say.present_with(None)
     _boot.uninstall()

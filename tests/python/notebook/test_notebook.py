@@ -71,7 +71,7 @@ def test_the_magic_tells_checks_and_switches(start):
     assert "the guard waits for `import torch`" in book.run("%load_ext trapline\n%trapline").stream()
     book.run(SETUP.replace("%load_ext trapline", "") + LABELS)
     state = book.run("%trapline status").stream()
-    assert "torch 2." in state and "switched off" not in state
+    assert state.startswith("guard: ") and "torch 2." in state and "switched off" not in state
     assert book.run("%trapline check labels labels[:4] 4").stream() == "labels[:4]: nothing wrong\n"
     (page,) = book.run("%trapline check labels labels 4").shown()
     assert "is 9" in page
@@ -79,7 +79,7 @@ def test_the_magic_tells_checks_and_switches(start):
     assert "nan" in book.run("%trapline check finite logits / 0 * 0").shown()[0]
     assert "off" in book.run("%trapline off").stream()
     assert book.run("F.cross_entropy(logits, labels)").errors()[0].ename == "IndexError"
-    assert book.run("%trapline").stream().endswith("it is switched off\n")
+    assert book.run("%trapline").stream().endswith("guard: switched off\n")
     book.run("%trapline on")
     assert book.run("F.cross_entropy(logits, labels)").errors()[0].ename == "DeviceAssertError"
 
