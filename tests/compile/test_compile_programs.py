@@ -77,7 +77,8 @@ def test_the_loss_is_reported_and_not_what_it_is_made_of(model):
     compiled = torch.compile(programs.step, fullgraph=True)
     found = finding_of(compiled, model, WORDS, BAD_LABELS)
     assert (found["op"], found["argument"]) == ("cross_entropy", "target")
-    assert element_of(found) == {"index": [1], "value": 5, "bad": 1, "total": 2, "min": 0, "max": 5}
+    element = {"index": [1], "value": 5, "bad": 1, "total": 2, "min": 0, "max": 5}
+    assert element_of(found).items() >= element.items() and element_of(found)["strip"] == [0, 1]
     assert (found["valid"]["min"], found["valid"]["max"], found["valid"]["also"]) == (0, 4, [-1])
     assert "needed" not in found["layer"], "two labels are no count"
 
@@ -120,7 +121,8 @@ def test_sizes_that_are_symbols(guard):
     for width in (4, 9):
         compiled(torch.randn(3, width), tensor([[width - 1], [0], [1]]))
     found = finding_of(compiled, torch.randn(3, 7), tensor([[6], [7], [1]]))
-    assert found["element"] == {"index": [1, 0], "value": 7, "bad": 1, "total": 3, "min": 1, "max": 7}
+    element = {"index": [1, 0], "value": 7, "bad": 1, "total": 3, "min": 1, "max": 7}
+    assert found["element"].items() >= element.items() and found["element"]["strip"] == [0, 1, 0]
     assert (found["valid"]["min"], found["valid"]["max"]) == (0, 6)
 
 

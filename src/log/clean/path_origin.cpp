@@ -73,7 +73,9 @@ Origin origin_of_path(std::string_view path) {
         folder, "rank");  // rank3/stderr.log; torchrun and mpirun: attempt_0/3/stderr.log, 1/rank.3/stderr
     if (rank < 0 && is_number(folder)) rank = to_number(folder);
   }
-  if (rank < 0 && is_number(stem) && stem.size() <= 5) rank = to_number(stem);  // 3.log
+  // 3.log; longer numbers are jobs, and 048 is the forty-eighth of something.
+  const bool is_plain = stem.size() <= 3 && (stem.size() == 1 || !stem.starts_with('0'));
+  if (rank < 0 && is_number(stem) && is_plain) rank = to_number(stem);
   if (rank >= 0) origin.rank = static_cast<int>(rank);
   return origin;
 }

@@ -43,14 +43,17 @@ constexpr std::array kCollectives = {
 }  // namespace
 
 int rank_in(std::string_view text) {
-  static const RE2* const pattern =
-      new RE2(R"re((?:\brank[ :=#]{0,12}|\[rank|process (?:group )?)(\d{1,6})(?:\b|\]))re", quiet());
-  if (text.find("ank") == std::string_view::npos && text.find("ANK") == std::string_view::npos &&
-      text.find("rocess ") == std::string_view::npos)
-    return -1;
+  static const RE2* const named = new RE2(R"re((?:\brank[ :=#]{0,12}|\[rank)(\d{1,6})(?:\b|\]))re", quiet());
+  // torch.multiprocessing counts its processes as ranks; anywhere else the number behind "process" is a pid:
+  // "Process 393 has 22.05 GiB memory in use", "Killing subprocess 13266".
+  static const RE2* const spawned = new RE2(R"re(\bprocess (\d{1,6}) terminated with)re", quiet());
+  const bool names = text.find("ank") != std::string_view::npos || text.find("ANK") != std::string_view::npos;
+  const bool spawns = text.find(" terminated with") != std::string_view::npos;
   int rank = -1;
   const re2::StringPiece piece(text.data(), text.size());
-  return RE2::PartialMatch(piece, *pattern, &rank) && rank < kMaxRanks ? rank : -1;
+  const bool found = (names && RE2::PartialMatch(piece, *named, &rank)) ||
+                     (spawns && RE2::PartialMatch(piece, *spawned, &rank));
+  return found && rank < kMaxRanks ? rank : -1;
 }
 
 std::string_view collective_in(std::string_view text) {

@@ -155,7 +155,9 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
       if (event.wording != nullptr && event.wording->kind == WordingKind::kFollower)
         return "a CUDA library failed, as it does in a context that is already lost; nothing tells what came "
                "first";
-      return "a device-side assertion failed, but its own line is not in this log";
+      if (d.device_assert.value_or(true))
+        return "a device-side assertion failed, but its own line is not in this log";
+      break;
     default:
       break;
   }

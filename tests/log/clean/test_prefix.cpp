@@ -122,6 +122,9 @@ TEST(ReaderPrefix, FileNamesSayRankOrProcess) {
       {"out/1/rank.6/stderr", 6},
       {"rank3/stdout.log", 3},
       {"4.log", 4},
+      {"127.log", 127},
+      {"048.log", -1},    // the forty-eighth of something
+      {"12345.out", -1},  // a job
       {"train.log", -1},
       {"slurm-81234.out", -1},
       {"2024/train.log", -1},

@@ -392,6 +392,31 @@ TEST(Ranks, AnUnprefixedAssertBelongsToTheRankThatReportsIt) {
   EXPECT_EQ(f.process->rank, 3);
 }
 
+TEST(Ranks, ThePidOfAProcessIsNoRank) {
+  const Finding memory = root(
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity "
+      "of "
+      "23.69 GiB of which 11.06 MiB is free. Process 393 has 22.05 GiB memory in use.\n");
+  EXPECT_EQ(memory.cause, kOutOfMemory);
+  EXPECT_FALSE(memory.process && memory.process->rank);
+  const Finding killed = root("[launch.py:428:sigkill_handler] Killing subprocess 13266\n");
+  EXPECT_FALSE(killed.process && killed.process->rank);
+  EXPECT_EQ(killed.summary.find("13266"), std::string::npos);
+  const Finding spawned = root("ProcessExitedException: process 2 terminated with signal SIGABRT\n");
+  ASSERT_TRUE(spawned.process && spawned.process->rank);
+  EXPECT_EQ(*spawned.process->rank, 2);
+}
+
+TEST(Ranks, WhatIsNoAssertIsNotCalledOne) {
+  const Finding f = root(
+      "RuntimeError: Lightning can't create new processes if CUDA is already initialized. Did you manually "
+      "call "
+      "`torch.cuda.*` functions, have moved the model to the device, or allocated memory on the GPU any "
+      "other "
+      "way? Please remove any such calls, or change the selected strategy.\n");
+  EXPECT_EQ(f.summary.find("assertion failed"), std::string::npos) << f.summary;
+}
+
 TEST(Flood, OneEventWhateverItsLines) {
   std::string text;
   for (int block = 0; block < 200; ++block) {
