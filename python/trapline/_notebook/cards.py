@@ -15,6 +15,6 @@ def show(shell: Any, finding: dict[str, Any]) -> None:
 def publish(shell: Any, text: str, html: str) -> None:
     """One output in two forms. A terminal gets the text, in its colours."""
     if not hasattr(shell, "kernel"):
-        print(text)
+        print("\n" + text.rstrip())
         return
     shell.display_pub.publish({"text/plain": text, "text/html": html} if html else {"text/plain": text})
