@@ -84,12 +84,6 @@ def is_active() -> bool:
 def set_enabled(on: bool) -> bool:
     """Switch the checks of this process on or off. Returns the state before."""
 
-def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext trapline``: guards the session; each fault is shown below its cell. See ``%trapline``."""
-
-def unload_ipython_extension(shell: Any) -> None:
-    """``%unload_ext trapline``: takes the guard out again."""
-
 class enabled:
     """``with trapline.enabled(False): ...`` switches the checks off inside the block, and back after it."""
 
