@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -65,7 +66,8 @@ class Outcome:
 
     def result(self) -> str:
         """The program's own last word: its loss."""
-        lines = [line for line in self.out.splitlines() if line.startswith("result ")]
+        # Ranks share the pipe: what another one writes may stand on the same line.
+        lines = [line.strip() for line in re.findall(r"result (?:(?!result ).)*", self.out)]
         assert lines, self.err[-4000:]
         return "\n".join(sorted(lines))
 
