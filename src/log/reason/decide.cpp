@@ -327,13 +327,20 @@ void decide_xid(const std::string& text, Decision& d) {
   }
 }
 
+// Whether the device may report it after the call that caused it has returned.
+bool may_be_late(Cause cause) {
+  return cause == kIllegalMemoryAccess || cause == kHardwareOrDriver || cause == kInsufficientEvidence;
+}
+
 Decision decide_wording(const Event& event, const EventContext& scene) {
   const WordingRow& row = *event.wording;
   Decision d;
   switch (row.kind) {
     case WordingKind::kDeviceAssert:
-    case WordingKind::kFollower:
       return decide_report(event, scene);
+    case WordingKind::kFollower:
+      if (row.effect.meaning == Meaning::kOwn) return decide_report(event, scene);
+      break;
     case WordingKind::kHostValue:
       return decide_host_value(event, scene);
     case WordingKind::kHost:
@@ -346,7 +353,7 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   d.certainty = row.certainty;
   d.op = row.op;
   d.argument = row.argument;
-  d.device_assert = row.device_assert == Device::kYes;
+  if (row.device_assert != Device::kUnknown) d.device_assert = row.device_assert == Device::kYes;
   d.synchronous = scene.blocking || (d.cause != kIllegalMemoryAccess && d.cause != kHardwareOrDriver);
   if (row.effect.refine == Refine::kHardwareByNumber) decide_xid(event.text, d);
   if (row.kind == WordingKind::kPeer) {
@@ -360,6 +367,10 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   if (d.cause == kArchMismatch && d.certainty == Certainty::kUnknown)
     d.also = {kHardwareOrDriver, kInsufficientEvidence};
   if (d.cause == kIllegalMemoryAccess) d.also = {kHardwareOrDriver};
+  if (const MeaningRow* const meaning = find_meaning(row.effect.meaning)) {
+    d.also.assign(meaning->others().begin(), meaning->others().end());
+    d.synchronous = row.kind != WordingKind::kFault || scene.blocking || !may_be_late(d.cause);
+  }
   // A library's own check: the call that made it is the operation.
   if (d.cause == kCustomKernelAssert && scene.traceback != nullptr && scene.traceback->deepest() != nullptr)
     d.op = scene.traceback->deepest()->frame.function;
@@ -426,6 +437,10 @@ Precedence precedence(const Event& event) {
       return Precedence::kFollower;
     case WordingKind::kPeer:
       return Precedence::kPeer;
+    case WordingKind::kDeath:
+      return event.wording->cause == kInsufficientEvidence ? Precedence::kEnded : Precedence::kDeath;
+    case WordingKind::kTrouble:
+      return Precedence::kTrouble;
     case WordingKind::kContext:
       return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
     case WordingKind::kHint:

@@ -111,11 +111,19 @@ std::string who(const Finding& f) {
   return itself ? f.op : "cross_entropy";
 }
 
+// The program's own words: an exception with its type, else the line.
+std::string words_of(const Event& event) {
+  const std::string text = event.message.empty()     ? event.text
+                           : event.exception.empty() ? event.message
+                                                     : event.exception + ": " + event.message;
+  return text.substr(0, kMaxText);
+}
+
 // What can be said when it is not known which cause it was.
 std::string unknown_subject(const Event& event, const Decision& d) {
   if (event.kind == EventKind::kWording && d.device_assert.value_or(false))
     return "a device-side assertion failed, but its own line is not in this log";
-  return event.message.empty() ? event.text.substr(0, kMaxText) : event.message.substr(0, kMaxText);
+  return words_of(event);
 }
 
 std::string subject(const Event& event, const Decision& d, const Finding& f) {
@@ -152,12 +160,14 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
     case kInsufficientEvidence:
       if (event.kind == EventKind::kAssert)
         return fmt::format("a device-side assertion failed{}: {}", at, event.condition);
+      if (event.wording != nullptr && event.wording->effect.meaning != Meaning::kOwn) return words_of(event);
+      if (event.kind == EventKind::kException) return words_of(event);
       if (event.wording != nullptr && event.wording->kind == WordingKind::kFollower)
         return "a CUDA library failed, as it does in a context that is already lost; nothing tells what came "
                "first";
       if (d.device_assert.value_or(true))
         return "a device-side assertion failed, but its own line is not in this log";
-      break;
+      return words_of(event);
     default:
       break;
   }
@@ -223,7 +233,15 @@ void write_words(const Event& event, const Decision& decision, Finding& f) {
     const bool is_guess =
         decision.certainty == Certainty::kUnknown && decision.cause != kInsufficientEvidence;
     f.summary = is_guess ? unknown_subject(event, decision) : subject(event, decision, f);
-    fix_of_cause(decision.cause, event, f);
+    const MeaningRow* const meaning =
+        event.wording == nullptr ? nullptr : find_meaning(event.wording->effect.meaning);
+    if (meaning != nullptr && meaning->cause == decision.cause && !meaning->help.front().empty()) {
+      for (const std::string_view line : meaning->help) {
+        if (!line.empty()) f.fix.emplace_back(line);
+      }
+    } else {
+      fix_of_cause(decision.cause, event, f);
+    }
     if (is_guess) {
       // One place to look at, and said to be no more than that.
       const std::string first = f.fix.empty() ? std::string() : ": " + f.fix.front();
