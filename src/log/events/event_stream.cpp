@@ -115,7 +115,10 @@ void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::
   if (match.row != nullptr && match.row->cause == Cause::kCompiledIndexAssert) {
     if (const std::size_t at = line.condition.rfind("< "); at != std::string_view::npos) {
       const char* const begin = line.condition.data() + at + 2;
-      std::from_chars(begin, line.condition.data() + line.condition.size(), event.bound);
+      const char* const end = line.condition.data() + line.condition.size();
+      const char* rest = std::from_chars(begin, end, event.bound).ptr;
+      if (rest != end && *rest == 'L') ++rest;
+      if (rest != end) event.bound = -1;  // 1 + ks0: a size that only the run knows
     }
   }
   if (line.has_place) event.places.emplace(line.block, line.thread);

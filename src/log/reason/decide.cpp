@@ -115,6 +115,8 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
       if (event.by_condition) decide_index(event, scene, d);
       if (d.cause == kIndexOutOfRange && d.op == "index") d.also = {kLabelOutOfRange, kNumClassesMismatch};
       if (d.cause == kIndexOutOfRange && (d.op == "scatter" || d.op == "gather")) d.also = {kLabelOutOfRange};
+      // That it may have been a label leaves the cause open, however sure the place is.
+      if (!d.also.empty() && d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
       break;
     case kLossInputOutOfRange:
     case kInvalidProbability:
@@ -255,6 +257,16 @@ diagnose::HostError host_error_of(const Event& event, const EventContext& scene)
   return facts;
 }
 
+bool is_index(Cause cause) {
+  return cause == kLabelOutOfRange || cause == kNumClassesMismatch || cause == kEmbeddingIndexOutOfRange ||
+         cause == kPositionIndexOutOfRange || cause == kIndexOutOfRange;
+}
+
+// x86's "integer indefinite": what a conversion of NaN, or of a number beyond the type, gives.
+bool is_cast_of_nan(const Event& event) {
+  return contains(event.text, "-2147483648") || contains(event.text, "-9223372036854775808");
+}
+
 Decision decide_host_value(const Event& event, const EventContext& scene) {
   Decision d;
   const WordingRow& row = *event.wording;
@@ -267,6 +279,13 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
   if (event.host != nullptr) {
     d.live = diagnose::finding_of(host_error_of(event, scene));
     if (d.live) d.cause = d.live->cause;
+  }
+  if (is_index(d.cause) && is_cast_of_nan(event)) {
+    d.also = {d.cause};
+    d.cause = kNanToIndex;
+    d.certainty = Certainty::kLikely;
+    d.because = "the smallest integer is what NaN becomes when it is cast to one";
+    d.live.reset();
   }
   const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
   switch (row.effect.refine) {
