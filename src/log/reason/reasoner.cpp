@@ -418,6 +418,8 @@ Report Reasoner::finish() {
         candidates.push_back({stream, &event, p});
     }
   }
+  // Warnings tell the cause of what failed later; alone they are none.
+  if (std::ranges::all_of(candidates, [](const Candidate& c) { return c.event->warned; })) candidates.clear();
   std::stable_sort(candidates.begin(), candidates.end(), nearer);
   if (candidates.empty() || candidates.front().precedence == Precedence::kEnded) {
     report.verdict = Verdict::kClean;

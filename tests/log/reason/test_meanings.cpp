@@ -88,6 +88,13 @@ TEST(Meanings, TheExceptionAroundAFaultDoesNotFollowFromIt) {
   EXPECT_EQ(report.findings.front().cause, kOutOfMemory);
 }
 
+TEST(Meanings, AWarningAloneIsNoFailure) {
+  const std::string warned =
+      "cuda.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found 11040).\n";
+  EXPECT_EQ(explain(warned + "epoch 1\n").verdict, Verdict::kClean);
+  EXPECT_EQ(root(warned + "RuntimeError: No CUDA GPUs are available\n").cause, kArchMismatch);
+}
+
 TEST(Meanings, EachVendorsMachineIsAskedInItsOwnWay) {
   EXPECT_TRUE(helps(root("RuntimeError: CUDA error: unspecified launch failure\n"), "nvidia-smi"));
   EXPECT_TRUE(helps(root("HIP error 719: hipErrorLaunchFailure\n"), "rocm-smi"));
