@@ -136,6 +136,14 @@ TEST(Rules, ADetectorsFirstBatch) {
   EXPECT_EQ(root(kIndex).certainty, Certainty::kLikely);
 }
 
+TEST(Rules, AMatcherIndexesItsCostsByClass) {
+  const auto surfaced = [&](std::string_view file) {
+    return root(trace(file, "forward", "cost_class = -out_prob[:, tgt_ids]") + std::string(kReport)).cause;
+  };
+  EXPECT_EQ(surfaced("models/matcher.py"), kLabelOutOfRange);
+  EXPECT_EQ(surfaced("models/costs.py"), kIndexOutOfRange);
+}
+
 TEST(Rules, CategoryIdsThatDoNotFit) {
   EXPECT_EQ(root(std::string(kIndex) +
                  "Category ids in annotations are not in [1, #categories]! We'll apply a mapping for you.\n")
