@@ -10,6 +10,7 @@
 #include "catalogue/fold.hpp"
 #include "catalogue/patterns.hpp"
 #include "catalogue/statuses.hpp"
+#include "catalogue/xids.hpp"
 
 namespace trapline {
 namespace {
@@ -61,6 +62,19 @@ TEST(Statuses, NumbersAndTextsAreUnique) {
     const auto [at, is_new] = texts.emplace(row.text, row.meaning);
     EXPECT_EQ(at->second, row.meaning) << "two meanings of \"" << row.text << '"';
   }
+}
+
+TEST(Xids, EachOnceAndInOrder) {
+  int last = 0;
+  for (const XidRow& row : xid_rows()) {
+    EXPECT_LT(last, row.number);
+    EXPECT_FALSE(row.meaning.empty()) << row.number;
+    EXPECT_EQ(find_xid(row.number), &row);
+    last = row.number;
+  }
+  EXPECT_EQ(find_xid(79)->tells, XidTells::kHardware);
+  EXPECT_EQ(find_xid(31)->tells, XidTells::kMemoryAccess);
+  EXPECT_EQ(find_xid(998), nullptr);
 }
 
 // What a row does goes with what it is: anything else would be dead words in the table.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "catalogue/xids.hpp"
 #include "diagnose/diagnose.hpp"
 #include "log/reason/topics.hpp"
 
@@ -341,12 +342,26 @@ void decide_xid(const std::string& text, Decision& d) {
   static const RE2* const pattern = new RE2(R"re(Xid \([^)]*\):\s*(\d{1,4}))re");
   int number = 0;
   RE2::PartialMatch(text, *pattern, &number);
-  constexpr int kHardware[] = {48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, 143};
-  if (std::find(std::begin(kHardware), std::end(kHardware), number) != std::end(kHardware)) {
-    d.certainty = Certainty::kDetermined;
-  } else if (number == 13 || number == 31) {
-    d.cause = kIllegalMemoryAccess;
-    d.certainty = Certainty::kLikely;
+  const XidRow* const xid = find_xid(number);
+  if (xid == nullptr) return;
+  d.because = xid->meaning;
+  switch (xid->tells) {
+    case XidTells::kHardware:
+      d.certainty = Certainty::kDetermined;
+      break;
+    case XidTells::kDriver:
+      break;
+    case XidTells::kMemoryAccess:
+      d.cause = kIllegalMemoryAccess;
+      d.certainty = Certainty::kLikely;
+      break;
+    case XidTells::kProgram:
+    case XidTells::kAfter:
+    case XidTells::kNotice:
+      d.cause = kInsufficientEvidence;
+      d.certainty = Certainty::kUnknown;
+      d.also = {kIllegalMemoryAccess, kHardwareOrDriver};
+      break;
   }
 }
 
