@@ -52,6 +52,16 @@ TEST(Patterns, EveryFormFindsANumberOfItsLibrary) {
   }
 }
 
+TEST(Patterns, WhatHealthyRunsPrintIsNone) {
+  for (const std::string_view text :
+       {"no CUDA errors (0)", "test error=2.31 on cuda", "loss on cuda 0: error 12.5", "GPU 0: MSE error 2",
+        "error code 0 from cudaMalloc", "nccl error check every 5 steps", "cudaGetDeviceCount returned 0",
+        "cuda0 returned 12 batches", "cudnn benchmark returned 3 algorithms", "client returned -5 rows",
+        "CUDA error: 0", "valid error = 0.024 on cuda:0", "cuda:0 error rate: 35.2", "result: 123456"}) {
+    EXPECT_EQ(find_pattern(text), nullptr) << text;
+  }
+}
+
 TEST(Statuses, NumbersAndTextsAreUnique) {
   std::set<std::pair<Library, std::int64_t>> numbers;
   std::map<std::string_view, Meaning> texts;
