@@ -21,6 +21,8 @@ struct Pattern {
 constexpr Pattern kPatterns[] = {
 #define TRAPLINE_PATTERN(id, meaning, pattern, sample) Pattern{id, Meaning::meaning, pattern, sample},
 #include "catalogue/patterns.def"
+#include "catalogue/patterns_frameworks.def"
+#include "catalogue/patterns_machine.def"
 #include "catalogue/patterns_deaths.def"
 #undef TRAPLINE_PATTERN
 };
