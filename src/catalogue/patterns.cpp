@@ -22,6 +22,8 @@ constexpr Pattern kPatterns[] = {
 #define TRAPLINE_PATTERN(id, meaning, pattern, sample) Pattern{id, Meaning::meaning, pattern, sample},
 #include "catalogue/patterns.def"
 #include "catalogue/patterns_deaths.def"
+#include "catalogue/patterns_servers.def"
+#include "catalogue/patterns_torch.def"
 #undef TRAPLINE_PATTERN
 };
 

@@ -50,6 +50,7 @@ constexpr WordingRow kNoise[] = {
 #define TRAPLINE_NOISE(id, phrase, sample) \
   Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample},
 #include "catalogue/noise.def"
+#include "catalogue/noise_torch.def"
 #undef TRAPLINE_NOISE
 };
 
