@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+
+#include "log/reason/memory.hpp"
 
 namespace trapline {
 namespace {
@@ -23,6 +26,10 @@ std::string list(const std::vector<std::int64_t>& values) {
   std::string text;
   for (const std::int64_t value : values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
   return text;
+}
+
+std::string_view message_of(const Event& event) {
+  return event.message.empty() ? std::string_view(event.text) : std::string_view(event.message);
 }
 
 // Where each vendor's machines tell what happened.
@@ -113,7 +120,14 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
       fix.emplace_back(vendor_of(event).find_kernel);
       break;
     case kOutOfMemory:
-      fix.push_back("lower the batch size or the sequence length, or use gradient checkpointing");
+      if (const auto numbers = memory_numbers(message_of(event))) {
+        std::ranges::move(memory_help(*numbers), std::back_inserter(fix));
+        break;
+      }
+      fix.emplace_back(
+          "lower the batch size or the sequence length (in training, gradient checkpointing also helps), and "
+          "see "
+          "with `nvidia-smi` whether another process holds the GPU");
       break;
     case kArchMismatch:
       fix.push_back(
@@ -192,6 +206,10 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
     case kCompiledIndexAssert:
       return fmt::format("an index in a compiled kernel is out of bounds{}",
                          event.bound > 0 ? fmt::format(" [0, {})", event.bound) : "");
+    case kOutOfMemory:
+      if (const auto numbers = memory_numbers(message_of(event)))
+        return fmt::format("{}: {}", info(d.cause).title, memory_summary(*numbers));
+      break;
     case kCustomKernelAssert:
       return fmt::format("an assertion of a custom kernel failed: {}{}",
                          event.condition.empty() ? event.text : event.condition, at);

@@ -90,7 +90,8 @@ TEST(Meanings, TheExceptionAroundAFaultDoesNotFollowFromIt) {
 
 TEST(Meanings, AWarningAloneIsNoFailure) {
   const std::string warned =
-      "cuda.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found 11040).\n";
+      "cuda.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found "
+      "11040).\n";
   EXPECT_EQ(explain(warned + "epoch 1\n").verdict, Verdict::kClean);
   EXPECT_EQ(root(warned + "RuntimeError: No CUDA GPUs are available\n").cause, kArchMismatch);
 }
