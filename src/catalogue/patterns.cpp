@@ -24,6 +24,8 @@ constexpr Pattern kPatterns[] = {
 #include "catalogue/patterns_frameworks.def"
 #include "catalogue/patterns_machine.def"
 #include "catalogue/patterns_deaths.def"
+#include "catalogue/patterns_servers.def"
+#include "catalogue/patterns_torch.def"
 #undef TRAPLINE_PATTERN
 };
 

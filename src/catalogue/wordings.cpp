@@ -52,6 +52,7 @@ constexpr WordingRow kNoise[] = {
   Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample},
 #include "catalogue/noise.def"
 #include "catalogue/noise_machine.def"
+#include "catalogue/noise_torch.def"
 #undef TRAPLINE_NOISE
 };
 
