@@ -91,6 +91,12 @@ constexpr Literal kLiterals[] = {
     {"exit status", kStrong},
     {"worker timeout", kStrong},
     {"to have died", kStrong},
+    {"can't allocate", kStrong},
+    {"has capability", kStrong},  // xformers' reasons
+    {"device=cpu (", kStrong},
+    {"cannot find -l", kStrong},
+    {"could not locate", kStrong},
+    {"library path", kStrong},
     // Rows of the catalogue that are no failure but speak for a cause.
     {"wrong annot", kWeak},
     {"gpu_mem", kWeak},
