@@ -88,6 +88,12 @@ constexpr Literal kLiterals[] = {
     {"exit status", kStrong},
     {"worker timeout", kStrong},
     {"to have died", kStrong},
+    {"can't alloc", kStrong},
+    {"with capability", kStrong},
+    {"(supported:", kStrong},
+    {"cannot find -l", kStrong},
+    {"could not locate", kStrong},
+    {"library path", kStrong},
     // Rows of the catalogue that are no failure but speak for a cause.
     {"wrong annot", kWeak},
     {"gpu_mem", kWeak},
