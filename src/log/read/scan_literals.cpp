@@ -91,9 +91,10 @@ constexpr Literal kLiterals[] = {
     {"exit status", kStrong},
     {"worker timeout", kStrong},
     {"to have died", kStrong},
-    {"can't allocate", kStrong},
+    {"can't alloc", kStrong},
+    {"with capability", kStrong},
     {"has capability", kStrong},  // xformers' reasons
-    {"device=cpu (", kStrong},
+    {"(supported:", kStrong},
     {"cannot find -l", kStrong},
     {"could not locate", kStrong},
     {"library path", kStrong},
