@@ -19,11 +19,12 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Python's warnings, and lines of glog and of TensorRT at that level. Levels of loggers are none: programs log
-// what ends them as they like.
+// Python's warnings, and lines of glog and of TensorRT at that level. Levels of loggers are none: programs
+// log what ends them as they like.
 bool is_warning(std::string_view text) {
   static const RE2* const pattern =
-      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re", RE2::Latin1);
+      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re",
+              RE2::Latin1);
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
 }
 
@@ -186,16 +187,21 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
 void EventStream::add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
                                 std::int64_t& order) {
   if (names_failure(matches)) return;
-  for (const Event& event : events_) {
+  // A warning that quotes an exception; one that was raised as an error has nothing before its name.
+  const bool warned = is_warning(text.substr(0, text.find(frames_.exception())));
+  for (Event& event : events_) {
     if (event.kind == EventKind::kException && event.exception == frames_.exception() &&
-        event.message == frames_.message())
+        event.message == frames_.message()) {
+      event.warned = event.warned && warned;
       return;
+    }
     if ((event.kind == EventKind::kHostAssert || event.kind == EventKind::kAssert) &&
         event.number == origin.number)
       return;
   }
   Event event;
   event.kind = EventKind::kException;
+  event.warned = warned;
   event.exception = frames_.exception();
   event.message = frames_.message();
   push(std::move(event), text, origin, order);
