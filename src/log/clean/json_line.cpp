@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <vector>
 
 #include "log/clean/text.hpp"
 
@@ -28,7 +29,7 @@ std::int32_t code_unit(std::string_view text, std::size_t i) {
   return unit;
 }
 
-// A cursor over a JSON object: just enough to find the strings and numbers of its first two levels.
+// A cursor over JSON: just enough to walk through its values.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : text_(text) {}
@@ -60,25 +61,14 @@ class Cursor {
     }
     return false;
   }
-  // Anything that is no string and no object: up to the next comma or closing brace of this level.
-  bool skip(std::string_view& value) {
+  // A number or a word.
+  bool plain(std::string_view& value) {
     space();
     const std::size_t start = next_;
-    int depth = 0;
-    while (next_ < text_.size()) {
-      const char c = text_[next_];
-      if (c == '"') {
-        std::string_view ignored;
-        if (!string(ignored)) return false;
-        continue;
-      }
-      if (c == '[' || c == '{') ++depth;
-      if (depth == 0 && (c == ',' || c == '}')) break;
-      if (c == ']' || c == '}') --depth;
+    while (next_ < text_.size() && std::string_view(",]} \t").find(text_[next_]) == std::string_view::npos)
       ++next_;
-    }
     value = text_.substr(start, next_ - start);
-    return next_ < text_.size();
+    return !value.empty() && next_ < text_.size();
   }
   bool at_end() {
     space();
@@ -92,22 +82,30 @@ class Cursor {
 
 template <std::size_t N>
 bool one_of(std::string_view key, const std::array<std::string_view, N>& names) {
-  for (const std::string_view name : names) {
-    if (key == name) return true;
-  }
-  return false;
+  return std::ranges::find(names, key) != names.end();
 }
 
-constexpr std::array<std::string_view, 11> kMessages{"message",  "log",     "msg",        "MESSAGE",
-                                                     "text",     "line",    "event",      "body",
-                                                     "@message", "content", "textPayload"};
-constexpr std::array<std::string_view, 10> kTraces{"exc_info",    "exception",  "exc_text", "traceback",
-                                                   "stack_trace", "stacktrace", "stack",    "error",
-                                                   "err",         "detail"};
+constexpr auto kMessages = std::to_array<std::string_view>(
+    {"message",     "log",         "msg",     "MESSAGE", "text",   "line",   "event", "body",   "@message",
+     "content",     "textPayload", "output",  "stdout",  "stderr", "data",   "logs",  "reason", "description",
+     "stringValue", "payload", "short_message"});
+constexpr auto kTraces = std::to_array<std::string_view>(
+    {"exc_info", "exception", "exc_text", "traceback", "stack_trace", "stacktrace", "stack", "error", "err",
+     "detail", "details", "stack_info", "py_callstack", "exc", "exc_value", "errorMessage", "error_message",
+     "full_message", "errors", "cause", "tb", "log_tail", "error.stack_trace", "error.message",
+     "exception.stacktrace", "exception.message"});
 constexpr std::array<std::string_view, 4> kRanks{"rank", "global_rank", "RANK", "worker_rank"};
 constexpr std::array<std::string_view, 7> kHosts{"host",     "hostname", "_HOSTNAME", "node",
                                                  "pod_name", "nodename", "pod"};
 constexpr std::array<std::string_view, 5> kPids{"pid", "process_id", "_PID", "SYSLOG_PID", "process"};
+// Strings that name something and say nothing, whatever words are in them.
+constexpr auto kNames = std::to_array<std::string_view>(
+    {"level", "levelname", "severity", "logger", "logger_name", "caller", "file", "filename", "pathname",
+     "path", "module", "funcName", "function", "_CMDLINE", "cmdline", "command", "cmd", "args", "argv", "url",
+     "uri", "user_agent", "prompt", "query", "source", "program"});
+
+constexpr int kMaxDepth = 12;
+constexpr std::size_t kMaxTexts = 4096;
 
 void number(std::string_view text, std::int64_t& out) {
   std::int64_t value = -1;
@@ -115,44 +113,178 @@ void number(std::string_view text, std::int64_t& out) {
   if (error == std::errc() && end == text.data() + text.size() && value >= 0) out = value;
 }
 
-struct Found {
-  std::string_view message;
-  bool has_message = false;
-  std::string traces;
+// Whether a string under a key that nobody knows is something that was said: a sentence that speaks of a
+// failure, or several lines.
+bool is_said(std::string_view inside) {
+  for (const std::string_view sign : {"ERROR_", "_STATUS_", "Error:"}) {
+    if (inside.find(sign) != inside.npos) return true;
+  }
+  if (inside.find(' ') == inside.npos) return false;
+  if (inside.find("\\n") != inside.npos) return true;
+  for (const std::string_view sign :
+       {"rror", "xception", "ssert", "ail", "raceback", "File ", "FATAL", "atal", "out of memory", "kill"}) {
+    if (inside.find(sign) != inside.npos) return true;
+  }
+  return false;
+}
+
+// A key decides what the strings below it are, unless another key stands between them.
+enum class Kind : std::uint8_t { kOther, kMessage, kTrace, kName };
+
+Kind kind_of(std::string_view key) {
+  if (one_of(key, kMessages)) return Kind::kMessage;
+  if (one_of(key, kTraces)) return Kind::kTrace;
+  return one_of(key, kNames) ? Kind::kName : Kind::kOther;
+}
+
+struct Text {
+  std::string text;
+  bool trace;  // goes behind the messages of its record
 };
 
-bool read_object(Cursor& cursor, int depth, Found& found, JsonLine& out) {
-  if (!cursor.take('{')) return false;
-  if (cursor.take('}')) return true;
-  do {
-    std::string_view key;
-    std::string_view value;
-    if (!cursor.string(key) || !cursor.take(':')) return false;
-    const bool is_string = cursor.peek() == '"';
-    if (is_string) {
-      if (!cursor.string(value)) return false;
-    } else if (cursor.peek() == '{' && depth < 3) {
-      if (!read_object(cursor, depth + 1, found, out)) return false;
-      continue;
-    } else if (!cursor.skip(value)) {
-      return false;
+// Walks through one line of JSON and keeps what was said in it.
+class Walk {
+ public:
+  Walk(std::string_view line, JsonLine& out) : at_(line), out_(out) {}
+
+  bool all() {
+    if (at_.peek() == '[' ? !array("", Kind::kOther, 0) : !object("", 0)) return false;
+    if (!at_.at_end() || texts_.empty()) return false;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      if (is_repeated(i)) continue;
+      if (!out_.text.empty()) out_.text += '\n';
+      out_.text += texts_[i].text;
     }
-    if (is_string && one_of(key, kMessages) && !found.has_message) {
-      found.message = value;
-      found.has_message = true;
-    } else if (is_string && one_of(key, kTraces) && !value.empty()) {
-      found.traces += '\n';
-      unescape_json(value, found.traces);
-    } else if (one_of(key, kRanks)) {
-      number(value, out.rank);
+    return true;
+  }
+
+ private:
+  // The same words under several keys ("text" and "message" of loguru, an error's message and its trace) are
+  // said once.
+  bool is_repeated(std::size_t i) const {
+    const std::string& text = texts_[i].text;
+    if (text.empty()) return true;
+    if (texts_.size() > 16) return false;  // a list of lines, not a record
+    for (std::size_t k = 0; k < texts_.size(); ++k) {
+      const std::string& other = texts_[k].text;
+      if (k != i && (other.size() > text.size() || (other.size() == text.size() && k < i)) &&
+          other.find(text) != other.npos)
+        return true;
+    }
+    return false;
+  }
+
+  void keep(std::string_view inside, Kind kind) {
+    if (kind == Kind::kName || texts_.size() >= kMaxTexts) return;
+    if (kind == Kind::kOther && !is_said(inside)) return;
+    Text text{{}, kind == Kind::kTrace};
+    unescape_json(inside, text.text);
+    while (!text.text.empty() && (text.text.back() == '\n' || text.text.back() == '\r')) text.text.pop_back();
+    texts_.push_back(std::move(text));
+  }
+
+  // A frame that was written as a record; structlog and others write a list of them before the exception's
+  // words or behind.
+  void keep_frame(std::string_view file, std::string_view line, std::string_view function) {
+    Text text{"  File \"", true};
+    unescape_json(file, text.text);
+    text.text += "\", line " + std::string(line) + ", in ";
+    unescape_json(function, text.text);
+    texts_.push_back(std::move(text));
+  }
+
+  bool value(std::string_view key, Kind kind, int depth) {
+    if (depth > kMaxDepth) return false;
+    const char first = at_.peek();
+    if (first == '{') return object(key, depth + 1);
+    if (first == '[') return array(key, kind, depth + 1);
+    std::string_view text;
+    const bool is_string = first == '"';
+    if (is_string ? !at_.string(text) : !at_.plain(text)) return false;
+    if (one_of(key, kRanks)) {
+      number(text, out_.rank);
     } else if (one_of(key, kPids)) {
-      number(value, out.pid);
-    } else if (is_string && one_of(key, kHosts) && out.host.empty()) {
-      unescape_json(value, out.host);
+      number(text, out_.pid);
+    } else if (is_string && one_of(key, kHosts)) {
+      if (out_.host.empty()) unescape_json(text, out_.host);
+    } else if (is_string) {
+      keep(text, kind);
     }
-  } while (cursor.take(','));
-  return cursor.take('}');
-}
+    return true;
+  }
+
+  // `list`: the key of the list that it is in.
+  bool object(std::string_view list, int depth) {
+    if (!at_.take('{')) return false;
+    if (at_.take('}')) return true;
+    const std::size_t first = texts_.size();
+    std::string_view file, line, function, type, words;
+    do {
+      std::string_view key;
+      if (!at_.string(key) || !at_.take(':')) return false;
+      const char kind = at_.peek();
+      Cursor ahead = at_;
+      if (kind == '"' && (key == "filename" || key == "abs_path"))
+        ahead.string(file);
+      else if (kind != '"' && (key == "lineno" || key == "line_number"))
+        ahead.plain(line);
+      else if (kind == '"' && (key == "name" || key == "function"))
+        ahead.string(function);
+      else if (kind == '"' && (key == "exc_type" || key == "type" || key == "ename"))
+        ahead.string(type);
+      else if (kind == '"' && (key == "exc_value" || key == "evalue"))
+        ahead.string(words);
+      if (key == "exc_value" || key == "evalue") {  // told with its type, below
+        at_ = ahead;
+        if (words.data() != nullptr) continue;
+      }
+      if (!value(key, kind_of(key), depth)) return false;
+    } while (at_.take(','));
+    if (!at_.take('}')) return false;
+    std::stable_partition(texts_.begin() + static_cast<std::ptrdiff_t>(first), texts_.end(),
+                          [](const Text& text) { return !text.trace; });
+    if (list == "frames" && !file.empty() && !line.empty() && !function.empty())
+      keep_frame(file, line, function);
+    if (!words.empty()) {
+      const std::string whole = type.empty() ? std::string(words) : std::string(type) + ": " + std::string(words);
+      keep(whole, Kind::kTrace);
+    }
+    return true;
+  }
+
+  // A list of lines, of records, or a text as the numbers of its bytes (the journal writes so what is not
+  // plain text).
+  bool array(std::string_view key, Kind kind, int depth) {
+    if (!at_.take('[')) return false;
+    if (at_.take(']')) return true;
+    std::string bytes;
+    bool only_bytes = kind == Kind::kMessage || kind == Kind::kTrace;
+    do {
+      const char first = at_.peek();
+      if (first == '{' || first == '[' || first == '"') {
+        only_bytes = false;
+        if (!value(key, kind, depth)) return false;
+        continue;
+      }
+      std::string_view text;
+      if (!at_.plain(text)) return false;
+      std::int64_t byte = -1;
+      number(text, byte);
+      if (only_bytes && byte >= 0 && byte < 256)
+        bytes += static_cast<char>(byte);
+      else
+        only_bytes = false;
+    } while (at_.take(','));
+    if (only_bytes && bytes.find(' ') != bytes.npos) {
+      texts_.push_back({std::move(bytes), kind == Kind::kTrace});
+    }
+    return at_.take(']');
+  }
+
+  Cursor at_;
+  JsonLine& out_;
+  std::vector<Text> texts_;
+};
 
 }  // namespace
 
@@ -160,16 +292,8 @@ bool read_json_line(std::string_view line, JsonLine& out) {
   out.text.clear();
   out.host.clear();
   out.rank = out.pid = -1;
-  Cursor cursor(line);
-  if (cursor.peek() != '{') return false;
-  Found found;
-  if (!read_object(cursor, 0, found, out) || !cursor.at_end()) return false;
-  if (!found.has_message && found.traces.empty()) return false;
-  unescape_json(found.message, out.text);
-  while (!out.text.empty() && (out.text.back() == '\n' || out.text.back() == '\r')) out.text.pop_back();
-  if (out.text.empty() && !found.traces.empty()) found.traces.erase(0, 1);
-  out.text += found.traces;
-  return true;
+  if (line.empty() || (line.front() != '{' && line.front() != '[')) return false;
+  return Walk(line, out).all();
 }
 
 void unescape_json(std::string_view inside, std::string& out) {

@@ -201,6 +201,8 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
   if (!window.hit() && window.delivered() > 0)
     quiet_source_budget_ -= static_cast<std::int64_t>(window.bytes());
 
+  stages_->lines.end();
+
   end.bytes = window.bytes();
   end.lines = window.lines();
   end.shortened = window.shortened();
