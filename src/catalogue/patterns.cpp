@@ -38,7 +38,10 @@ constexpr const char* kFailed =
     R"re((?i)(?:\b|_)(?:errors?|fail(?:ed|ure|s)?|fatal|abort(?:ed|ing)?|crash(?:ed)?|cannot|can't|could not|couldn't|unable|lost|hang|hung)\b)re";
 // Lines of programs that go on, and lines of source code.
 constexpr const char* kHarmless =
-    R"re((?i)\bwarn(?:ing)?s?\b|\binfo\b|\bdebug\b|\bignor|\bfall(?:s|ing)? ?back|\bskip|\bretry|\bdeprecat|\b(?:0|no) (?:errors?|failures?)\b|\berrors?[ =:]+(?:0|none)\b|^\s*(?:File "|frame #|#\d|raise |except |if |return |assert |try:|//)|^[IW]\d{4} |: [IW] (?:tensorflow|external|xla)/)re";
+    R"re((?:^|[\s\[|=":(])(?:WARNING|INFO|DEBUG|TRACE|NOTICE)(?:[\s\]:|",)]|$)|(?:^|[^L] |[\[|])WARN\b)re"
+    R"re(|(?i:(?:^|[\s\[|=":(])(?:\w*warning|info|debug)[\]:|"])|^[IW]\d{4} |: [IW] (?:tensorflow|external|xla)/)re"
+    R"re(|(?i)\bignor(?:e|ed|ing)\b|\bfall(?:s|ing)? ?back\b|\bskip|\bretry|\bdeprecat|\b(?:0|no) (?:errors?|failures?)\b|\berrors?[ =:]+(?:0|none)\b)re"
+    R"re(|^\s*(?:File "|frame #|#\d|raise |except |if |return |assert |try:|//))re";
 
 RE2::Options options(bool any_case) {
   RE2::Options made;

@@ -1,5 +1,7 @@
 #include "log/events/event_stream.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -15,6 +17,14 @@ constexpr std::size_t kMaxLine = std::size_t{256} << 10U;  // one pasted log wit
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+// Python's warnings, and lines of glog and of TensorRT at that level. Levels of loggers are none: programs log
+// what ends them as they like.
+bool is_warning(std::string_view text) {
+  static const RE2* const pattern =
+      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re", RE2::Latin1);
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
 }
 
 bool names_failure(const LineMatches& matches) {
@@ -115,7 +125,10 @@ void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::
   if (match.row != nullptr && match.row->cause == Cause::kCompiledIndexAssert) {
     if (const std::size_t at = line.condition.rfind("< "); at != std::string_view::npos) {
       const char* const begin = line.condition.data() + at + 2;
-      std::from_chars(begin, line.condition.data() + line.condition.size(), event.bound);
+      const char* const end = line.condition.data() + line.condition.size();
+      const char* rest = std::from_chars(begin, end, event.bound).ptr;
+      if (rest != end && *rest == 'L') ++rest;
+      if (rest != end) event.bound = -1;  // 1 + ks0: a size that only the run knows
     }
   }
   if (line.has_place) event.places.emplace(line.block, line.thread);
@@ -158,11 +171,13 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   for (Event& event : events_) {
     if (event.wording == &row && event.traceback == frames_.current() && event.rank == rank_in(text)) {
       ++event.count;
+      event.warned = event.warned && is_warning(text);
       return;
     }
   }
   Event event;
   event.wording = &row;
+  event.warned = is_warning(text);
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
