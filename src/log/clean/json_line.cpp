@@ -1,8 +1,10 @@
 #include "log/clean/json_line.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <deque>
+#include <initializer_list>
+#include <unordered_map>
 #include <vector>
 
 #include "log/clean/text.hpp"
@@ -80,29 +82,51 @@ class Cursor {
   std::size_t next_ = 0;
 };
 
-template <std::size_t N>
-bool one_of(std::string_view key, const std::array<std::string_view, N>& names) {
-  return std::ranges::find(names, key) != names.end();
-}
+// A key decides what the strings below it are, unless another key stands between them.
+enum class Kind : std::uint8_t {
+  kOther,
+  kMessage,
+  kTrace,
+  kName,  // strings that name something and say nothing, whatever words are in them
+  kRank,
+  kHost,
+  kPid,
+  kFile,  // of a frame that was written as a record, its line and its function
+  kLine,
+  kFunction,
+  kType,  // of an exception, and its words
+  kWords,
+};
 
-constexpr auto kMessages = std::to_array<std::string_view>(
-    {"message",     "log",         "msg",     "MESSAGE", "text",   "line",   "event", "body",   "@message",
-     "content",     "textPayload", "output",  "stdout",  "stderr", "data",   "logs",  "reason", "description",
-     "stringValue", "payload", "short_message"});
-constexpr auto kTraces = std::to_array<std::string_view>(
-    {"exc_info", "exception", "exc_text", "traceback", "stack_trace", "stacktrace", "stack", "error", "err",
-     "detail", "details", "stack_info", "py_callstack", "exc", "exc_value", "errorMessage", "error_message",
-     "full_message", "errors", "cause", "tb", "log_tail", "error.stack_trace", "error.message",
-     "exception.stacktrace", "exception.message"});
-constexpr std::array<std::string_view, 4> kRanks{"rank", "global_rank", "RANK", "worker_rank"};
-constexpr std::array<std::string_view, 7> kHosts{"host",     "hostname", "_HOSTNAME", "node",
-                                                 "pod_name", "nodename", "pod"};
-constexpr std::array<std::string_view, 5> kPids{"pid", "process_id", "_PID", "SYSLOG_PID", "process"};
-// Strings that name something and say nothing, whatever words are in them.
-constexpr auto kNames = std::to_array<std::string_view>(
-    {"level", "levelname", "severity", "logger", "logger_name", "caller", "file", "filename", "pathname",
-     "path", "module", "funcName", "function", "_CMDLINE", "cmdline", "command", "cmd", "args", "argv", "url",
-     "uri", "user_agent", "prompt", "query", "source", "program"});
+Kind kind_of(std::string_view key) {
+  static const auto* const kinds = [] {
+    auto* const all = new std::unordered_map<std::string_view, Kind>;
+    const auto add = [&](Kind kind, std::initializer_list<std::string_view> keys) {
+      for (const std::string_view one : keys) all->emplace(one, kind);
+    };
+    add(Kind::kMessage, {"message", "log", "msg", "MESSAGE", "text", "line", "event", "body", "@message",
+                         "content", "textPayload", "output", "stdout", "stderr", "data", "logs", "reason",
+                         "description", "stringValue", "payload", "short_message"});
+    add(Kind::kTrace, {"exc_info", "exception", "exc_text", "traceback", "stack_trace", "stacktrace", "stack",
+                       "error", "err", "detail", "details", "stack_info", "py_callstack", "exc",
+                       "errorMessage", "error_message", "full_message", "errors", "cause", "tb", "log_tail",
+                       "error.stack_trace", "error.message", "exception.stacktrace", "exception.message"});
+    add(Kind::kName, {"level", "levelname", "severity", "logger", "logger_name", "caller", "file", "pathname",
+                      "path", "module", "funcName", "_CMDLINE", "cmdline", "command", "cmd", "args", "argv",
+                      "url", "uri", "user_agent", "prompt", "query", "source", "program"});
+    add(Kind::kRank, {"rank", "global_rank", "RANK", "worker_rank"});
+    add(Kind::kHost, {"host", "hostname", "_HOSTNAME", "node", "pod_name", "nodename", "pod"});
+    add(Kind::kPid, {"pid", "process_id", "_PID", "SYSLOG_PID", "process"});
+    add(Kind::kFile, {"filename", "abs_path"});
+    add(Kind::kLine, {"lineno", "line_number"});
+    add(Kind::kFunction, {"name", "function"});
+    add(Kind::kType, {"exc_type", "type", "ename"});
+    add(Kind::kWords, {"exc_value", "evalue"});
+    return all;
+  }();
+  const auto found = kinds->find(key);
+  return found == kinds->end() ? Kind::kOther : found->second;
+}
 
 constexpr int kMaxDepth = 12;
 constexpr std::size_t kMaxTexts = 4096;
@@ -128,18 +152,9 @@ bool is_said(std::string_view inside) {
   return false;
 }
 
-// A key decides what the strings below it are, unless another key stands between them.
-enum class Kind : std::uint8_t { kOther, kMessage, kTrace, kName };
-
-Kind kind_of(std::string_view key) {
-  if (one_of(key, kMessages)) return Kind::kMessage;
-  if (one_of(key, kTraces)) return Kind::kTrace;
-  return one_of(key, kNames) ? Kind::kName : Kind::kOther;
-}
-
 struct Text {
-  std::string text;
-  bool trace;  // goes behind the messages of its record
+  std::string_view inside;  // of a string, still escaped
+  bool trace;               // goes behind the messages of its record
 };
 
 // Walks through one line of JSON and keeps what was said in it.
@@ -148,12 +163,13 @@ class Walk {
   Walk(std::string_view line, JsonLine& out) : at_(line), out_(out) {}
 
   bool all() {
-    if (at_.peek() == '[' ? !array("", Kind::kOther, 0) : !object("", 0)) return false;
+    if (at_.peek() == '[' ? !array(Kind::kOther, "", 0) : !object("", 0)) return false;
     if (!at_.at_end() || texts_.empty()) return false;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       if (is_repeated(i)) continue;
       if (!out_.text.empty()) out_.text += '\n';
-      out_.text += texts_[i].text;
+      unescape_json(texts_[i].inside, out_.text);
+      while (!out_.text.empty() && (out_.text.back() == '\n' || out_.text.back() == '\r')) out_.text.pop_back();
     }
     return true;
   }
@@ -162,11 +178,11 @@ class Walk {
   // The same words under several keys ("text" and "message" of loguru, an error's message and its trace) are
   // said once.
   bool is_repeated(std::size_t i) const {
-    const std::string& text = texts_[i].text;
+    const std::string_view text = texts_[i].inside;
     if (text.empty()) return true;
     if (texts_.size() > 16) return false;  // a list of lines, not a record
     for (std::size_t k = 0; k < texts_.size(); ++k) {
-      const std::string& other = texts_[k].text;
+      const std::string_view other = texts_[k].inside;
       if (k != i && (other.size() > text.size() || (other.size() == text.size() && k < i)) &&
           other.find(text) != other.npos)
         return true;
@@ -175,41 +191,31 @@ class Walk {
   }
 
   void keep(std::string_view inside, Kind kind) {
-    if (kind == Kind::kName || texts_.size() >= kMaxTexts) return;
-    if (kind == Kind::kOther && !is_said(inside)) return;
-    Text text{{}, kind == Kind::kTrace};
-    unescape_json(inside, text.text);
-    while (!text.text.empty() && (text.text.back() == '\n' || text.text.back() == '\r')) text.text.pop_back();
-    texts_.push_back(std::move(text));
+    if (texts_.size() >= kMaxTexts) return;
+    const bool said = kind == Kind::kMessage || kind == Kind::kTrace || (kind == Kind::kOther && is_said(inside));
+    if (said) texts_.push_back({inside, kind == Kind::kTrace});
   }
 
-  // A frame that was written as a record; structlog and others write a list of them before the exception's
-  // words or behind.
-  void keep_frame(std::string_view file, std::string_view line, std::string_view function) {
-    Text text{"  File \"", true};
-    unescape_json(file, text.text);
-    text.text += "\", line " + std::string(line) + ", in ";
-    unescape_json(function, text.text);
-    texts_.push_back(std::move(text));
+  void keep_made(std::string text, bool trace) {
+    made_.push_back(std::move(text));
+    texts_.push_back({made_.back(), trace});
   }
 
-  bool value(std::string_view key, Kind kind, int depth) {
+  bool value(Kind kind, std::string_view key, int depth, std::string_view& text) {
     if (depth > kMaxDepth) return false;
     const char first = at_.peek();
     if (first == '{') return object(key, depth + 1);
-    if (first == '[') return array(key, kind, depth + 1);
-    std::string_view text;
+    if (first == '[') return array(kind, key, depth + 1);
     const bool is_string = first == '"';
     if (is_string ? !at_.string(text) : !at_.plain(text)) return false;
-    if (one_of(key, kRanks)) {
+    if (kind == Kind::kRank)
       number(text, out_.rank);
-    } else if (one_of(key, kPids)) {
+    else if (kind == Kind::kPid)
       number(text, out_.pid);
-    } else if (is_string && one_of(key, kHosts)) {
-      if (out_.host.empty()) unescape_json(text, out_.host);
-    } else if (is_string) {
+    else if (is_string && kind == Kind::kHost && out_.host.empty())
+      unescape_json(text, out_.host);
+    else if (is_string)
       keep(text, kind);
-    }
     return true;
   }
 
@@ -220,70 +226,57 @@ class Walk {
     const std::size_t first = texts_.size();
     std::string_view file, line, function, type, words;
     do {
-      std::string_view key;
+      std::string_view key, text;
       if (!at_.string(key) || !at_.take(':')) return false;
-      const char kind = at_.peek();
-      Cursor ahead = at_;
-      if (kind == '"' && (key == "filename" || key == "abs_path"))
-        ahead.string(file);
-      else if (kind != '"' && (key == "lineno" || key == "line_number"))
-        ahead.plain(line);
-      else if (kind == '"' && (key == "name" || key == "function"))
-        ahead.string(function);
-      else if (kind == '"' && (key == "exc_type" || key == "type" || key == "ename"))
-        ahead.string(type);
-      else if (kind == '"' && (key == "exc_value" || key == "evalue"))
-        ahead.string(words);
-      if (key == "exc_value" || key == "evalue") {  // told with its type, below
-        at_ = ahead;
-        if (words.data() != nullptr) continue;
-      }
-      if (!value(key, kind_of(key), depth)) return false;
+      const Kind kind = kind_of(key);
+      if (!value(kind, key, depth, text)) return false;
+      if (kind == Kind::kFile) file = text;
+      if (kind == Kind::kLine) line = text;
+      if (kind == Kind::kFunction) function = text;
+      if (kind == Kind::kType) type = text;
+      if (kind == Kind::kWords) words = text;
     } while (at_.take(','));
     if (!at_.take('}')) return false;
     std::stable_partition(texts_.begin() + static_cast<std::ptrdiff_t>(first), texts_.end(),
                           [](const Text& text) { return !text.trace; });
+    const auto said = [](std::string_view text) { return std::string(text); };
     if (list == "frames" && !file.empty() && !line.empty() && !function.empty())
-      keep_frame(file, line, function);
-    if (!words.empty()) {
-      const std::string whole = type.empty() ? std::string(words) : std::string(type) + ": " + std::string(words);
-      keep(whole, Kind::kTrace);
-    }
+      keep_made("  File \\\"" + said(file) + "\\\", line " + said(line) + ", in " + said(function), true);
+    if (!words.empty()) keep_made(type.empty() ? said(words) : said(type) + ": " + said(words), true);
     return true;
   }
 
   // A list of lines, of records, or a text as the numbers of its bytes (the journal writes so what is not
   // plain text).
-  bool array(std::string_view key, Kind kind, int depth) {
+  bool array(Kind kind, std::string_view key, int depth) {
     if (!at_.take('[')) return false;
     if (at_.take(']')) return true;
     std::string bytes;
     bool only_bytes = kind == Kind::kMessage || kind == Kind::kTrace;
     do {
       const char first = at_.peek();
+      std::string_view text;
       if (first == '{' || first == '[' || first == '"') {
         only_bytes = false;
-        if (!value(key, kind, depth)) return false;
+        if (!value(kind, key, depth, text)) return false;
         continue;
       }
-      std::string_view text;
       if (!at_.plain(text)) return false;
       std::int64_t byte = -1;
       number(text, byte);
-      if (only_bytes && byte >= 0 && byte < 256)
-        bytes += static_cast<char>(byte);
-      else
-        only_bytes = false;
+      only_bytes = only_bytes && byte >= 0 && byte < 256;
+      if (!only_bytes) continue;
+      if (byte == '\\') bytes += '\\';
+      bytes += static_cast<char>(byte);
     } while (at_.take(','));
-    if (only_bytes && bytes.find(' ') != bytes.npos) {
-      texts_.push_back({std::move(bytes), kind == Kind::kTrace});
-    }
+    if (only_bytes && bytes.find(' ') != bytes.npos) keep_made(std::move(bytes), kind == Kind::kTrace);
     return at_.take(']');
   }
 
   Cursor at_;
   JsonLine& out_;
   std::vector<Text> texts_;
+  std::deque<std::string> made_;  // what no string of the line says as it stands
 };
 
 }  // namespace
