@@ -35,6 +35,7 @@ struct Rest {
   std::string how;
   std::string text;
   std::set<std::int64_t> gone;
+  bool echo_gone = false;  // with "device-side assert triggered" in one of them
 };
 
 bool all_of_them() { return std::getenv("TRAPLINE_LONG") != nullptr; }
@@ -71,18 +72,23 @@ std::vector<Rest> rests_of(const Log& log) {
   std::vector<Rest> rests;
   const std::size_t most = all_of_them() ? 400 : 40;
   for (const std::size_t i : some(lines.size(), most)) {
-    Rest cut{"cut behind line " + std::to_string(i), joined(lines, 0, i), {}};
+    Rest cut{"cut behind line " + std::to_string(i), joined(lines, 0, i), {}, false};
     for (std::size_t k = i; k < lines.size(); ++k) cut.gone.insert(static_cast<std::int64_t>(k) + 1);
     rests.push_back(std::move(cut));
     rests.push_back({"without line " + std::to_string(i + 1) + ", `" + lines[i].substr(0, 160) + "`",
                      joined(lines, 0, lines.size(), i),
-                     {static_cast<std::int64_t>(i) + 1}});
+                     {static_cast<std::int64_t>(i) + 1}, false});
+  }
+  for (Rest& rest : rests) {
+    rest.echo_gone = std::ranges::any_of(rest.gone, [&](std::int64_t number) {
+      return lines[static_cast<std::size_t>(number) - 1].find("device-side assert") != std::string::npos;
+    });
   }
   for (const std::string_view prefix :
        {"2024-11-21T03:36:55.186800470Z ", "[rank0]: ", "[pod/trainer-0/main] "}) {
     rests.push_back({"with the prefix " + std::string(prefix),
                      joined(lines, 0, lines.size(), std::string::npos, prefix),
-                     {}});
+                     {}, false});
   }
   return rests;
 }
@@ -91,23 +97,33 @@ std::string words(const Finding& f) {
   return std::string(info(f.cause).slug) + " " + std::to_string(static_cast<int>(f.certainty));
 }
 
+// Whether a line that `finding` names is still whole: it is there, and so is the line before it, which it may
+// have been wrapped from.
+bool is_left(const Finding& finding, const Rest& rest) {
+  return std::ranges::any_of(finding.evidence, [&](const Evidence& evidence) {
+    return evidence.line && !rest.gone.contains(*evidence.line) && !rest.gone.contains(*evidence.line - 1);
+  });
+}
+
 // What is wrong with the verdict on what is left; empty: nothing.
 std::string wrong(const Report& whole, const Report& left, const Rest& rest) {
   if (whole.findings.empty()) return {};  // a clean log may be one because its lines excuse each other
   const Finding& root = whole.findings.front();
-  if (left.findings.empty()) {
-    for (const Finding& finding : whole.findings) {
-      for (const Evidence& evidence : finding.evidence) {
-        if (evidence.line && !rest.gone.contains(*evidence.line))
-          return words(root) + " -> clean, though line " + std::to_string(*evidence.line) + " is there: " +
-                 evidence.text.substr(0, 200);
-      }
-    }
-    return {};
-  }
+  const bool any_left =
+      std::ranges::any_of(whole.findings, [&](const Finding& finding) { return is_left(finding, rest); });
+  if (left.findings.empty()) return any_left ? words(root) + " -> clean" : std::string();
   const Finding& now = left.findings.front();
-  if (now.certainty < root.certainty) return words(root) + " -> surer: " + words(now);
-  if (now.cause != root.cause && now.certainty <= Certainty::kDetermined)
+  // The echo of a device assertion says that its own line is missing. Without it what else is there decides.
+  const bool lost_echo = root.certainty == Certainty::kUnknown && rest.echo_gone;
+  if (now.certainty < root.certainty && !lost_echo) return words(root) + " -> surer: " + words(now);
+  // Of two faults the second one is told when what told the first one is gone.
+  const bool was_told = std::ranges::any_of(
+      whole.findings, [&](const Finding& finding) { return finding.cause == now.cause; });
+  // A hint tells which table an index was for: without it the index stays out of range.
+  const bool is_coarser = now.cause == Cause::kIndexOutOfRange &&
+                          (root.cause == Cause::kEmbeddingIndexOutOfRange ||
+                           root.cause == Cause::kPositionIndexOutOfRange || root.cause == Cause::kLabelOutOfRange);
+  if (!was_told && !is_coarser && now.certainty <= Certainty::kDetermined)
     return words(root) + " -> another cause, determined: " + words(now);
   return {};
 }
