@@ -76,9 +76,9 @@ const WordingRow& wording_of_status(const StatusRow& status) {
   return all[static_cast<std::size_t>(&status - status_rows().data())];
 }
 
-// Whatever is looked for, in one pass over the line: an ordinary error line, of which a log may have millions,
-// costs no second one. First the forms of numbers, then the rows, then the word of a GPU that texts and troubles
-// need.
+// Whatever is looked for, in one pass over the line: an ordinary error line, of which a log may have
+// millions, costs no second one. First the forms of numbers, then the rows, then the word of a GPU that texts
+// and troubles need.
 class EveryPattern {
  public:
   EveryPattern() : set_(options(false), RE2::UNANCHORED) {
@@ -179,7 +179,8 @@ const WordingRow* find_pattern(std::string_view line) {
   static const auto* const patterns = new EveryPattern;
   const EveryPattern::Found found = patterns->in(line);
   if (found.number >= 0) {
-    if (const WordingRow* const row = by_number(line, found.number, patterns->number(found.number))) return row;
+    if (const WordingRow* const row = by_number(line, found.number, patterns->number(found.number)))
+      return row;
   }
   if (found.row >= 0) return &rows()[static_cast<std::size_t>(found.row)].wording;
   if (!found.gpu_word) return nullptr;

@@ -1,7 +1,7 @@
-// What must hold for any log: less evidence makes no verdict surer. A log is cut behind each of its lines, each
-// of its lines is taken out, and each gets the prefix of a time stamp, a rank or a pod; then the first finding
-// may not be surer than before, nothing else may be determined, and a fault may only vanish together with all
-// lines that spoke for it.
+// What must hold for any log: less evidence makes no verdict surer. A log is cut behind each of its lines,
+// each of its lines is taken out, and each gets the prefix of a time stamp, a rank or a pod; then the first
+// finding may not be surer than before, nothing else may be determined, and a fault may only vanish together
+// with all lines that spoke for it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +77,8 @@ std::vector<Rest> rests_of(const Log& log) {
     rests.push_back(std::move(cut));
     rests.push_back({"without line " + std::to_string(i + 1) + ", `" + lines[i].substr(0, 160) + "`",
                      joined(lines, 0, lines.size(), i),
-                     {static_cast<std::int64_t>(i) + 1}, false});
+                     {static_cast<std::int64_t>(i) + 1},
+                     false});
   }
   for (Rest& rest : rests) {
     rest.echo_gone = std::ranges::any_of(rest.gone, [&](std::int64_t number) {
@@ -88,7 +89,8 @@ std::vector<Rest> rests_of(const Log& log) {
        {"2024-11-21T03:36:55.186800470Z ", "[rank0]: ", "[pod/trainer-0/main] "}) {
     rests.push_back({"with the prefix " + std::string(prefix),
                      joined(lines, 0, lines.size(), std::string::npos, prefix),
-                     {}, false});
+                     {},
+                     false});
   }
   return rests;
 }
@@ -117,12 +119,13 @@ std::string wrong(const Report& whole, const Report& left, const Rest& rest) {
   const bool lost_echo = root.certainty == Certainty::kUnknown && rest.echo_gone;
   if (now.certainty < root.certainty && !lost_echo) return words(root) + " -> surer: " + words(now);
   // Of two faults the second one is told when what told the first one is gone.
-  const bool was_told = std::ranges::any_of(
-      whole.findings, [&](const Finding& finding) { return finding.cause == now.cause; });
+  const bool was_told =
+      std::ranges::any_of(whole.findings, [&](const Finding& finding) { return finding.cause == now.cause; });
   // A hint tells which table an index was for: without it the index stays out of range.
-  const bool is_coarser = now.cause == Cause::kIndexOutOfRange &&
-                          (root.cause == Cause::kEmbeddingIndexOutOfRange ||
-                           root.cause == Cause::kPositionIndexOutOfRange || root.cause == Cause::kLabelOutOfRange);
+  const bool is_coarser =
+      now.cause == Cause::kIndexOutOfRange &&
+      (root.cause == Cause::kEmbeddingIndexOutOfRange || root.cause == Cause::kPositionIndexOutOfRange ||
+       root.cause == Cause::kLabelOutOfRange);
   if (!was_told && !is_coarser && now.certainty <= Certainty::kDetermined)
     return words(root) + " -> another cause, determined: " + words(now);
   return {};
@@ -142,10 +145,12 @@ constexpr std::string_view kTraceback =
     "    main()\n"
     "  File \"/home/u/train.py\", line 61, in main\n"
     "    out = self.model(batch)\n"
-    "  File \"/opt/conda/lib/python3.10/site-packages/torch/nn/modules/module.py\", line 1553, in _call_impl\n"
+    "  File \"/opt/conda/lib/python3.10/site-packages/torch/nn/modules/module.py\", line 1553, in "
+    "_call_impl\n"
     "    return forward_call(*args, **kwargs)\n";
 constexpr std::string_view kTail =
-    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
+    "might be "
     "incorrect.\n"
     "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
     "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n\n";
@@ -172,8 +177,8 @@ TEST(ExplainProperties, MessagesAtTheEndOfATraceback) {
   for (const diagnose::HostErrorRow* row : diagnose::host_error_rows()) {
     if (++row_number % 16 != 0 && !all_of_them()) continue;
     check({std::string(row->id), std::string(kTraceback) +
-                                     std::string(row->exceptions.substr(0, row->exceptions.find('|'))) + ": " +
-                                     std::string(row->samples.front()) + "\n"});
+                                     std::string(row->exceptions.substr(0, row->exceptions.find('|'))) +
+                                     ": " + std::string(row->samples.front()) + "\n"});
   }
 }
 

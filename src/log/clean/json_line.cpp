@@ -104,16 +104,41 @@ Kind kind_of(std::string_view key) {
     const auto add = [&](Kind kind, std::initializer_list<std::string_view> keys) {
       for (const std::string_view one : keys) all->emplace(one, kind);
     };
-    add(Kind::kMessage, {"message", "log", "msg", "MESSAGE", "text", "line", "event", "body", "@message",
-                         "content", "textPayload", "output", "stdout", "stderr", "data", "logs", "reason",
-                         "description", "stringValue", "payload", "short_message"});
-    add(Kind::kTrace, {"exc_info", "exception", "exc_text", "traceback", "stack_trace", "stacktrace", "stack",
-                       "error", "err", "detail", "details", "stack_info", "py_callstack", "exc",
-                       "errorMessage", "error_message", "full_message", "errors", "cause", "tb", "log_tail",
-                       "error.stack_trace", "error.message", "exception.stacktrace", "exception.message"});
-    add(Kind::kName, {"level", "levelname", "severity", "logger", "logger_name", "caller", "file", "pathname",
-                      "path", "module", "funcName", "_CMDLINE", "cmdline", "command", "cmd", "args", "argv",
-                      "url", "uri", "user_agent", "prompt", "query", "source", "program"});
+    add(Kind::kMessage,
+        {"message", "log",      "msg",     "MESSAGE",     "text",        "line",    "event",
+         "body",    "@message", "content", "textPayload", "output",      "stdout",  "stderr",
+         "data",    "logs",     "reason",  "description", "stringValue", "payload", "short_message"});
+    add(Kind::kTrace, {"exc_info",
+                       "exception",
+                       "exc_text",
+                       "traceback",
+                       "stack_trace",
+                       "stacktrace",
+                       "stack",
+                       "error",
+                       "err",
+                       "detail",
+                       "details",
+                       "stack_info",
+                       "py_callstack",
+                       "exc",
+                       "errorMessage",
+                       "error_message",
+                       "full_message",
+                       "errors",
+                       "cause",
+                       "tb",
+                       "log_tail",
+                       "error.stack_trace",
+                       "error.message",
+                       "exception.stacktrace",
+                       "exception.message"});
+    add(Kind::kName,
+        {"level",      "levelname",      "severity", "logger",   "logger_name", "caller",      "file",
+         "pathname",   "path",           "module",   "funcName", "_CMDLINE",    "cmdline",     "command",
+         "cmd",        "args",           "argv",     "url",      "uri",         "user_agent",  "source",
+         "program",    "prompt",         "query",    "question", "answer",      "instruction", "response",
+         "completion", "generated_text", "title",    "comment"});
     add(Kind::kRank, {"rank", "global_rank", "RANK", "worker_rank"});
     add(Kind::kHost, {"host", "hostname", "_HOSTNAME", "node", "pod_name", "nodename", "pod"});
     add(Kind::kPid, {"pid", "process_id", "_PID", "SYSLOG_PID", "process"});
@@ -130,6 +155,7 @@ Kind kind_of(std::string_view key) {
 
 constexpr int kMaxDepth = 12;
 constexpr std::size_t kMaxTexts = 4096;
+constexpr std::size_t kLeastBytes = 8;  // fewer numbers are no text
 
 void number(std::string_view text, std::int64_t& out) {
   std::int64_t value = -1;
@@ -137,16 +163,10 @@ void number(std::string_view text, std::int64_t& out) {
   if (error == std::errc() && end == text.data() + text.size() && value >= 0) out = value;
 }
 
-// Whether a string under a key that nobody knows is something that was said: a sentence that speaks of a
-// failure, or several lines.
+// Whether a string under a key that nobody knows is something that was said: words, or the name of an error.
 bool is_said(std::string_view inside) {
-  for (const std::string_view sign : {"ERROR_", "_STATUS_", "Error:"}) {
-    if (inside.find(sign) != inside.npos) return true;
-  }
-  if (inside.find(' ') == inside.npos) return false;
-  if (inside.find("\\n") != inside.npos) return true;
-  for (const std::string_view sign :
-       {"rror", "xception", "ssert", "ail", "raceback", "File ", "FATAL", "atal", "out of memory", "kill"}) {
+  if (inside.find(' ') != inside.npos) return true;
+  for (const std::string_view sign : {"rror", "RROR", "_STATUS_", "xception", "ailed", "ssert"}) {
     if (inside.find(sign) != inside.npos) return true;
   }
   return false;
@@ -169,7 +189,8 @@ class Walk {
       if (is_repeated(i)) continue;
       if (!out_.text.empty()) out_.text += '\n';
       unescape_json(texts_[i].inside, out_.text);
-      while (!out_.text.empty() && (out_.text.back() == '\n' || out_.text.back() == '\r')) out_.text.pop_back();
+      while (!out_.text.empty() && (out_.text.back() == '\n' || out_.text.back() == '\r'))
+        out_.text.pop_back();
     }
     return true;
   }
@@ -192,7 +213,8 @@ class Walk {
 
   void keep(std::string_view inside, Kind kind) {
     if (texts_.size() >= kMaxTexts) return;
-    const bool said = kind == Kind::kMessage || kind == Kind::kTrace || (kind == Kind::kOther && is_said(inside));
+    const bool said =
+        kind == Kind::kMessage || kind == Kind::kTrace || (kind == Kind::kOther && is_said(inside));
     if (said) texts_.push_back({inside, kind == Kind::kTrace});
   }
 
@@ -264,12 +286,12 @@ class Walk {
       if (!at_.plain(text)) return false;
       std::int64_t byte = -1;
       number(text, byte);
-      only_bytes = only_bytes && byte >= 0 && byte < 256;
+      only_bytes = only_bytes && byte >= '\t' && byte < 256;
       if (!only_bytes) continue;
       if (byte == '\\') bytes += '\\';
       bytes += static_cast<char>(byte);
     } while (at_.take(','));
-    if (only_bytes && bytes.find(' ') != bytes.npos) keep_made(std::move(bytes), kind == Kind::kTrace);
+    if (only_bytes && bytes.size() >= kLeastBytes) keep_made(std::move(bytes), kind == Kind::kTrace);
     return at_.take(']');
   }
 

@@ -1,5 +1,5 @@
-// Jupyter notebooks: what their cells printed and raised, as lines. The cells' sources, pictures and widgets are
-// passed over, so that the words of a tutorial are no evidence.
+// Jupyter notebooks: what their cells printed and raised, as lines. The cells' sources, pictures and widgets
+// are passed over, so that the words of a tutorial are no evidence.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace trapline {
 // Whether a source is a notebook, by its name and its first bytes.
 bool is_notebook(std::string_view name, std::string_view head);
 
-// Takes a notebook in pieces of any size. Lenient: one that was cut is told up to there. A line's number is that
-// of the line in the file on which its string begins.
+// Takes a notebook in pieces of any size. Lenient: one that was cut is told up to there. A line's number is
+// that of the line in the file on which its string begins.
 class NotebookReader {
  public:
   explicit NotebookReader(RawLineSink& sink) : sink_(sink) {}

@@ -206,7 +206,6 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
   if (!window.hit() && window.delivered() > 0)
     quiet_source_budget_ -= static_cast<std::int64_t>(window.bytes());
 
-
   end.bytes = window.bytes();
   end.lines = window.lines();
   end.shortened = window.shortened();
