@@ -34,6 +34,7 @@ void LineMaker::end() { tell_recorded(true); }
 bool LineMaker::take_recording(std::string_view text, const Line& line) {
   constexpr std::string_view kOutput = "\"o\"";
   constexpr std::size_t kMost = std::size_t{64} * 1024;
+  if (text.ends_with('\r')) text.remove_suffix(1);
   if (text.size() < 12 || text[0] != '[' || (text[1] < '0' || text[1] > '9') || !text.ends_with("\"]"))
     return false;
   std::size_t at = text.find_first_not_of("0123456789.", 1);
@@ -41,7 +42,7 @@ bool LineMaker::take_recording(std::string_view text, const Line& line) {
   at = text.find_first_not_of(' ', at + 1);
   if (at == text.npos || !text.substr(at).starts_with(kOutput)) return false;
   at = text.find('"', at + kOutput.size());
-  if (at == text.npos || at + 2 > text.size()) return false;
+  if (at == text.npos || at + 3 > text.size() || text.find('\r') != text.npos) return false;
   if (line.number != recorded_at_ + 1) tell_recorded(true);
   recorded_at_ = line.number;
   unescape_json(text.substr(at + 1, text.size() - at - 3), recorded_);
