@@ -23,9 +23,11 @@ constexpr Pattern kPatterns[] = {
 #include "catalogue/patterns.def"
 #include "catalogue/patterns_frameworks.def"
 #include "catalogue/patterns_machine.def"
-#include "catalogue/patterns_deaths.def"
 #include "catalogue/patterns_servers.def"
 #include "catalogue/patterns_torch.def"
+// The first that matches counts: how it died comes after what tells why.
+
+#include "catalogue/patterns_deaths.def"
 #undef TRAPLINE_PATTERN
 };
 

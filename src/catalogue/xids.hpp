@@ -29,4 +29,8 @@ std::span<const XidRow> xid_rows();
 // nullptr: the catalogue does not use the number.
 const XidRow* find_xid(int number);
 
+// That of a kernel's line, "NVRM: Xid (PCI:0000:65:00): 31, pid=..."; of "45, ... caused by previous Xid 149"
+// the one that came first. nullptr: the line has none that is known.
+const XidRow* xid_in(std::string_view line);
+
 }  // namespace trapline

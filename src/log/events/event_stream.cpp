@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "catalogue/xids.hpp"
 #include "log/clean/text.hpp"
 #include "log/events/hints.hpp"
 #include "log/events/ranks.hpp"
@@ -170,7 +171,10 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   hints_ |= row.effect.hints;
   if (row.kind == WordingKind::kHint || row.kind == WordingKind::kEvidence) return;
   for (Event& event : events_) {
-    if (event.wording == &row && event.traceback == frames_.current() && event.rank == rank_in(text)) {
+    const bool is_same_xid =
+        row.effect.refine != Refine::kHardwareByNumber || xid_in(event.text) == xid_in(text);
+    if (event.wording == &row && is_same_xid && event.traceback == frames_.current() &&
+        event.rank == rank_in(text)) {
       ++event.count;
       event.warned = event.warned && is_warning(text);
       return;

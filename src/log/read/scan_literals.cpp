@@ -17,6 +17,9 @@ constexpr Literal kLiterals[] = {
     {"\u65ad\u8a00", kFlood},  // "assertion" in a machine-translated log
     {"rror", kStrong},
     {"raceback", kStrong},
+    {"\u2771 ", kStrong},  // the mark of rich's boxes
+    {"remainder of r", kStrong},
+    {"timeout at", kStrong},
     {"ile \"", kStrong},  // a Python frame
     {"frame #", kStrong},
     {"backtr", kStrong},

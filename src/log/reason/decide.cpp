@@ -76,6 +76,24 @@ void decide_embedding(const EventContext& scene, Decision& d) {
   if (d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
 }
 
+// What stands behind "Assertion `false` failed."
+std::string_view behind_failed(std::string_view text) {
+  const std::size_t at = text.find("failed");
+  return at == std::string_view::npos ? std::string_view() : text.substr(at + 6);
+}
+
+// What a custom kernel's words are about. A condition is an expression: only labels are named in it; a
+// message is a sentence.
+Cause cause_told(std::string_view words, bool is_sentence) {
+  if (speaks_of(words, Topic::kLabels)) return kLabelOutOfRange;
+  if (!is_sentence) return kCustomKernelAssert;
+  const std::string low = lower(words);
+  if (speaks_of(words, Topic::kEmbeddings) || has_word(low, "ids") || has_word(low, "vocabulary"))
+    return kEmbeddingIndexOutOfRange;
+  if (has_word(low, "index") || has_word(low, "indices") || has_word(low, "idx")) return kIndexOutOfRange;
+  return kCustomKernelAssert;
+}
+
 Decision decide_assert(const Event& event, const EventContext& scene) {
   Decision d;
   d.device_assert = true;
@@ -92,12 +110,16 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
       d.certainty = Certainty::kLikely;
       d.also = {kInsufficientEvidence};
     }
-    // The kernel's own words may say more: a loss that tests its label.
-    if (speaks_of(event.condition, Topic::kLabels)) {
+    // The kernel's own words may say more: a loss that tests its label. A condition that says nothing leaves
+    // it to the message behind it.
+    const bool is_mute = event.condition == "false" || event.condition == "0";
+    if (const Cause told = cause_told(is_mute ? behind_failed(event.text) : event.condition, is_mute);
+        told != kCustomKernelAssert) {
       d.also = {d.cause};
-      d.cause = kLabelOutOfRange;
+      d.cause = told;
       d.certainty = Certainty::kLikely;
-      d.because = "the custom kernel's condition tests a label";
+      d.because = is_mute ? "the message behind the kernel's condition names it"
+                          : "the custom kernel's condition tests a label";
     }
     return d;
   }
@@ -339,10 +361,7 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
 
 // The number of an Xid tells the GPU's own faults from those that a program causes.
 void decide_xid(const std::string& text, Decision& d) {
-  static const RE2* const pattern = new RE2(R"re(Xid \([^)]*\):\s*(\d{1,4}))re");
-  int number = 0;
-  RE2::PartialMatch(text, *pattern, &number);
-  const XidRow* const xid = find_xid(number);
+  const XidRow* const xid = xid_in(text);
   if (xid == nullptr) return;
   d.because = xid->meaning;
   switch (xid->tells) {
@@ -395,10 +414,12 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   d.synchronous = scene.blocking || (d.cause != kIllegalMemoryAccess && d.cause != kHardwareOrDriver);
   if (row.effect.refine == Refine::kHardwareByNumber) decide_xid(event.text, d);
   if (row.kind == WordingKind::kPeer) {
-    d.cause = kHardwareOrDriver;
-    d.certainty = Certainty::kLikely;
     d.op = event.op;
-    d.also = {kInsufficientEvidence};
+    // A launcher only tells that a process is gone; a rank that waited, or lost another one, that it was
+    // there.
+    d.cause = row.effect.by_launcher ? kInsufficientEvidence : kHardwareOrDriver;
+    d.certainty = row.effect.by_launcher ? Certainty::kUnknown : Certainty::kLikely;
+    d.also = {row.effect.by_launcher ? kNotCuda : kInsufficientEvidence};
   }
   if (d.cause == kHardwareOrDriver && d.certainty == Certainty::kLikely && row.kind == WordingKind::kFault)
     d.also = {kIllegalMemoryAccess, kInsufficientEvidence};
@@ -421,7 +442,9 @@ Decision decide_exception(const Event& event, const EventContext&) {
   d.device_assert = false;
   d.cause = kNotCuda;
   d.certainty = event.exception == "AssertionError" ? Certainty::kDetermined : Certainty::kLikely;
-  if (contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
+  const bool is_bare =
+      event.message.empty() && (event.exception == "RuntimeError" || event.exception == "Exception");
+  if (is_bare || contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
       contains(event.message, "HIP error")) {
     d.cause = kInsufficientEvidence;  // an error of CUDA that the catalogue does not know
     d.certainty = Certainty::kUnknown;
@@ -480,6 +503,8 @@ Precedence precedence(const Event& event) {
     case WordingKind::kTrouble:
       return Precedence::kTrouble;
     case WordingKind::kContext:
+      if (const XidRow* const xid = xid_in(event.text); xid != nullptr && xid->tells == XidTells::kHardware)
+        return Precedence::kFailure;
       return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
     case WordingKind::kHint:
     case WordingKind::kEvidence:

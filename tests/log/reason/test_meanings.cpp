@@ -96,6 +96,41 @@ TEST(Meanings, AWarningAloneIsNoFailure) {
   EXPECT_EQ(root(warned + "RuntimeError: No CUDA GPUs are available\n").cause, kArchMismatch);
 }
 
+TEST(Meanings, AMuteConditionLeavesItToTheMessage) {
+  const auto told = [](std::string_view message) {
+    return root("Error: /src/kernels/gpu/my_kernel.cu:108 Assertion `false` failed. " + std::string(message) +
+                "\n")
+        .cause;
+  };
+  EXPECT_EQ(told("The value of label expected >= 0 and < 7, but got 10."), kLabelOutOfRange);
+  EXPECT_EQ(told("index 7 is beyond 5"), kIndexOutOfRange);
+  EXPECT_EQ(told("the grid is too small"), kCustomKernelAssert);
+}
+
+TEST(Meanings, ALauncherOnlyTellsThatAProcessIsGone) {
+  const Finding f =
+      root("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n");
+  EXPECT_EQ(f.certainty, Certainty::kUnknown);
+  EXPECT_TRUE(admits(f, kNotCuda));
+  EXPECT_TRUE(helps(f, "the process that is gone"));
+}
+
+TEST(Meanings, TheXidThatTellsMostCounts) {
+  const std::string many =
+      "NVRM: Xid (PCI:0000:00:05): 43, pid=1045242, name=pt_main_thread, Ch 00000008\n"
+      "NVRM: Xid (PCI:0000:00:07): 31, pid=2512125, name=python3.10, Ch 00000008\n"
+      "NVRM: Xid (PCI:0000:00:08): 94, pid=1, name=x, Contained: SM (0x1). RST: No, D-RST: No\n";
+  EXPECT_EQ(root(many).cause, kHardwareOrDriver);
+  EXPECT_EQ(root(many).certainty, Certainty::kDetermined);
+  EXPECT_EQ(root("NVRM: Xid (PCI:0000:dc:00): 45, pid=1, name=p, Ch 1 caused by previous Xid 79\n").certainty,
+            Certainty::kDetermined);
+}
+
+TEST(Meanings, AnErrorWithoutItsMessageTellsNothing) {
+  EXPECT_EQ(explain(trace("RuntimeError:")).verdict, Verdict::kUnknown);
+  EXPECT_EQ(root(trace("KeyError: 'x'")).cause, kNotCuda);
+}
+
 TEST(Meanings, EachVendorsMachineIsAskedInItsOwnWay) {
   EXPECT_TRUE(helps(root("RuntimeError: CUDA error: unspecified launch failure\n"), "nvidia-smi"));
   EXPECT_TRUE(helps(root("HIP error 719: hipErrorLaunchFailure\n"), "rocm-smi"));
