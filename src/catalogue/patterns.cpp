@@ -23,6 +23,8 @@ constexpr Pattern kPatterns[] = {
 #include "catalogue/patterns.def"
 #include "catalogue/patterns_frameworks.def"
 #include "catalogue/patterns_machine.def"
+
+// After everything that tells more: the first that matches counts.
 #include "catalogue/patterns_deaths.def"
 #undef TRAPLINE_PATTERN
 };
