@@ -165,7 +165,9 @@ void number(std::string_view text, std::int64_t& out) {
 
 // Whether a string under a key that nobody knows is something that was said: words, or the name of an error.
 bool is_said(std::string_view inside) {
+  constexpr std::size_t kLeastName = 12;  // "ERROR" alone is a level
   if (inside.find(' ') != inside.npos) return true;
+  if (inside.size() < kLeastName) return false;
   for (const std::string_view sign : {"rror", "RROR", "_STATUS_", "xception", "ailed", "ssert"}) {
     if (inside.find(sign) != inside.npos) return true;
   }

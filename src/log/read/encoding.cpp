@@ -63,7 +63,8 @@ bool is_utf16_text(std::string_view head, bool big) {
   std::size_t units = 0, letters = 0, feeds = 0, latin = 0;
   for (std::size_t i = 0; i + 1 < head.size(); i += 2, ++units) {
     const auto first = static_cast<unsigned char>(head[i]), second = static_cast<unsigned char>(head[i + 1]);
-    const unsigned unit = big ? first << 8U | second : second << 8U | first;
+    const unsigned high = big ? first : second;
+    const unsigned unit = high << 8U | (big ? second : first);
     feeds += unit == '\n' ? 1 : 0;
     latin += unit >= 0x20 && unit < 0x7f ? 1 : 0;
     const bool is_letter = unit == '\n' || unit == '\r' || unit == '\t' || unit == 0x1b ||

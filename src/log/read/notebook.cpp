@@ -92,10 +92,19 @@ void NotebookReader::closes() {
   open_.pop_back();
   const bool is_output = !open_.empty() && !open_.back().object && open_.back().key == "outputs";
   if (!is_output) return;
-  if (!name_.empty() && !has_traceback_) tell(name_ + ": " + value_, string_number_);
+  if (!has_traceback_) tell_exception();
   name_.clear();
   value_.clear();
   has_traceback_ = false;
+}
+
+void NotebookReader::tell_exception() {
+  if (!name_.empty()) tell(name_ + ": " + value_, string_number_);
+}
+
+void NotebookReader::finish() {
+  if (in_string_ && is_kept_ && !key_follows_ && is_told(key_)) tell(inside_, string_number_);
+  if (unfinished()) tell_exception();
 }
 
 void NotebookReader::tell(std::string_view inside, std::int64_t number) {

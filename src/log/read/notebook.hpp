@@ -20,6 +20,8 @@ class NotebookReader {
  public:
   explicit NotebookReader(RawLineSink& sink) : sink_(sink) {}
   void feed(std::string_view bytes);
+  // The end of the file. Of an exception that it cuts, what was there is told.
+  void finish();
   std::int64_t lines() const { return number_ - 1; }
   bool unfinished() const { return !open_.empty() || in_string_; }
 
@@ -30,6 +32,7 @@ class NotebookReader {
     bool outputs;     // inside a cell's outputs
   };
 
+  void tell_exception();
   void string_begins();
   void string_ends();
   void closes();

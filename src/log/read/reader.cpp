@@ -223,6 +223,7 @@ void LogReader::read_notebook(ByteSource& source, SourceEnd& end) {
     notebook.feed({room.data(), got});
     end.bytes += got;
   }
+  notebook.finish();
   end.lines = notebook.lines();
   end.unfinished = notebook.unfinished();
 }

@@ -76,6 +76,8 @@ TEST(LineMaker, JsonLinesGiveAllThatWasSaid) {
   EXPECT_EQ(texts(R"({"event":"failed","exception":[{"exc_type":"RuntimeError","exc_value":"CUDA error: x",)"
                   R"("frames":[{"filename":"/a/b.py","lineno":61,"name":"main"}]}]})"),
             (Texts{"failed", "  File \"/a/b.py\", line 61, in main", "RuntimeError: CUDA error: x"}));
+  EXPECT_EQ(texts(R"({"body":{"stringValue":"an error"},"severityText":"ERROR","kind":"FAILED"})"),
+            Texts{"an error"});
   // The command line of a program that handles errors is no error.
   EXPECT_EQ(texts(R"({"_CMDLINE":"python a.py --on-error fail","MESSAGE":"an error"})"), Texts{"an error"});
   EXPECT_EQ(texts(R"({"log":"{\"level\":\"error\",\"msg\":\"an error\"}\n","stream":"stderr"})"),

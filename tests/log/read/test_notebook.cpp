@@ -113,6 +113,15 @@ TEST(Notebook, ACutOneIsToldUpToThere) {
   }
 }
 
+// A notebook that ends in the middle of an exception: its words stand before its traceback.
+TEST(Notebook, AnExceptionIsToldThoughItsTracebackIsCut) {
+  EXPECT_EQ(read_notebook(
+                "a.ipynb",
+                R"({"cells": [{"outputs": [{"ename": "E", "evalue": "an error", "traceback": ["line 1", "li)")
+                .texts(),
+            (std::vector<std::string>{"line 1", "li", "E: an error"}));
+}
+
 // Megabytes of pictures cost no memory and hide nothing.
 TEST(Notebook, PicturesArePassedOver) {
   const std::string picture(3 << 20, 'A');
