@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -107,19 +108,20 @@ class EveryPattern {
     Found found;
     if (!set_.Match(piece(line), &matches, &error)) {
       if (error.kind == RE2::Set::kNoError) return found;
-      for (std::size_t i = 0; i < one_by_one_.size(); ++i) {  // the set's memory did not suffice
-        if (RE2::PartialMatch(piece(line), *one_by_one_[i])) matches.push_back(static_cast<int>(i));
-      }
+      matches.resize(one_by_one_.size());  // the set's memory did not suffice: each may be it
+      std::iota(matches.begin(), matches.end(), 0);
     }
+    std::ranges::sort(matches);
     const int numbers = static_cast<int>(std::size(kNumbers));
     const int last = static_cast<int>(one_by_one_.size()) - 1;
     for (const int i : matches) {
+      int& first = i < numbers ? found.number : found.row;
+      if (i < last && first >= 0) continue;
+      if (!RE2::PartialMatch(piece(line), *one_by_one_[static_cast<std::size_t>(i)])) continue;
       if (i == last)
         found.gpu_word = true;
-      else if (i < numbers)
-        found.number = found.number < 0 ? i : std::min(found.number, i);
       else
-        found.row = found.row < 0 ? i - numbers : std::min(found.row, i - numbers);
+        first = i < numbers ? i : i - numbers;
     }
     return found;
   }
@@ -127,8 +129,16 @@ class EveryPattern {
   const RE2& number(int form) const { return *one_by_one_[static_cast<std::size_t>(form)]; }
 
  private:
+  // A counted gap multiplies the states of the whole set: in there it is any gap, and what is found so is
+  // asked again.
+  static std::string without_counts(std::string pattern) {
+    static const RE2* const gap = new RE2(R"re(\{0,\d+\}\??)re");
+    RE2::GlobalReplace(&pattern, *gap, "*");
+    return pattern;
+  }
+
   void add(const std::string& pattern) {
-    set_.Add(pattern, nullptr);
+    set_.Add(without_counts(pattern), nullptr);
     one_by_one_.push_back(std::make_unique<RE2>(pattern, options(false)));
   }
 
@@ -157,13 +167,13 @@ const WordingRow* by_text(std::string_view line) {
     std::string alternatives;
     for (const auto& [text, row] : *texts)
       alternatives += (alternatives.empty() ? "" : "|") + RE2::QuoteMeta(text);
-    return new RE2(std::string(kGpuWord) + R"re(.{0,160}?(?:[:'"(,\]>-]\s*|\bby )()re" +
-                       (alternatives.empty() ? "[^\\x00-\\xff]" : alternatives) +
-                       R"re()(?:['").,;\s\[]|$))re",
+    return new RE2(R"re((?:[:'"(,\]>-]\s*|\bby )()re" + alternatives + R"re()(?:['").,;\s\[]|$))re",
                    options(false));
   }();
+  static const RE2* const gpu = new RE2(kGpuWord, options(false));
+  re2::StringPiece behind = piece(line);
   std::string text;
-  if (!RE2::PartialMatch(piece(line), *pattern, &text)) return nullptr;
+  if (!RE2::FindAndConsume(&behind, *gpu) || !RE2::PartialMatch(behind, *pattern, &text)) return nullptr;
   const auto found = texts->find(text);
   return found == texts->end() ? nullptr : found->second;
 }

@@ -131,9 +131,19 @@ TEST(Meanings, AnErrorWithoutItsMessageTellsNothing) {
   EXPECT_EQ(root(trace("KeyError: 'x'")).cause, kNotCuda);
 }
 
+TEST(Meanings, ANumberIsARankOnlyAmongOthers) {
+  const std::string_view line = "RuntimeError: CUDA error: device-side assert triggered\n";
+  EXPECT_FALSE(explain({{"logs/3.log", line, 3}}).findings.front().process.has_value());
+  const Report two = explain({{"logs/2.log", "step 1\n", 2}, {"logs/3.log", line, 3}});
+  ASSERT_TRUE(two.findings.front().process.has_value());
+  EXPECT_EQ(two.findings.front().process->rank, 3);
+  EXPECT_EQ(explain({{"logs/rank3.log", line, 3}}).findings.front().process->rank, 3);
+}
+
 TEST(Meanings, EachVendorsMachineIsAskedInItsOwnWay) {
-  EXPECT_TRUE(helps(root("RuntimeError: CUDA error: unspecified launch failure\n"), "nvidia-smi"));
-  EXPECT_TRUE(helps(root("HIP error 719: hipErrorLaunchFailure\n"), "rocm-smi"));
+  EXPECT_TRUE(helps(root("CUDA error: uncorrectable ECC error encountered\n"), "nvidia-smi"));
+  EXPECT_TRUE(
+      helps(root("Memory access fault by GPU node-1 (Agent handle: 0x55) on address 0x7f\n"), "HIP_LAUNCH"));
   EXPECT_TRUE(
       helps(root("RuntimeError: level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)\n"),
             "xpu-smi"));
