@@ -200,10 +200,13 @@ const WordingRow* find_pattern(std::string_view line) {
     if (const WordingRow* const row = by_number(line, found.number, patterns->number(found.number)))
       return row;
   }
-  if (found.row >= 0) return &rows()[static_cast<std::size_t>(found.row)].wording;
-  if (!found.gpu_word) return nullptr;
-  if (const WordingRow* const row = by_text(line)) return row;
-  return trouble(line);
+  const WordingRow* const row =
+      found.row < 0 ? nullptr : &rows()[static_cast<std::size_t>(found.row)].wording;
+  const bool tells = row != nullptr && row->effect.meaning != Meaning::kErrorLine;
+  if (tells || !found.gpu_word) return row;
+  if (const WordingRow* const status = by_text(line)) return status;
+  const WordingRow* const other = trouble(line);
+  return other != nullptr ? other : row;
 }
 
 }  // namespace trapline

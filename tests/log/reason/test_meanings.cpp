@@ -46,6 +46,13 @@ TEST(Meanings, ATroubleThatNobodyWroteDownIsNotClean) {
   EXPECT_EQ(explain("GPU errors: 0\n").verdict, Verdict::kClean);
 }
 
+TEST(Meanings, ALineThatCallsItselfAnErrorIsNotCleanButLast) {
+  EXPECT_EQ(explain("step 1\n[ERROR] request 17 was not answered\n").verdict, Verdict::kUnknown);
+  EXPECT_EQ(root("[ERROR] cudaMalloc failed: out of memory\n").cause, kOutOfMemory);
+  EXPECT_EQ(root("[ERROR] giving up\n" + trace("KeyError: 'x'")).cause, kNotCuda);
+  EXPECT_EQ(explain("Error: 0.25\nerror rate: 3 %\n").verdict, Verdict::kClean);
+}
+
 TEST(Meanings, ADeathCountsWhenNothingElseDoes) {
   const Report alone = explain("epoch 3 loss 0.4\nKilled\n");
   EXPECT_EQ(alone.verdict, Verdict::kFault);
