@@ -47,7 +47,7 @@ constexpr const char* kFailed =
 constexpr const char* kHarmless =
     R"re((?:^|[\s\[|=":(])(?:WARNING|INFO|DEBUG|TRACE|NOTICE)(?:[\s\]:|",)]|$)|(?:^|[^L] |[\[|])WARN\b)re"
     R"re(|(?i:(?:^|[\s\[|=":(])(?:\w*warning|info|debug)[\]:|"])|^[IW]\d{4} |: [IW] (?:tensorflow|external|xla)/)re"
-    R"re(|(?i)\bignor(?:e|ed|ing)\b|\bfall(?:s|ing)? ?back\b|\bskip|\bretry|\bdeprecat|\b(?:0|no) (?:errors?|failures?)\b|\berrors?[ =:]+(?:0|none)\b)re"
+    R"re(|(?i)\bignor(?:e|ed|ing)\b|\bfall(?:s|ing)? ?back\b|\bskip|\bretry|\bdeprecat|\d/[\d.]+ GPU\b|\b(?:0|no) (?:errors?|failures?)\b|\berrors?[ =:]+(?:0|none)\b)re"
     R"re(|(?i)\b(?:mse|mae|rmse|l1|l2|test|train(?:ing)?|val(?:idation)?|eval|mean|max|abs(?:olute)?|rel(?:ative)?|squared|average)[ _]errors?\b)re"
     R"re(|\berrors?[ =:]+\d+\.\d|\bno (?:\w+ )?errors?\b|\berror code:? 0\b|\berror[ -]check)re"
     R"re(|^\s*(?:File "|frame #|#\d|raise |except |if |return |assert |try:|//))re";
@@ -192,6 +192,15 @@ const WordingRow* trouble(std::string_view line) {
 std::span<const PatternRow> pattern_rows() { return rows(); }
 
 std::span<const NumberForm> number_forms() { return kNumbers; }
+
+bool checks_status(std::string_view line) {
+  static const RE2* const success = new RE2(
+      R"re((?:cuda|hip|nccl|rccl|CUDA_|NVML_|NVRTC_|_STATUS_|cu)S(?:uccess|UCCESS)\b|(?:CUDA|NVML|NVRTC|STATUS)_SUCCESS\b)re",
+      RE2::Latin1);
+  return line.find("uccess") != std::string_view::npos || line.find("UCCESS") != std::string_view::npos
+             ? RE2::PartialMatch(piece(line), *success)
+             : false;
+}
 
 const WordingRow* find_pattern(std::string_view line) {
   static const auto* const patterns = new EveryPattern;

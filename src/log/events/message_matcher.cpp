@@ -63,7 +63,7 @@ void MessageMatcher::look_for_patterns(std::string_view text) {
     return row->is_failure() || row->kind == WordingKind::kHint ||
            row->effect.refine == Refine::kHardwareByNumber;
   });
-  if (is_known || matches_.assertion) return;
+  if (is_known || (matches_.assertion && !checks_status(text))) return;
   if (const WordingRow* const row = find_pattern(text)) matches_.wordings.push_back(row);
 }
 

@@ -20,6 +20,7 @@ constexpr Literal kLiterals[] = {
     {"\u2771 ", kStrong},  // the mark of rich's boxes
     {"remainder of r", kStrong},
     {"timeout at", kStrong},
+    {"memory: -", kStrong},
     {"ile \"", kStrong},  // a Python frame
     {"frame #", kStrong},
     {"backtr", kStrong},

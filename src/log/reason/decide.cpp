@@ -327,6 +327,13 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
       d.certainty = Certainty::kLikely;
       break;
     case Refine::kTableOrIndex:
+      if (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kPositions)) {
+        d.also = {kEmbeddingIndexOutOfRange};
+        d.cause = kPositionIndexOutOfRange;
+        d.certainty = Certainty::kLikely;
+        d.op = "embedding";
+        break;
+      }
       if (scene.hints.has(Hint::kTableLookup) || contains(event.text, "embedding") ||
           (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kEmbeddings))) {
         d.cause = kEmbeddingIndexOutOfRange;
@@ -444,8 +451,10 @@ Decision decide_exception(const Event& event, const EventContext&) {
   d.certainty = event.exception == "AssertionError" ? Certainty::kDetermined : Certainty::kLikely;
   const bool is_bare =
       event.message.empty() && (event.exception == "RuntimeError" || event.exception == "Exception");
-  if (is_bare || contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
-      contains(event.message, "HIP error")) {
+  // "numba.cuda.cudadrv.driver.CudaAPIError", also when its end was cut off.
+  const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
+  if (is_bare || contains(name, "cuda.") || contains(name, "hip.") || contains(event.message, "CUDA") ||
+      contains(event.message, "cuda runtime") || contains(event.message, "HIP error")) {
     d.cause = kInsufficientEvidence;  // an error of CUDA that the catalogue does not know
     d.certainty = Certainty::kUnknown;
     d.also = {kNotCuda};

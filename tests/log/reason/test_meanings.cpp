@@ -95,12 +95,28 @@ TEST(Meanings, TheExceptionAroundAFaultDoesNotFollowFromIt) {
   EXPECT_EQ(report.findings.front().cause, kOutOfMemory);
 }
 
-TEST(Meanings, AWarningAloneIsNoFailure) {
-  const std::string warned =
-      "cuda.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found "
-      "11040).\n";
-  EXPECT_EQ(explain(warned + "epoch 1\n").verdict, Verdict::kClean);
-  EXPECT_EQ(root(warned + "RuntimeError: No CUDA GPUs are available\n").cause, kArchMismatch);
+TEST(Meanings, AWarningAfterWhichAProgramCanGoOnIsNoFailure) {
+  EXPECT_EQ(explain("t.py:88: UserWarning: CUDA out of memory, trying again with half the batch\nepoch 1\n")
+                .verdict,
+            Verdict::kClean);
+  EXPECT_EQ(
+      root("t.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old\n").cause,
+      kArchMismatch);
+  EXPECT_EQ(
+      root("W0226 19:28:24.7 1 x.py:629] step failed: CUDA error: an illegal memory access was encountered\n")
+          .cause,
+      kIllegalMemoryAccess);
+}
+
+TEST(Meanings, AnAssertionOfAStatusIsTheStatus) {
+  const std::string faiss =
+      "Faiss assertion 'err__ == cudaSuccess' failed in void faiss::gpu::runL2Norm() at "
+      "/src/faiss/L2Norm.cu:257; ";
+  EXPECT_EQ(root(faiss + "details: CUDA error 209 no kernel image is available for execution on the device\n")
+                .cause,
+            kArchMismatch);
+  EXPECT_EQ(root(faiss + "details: CUDA error 2 out of memory\n").cause, kOutOfMemory);
+  EXPECT_EQ(explain(faiss + "\n").verdict, Verdict::kUnknown);
 }
 
 TEST(Meanings, AMuteConditionLeavesItToTheMessage) {
@@ -115,8 +131,7 @@ TEST(Meanings, AMuteConditionLeavesItToTheMessage) {
 }
 
 TEST(Meanings, ALauncherOnlyTellsThatAProcessIsGone) {
-  const Finding f =
-      root("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n");
+  const Finding f = root("[launch.py:315:sigkill_handler] Killing subprocess 1234\n");
   EXPECT_EQ(f.certainty, Certainty::kUnknown);
   EXPECT_TRUE(admits(f, kNotCuda));
   EXPECT_TRUE(helps(f, "the process that is gone"));
