@@ -36,7 +36,8 @@ std::vector<WordingRow> status_wordings() {
   std::vector<WordingRow> all;
   for (const StatusRow& row : kRows) {
     const auto add = [&](std::string_view text) {
-      samples.push_back("error: " + std::string(text));
+      // As PyTorch prints those of the driver, and enough for the others.
+      samples.push_back((row.library == kCuda ? "CUDA driver error: " : "error: ") + std::string(text));
       all.push_back(wording_of(text, row.meaning, text, samples.back()));
     };
     if (!row.name.empty()) add(row.name);

@@ -98,6 +98,10 @@ std::string messages_of(Cause cause) {
     const bool on_host = row.kind == WordingKind::kHost || row.kind == WordingKind::kHostValue;
     (on_host ? exceptions : wordings).push_back(row.sample);
   }
+  // CUDA's own words first: they are what most people have before them.
+  std::ranges::stable_partition(wordings, [](std::string_view sample) {
+    return sample.find("CUDA driver error") != std::string_view::npos;
+  });
   std::string text;
   add_messages(text, "Lines of device-side assertions:", asserts);
   add_messages(text, "Exceptions on the host:", exceptions);
