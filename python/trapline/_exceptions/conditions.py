@@ -15,6 +15,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, Callable, Optional
 
+from trapline._exceptions.forms import with_operators
 from trapline._fault.data import values
 from trapline._fault.program import frames, owners, scope, source
 
@@ -296,6 +297,8 @@ class Place:
         whole = all(type(argument) is int for argument in arguments)
         if not scope.is_tensor(holder):
             raise Unknown(name)
+        if name == "isin" and len(arguments) == 1 and _is_numbers(arguments[0]):
+            return _isin(holder, arguments[0])
         if name == "to" and len(arguments) == 1 and str(arguments[0]).startswith("torch."):
             return holder.to(arguments[0])
         if (name in _OF_TENSOR and not arguments) or (name in _WITH_INTEGERS and whole):
@@ -349,6 +352,17 @@ def _comparable(arguments: list[Any]) -> bool:
     return type(arguments[0]) in (list, tuple) and all(type(item) in (int, float) for item in arguments[0])
 
 
+def _is_numbers(value: Any) -> bool:
+    plain = type(value) in (list, tuple) and all(type(item) in (int, float) for item in value)
+    return plain or scope.is_tensor(value)
+
+
+def _isin(tensor: Any, allowed: Any) -> Any:
+    import torch
+
+    return torch.isin(tensor, allowed if scope.is_tensor(allowed) else torch.tensor(allowed))
+
+
 def _is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
@@ -380,10 +394,10 @@ def _function(code: CodeType) -> Optional[ast.AST]:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue  # a bracket is closed on a line of its own
         if whole:
-            return ast.increment_lineno(tree, first - 1)
+            return with_operators(ast.increment_lineno(tree, first - 1))
         body = tree.body[0].body[0] if above else tree.body[0]  # type: ignore[attr-defined]
         if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) and body.name == code.co_name:
-            return ast.increment_lineno(body, first - 2 if above else first - 1)
+            return with_operators(ast.increment_lineno(body, first - 2 if above else first - 1))
     return None
 
 

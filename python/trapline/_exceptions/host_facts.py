@@ -96,6 +96,8 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
         _devices(facts, error, outer, visible[position:], tensors)
         if "position" not in facts:
             _around(facts, error, outer, visible, visible[position][0])
+        if "library" not in facts:
+            facts["library"] = _libraries([frame for frame, _ in reversed(visible)])
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
@@ -144,13 +146,17 @@ def _positions(facts: Facts, innermost_first: list[FrameType]) -> None:
     if found is None:
         return
     facts["position"] = found
-    around = [
-        frame.f_locals["self"] for frame in innermost_first if owners.is_module(frame.f_locals.get("self"))
-    ]
-    facts["library"] = libraries.facts_of(list(dict.fromkeys(around)), innermost_first)
+    facts["library"] = _libraries(innermost_first)
     sample = positions.longest_sample(innermost_first, found["rows"] - found["offset"])
     if sample is not None:
         facts["sample"] = sample
+
+
+def _libraries(innermost_first: list[FrameType]) -> Facts:
+    around = [
+        frame.f_locals["self"] for frame in innermost_first if owners.is_module(frame.f_locals.get("self"))
+    ]
+    return libraries.facts_of(list(dict.fromkeys(around)), innermost_first)
 
 
 def _around(

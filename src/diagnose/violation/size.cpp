@@ -106,6 +106,10 @@ std::string ViolationWriter::resize(const Need& need) {
   set_needed(need);
   const Layer& owner = *facts.layer;
   const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
+  if (!facts.library.setting.empty()) {
+    return fmt::format("create {} of {} with {} of {} instead of {}{}{}", facts.library.maker,
+                       facts.library.owner, facts.library.setting, need.text(), hi(), sure, basis(need));
+  }
   if (!facts.library.owner.empty()) {
     return fmt::format("create {} of {} so that {} has {} {}{}{}", facts.library.maker, facts.library.owner,
                        layer(), need.text(), unit(owner), sure, basis(need));

@@ -65,6 +65,32 @@ def test_the_library_that_made_the_head(monkeypatch):
     assert "caller" not in facts, net
 
 
+def test_the_setting_that_a_table_of_a_library_has_its_rows_by(monkeypatch):
+    base = made_by_library(monkeypatch)
+
+    class Settings:
+        def __init__(self, **given):
+            self.__dict__.update(given)
+
+    class Kept(base):
+        def __init__(self, max_z, n_basis, config):
+            super().__init__()
+            self.max_z, self.n_basis, self.config = max_z, n_basis, config
+            self.table = nn.Embedding(max_z, n_basis)
+
+    Kept.__module__ = base.__module__
+
+    def setting(rows, **settings):
+        net = Kept(rows, 40, Settings(**settings))
+        facts = libraries.library_facts({"name": "table", "value": rows})
+        assert net.n_basis == 40
+        return facts.get("setting")
+
+    assert setting(40) == "max_z"  # and not n_basis, a width
+    assert setting(12, padded_vocab_size=13, eos_token_id=12) == "max_z"
+    assert setting(12, num_classes=12) is None  # one of the two, and nothing tells which
+
+
 def test_a_head_of_the_users_own(monkeypatch):
     base = made_by_library(monkeypatch)
 

@@ -114,6 +114,43 @@ def carried(days):
     return Inputs(time=days)
 
 
+def chained(target, classes):
+    if not 0 <= target.max() < classes:
+        raise ValueError("target is no class")
+
+
+def by_methods(target, classes):
+    if torch.logical_or(target.lt(0), target.ge(classes)).any():
+        raise ValueError("target is no class")
+
+
+def one_of(labels, allowed):
+    if not torch.isin(labels, allowed).all():
+        raise ValueError("unknown labels")
+
+
+def listed(labels, classes):
+    if max(labels) >= classes:
+        raise ValueError("labels are no classes")
+
+
+class Matrix:
+    def update(self, preds, target, num_classes):
+        bins = torch.bincount(target * num_classes + preds, minlength=num_classes**2)
+        return bins.reshape(num_classes, num_classes)
+
+
+class Solver:
+    def step(self, state):
+        y, f = state
+        t0 = torch.tensor(0.0)
+        dt = torch.tensor(0.0) if not torch.isfinite(f).all() else torch.tensor(0.1)
+        assert t0 + dt > t0, "underflow in dt {}".format(dt.item())
+
+    def check(self, t0, dt, f):
+        assert t0 + dt > t0, "dt"
+
+
 def chosen(mode, flag):
     if mode.dim() == 1:
         if flag is True:
@@ -245,3 +282,51 @@ def test_floats_that_are_no_ids(run: Any) -> None:
 def test_ids_that_came_as_floats(run: Any) -> None:
     program = "import torch\ntable = torch.nn.Embedding(9, 2)\nx = torch.tensor([1.0, 3.0])\ntable(x)\n"
     assert run(program, SETUP).finding["fix"][0] == "use `x.long()`"
+
+
+def test_other_ways_to_write_a_comparison(refuse: Any) -> None:
+    for name in ("chained", "by_methods"):
+        finding = refuse(f"y = torch.tensor([[0, 1], [2, 7]])\nchecker.{name}(y, 4)\n").finding
+        assert finding["code"] == "TL101"
+        assert finding["summary"].startswith(f"{name}: y[1, 1] is 7; checker takes ")
+        assert finding["valid"]["max"] == 3
+
+
+def test_values_that_are_none_of_a_few(refuse: Any) -> None:
+    program = "y = torch.tensor([0, 2, 5, 2])\nchecker.one_of(y, torch.tensor([0, 2, 4]))\n"
+    finding = refuse(program).finding
+    assert finding["code"] == "TL101"
+    assert finding["summary"].startswith("one_of: y[2] is 5; checker needs ")
+
+
+def test_a_list_of_labels(refuse: Any) -> None:
+    finding = refuse("y = [0, 2, 5, 2]\nchecker.listed(y, 4)\n").finding
+    assert finding["code"] == "TL101"
+    assert finding["element"]["index"] == [2] and finding["element"]["value"] == 5
+    assert finding["summary"].endswith("is 5; checker takes below 4 (`classes`)")
+
+
+def test_a_label_beyond_the_classes_that_made_a_result_too_large(refuse: Any) -> None:
+    program = (
+        "preds, y = torch.tensor([0, 1, 2, 3]), torch.tensor([0, 1, {}, 3])\n"
+        "checker.Matrix().update(preds, y, {})\n"
+    )
+    finding = refuse(program.format(9, 4)).finding
+    assert finding["code"] == "TL101"
+    assert finding["summary"] == "update: y[2] is 9; checker takes [0, 4) (`num_classes`)"
+    assert refuse(program.format(2, 4)).reports == []
+
+
+def test_a_step_that_comes_to_nothing_for_a_nan(refuse: Any) -> None:
+    program = (
+        "y = torch.tensor([[0.5, 0.2], [-0.1, 1.0]])\nwith torch.no_grad():\n"
+        "    checker.Solver().step((y, torch.log(y)))\n"
+    )
+    finding = refuse(program).finding
+    assert finding["code"] == "TL109"
+    assert finding["summary"].startswith("step: f[1, 0] is NaN")
+    # What the caller handed in is the caller's.
+    ended = refuse(
+        "n = torch.tensor([1.0, float('nan')])\nt = torch.tensor(0.0)\nchecker.Solver().check(t, t, n)\n"
+    )
+    assert ended.reports == []

@@ -5,6 +5,7 @@ Only types and names are read: no attribute of a foreign object, nothing of the 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -13,12 +14,27 @@ from typing import Any, Optional
 from trapline._fault.program import owners, places, scope
 
 _MAX_NAMES = 64
+_SETTINGS = ("config", "cfg", "hparams", "args", "params")  # what a model keeps its settings in
+# What counts rows or classes, and no width of a layer.
+_COUNTS = re.compile(
+    r"vocab|class|label|categor|token|species|atom|\bmax_z\b|\bntoken|"
+    r"(?:^|_)(?:n|num|nb|number_of)_(?:embed(?:ding|s\b)|node|entit|relation|item|user|output|out\b|target|tag"
+    r"|type|state|action|bin|code|element|symbol|speaker|word|char|id)",
+    re.IGNORECASE,
+)
+_NO_COUNTS = re.compile(
+    r"_(?:id|ids|index|idx|token)$|^max_(?!z\b)|dim|width|hidden|channel|weight|_per_|position|length|_len\b"
+)
 _SILENT = ("torch", "builtins", "typing", "abc", "collections", "enum")  # packages that no row is about
 
 
 def library_facts(layer: Optional[dict[str, Any]]) -> dict[str, Any]:
     """Packages and classes for the table of knobs; a package is left out where the code is the user's."""
-    return facts_of(_around(layer), scope.live_frames())
+    around = _around(layer)
+    facts = facts_of(around, scope.live_frames())
+    size = (layer or {}).get("value")
+    setting = setting_of(around, facts.get("owner", ""), size) if type(size) is int else None
+    return {**facts, "setting": setting} if setting else facts
 
 
 def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, Any]:
@@ -36,6 +52,32 @@ def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, A
         facts["caller"] = _package(_module_of(between[0]))
         facts["callers"] = list(_callers(between))[:_MAX_NAMES]
     return facts
+
+
+def setting_of(around: list[Any], package: str, size: int) -> Optional[str]:
+    """The one setting of the package's outermost module that is a count of this size: an argument that its
+    constructor took and the module kept, or a member of the settings object that it was given."""
+    made = [module for module in around if _package(type(module).__module__) == package]
+    if not package or not made or size < 2:
+        return None
+    outermost = made[-1]
+    held = scope.members(outermost)
+    code = getattr(type(outermost).__init__, "__code__", None)
+    taken = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
+    found = {n for n in taken if _is_count(n, held.get(n, held.get(f"_{n}")), size)}
+    for name in _SETTINGS:
+        inside = held.get(name)
+        members = inside if type(inside) is dict else scope.members(inside)
+        found |= {
+            key for key, value in members.items() if isinstance(key, str) and _is_count(key, value, size)
+        }
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _is_count(name: str, value: Any, size: int) -> bool:
+    """Whether a setting of this value is that count, by its name."""
+    counts = _COUNTS.search(name) is not None and _NO_COUNTS.search(name) is None
+    return counts and type(value) is int and value == size
 
 
 def _around(layer: Optional[dict[str, Any]]) -> list[Any]:
