@@ -314,7 +314,17 @@ class Place:
 
 
 def _item_of(node: ast.AST, at: int) -> Optional[ast.AST]:
-    """The part of sizes that a variable was given: `batch, width = x.shape`."""
+    """The part of sizes that a variable was given: `batch, width = x.shape`, also of a list of expressions,
+    and of `low, high = x.aminmax()`."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        plain = at < len(node.elts) and not any(isinstance(part, ast.Starred) for part in node.elts)
+        return node.elts[at] if plain else None
+    if isinstance(node, ast.Call) and called(node) == "aminmax" and isinstance(node.func, ast.Attribute):
+        module = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
+        of = node.args[0] if module and node.args else None if module else node.func.value
+        whole = of is not None and at < 2
+        extreme = ast.Attribute(value=of, attr=("min", "max")[at], ctx=ast.Load()) if whole else None
+        return ast.Call(func=extreme, args=[], keywords=[]) if extreme is not None else None
     sizes = isinstance(node, ast.Attribute) and node.attr == "shape"
     if not sizes and not (isinstance(node, ast.Call) and called(node) == "size" and not node.args):
         return None

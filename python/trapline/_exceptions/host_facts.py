@@ -93,6 +93,7 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
         _roles(message, visible[position:], operands, tensors)
         roles.wholes(message, operands, tensors)
         facts["operands"] = operands
+        facts["given"] = _given(visible[position])
         _devices(facts, error, outer, visible[position:], tensors)
         if "position" not in facts:
             _around(facts, error, outer, visible, visible[position][0])
@@ -364,6 +365,14 @@ def _operands(
             if operand is not None and ("as" not in operand or ("[" in operand["as"] and "[" not in role)):
                 operand["as"] = role
     return list(named.values()), kept
+
+
+def _given(pair: tuple[FrameType, int]) -> list[Facts]:
+    """The tensors that the user's line names, whether they took part or not."""
+    seen: dict[int, Facts] = {}
+    for name, tensor in list(_tensors(pair[0], _segment(pair)))[:_MAX_OPERANDS]:
+        seen.setdefault(id(tensor), {"name": name, **values.describe(tensor)})
+    return list(seen.values())
 
 
 def _roles(

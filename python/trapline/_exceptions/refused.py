@@ -221,7 +221,9 @@ def _bound(bounds: Bounds, how: type, limit: Any, text: str) -> None:
 def _too_many(place: Place, node: ast.AST, operand: ast.AST, other: ast.AST, how: type) -> Optional[Refused]:
     limit = place.value(other)
     content = place.value(operand)
-    if type(limit) is not int or content.dtype.is_floating_point or not content.numel():
+    if type(limit) is not int or not content.numel():
+        return None
+    if content.dtype.is_floating_point and not bool((content == content.round()).all()):
         return None
     limit = limit if how is ast.Gt else limit - 1
     found = Refused("distinct", node)
@@ -230,6 +232,7 @@ def _too_many(place: Place, node: ast.AST, operand: ast.AST, other: ast.AST, how
         return None
     _trace(place, operand, content, bad, found)
     found.distinct = int(content.unique().numel())
+    found.content = found.content.long()  # classes, whatever they are kept in
     found.bounds.lower, found.bounds.upper, found.bounds.text = 0, limit, place.text(other)
     return found
 

@@ -69,8 +69,8 @@ bool pointwise_loss(const std::string& function) {
 std::string equal_or_one(const HostCase& c, std::int64_t d, const char* how) {
   if (!c.raised_in_library())
     return fmt::format("make dimension {} equal in both, or 1 in one of them{}", d, how);
-  return fmt::format("both tensors are a library's: check the sizes that `{}` is given",
-                     clip(c.call_or("the call"), 60));
+  return fmt::format("both tensors are a library's: check the sizes that `{}` is given{}",
+                     clip(c.call_or("the call"), 60), c.given());
 }
 
 void broadcast(const HostCase& c, Finding& f) {

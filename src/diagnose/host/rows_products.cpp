@@ -12,7 +12,9 @@ namespace {
 constexpr auto kShape = Cause::kShapeMismatch;
 
 bool is_linear(const HostCase& c) {
-  return c.functional() == "linear" || (c.module() && c.module()->attribute("in_features"));
+  if (c.functional() == "linear" || (c.module() && c.module()->attribute("in_features"))) return true;
+  // PyTorch Geometric's own: of the name, with channels.
+  return c.module() && c.module()->type == "Linear" && c.module()->attribute("in_channels");
 }
 
 // The modules around the layer, each with the layer's own name: "module.Class:attn2.to_k".

@@ -134,6 +134,45 @@ def listed(labels, classes):
         raise ValueError("labels are no classes")
 
 
+class Positions(nn.Module):
+    def __init__(self, most):
+        super().__init__()
+        self.most = most
+
+    def forward(self, ids):
+        n, kind = ids.shape[1], ids.dtype
+        assert n <= self.most
+        return n, kind
+
+
+def extremes(labels, num_classes):
+    low, high = torch.aminmax(labels.reshape(-1), dim=0)
+    torch._assert_async(low >= 0, "Class values must be non-negative.")
+    torch._assert_async(high < num_classes, "Class values must be smaller than num_classes.")
+
+
+def voices(speaker_id, count):
+    if not 0 <= speaker_id < count:
+        raise ValueError(f"Set `speaker_id` in the range 0-{count - 1}.")
+
+
+def size_of(batch, count):
+    if not 0 <= batch < count:
+        raise ValueError("batch is too large")
+
+
+def distinct(y, n_classes):
+    import numpy as np
+
+    if len(np.unique(y)) > n_classes:
+        raise ValueError("y has more than n_class unique elements.")
+
+
+def wide(x):
+    x = x.reshape(-1, 8)
+    return x.reshape(7, 20)
+
+
 class Matrix:
     def update(self, preds, target, num_classes):
         bins = torch.bincount(target * num_classes + preds, minlength=num_classes**2)
@@ -330,3 +369,39 @@ def test_a_step_that_comes_to_nothing_for_a_nan(refuse: Any) -> None:
         "n = torch.tensor([1.0, float('nan')])\nt = torch.tensor(0.0)\nchecker.Solver().check(t, t, n)\n"
     )
     assert ended.reports == []
+
+
+def test_sizes_that_were_given_with_others(refuse: Any) -> None:
+    finding = refuse("ids = torch.zeros(4, 31).long()\nchecker.Positions(24)(ids)\n").finding
+    assert finding["code"] == "TL201"
+    assert finding["summary"] == "Positions: ids [4, 31] does not fit: `n` is 31, `self.most` is 24"
+
+
+def test_the_extremes_of_one_call(refuse: Any) -> None:
+    finding = refuse("y = torch.tensor([[0, 1], [255, 2]])\nchecker.extremes(y, 4)\n").finding
+    assert finding["code"] == "TL101"
+    assert finding["summary"] == "extremes: y[1, 0] is 255; checker takes below 4 (`num_classes`)"
+    assert finding["fix"][0].startswith("if 255 marks what is not to count: ")
+
+
+def test_a_number_that_is_one_of_several(refuse: Any) -> None:
+    finding = refuse("checker.voices(4, 4)\n").finding
+    assert finding["code"] == "TL105"
+    assert finding["element"]["value"] == 4 and finding["summary"].startswith("voices: speaker_id is 4; ")
+    assert refuse("checker.size_of(4, 4)\n").reports == []
+
+
+def test_different_values_of_an_array_of_floats(refuse: Any) -> None:
+    program = "import numpy\ny = numpy.array([0.0, 1.0, {}, 1.0], dtype='float32')\nchecker.distinct(y, 2)\n"
+    finding = refuse(program.format("2.0")).finding
+    assert finding["code"] == "TL101"
+    assert finding["element"]["value"] == 2 and finding["element"]["index"] == [2]
+    assert refuse(program.format("0.5")).reports == []
+
+
+def test_what_a_librarys_call_was_given(refuse: Any) -> None:
+    finding = refuse("x = torch.rand(16, 5)\nchecker.wide(x)\n").finding
+    assert finding["code"] == "TL201"
+    assert finding["fix"] == [
+        "the shape is a library's: check the sizes and values that `checker.wide(x)` is given: x [16, 5]"
+    ]

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.model.tables import POSITION
-from trapline._fault.program import owners, places, scope
+from trapline._fault.program import made, owners, places, scope
 
 _SETTINGS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions",
              "block_size", "max_seq_len", "max_seq_length", "seq_len", "context_length", "n_ctx")  # fmt: skip
@@ -34,7 +34,7 @@ def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optio
         for path, table in _tables(module):
             length = _text_length(frames, module)
             size = _rows(table)
-            setting, value = _setting(running, size, _offset(table))
+            setting, value = _made_by(module, path, size) or _setting(running, size, _offset(table))
             offset = max(_offset(table), size - value)  # Nystromformer: two rows more than the setting
             if rows is not None and size != rows:
                 continue
@@ -103,6 +103,14 @@ def _setting(running: list[Any], rows: int, offset: int) -> tuple[str, int]:
             if type(held.get(name)) is int and held[name] in (rows, rows - offset, rows - 1, rows - 2):
                 return name, held[name]
     return "", rows
+
+
+def _made_by(module: Any, path: str, rows: int) -> Optional[tuple[str, int]]:
+    """The setting that the source of the table's class names."""
+    around, _, attribute = path.rpartition(".")
+    holder = dict(module.named_modules()).get(around)
+    name = made.setting(holder, attribute, rows) if holder is not None else None
+    return (name, rows) if name is not None else None
 
 
 def _name(table: Any, running: list[Any], path: str) -> str:

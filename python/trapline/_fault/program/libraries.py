@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import owners, places, scope
+from trapline._fault.program import made, owners, places, scope
 
 _MAX_NAMES = 64
 _SETTINGS = ("config", "cfg", "hparams", "args", "params")  # what a model keeps its settings in
@@ -33,7 +33,9 @@ def library_facts(layer: Optional[dict[str, Any]]) -> dict[str, Any]:
     around = _around(layer)
     facts = facts_of(around, scope.live_frames())
     size = (layer or {}).get("value")
-    setting = setting_of(around, facts.get("owner", ""), size) if type(size) is int else None
+    attribute = str((layer or {}).get("name") or "").rpartition(".")[2]
+    package = facts.get("owner", "")
+    setting = setting_of(around, package, size, attribute) if type(size) is int else None
     return {**facts, "setting": setting} if setting else facts
 
 
@@ -54,20 +56,25 @@ def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, A
     return facts
 
 
-def setting_of(around: list[Any], package: str, size: int) -> Optional[str]:
-    """The one setting of the package's outermost module that is a count of this size: an argument that its
-    constructor took and the module kept, or a member of the settings object that it was given."""
-    made = [module for module in around if _package(type(module).__module__) == package]
-    if not package or not made or size < 2:
+def setting_of(around: list[Any], package: str, size: int, attribute: str = "") -> Optional[str]:
+    """The setting of the package's outermost module that is this size: the one that the source makes the
+    layer of; else the only one that is a count of this size, an argument that its constructor took and the
+    module kept, or a member of the settings object that it was given."""
+    inside = [module for module in around if _package(type(module).__module__) == package]
+    if not package or not inside or size < 2:
         return None
-    outermost = made[-1]
+    outermost, holder = inside[-1], around[0]
+    source = made.argument_of(holder, attribute)
+    if source is not None:
+        own = source[0] if holder is outermost and not source[1] else ""
+        return made.setting(holder, attribute, size) or own or None
     held = scope.members(outermost)
     code = getattr(type(outermost).__init__, "__code__", None)
     taken = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
     found = {n for n in taken if _is_count(n, held.get(n, held.get(f"_{n}")), size)}
     for name in _SETTINGS:
-        inside = held.get(name)
-        members = inside if type(inside) is dict else scope.members(inside)
+        given = held.get(name)
+        members = given if type(given) is dict else scope.members(given)
         found |= {
             key for key, value in members.items() if isinstance(key, str) and _is_count(key, value, size)
         }
