@@ -131,6 +131,22 @@ def test_the_virtual_tokens_of_a_prompt_tuner():
     assert models.virtual_tokens() == 8, root
 
 
+def test_of_two_tables_as_large_the_one_that_was_asked():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wpe = nn.Embedding(64, 2)
+            self.embed_timestep = nn.Embedding(64, 2)
+            self.config = types.SimpleNamespace(n_positions=64)
+
+        def forward(self, weight):
+            return positions.position_facts([sys._getframe()], 64, weight)
+
+    model = Model()
+    assert model(None)["name"] == model(model.wpe.weight)["name"] == "wpe"
+    assert model(model.embed_timestep.weight)["name"] == "embed_timestep"
+
+
 def test_a_head_of_the_users_own(monkeypatch):
     base = made_by_library(monkeypatch)
 

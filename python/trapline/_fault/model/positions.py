@@ -22,8 +22,11 @@ _MAX_ELEMENTS = 1 << 24
 Position = dict[str, Any]
 
 
-def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optional[Position]:
-    """Frames innermost first. With `rows` the table of that size; without, one that a text goes beyond."""
+def position_facts(
+    frames: list[FrameType], rows: Optional[int] = None, weight: Any = None
+) -> Optional[Position]:
+    """Frames innermost first. With `rows` the table of that size, with `weight` the one that keeps it;
+    without, one that a text goes beyond."""
     running: list[Any] = []
     for frame in frames:
         module = frame.f_locals.get("self")
@@ -31,7 +34,7 @@ def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optio
             continue
         running.append(module)
     for module in running[:_MAX_MODULES]:
-        for path, table in _tables(module):
+        for path, table in _keeping(module, weight):
             length = _text_length(frames, module)
             size = _rows(table)
             setting, value = _made_by(module, path, size) or _setting(running, size, _offset(table))
@@ -65,6 +68,15 @@ def _tables(module: Any) -> list[tuple[str, Any]]:
         for path, parameter in module.named_parameters()
         if parameter.dim() == 2 and POSITION.search(path) and id(parameter) not in inside
     ]
+
+
+def _keeping(module: Any, weight: Any) -> list[tuple[str, Any]]:
+    """The tables of positions; of two that are as large the one whose rows were asked for, by any name."""
+    for path, part in module.named_modules() if scope.is_tensor(weight) else ():
+        table = path and type(getattr(part, "num_embeddings", None)) is int
+        if table and any(parameter is weight for parameter in part.parameters()):
+            return [(path, part)]
+    return _tables(module)
 
 
 def _rows(table: Any) -> int:
