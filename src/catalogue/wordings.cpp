@@ -1,10 +1,12 @@
 #include "catalogue/wordings.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "catalogue/asserts.hpp"
 #include "catalogue/fold.hpp"
+#include "catalogue/statuses.hpp"
 
 namespace trapline {
 namespace {
@@ -20,7 +22,7 @@ constexpr auto kYes = Device::kYes;
 constexpr auto kMaybe = Device::kUnknown;
 using Row = WordingRow;
 
-constexpr WordingRow kRows[] = {
+constexpr WordingRow kWordings[] = {
 #define TRAPLINE_WORDING(...) Row{__VA_ARGS__},
 #include "catalogue/wordings_cuda.def"
 #include "catalogue/wordings_distributed.def"
@@ -29,16 +31,38 @@ constexpr WordingRow kRows[] = {
 #undef TRAPLINE_WORDING
 };
 
-struct NumberedError {
-  std::int64_t number;
+struct Message {
   std::string_view id;
+  Meaning meaning;
+  std::string_view phrase, sample;
 };
 
-constexpr NumberedError kNumbers[] = {
-#define TRAPLINE_CUDA_NUMBER(number, id) NumberedError{number, id},
-#include "catalogue/cuda_numbers.def"
-#undef TRAPLINE_CUDA_NUMBER
+constexpr Message kMessages[] = {
+#define TRAPLINE_MESSAGE(id, meaning, phrase, sample) Message{id, Meaning::meaning, phrase, sample},
+#include "catalogue/messages_frameworks.def"
+#include "catalogue/messages_machine.def"
+#include "catalogue/messages_servers.def"
+#include "catalogue/messages_torch.def"
+#undef TRAPLINE_MESSAGE
 };
+
+constexpr WordingRow kNoise[] = {
+#define TRAPLINE_NOISE(id, phrase, sample) \
+  Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample},
+#include "catalogue/noise.def"
+#undef TRAPLINE_NOISE
+};
+
+const std::vector<WordingRow>& rows() {
+  static const std::vector<WordingRow> all = [] {
+    std::vector<WordingRow> made(std::begin(kWordings), std::end(kWordings));
+    for (const Message& m : kMessages) made.push_back(wording_of(m.id, m.meaning, m.phrase, m.sample));
+    made.insert(made.end(), std::begin(kNoise), std::end(kNoise));
+    std::ranges::move(status_wordings(), std::back_inserter(made));
+    return made;
+  }();
+  return all;
+}
 
 // Conditions and names that are too short or too common to stand for an assertion without their line.
 constexpr std::size_t kMinCondition = 9;
@@ -46,24 +70,24 @@ constexpr std::size_t kMinName = 9;
 
 }  // namespace
 
-std::span<const WordingRow> wording_rows() { return kRows; }
-
-const WordingRow* find_wording_id(std::string_view id) {
-  const auto* const found =
-      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.id == id; });
-  return found == std::end(kRows) ? nullptr : found;
+WordingRow wording_of(std::string_view id, Meaning meaning, std::string_view phrase,
+                      std::string_view sample) {
+  const MeaningRow& m = *find_meaning(meaning);
+  WordingRow row{id, m.kind, m.cause, m.certainty, m.device_assert, "", "", phrase, sample};
+  row.effect.meaning = meaning;
+  return row;
 }
 
-const WordingRow* find_cuda_error(std::int64_t number) {
-  for (const NumberedError& error : kNumbers) {
-    if (error.number == number) return find_wording_id(error.id);
-  }
-  return nullptr;
+std::span<const WordingRow> wording_rows() { return rows(); }
+
+const WordingRow* find_wording_id(std::string_view id) {
+  const auto found = std::ranges::find(rows(), id, &WordingRow::id);
+  return found == rows().end() ? nullptr : &*found;
 }
 
 CataloguePhrases phrases_with(std::span<const WordingRow* const> rows) {
   CataloguePhrases all;
-  all.automaton.reserve(24576);
+  all.automaton.reserve(49152);
   std::unordered_map<std::string, bool> known;
   const auto add = [&](const std::string& key, CataloguePhrase::Kind kind, std::size_t index) {
     if (key.empty()) return;
@@ -99,7 +123,7 @@ CataloguePhrases phrases_with(std::span<const WordingRow* const> rows) {
 const CataloguePhrases& catalogue_phrases() {
   static const auto* const built = [] {
     std::vector<const WordingRow*> rows;
-    for (const WordingRow& row : kRows) rows.push_back(&row);
+    for (const WordingRow& row : trapline::wording_rows()) rows.push_back(&row);
     return new CataloguePhrases(phrases_with(rows));
   }();
   return *built;
@@ -117,7 +141,7 @@ const WordingRow* find_wording(std::string_view text) {
       const CataloguePhrase& phrase = all.phrases[id];
       if (phrase.kind == CataloguePhrase::Kind::kWording && phrase.length > longest) {
         longest = phrase.length;
-        best = &kRows[phrase.index];
+        best = &rows()[phrase.index];
       }
     });
   };

@@ -1,7 +1,9 @@
 // Messages that a program, a library, a driver or the kernel can print about a failure: one row per wording.
 //
-// To teach Trapline a new message, add one row to a wordings_*.def file. What a row does is said in the row:
-// no code asks for a row by its name.
+// To teach Trapline a new message, add one row: to a messages_*.def file, when one of the meanings
+// (catalogue/meanings.hpp) says what it is; an error with a name or a number to a statuses_*.def file
+// (catalogue/statuses.hpp); anything else to a wordings_*.def file. What a row does is said in the row: no
+// code asks for a row by its name.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +13,13 @@
 #include <vector>
 
 #include "catalogue/hints.hpp"
+#include "catalogue/kinds.hpp"
+#include "catalogue/meanings.hpp"
 #include "catalogue/phrases.hpp"
 #include "core/cause.hpp"
 #include "core/finding.hpp"
 
 namespace trapline {
-
-enum class WordingKind : std::uint8_t {
-  kFault,         // names a cause of its own
-  kDeviceAssert,  // the host's report of a device-side assert; the cause stands elsewhere
-  kHostValue,     // a host check names the bad value: no kernel ran
-  kHost,          // a fault of the host program
-  kFollower,      // usually follows a context that is already lost
-  kPeer,          // a process complains about another one
-  kContext,       // wraps other messages or adds to them; no cause
-  kHint,          // advice printed with any error; no evidence
-  kEvidence,      // no failure, but it speaks for a cause
-};
 
 // Where a message leaves open what exactly went wrong: what else in the log tells.
 enum class Refine : std::uint8_t {
@@ -53,9 +45,8 @@ struct RowEffect {
   Complaint complaint = Complaint::kNone;  // kPeer, with ...
   std::string_view failure = {};           // ... what failed: "NCCL time-out" ...
   bool by_launcher = false;                // ... and whether it is the launcher that complains
+  Meaning meaning = Meaning::kOwn;         // what else it may be, and what to do
 };
-
-enum class Device : std::int8_t { kNo, kYes, kUnknown };
 
 struct WordingRow {
   // Whether it is a failure of its own, not something that stands beside one.
@@ -75,11 +66,12 @@ struct WordingRow {
   RowEffect effect = {};
 };
 
+// All of them, also those made of messages and statuses; they live as long as the program.
 std::span<const WordingRow> wording_rows();
 const WordingRow* find_wording_id(std::string_view id);
 
-// A CUDA runtime or driver error by number, as in "CUDA error 700"; nullptr when the number says nothing.
-const WordingRow* find_cuda_error(std::int64_t number);
+// The row of a message that a meaning says everything of. The texts are kept, not copied.
+WordingRow wording_of(std::string_view id, Meaning meaning, std::string_view phrase, std::string_view sample);
 
 // One automaton over all phrases of the catalogue. Its identifiers:
 struct CataloguePhrase {

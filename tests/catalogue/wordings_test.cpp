@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
 #include "catalogue/fold.hpp"
+#include "catalogue/patterns.hpp"
+#include "catalogue/statuses.hpp"
 
 namespace trapline {
 namespace {
@@ -24,6 +28,38 @@ TEST(Wordings, IdsAndPhrasesAreUnique) {
   for (const WordingRow& row : wording_rows()) {
     EXPECT_TRUE(ids.insert(row.id).second) << row.id;
     EXPECT_TRUE(phrases.insert(fold(row.phrase)).second) << row.id;
+  }
+}
+
+TEST(Patterns, EverySampleFindsItsRow) {
+  for (const PatternRow& row : pattern_rows()) {
+    const WordingRow* found = find_pattern(row.wording.sample);
+    ASSERT_NE(found, nullptr) << row.wording.id;
+    EXPECT_EQ(found->id, row.wording.id) << row.wording.sample;
+  }
+}
+
+TEST(Patterns, EveryFormFindsANumberOfItsLibrary) {
+  for (const NumberForm& form : number_forms()) {
+    const WordingRow* found = find_pattern(form.sample);
+    ASSERT_NE(found, nullptr) << form.sample;
+    const bool is_its = std::any_of(status_rows().begin(), status_rows().end(), [&](const StatusRow& row) {
+      return row.library == form.library && row.number != kNoNumber && row.meaning == found->effect.meaning;
+    });
+    EXPECT_TRUE(is_its) << form.sample;
+    EXPECT_NE(found->effect.meaning, Meaning::kSomething) << form.sample;
+  }
+}
+
+TEST(Statuses, NumbersAndTextsAreUnique) {
+  std::set<std::pair<Library, std::int64_t>> numbers;
+  std::map<std::string_view, Meaning> texts;
+  for (const StatusRow& row : status_rows()) {
+    EXPECT_TRUE(row.number == kNoNumber || numbers.emplace(row.library, row.number).second)
+        << row.name << row.text;
+    if (row.text.empty()) continue;
+    const auto [at, is_new] = texts.emplace(row.text, row.meaning);
+    EXPECT_EQ(at->second, row.meaning) << "two meanings of \"" << row.text << '"';
   }
 }
 
@@ -51,17 +87,17 @@ TEST(Wordings, WhatALineSaysOfTheProgramIsInItsRow) {
 }
 
 TEST(Wordings, NumbersOfAllReleases) {
-  EXPECT_EQ(find_cuda_error(59)->kind, WordingKind::kDeviceAssert);
-  EXPECT_EQ(find_cuda_error(710)->kind, WordingKind::kDeviceAssert);
-  EXPECT_EQ(find_cuda_error(700)->cause, Cause::kIllegalMemoryAccess);
-  EXPECT_EQ(find_cuda_error(716)->cause, Cause::kIllegalMemoryAccess);
-  EXPECT_EQ(find_cuda_error(719)->cause, Cause::kHardwareOrDriver);
-  EXPECT_EQ(find_cuda_error(209)->cause, Cause::kArchMismatch);
-  EXPECT_EQ(find_cuda_error(222)->cause, Cause::kArchMismatch);
-  EXPECT_EQ(find_cuda_error(2)->cause, Cause::kOutOfMemory);
-  EXPECT_EQ(find_cuda_error(702)->cause, Cause::kHardwareOrDriver);
-  EXPECT_EQ(find_cuda_error(999)->cause, Cause::kHardwareOrDriver);
-  EXPECT_EQ(find_cuda_error(4), nullptr);  // two meanings
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 59)->meaning)->kind, WordingKind::kDeviceAssert);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 710)->meaning)->kind, WordingKind::kDeviceAssert);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 700)->meaning)->cause, Cause::kIllegalMemoryAccess);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 716)->meaning)->cause, Cause::kIllegalMemoryAccess);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 719)->meaning)->cause, Cause::kHardwareOrDriver);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 209)->meaning)->cause, Cause::kArchMismatch);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 222)->meaning)->cause, Cause::kArchMismatch);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 2)->meaning)->cause, Cause::kOutOfMemory);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 702)->meaning)->cause, Cause::kHardwareOrDriver);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 999)->meaning)->cause, Cause::kHardwareOrDriver);
+  EXPECT_EQ(find_status(Library::kCuda, 4), nullptr);  // two meanings
 }
 
 TEST(Wordings, AdviceIsNoEvidence) {

@@ -53,6 +53,7 @@ struct Event {
   const diagnose::HostErrorRow* host = nullptr;  // kWording: a host check, of which the line has ...
   std::string host_message;                      // ... the whole message
   bool by_condition = true;                      // kAssert: the condition was legible
+  bool warned = false;                           // the line is a warning: the program went on
   bool cut = false;                              // kAssert: a piece of the line is missing
   bool known_file = false;                       // kAssert: the file is one of the table's
   std::string file, kernel, condition;           // kAssert, as printed

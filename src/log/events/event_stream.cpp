@@ -15,16 +15,16 @@ namespace {
 constexpr std::size_t kMaxEvents = 128, kMaxText = 400;
 constexpr std::size_t kMaxLine = std::size_t{256} << 10U;  // one pasted log without line ends
 
-RE2::Options quiet() {
-  RE2::Options options;
-  options.set_encoding(RE2::Options::EncodingLatin1);
-  options.set_log_errors(false);
-  options.set_case_sensitive(false);
-  return options;
-}
-
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+// Python's warnings, and lines of glog and of TensorRT at that level. Levels of loggers are none: programs log
+// what ends them as they like.
+bool is_warning(std::string_view text) {
+  static const RE2* const pattern =
+      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re", RE2::Latin1);
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
 }
 
 bool names_failure(const LineMatches& matches) {
@@ -88,7 +88,6 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
 
 void EventStream::add_messages(std::string_view text, const LineMatches& matches, const Line& origin,
                                std::int64_t& order) {
-  add_numbered(text, matches, origin, order);
   const bool in_assert = asserts_.took_line();
   std::string whole;
   if (!in_assert && take_back_exception(text, matches, origin, whole)) text = whole;
@@ -126,7 +125,10 @@ void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::
   if (match.row != nullptr && match.row->cause == Cause::kCompiledIndexAssert) {
     if (const std::size_t at = line.condition.rfind("< "); at != std::string_view::npos) {
       const char* const begin = line.condition.data() + at + 2;
-      std::from_chars(begin, line.condition.data() + line.condition.size(), event.bound);
+      const char* const end = line.condition.data() + line.condition.size();
+      const char* rest = std::from_chars(begin, end, event.bound).ptr;
+      if (rest != end && *rest == 'L') ++rest;
+      if (rest != end) event.bound = -1;  // 1 + ks0: a size that only the run knows
     }
   }
   if (line.has_place) event.places.emplace(line.block, line.thread);
@@ -169,11 +171,13 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   for (Event& event : events_) {
     if (event.wording == &row && event.traceback == frames_.current() && event.rank == rank_in(text)) {
       ++event.count;
+      event.warned = event.warned && is_warning(text);
       return;
     }
   }
   Event event;
   event.wording = &row;
+  event.warned = is_warning(text);
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
@@ -197,28 +201,16 @@ void EventStream::add_exception(std::string_view text, const LineMatches& matche
   push(std::move(event), text, origin, order);
 }
 
-// "error 700", "code=700(", "error=59 :", "Cuda failure: 222"
-void EventStream::add_numbered(std::string_view text, const LineMatches& matches, const Line& origin,
-                               std::int64_t& order) {
-  if (std::any_of(matches.wordings.begin(), matches.wordings.end(),
-                  [](const WordingRow* row) { return row->kind != WordingKind::kContext; }))
-    return;
-  static const RE2* const pattern = new RE2(
-      R"re((?:\b(?:cuda|hip|cu)[a-z_ ]*(?:error|failure)(?: code| at [^ ]+)?|\berror=|\bcode=|\(error)[^0-9a-z]{0,4}(\d{1,4})\b)re",
-      quiet());
-  if (!contains(text, "rror") && !contains(text, "ailure") && !contains(text, "RROR") &&
-      !contains(text, "code="))
-    return;
-  std::int64_t number = 0;
-  if (!RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern, &number)) return;
-  if (const WordingRow* row = find_cuda_error(number)) add_wording(*row, text, origin, order);
-}
-
-// A message that was wrapped: its first line looked like an exception of which the catalogue knows nothing,
-// and this line says what it is. True when that event was taken back; `whole` is the message in one piece.
+// A message that was wrapped: its first line looked like an exception or a trouble of which the catalogue
+// knows nothing, and this line says what it is. True when that event was taken back; `whole` is the message
+// in one piece.
 bool EventStream::take_back_exception(std::string_view text, const LineMatches& matches, const Line& origin,
                                       std::string& whole) {
-  if (events_.empty() || events_.back().kind != EventKind::kException) return false;
+  const auto is_guess = [](const Event& event) {
+    return event.kind == EventKind::kException ||
+           (event.wording != nullptr && event.wording->kind == WordingKind::kTrouble);
+  };
+  if (events_.empty() || !is_guess(events_.back())) return false;
   if (!names_failure(matches)) return false;
   const Event& exception = events_.back();
   if (exception.number < wrap_from_ || origin.number > before_number_ + 1) return false;

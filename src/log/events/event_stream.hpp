@@ -45,8 +45,6 @@ class EventStream {
                    const HostCheck& check = {});
   void add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
                      std::int64_t& order);
-  void add_numbered(std::string_view text, const LineMatches& matches, const Line& origin,
-                    std::int64_t& order);
   bool take_back_exception(std::string_view text, const LineMatches& matches, const Line& origin,
                            std::string& whole);
   void note_launcher(std::string_view text);

@@ -41,6 +41,9 @@ struct Patterns {
   RE2 exception{
       R"re((?:^|[\s|*_`>\]:'"(])((?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt)))(?:\s*: (.*)|\s*:?\s*)$)re",
       options};
+  // What ends a traceback is an exception whatever its name: traceback.py prints "qualified.name: message" at
+  // the margin.
+  RE2 margin{R"re(^((?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*))(?:: (.*))?$)re", options};
 };
 
 const Patterns& patterns() {
@@ -218,12 +221,27 @@ bool FrameParser::code_line(std::string_view text) {
   return true;
 }
 
+bool FrameParser::ends_traceback(std::string_view text, std::int64_t number, re2::StringPiece& full,
+                                 re2::StringPiece& name, re2::StringPiece& message) const {
+  constexpr std::int64_t kMarks = 3;  // lines with carets and blanks below the last source line
+  if (current_ < 0 || wants_code_) return false;
+  const Traceback& traceback = tracebacks_[static_cast<std::size_t>(current_)];
+  if (traceback.closed || traceback.frames.empty() || traceback.frames.back().frame.code.empty() ||
+      traceback.frames.back().style != FrameStyle::kPython || number - last_frame_ > 1 + kMarks)
+    return false;
+  if (!RE2::FullMatch(piece(without_prefix(text)), patterns().margin, &full, &name, &message)) return false;
+  const bool is_class = name[0] >= 'A' && name[0] <= 'Z';
+  return full.size() > name.size() || (is_class && (message.data() != nullptr || name.size() > 3));
+}
+
 void FrameParser::exception_line(std::string_view text, std::int64_t number) {
-  if (text.find("Error") == std::string_view::npos && text.find("Exception") == std::string_view::npos &&
-      text.find("Interrupt") == std::string_view::npos)
-    return;
+  const bool is_named = text.find("Error") != std::string_view::npos ||
+                        text.find("Exception") != std::string_view::npos ||
+                        text.find("Interrupt") != std::string_view::npos;
   re2::StringPiece full, name, message;
-  if (!RE2::PartialMatch(piece(text), patterns().exception, &full, &name, &message)) return;
+  if (!(is_named && RE2::PartialMatch(piece(text), patterns().exception, &full, &name, &message)) &&
+      !ends_traceback(text, number, full, name, message))
+    return;
   exception_ = view(name);
   message_ = trim(view(message));
   closed_now_ = true;

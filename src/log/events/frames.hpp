@@ -2,6 +2,8 @@
 // in prose, Lua; without their header, cut at either end, wrapped in mid word, or torn by other threads.
 #pragma once
 
+#include <re2/stringpiece.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -34,6 +36,9 @@ class FrameParser {
   bool box_frame(std::string_view text, std::int64_t number);
   bool other_frame(std::string_view text, std::int64_t number);
   bool code_line(std::string_view text);
+  // Whether the line closes the open traceback by an exception whose name does not tell that it is one.
+  bool ends_traceback(std::string_view text, std::int64_t number, re2::StringPiece& full,
+                      re2::StringPiece& name, re2::StringPiece& message) const;
   void exception_line(std::string_view text, std::int64_t number);
   std::string_view without_prefix(std::string_view text) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalogue/fold.hpp"
+#include "catalogue/patterns.hpp"
 
 namespace trapline {
 namespace {
@@ -14,6 +15,7 @@ constexpr std::size_t kMaxWrapped = 400;  // bytes: lines that were wrapped are 
 const LineMatches& MessageMatcher::line(std::string_view text, bool after_long, std::string_view exception) {
   const CataloguePhrases& all = messages().phrases;
   matches_.wordings.clear();
+  spans_.clear();
   matches_.host_wording = nullptr;
   matches_.host = {};
   host_wordings_.clear();
@@ -31,9 +33,37 @@ const LineMatches& MessageMatcher::line(std::string_view text, bool after_long, 
   };
   TextFolder::feed(text, emit);
   matches_.end = folded_;
+  keep_the_longest();
   if (!host_rows_.empty()) choose_host_check(text, after_long, exception);
+  look_for_patterns(text);
   before_.assign(text.size() < kMinWrap ? std::string_view() : text.substr(0, kMaxWrapped));
   return matches_;
+}
+
+// A message inside another one's words is that other one: "invalid device" of "invalid device function", the
+// error that a line of noise quotes.
+void MessageMatcher::keep_the_longest() {
+  std::vector<const WordingRow*> kept;
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    bool is_inside = false;
+    for (std::size_t k = 0; k < spans_.size() && !is_inside; ++k) {
+      const WordingRow& other = *matches_.wordings[k];
+      const bool holds = spans_[k].begin <= spans_[i].begin && spans_[i].end <= spans_[k].end &&
+                         spans_[k].end - spans_[k].begin > spans_[i].end - spans_[i].begin;
+      is_inside = holds && (other.is_failure() || other.kind == WordingKind::kHint);
+    }
+    if (!is_inside) kept.push_back(matches_.wordings[i]);
+  }
+  matches_.wordings = std::move(kept);
+}
+
+// Patterns are weaker than phrases: where one of these names a failure, they are not asked.
+void MessageMatcher::look_for_patterns(std::string_view text) {
+  const bool is_known = std::ranges::any_of(matches_.wordings, [](const WordingRow* row) {
+    return row->is_failure() || row->kind == WordingKind::kHint;
+  });
+  if (is_known || matches_.assertion) return;
+  if (const WordingRow* const row = find_pattern(text)) matches_.wordings.push_back(row);
 }
 
 // One line is one host check's message, however many phrases of others it holds.
@@ -72,6 +102,7 @@ void MessageMatcher::found(const CataloguePhrase& phrase, std::int64_t line_begi
         host_rows_.push_back(host);
       } else {
         matches_.wordings.push_back(all.rows[phrase.index]);
+        spans_.push_back({folded_ - phrase.length, folded_});
       }
       break;
     }

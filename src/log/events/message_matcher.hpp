@@ -42,6 +42,8 @@ class MessageMatcher {
 
  private:
   void found(const CataloguePhrase& phrase, std::int64_t line_begin, bool after_long);
+  void keep_the_longest();
+  void look_for_patterns(std::string_view text);
   void choose_host_check(std::string_view text, bool after_long, std::string_view exception);
 
   Phrases::State state_ = 0;
@@ -49,7 +51,11 @@ class MessageMatcher {
   std::uint32_t longest_condition_ = 0;
   std::vector<const WordingRow*> host_wordings_;          // host checks of which a phrase was found ...
   std::vector<const diagnose::HostErrorRow*> host_rows_;  // ... and their rows
-  std::string before_;  // the line before, when it was long enough to be wrapped
+  struct Span {
+    std::int64_t begin, end;  // in folded characters since the beginning of the stream
+  };
+  std::vector<Span> spans_;  // where each of matches_.wordings stands, until the host checks are chosen
+  std::string before_;       // the line before, when it was long enough to be wrapped
   LineMatches matches_;
 };
 

@@ -50,8 +50,7 @@ constexpr Literal kLiterals[] = {
     {"watchdog", kStrong},
     {"unhandled", kStrong},
     {"nccl warn", kStrong},
-    {"cublas_st", kStrong},
-    {"cudnn_st", kStrong},
+    {"_status_", kStrong},  // CUBLAS_STATUS_NOT_INITIALIZED
     {"kernel image", kStrong},
     {"insufficient", kStrong},
     {"uncorrect", kStrong},

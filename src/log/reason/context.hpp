@@ -30,21 +30,8 @@ struct SurfaceStatement {
 // `lone_code`: a source line whose frame was lost; used when the traceback has none.
 SurfaceStatement surface_of(const Traceback* traceback, std::string_view lone_code);
 
-// Names that stand for positions, rotary caches and sequence lengths, in the deepest frames that are not
-// PyTorch's.
-bool speaks_of_positions(const Traceback& traceback);
-bool speaks_of_embeddings(const Traceback& traceback);
-bool speaks_of_labels(std::string_view text);
-bool speaks_of_sampling(const Traceback& traceback);
-bool in_segmentation_framework(const Traceback& traceback);
-bool in_language_model(const Traceback& traceback);
-bool assigns_boxes(const Traceback& traceback);
-
 // The public operation that PyTorch's own deepest frames name: "linear", "nll_loss", "binary_cross_entropy"
 // ...
 std::string op_of_frames(const Traceback& traceback);
-
-// Whether the word stands in the text between characters that are no letters.
-bool has_word(std::string_view text, std::string_view word);
 
 }  // namespace trapline

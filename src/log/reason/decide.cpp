@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "diagnose/diagnose.hpp"
+#include "log/reason/topics.hpp"
 
 namespace trapline {
 namespace {
@@ -24,7 +25,7 @@ void label_because(Decision& d, std::string_view why) {
 
 void decide_index(const Event& event, const EventContext& scene, Decision& d) {
   const Traceback* const t = scene.traceback;
-  if (t != nullptr && speaks_of_positions(*t)) {
+  if (t != nullptr && speaks_of(*t, Topic::kPositions)) {
     d.also = {d.cause};
     d.cause = kPositionIndexOutOfRange;
     d.certainty = Certainty::kLikely;
@@ -48,7 +49,7 @@ void decide_index(const Event& event, const EventContext& scene, Decision& d) {
                                                       (event.file_line >= 170 && event.file_line != 144));
     const bool labels = scene.surface.labels || scene.surface.statement == Statement::kReadsLoss ||
                         scene.hints.has(Hint::kSegmentation) ||
-                        (t != nullptr && in_segmentation_framework(*t));
+                        (t != nullptr && speaks_of(*t, Topic::kSegmentation));
     if (fill && labels)
       label_because(d, "scatter_ with a constant is one-hot encoding, and the surroundings speak of labels");
   } else if (d.op == "gather" && scene.surface.op == "gather" && scene.surface.labels) {
@@ -57,7 +58,7 @@ void decide_index(const Event& event, const EventContext& scene, Decision& d) {
 }
 
 void decide_embedding(const EventContext& scene, Decision& d) {
-  const bool framed = scene.traceback != nullptr && speaks_of_positions(*scene.traceback);
+  const bool framed = scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kPositions);
   // Generated ids come from the model's own outputs and are inside its table; its learned positions are not
   // endless.
   const bool position = framed || scene.hints.has(Hint::kTooLong) || scene.hints.has(Hint::kGeneration);
@@ -91,7 +92,7 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
       d.also = {kInsufficientEvidence};
     }
     // The kernel's own words may say more: a loss that tests its label.
-    if (speaks_of_labels(event.condition)) {
+    if (speaks_of(event.condition, Topic::kLabels)) {
       d.also = {d.cause};
       d.cause = kLabelOutOfRange;
       d.certainty = Certainty::kLikely;
@@ -115,6 +116,8 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
       if (event.by_condition) decide_index(event, scene, d);
       if (d.cause == kIndexOutOfRange && d.op == "index") d.also = {kLabelOutOfRange, kNumClassesMismatch};
       if (d.cause == kIndexOutOfRange && (d.op == "scatter" || d.op == "gather")) d.also = {kLabelOutOfRange};
+      // That it may have been a label leaves the cause open, however sure the place is.
+      if (!d.also.empty() && d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
       break;
     case kLossInputOutOfRange:
     case kInvalidProbability:
@@ -125,7 +128,8 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
       break;
     case kInsufficientEvidence:
       // torch._assert_async without its message: what was tested shows in the call.
-      if (d.op == "_assert_async" && scene.traceback != nullptr && speaks_of_sampling(*scene.traceback)) {
+      if (d.op == "_assert_async" && scene.traceback != nullptr &&
+          speaks_of(*scene.traceback, Topic::kSampling)) {
         d.cause = kInvalidProbability;
         d.certainty = Certainty::kLikely;
         d.also = {kInsufficientEvidence};
@@ -182,7 +186,9 @@ Decision decide_report(const Event& event, const EventContext& scene) {
     d.cause = cause_of_call(s.op);
     d.certainty = Certainty::kLikely;
     d.also = {kInsufficientEvidence, kPoisonedContext};
-    if (d.cause == kIndexOutOfRange && s.labels && s.op != "index") {
+    const bool is_cost =  // a matcher's costs are indexed by the targets' classes
+        scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kMatching);
+    if (d.cause == kIndexOutOfRange && s.labels && (s.op != "index" || is_cost)) {
       d.cause = kLabelOutOfRange;
       d.also.insert(d.also.begin(), {kIndexOutOfRange, kNumClassesMismatch});
     }
@@ -198,7 +204,7 @@ Decision decide_report(const Event& event, const EventContext& scene) {
   } else if (scene.blocking) {
     // Blocking launches: the frame is right, but it starts nothing that can assert by itself.
     d.also.clear();
-    if (scene.traceback != nullptr && speaks_of_sampling(*scene.traceback)) {
+    if (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kSampling)) {
       guess(d, kInvalidProbability, {kIndexOutOfRange},
             "launches were blocking and it surfaced where tokens are sampled");
       d.also.pop_back();  // a blocking launch does not report an older assertion
@@ -206,7 +212,7 @@ Decision decide_report(const Event& event, const EventContext& scene) {
   } else if (s.statement == Statement::kReadsLoss && scene.hints.has(Hint::kVocabulary)) {
     guess(d, kEmbeddingIndexOutOfRange, {kLabelOutOfRange},
           "this is a language model, and its table is the first thing that ids reach");
-  } else if (scene.traceback != nullptr && in_language_model(*scene.traceback) &&
+  } else if (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kLanguageModel) &&
              s.statement == Statement::kReadsLoss) {
     // Token ids reach a language model's loss as labels, too: either may be wrong.
     d.also = {kPoisonedContext, kEmbeddingIndexOutOfRange, kLabelOutOfRange};
@@ -216,10 +222,10 @@ Decision decide_report(const Event& event, const EventContext& scene) {
     guess(d, kEmbeddingIndexOutOfRange, {kPositionIndexOutOfRange}, "it surfaced where embeddings are used");
   } else if (s.statement == Statement::kIndexes) {
     guess(d, kIndexOutOfRange, {}, "it surfaced where an index is handled");
-  } else if (scene.traceback != nullptr && assigns_boxes(*scene.traceback)) {
+  } else if (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kBoxes)) {
     guess(d, kIndexOutOfRange, {}, "box assigners and samplers index by computed indices");
   } else if (s.statement != Statement::kCannotFail && scene.traceback != nullptr &&
-             in_segmentation_framework(*scene.traceback)) {
+             speaks_of(*scene.traceback, Topic::kSegmentation)) {
     guess(d, kLabelOutOfRange, {kNumClassesMismatch},
           "this is a segmentation program, and masks often hold values outside the classes");
   } else if (s.statement == Statement::kCannotFail ||
@@ -255,6 +261,16 @@ diagnose::HostError host_error_of(const Event& event, const EventContext& scene)
   return facts;
 }
 
+bool is_index(Cause cause) {
+  return cause == kLabelOutOfRange || cause == kNumClassesMismatch || cause == kEmbeddingIndexOutOfRange ||
+         cause == kPositionIndexOutOfRange || cause == kIndexOutOfRange;
+}
+
+// x86's "integer indefinite": what a conversion of NaN, or of a number beyond the type, gives.
+bool is_cast_of_nan(const Event& event) {
+  return contains(event.text, "-2147483648") || contains(event.text, "-9223372036854775808");
+}
+
 Decision decide_host_value(const Event& event, const EventContext& scene) {
   Decision d;
   const WordingRow& row = *event.wording;
@@ -267,6 +283,13 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
   if (event.host != nullptr) {
     d.live = diagnose::finding_of(host_error_of(event, scene));
     if (d.live) d.cause = d.live->cause;
+  }
+  if (is_index(d.cause) && is_cast_of_nan(event)) {
+    d.also = {d.cause};
+    d.cause = kNanToIndex;
+    d.certainty = Certainty::kLikely;
+    d.because = "the smallest integer is what NaN becomes when it is cast to one";
+    d.live.reset();
   }
   const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
   switch (row.effect.refine) {
@@ -282,7 +305,7 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
       break;
     case Refine::kTableOrIndex:
       if (scene.hints.has(Hint::kTableLookup) || contains(event.text, "embedding") ||
-          (scene.traceback != nullptr && speaks_of_embeddings(*scene.traceback))) {
+          (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kEmbeddings))) {
         d.cause = kEmbeddingIndexOutOfRange;
         d.op = "embedding";
       }
@@ -327,13 +350,20 @@ void decide_xid(const std::string& text, Decision& d) {
   }
 }
 
+// Whether the device may report it after the call that caused it has returned.
+bool may_be_late(Cause cause) {
+  return cause == kIllegalMemoryAccess || cause == kHardwareOrDriver || cause == kInsufficientEvidence;
+}
+
 Decision decide_wording(const Event& event, const EventContext& scene) {
   const WordingRow& row = *event.wording;
   Decision d;
   switch (row.kind) {
     case WordingKind::kDeviceAssert:
-    case WordingKind::kFollower:
       return decide_report(event, scene);
+    case WordingKind::kFollower:
+      if (row.effect.meaning == Meaning::kOwn) return decide_report(event, scene);
+      break;
     case WordingKind::kHostValue:
       return decide_host_value(event, scene);
     case WordingKind::kHost:
@@ -346,7 +376,7 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   d.certainty = row.certainty;
   d.op = row.op;
   d.argument = row.argument;
-  d.device_assert = row.device_assert == Device::kYes;
+  if (row.device_assert != Device::kUnknown) d.device_assert = row.device_assert == Device::kYes;
   d.synchronous = scene.blocking || (d.cause != kIllegalMemoryAccess && d.cause != kHardwareOrDriver);
   if (row.effect.refine == Refine::kHardwareByNumber) decide_xid(event.text, d);
   if (row.kind == WordingKind::kPeer) {
@@ -360,6 +390,10 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   if (d.cause == kArchMismatch && d.certainty == Certainty::kUnknown)
     d.also = {kHardwareOrDriver, kInsufficientEvidence};
   if (d.cause == kIllegalMemoryAccess) d.also = {kHardwareOrDriver};
+  if (const MeaningRow* const meaning = find_meaning(row.effect.meaning)) {
+    d.also.assign(meaning->others().begin(), meaning->others().end());
+    d.synchronous = row.kind != WordingKind::kFault || scene.blocking || !may_be_late(d.cause);
+  }
   // A library's own check: the call that made it is the operation.
   if (d.cause == kCustomKernelAssert && scene.traceback != nullptr && scene.traceback->deepest() != nullptr)
     d.op = scene.traceback->deepest()->frame.function;
@@ -426,6 +460,10 @@ Precedence precedence(const Event& event) {
       return Precedence::kFollower;
     case WordingKind::kPeer:
       return Precedence::kPeer;
+    case WordingKind::kDeath:
+      return event.wording->cause == kInsufficientEvidence ? Precedence::kEnded : Precedence::kDeath;
+    case WordingKind::kTrouble:
+      return Precedence::kTrouble;
     case WordingKind::kContext:
       return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
     case WordingKind::kHint:

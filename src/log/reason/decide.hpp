@@ -43,9 +43,12 @@ Decision decide_unseen_assert(const EventContext& scene);
 // Which event of a job is the root: the higher, the nearer.
 enum class Precedence : std::uint8_t {
   kNever,
+  kEnded,      // that a process ended with an error, and nothing of why
   kBeside,     // only stands beside failures, but names a cause
   kPeer,       // complains about another process
+  kDeath,      // that a process died, and how
   kFollower,   // usually follows a context that is already lost
+  kTrouble,    // a GPU's failure, in words that tell no more
   kException,  // an exception of which the catalogue knows nothing
   kHost,       // a fault of the host program
   kFailure,    // a failure of its own process that the catalogue knows

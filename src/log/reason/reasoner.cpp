@@ -330,6 +330,9 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
     if (is_report && others.contains(rank)) continue;  // of its own, which is listed
     const bool same = !streams.insert(next.stream).second;
     if (same && next.precedence < Precedence::kPeer) continue;
+    // The exception in which a program wraps what happened to it says nothing new.
+    if (shares && next.precedence == Precedence::kException && first.precedence > Precedence::kException)
+      continue;
     if (report.findings.size() > kMaxConsequences || ++made > 4 * kMaxConsequences) continue;
     Finding finding = make_finding(job, next, false);
     if (shares && finding.cause == report.findings.front().cause) {
@@ -415,8 +418,10 @@ Report Reasoner::finish() {
         candidates.push_back({stream, &event, p});
     }
   }
+  // Warnings tell the cause of what failed later; alone they are none.
+  if (std::ranges::all_of(candidates, [](const Candidate& c) { return c.event->warned; })) candidates.clear();
   std::stable_sort(candidates.begin(), candidates.end(), nearer);
-  if (candidates.empty()) {
+  if (candidates.empty() || candidates.front().precedence == Precedence::kEnded) {
     report.verdict = Verdict::kClean;
     for (const EventStream* stream : job.streams) {
       const Traceback* const cut = cut_traceback(*stream);
@@ -427,14 +432,18 @@ Report Reasoner::finish() {
           report.findings.front().certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
       break;
     }
-    return report;
+    if (candidates.empty() || !report.findings.empty()) return report;
   }
   prefer_majority(candidates);
   report.findings.push_back(make_finding(job, candidates.front(), true));
   Finding& root = report.findings.front();
   if (candidates.front().precedence == Precedence::kPeer) name_the_silent_one(job, candidates, root);
   report.verdict = root.certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
-  add_rerun(commands_, root);
+  // The guard watches PyTorch's operations; to a library's own status it would say nothing.
+  const WordingRow* const message = candidates.front().event->wording;
+  if (message == nullptr || message->effect.meaning == Meaning::kOwn ||
+      message->effect.meaning == Meaning::kAsserted)
+    add_rerun(commands_, root);
 
   tell_what_followed(job, candidates, report);
   return report;

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "log/reason/memory.hpp"
 
 namespace trapline {
 namespace {
@@ -22,6 +26,40 @@ std::string list(const std::vector<std::int64_t>& values) {
   std::string text;
   for (const std::int64_t value : values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
   return text;
+}
+
+std::string_view message_of(const Event& event) {
+  return event.message.empty() ? std::string_view(event.text) : std::string_view(event.message);
+}
+
+// Where each vendor's machines tell what happened.
+struct Vendor {
+  std::array<std::string_view, 8> words;
+  std::string_view find_kernel, look_at_device;
+};
+
+constexpr Vendor kVendors[] = {
+    {{"HIP", "hip", "ROCm", "rocm", "HSA_", "amdgpu", "rocdevice", "GPU node"},
+     "HIP_LAUNCH_BLOCKING=1 (and AMD_SERIALIZE_KERNEL=3) makes the traceback end at the kernel",
+     "look for amdgpu lines in `dmesg`, and run `rocm-smi`"},
+    {{"UR_RESULT", "PI_ERROR", "level_zero", "XPU", "SYCL", "sycl", "i915", "UR backend"},
+     "SYCL_UR_TRACE=1 names the call, and oneAPI's `onetrace` the kernel",
+     "look for i915 or xe lines in `dmesg`, and run `xpu-smi discovery`"},
+    {{"MPS", "Metal", "METAL", "MTL", "kIOGPU"},
+     "Metal's API validation (MTL_DEBUG_LAYER=1) names the call",
+     "run the operation on the CPU (device='cpu'); if that is right, it is Metal's"},
+    {{""},
+     "run it under `compute-sanitizer --tool memcheck`, or with CUDA_LAUNCH_BLOCKING=1, to find the kernel",
+     "look for Xid lines in `dmesg`, and run `nvidia-smi -q`"},
+};
+
+const Vendor& vendor_of(const Event& event) {
+  return *std::ranges::find_if(kVendors, [&](const Vendor& vendor) {
+    return std::ranges::any_of(vendor.words, [&](std::string_view word) {
+      return (!word.empty() || &vendor == std::end(kVendors) - 1) &&
+             event.text.find(word) != std::string::npos;
+    });
+  });
 }
 
 void fix_of_cause(Cause cause, const Event& event, Finding& f) {
@@ -71,13 +109,25 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
       fix.push_back(
           "find the first NaN (torch.autograd.set_detect_anomaly(True)): an index made from it is garbage");
       break;
+    case kCustomKernelAssert:
+      if (!event.file.empty())
+        fix.push_back(fmt::format(
+            "{} is not PyTorch's: the condition at that line of its source is what its author demands of the "
+            "arguments; print their shapes and values before the call",
+            event.file));
+      break;
     case kIllegalMemoryAccess:
-      fix.push_back(
-          "run it under `compute-sanitizer --tool memcheck`, or with CUDA_LAUNCH_BLOCKING=1, to find the "
-          "kernel");
+      fix.emplace_back(vendor_of(event).find_kernel);
       break;
     case kOutOfMemory:
-      fix.push_back("lower the batch size or the sequence length, or use gradient checkpointing");
+      if (const auto numbers = memory_numbers(message_of(event))) {
+        std::ranges::move(memory_help(*numbers), std::back_inserter(fix));
+        break;
+      }
+      fix.emplace_back(
+          "lower the batch size or the sequence length (in training, gradient checkpointing also helps), and "
+          "see "
+          "with `nvidia-smi` whether another process holds the GPU");
       break;
     case kArchMismatch:
       fix.push_back(
@@ -85,9 +135,14 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
           "names them), or update the driver");
       break;
     case kHardwareOrDriver:
-      fix.push_back(
-          "look for Xid lines in `dmesg`, and run `nvidia-smi -q`; if only ranks wait for each other, look "
-          "at the rank that is silent");
+      if (event.wording != nullptr && event.wording->kind == WordingKind::kPeer) {
+        fix.emplace_back(
+            "look at the rank that is silent, or that failed first: the others only waited for it or lost "
+            "it");
+        fix.emplace_back("NCCL_DEBUG=INFO tells the network and the call that failed");
+        break;
+      }
+      fix.emplace_back(vendor_of(event).look_at_device);
       break;
     case kNotCuda:
       fix.push_back("this is a fault of the host program: the message and its frame are where to look");
@@ -111,11 +166,19 @@ std::string who(const Finding& f) {
   return itself ? f.op : "cross_entropy";
 }
 
+// The program's own words: an exception with its type, else the line.
+std::string words_of(const Event& event) {
+  const std::string text = event.message.empty()     ? event.text
+                           : event.exception.empty() ? event.message
+                                                     : event.exception + ": " + event.message;
+  return text.substr(0, kMaxText);
+}
+
 // What can be said when it is not known which cause it was.
 std::string unknown_subject(const Event& event, const Decision& d) {
   if (event.kind == EventKind::kWording && d.device_assert.value_or(false))
     return "a device-side assertion failed, but its own line is not in this log";
-  return event.message.empty() ? event.text.substr(0, kMaxText) : event.message.substr(0, kMaxText);
+  return words_of(event);
 }
 
 std::string subject(const Event& event, const Decision& d, const Finding& f) {
@@ -143,21 +206,28 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
     case kCompiledIndexAssert:
       return fmt::format("an index in a compiled kernel is out of bounds{}",
                          event.bound > 0 ? fmt::format(" [0, {})", event.bound) : "");
+    case kOutOfMemory:
+      if (const auto numbers = memory_numbers(message_of(event)))
+        return fmt::format("{}: {}", info(d.cause).title, memory_summary(*numbers));
+      break;
     case kCustomKernelAssert:
       return fmt::format("an assertion of a custom kernel failed: {}{}",
                          event.condition.empty() ? event.text : event.condition, at);
     case kPoisonedContext:
+      if (f.role == Role::kConsequence) return "the CUDA context was lost by then: " + words_of(event);
       return "the CUDA context was already lost to an earlier device-side assert, whose own line is not in "
              "this log";
     case kInsufficientEvidence:
       if (event.kind == EventKind::kAssert)
         return fmt::format("a device-side assertion failed{}: {}", at, event.condition);
+      if (event.wording != nullptr && event.wording->effect.meaning != Meaning::kOwn) return words_of(event);
+      if (event.kind == EventKind::kException) return words_of(event);
       if (event.wording != nullptr && event.wording->kind == WordingKind::kFollower)
         return "a CUDA library failed, as it does in a context that is already lost; nothing tells what came "
                "first";
       if (d.device_assert.value_or(true))
         return "a device-side assertion failed, but its own line is not in this log";
-      break;
+      return words_of(event);
     default:
       break;
   }
@@ -223,7 +293,15 @@ void write_words(const Event& event, const Decision& decision, Finding& f) {
     const bool is_guess =
         decision.certainty == Certainty::kUnknown && decision.cause != kInsufficientEvidence;
     f.summary = is_guess ? unknown_subject(event, decision) : subject(event, decision, f);
-    fix_of_cause(decision.cause, event, f);
+    const MeaningRow* const meaning =
+        event.wording == nullptr ? nullptr : find_meaning(event.wording->effect.meaning);
+    if (meaning != nullptr && meaning->cause == decision.cause && !meaning->help.front().empty()) {
+      for (const std::string_view line : meaning->help) {
+        if (!line.empty()) f.fix.emplace_back(line);
+      }
+    } else {
+      fix_of_cause(decision.cause, event, f);
+    }
     if (is_guess) {
       // One place to look at, and said to be no more than that.
       const std::string first = f.fix.empty() ? std::string() : ": " + f.fix.front();

@@ -119,7 +119,7 @@ TEST(Rules, GeneratedIdsStayInTheVocabulary) {
 
 TEST(Rules, OneHotByScatterIsALabelWhereLabelsAreHandled) {
   EXPECT_EQ(root(kFill).cause, kIndexOutOfRange);
-  EXPECT_EQ(root(kFill).certainty, Certainty::kDetermined);
+  EXPECT_EQ(root(kFill).certainty, Certainty::kLikely);  // it may have been a label
   const Finding f = root(std::string(kFill) + trace("dice.py", "one_hot", "x = running + loss.item()") +
                          std::string(kReport));
   EXPECT_EQ(f.cause, kLabelOutOfRange);
@@ -133,7 +133,15 @@ TEST(Rules, ADetectorsFirstBatch) {
             kLabelOutOfRange);
   EXPECT_EQ(root(header + " 40%|####      | 40/99 [00:09<00:12, 4it/s]\n" + std::string(kIndex)).cause,
             kIndexOutOfRange);
-  EXPECT_EQ(root(kIndex).certainty, Certainty::kDetermined);
+  EXPECT_EQ(root(kIndex).certainty, Certainty::kLikely);
+}
+
+TEST(Rules, AMatcherIndexesItsCostsByClass) {
+  const auto surfaced = [&](std::string_view file) {
+    return root(trace(file, "forward", "cost_class = -out_prob[:, tgt_ids]") + std::string(kReport)).cause;
+  };
+  EXPECT_EQ(surfaced("models/matcher.py"), kLabelOutOfRange);
+  EXPECT_EQ(surfaced("models/costs.py"), kIndexOutOfRange);
 }
 
 TEST(Rules, CategoryIdsThatDoNotFit) {

@@ -1,0 +1,34 @@
+// Messages that no fixed phrase finds: a status given by its number, a text so short that it counts only in a
+// line that speaks of its library, what shells and launchers say of a dead process, and a GPU's trouble in
+// words that nobody wrote down.
+//
+// To teach Trapline another one, add its row to patterns*.def or numbers.def.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "catalogue/statuses.hpp"
+#include "catalogue/wordings.hpp"
+
+namespace trapline {
+
+struct PatternRow {
+  WordingRow wording;  // its phrase is empty
+  std::string_view pattern;
+};
+
+struct NumberForm {
+  Library library;
+  std::string_view pattern;  // its one group is the number
+  std::string_view sample;
+};
+
+std::span<const PatternRow> pattern_rows();
+std::span<const NumberForm> number_forms();
+
+// What the line says of a failure; nullptr: nothing. To be asked for lines in which no phrase names a
+// failure.
+const WordingRow* find_pattern(std::string_view line);
+
+}  // namespace trapline

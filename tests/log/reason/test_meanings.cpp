@@ -1,0 +1,113 @@
+// What the reasoner makes of statuses, deaths and troubles: one test per rule.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "reason_case.hpp"
+
+namespace trapline {
+namespace {
+
+using enum Cause;
+
+std::string trace(std::string_view last) {
+  return "Traceback (most recent call last):\n  File \"main.py\", line 10, in <module>\n    run()\n" +
+         std::string(last) + "\n";
+}
+
+bool admits(const Finding& f, Cause cause) { return std::ranges::find(f.also, cause) != f.also.end(); }
+
+bool helps(const Finding& f, std::string_view words) {
+  return std::ranges::any_of(f.fix,
+                             [&](const std::string& line) { return line.find(words) != std::string::npos; });
+}
+
+TEST(Meanings, AShortTextCountsWhereItsLibraryIsNamed) {
+  EXPECT_EQ(root("node7:12:34 [0] NCCL WARN Cuda failure 'out of memory'\n").cause, kOutOfMemory);
+  EXPECT_EQ(root("cudaHostAlloc failed, ret[2], out of memory\n").cause, kOutOfMemory);
+  EXPECT_EQ(explain("my cache is out of memory, dropping entries\n").verdict, Verdict::kClean);
+}
+
+TEST(Meanings, ARefusedArgumentIsUnknownAndInItsOwnWords) {
+  const Finding f = root("error in modulated_deformable_col2im_cuda: invalid argument\n");
+  EXPECT_EQ(f.certainty, Certainty::kUnknown);
+  EXPECT_EQ(f.summary, "error in modulated_deformable_col2im_cuda: invalid argument");
+  EXPECT_TRUE(helps(f, "empty tensor"));
+  EXPECT_FALSE(helps(f, "label"));
+}
+
+TEST(Meanings, ATroubleThatNobodyWroteDownIsNotClean) {
+  const Report report = explain("step 1\nthe GPU scheduler crashed while moving blocks\nbye\n");
+  EXPECT_EQ(report.verdict, Verdict::kUnknown);
+  EXPECT_EQ(report.findings.front().summary, "the GPU scheduler crashed while moving blocks");
+  EXPECT_EQ(explain("WARNING: could not load the GPU plugin, falling back to the CPU\n").verdict,
+            Verdict::kClean);
+  EXPECT_EQ(explain("GPU errors: 0\n").verdict, Verdict::kClean);
+}
+
+TEST(Meanings, ADeathCountsWhenNothingElseDoes) {
+  const Report alone = explain("epoch 3 loss 0.4\nKilled\n");
+  EXPECT_EQ(alone.verdict, Verdict::kFault);
+  EXPECT_EQ(alone.findings.front().cause, kNotCuda);
+  EXPECT_TRUE(helps(alone.findings.front(), "host memory"));
+  EXPECT_EQ(root(trace("KeyError: 'image'") + "Killed\n").summary.find("Killed"), std::string::npos);
+}
+
+TEST(Meanings, WhatEndsATracebackIsAnExceptionWhateverItsName) {
+  const Report report = explain(trace("Exception: no more frames"));
+  EXPECT_EQ(report.verdict, Verdict::kFault);
+  EXPECT_NE(report.findings.front().summary.find("Exception: no more frames"), std::string::npos);
+  EXPECT_EQ(explain(trace("queue.Empty")).findings.front().cause, kNotCuda);
+  // What a program prints after a traceback that was cut off is none.
+  EXPECT_EQ(explain(trace("done")).findings.front().summary.find("done"), std::string::npos);
+}
+
+TEST(Meanings, TheSmallestIntegerIsACastOfNan) {
+  const Finding f = root(
+      "InvalidArgumentError: Received a label value of -2147483648 which is outside the valid range of [0, "
+      "10).\n");
+  EXPECT_EQ(f.cause, kNanToIndex);
+  EXPECT_EQ(f.certainty, Certainty::kLikely);
+  EXPECT_TRUE(admits(f, kLabelOutOfRange));
+}
+
+TEST(Meanings, ABoundThatOnlyTheRunKnowsIsNotNamed) {
+  const Finding f = root(
+      "cab.py:21: unknown: block: [0,0,0], thread: [0,0,0] Assertion `index out of bounds: 0 <= tmp4 < 1 + "
+      "ks0` failed.\n");
+  EXPECT_EQ(f.cause, kCompiledIndexAssert);
+  EXPECT_FALSE(helps(f, "size 1 "));
+  EXPECT_EQ(f.summary.find("[0, 1)"), std::string::npos) << f.summary;
+}
+
+TEST(Meanings, TheExceptionAroundAFaultDoesNotFollowFromIt) {
+  const Report report = explain(trace("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") +
+                                trace("trainer.StepFailed: step 3 did not finish"));
+  EXPECT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings.front().cause, kOutOfMemory);
+}
+
+TEST(Meanings, AWarningAloneIsNoFailure) {
+  const std::string warned =
+      "cuda.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found "
+      "11040).\n";
+  EXPECT_EQ(explain(warned + "epoch 1\n").verdict, Verdict::kClean);
+  EXPECT_EQ(root(warned + "RuntimeError: No CUDA GPUs are available\n").cause, kArchMismatch);
+}
+
+TEST(Meanings, EachVendorsMachineIsAskedInItsOwnWay) {
+  EXPECT_TRUE(helps(root("RuntimeError: CUDA error: unspecified launch failure\n"), "nvidia-smi"));
+  EXPECT_TRUE(helps(root("HIP error 719: hipErrorLaunchFailure\n"), "rocm-smi"));
+  EXPECT_TRUE(
+      helps(root("RuntimeError: level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)\n"),
+            "xpu-smi"));
+}
+
+TEST(Meanings, TheGuardIsNotAdvisedForALibrarysStatus) {
+  EXPECT_FALSE(helps(root("LogicError: cuMemcpyHtoDAsync failed: invalid argument\n"), "trapline run --"));
+  EXPECT_TRUE(helps(root("RuntimeError: CUDA error: device-side assert triggered\n"), "trapline run --"));
+}
+
+}  // namespace
+}  // namespace trapline
