@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,12 @@ struct Pattern {
 constexpr Pattern kPatterns[] = {
 #define TRAPLINE_PATTERN(id, meaning, pattern, sample) Pattern{id, Meaning::meaning, pattern, sample},
 #include "catalogue/patterns.def"
+#include "catalogue/patterns_frameworks.def"
+#include "catalogue/patterns_machine.def"
+#include "catalogue/patterns_servers.def"
+#include "catalogue/patterns_torch.def"
+// The first that matches counts: how it died comes after what tells why.
+
 #include "catalogue/patterns_deaths.def"
 #undef TRAPLINE_PATTERN
 };
@@ -40,7 +47,9 @@ constexpr const char* kFailed =
 constexpr const char* kHarmless =
     R"re((?:^|[\s\[|=":(])(?:WARNING|INFO|DEBUG|TRACE|NOTICE)(?:[\s\]:|",)]|$)|(?:^|[^L] |[\[|])WARN\b)re"
     R"re(|(?i:(?:^|[\s\[|=":(])(?:\w*warning|info|debug)[\]:|"])|^[IW]\d{4} |: [IW] (?:tensorflow|external|xla)/)re"
-    R"re(|(?i)\bignor(?:e|ed|ing)\b|\bfall(?:s|ing)? ?back\b|\bskip|\bretry|\bdeprecat|\b(?:0|no) (?:errors?|failures?)\b|\berrors?[ =:]+(?:0|none)\b)re"
+    R"re(|(?i)\bignor(?:e|ed|ing)\b|\bfall(?:s|ing)? ?back\b|\bskip|\bretry|\bdeprecat|\d/[\d.]+ GPU\b|\b(?:0|no) (?:errors?|failures?)\b|\berrors?[ =:]+(?:0|none)\b)re"
+    R"re(|(?i)\b(?:mse|mae|rmse|l1|l2|test|train(?:ing)?|val(?:idation)?|eval|mean|max|abs(?:olute)?|rel(?:ative)?|squared|average)[ _]errors?\b)re"
+    R"re(|\berrors?[ =:]+\d+\.\d|\bno (?:\w+ )?errors?\b|\berror code:? 0\b|\berror[ -]check)re"
     R"re(|^\s*(?:File "|frame #|#\d|raise |except |if |return |assert |try:|//))re";
 
 RE2::Options options(bool any_case) {
@@ -53,38 +62,6 @@ RE2::Options options(bool any_case) {
 }
 
 re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
-
-// Many patterns in one pass.
-class PatternSet {
- public:
-  PatternSet(const std::vector<std::string_view>& patterns, bool any_case)
-      : set_(options(any_case), RE2::UNANCHORED) {
-    for (const std::string_view pattern : patterns) {
-      set_.Add(piece(pattern), nullptr);
-      one_by_one_.push_back(std::make_unique<RE2>(piece(pattern), options(any_case)));
-    }
-    if (!patterns.empty()) set_.Compile();
-  }
-
-  // The first one that the line matches; -1: none.
-  int first(std::string_view line) const {
-    if (one_by_one_.empty()) return -1;
-    std::vector<int> found;
-    RE2::Set::ErrorInfo error{};
-    if (set_.Match(piece(line), &found, &error)) return *std::ranges::min_element(found);
-    if (error.kind == RE2::Set::kNoError) return -1;
-    for (std::size_t i = 0; i < one_by_one_.size(); ++i) {  // the set's memory did not suffice
-      if (RE2::PartialMatch(piece(line), *one_by_one_[i])) return static_cast<int>(i);
-    }
-    return -1;
-  }
-
-  const RE2& at(int index) const { return *one_by_one_[static_cast<std::size_t>(index)]; }
-
- private:
-  RE2::Set set_;
-  std::vector<std::unique_ptr<RE2>> one_by_one_;
-};
 
 const std::vector<PatternRow>& rows() {
   static const std::vector<PatternRow> all = [] {
@@ -108,15 +85,70 @@ const WordingRow& wording_of_status(const StatusRow& status) {
   return all[static_cast<std::size_t>(&status - status_rows().data())];
 }
 
-const WordingRow* by_number(std::string_view line) {
-  static const PatternSet* const forms = [] {
-    std::vector<std::string_view> patterns;
-    for (const NumberForm& form : kNumbers) patterns.push_back(form.pattern);
-    return new PatternSet(patterns, true);
-  }();
-  const int form = forms->first(line);
+// Whatever is looked for, in one pass over the line: an ordinary error line, of which a log may have
+// millions, costs no second one. First the forms of numbers, then the rows, then the word of a GPU that texts
+// and troubles need.
+class EveryPattern {
+ public:
+  EveryPattern() : set_(options(false), RE2::UNANCHORED) {
+    for (const NumberForm& form : kNumbers) add("(?i:" + std::string(form.pattern) + ")");
+    for (const PatternRow& row : rows()) add(std::string(row.pattern));
+    add(kGpuWord);
+    set_.Compile();
+  }
+
+  struct Found {
+    int number = -1, row = -1;  // the first of each; -1: none
+    bool gpu_word = false;
+  };
+
+  Found in(std::string_view line) const {
+    std::vector<int> matches;
+    RE2::Set::ErrorInfo error{};
+    Found found;
+    if (!set_.Match(piece(line), &matches, &error)) {
+      if (error.kind == RE2::Set::kNoError) return found;
+      matches.resize(one_by_one_.size());  // the set's memory did not suffice: each may be it
+      std::iota(matches.begin(), matches.end(), 0);
+    }
+    std::ranges::sort(matches);
+    const int numbers = static_cast<int>(std::size(kNumbers));
+    const int last = static_cast<int>(one_by_one_.size()) - 1;
+    for (const int i : matches) {
+      int& first = i < numbers ? found.number : found.row;
+      if (i < last && first >= 0) continue;
+      if (!RE2::PartialMatch(piece(line), *one_by_one_[static_cast<std::size_t>(i)])) continue;
+      if (i == last)
+        found.gpu_word = true;
+      else
+        first = i < numbers ? i : i - numbers;
+    }
+    return found;
+  }
+
+  const RE2& number(int form) const { return *one_by_one_[static_cast<std::size_t>(form)]; }
+
+ private:
+  // A counted gap multiplies the states of the whole set: in there it is any gap, and what is found so is
+  // asked again.
+  static std::string without_counts(std::string pattern) {
+    static const RE2* const gap = new RE2(R"re(\{0,\d+\}\??)re");
+    RE2::GlobalReplace(&pattern, *gap, "*");
+    return pattern;
+  }
+
+  void add(const std::string& pattern) {
+    set_.Add(without_counts(pattern), nullptr);
+    one_by_one_.push_back(std::make_unique<RE2>(pattern, options(false)));
+  }
+
+  RE2::Set set_;
+  std::vector<std::unique_ptr<RE2>> one_by_one_;
+};
+
+const WordingRow* by_number(std::string_view line, int form, const RE2& pattern) {
   std::int64_t number = 0;
-  if (form < 0 || !RE2::PartialMatch(piece(line), forms->at(form), &number)) return nullptr;
+  if (!RE2::PartialMatch(piece(line), pattern, &number)) return nullptr;
   const StatusRow* const status = find_status(kNumbers[form].library, number);
   return status == nullptr ? nullptr : &wording_of_status(*status);
 }
@@ -135,27 +167,24 @@ const WordingRow* by_text(std::string_view line) {
     std::string alternatives;
     for (const auto& [text, row] : *texts)
       alternatives += (alternatives.empty() ? "" : "|") + RE2::QuoteMeta(text);
-    return new RE2(std::string(kGpuWord) + R"re(.{0,160}?(?:[:'"(,\]>-]\s*|\bby )()re" +
-                       (alternatives.empty() ? "[^\\x00-\\xff]" : alternatives) +
-                       R"re()(?:['").,;\s\[]|$))re",
+    return new RE2(R"re((?:[:'"(,\]>-]\s*|\bby )()re" + alternatives + R"re()(?:['").,;\s\[]|$))re",
                    options(false));
   }();
+  static const RE2* const gpu = new RE2(kGpuWord, options(false));
+  re2::StringPiece behind = piece(line);
   std::string text;
-  if (!RE2::PartialMatch(piece(line), *pattern, &text)) return nullptr;
+  if (!RE2::FindAndConsume(&behind, *gpu) || !RE2::PartialMatch(behind, *pattern, &text)) return nullptr;
   const auto found = texts->find(text);
   return found == texts->end() ? nullptr : found->second;
 }
 
+// Of a line with a word of GPUs.
 const WordingRow* trouble(std::string_view line) {
-  static const RE2* const gpu = new RE2(kGpuWord, options(false));
   static const RE2* const failed = new RE2(kFailed, options(false));
   static const RE2* const harmless = new RE2(kHarmless, options(false));
   static const WordingRow row = wording_of("gpu.trouble", Meaning::kSomething, {}, {});
   const re2::StringPiece text = piece(line);
-  return RE2::PartialMatch(text, *failed) && RE2::PartialMatch(text, *gpu) &&
-                 !RE2::PartialMatch(text, *harmless)
-             ? &row
-             : nullptr;
+  return RE2::PartialMatch(text, *failed) && !RE2::PartialMatch(text, *harmless) ? &row : nullptr;
 }
 
 }  // namespace
@@ -164,17 +193,29 @@ std::span<const PatternRow> pattern_rows() { return rows(); }
 
 std::span<const NumberForm> number_forms() { return kNumbers; }
 
+bool checks_status(std::string_view line) {
+  static const RE2* const success = new RE2(
+      R"re((?:cuda|hip|nccl|rccl|CUDA_|NVML_|NVRTC_|_STATUS_|cu)S(?:uccess|UCCESS)\b|(?:CUDA|NVML|NVRTC|STATUS)_SUCCESS\b)re",
+      RE2::Latin1);
+  return line.find("uccess") != std::string_view::npos || line.find("UCCESS") != std::string_view::npos
+             ? RE2::PartialMatch(piece(line), *success)
+             : false;
+}
+
 const WordingRow* find_pattern(std::string_view line) {
-  if (const WordingRow* const row = by_number(line)) return row;
-  static const PatternSet* const patterns = [] {
-    std::vector<std::string_view> all;
-    for (const PatternRow& row : rows()) all.push_back(row.pattern);
-    return new PatternSet(all, false);
-  }();
-  if (const int found = patterns->first(line); found >= 0)
-    return &rows()[static_cast<std::size_t>(found)].wording;
-  if (const WordingRow* const row = by_text(line)) return row;
-  return trouble(line);
+  static const auto* const patterns = new EveryPattern;
+  const EveryPattern::Found found = patterns->in(line);
+  if (found.number >= 0) {
+    if (const WordingRow* const row = by_number(line, found.number, patterns->number(found.number)))
+      return row;
+  }
+  const WordingRow* const row =
+      found.row < 0 ? nullptr : &rows()[static_cast<std::size_t>(found.row)].wording;
+  const bool tells = row != nullptr && row->effect.meaning != Meaning::kErrorLine;
+  if (tells || !found.gpu_word) return row;
+  if (const WordingRow* const status = by_text(line)) return status;
+  const WordingRow* const other = trouble(line);
+  return other != nullptr ? other : row;
 }
 
 }  // namespace trapline

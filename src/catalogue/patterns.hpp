@@ -27,6 +27,10 @@ struct NumberForm {
 std::span<const PatternRow> pattern_rows();
 std::span<const NumberForm> number_forms();
 
+// Whether the line is an assertion of a call's status, "Assertion 'err == cudaSuccess' failed": the status is
+// what failed, not a kernel's condition.
+bool checks_status(std::string_view line);
+
 // What the line says of a failure; nullptr: nothing. To be asked for lines in which no phrase names a
 // failure.
 const WordingRow* find_pattern(std::string_view line);

@@ -1,6 +1,7 @@
 #include "catalogue/statuses.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include "catalogue/wordings.hpp"
 
@@ -31,11 +32,15 @@ const StatusRow* find_status(Library library, std::int64_t number) {
 }
 
 std::vector<WordingRow> status_wordings() {
+  static std::deque<std::string> samples;  // rows point at them
   std::vector<WordingRow> all;
   for (const StatusRow& row : kRows) {
-    if (!row.name.empty()) all.push_back(wording_of(row.name, row.meaning, row.name, row.name));
-    if (!row.text.empty() && row.stands == kAlone)
-      all.push_back(wording_of(row.text, row.meaning, row.text, row.text));
+    const auto add = [&](std::string_view text) {
+      samples.push_back("error: " + std::string(text));
+      all.push_back(wording_of(text, row.meaning, text, samples.back()));
+    };
+    if (!row.name.empty()) add(row.name);
+    if (!row.text.empty() && row.stands == kAlone) add(row.text);
   }
   return all;
 }

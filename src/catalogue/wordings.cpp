@@ -28,6 +28,7 @@ constexpr WordingRow kWordings[] = {
 #include "catalogue/wordings_distributed.def"
 #include "catalogue/wordings_frameworks.def"
 #include "catalogue/wordings_host.def"
+#include "catalogue/wordings_values.def"
 #undef TRAPLINE_WORDING
 };
 
@@ -50,6 +51,8 @@ constexpr WordingRow kNoise[] = {
 #define TRAPLINE_NOISE(id, phrase, sample) \
   Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample},
 #include "catalogue/noise.def"
+#include "catalogue/noise_machine.def"
+#include "catalogue/noise_torch.def"
 #undef TRAPLINE_NOISE
 };
 

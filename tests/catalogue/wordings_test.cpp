@@ -10,6 +10,7 @@
 #include "catalogue/fold.hpp"
 #include "catalogue/patterns.hpp"
 #include "catalogue/statuses.hpp"
+#include "catalogue/xids.hpp"
 
 namespace trapline {
 namespace {
@@ -51,6 +52,16 @@ TEST(Patterns, EveryFormFindsANumberOfItsLibrary) {
   }
 }
 
+TEST(Patterns, WhatHealthyRunsPrintIsNone) {
+  for (const std::string_view text :
+       {"no CUDA errors (0)", "test error=2.31 on cuda", "loss on cuda 0: error 12.5", "GPU 0: MSE error 2",
+        "error code 0 from cudaMalloc", "nccl error check every 5 steps", "cudaGetDeviceCount returned 0",
+        "cuda0 returned 12 batches", "cudnn benchmark returned 3 algorithms", "client returned -5 rows",
+        "CUDA error: 0", "valid error = 0.024 on cuda:0", "cuda:0 error rate: 35.2", "result: 123456"}) {
+    EXPECT_EQ(find_pattern(text), nullptr) << text;
+  }
+}
+
 TEST(Statuses, NumbersAndTextsAreUnique) {
   std::set<std::pair<Library, std::int64_t>> numbers;
   std::map<std::string_view, Meaning> texts;
@@ -61,6 +72,19 @@ TEST(Statuses, NumbersAndTextsAreUnique) {
     const auto [at, is_new] = texts.emplace(row.text, row.meaning);
     EXPECT_EQ(at->second, row.meaning) << "two meanings of \"" << row.text << '"';
   }
+}
+
+TEST(Xids, EachOnceAndInOrder) {
+  int last = 0;
+  for (const XidRow& row : xid_rows()) {
+    EXPECT_LT(last, row.number);
+    EXPECT_FALSE(row.meaning.empty()) << row.number;
+    EXPECT_EQ(find_xid(row.number), &row);
+    last = row.number;
+  }
+  EXPECT_EQ(find_xid(79)->tells, XidTells::kHardware);
+  EXPECT_EQ(find_xid(31)->tells, XidTells::kMemoryAccess);
+  EXPECT_EQ(find_xid(998), nullptr);
 }
 
 // What a row does goes with what it is: anything else would be dead words in the table.

@@ -51,7 +51,9 @@ PUBLIC = {
         "catalogue/asserts.hpp",
         "catalogue/fold.hpp",
         "catalogue/hints.hpp",
+        "catalogue/patterns.hpp",
         "catalogue/wordings.hpp",
+        "catalogue/xids.hpp",
     },
     "check": {
         "check/dataset.hpp",

@@ -161,6 +161,39 @@ const std::vector<LogDamage>& log_damages() {
        json("{\"_HOSTNAME\":\"node7\",\"_PID\":\"4711\",\"MESSAGE\":", ",\"PRIORITY\":\"3\"}")},
       {"structlog", json("{\"event\":", ",\"level\":\"error\",\"timestamp\":\"2024-11-21T03:36:55Z\"}")},
       {"cloud logging", json("{\"severity\":\"ERROR\",\"textPayload\":", ",\"labels\":{\"a\":\"b\"}}")},
+      {"json, the tag in one known key, the text in another",
+       json("{\"level\":\"error\",\"message\":\"stderr\",\"event\":", ",\"ts\":1.5}")},
+      {"json, the text in a key of its own", json("{\"msg\":\"child output\",\"meta\":{\"chunk\":", "}}")},
+      {"json, nested", json("{\"meta\":{\"message\":\"x\"},\"data\":{\"a\":{\"b\":{\"text\":", "}}}}")},
+      {"json, a list", json("[\"2024-11-21T03:36:55Z\",\"stderr\",", "]")},
+      {"journald, json, as bytes",
+       [](const std::string& t) {
+         return by_line(t, [](const std::string& line) {
+           std::string bytes;
+           for (const char c : line)
+             bytes +=
+                 (bytes.empty() ? "" : ",") + std::to_string(static_cast<int>(static_cast<unsigned char>(c)));
+           return "{\"_PID\":\"4711\",\"MESSAGE\":[" + bytes + "],\"PRIORITY\":\"3\"}";
+         });
+       }},
+      {"asciinema",
+       [](const std::string& t) {
+         std::string out = "{\"version\": 2, \"width\": 120, \"height\": 40}\n";
+         for (std::size_t at = 0; at < t.size(); at += 50)
+           out += "[" + std::to_string(at) + ".5, \"o\", " + json_string(t.substr(at, 50)) + "]\n";
+         return out;
+       }},
+      {"blanks by the cursor", swap(" ", "\x1b[1C")},
+      {"notebook",
+       [](const std::string& t) {
+         return "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"outputs\": [\n    {\n     "
+                "\"name\": \"stderr\",\n"
+                "     \"output_type\": \"stream\",\n     \"text\": [\n" +
+                by_line(t,
+                        [](const std::string& line) { return "      " + json_string(line + "\n") + ","; }) +
+                "      \"\"\n     ]\n    }\n   ],\n   \"source\": [\"CUDA error: out of memory\"]\n  }\n "
+                "]\n}\n";
+       }},
       {"whole log in one json string",
        [](const std::string& t) { return "{\"message\": " + json_string(t) + "}\n"; }},
       {"kubectl --prefix", prefix("[pod/trainer-0/main] ")},

@@ -1,8 +1,11 @@
 #include "log/clean/json_line.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <deque>
+#include <initializer_list>
+#include <unordered_map>
+#include <vector>
 
 #include "log/clean/text.hpp"
 
@@ -28,7 +31,7 @@ std::int32_t code_unit(std::string_view text, std::size_t i) {
   return unit;
 }
 
-// A cursor over a JSON object: just enough to find the strings and numbers of its first two levels.
+// A cursor over JSON: just enough to walk through its values.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : text_(text) {}
@@ -60,25 +63,14 @@ class Cursor {
     }
     return false;
   }
-  // Anything that is no string and no object: up to the next comma or closing brace of this level.
-  bool skip(std::string_view& value) {
+  // A number or a word.
+  bool plain(std::string_view& value) {
     space();
     const std::size_t start = next_;
-    int depth = 0;
-    while (next_ < text_.size()) {
-      const char c = text_[next_];
-      if (c == '"') {
-        std::string_view ignored;
-        if (!string(ignored)) return false;
-        continue;
-      }
-      if (c == '[' || c == '{') ++depth;
-      if (depth == 0 && (c == ',' || c == '}')) break;
-      if (c == ']' || c == '}') --depth;
+    while (next_ < text_.size() && std::string_view(",]} \t").find(text_[next_]) == std::string_view::npos)
       ++next_;
-    }
     value = text_.substr(start, next_ - start);
-    return next_ < text_.size();
+    return !value.empty() && next_ < text_.size();
   }
   bool at_end() {
     space();
@@ -90,24 +82,80 @@ class Cursor {
   std::size_t next_ = 0;
 };
 
-template <std::size_t N>
-bool one_of(std::string_view key, const std::array<std::string_view, N>& names) {
-  for (const std::string_view name : names) {
-    if (key == name) return true;
-  }
-  return false;
+// A key decides what the strings below it are, unless another key stands between them.
+enum class Kind : std::uint8_t {
+  kOther,
+  kMessage,
+  kTrace,
+  kName,  // strings that name something and say nothing, whatever words are in them
+  kRank,
+  kHost,
+  kPid,
+  kFile,  // of a frame that was written as a record, its line and its function
+  kLine,
+  kFunction,
+  kType,  // of an exception, and its words
+  kWords,
+};
+
+Kind kind_of(std::string_view key) {
+  static const auto* const kinds = [] {
+    auto* const all = new std::unordered_map<std::string_view, Kind>;
+    const auto add = [&](Kind kind, std::initializer_list<std::string_view> keys) {
+      for (const std::string_view one : keys) all->emplace(one, kind);
+    };
+    add(Kind::kMessage,
+        {"message", "log",      "msg",     "MESSAGE",     "text",        "line",    "event",
+         "body",    "@message", "content", "textPayload", "output",      "stdout",  "stderr",
+         "data",    "logs",     "reason",  "description", "stringValue", "payload", "short_message"});
+    add(Kind::kTrace, {"exc_info",
+                       "exception",
+                       "exc_text",
+                       "traceback",
+                       "stack_trace",
+                       "stacktrace",
+                       "stack",
+                       "error",
+                       "err",
+                       "detail",
+                       "details",
+                       "stack_info",
+                       "py_callstack",
+                       "exc",
+                       "errorMessage",
+                       "error_message",
+                       "full_message",
+                       "errors",
+                       "cause",
+                       "tb",
+                       "log_tail",
+                       "error.stack_trace",
+                       "error.message",
+                       "exception.stacktrace",
+                       "exception.message"});
+    add(Kind::kName,
+        {"level",      "levelname",      "severity", "logger",   "logger_name", "caller",      "file",
+         "pathname",   "path",           "module",   "funcName", "_CMDLINE",    "cmdline",     "command",
+         "cmd",        "args",           "argv",     "url",      "uri",         "user_agent",  "source",
+         "program",    "prompt",         "query",    "question", "answer",      "instruction", "response",
+         "completion", "generated_text", "title",    "comment"});
+    add(Kind::kRank, {"rank", "global_rank", "RANK", "worker_rank"});
+    add(Kind::kHost, {"host", "hostname", "_HOSTNAME", "node", "pod_name", "nodename", "pod"});
+    add(Kind::kPid, {"pid", "process_id", "_PID", "SYSLOG_PID", "process"});
+    add(Kind::kFile, {"filename", "abs_path"});
+    add(Kind::kLine, {"lineno", "line_number"});
+    add(Kind::kFunction, {"name", "function"});
+    add(Kind::kType, {"exc_type", "type", "ename"});
+    add(Kind::kWords, {"exc_value", "evalue"});
+    return all;
+  }();
+  const auto found = kinds->find(key);
+  return found == kinds->end() ? Kind::kOther : found->second;
 }
 
-constexpr std::array<std::string_view, 11> kMessages{"message",  "log",     "msg",        "MESSAGE",
-                                                     "text",     "line",    "event",      "body",
-                                                     "@message", "content", "textPayload"};
-constexpr std::array<std::string_view, 10> kTraces{"exc_info",    "exception",  "exc_text", "traceback",
-                                                   "stack_trace", "stacktrace", "stack",    "error",
-                                                   "err",         "detail"};
-constexpr std::array<std::string_view, 4> kRanks{"rank", "global_rank", "RANK", "worker_rank"};
-constexpr std::array<std::string_view, 7> kHosts{"host",     "hostname", "_HOSTNAME", "node",
-                                                 "pod_name", "nodename", "pod"};
-constexpr std::array<std::string_view, 5> kPids{"pid", "process_id", "_PID", "SYSLOG_PID", "process"};
+constexpr int kMaxDepth = 12;
+constexpr std::size_t kMaxTexts = 4096;
+constexpr std::size_t kLeastBytes = 8;  // fewer numbers are no text
 
 void number(std::string_view text, std::int64_t& out) {
   std::int64_t value = -1;
@@ -115,44 +163,145 @@ void number(std::string_view text, std::int64_t& out) {
   if (error == std::errc() && end == text.data() + text.size() && value >= 0) out = value;
 }
 
-struct Found {
-  std::string_view message;
-  bool has_message = false;
-  std::string traces;
+// Whether a string under a key that nobody knows is something that was said: words, or the name of an error.
+bool is_said(std::string_view inside) {
+  constexpr std::size_t kLeastName = 12;  // "ERROR" alone is a level
+  if (inside.find(' ') != inside.npos) return true;
+  if (inside.size() < kLeastName) return false;
+  for (const std::string_view sign : {"rror", "RROR", "_STATUS_", "xception", "ailed", "ssert"}) {
+    if (inside.find(sign) != inside.npos) return true;
+  }
+  return false;
+}
+
+struct Text {
+  std::string_view inside;  // of a string, still escaped
+  bool trace;               // goes behind the messages of its record
 };
 
-bool read_object(Cursor& cursor, int depth, Found& found, JsonLine& out) {
-  if (!cursor.take('{')) return false;
-  if (cursor.take('}')) return true;
-  do {
-    std::string_view key;
-    std::string_view value;
-    if (!cursor.string(key) || !cursor.take(':')) return false;
-    const bool is_string = cursor.peek() == '"';
-    if (is_string) {
-      if (!cursor.string(value)) return false;
-    } else if (cursor.peek() == '{' && depth < 3) {
-      if (!read_object(cursor, depth + 1, found, out)) return false;
-      continue;
-    } else if (!cursor.skip(value)) {
-      return false;
+// Walks through one line of JSON and keeps what was said in it.
+class Walk {
+ public:
+  Walk(std::string_view line, JsonLine& out) : at_(line), out_(out) {}
+
+  bool all() {
+    if (at_.peek() == '[' ? !array(Kind::kOther, "", 0) : !object("", 0)) return false;
+    if (!at_.at_end() || texts_.empty()) return false;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      if (is_repeated(i)) continue;
+      if (!out_.text.empty()) out_.text += '\n';
+      unescape_json(texts_[i].inside, out_.text);
+      while (!out_.text.empty() && (out_.text.back() == '\n' || out_.text.back() == '\r'))
+        out_.text.pop_back();
     }
-    if (is_string && one_of(key, kMessages) && !found.has_message) {
-      found.message = value;
-      found.has_message = true;
-    } else if (is_string && one_of(key, kTraces) && !value.empty()) {
-      found.traces += '\n';
-      unescape_json(value, found.traces);
-    } else if (one_of(key, kRanks)) {
-      number(value, out.rank);
-    } else if (one_of(key, kPids)) {
-      number(value, out.pid);
-    } else if (is_string && one_of(key, kHosts) && out.host.empty()) {
-      unescape_json(value, out.host);
+    return true;
+  }
+
+ private:
+  // The same words under several keys ("text" and "message" of loguru, an error's message and its trace) are
+  // said once.
+  bool is_repeated(std::size_t i) const {
+    const std::string_view text = texts_[i].inside;
+    if (text.empty()) return true;
+    if (texts_.size() > 16) return false;  // a list of lines, not a record
+    for (std::size_t k = 0; k < texts_.size(); ++k) {
+      const std::string_view other = texts_[k].inside;
+      if (k != i && (other.size() > text.size() || (other.size() == text.size() && k < i)) &&
+          other.find(text) != other.npos)
+        return true;
     }
-  } while (cursor.take(','));
-  return cursor.take('}');
-}
+    return false;
+  }
+
+  void keep(std::string_view inside, Kind kind) {
+    if (texts_.size() >= kMaxTexts) return;
+    const bool said =
+        kind == Kind::kMessage || kind == Kind::kTrace || (kind == Kind::kOther && is_said(inside));
+    if (said) texts_.push_back({inside, kind == Kind::kTrace});
+  }
+
+  void keep_made(std::string text, bool trace) {
+    made_.push_back(std::move(text));
+    texts_.push_back({made_.back(), trace});
+  }
+
+  bool value(Kind kind, std::string_view key, int depth, std::string_view& text) {
+    if (depth > kMaxDepth) return false;
+    const char first = at_.peek();
+    if (first == '{') return object(key, depth + 1);
+    if (first == '[') return array(kind, key, depth + 1);
+    const bool is_string = first == '"';
+    if (is_string ? !at_.string(text) : !at_.plain(text)) return false;
+    if (kind == Kind::kRank)
+      number(text, out_.rank);
+    else if (kind == Kind::kPid)
+      number(text, out_.pid);
+    else if (is_string && kind == Kind::kHost && out_.host.empty())
+      unescape_json(text, out_.host);
+    else if (is_string)
+      keep(text, kind);
+    return true;
+  }
+
+  // `list`: the key of the list that it is in.
+  bool object(std::string_view list, int depth) {
+    if (!at_.take('{')) return false;
+    if (at_.take('}')) return true;
+    const std::size_t first = texts_.size();
+    std::string_view file, line, function, type, words;
+    do {
+      std::string_view key, text;
+      if (!at_.string(key) || !at_.take(':')) return false;
+      const Kind kind = kind_of(key);
+      if (!value(kind, key, depth, text)) return false;
+      if (kind == Kind::kFile) file = text;
+      if (kind == Kind::kLine) line = text;
+      if (kind == Kind::kFunction) function = text;
+      if (kind == Kind::kType) type = text;
+      if (kind == Kind::kWords) words = text;
+    } while (at_.take(','));
+    if (!at_.take('}')) return false;
+    std::stable_partition(texts_.begin() + static_cast<std::ptrdiff_t>(first), texts_.end(),
+                          [](const Text& text) { return !text.trace; });
+    const auto said = [](std::string_view text) { return std::string(text); };
+    if (list == "frames" && !file.empty() && !line.empty() && !function.empty())
+      keep_made("  File \\\"" + said(file) + "\\\", line " + said(line) + ", in " + said(function), true);
+    if (!words.empty()) keep_made(type.empty() ? said(words) : said(type) + ": " + said(words), true);
+    return true;
+  }
+
+  // A list of lines, of records, or a text as the numbers of its bytes (the journal writes so what is not
+  // plain text).
+  bool array(Kind kind, std::string_view key, int depth) {
+    if (!at_.take('[')) return false;
+    if (at_.take(']')) return true;
+    std::string bytes;
+    bool only_bytes = kind == Kind::kMessage || kind == Kind::kTrace;
+    do {
+      const char first = at_.peek();
+      std::string_view text;
+      if (first == '{' || first == '[' || first == '"') {
+        only_bytes = false;
+        if (!value(kind, key, depth, text)) return false;
+        continue;
+      }
+      if (!at_.plain(text)) return false;
+      std::int64_t byte = -1;
+      number(text, byte);
+      only_bytes = only_bytes && byte >= '\t' && byte < 256;
+      if (!only_bytes) continue;
+      if (byte == '\\') bytes += '\\';
+      bytes += static_cast<char>(byte);
+    } while (at_.take(','));
+    if (only_bytes && bytes.size() >= kLeastBytes) keep_made(std::move(bytes), kind == Kind::kTrace);
+    return at_.take(']');
+  }
+
+  Cursor at_;
+  JsonLine& out_;
+  std::vector<Text> texts_;
+  std::deque<std::string> made_;  // what no string of the line says as it stands
+};
 
 }  // namespace
 
@@ -160,16 +309,8 @@ bool read_json_line(std::string_view line, JsonLine& out) {
   out.text.clear();
   out.host.clear();
   out.rank = out.pid = -1;
-  Cursor cursor(line);
-  if (cursor.peek() != '{') return false;
-  Found found;
-  if (!read_object(cursor, 0, found, out) || !cursor.at_end()) return false;
-  if (!found.has_message && found.traces.empty()) return false;
-  unescape_json(found.message, out.text);
-  while (!out.text.empty() && (out.text.back() == '\n' || out.text.back() == '\r')) out.text.pop_back();
-  if (out.text.empty() && !found.traces.empty()) found.traces.erase(0, 1);
-  out.text += found.traces;
-  return true;
+  if (line.empty() || (line.front() != '{' && line.front() != '[')) return false;
+  return Walk(line, out).all();
 }
 
 void unescape_json(std::string_view inside, std::string& out) {

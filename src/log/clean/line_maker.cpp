@@ -8,12 +8,65 @@
 #include "log/clean/tidy.hpp"
 
 namespace trapline {
+namespace {
+
+constexpr int kMaxNested = 3;  // a container's JSON around a logger's
+
+bool is_maybe_json(std::string_view text) {
+  if (text.starts_with('{')) return text.find('}') != text.npos;
+  return text.starts_with('[') && text.ends_with(']') && text.find('"') != text.npos;
+}
+
+}  // namespace
 
 void LineMaker::begin(std::string_view source, Origin origin) {
   source_ = source;
   path_ = origin;
   replaced_ = false;
   progress_ = -1;
+  recorded_.clear();
+  recorded_at_ = -1;
+}
+
+void LineMaker::end() { tell_recorded(true); }
+
+// asciinema: [12.345, "o", "what the terminal printed"], in pieces that end anywhere.
+bool LineMaker::take_recording(std::string_view text, const Line& line) {
+  constexpr std::string_view kOutput = "\"o\"";
+  constexpr std::size_t kMost = std::size_t{64} * 1024;
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  if (text.size() < 12 || text[0] != '[' || (text[1] < '0' || text[1] > '9') || !text.ends_with("\"]"))
+    return false;
+  std::size_t at = text.find_first_not_of("0123456789.", 1);
+  if (at == text.npos || text[at] != ',') return false;
+  at = text.find_first_not_of(' ', at + 1);
+  if (at == text.npos || !text.substr(at).starts_with(kOutput)) return false;
+  at = text.find('"', at + kOutput.size());
+  if (at == text.npos || at + 3 > text.size() || text.find('\r') != text.npos) return false;
+  if (line.number != recorded_at_ + 1) tell_recorded(true);
+  recorded_at_ = line.number;
+  unescape_json(text.substr(at + 1, text.size() - at - 3), recorded_);
+  tell_recorded(recorded_.size() > kMost);
+  return true;
+}
+
+void LineMaker::tell_recorded(bool all) {
+  if (recorded_.empty()) return;
+  Line line;
+  line.source = source_;
+  line.number = recorded_at_;
+  const std::string recorded = std::move(recorded_);
+  recorded_.clear();
+  std::string_view rest = recorded;
+  std::string cleaned;
+  while (!rest.empty()) {
+    const std::size_t feed = rest.find('\n');
+    if (feed == rest.npos && !all) break;
+    Origin origin;
+    segment(clean_text(rest.substr(0, feed), cleaned, replaced_), line, origin, 1);
+    rest.remove_prefix(feed == rest.npos ? rest.size() : feed + 1);
+  }
+  recorded_ = rest;
 }
 
 void LineMaker::raw_line(std::string_view raw, std::int64_t number, bool shortened) {
@@ -21,6 +74,8 @@ void LineMaker::raw_line(std::string_view raw, std::int64_t number, bool shorten
   line.source = source_;
   line.number = number;
   line.shortened = shortened;
+  if (raw.starts_with('[') && take_recording(raw, line)) return;
+  if (!recorded_.empty()) tell_recorded(true);
   std::string_view text = clean_text(raw, clean_, replaced_);
   Origin origin;
   // What a carriage return overwrote was on the screen once: a bar is dropped, text is not.
@@ -45,14 +100,15 @@ void LineMaker::segment(std::string_view text, Line& line, Origin& origin, int d
   const std::string_view unbarred =
       without_prefix(text, origin);  // "3%|#| 1/9 [00:05<02:05, 5.2it/s][rank1]: text"
   text = unbarred;
-  if (depth == 0 && text.starts_with('{') && text.find('}') != text.npos && read_json_line(text, json_)) {
-    if (json_.rank >= 0) origin.rank = static_cast<int>(std::min<std::int64_t>(json_.rank, 1'000'000));
-    if (json_.pid >= 0) origin.pid = json_.pid;
-    if (!json_.host.empty()) origin.host = json_.host;
+  JsonLine json;
+  if (depth < kMaxNested && is_maybe_json(text) && read_json_line(text, json)) {
+    if (json.rank >= 0) origin.rank = static_cast<int>(std::min<std::int64_t>(json.rank, 1'000'000));
+    if (json.pid >= 0) origin.pid = json.pid;
+    if (!json.host.empty()) origin.host = json.host;
     // The message is a line of its own right: colours, prefixes and line breaks of its own.
     bool ignored = false;
     std::string cleaned;
-    std::string_view rest = json_.text;
+    std::string_view rest = json.text;
     while (true) {
       const std::size_t feed = rest.find('\n');
       segment(clean_text(rest.substr(0, feed), cleaned, ignored), line, origin, depth + 1);

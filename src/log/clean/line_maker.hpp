@@ -21,9 +21,13 @@ class LineMaker : public RawLineSink {
   void begin(std::string_view source) { begin(source, origin_of_path(source)); }
   void begin(std::string_view source, Origin origin);
   void raw_line(std::string_view raw, std::int64_t number, bool shortened) override;
+  // The end of the source: what waited for the rest of its line is a line now.
+  void end();
   bool replaced() const { return replaced_; }
 
  private:
+  bool take_recording(std::string_view text, const Line& line);
+  void tell_recorded(bool all);
   void segment(std::string_view text, Line& line, Origin& origin, int depth);
   void note_progress(std::string_view bar);
   void emit(std::string_view text, Line& line, const Origin& origin);
@@ -36,7 +40,8 @@ class LineMaker : public RawLineSink {
   std::string clean_;
   std::string unescaped_;
   std::string tidied_;
-  JsonLine json_;
+  std::string recorded_;  // of a terminal's recording: what was printed behind its last line end
+  std::int64_t recorded_at_ = -1;
   std::vector<std::string_view> parts_;
 };
 

@@ -75,7 +75,10 @@ Origin origin_of_path(std::string_view path) {
   }
   // 3.log; longer numbers are jobs, and 048 is the forty-eighth of something.
   const bool is_plain = stem.size() <= 3 && (stem.size() == 1 || !stem.starts_with('0'));
-  if (rank < 0 && is_number(stem) && is_plain) rank = to_number(stem);
+  if (rank < 0 && is_number(stem) && is_plain) {
+    rank = to_number(stem);
+    origin.is_bare_number = true;
+  }
   if (rank >= 0) origin.rank = static_cast<int>(rank);
   return origin;
 }

@@ -10,6 +10,8 @@ struct Origin {
   int rank = -1;
   std::int64_t pid = -1;
   std::string_view host;  // a part of the line
+  // Of a path: its name is nothing but a number. A rank where other files have theirs, else of anything.
+  bool is_bare_number = false;
 };
 
 // The text behind all prefixes that are known for sure; what they say goes into `origin`. Leading spaces of

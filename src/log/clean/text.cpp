@@ -55,6 +55,19 @@ std::size_t after_escape(std::string_view text, std::size_t i) {
   return std::min(k, text.size());
 }
 
+// How many columns an escape sequence moves the cursor forward: what a screen shows there is blank ("\x1b[1C"
+// between the words of a recorded terminal).
+std::size_t forward(std::string_view sequence) {
+  const std::size_t bracket = sequence.find('[', sequence.starts_with('^') ? 2 : 1);
+  if (bracket == sequence.npos || !sequence.ends_with('C')) return 0;
+  std::size_t columns = 0;
+  for (const char c : sequence.substr(bracket + 1, sequence.size() - bracket - 2)) {
+    if (c < '0' || c > '9' || columns > 100) return 0;
+    columns = columns * 10 + static_cast<std::size_t>(c - '0');
+  }
+  return columns == 0 ? 1 : std::min<std::size_t>(columns, 200);
+}
+
 // Printable ASCII and tabs only. Pieces of one size and no early exit: the loop becomes vectors.
 bool is_plain(std::string_view raw) {
   const auto look = [](const char* bytes, std::size_t count) {
@@ -99,7 +112,9 @@ std::string_view clean_text(std::string_view raw, std::string& scratch, bool& re
   for (std::size_t i = 0; i < raw.size();) {
     const unsigned char c = at(raw, i);
     if (c == 0x1b || (c == '^' && at(raw, i + 1) == '[' && at(raw, i + 2) == '[')) {
-      i = after_escape(raw, i);
+      const std::size_t next = after_escape(raw, i);
+      scratch.append(forward(raw.substr(i, next - i)), ' ');
+      i = next;
     } else if (c == '\b') {
       erase_last(scratch);
       ++i;

@@ -185,7 +185,11 @@ std::optional<AssertLine> parse_assert(std::string_view text) {
   }
   const bool c_library =
       line.kernel.find('(') != std::string_view::npos && text.find("' failed") != std::string_view::npos;
-  line.form = is_cuda_file(line.file) && !c_library ? AssertForm::kKernel : AssertForm::kHost;
+  // Headers hold device code, too: the table knows which, and devices close their back-quote.
+  const bool known_header =
+      is_known_assert_file(line.file) && text.find("` failed") != std::string_view::npos;
+  line.form =
+      (is_cuda_file(line.file) || known_header) && !c_library ? AssertForm::kKernel : AssertForm::kHost;
   return line;
 }
 

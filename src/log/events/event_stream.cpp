@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "catalogue/patterns.hpp"
+#include "catalogue/xids.hpp"
 #include "log/clean/text.hpp"
 #include "log/events/hints.hpp"
 #include "log/events/ranks.hpp"
@@ -19,12 +21,20 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Python's warnings, and lines of glog and of TensorRT at that level. Levels of loggers are none: programs log
-// what ends them as they like.
+// Python's warnings, and lines of glog and of TensorRT at that level. Levels of loggers are none: programs
+// log what ends them as they like.
 bool is_warning(std::string_view text) {
   static const RE2* const pattern =
-      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re", RE2::Latin1);
+      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re",
+              RE2::Latin1);
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
+}
+
+// Whether a program can do what it was started for after a warning of it: not with a context that is lost,
+// not without its GPU.
+bool can_go_on(const WordingRow& row) {
+  return row.kind != WordingKind::kDeviceAssert && row.cause != Cause::kIllegalMemoryAccess &&
+         row.cause != Cause::kArchMismatch && row.cause != Cause::kHardwareOrDriver;
 }
 
 bool names_failure(const LineMatches& matches) {
@@ -73,9 +83,12 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
   note_launcher(text);
   const LineMatches& matches = matcher_.line(text, before_length_ >= kMinWrap,
                                              frames_.closed_now() ? frames_.exception() : std::string_view());
-  for (const FoundAssert& found : asserts_.line(text, origin.number, matches))
-    add_assert(found, origin, order);
-  add_messages(text, matches, origin, order);
+  const bool is_status = matches.assertion && checks_status(text);
+  if (!is_status) {
+    for (const FoundAssert& found : asserts_.line(text, origin.number, matches))
+      add_assert(found, origin, order);
+  }
+  add_messages(text, matches, origin, order, !is_status && asserts_.took_line());
   if (frames_.closed_now()) add_exception(text, matches, origin, order);
   if (before_length_ < kMinWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
   before_length_ = text.size();
@@ -87,8 +100,7 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
 }
 
 void EventStream::add_messages(std::string_view text, const LineMatches& matches, const Line& origin,
-                               std::int64_t& order) {
-  const bool in_assert = asserts_.took_line();
+                               std::int64_t& order, bool in_assert) {
   std::string whole;
   if (!in_assert && take_back_exception(text, matches, origin, whole)) text = whole;
   for (const WordingRow* row : matches.wordings) {
@@ -169,15 +181,18 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   hints_ |= row.effect.hints;
   if (row.kind == WordingKind::kHint || row.kind == WordingKind::kEvidence) return;
   for (Event& event : events_) {
-    if (event.wording == &row && event.traceback == frames_.current() && event.rank == rank_in(text)) {
+    const bool is_same_xid =
+        row.effect.refine != Refine::kHardwareByNumber || xid_in(event.text) == xid_in(text);
+    if (event.wording == &row && is_same_xid && event.traceback == frames_.current() &&
+        event.rank == rank_in(text)) {
       ++event.count;
-      event.warned = event.warned && is_warning(text);
+      event.warned = event.warned && is_warning(text) && can_go_on(row);
       return;
     }
   }
   Event event;
   event.wording = &row;
-  event.warned = is_warning(text);
+  event.warned = is_warning(text) && can_go_on(row);
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
@@ -186,16 +201,21 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
 void EventStream::add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
                                 std::int64_t& order) {
   if (names_failure(matches)) return;
-  for (const Event& event : events_) {
+  // A warning that quotes an exception; one that was raised as an error has nothing before its name.
+  const bool warned = is_warning(text.substr(0, text.find(frames_.exception())));
+  for (Event& event : events_) {
     if (event.kind == EventKind::kException && event.exception == frames_.exception() &&
-        event.message == frames_.message())
+        event.message == frames_.message()) {
+      event.warned = event.warned && warned;
       return;
+    }
     if ((event.kind == EventKind::kHostAssert || event.kind == EventKind::kAssert) &&
         event.number == origin.number)
       return;
   }
   Event event;
   event.kind = EventKind::kException;
+  event.warned = warned;
   event.exception = frames_.exception();
   event.message = frames_.message();
   push(std::move(event), text, origin, order);

@@ -40,7 +40,7 @@ class EventStream {
   bool repeated(std::string_view text);
   void add_assert(const FoundAssert& found, const Line& origin, std::int64_t& order);
   void add_messages(std::string_view text, const LineMatches& matches, const Line& origin,
-                    std::int64_t& order);
+                    std::int64_t& order, bool in_assert);
   void add_wording(const WordingRow& row, std::string_view text, const Line& origin, std::int64_t& order,
                    const HostCheck& check = {});
   void add_exception(std::string_view text, const LineMatches& matches, const Line& origin,

@@ -293,7 +293,10 @@ void FrameParser::line(std::string_view text, std::int64_t number) {
              (body.starts_with("\u2771") || body.starts_with(">") || body.starts_with("\u276F"))) {
     if (box_frame(body, number)) return;
   }
-  if (open_now && body.starts_with("/") && body.find(' ') == std::string_view::npos) partial_ = body;
+  // A path at the width of a box: the next line has the rest of it.
+  if ((open_now || body.find("/lib/py") != std::string_view::npos) && body.starts_with("/") &&
+      body.find(' ') == std::string_view::npos)
+    partial_ = body;
   const std::size_t before = tracebacks_.size();
   exception_line(text, number);
   if (closed_now_ || tracebacks_.size() != before) return;

@@ -60,9 +60,10 @@ void MessageMatcher::keep_the_longest() {
 // Patterns are weaker than phrases: where one of these names a failure, they are not asked.
 void MessageMatcher::look_for_patterns(std::string_view text) {
   const bool is_known = std::ranges::any_of(matches_.wordings, [](const WordingRow* row) {
-    return row->is_failure() || row->kind == WordingKind::kHint;
+    return row->is_failure() || row->kind == WordingKind::kHint ||
+           row->effect.refine == Refine::kHardwareByNumber;
   });
-  if (is_known || matches_.assertion) return;
+  if (is_known || (matches_.assertion && !checks_status(text))) return;
   if (const WordingRow* const row = find_pattern(text)) matches_.wordings.push_back(row);
 }
 

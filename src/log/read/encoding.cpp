@@ -57,6 +57,26 @@ bool has_controls(std::string_view text) {
   return look(text.data(), text.size());
 }
 
+// UTF-16 without its mark in a language whose letters have no zero bytes: its line feeds and the Latin text
+// between have, and nearly every unit is a character of a living script. A zero at the wrong place is none.
+bool is_utf16_text(std::string_view head, bool big) {
+  std::size_t units = 0, letters = 0, feeds = 0, latin = 0;
+  for (std::size_t i = 0; i + 1 < head.size(); i += 2, ++units) {
+    const auto first = static_cast<unsigned char>(head[i]), second = static_cast<unsigned char>(head[i + 1]);
+    const unsigned high = big ? first : second;
+    const unsigned unit = high << 8U | (big ? second : first);
+    feeds += unit == '\n' ? 1 : 0;
+    latin += unit >= 0x20 && unit < 0x7f ? 1 : 0;
+    const bool is_letter = unit == '\n' || unit == '\r' || unit == '\t' || unit == 0x1b ||
+                           (unit >= 0x20 && unit < 0x7f) || (unit >= 0xa0 && unit < 0x600) ||
+                           (unit >= 0x2010 && unit < 0x2040) || (unit >= 0x2500 && unit < 0x25a0) ||
+                           (unit >= 0x3000 && unit < 0xa000) || (unit >= 0xac00 && unit < 0xd7a4) ||
+                           (unit >= 0xff00 && unit < 0xfff0);
+    letters += is_letter ? 1 : 0;
+  }
+  return units >= 16 && feeds > 0 && feeds * 1000 > units && latin > 0 && letters * 100 >= units * 98;
+}
+
 }  // namespace
 
 EncodingGuess guess_encoding(std::string_view head) {
@@ -83,12 +103,24 @@ EncodingGuess guess_encoding(std::string_view head) {
     return {Encoding::kUtf16Little, 0, {}};
   if (half >= 4 && zeros[0] * 10 > half * 8 && letters[1] * 10 > half * 7)
     return {Encoding::kUtf16Big, 0, {}};
+  if (zeros[0] + zeros[1] > 0) {
+    if (is_utf16_text(head, false)) return {Encoding::kUtf16Little, 0, {}};
+    if (is_utf16_text(head, true)) return {Encoding::kUtf16Big, 0, {}};
+  }
   // Zeros alone are no sign: a log that was cut while its program went on writing starts with millions of
   // them.
   const std::size_t rest = head.size() - zeros[0] - zeros[1];
   if (odd * 10 > rest || (odd * 50 > rest && count_invalid_utf8(head) * 20 > rest))
     return {Encoding::kBinary, 0, {}};
   return {};
+}
+
+// Another program went on in bytes ("> log" of PowerShell, then ">> log" of cmd): so many letters of ASCII in
+// a row are no two-byte units of any language.
+bool Utf16Source::is_bytes(std::string_view rest) {
+  return rest.size() >= kBytesInARow && std::ranges::all_of(rest.substr(0, kBytesInARow), [](char c) {
+           return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\r' || c == '\t';
+         });
 }
 
 std::size_t Utf16Source::read(char* data, std::size_t size) {
@@ -100,14 +132,32 @@ std::size_t Utf16Source::read(char* data, std::size_t size) {
     const std::size_t before = pending_.size();
     const std::size_t got = utf16_.read(raw.data() + before, raw.size() - before);
     if (got == 0) {
-      if (high_ != 0 || before != 0) append_utf8(out_, 0xfffd);
+      if (in_bytes_)
+        out_ += pending_;
+      else if (high_ != 0 || before != 0)
+        append_utf8(out_, 0xfffd);
       high_ = 0;
       pending_.clear();
       if (out_.empty()) return 0;
       break;
     }
     const std::size_t have = before + got;
-    for (std::size_t i = 0; i + 1 < have; i += 2) {
+    std::size_t i = 0;
+    for (; i + 1 < have; i += 2) {
+      if (!in_bytes_ && high_ == 0 && raw[i] != 0 && raw[i + 1] != 0)
+        in_bytes_ = is_bytes({raw.data() + i, have - i});
+      if (in_bytes_) {
+        const std::size_t zero =
+            static_cast<std::size_t>(std::find(raw.data() + i, raw.data() + have, '\0') - raw.data());
+        std::size_t stop = zero;
+        if (zero < have) {  // units again; the zero is the second half of one, or the first
+          stop = zero > i && !big_ ? zero - 1 : zero;
+          in_bytes_ = false;
+        }
+        out_.append(raw.data() + i, stop - i);
+        i = stop;
+        if (i + 1 >= have) break;
+      }
       const auto first = static_cast<unsigned char>(raw[i]);
       const auto second = static_cast<unsigned char>(raw[i + 1]);
       const std::uint32_t high_byte = big_ ? first : second;
@@ -128,7 +178,7 @@ std::size_t Utf16Source::read(char* data, std::size_t size) {
       }
     }
     pending_.clear();
-    if ((have & 1) != 0) pending_.push_back(raw[have - 1]);
+    if (i < have) pending_.push_back(raw[i]);
   }
   const std::size_t count = std::min(size, out_.size() - taken_);
   std::memcpy(data, out_.data() + taken_, count);

@@ -22,7 +22,8 @@ inline constexpr std::size_t kSniffSize = 4096;
 // From the first bytes (kSniffSize where the source has as many).
 EncodingGuess guess_encoding(std::string_view head);
 
-// Windows PowerShell writes logs in UTF-16. Unpaired surrogates become U+FFFD.
+// Windows PowerShell writes logs in UTF-16. Unpaired surrogates become U+FFFD. What another program wrote
+// behind it in bytes stays as it is.
 class Utf16Source : public ByteSource {
  public:
   Utf16Source(ByteSource& utf16, bool big) : utf16_(utf16), big_(big) {}
@@ -30,12 +31,16 @@ class Utf16Source : public ByteSource {
   const std::optional<SourceProblem>& problem() const override { return utf16_.problem(); }
 
  private:
+  static constexpr std::size_t kBytesInARow = 32;
+  static bool is_bytes(std::string_view rest);
+
   ByteSource& utf16_;
   bool big_;
   std::string pending_;     // bytes of an incomplete unit
   std::uint32_t high_ = 0;  // a high surrogate that waits for its low one
   std::string out_;
   std::size_t taken_ = 0;
+  bool in_bytes_ = false;
 };
 
 }  // namespace trapline

@@ -15,6 +15,7 @@
 #include "log/clean/line_maker.hpp"
 #include "log/read/decompress.hpp"
 #include "log/read/encoding.hpp"
+#include "log/read/notebook.hpp"
 #include "log/read/order.hpp"
 #include "log/read/source.hpp"
 #include "log/read/window.hpp"
@@ -169,9 +170,13 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
   Utf16Source utf16(text, guess.encoding == Encoding::kUtf16Big);
   ByteSource& source = guess.encoding == Encoding::kUtf8 ? static_cast<ByteSource&>(text) : utf16;
 
+  stages_->lines.begin(name);
+  if (is_notebook(name, text.peeked())) {
+    read_notebook(source, end);
+    return finish_source(name, source, end);
+  }
   Window& window = stages_->window;
   window.reset();
-  stages_->lines.begin(name);
   bool told = true;
   bool only_zeros = true;  // what a crashed file system leaves of a file
   std::int64_t delivered = 0;
@@ -205,12 +210,30 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
   end.lines = window.lines();
   end.shortened = window.shortened();
   end.unfinished = window.unfinished();
+  if (!source.problem() && only_zeros && end.bytes > 0)
+    problem({name, "it holds zero bytes only", "name another copy: this one was not written to its end"});
+  return finish_source(name, source, end);
+}
+
+// A notebook's lines are few and stand between megabytes of pictures: all of them are delivered.
+void LogReader::read_notebook(ByteSource& source, SourceEnd& end) {
+  NotebookReader notebook(stages_->lines);
+  std::vector<char> room(Window::kBlock);
+  while (const std::size_t got = source.read(room.data(), room.size())) {
+    notebook.feed({room.data(), got});
+    end.bytes += got;
+  }
+  notebook.finish();
+  end.lines = notebook.lines();
+  end.unfinished = notebook.unfinished();
+}
+
+bool LogReader::finish_source(const std::string& name, const ByteSource& source, SourceEnd& end) {
+  stages_->lines.end();
   end.replaced = stages_->lines.replaced();
   if (source.problem()) {
     end.problem = Error{name, source.problem()->why, source.problem()->fix};
     problem(*end.problem);
-  } else if (only_zeros && end.bytes > 0) {
-    problem({name, "it holds zero bytes only", "name another copy: this one was not written to its end"});
   }
   if (end.shortened > 0) {
     note(name + ": " + std::to_string(end.shortened) + (end.shortened == 1 ? " line is" : " lines are") +

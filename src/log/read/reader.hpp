@@ -17,6 +17,8 @@
 
 namespace trapline {
 
+class ByteSource;
+
 struct ReadOptions {
   bool prefilter = true;            // false: every line is delivered (slow; the tests' reference)
   std::int64_t max_files = 100000;  // of one folder
@@ -60,6 +62,8 @@ class LogReader {
   bool read_folder(const std::string& path);
   bool read_file(const std::string& path, bool named);
   bool read_descriptor(int fd, const std::string& name, bool named, bool fresh);
+  void read_notebook(ByteSource& source, SourceEnd& end);
+  bool finish_source(const std::string& name, const ByteSource& source, SourceEnd& end);
   void problem(Error error, bool no_logs = false);
   void note(std::string text);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "catalogue/xids.hpp"
 #include "diagnose/diagnose.hpp"
 #include "log/reason/topics.hpp"
 
@@ -75,6 +76,24 @@ void decide_embedding(const EventContext& scene, Decision& d) {
   if (d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
 }
 
+// What stands behind "Assertion `false` failed."
+std::string_view behind_failed(std::string_view text) {
+  const std::size_t at = text.find("failed");
+  return at == std::string_view::npos ? std::string_view() : text.substr(at + 6);
+}
+
+// What a custom kernel's words are about. A condition is an expression: only labels are named in it; a
+// message is a sentence.
+Cause cause_told(std::string_view words, bool is_sentence) {
+  if (speaks_of(words, Topic::kLabels)) return kLabelOutOfRange;
+  if (!is_sentence) return kCustomKernelAssert;
+  const std::string low = lower(words);
+  if (speaks_of(words, Topic::kEmbeddings) || has_word(low, "ids") || has_word(low, "vocabulary"))
+    return kEmbeddingIndexOutOfRange;
+  if (has_word(low, "index") || has_word(low, "indices") || has_word(low, "idx")) return kIndexOutOfRange;
+  return kCustomKernelAssert;
+}
+
 Decision decide_assert(const Event& event, const EventContext& scene) {
   Decision d;
   d.device_assert = true;
@@ -91,12 +110,16 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
       d.certainty = Certainty::kLikely;
       d.also = {kInsufficientEvidence};
     }
-    // The kernel's own words may say more: a loss that tests its label.
-    if (speaks_of(event.condition, Topic::kLabels)) {
+    // The kernel's own words may say more: a loss that tests its label. A condition that says nothing leaves
+    // it to the message behind it.
+    const bool is_mute = event.condition == "false" || event.condition == "0";
+    if (const Cause told = cause_told(is_mute ? behind_failed(event.text) : event.condition, is_mute);
+        told != kCustomKernelAssert) {
       d.also = {d.cause};
-      d.cause = kLabelOutOfRange;
+      d.cause = told;
       d.certainty = Certainty::kLikely;
-      d.because = "the custom kernel's condition tests a label";
+      d.because = is_mute ? "the message behind the kernel's condition names it"
+                          : "the custom kernel's condition tests a label";
     }
     return d;
   }
@@ -304,6 +327,13 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
       d.certainty = Certainty::kLikely;
       break;
     case Refine::kTableOrIndex:
+      if (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kPositions)) {
+        d.also = {kEmbeddingIndexOutOfRange};
+        d.cause = kPositionIndexOutOfRange;
+        d.certainty = Certainty::kLikely;
+        d.op = "embedding";
+        break;
+      }
       if (scene.hints.has(Hint::kTableLookup) || contains(event.text, "embedding") ||
           (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kEmbeddings))) {
         d.cause = kEmbeddingIndexOutOfRange;
@@ -338,15 +368,26 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
 
 // The number of an Xid tells the GPU's own faults from those that a program causes.
 void decide_xid(const std::string& text, Decision& d) {
-  static const RE2* const pattern = new RE2(R"re(Xid \([^)]*\):\s*(\d{1,4}))re");
-  int number = 0;
-  RE2::PartialMatch(text, *pattern, &number);
-  constexpr int kHardware[] = {48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, 143};
-  if (std::find(std::begin(kHardware), std::end(kHardware), number) != std::end(kHardware)) {
-    d.certainty = Certainty::kDetermined;
-  } else if (number == 13 || number == 31) {
-    d.cause = kIllegalMemoryAccess;
-    d.certainty = Certainty::kLikely;
+  const XidRow* const xid = xid_in(text);
+  if (xid == nullptr) return;
+  d.because = xid->meaning;
+  switch (xid->tells) {
+    case XidTells::kHardware:
+      d.certainty = Certainty::kDetermined;
+      break;
+    case XidTells::kDriver:
+      break;
+    case XidTells::kMemoryAccess:
+      d.cause = kIllegalMemoryAccess;
+      d.certainty = Certainty::kLikely;
+      break;
+    case XidTells::kProgram:
+    case XidTells::kAfter:
+    case XidTells::kNotice:
+      d.cause = kInsufficientEvidence;
+      d.certainty = Certainty::kUnknown;
+      d.also = {kIllegalMemoryAccess, kHardwareOrDriver};
+      break;
   }
 }
 
@@ -380,10 +421,12 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   d.synchronous = scene.blocking || (d.cause != kIllegalMemoryAccess && d.cause != kHardwareOrDriver);
   if (row.effect.refine == Refine::kHardwareByNumber) decide_xid(event.text, d);
   if (row.kind == WordingKind::kPeer) {
-    d.cause = kHardwareOrDriver;
-    d.certainty = Certainty::kLikely;
     d.op = event.op;
-    d.also = {kInsufficientEvidence};
+    // A launcher only tells that a process is gone; a rank that waited, or lost another one, that it was
+    // there.
+    d.cause = row.effect.by_launcher ? kInsufficientEvidence : kHardwareOrDriver;
+    d.certainty = row.effect.by_launcher ? Certainty::kUnknown : Certainty::kLikely;
+    d.also = {row.effect.by_launcher ? kNotCuda : kInsufficientEvidence};
   }
   if (d.cause == kHardwareOrDriver && d.certainty == Certainty::kLikely && row.kind == WordingKind::kFault)
     d.also = {kIllegalMemoryAccess, kInsufficientEvidence};
@@ -406,8 +449,12 @@ Decision decide_exception(const Event& event, const EventContext&) {
   d.device_assert = false;
   d.cause = kNotCuda;
   d.certainty = event.exception == "AssertionError" ? Certainty::kDetermined : Certainty::kLikely;
-  if (contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
-      contains(event.message, "HIP error")) {
+  const bool is_bare =
+      event.message.empty() && (event.exception == "RuntimeError" || event.exception == "Exception");
+  // "numba.cuda.cudadrv.driver.CudaAPIError", also when its end was cut off.
+  const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
+  if (is_bare || contains(name, "cuda.") || contains(name, "hip.") || contains(event.message, "CUDA") ||
+      contains(event.message, "cuda runtime") || contains(event.message, "HIP error")) {
     d.cause = kInsufficientEvidence;  // an error of CUDA that the catalogue does not know
     d.certainty = Certainty::kUnknown;
     d.also = {kNotCuda};
@@ -465,6 +512,8 @@ Precedence precedence(const Event& event) {
     case WordingKind::kTrouble:
       return Precedence::kTrouble;
     case WordingKind::kContext:
+      if (const XidRow* const xid = xid_in(event.text); xid != nullptr && xid->tells == XidTells::kHardware)
+        return Precedence::kFailure;
       return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
     case WordingKind::kHint:
     case WordingKind::kEvidence:

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/ranges.hpp"
+#include "log/clean/prefix.hpp"
 #include "log/reason/decide.hpp"
 #include "log/reason/peers.hpp"
 #include "log/reason/words.hpp"
@@ -362,6 +363,17 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
 
 }  // namespace
 
+// 3.log beside 0.log to 7.log is rank 3's; alone it is the third of something.
+void Reasoner::forget_lone_number() {
+  std::set<std::string_view> sources;
+  for (const auto& [key, stream] : streams_) sources.insert(stream->source);
+  if (sources.size() != 1) return;
+  const Origin origin = origin_of_path(*sources.begin());
+  for (const auto& [key, stream] : streams_) {
+    if (origin.is_bare_number && stream->rank == origin.rank) stream->rank = -1;
+  }
+}
+
 Reasoner::Reasoner() = default;
 Reasoner::~Reasoner() = default;
 
@@ -407,6 +419,7 @@ Report Reasoner::finish() {
   report.command = Command::kExplain;
   report.notes = notes_;
   Job job;
+  forget_lone_number();
   for (auto& [key, stream] : streams_) {
     stream->finish(order_);
     job.streams.push_back(stream.get());

@@ -33,6 +33,7 @@ class Reasoner : public LineSink {
   using Key = std::tuple<std::string, int, std::int64_t, std::string>;  // source, rank, pid, host
 
   EventStream& stream_of(const Line& line);
+  void forget_lone_number();
 
   std::map<Key, std::unique_ptr<EventStream>> streams_;
   EventStream* latest_ = nullptr;

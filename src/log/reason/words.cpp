@@ -144,6 +144,12 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
       }
       fix.emplace_back(vendor_of(event).look_at_device);
       break;
+    case kInsufficientEvidence:
+      if (event.wording != nullptr && event.wording->effect.by_launcher)
+        fix.emplace_back(
+            "look at the log of the process that is gone: its own last words name the cause; without "
+            "any, host memory is the first suspect (`dmesg | grep -i oom`)");
+      break;
     case kNotCuda:
       fix.push_back("this is a fault of the host program: the message and its frame are where to look");
       break;

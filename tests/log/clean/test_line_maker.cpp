@@ -57,6 +57,49 @@ TEST(LineMaker, JsonLinesGiveTheirMessage) {
   EXPECT_EQ(kept.lines[2].rank, 2);
 }
 
+// A tag under one known key hides nothing that stands under another; names are no text, and nothing is said
+// twice.
+TEST(LineMaker, JsonLinesGiveAllThatWasSaid) {
+  const auto texts = [](const std::string& line) { return read_text(line + "\n").texts(); };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(texts(R"({"message":"stderr","event":"CUDA error: x"})"), (Texts{"stderr", "CUDA error: x"}));
+  EXPECT_EQ(texts(R"({"msg":"child","chunk":"RuntimeError: x","id":"ab"})"),
+            (Texts{"child", "RuntimeError: x"}));
+  EXPECT_EQ(texts(R"({"stack":"Traceback:\n  error","msg":"failed"})"),
+            (Texts{"failed", "Traceback:", "  error"}));
+  EXPECT_EQ(texts(R"({"a":{"message":"x"},"b":{"c":{"d":{"text":"an error"}}}})"), (Texts{"x", "an error"}));
+  EXPECT_EQ(texts(R"({"event":"failed","traceback":["Traceback:\n","  File \"a.py\", line 1, in f\n"]})"),
+            (Texts{"failed", "Traceback:", "  File \"a.py\", line 1, in f"}));
+  EXPECT_EQ(texts(R"({"text":"12:00 | x - an error\n","record":{"message":"an error","name":"__main__"}})"),
+            (Texts{"12:00 | x - an error"}));
+  EXPECT_EQ(texts(R"({"MESSAGE":[69,114,114,111,114,32,58,92,110]})"), Texts{"Error :\\n"});
+  EXPECT_EQ(texts(R"({"event":"failed","exception":[{"exc_type":"RuntimeError","exc_value":"CUDA error: x",)"
+                  R"("frames":[{"filename":"/a/b.py","lineno":61,"name":"main"}]}]})"),
+            (Texts{"failed", "  File \"/a/b.py\", line 61, in main", "RuntimeError: CUDA error: x"}));
+  EXPECT_EQ(texts(R"({"body":{"stringValue":"an error"},"severityText":"ERROR","kind":"FAILED"})"),
+            Texts{"an error"});
+  // The command line of a program that handles errors is no error.
+  EXPECT_EQ(texts(R"({"_CMDLINE":"python a.py --on-error fail","MESSAGE":"an error"})"), Texts{"an error"});
+  EXPECT_EQ(texts(R"({"log":"{\"level\":\"error\",\"msg\":\"an error\"}\n","stream":"stderr"})"),
+            Texts{"an error"});
+  EXPECT_EQ(texts(R"([{"message":"error 1"},{"message":"error 2"}])"), (Texts{"error 1", "error 2"}));
+  EXPECT_EQ(texts(R"(["a", 1, "b"] error)"), Texts{R"(["a", 1, "b"] error)"});  // no JSON
+}
+
+// asciinema's pieces end anywhere: in mid word, in mid line. A line is where its end was printed.
+TEST(LineMaker, ARecordedTerminalGivesWholeLines) {
+  const Kept kept = read_text(
+      "{\"version\": 2, \"width\": 80, \"height\": 24}\n"
+      "[0.5, \"o\", \"RuntimeEr\"]\n[0.6, \"o\", \"ror: x\\r\\nsecond \\u001b[31mli\"]\n[0.61, \"i\", "
+      "\"q\"]\n"
+      "[0.7, \"o\", \"last error\"]\n");
+  EXPECT_EQ(kept.texts(),
+            (std::vector<std::string>{"{\"version\": 2, \"width\": 80, \"height\": 24}", "RuntimeError: x",
+                                      "second li", "[0.61, \"i\", \"q\"]", "last error"}));
+  EXPECT_EQ(kept.lines[1].number, 3);
+  EXPECT_EQ(kept.lines[4].number, 5);
+}
+
 // What is clean stays as it is: no stage behind this one may have to clean again.
 TEST(LineMaker, ACleanLineStaysAsItIs) {
   for (const std::string_view raw :

@@ -21,6 +21,12 @@ TEST(CleanText, EscapeSequencesGo) {
   EXPECT_EQ(cleaned("x\x1b"), "x");
 }
 
+// A recorded terminal moves the cursor where the text had a blank.
+TEST(CleanText, AStepForwardOfTheCursorIsABlank) {
+  EXPECT_EQ(cleaned("CUDA\x1b[1Cerror:\x1b[Cx\x1b[3Cy"), "CUDA error: x   y");
+  EXPECT_EQ(cleaned("^[[2Cx\x1b[99999999Cy\x1b[;Cz"), "  xyz");
+}
+
 TEST(CleanText, NothingOddIsMissedWhereverItStands) {
   for (std::size_t before = 0; before < 100; ++before) {
     const std::string start = std::string(before, 'a') + " error";

@@ -41,6 +41,30 @@ TEST(ReaderFiles, Utf16IsReadInEitherOrderWithAndWithoutItsMark) {
   EXPECT_EQ(broken.texts(), (Texts{"error \uFFFD x\uFFFD"}));
 }
 
+// Hardly a zero byte in it: the line ends and the Latin words tell.
+TEST(ReaderFiles, Utf16OfOtherScriptsIsReadWithoutItsMark) {
+  for (const bool big : {false, true}) {
+    const Kept kept = read_text(
+        utf16(u"\u6b63\u5728\u52a0\u8f7d\u6a21\u578b\r\n\u8bf7\u7a0d\u5019\u8bf7\u7a0d\u5019\r\nerror 1\r\n",
+              big, false));
+    ASSERT_EQ(kept.lines.size(), 3U);
+    EXPECT_EQ(kept.lines[0].text, "\u6b63\u5728\u52a0\u8f7d\u6a21\u578b");
+    EXPECT_EQ(kept.lines[2].text, "error 1");
+  }
+}
+
+// "> log" of PowerShell, then ">> log" of cmd, then PowerShell again.
+TEST(ReaderFiles, BytesBehindUtf16AreText) {
+  for (const std::string_view bytes :
+       {"RuntimeError: CUDA error: an odd length\n", "RuntimeError: CUDA error: an even length\n"}) {
+    const Kept kept = read_text(utf16(u"first error\n", false, true) + std::string(bytes) +
+                                utf16(u"last error\n", false, false));
+    EXPECT_EQ(kept.texts(),
+              (std::vector<std::string>{"first error", std::string(bytes.substr(0, bytes.size() - 1)),
+                                        "last error"}));
+  }
+}
+
 TEST(ReaderFiles, AMarkOfUtf8IsNoText) {
   EXPECT_EQ(read_text("\xef\xbb\xbf"
                       "error\n")

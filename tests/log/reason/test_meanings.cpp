@@ -46,6 +46,13 @@ TEST(Meanings, ATroubleThatNobodyWroteDownIsNotClean) {
   EXPECT_EQ(explain("GPU errors: 0\n").verdict, Verdict::kClean);
 }
 
+TEST(Meanings, ALineThatCallsItselfAnErrorIsNotCleanButLast) {
+  EXPECT_EQ(explain("step 1\n[ERROR] request 17 was not answered\n").verdict, Verdict::kUnknown);
+  EXPECT_EQ(root("[ERROR] cudaMalloc failed: out of memory\n").cause, kOutOfMemory);
+  EXPECT_EQ(root("[ERROR] giving up\n" + trace("KeyError: 'x'")).cause, kNotCuda);
+  EXPECT_EQ(explain("Error: 0.25\nerror rate: 3 %\n").verdict, Verdict::kClean);
+}
+
 TEST(Meanings, ADeathCountsWhenNothingElseDoes) {
   const Report alone = explain("epoch 3 loss 0.4\nKilled\n");
   EXPECT_EQ(alone.verdict, Verdict::kFault);
@@ -88,17 +95,77 @@ TEST(Meanings, TheExceptionAroundAFaultDoesNotFollowFromIt) {
   EXPECT_EQ(report.findings.front().cause, kOutOfMemory);
 }
 
-TEST(Meanings, AWarningAloneIsNoFailure) {
-  const std::string warned =
-      "cuda.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found "
-      "11040).\n";
-  EXPECT_EQ(explain(warned + "epoch 1\n").verdict, Verdict::kClean);
-  EXPECT_EQ(root(warned + "RuntimeError: No CUDA GPUs are available\n").cause, kArchMismatch);
+TEST(Meanings, AWarningAfterWhichAProgramCanGoOnIsNoFailure) {
+  EXPECT_EQ(explain("t.py:88: UserWarning: CUDA out of memory, trying again with half the batch\nepoch 1\n")
+                .verdict,
+            Verdict::kClean);
+  EXPECT_EQ(
+      root("t.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old\n").cause,
+      kArchMismatch);
+  EXPECT_EQ(
+      root("W0226 19:28:24.7 1 x.py:629] step failed: CUDA error: an illegal memory access was encountered\n")
+          .cause,
+      kIllegalMemoryAccess);
+}
+
+TEST(Meanings, AnAssertionOfAStatusIsTheStatus) {
+  const std::string faiss =
+      "Faiss assertion 'err__ == cudaSuccess' failed in void faiss::gpu::runL2Norm() at "
+      "/src/faiss/L2Norm.cu:257; ";
+  EXPECT_EQ(root(faiss + "details: CUDA error 209 no kernel image is available for execution on the device\n")
+                .cause,
+            kArchMismatch);
+  EXPECT_EQ(root(faiss + "details: CUDA error 2 out of memory\n").cause, kOutOfMemory);
+  EXPECT_EQ(explain(faiss + "\n").verdict, Verdict::kUnknown);
+}
+
+TEST(Meanings, AMuteConditionLeavesItToTheMessage) {
+  const auto told = [](std::string_view message) {
+    return root("Error: /src/kernels/gpu/my_kernel.cu:108 Assertion `false` failed. " + std::string(message) +
+                "\n")
+        .cause;
+  };
+  EXPECT_EQ(told("The value of label expected >= 0 and < 7, but got 10."), kLabelOutOfRange);
+  EXPECT_EQ(told("index 7 is beyond 5"), kIndexOutOfRange);
+  EXPECT_EQ(told("the grid is too small"), kCustomKernelAssert);
+}
+
+TEST(Meanings, ALauncherOnlyTellsThatAProcessIsGone) {
+  const Finding f = root("[launch.py:315:sigkill_handler] Killing subprocess 1234\n");
+  EXPECT_EQ(f.certainty, Certainty::kUnknown);
+  EXPECT_TRUE(admits(f, kNotCuda));
+  EXPECT_TRUE(helps(f, "the process that is gone"));
+}
+
+TEST(Meanings, TheXidThatTellsMostCounts) {
+  const std::string many =
+      "NVRM: Xid (PCI:0000:00:05): 43, pid=1045242, name=pt_main_thread, Ch 00000008\n"
+      "NVRM: Xid (PCI:0000:00:07): 31, pid=2512125, name=python3.10, Ch 00000008\n"
+      "NVRM: Xid (PCI:0000:00:08): 94, pid=1, name=x, Contained: SM (0x1). RST: No, D-RST: No\n";
+  EXPECT_EQ(root(many).cause, kHardwareOrDriver);
+  EXPECT_EQ(root(many).certainty, Certainty::kDetermined);
+  EXPECT_EQ(root("NVRM: Xid (PCI:0000:dc:00): 45, pid=1, name=p, Ch 1 caused by previous Xid 79\n").certainty,
+            Certainty::kDetermined);
+}
+
+TEST(Meanings, AnErrorWithoutItsMessageTellsNothing) {
+  EXPECT_EQ(explain(trace("RuntimeError:")).verdict, Verdict::kUnknown);
+  EXPECT_EQ(root(trace("KeyError: 'x'")).cause, kNotCuda);
+}
+
+TEST(Meanings, ANumberIsARankOnlyAmongOthers) {
+  const std::string_view line = "RuntimeError: CUDA error: device-side assert triggered\n";
+  EXPECT_FALSE(explain({{"logs/3.log", line, 3}}).findings.front().process.has_value());
+  const Report two = explain({{"logs/2.log", "step 1\n", 2}, {"logs/3.log", line, 3}});
+  ASSERT_TRUE(two.findings.front().process.has_value());
+  EXPECT_EQ(two.findings.front().process->rank, 3);
+  EXPECT_EQ(explain({{"logs/rank3.log", line, 3}}).findings.front().process->rank, 3);
 }
 
 TEST(Meanings, EachVendorsMachineIsAskedInItsOwnWay) {
-  EXPECT_TRUE(helps(root("RuntimeError: CUDA error: unspecified launch failure\n"), "nvidia-smi"));
-  EXPECT_TRUE(helps(root("HIP error 719: hipErrorLaunchFailure\n"), "rocm-smi"));
+  EXPECT_TRUE(helps(root("CUDA error: uncorrectable ECC error encountered\n"), "nvidia-smi"));
+  EXPECT_TRUE(
+      helps(root("Memory access fault by GPU node-1 (Agent handle: 0x55) on address 0x7f\n"), "HIP_LAUNCH"));
   EXPECT_TRUE(
       helps(root("RuntimeError: level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)\n"),
             "xpu-smi"));

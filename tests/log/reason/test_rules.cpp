@@ -309,6 +309,14 @@ TEST(Rules, XidsTellTheGpusFaultsFromThePrograms) {
   EXPECT_EQ(bus.certainty, Certainty::kDetermined);
   EXPECT_EQ(root("[12.5] NVRM: Xid (PCI:0000:65:00): 31, pid=4711, name=python\n").cause,
             kIllegalMemoryAccess);
+  // A program's end, and numbers that nobody knows yet, are no proof against the machine.
+  EXPECT_EQ(root("[12.5] NVRM: Xid (PCI:0000:65:00): 43, pid=4711, name=python\n").cause,
+            kInsufficientEvidence);
+  EXPECT_EQ(root("[12.5] NVRM: Xid (PCI:0000:65:00): 45, pid=4711, name=python\n").certainty,
+            Certainty::kUnknown);
+  const Finding unheard = root("[12.5] NVRM: Xid (PCI:0000:65:00): 998, pid=4711, name=python\n");
+  EXPECT_EQ(unheard.cause, kHardwareOrDriver);
+  EXPECT_EQ(unheard.certainty, Certainty::kLikely);
 }
 
 TEST(Rules, ALanguageModelsLossMayFailForIdsOrLabels) {
