@@ -53,8 +53,10 @@ bool matches(std::string_view pattern, std::string_view text) {
 
 std::string knob_advice(Situation situation, const LibraryFact& library, const KnobValues& values) {
   const bool calls_first = situation == Situation::kIgnore || situation == Situation::kIndex ||
-                           situation == Situation::kPositions || situation == Situation::kSelected;
-  const Knob* knob = find(situation, calls_first ? library.callers : library.owners);
+                           situation == Situation::kPositions || situation == Situation::kSelected ||
+                           situation == Situation::kOneHot;
+  const Knob* knob = situation == Situation::kClasses ? find(Situation::kMade, library.callers) : nullptr;
+  if (knob == nullptr) knob = find(situation, calls_first ? library.callers : library.owners);
   if (knob == nullptr) knob = find(situation, calls_first ? library.owners : library.callers);
   if (knob == nullptr) return {};
   std::string text(knob->advice);

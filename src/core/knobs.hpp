@@ -19,6 +19,9 @@ enum class Situation : std::uint8_t {
   kPositions,  // a sequence longer than the position table
   kIndex,      // an index that the library computes with
   kSelected,   // more elements asked for than there are
+  kMade,       // the classes of a model that a library makes of another one's
+  kWidth,      // an input of another width than the layer takes; the names are `module.Class:layer`
+  kOneHot,     // class numbers where a channel for each class is expected
 };
 
 struct Knob {
@@ -32,6 +35,7 @@ struct LibraryFact {
   std::string caller;                // the package whose code called the operation; empty: the user's
   std::string owner;                 // the package whose code made the layer or the table; empty: the user's
   std::string maker;                 // its class there, "BertForSequenceClassification"
+  std::string setting;               // of that class, which is the size in question: "padded_vocab_size"
   std::vector<std::string> owners;   // the modules around the layer, innermost first
   std::vector<std::string> callers;  // what runs between the user's line and the operation, innermost first
 };
@@ -40,7 +44,7 @@ struct LibraryFact {
 struct KnobValues {
   std::string n;      // "4", or "N" where no number is certain
   std::string label;  // "-1"
-  std::string rows;   // "512"
+  std::string rows;   // "512"; of a width, that which the layer takes
 };
 
 std::span<const Knob> knobs();

@@ -19,10 +19,8 @@ TEST(Knobs, RowsAreWellFormed) {
     library.owners = library.callers = {name};
     const std::string advice = knob_advice(knob.situation, library, {"7", "-1", "512"});
     EXPECT_FALSE(advice.empty()) << knob.who;
-    EXPECT_EQ(advice.find_first_of('{'), knob.advice.find("{column") == std::string_view::npos
-                                             ? std::string::npos
-                                             : advice.find("{column"))
-        << advice;
+    for (const char* placeholder : {"{n}", "{label}", "{rows}"})
+      EXPECT_EQ(advice.find(placeholder), std::string::npos) << advice;
   }
 }
 
@@ -45,6 +43,30 @@ TEST(Knobs, TheOwnerGoesBeforeTheCallerButForIgnoredLabels) {
             "create the model with classes=4: smp.Unet(..., classes=4)");
   EXPECT_EQ(knob_advice(Situation::kIgnore, library, {"", "255", ""}), "DiceLoss(..., ignore_index=255)");
   EXPECT_EQ(knob_advice(Situation::kPositions, library, {"", "", "512"}), "");
+}
+
+TEST(Knobs, WhoMadeAModelOfAnotherLibraryGoesFirst) {
+  LibraryFact library;
+  library.owners = {"transformers.models.bert.modeling_bert.BertForSequenceClassification",
+                    "transformers.modeling_utils.PreTrainedModel"};
+  EXPECT_EQ(knob_advice(Situation::kClasses, library, {"4", "", ""}),
+            "from_pretrained(..., num_labels=4), or num_labels in the config");
+  library.callers = {"simpletransformers.classification.classification_model.ClassificationModel"};
+  EXPECT_EQ(knob_advice(Situation::kClasses, library, {"4", "", ""}),
+            "ClassificationModel(..., num_labels=4)");
+}
+
+TEST(Knobs, ARowMayBeAboutOneLayer) {
+  LibraryFact library;
+  library.owners = {
+      "diffusers.models.unets.unet_2d_condition.UNet2DConditionModel:down_blocks.1.attentions.0."
+      "transformer_blocks.0.attn2.to_k"};
+  EXPECT_EQ(
+      knob_advice(Situation::kWidth, library, {"48", "", "32"}),
+      "the text is 48 wide: create the model with cross_attention_dim=48, or take the text encoder that "
+      "it was made for (32 wide)");
+  library.owners = {"diffusers.models.unets.unet_2d_condition.UNet2DConditionModel:time_embedding.linear_1"};
+  EXPECT_EQ(knob_advice(Situation::kWidth, library, {"48", "", "32"}), "");
 }
 
 TEST(Knobs, TheNearerRowOfOneLibraryWins) {

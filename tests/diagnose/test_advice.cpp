@@ -158,6 +158,21 @@ TEST(AdvicePosition, TheFirstRowsOfATableMayBeOthers) {
   EXPECT_TRUE(says(finding, "truncation=True, max_length=512")) << all(finding);
 }
 
+TEST(AdviceKnob, TheSettingThatATableHasItsRowsBy) {
+  const json library = {
+      {"owner", "somelib"}, {"maker", "Net"}, {"setting", "max_z"}, {"owners", {"somelib.Net"}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 47, 40,
+                                            {{"layer", layer("atoms", "num_embeddings", 40)},
+                                             {"values", {{47, 1}}},
+                                             {"scan", {{"bad", 1}, {"total", 16}, {"min", 5}, {"max", 47}}},
+                                             {"library", library}}));
+  EXPECT_TRUE(
+      says(finding,
+           "create Net of somelib with max_z of at least 48 instead of 40 (47 is the highest of 16 ids "
+           "seen)"))
+      << all(finding);
+}
+
 const json kTransformersHead = {{"caller", "transformers"},
                                 {"owner", "transformers"},
                                 {"maker", "BertForSequenceClassification"},

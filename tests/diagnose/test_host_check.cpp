@@ -124,5 +124,74 @@ TEST(HostCheck, HalfAFactIsNone) {
   EXPECT_FALSE(diagnose_host_error(facts_of(check)));
 }
 
+json shape_check(const char* condition, bool needs, const json& sides, const json& tensors) {
+  return {{"package", "checker"},
+          {"op", "loss"},
+          {"where", "checker/loss.py:9"},
+          {"condition", condition},
+          {"needs", needs},
+          {"kind", "shape"},
+          {"name", ""},
+          {"sides", sides},
+          {"tensors", tensors}};
+}
+
+json sized(const char* name, const json& shape) {
+  return {{"name", name}, {"shape", shape}, {"dtype", "int64"}, {"device", "cpu"}};
+}
+
+TEST(HostCheck, ClassNumbersWhereAChannelForEachIsExpected) {
+  json facts =
+      facts_of(shape_check("target.shape != input.shape", false,
+                           json::array({json::array({"target.shape", {4, 1, 32, 32}}),
+                                        json::array({"input.shape", {4, 3, 32, 32}})}),
+                           json::array({sized("y", {4, 1, 32, 32}), sized("input", {4, 3, 32, 32})})),
+               "ground truth has different shape");
+  facts["library"] = {{"caller", "monai"}, {"callers", {"monai.losses.dice.DiceLoss"}}};
+  const Finding f = diagnose_host_error(facts).value_or(Finding{});
+  ASSERT_EQ(f.fix.size(), 2U);
+  EXPECT_EQ(f.fix[0],
+            "create the loss with to_onehot_y=True: the labels are class numbers, and it wants a channel for "
+            "each class");
+  EXPECT_EQ(f.fix[1], "the check is in checker/loss.py:9: it refuses `target.shape != input.shape`");
+  // Two sizes differ: no matter of class numbers alone.
+  facts["check"]["tensors"][0] = sized("y", {4, 1, 16, 32});
+  EXPECT_EQ(diagnose_host_error(facts)->fix.size(), 1U);
+}
+
+TEST(HostCheck, WhatIsLongerThanASettingIsCut) {
+  const auto first = [](const char* condition, bool needs, const json& sides) {
+    const auto finding = diagnose_host_error(
+        facts_of(shape_check(condition, needs, sides, json::array({sized("labels", {4, 61})})), "too long"));
+    return finding ? finding->fix.front() : "";
+  };
+  const json sides = json::array({json::array({"labels.shape[1]", 61}), json::array({"self.most", 48})});
+  EXPECT_EQ(first("labels.shape[1] > self.most", false, sides),
+            "labels may have 48 at most in dimension 1 (`self.most`): cut or leave out what is longer");
+  EXPECT_EQ(first("labels.shape[1] >= self.most", false, sides),
+            "labels may have 47 at most in dimension 1 (`self.most`): cut or leave out what is longer");
+  EXPECT_EQ(first("self.most >= labels.size(1)", true,
+                  json::array({json::array({"self.most", 48}), json::array({"labels.size(1)", 61})})),
+            "labels may have 48 at most in dimension 1 (`self.most`): cut or leave out what is longer");
+  const json same = json::array({json::array({"labels.shape[1]", 61}), json::array({"self.size", 48})});
+  EXPECT_EQ(first("labels.shape[1] != self.size", false, same),
+            "the check is in checker/loss.py:9: it refuses `labels.shape[1] != self.size`");
+}
+
+TEST(HostCheck, ATensorOfTheLibrarysOwnIsNotToBeAskedByTheUser) {
+  json check = value_check();
+  check["kind"] = "nan";
+  check["name"] = "f0";
+  check["element"]["value"] = "nan";
+  check["tensor"]["dtype"] = "float32";
+  const auto last = [&] {
+    const auto finding = diagnose_host_error(facts_of(check, "underflow"));
+    return finding ? finding->fix.back() : "";
+  };
+  EXPECT_EQ(last(), "f0 is checker's own, made of what it was given: look for the first NaN there");
+  check["variable"] = {{"name", "y"}, {"index", {3}}};
+  EXPECT_EQ(last(), "look for the first NaN before the call: `torch.isfinite(y).all()`");
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._exceptions import selections
+from trapline._exceptions import indirect, selections
 from trapline._exceptions.conditions import Place, Unknown, call_at, called
 from trapline._exceptions.refused import Atom, Bounds, Refused, decisive, refused
 from trapline._fault.data import guesses, values, variables, which
@@ -31,6 +31,8 @@ _MAX_MESSAGE = 4096
 _MAX_HELPERS = 4  # functions that only raise for others: check(condition, message)
 _RANKS = ("nan", "unknown", "value", "rows", "distinct", "shape", "number")
 _PLUMBING = ("_call_impl", "_wrapped_call_impl", "__call__", "forward")
+# A plain number that these names is one of several, and no setting.
+_ID = re.compile(r"(?:^|[._])(?:id|idx|index|label|class_id|token)$")
 # Their statement itself is the condition.
 _ASSERTING = ("_assert", "_assert_async", "_functional_assert_async")
 
@@ -60,7 +62,8 @@ def check_facts(trace: list[Pair], user: FrameType, indexed: bool, message: str)
     best: Optional[tuple[tuple[int, int], Refused, Rule, Pair]] = None
     for atoms, rule, pair in _rules(trace, at, message):
         understood = [found for found in map(refused, atoms) if found is not None]
-        understood = [found for found in understood if found.kind != "number" or indexed]
+        understood = [f for f in understood if f.kind != "number" or indexed or _ID.search(f.name)]
+        understood = [found for found in map(indirect.spoiled, atoms) if found is not None] or understood
         for found in understood:
             if len(understood) > 1:  # one of them alone would have been taken
                 found.bounds = Bounds()
@@ -68,7 +71,8 @@ def check_facts(trace: list[Pair], user: FrameType, indexed: bool, message: str)
             if best is None or rank < best[0]:
                 best = (rank, found, rule, pair)
     if best is None:
-        return {}
+        further = indirect.beyond_classes(trace, at, message)
+        return _facts(*further, trace, user) if further is not None else {}
     return _facts(best[1], best[2], best[3], trace, user)
 
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, Callable, Optional
 
+from trapline._exceptions.forms import with_operators
 from trapline._fault.data import values
 from trapline._fault.program import frames, owners, scope, source
 
@@ -296,6 +297,8 @@ class Place:
         whole = all(type(argument) is int for argument in arguments)
         if not scope.is_tensor(holder):
             raise Unknown(name)
+        if name == "isin" and len(arguments) == 1 and _is_numbers(arguments[0]):
+            return _isin(holder, arguments[0])
         if name == "to" and len(arguments) == 1 and str(arguments[0]).startswith("torch."):
             return holder.to(arguments[0])
         if (name in _OF_TENSOR and not arguments) or (name in _WITH_INTEGERS and whole):
@@ -311,7 +314,17 @@ class Place:
 
 
 def _item_of(node: ast.AST, at: int) -> Optional[ast.AST]:
-    """The part of sizes that a variable was given: `batch, width = x.shape`."""
+    """The part of sizes that a variable was given: `batch, width = x.shape`, also of a list of expressions,
+    and of `low, high = x.aminmax()`."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        plain = at < len(node.elts) and not any(isinstance(part, ast.Starred) for part in node.elts)
+        return node.elts[at] if plain else None
+    if isinstance(node, ast.Call) and called(node) == "aminmax" and isinstance(node.func, ast.Attribute):
+        module = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
+        of = node.args[0] if module and node.args else None if module else node.func.value
+        whole = of is not None and at < 2
+        extreme = ast.Attribute(value=of, attr=("min", "max")[at], ctx=ast.Load()) if whole else None
+        return ast.Call(func=extreme, args=[], keywords=[]) if extreme is not None else None
     sizes = isinstance(node, ast.Attribute) and node.attr == "shape"
     if not sizes and not (isinstance(node, ast.Call) and called(node) == "size" and not node.args):
         return None
@@ -349,6 +362,17 @@ def _comparable(arguments: list[Any]) -> bool:
     return type(arguments[0]) in (list, tuple) and all(type(item) in (int, float) for item in arguments[0])
 
 
+def _is_numbers(value: Any) -> bool:
+    plain = type(value) in (list, tuple) and all(type(item) in (int, float) for item in value)
+    return plain or scope.is_tensor(value)
+
+
+def _isin(tensor: Any, allowed: Any) -> Any:
+    import torch
+
+    return torch.isin(tensor, allowed if scope.is_tensor(allowed) else torch.tensor(allowed))
+
+
 def _is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
@@ -380,10 +404,10 @@ def _function(code: CodeType) -> Optional[ast.AST]:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue  # a bracket is closed on a line of its own
         if whole:
-            return ast.increment_lineno(tree, first - 1)
+            return with_operators(ast.increment_lineno(tree, first - 1))
         body = tree.body[0].body[0] if above else tree.body[0]  # type: ignore[attr-defined]
         if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) and body.name == code.co_name:
-            return ast.increment_lineno(body, first - 2 if above else first - 1)
+            return with_operators(ast.increment_lineno(body, first - 2 if above else first - 1))
     return None
 
 

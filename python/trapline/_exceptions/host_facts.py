@@ -93,9 +93,12 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
         _roles(message, visible[position:], operands, tensors)
         roles.wholes(message, operands, tensors)
         facts["operands"] = operands
+        facts["given"] = _given(visible[position])
         _devices(facts, error, outer, visible[position:], tensors)
         if "position" not in facts:
             _around(facts, error, outer, visible, visible[position][0])
+        if "library" not in facts:
+            facts["library"] = _libraries([frame for frame, _ in reversed(visible)])
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )
@@ -144,13 +147,17 @@ def _positions(facts: Facts, innermost_first: list[FrameType]) -> None:
     if found is None:
         return
     facts["position"] = found
-    around = [
-        frame.f_locals["self"] for frame in innermost_first if owners.is_module(frame.f_locals.get("self"))
-    ]
-    facts["library"] = libraries.facts_of(list(dict.fromkeys(around)), innermost_first)
+    facts["library"] = _libraries(innermost_first)
     sample = positions.longest_sample(innermost_first, found["rows"] - found["offset"])
     if sample is not None:
         facts["sample"] = sample
+
+
+def _libraries(innermost_first: list[FrameType]) -> Facts:
+    around = [
+        frame.f_locals["self"] for frame in innermost_first if owners.is_module(frame.f_locals.get("self"))
+    ]
+    return libraries.facts_of(list(dict.fromkeys(around)), innermost_first)
 
 
 def _around(
@@ -358,6 +365,14 @@ def _operands(
             if operand is not None and ("as" not in operand or ("[" in operand["as"] and "[" not in role)):
                 operand["as"] = role
     return list(named.values()), kept
+
+
+def _given(pair: tuple[FrameType, int]) -> list[Facts]:
+    """The tensors that the user's line names, whether they took part or not."""
+    seen: dict[int, Facts] = {}
+    for name, tensor in list(_tensors(pair[0], _segment(pair)))[:_MAX_OPERANDS]:
+        seen.setdefault(id(tensor), {"name": name, **values.describe(tensor)})
+    return list(seen.values())
 
 
 def _roles(

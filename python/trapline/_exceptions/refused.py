@@ -12,6 +12,7 @@ import re
 from typing import Any, Optional
 
 from trapline._exceptions.conditions import KEEPS_VALUES, OPERATORS, Place, Unknown, called
+from trapline._exceptions.forms import links
 from trapline._fault.program import scope
 
 _MAX_VALUES = 4096
@@ -63,6 +64,8 @@ def decisive(place: Place, node: ast.AST, truth: bool) -> list[Atom]:
         if isinstance(node.op, ast.Or) != truth:  # all of them are so
             return [atom for atoms in found for atom in atoms]
         return next((atoms for atoms in found if atoms), [])
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        return decisive(place, ast.BoolOp(op=ast.And(), values=links(node)), truth)  # type: ignore[arg-type]
     if isinstance(node, ast.Call) and len(node.args) + len(node.keywords) == 1 and called(node) == "bool":
         return decisive(place, node.args[0], truth) if node.args else []
     method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args
@@ -182,6 +185,8 @@ def _beyond(place: Place, node: ast.AST, operand: ast.AST, other: ast.AST, how: 
     if type(limit) not in (int, float) and not scope.is_tensor(limit):
         return None
     content = place.value(operand)
+    if type(content) in (list, tuple):
+        content = _of_numbers(content)
     found = Refused("value", node)
     bad = OPERATORS[how](content, limit)
     if content.dtype.is_floating_point and not bool(bad.any()):
@@ -189,6 +194,15 @@ def _beyond(place: Place, node: ast.AST, operand: ast.AST, other: ast.AST, how: 
     _trace(place, operand, content, bad, found)
     _bound(found.bounds, how, limit, place.text(other))
     return _with_nan(found)
+
+
+def _of_numbers(numbers: Any) -> Any:
+    """The tensor of a list of plain integers, of which max() and min() were asked. Raises Unknown."""
+    import torch
+
+    if not numbers or any(type(number) is not int for number in numbers):
+        raise Unknown("no integers")
+    return torch.tensor(numbers)
 
 
 def _bound(bounds: Bounds, how: type, limit: Any, text: str) -> None:
@@ -207,7 +221,9 @@ def _bound(bounds: Bounds, how: type, limit: Any, text: str) -> None:
 def _too_many(place: Place, node: ast.AST, operand: ast.AST, other: ast.AST, how: type) -> Optional[Refused]:
     limit = place.value(other)
     content = place.value(operand)
-    if type(limit) is not int or content.dtype.is_floating_point or not content.numel():
+    if type(limit) is not int or not content.numel():
+        return None
+    if content.dtype.is_floating_point and not bool((content == content.round()).all()):
         return None
     limit = limit if how is ast.Gt else limit - 1
     found = Refused("distinct", node)
@@ -216,6 +232,7 @@ def _too_many(place: Place, node: ast.AST, operand: ast.AST, other: ast.AST, how
         return None
     _trace(place, operand, content, bad, found)
     found.distinct = int(content.unique().numel())
+    found.content = found.content.long()  # classes, whatever they are kept in
     found.bounds.lower, found.bounds.upper, found.bounds.text = 0, limit, place.text(other)
     return found
 
@@ -374,6 +391,10 @@ def _trace(place: Place, node: ast.AST, content: Any, bad: Any, found: Refused) 
     else:
         raise Unknown("too far")
     found.tensor, found.name = place.stored(node), place.text(node)
+    if type(found.tensor) in (list, tuple):
+        found.tensor = found.content = content
+        found.bad = bad
+        return
     found.content = place.value(node)
     if found.content is content:
         found.bad = bad

@@ -202,7 +202,7 @@ def _look_into(
     elif operator == "gather":
         add("table", lambda: "position" if tables.is_positions(tensor) else None)
     if facts.get("table") == "position":
-        add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi")))
+        add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi"), rows))
         add("generation", positions.generation_facts)
         add("counts_from", lambda: positions.counts_from(content, scan.get("first", -1)))
         add("text", positions.is_text)

@@ -138,6 +138,14 @@ std::string HostCase::name(std::string_view role, std::string_view fallback) con
   return operand == nullptr || operand->name.empty() ? std::string(fallback) : operand->name;
 }
 
+std::string HostCase::given() const {
+  constexpr std::size_t kMax = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(facts_->given.size(), kMax); ++i)
+    text += (i == 0 ? ": " : ", ") + facts_->given[i].name + " " + to_text(facts_->given[i].shape);
+  return text;
+}
+
 std::string HostCase::call_or(std::string_view fallback) const {
   return call().empty() ? std::string(fallback) : call();
 }

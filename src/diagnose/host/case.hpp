@@ -48,6 +48,8 @@ class HostCase {
   // Its name, or `fallback`.
   std::string name(std::string_view role, const Shape& shape, std::string_view fallback) const;
   std::string name(std::string_view role, std::string_view fallback) const;
+  // ": x [16, 5], y [16]", what the user's line names; empty when that is nothing.
+  std::string given() const;
   // "loss_fn(out, y)" when the call is known, else `fallback`.
   std::string call_or(std::string_view fallback) const;
 

@@ -214,6 +214,41 @@ bool is_number(std::string_view text) {
   return text.find_first_not_of("0123456789.-+ ") == std::string_view::npos;
 }
 
+// Class numbers in one channel, where the other tensor has a channel for each class.
+std::string one_hot_knob(const HostError& facts, const CheckFact& check) {
+  if (check.tensors.size() != 2) return {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Shape &labels = check.tensors[i].tensor.shape, &scores = check.tensors[1 - i].tensor.shape;
+    if (labels.size() < 2 || labels.size() != scores.size() || labels[1] != 1 || scores[1] < 2) continue;
+    Shape spread = labels;
+    spread[1] = scores[1];
+    if (spread == scores)
+      return knob_advice(Situation::kOneHot, facts.library, {std::to_string(scores[1]), "", ""});
+  }
+  return {};
+}
+
+// A size of one tensor beyond a limit that is none of its own.
+std::string largest(const CheckFact& check) {
+  static const RE2 kSize(R"((\w+)(?:\.shape\[(-?\d+)\]|\.size\((-?\d+)\)))");
+  if (check.tensors.size() != 1 || check.joint) return {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& [text, value] = check.sides[i];
+    const auto& [limit, most] = check.sides[1 - i];
+    std::string name, shape, size;
+    if (!RE2::FullMatch(text, kSize, &name, &shape, &size) || !is_number(value) || !is_number(most)) continue;
+    if (limit.find(name) != std::string::npos || std::stoll(value) <= std::stoll(most)) continue;
+    if (check.condition.find_first_of("<>") == std::string::npos) continue;
+    const bool equal_taken = (check.condition.find('=') != std::string::npos) == check.needs;
+    const long long fits = std::stoll(most) - (equal_taken ? 0 : 1);
+    const std::string dimension = shape + size;
+    return fmt::format("{} may have {} at most in dimension {}{}: cut or leave out what is longer",
+                       check.tensors.front().name, fits, dimension,
+                       is_number(limit) ? "" : fmt::format(" (`{}`)", limit));
+  }
+  return {};
+}
+
 void write_shapes(const HostError& facts, const CheckFact& check, Finding& f) {
   std::string tensors;
   for (std::size_t i = 0; i < check.tensors.size(); ++i) {
@@ -245,7 +280,9 @@ void write_shapes(const HostError& facts, const CheckFact& check, Finding& f) {
     if (whole && !call.empty()) f.fix.push_back(fmt::format("use `{}`", call));
     if (whole && call.empty() && !other.empty()) f.fix.push_back(fmt::format("use `{}`", other));
   }
-  f.fix.push_back(fmt::format("bring the sizes together; the check is in {}: it {} `{}`", check.where,
+  if (const std::string knob = one_hot_knob(facts, check); !knob.empty()) f.fix.push_back(knob);
+  if (const std::string most = largest(check); !most.empty()) f.fix.push_back(most);
+  f.fix.push_back(fmt::format("the check is in {}: it {} `{}`", check.where,
                               check.needs ? "needs" : "refuses", check.condition));
 }
 
@@ -276,9 +313,13 @@ std::optional<Finding> finding_of_check(const HostError& facts) {
     f.summary =
         fmt::format("{}{} is {}{}", opening(check), element_name(check),
                     std::isnan(as_double(*check.element->value)) ? "NaN" : "Inf", count(*check.element));
-    if (!explain_host_nan(facts.nan, facts.weights, tensor_name(check), f))
-      f.fix.push_back(fmt::format("look for the first NaN before the call: `torch.isfinite({}).all()`",
-                                  tensor_name(check)));
+    if (explain_host_nan(facts.nan, facts.weights, tensor_name(check), f)) return f;
+    f.fix.push_back(
+        check.variable
+            ? fmt::format("look for the first NaN before the call: `torch.isfinite({}).all()`",
+                          tensor_name(check))
+            : fmt::format("{} is {}'s own, made of what it was given: look for the first NaN there",
+                          check.name, check.package));
     return f;
   }
   write_values(check, f);

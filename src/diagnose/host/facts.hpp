@@ -90,6 +90,7 @@ struct HostError {
   std::string message;
   std::string call;  // text of the failing expression: "self.fc(x)"
   std::vector<Operand> operands;
+  std::vector<Operand> given;  // what the user's line names, whether it took part or not
   std::optional<ModuleFacts> module;
   std::optional<ModelFacts> model;
   std::optional<PositionFact> position;

@@ -65,6 +65,14 @@ bool pointwise_loss(const std::string& function) {
   return false;
 }
 
+// Nobody reshapes a tensor that is inside a library: there only the arguments of the call can be others.
+std::string equal_or_one(const HostCase& c, std::int64_t d, const char* how) {
+  if (!c.raised_in_library())
+    return fmt::format("make dimension {} equal in both, or 1 in one of them{}", d, how);
+  return fmt::format("both tensors are a library's: check the sizes that `{}` is given{}",
+                     clip(c.call_or("the call"), 60), c.given());
+}
+
 void broadcast(const HostCase& c, Finding& f) {
   const std::int64_t a = c.number(1), b = c.number(2), d = c.number(3);
   if (pointwise_loss(c.functional())) {
@@ -83,9 +91,7 @@ void broadcast(const HostCase& c, Finding& f) {
         fmt::format("{}one operand has size {} and the other {} in dimension {}, which cannot be broadcast",
                     stands_below ? "" : fmt::format("`{}`: ", c.call()), a, b, d);
     const std::string strides = d < 2 ? std::string() : strides_advice(c, a, b);
-    f.fix.push_back(strides.empty()
-                        ? fmt::format("make dimension {} equal in both, or 1 in one of them (`unsqueeze`)", d)
-                        : strides);
+    f.fix.push_back(!strides.empty() ? strides : equal_or_one(c, d, " (`unsqueeze`)"));
     return;
   }
   f.argument = second->name;
@@ -95,8 +101,7 @@ void broadcast(const HostCase& c, Finding& f) {
   if (const std::string fix = broadcast_fix(*first, *second); !fix.empty())
     f.fix.push_back(fmt::format("use `{}`", fix));
   const std::string strides = d < 2 ? std::string() : strides_advice(c, a, b);
-  f.fix.push_back(strides.empty() ? fmt::format("make dimension {} equal in both, or 1 in one of them", d)
-                                  : strides);
+  f.fix.push_back(!strides.empty() ? strides : equal_or_one(c, d, ""));
 }
 
 void broadcast_output(const HostCase& c, Finding& f) {

@@ -173,6 +173,19 @@ void expected_but_got(const HostCase& c, Finding& f) {
 
 void pair_of_devices(const HostCase& c, Finding& f) { explain_devices(c, f, c.capture(1), c.capture(2), ""); }
 
+// torch.nn.Module.load_state_dict copies into the parameters that are there: into one on meta, nothing.
+void no_data(const HostCase&, Finding& f) {
+  f.summary = "a tensor on the meta device has a size and no data: nothing can be copied out of it";
+  f.fix.push_back(
+      "if the model was made without memory (init_empty_weights(), torch.device(\"meta\")): load its weights "
+      "by "
+      "model.load_state_dict(state, assign=True); without assign they are not taken");
+  f.fix.push_back(
+      "to move a model that is still empty: model.to_empty(device=...), then load the weights; which are "
+      "empty: "
+      "[n for n, p in model.named_parameters() if p.is_meta]");
+}
+
 void on_cpu_expected_gpu(const HostCase& c, Finding& f) {
   if (!c.capture(2).empty()) f.op = c.capture(2);
   explain_devices(c, f, "cpu", "cuda", c.capture(1));
@@ -363,6 +376,17 @@ std::span<const HostErrorRow> device_rows() {
        "",
        pair_of_devices,
        {"Tensor on device cpu is not on the expected device meta!"}},
+      {"device.meta_data",
+       "NotImplementedError",
+       R"(Cannot copy out of meta tensor; no data!)",
+       "Cannot copy out of meta tensor",
+       kDevice,
+       "copy",
+       "",
+       no_data,
+       {"Cannot copy out of meta tensor; no data!",
+        "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+        "torch.nn.Module.to() when moving module from meta to a different device."}},
       {"device.input_on_gpu",
        "RuntimeError",
        R"(Input type \(torch\.cuda\.(\w+)Tensor\) and (weight|bias) type \(torch\.(\w+Tensor)\) should be the same)",

@@ -12,6 +12,15 @@ namespace {
 
 constexpr auto kShape = Cause::kShapeMismatch;
 
+// A layer of a library that takes one tensor, whose last dimension has to have its width.
+std::string width_advice(const HostCase& c) {
+  const auto& given = c.facts().given;
+  if (given.size() != 1 || given.front().shape.empty() || !c.module()) return {};
+  LibraryFact library = c.library();
+  for (std::string& name : library.owners) name += ":" + c.module()->name;
+  return knob_advice(Situation::kWidth, library, {std::to_string(given.front().shape.back()), "", ""});
+}
+
 void view(const HostCase& c, Finding& f) {
   const Shape want = c.shape(1);
   const std::int64_t elements = c.number(2);
@@ -30,8 +39,10 @@ void view(const HostCase& c, Finding& f) {
                   : fmt::format("{}: a tensor of {} elements does not fill the shape {}", f.op, elements,
                                 to_text(want));
     if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
-    f.fix.push_back(fmt::format("the shape is a library's: check the sizes and values that `{}` is given",
-                                clip(c.call_or("the call"), 60)));
+    const std::string knob = x ? std::string() : width_advice(c);
+    if (!knob.empty()) f.fix.push_back(knob);
+    f.fix.push_back(fmt::format("the shape is a library's: check the sizes and values that `{}` is given{}",
+                                clip(c.call_or("the call"), 60), c.given()));
     return;
   }
   const std::string name = x ? x->name : "x";

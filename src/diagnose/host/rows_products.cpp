@@ -12,7 +12,17 @@ namespace {
 constexpr auto kShape = Cause::kShapeMismatch;
 
 bool is_linear(const HostCase& c) {
-  return c.functional() == "linear" || (c.module() && c.module()->attribute("in_features"));
+  if (c.functional() == "linear" || (c.module() && c.module()->attribute("in_features"))) return true;
+  // PyTorch Geometric's own: of the name, with channels.
+  return c.module() && c.module()->type == "Linear" && c.module()->attribute("in_channels");
+}
+
+// The modules around the layer, each with the layer's own name: "module.Class:attn2.to_k".
+std::string width_knob(const HostCase& c, std::int64_t features, std::int64_t in) {
+  LibraryFact library = c.library();
+  const std::string layer = c.module() ? c.module()->name : "";
+  for (std::string& name : library.owners) name += ":" + layer;
+  return knob_advice(Situation::kWidth, library, {std::to_string(features), "", std::to_string(in)});
 }
 
 void linear(const HostCase& c, Finding& f, std::int64_t features, std::int64_t in, std::int64_t out) {
@@ -51,6 +61,8 @@ void linear(const HostCase& c, Finding& f, std::int64_t features, std::int64_t i
   }
   // A library's own layer is nothing that the user can write anew.
   if (c.raised_in_library()) {
+    const std::string knob = width_knob(c, features, in);
+    if (!knob.empty()) return f.fix.push_back(knob);
     f.fix.push_back(
         fmt::format("{} is part of a library's model: give that model {} with {} features, or make it for {}",
                     layer, named ? name : "an input", in, features));

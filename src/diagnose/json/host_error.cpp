@@ -110,6 +110,9 @@ HostError read_host_error(const json& json) {
   each(json, "operands", [&](const nlohmann::json& entry) {
     if (entry.is_object()) facts.operands.push_back(operand(entry));
   });
+  each(json, "given", [&](const nlohmann::json& entry) {
+    if (entry.is_object()) facts.given.push_back(operand(entry));
+  });
   facts.module = running_module(json);
   if (const nlohmann::json* model = object_member(json, "model")) {
     facts.model = ModelFacts{text(*model, "name"), text(*model, "type"), text(*model, "device")};

@@ -137,8 +137,8 @@ std::optional<PositionFact> read_position(const json& facts) {
 LibraryFact read_library(const json& facts) {
   const json* library = object_member(facts, "library");
   if (library == nullptr) return {};
-  return {text(*library, "caller"), text(*library, "owner"), text(*library, "maker"),
-          texts(*library, "owners"), texts(*library, "callers")};
+  return {text(*library, "caller"),  text(*library, "owner"),   text(*library, "maker"),
+          text(*library, "setting"), texts(*library, "owners"), texts(*library, "callers")};
 }
 
 std::optional<NanFact> read_nan(const json& facts) {

@@ -150,6 +150,13 @@ void fix_below(ViolationWriter& w) {
   if (marks || w.only(w.integer())) {
     const std::string knob = w.knob(Situation::kIgnore);
     if (!knob.empty()) w.fix(knob);
+    if (!w.facts.library.caller.empty()) {  // the call is not the user's to change
+      w.fix(fmt::format(
+          "if {} marks what is not to count, leave such elements out before {} is called: keep = {} "
+          ">= 0",
+          w.value(), w.facts.library.caller, w.in_code("index")));
+      return;
+    }
     w.fix(
         fmt::format("if {} marks padding: {}(..., index.clamp(min=0)) for the call, then leave those results "
                     "out: out = out.masked_fill(index < 0, 0)",

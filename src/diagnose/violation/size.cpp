@@ -106,6 +106,10 @@ std::string ViolationWriter::resize(const Need& need) {
   set_needed(need);
   const Layer& owner = *facts.layer;
   const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
+  if (!facts.library.setting.empty()) {
+    return fmt::format("create {} of {} with {} of {} instead of {}{}{}", facts.library.maker,
+                       facts.library.owner, facts.library.setting, need.text(), hi(), sure, basis(need));
+  }
   if (!facts.library.owner.empty()) {
     return fmt::format("create {} of {} so that {} has {} {}{}{}", facts.library.maker, facts.library.owner,
                        layer(), need.text(), unit(owner), sure, basis(need));
@@ -186,7 +190,10 @@ std::string ViolationWriter::if_meant() const {
 
 bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise) {
   const Need wanted = need();
-  const std::string known = enlarge(situation, wanted);
+  // What a library indexes may be another tensor than a layer that is only as large.
+  const bool guess = situation == Situation::kIndex && !facts.layer_certain &&
+                     !facts.library.caller.empty() && knob(situation, wanted).empty();
+  const std::string known = guess ? std::string() : enlarge(situation, wanted);
   const bool instruction = !knob(situation, wanted).empty() && !knob_counts(situation);
   const bool open = wanted.of.empty() && !instruction;
   if (known.empty() && otherwise.empty()) return false;

@@ -228,7 +228,7 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
                                       std::string& whole) {
   const auto is_guess = [](const Event& event) {
     return event.kind == EventKind::kException ||
-           (event.wording != nullptr && event.wording->kind == WordingKind::kTrouble);
+           (event.wording != nullptr && event.wording->phrase.empty());  // a pattern's: of half a message
   };
   if (events_.empty() || !is_guess(events_.back())) return false;
   if (!names_failure(matches)) return false;

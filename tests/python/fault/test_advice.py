@@ -65,6 +65,88 @@ def test_the_library_that_made_the_head(monkeypatch):
     assert "caller" not in facts, net
 
 
+def test_the_setting_that_a_table_of_a_library_has_its_rows_by(monkeypatch):
+    base = made_by_library(monkeypatch)
+
+    class Settings:
+        def __init__(self, **given):
+            self.__dict__.update(given)
+
+    class Kept(base):
+        def __init__(self, max_z, n_basis, config):
+            super().__init__()
+            self.max_z, self.n_basis, self.config = max_z, n_basis, config
+            self.table = table_of(max_z, n_basis)
+
+    def table_of(rows, width):
+        return nn.Embedding(rows, width)
+
+    Kept.__module__ = base.__module__
+
+    def setting(rows, **settings):
+        net = Kept(rows, 40, Settings(**settings))
+        facts = libraries.library_facts({"name": "table", "value": rows})
+        assert net.n_basis == 40
+        return facts.get("setting")
+
+    assert setting(40) == "max_z"  # and not n_basis, a width
+    assert setting(12, padded_vocab_size=13, eos_token_id=12) == "max_z"
+    assert setting(12, num_classes=12) is None  # one of the two, and nothing tells which
+
+
+def test_the_source_says_which_setting_made_a_table(tmp_path, monkeypatch):
+    site = tmp_path / "site-packages" / "maker"
+    site.mkdir(parents=True)
+    (site / "__init__.py").write_text(
+        "from torch import nn\n"
+        "class Model(nn.Module):\n"
+        "    def __init__(self, config, num_tokens, width):\n"
+        "        super().__init__()\n"
+        "        self.config = config\n"
+        "        width = 2 * width\n"
+        "        self.embed_timestep = nn.Embedding(config.max_ep_len, width)\n"
+        "        self.words = nn.Embedding(num_tokens, width)\n"
+        "        self.head = nn.Linear(width, out_features=num_tokens)\n"
+        "        self.other = nn.Linear(width, width)\n"
+    )
+    monkeypatch.syspath_prepend(str(site.parent))
+    maker = __import__("maker")
+    settings = types.SimpleNamespace(max_ep_len=64, n_positions=64, vocab_size=64)
+    model = maker.Model(settings, 64, 32)
+    found = {
+        name: libraries.library_facts({"name": name, "value": 64}).get("setting")
+        for name in ("embed_timestep", "words", "head", "other")
+    }
+    assert found["embed_timestep"] == "max_ep_len", model
+    assert found["words"] == found["head"] == "num_tokens"
+    assert found["other"] is None  # no setting, although vocab_size is as large
+    table = dict(model.named_modules())["embed_timestep"]
+    assert positions._made_by(model, "embed_timestep", 64) == ("max_ep_len", 64)
+    assert positions._made_by(model, "words", 64) is None, table
+
+
+def test_the_virtual_tokens_of_a_prompt_tuner():
+    root = nn.Module()
+    root.__dict__["_peft_config"] = {"default": types.SimpleNamespace(num_virtual_tokens=8)}
+    assert models.virtual_tokens() == 8, root
+
+
+def test_of_two_tables_as_large_the_one_that_was_asked():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wpe = nn.Embedding(64, 2)
+            self.embed_timestep = nn.Embedding(64, 2)
+            self.config = types.SimpleNamespace(n_positions=64)
+
+        def forward(self, weight):
+            return positions.position_facts([sys._getframe()], 64, weight)
+
+    model = Model()
+    assert model(None)["name"] == model(model.wpe.weight)["name"] == "wpe"
+    assert model(model.embed_timestep.weight)["name"] == "embed_timestep"
+
+
 def test_a_head_of_the_users_own(monkeypatch):
     base = made_by_library(monkeypatch)
 

@@ -251,6 +251,33 @@ def test_nan_everywhere_is_nobodys(facts_of):
     assert "sample" not in facts
 
 
+@pytest.mark.parametrize("rows", [(13,), (13, 14)])
+def test_nan_that_spread_to_everything_came_of_the_one_row_that_has_it(facts_of, rows):
+    x = torch.rand(20, 3)
+    x[list(rows), 1] = float("nan")
+    for (features,) in DataLoader(TensorDataset(x), batch_size=5):
+        index = (features / features.mean()).long().reshape(-1)[:7]
+        if int(index.min()) < 0:
+            facts = facts_of(table_violation(torch.zeros(9, 2), index))
+            break
+    if len(rows) > 1:
+        assert "row" not in facts.get("sample", {})
+        return
+    assert of(facts, "batch", "row", "dataset_index") == (2, 3, 13)
+    assert of(facts, "by", "likely") == ("rows", True)
+
+
+def test_labels_that_are_bad_in_every_row_are_the_batchs(facts_of):
+    ids = ids_of(bad=(0, 0), value=3)
+    ids[:, :3] = -1
+    for number, (labels,) in enumerate(DataLoader(TensorDataset(ids), batch_size=6)):
+        target = torch.hstack((labels[..., 1:], torch.full((6, 1), -1))).reshape(-1)
+        if number == 1:
+            facts = facts_of(label_violation(torch.zeros(60, 50), target))
+            break
+    assert facts["sample"]["batch"] == 1 and "row" not in facts["sample"]
+
+
 def test_an_index_computed_from_the_batch(facts_of):
     ages = torch.tensor([float(v) for v in (31, 42, 18, 55, 67, 24, 39, 48, 73, 29, 61, 35, 20, 44, 99, 52)])
     for (age,) in DataLoader(TensorDataset(ages), batch_size=8):

@@ -114,6 +114,82 @@ def carried(days):
     return Inputs(time=days)
 
 
+def chained(target, classes):
+    if not 0 <= target.max() < classes:
+        raise ValueError("target is no class")
+
+
+def by_methods(target, classes):
+    if torch.logical_or(target.lt(0), target.ge(classes)).any():
+        raise ValueError("target is no class")
+
+
+def one_of(labels, allowed):
+    if not torch.isin(labels, allowed).all():
+        raise ValueError("unknown labels")
+
+
+def listed(labels, classes):
+    if max(labels) >= classes:
+        raise ValueError("labels are no classes")
+
+
+class Positions(nn.Module):
+    def __init__(self, most):
+        super().__init__()
+        self.most = most
+
+    def forward(self, ids):
+        n, kind = ids.shape[1], ids.dtype
+        assert n <= self.most
+        return n, kind
+
+
+def extremes(labels, num_classes):
+    low, high = torch.aminmax(labels.reshape(-1), dim=0)
+    torch._assert_async(low >= 0, "Class values must be non-negative.")
+    torch._assert_async(high < num_classes, "Class values must be smaller than num_classes.")
+
+
+def voices(speaker_id, count):
+    if not 0 <= speaker_id < count:
+        raise ValueError(f"Set `speaker_id` in the range 0-{count - 1}.")
+
+
+def size_of(batch, count):
+    if not 0 <= batch < count:
+        raise ValueError("batch is too large")
+
+
+def distinct(y, n_classes):
+    import numpy as np
+
+    if len(np.unique(y)) > n_classes:
+        raise ValueError("y has more than n_class unique elements.")
+
+
+def wide(x):
+    x = x.reshape(-1, 8)
+    return x.reshape(7, 20)
+
+
+class Matrix:
+    def update(self, preds, target, num_classes):
+        bins = torch.bincount(target * num_classes + preds, minlength=num_classes**2)
+        return bins.reshape(num_classes, num_classes)
+
+
+class Solver:
+    def step(self, state):
+        y, f = state
+        t0 = torch.tensor(0.0)
+        dt = torch.tensor(0.0) if not torch.isfinite(f).all() else torch.tensor(0.1)
+        assert t0 + dt > t0, "underflow in dt {}".format(dt.item())
+
+    def check(self, t0, dt, f):
+        assert t0 + dt > t0, "dt"
+
+
 def chosen(mode, flag):
     if mode.dim() == 1:
         if flag is True:
@@ -245,3 +321,87 @@ def test_floats_that_are_no_ids(run: Any) -> None:
 def test_ids_that_came_as_floats(run: Any) -> None:
     program = "import torch\ntable = torch.nn.Embedding(9, 2)\nx = torch.tensor([1.0, 3.0])\ntable(x)\n"
     assert run(program, SETUP).finding["fix"][0] == "use `x.long()`"
+
+
+def test_other_ways_to_write_a_comparison(refuse: Any) -> None:
+    for name in ("chained", "by_methods"):
+        finding = refuse(f"y = torch.tensor([[0, 1], [2, 7]])\nchecker.{name}(y, 4)\n").finding
+        assert finding["code"] == "TL101"
+        assert finding["summary"].startswith(f"{name}: y[1, 1] is 7; checker takes ")
+        assert finding["valid"]["max"] == 3
+
+
+def test_values_that_are_none_of_a_few(refuse: Any) -> None:
+    program = "y = torch.tensor([0, 2, 5, 2])\nchecker.one_of(y, torch.tensor([0, 2, 4]))\n"
+    finding = refuse(program).finding
+    assert finding["code"] == "TL101"
+    assert finding["summary"].startswith("one_of: y[2] is 5; checker needs ")
+
+
+def test_a_list_of_labels(refuse: Any) -> None:
+    finding = refuse("y = [0, 2, 5, 2]\nchecker.listed(y, 4)\n").finding
+    assert finding["code"] == "TL101"
+    assert finding["element"]["index"] == [2] and finding["element"]["value"] == 5
+    assert finding["summary"].endswith("is 5; checker takes below 4 (`classes`)")
+
+
+def test_a_label_beyond_the_classes_that_made_a_result_too_large(refuse: Any) -> None:
+    program = (
+        "preds, y = torch.tensor([0, 1, 2, 3]), torch.tensor([0, 1, {}, 3])\n"
+        "checker.Matrix().update(preds, y, {})\n"
+    )
+    finding = refuse(program.format(9, 4)).finding
+    assert finding["code"] == "TL101"
+    assert finding["summary"] == "update: y[2] is 9; checker takes [0, 4) (`num_classes`)"
+    assert refuse(program.format(2, 4)).reports == []
+
+
+def test_a_step_that_comes_to_nothing_for_a_nan(refuse: Any) -> None:
+    program = (
+        "y = torch.tensor([[0.5, 0.2], [-0.1, 1.0]])\nwith torch.no_grad():\n"
+        "    checker.Solver().step((y, torch.log(y)))\n"
+    )
+    finding = refuse(program).finding
+    assert finding["code"] == "TL109"
+    assert finding["summary"].startswith("step: f[1, 0] is NaN")
+    # What the caller handed in is the caller's.
+    ended = refuse(
+        "n = torch.tensor([1.0, float('nan')])\nt = torch.tensor(0.0)\nchecker.Solver().check(t, t, n)\n"
+    )
+    assert ended.reports == []
+
+
+def test_sizes_that_were_given_with_others(refuse: Any) -> None:
+    finding = refuse("ids = torch.zeros(4, 31).long()\nchecker.Positions(24)(ids)\n").finding
+    assert finding["code"] == "TL201"
+    assert finding["summary"] == "Positions: ids [4, 31] does not fit: `n` is 31, `self.most` is 24"
+
+
+def test_the_extremes_of_one_call(refuse: Any) -> None:
+    finding = refuse("y = torch.tensor([[0, 1], [255, 2]])\nchecker.extremes(y, 4)\n").finding
+    assert finding["code"] == "TL101"
+    assert finding["summary"] == "extremes: y[1, 0] is 255; checker takes below 4 (`num_classes`)"
+    assert finding["fix"][0].startswith("if 255 marks what is not to count: ")
+
+
+def test_a_number_that_is_one_of_several(refuse: Any) -> None:
+    finding = refuse("checker.voices(4, 4)\n").finding
+    assert finding["code"] == "TL105"
+    assert finding["element"]["value"] == 4 and finding["summary"].startswith("voices: speaker_id is 4; ")
+    assert refuse("checker.size_of(4, 4)\n").reports == []
+
+
+def test_different_values_of_an_array_of_floats(refuse: Any) -> None:
+    program = "import numpy\ny = numpy.array([0.0, 1.0, {}, 1.0], dtype='float32')\nchecker.distinct(y, 2)\n"
+    finding = refuse(program.format("2.0")).finding
+    assert finding["code"] == "TL101"
+    assert finding["element"]["value"] == 2 and finding["element"]["index"] == [2]
+    assert refuse(program.format("0.5")).reports == []
+
+
+def test_what_a_librarys_call_was_given(refuse: Any) -> None:
+    finding = refuse("x = torch.rand(16, 5)\nchecker.wide(x)\n").finding
+    assert finding["code"] == "TL201"
+    assert finding["fix"] == [
+        "the shape is a library's: check the sizes and values that `checker.wide(x)` is given: x [16, 5]"
+    ]

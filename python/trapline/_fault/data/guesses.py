@@ -18,6 +18,8 @@ _MAX_MASK = 1 << 22
 _MIN = 8  # elements
 _DIFFERENT = 4  # values
 _MIN_ROWS = 4
+_OF_NAN = (-(1 << 63), -(1 << 31))  # what a NaN becomes in an integer
+_LABELS = ("nll_loss", "multi_margin_loss", "one_hot")  # operations that take them
 
 
 def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
@@ -38,6 +40,28 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     if located is not None:
         return samples.sample_facts(located, "row", likely=True)
     return samples.sample_facts(None)
+
+
+def batch_of_labels(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """The batch in hand, where each of its rows holds the bad label, and each row of the labels, which were
+    made of it: no sample is special, whatever was done to them between."""
+    tensor, scan, batch = violation["tensor"], violation["scan"], hand.in_hand()
+    operator = str(violation.get("op") or "").replace("aten::", "")
+    if batch is None or not operator.startswith(_LABELS) or not isinstance(batch.indices, (list, tuple)):
+        return None
+    count = len(batch.indices)
+    if tensor.dtype.is_floating_point or tensor.numel() > values.MAX_ELEMENTS or count < 2:
+        return None
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = values.bad_mask(flat, scan, predicate) if tensor.numel() % count == 0 else None
+    if bad is None or not bool(bad.any()) or not bool(bad.reshape(count, -1).any(1).all()):
+        return None
+    value = flat[bad][0]
+    for part in batch.tensors():
+        fits = part.dim() and part.shape[0] == count and part.dtype == tensor.dtype
+        if fits and bool((part.detach().cpu() == value).reshape(count, -1).any(1).all()):
+            return samples.described(batch, {"batch": batch.number})
+    return None
 
 
 def counts_up(tensor: Any, scan: dict[str, Any]) -> bool:
@@ -165,7 +189,25 @@ def by_nan(
             inside = int(_broken(found[0]).reshape(len(rows), -1)[row].nonzero()[0])
             place = [row, *values.unravel(inside, found[0].shape[1:])]
             return Located(batch, found[0], Match(place, None, 0, False)), "rows", True
-    return None
+    cast = not flat.dtype.is_floating_point and scan.get("value") not in _OF_NAN
+    return None if current is None or cast or not bool(bad.all()) else _only_row(current)
+
+
+def _only_row(batch: Batch) -> Optional[tuple[Located, str, bool]]:
+    """The one row of the batch that has a NaN or an Inf: it may have spread to all that was computed."""
+    if not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
+        return None
+    count, found = len(batch.indices), []
+    for part in batch.tensors():
+        fits = part.dim() and part.shape[0] == count and part.numel() <= values.MAX_ELEMENTS
+        if fits and part.dtype.is_floating_point:
+            places = _broken(part).reshape(count, -1)
+            found += [(part, row, places) for row in places.any(1).nonzero().reshape(-1).tolist()]
+    if len(found) != 1 or count < 2:
+        return None
+    part, row, places = found[0]
+    place = [row, *values.unravel(int(places[row].nonzero()[0]), part.shape[1:])]
+    return Located(batch, part, Match(place, None, 0, False)), "rows", True
 
 
 def _broken(part: Any) -> Any:

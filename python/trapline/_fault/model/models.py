@@ -80,7 +80,7 @@ def table_setting(table: Any, name: str) -> Optional[dict[str, Any]]:
 def virtual_tokens() -> Optional[int]:
     """How many tokens PEFT's prompt tuning puts before each text."""
     for _, root in owners.roots():
-        configs = root.__dict__.get("peft_config")
+        configs = root.__dict__.get("peft_config", root.__dict__.get("_peft_config"))
         active = root.__dict__.get("active_adapter")
         if type(configs) is dict and len(configs) == 1:
             active = next(iter(configs))

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.model.tables import POSITION
-from trapline._fault.program import owners, places, scope
+from trapline._fault.program import made, owners, places, scope
 
 _SETTINGS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions",
              "block_size", "max_seq_len", "max_seq_length", "seq_len", "context_length", "n_ctx")  # fmt: skip
@@ -22,8 +22,11 @@ _MAX_ELEMENTS = 1 << 24
 Position = dict[str, Any]
 
 
-def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optional[Position]:
-    """Frames innermost first. With `rows` the table of that size; without, one that a text goes beyond."""
+def position_facts(
+    frames: list[FrameType], rows: Optional[int] = None, weight: Any = None
+) -> Optional[Position]:
+    """Frames innermost first. With `rows` the table of that size, with `weight` the one that keeps it;
+    without, one that a text goes beyond."""
     running: list[Any] = []
     for frame in frames:
         module = frame.f_locals.get("self")
@@ -31,10 +34,10 @@ def position_facts(frames: list[FrameType], rows: Optional[int] = None) -> Optio
             continue
         running.append(module)
     for module in running[:_MAX_MODULES]:
-        for path, table in _tables(module):
+        for path, table in _keeping(module, weight):
             length = _text_length(frames, module)
             size = _rows(table)
-            setting, value = _setting(running, size, _offset(table))
+            setting, value = _made_by(module, path, size) or _setting(running, size, _offset(table))
             offset = max(_offset(table), size - value)  # Nystromformer: two rows more than the setting
             if rows is not None and size != rows:
                 continue
@@ -65,6 +68,15 @@ def _tables(module: Any) -> list[tuple[str, Any]]:
         for path, parameter in module.named_parameters()
         if parameter.dim() == 2 and POSITION.search(path) and id(parameter) not in inside
     ]
+
+
+def _keeping(module: Any, weight: Any) -> list[tuple[str, Any]]:
+    """The tables of positions; of two that are as large the one whose rows were asked for, by any name."""
+    for path, part in module.named_modules() if scope.is_tensor(weight) else ():
+        table = path and type(getattr(part, "num_embeddings", None)) is int
+        if table and any(parameter is weight for parameter in part.parameters()):
+            return [(path, part)]
+    return _tables(module)
 
 
 def _rows(table: Any) -> int:
@@ -103,6 +115,14 @@ def _setting(running: list[Any], rows: int, offset: int) -> tuple[str, int]:
             if type(held.get(name)) is int and held[name] in (rows, rows - offset, rows - 1, rows - 2):
                 return name, held[name]
     return "", rows
+
+
+def _made_by(module: Any, path: str, rows: int) -> Optional[tuple[str, int]]:
+    """The setting that the source of the table's class names."""
+    around, _, attribute = path.rpartition(".")
+    holder = dict(module.named_modules()).get(around)
+    name = made.setting(holder, attribute, rows) if holder is not None else None
+    return (name, rows) if name is not None else None
 
 
 def _name(table: Any, running: list[Any], path: str) -> str:

@@ -5,20 +5,38 @@ Only types and names are read: no attribute of a foreign object, nothing of the 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import owners, places, scope
+from trapline._fault.program import made, owners, places, scope
 
 _MAX_NAMES = 64
+_SETTINGS = ("config", "cfg", "hparams", "args", "params")  # what a model keeps its settings in
+# What counts rows or classes, and no width of a layer.
+_COUNTS = re.compile(
+    r"vocab|class|label|categor|token|species|atom|\bmax_z\b|\bntoken|"
+    r"(?:^|_)(?:n|num|nb|number_of)_(?:embed(?:ding|s\b)|node|entit|relation|item|user|output|out\b|target|tag"
+    r"|type|state|action|bin|code|element|symbol|speaker|word|char|id)",
+    re.IGNORECASE,
+)
+_NO_COUNTS = re.compile(
+    r"_(?:id|ids|index|idx|token)$|^max_(?!z\b)|dim|width|hidden|channel|weight|_per_|position|length|_len\b"
+)
 _SILENT = ("torch", "builtins", "typing", "abc", "collections", "enum")  # packages that no row is about
 
 
 def library_facts(layer: Optional[dict[str, Any]]) -> dict[str, Any]:
     """Packages and classes for the table of knobs; a package is left out where the code is the user's."""
-    return facts_of(_around(layer), scope.live_frames())
+    around = _around(layer)
+    facts = facts_of(around, scope.live_frames())
+    size = (layer or {}).get("value")
+    attribute = str((layer or {}).get("name") or "").rpartition(".")[2]
+    package = facts.get("owner", "")
+    setting = setting_of(around, package, size, attribute) if type(size) is int else None
+    return {**facts, "setting": setting} if setting else facts
 
 
 def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, Any]:
@@ -36,6 +54,37 @@ def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, A
         facts["caller"] = _package(_module_of(between[0]))
         facts["callers"] = list(_callers(between))[:_MAX_NAMES]
     return facts
+
+
+def setting_of(around: list[Any], package: str, size: int, attribute: str = "") -> Optional[str]:
+    """The setting of the package's outermost module that is this size: the one that the source makes the
+    layer of; else the only one that is a count of this size, an argument that its constructor took and the
+    module kept, or a member of the settings object that it was given."""
+    inside = [module for module in around if _package(type(module).__module__) == package]
+    if not package or not inside or size < 2:
+        return None
+    outermost, holder = inside[-1], around[0]
+    source = made.argument_of(holder, attribute)
+    if source is not None:
+        own = source[0] if holder is outermost and not source[1] else ""
+        return made.setting(holder, attribute, size) or own or None
+    held = scope.members(outermost)
+    code = getattr(type(outermost).__init__, "__code__", None)
+    taken = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
+    found = {n for n in taken if _is_count(n, held.get(n, held.get(f"_{n}")), size)}
+    for name in _SETTINGS:
+        given = held.get(name)
+        members = given if type(given) is dict else scope.members(given)
+        found |= {
+            key for key, value in members.items() if isinstance(key, str) and _is_count(key, value, size)
+        }
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _is_count(name: str, value: Any, size: int) -> bool:
+    """Whether a setting of this value is that count, by its name."""
+    counts = _COUNTS.search(name) is not None and _NO_COUNTS.search(name) is None
+    return counts and type(value) is int and value == size
 
 
 def _around(layer: Optional[dict[str, Any]]) -> list[Any]:
