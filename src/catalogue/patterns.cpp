@@ -4,10 +4,11 @@
 #include <re2/set.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace trapline {
@@ -156,7 +157,8 @@ const WordingRow* by_number(std::string_view line, int form, const RE2& pattern)
 // A short text of a status, behind a word that speaks of a GPU and set off from it.
 const WordingRow* by_text(std::string_view line) {
   static const auto* const texts = [] {
-    auto* const all = new std::unordered_map<std::string, const WordingRow*>;
+    // Backward: a text before those that it begins with.
+    auto* const all = new std::map<std::string, const WordingRow*, std::greater<>>;
     for (const StatusRow& row : status_rows()) {
       if (!row.text.empty() && row.stands == TextStands::kInLine)
         all->emplace(std::string(row.text), &wording_of_status(row));

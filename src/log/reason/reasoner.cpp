@@ -451,6 +451,17 @@ Report Reasoner::finish() {
   report.findings.push_back(make_finding(job, candidates.front(), true));
   Finding& root = report.findings.front();
   if (candidates.front().precedence == Precedence::kPeer) name_the_silent_one(job, candidates, root);
+  // What kills a process leaves no traceback: where one is cut off, its error is missing, and may have come
+  // first.
+  const bool misses_error =
+      candidates.front().precedence == Precedence::kDeath &&
+      std::ranges::none_of(candidates,
+                           [](const Candidate& c) { return c.precedence == Precedence::kPeer; }) &&
+      std::ranges::any_of(job.streams, [](const EventStream* s) { return cut_traceback(*s) != nullptr; });
+  if (misses_error) {
+    root.certainty = Certainty::kUnknown;
+    root.summary = candidates.front().event->text + "; a traceback is cut off before its error";
+  }
   report.verdict = root.certainty == Certainty::kUnknown ? Verdict::kUnknown : Verdict::kFault;
   // The guard watches PyTorch's operations; to a library's own status it would say nothing.
   const WordingRow* const message = candidates.front().event->wording;

@@ -46,6 +46,14 @@ TEST(Meanings, ATroubleThatNobodyWroteDownIsNotClean) {
   EXPECT_EQ(explain("GPU errors: 0\n").verdict, Verdict::kClean);
 }
 
+TEST(Meanings, ACutTracebackBeforeADeathLeavesItOpen) {
+  EXPECT_EQ(
+      explain("Traceback (most recent call last):\n  File \"main.py\", line 10, in <module>\n    run()\n"
+              "srun: error: node7: task 0: Killed\n")
+          .verdict,
+      Verdict::kUnknown);
+}
+
 TEST(Meanings, ALineThatCallsItselfAnErrorIsNotCleanButLast) {
   EXPECT_EQ(explain("step 1\n[ERROR] request 17 was not answered\n").verdict, Verdict::kUnknown);
   EXPECT_EQ(root("[ERROR] cudaMalloc failed: out of memory\n").cause, kOutOfMemory);
