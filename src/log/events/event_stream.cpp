@@ -125,6 +125,10 @@ void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::
   if (match.row == nullptr && found.condition != nullptr && event.kind == EventKind::kAssert &&
       is_known_assert_file(line.file))
     match = {found.condition, true};
+  // What a Python exception says was checked on the host: device code raises none.
+  if (event.kind == EventKind::kAssert && match.row == nullptr && !line.has_place && frames_.closed_now() &&
+      !found.in_pieces)
+    event.kind = EventKind::kHostAssert;
   event.assert_row = match.row;
   event.by_condition = match.by_condition;
   event.known_file = is_known_assert_file(line.file);

@@ -101,7 +101,9 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
       return d;  // a new or unreadable assertion of a known file
     }
     d.cause = kCustomKernelAssert;
-    d.certainty = Certainty::kDetermined;
+    // The compiler's own assert() names block and thread; a line without them may be the host's.
+    d.certainty = event.places.empty() ? Certainty::kLikely : Certainty::kDetermined;
+    if (event.places.empty()) d.also = {kNotCuda};
     if (event.cut) {  // what is missing could have told another story
       d.certainty = Certainty::kLikely;
       d.also = {kInsufficientEvidence};

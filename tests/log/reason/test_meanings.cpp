@@ -127,6 +127,16 @@ TEST(Meanings, AnAssertionOfAStatusIsTheStatus) {
   EXPECT_EQ(explain(faiss + "\n").verdict, Verdict::kUnknown);
 }
 
+TEST(Meanings, AnExceptionsAssertionIsTheHosts) {
+  const Finding f = root(
+      "RuntimeError: /src/MyEngine/convolution_gpu.cu:85, assertion (in_feat.size(0) == n) failed. 0 != "
+      "5296\n");
+  EXPECT_EQ(f.cause, kNotCuda);
+  const std::string bare = "/src/my_kernel.cu:85: assertion `n < most` failed.\n";
+  EXPECT_EQ(root(bare).certainty, Certainty::kLikely);
+  EXPECT_TRUE(admits(root(bare), kNotCuda));
+}
+
 TEST(Meanings, AMuteConditionLeavesItToTheMessage) {
   const auto told = [](std::string_view message) {
     return root("Error: /src/kernels/gpu/my_kernel.cu:108 Assertion `false` failed. " + std::string(message) +
