@@ -47,7 +47,7 @@ enum class TextStands : std::uint8_t {
   kInLine,  // it counts in a line that speaks of its library
 };
 
-struct StatusRow {
+struct StatusRow {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of a row
   Library library;
   std::int64_t number;    // kNoNumber: it has none
   std::string_view name;  // empty: only a text

@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned kCode = 1, kFunction = 2, kFile = 4;
 enum class Match : std::uint8_t { kPart, kWord };
 
-struct TopicRow {
+struct TopicRow {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of a row
   Topic topic;
   unsigned places;
   Match match;
