@@ -53,11 +53,10 @@ constexpr const char* kHarmless =
     R"re(|\berrors?[ =:]+\d+\.\d|\bno (?:\w+ )?errors?\b|\berror code:? 0\b|\berror[ -]check)re"
     R"re(|^\s*(?:File "|frame #|#\d|raise |except |if |return |assert |try:|//))re";
 
-RE2::Options options(bool any_case) {
+RE2::Options options() {
   RE2::Options made;
   made.set_encoding(RE2::Options::EncodingLatin1);
   made.set_log_errors(false);
-  made.set_case_sensitive(!any_case);
   made.set_max_mem(std::int64_t{32} << 20U);
   return made;
 }
@@ -91,7 +90,7 @@ const WordingRow& wording_of_status(const StatusRow& status) {
 // and troubles need.
 class EveryPattern {
  public:
-  EveryPattern() : set_(options(false), RE2::UNANCHORED) {
+  EveryPattern() : set_(options(), RE2::UNANCHORED) {
     for (const NumberForm& form : kNumbers) add("(?i:" + std::string(form.pattern) + ")");
     for (const PatternRow& row : rows()) add(std::string(row.pattern));
     add(kGpuWord);
@@ -140,7 +139,7 @@ class EveryPattern {
 
   void add(const std::string& pattern) {
     set_.Add(without_counts(pattern), nullptr);
-    one_by_one_.push_back(std::make_unique<RE2>(pattern, options(false)));
+    one_by_one_.push_back(std::make_unique<RE2>(pattern, options()));
   }
 
   RE2::Set set_;
@@ -170,9 +169,9 @@ const WordingRow* by_text(std::string_view line) {
     for (const auto& [text, row] : *texts)
       alternatives += (alternatives.empty() ? "" : "|") + RE2::QuoteMeta(text);
     return new RE2(R"re((?:[:'"(,\]>-]\s*|\bby )()re" + alternatives + R"re()(?:['").,;\s\[]|$))re",
-                   options(false));
+                   options());
   }();
-  static const RE2* const gpu = new RE2(kGpuWord, options(false));
+  static const RE2* const gpu = new RE2(kGpuWord, options());
   re2::StringPiece behind = piece(line);
   std::string text;
   if (!RE2::FindAndConsume(&behind, *gpu) || !RE2::PartialMatch(behind, *pattern, &text)) return nullptr;
@@ -182,8 +181,8 @@ const WordingRow* by_text(std::string_view line) {
 
 // Of a line with a word of GPUs.
 const WordingRow* trouble(std::string_view line) {
-  static const RE2* const failed = new RE2(kFailed, options(false));
-  static const RE2* const harmless = new RE2(kHarmless, options(false));
+  static const RE2* const failed = new RE2(kFailed, options());
+  static const RE2* const harmless = new RE2(kHarmless, options());
   static const WordingRow row = wording_of("gpu.trouble", Meaning::kSomething, {}, {});
   const re2::StringPiece text = piece(line);
   return RE2::PartialMatch(text, *failed) && !RE2::PartialMatch(text, *harmless) ? &row : nullptr;
@@ -196,12 +195,9 @@ std::span<const PatternRow> pattern_rows() { return rows(); }
 std::span<const NumberForm> number_forms() { return kNumbers; }
 
 bool checks_status(std::string_view line) {
-  static const RE2* const success = new RE2(
-      R"re((?:cuda|hip|nccl|rccl|CUDA_|NVML_|NVRTC_|_STATUS_|cu)S(?:uccess|UCCESS)\b|(?:CUDA|NVML|NVRTC|STATUS)_SUCCESS\b)re",
-      RE2::Latin1);
-  return line.find("uccess") != std::string_view::npos || line.find("UCCESS") != std::string_view::npos
-             ? RE2::PartialMatch(piece(line), *success)
-             : false;
+  static const RE2* const success =
+      new RE2(R"re((?:cuda|hip|nccl|rccl)Success\b|(?:CUDA|NVML|NVRTC|STATUS)_SUCCESS\b)re", RE2::Latin1);
+  return RE2::PartialMatch(piece(line), *success);
 }
 
 const WordingRow* find_pattern(std::string_view line) {

@@ -360,8 +360,10 @@ Precedence precedence(const Event& event) {
     case WordingKind::kTrouble:
       return Precedence::kTrouble;
     case WordingKind::kContext:
-      if (const XidRow* const xid = xid_in(event.text); xid != nullptr && xid->tells == XidTells::kHardware)
-        return Precedence::kFailure;
+      if (event.wording->effect.refine == Refine::kHardwareByNumber) {
+        const XidRow* const xid = xid_in(event.text);
+        if (xid != nullptr && xid->tells == XidTells::kHardware) return Precedence::kFailure;
+      }
       return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
     case WordingKind::kHint:
     case WordingKind::kEvidence:

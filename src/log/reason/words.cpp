@@ -48,18 +48,18 @@ constexpr Vendor kVendors[] = {
     {{"MPS", "Metal", "METAL", "MTL", "kIOGPU"},
      "Metal's API validation (MTL_DEBUG_LAYER=1) names the call",
      "run the operation on the CPU (device='cpu'); if that is right, it is Metal's"},
-    {{""},
+    {{},
      "run it under `compute-sanitizer --tool memcheck`, or with CUDA_LAUNCH_BLOCKING=1, to find the kernel",
      "look for Xid lines in `dmesg`, and run `nvidia-smi -q`"},
 };
 
 const Vendor& vendor_of(const Event& event) {
-  return *std::ranges::find_if(kVendors, [&](const Vendor& vendor) {
-    return std::ranges::any_of(vendor.words, [&](std::string_view word) {
-      return (!word.empty() || &vendor == std::end(kVendors) - 1) &&
-             event.text.find(word) != std::string::npos;
-    });
-  });
+  const auto is_named = [&](std::string_view word) {
+    return !word.empty() && event.text.find(word) != std::string::npos;
+  };
+  const auto* const last = std::end(kVendors) - 1;  // NVIDIA: whatever names no other
+  return *std::find_if(std::begin(kVendors), last,
+                       [&](const Vendor& vendor) { return std::ranges::any_of(vendor.words, is_named); });
 }
 
 void fix_of_cause(Cause cause, const Event& event, Finding& f) {
