@@ -1,12 +1,12 @@
 #include "run/child.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 
 #include "run/environment.hpp"
 #include "run/find_program.hpp"
@@ -32,24 +32,43 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// The mask is the only thing to be set: exec itself puts signals with a handler back to their default, and
-// leaves those that are ignored.
-class SpawnAttributes {
- public:
-  explicit SpawnAttributes(const sigset_t& mask) {
-    posix_spawnattr_init(&attributes_);
-    posix_spawnattr_setsigmask(&attributes_, &mask);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+// Between fork and exec. The program is killed with Trapline: who kills the one means the other, and nobody
+// else would find it. (The kernel lets go of this where the program's file is set-uid.)
+[[noreturn]] void become(const char* file, char* const* arguments, char* const* environment,
+                         const sigset_t& mask, pid_t tool, int error_pipe) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (::getppid() == tool) {
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+    ::execve(file, arguments, environment);
+    const int error = errno;
+    [[maybe_unused]] const auto written = ::write(error_pipe, &error, sizeof error);
   }
-  ~SpawnAttributes() { posix_spawnattr_destroy(&attributes_); }
-  SpawnAttributes(const SpawnAttributes&) = delete;
-  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  ::_exit(127);
+}
 
-  const posix_spawnattr_t* get() const { return &attributes_; }
-
- private:
-  posix_spawnattr_t attributes_{};
+// Its pid, or the number of the error.
+struct Started {
+  pid_t pid = 0;
+  int error = 0;
 };
+
+Started start_program(const char* file, char* const* arguments, char* const* environment,
+                      const sigset_t& mask) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {0, errno};
+  const pid_t tool = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) become(file, arguments, environment, mask, tool, ends[1]);
+  int error = pid < 0 ? errno : 0;
+  ::close(ends[1]);
+  if (pid > 0) {
+    while (::read(ends[0], &error, sizeof error) < 0 && errno == EINTR) {
+    }
+    if (error != 0) ::waitpid(pid, nullptr, 0);
+  }
+  ::close(ends[0]);
+  return {pid, error};
+}
 
 // Whoever ignores SIGCHLD is not told how its children ended: the kernel drops the exit code. Some launchers
 // leave it ignored.
@@ -57,22 +76,6 @@ void keep_exit_codes() {
   struct sigaction action {};
   sigaction(SIGCHLD, nullptr, &action);
   if (action.sa_handler == SIG_IGN) ::signal(SIGCHLD, SIG_DFL);
-}
-
-bool is_stopped(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const auto name_end = line.rfind(')');
-  return name_end != std::string::npos && name_end + 2 < line.size() && line[name_end + 2] == 'T';
-}
-
-// A program that stops itself only (`less` on Ctrl-Z) must still give the shell its prompt back, so Trapline
-// stops with it. After Ctrl-Z of the terminal both were stopped and continued together: nothing to do then.
-void stop_along(pid_t program, int signal) {
-  if (signal == SIGSTOP || !is_stopped(program)) return;
-  ::kill(::getpid(), SIGSTOP);
-  ::kill(program, SIGCONT);
 }
 
 }  // namespace
@@ -96,38 +99,26 @@ std::optional<Error> Child::start() {
   keep_exit_codes();
   // A signal that comes now waits until it is known whom to pass it to.
   const SignalsBlocked blocked;
-  const SpawnAttributes attributes(blocked.before());
-  pid_t pid = 0;
-  if (const int error =
-          ::posix_spawn(&pid, file->c_str(), nullptr, attributes.get(), argv.data(), envp.data());
-      error != 0) {
-    return cannot_start(name, error);
-  }
-  pid_ = pid;
+  const Started started =
+      start_program(file->c_str(), argv.data(), envp.data(),
+                    forwarding_ == nullptr ? blocked.before() : forwarding_->mask_before());
+  if (started.error != 0) return cannot_start(name, started.error);
+  pid_ = started.pid;
   if (forwarding_ != nullptr) forwarding_->set_target(pid_);
   return std::nullopt;
 }
 
-std::optional<ExitStatus> Child::poll() { return watch(WNOHANG); }
-
-std::optional<ExitStatus> Child::wait() { return watch(0); }
-
-bool Child::signal(int number) const {
-  // Until it was collected its pid cannot be another process's.
-  return is_running() && ::kill(pid_, number) == 0;
-}
-
-std::optional<ExitStatus> Child::watch(int options) {
+std::optional<ExitStatus> Child::poll() {
   while (is_running()) {
     siginfo_t info{};
     // The exit is seen first and collected later: until then the pid cannot be another process's.
-    const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WSTOPPED | WNOWAIT | options);
+    const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WSTOPPED | WNOWAIT | WNOHANG);
     if (found != 0 && errno == EINTR) continue;
     if (found == 0 && info.si_pid == 0) return std::nullopt;
     if (found == 0 && info.si_code == CLD_STOPPED) {
-      const int signal = info.si_status;
       ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);  // collect the stop itself
-      stop_along(pid_, signal);
+      // The shell gives its prompt back when Trapline has stopped, and has continued both when it goes on.
+      if (forwarding_ != nullptr) forwarding_->stop_along();
     } else {
       collect();
     }
@@ -135,11 +126,25 @@ std::optional<ExitStatus> Child::watch(int options) {
   return status_;
 }
 
-void Child::collect() {
-  if (forwarding_ != nullptr) {
-    const SignalsBlocked blocked;
-    forwarding_->set_target(0);
+std::optional<ExitStatus> Child::wait() {
+  while (!poll() && is_running()) {
+    if (forwarding_ != nullptr) {
+      forwarding_->pass_on();
+    } else {
+      siginfo_t info{};
+      ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+    }
   }
+  return status_;
+}
+
+bool Child::signal(int number) const {
+  // Until it was collected its pid cannot be another process's.
+  return is_running() && ::kill(pid_, number) == 0;
+}
+
+void Child::collect() {
+  if (forwarding_ != nullptr) forwarding_->set_target(0);
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }

@@ -13,7 +13,8 @@
 
 namespace trapline {
 
-// It shares Trapline's terminal, descriptors 0, 1 and 2 and process group; program.hpp says why.
+// It shares Trapline's terminal, descriptors 0, 1 and 2 and process group; program.hpp says why. It is killed
+// when Trapline is.
 class Child {
  public:
   // `arguments` is not empty. Signals that reach Trapline are passed on while `forwarding` is there.
@@ -39,7 +40,6 @@ class Child {
   pid_t pid() const { return pid_; }             // 0 when it does not run
 
  private:
-  std::optional<ExitStatus> watch(int options);
   void collect();
 
   std::vector<std::string> arguments_;

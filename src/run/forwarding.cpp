@@ -1,63 +1,102 @@
 #include "run/forwarding.hpp"
 
-#include <atomic>
-#include <cerrno>
-#include <cstdint>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "run/process_state.hpp"
 
 namespace trapline {
 namespace {
 
-// The signal handler reads and writes them, so they are the only variables of this room with static storage.
-std::atomic<pid_t> g_program{0};
-std::atomic<std::uint64_t> g_held{0};  // bit N: signal N
-static_assert(std::atomic<pid_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+// Whoever sends a signal to each process of a session or a container, one by one, or to a pid and then to its
+// group as `timeout` does, has sent it to the witness too by then.
+constexpr long long kWaitMs = 20;
+constexpr int kLookMs = 1000;  // between looks without any event
 
-constexpr std::uint64_t bit(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal); }
-
-// What the terminal sends (SI_KERNEL) goes to the whole foreground group, so the program has it already. What
-// a process sends to Trapline's pid is meant for the program, unless the program sent it itself.
-void forward(int signal, siginfo_t* info, void*) {
-  const int saved = errno;
-  const pid_t program = g_program.load(std::memory_order_relaxed);
-  if (program == 0) {
-    g_held.fetch_or(bit(signal), std::memory_order_relaxed);
-  } else if (info->si_code <= 0 && info->si_pid != program) {
+void resend(pid_t program, int signal, int code, sigval value) {
+  if (code != SI_QUEUE) {
     ::kill(program, signal);
+    return;
   }
-  errno = saved;
+  ::sigqueue(program, signal, value);
 }
 
 }  // namespace
 
 SignalForwarding::SignalForwarding() {
-  g_held.store(0, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    sigaction(kSignals[i], nullptr, &before_[i]);
-    // What was ignored at the start stays so: nohup, and jobs that a script starts with `&`.
-    if (before_[i].sa_handler == SIG_IGN) continue;
+  sigset_t taken;
+  sigfillset(&taken);
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     struct sigaction action {};
-    action.sa_sigaction = forward;
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
-    sigfillset(&action.sa_mask);
-    sigaction(kSignals[i], &action, nullptr);
+    // What was ignored at the start stays so: nohup, and jobs that a script starts with `&`.
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN && signal != SIGCHLD)
+      sigdelset(&taken, signal);
   }
+  sigprocmask(SIG_BLOCK, &taken, &before_);
+  signals_ = ::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+  witness_ = std::make_unique<Witness>(taken);
 }
 
 SignalForwarding::~SignalForwarding() {
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  witness_.reset();
+  take_signals();  // meant for a program that has ended
+  if (signals_ >= 0) ::close(signals_);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void SignalForwarding::set_target(pid_t program) {
-  g_program.store(program, std::memory_order_relaxed);
-  if (program == 0) return;
-  const std::uint64_t held = g_held.exchange(0, std::memory_order_relaxed);
-  for (const int signal : kSignals) {
-    if ((held & bit(signal)) != 0) ::kill(program, signal);
+  program_ = program;
+  witness_->watch(program);
+  if (program != 0) return;
+  came_.clear();
+}
+
+void SignalForwarding::take_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD && info.ssi_code > 0) continue;  // it has only woken us
+    sigval value{};
+    value.sival_ptr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(info.ssi_ptr));
+    came_.push_back({signal, info.ssi_code, static_cast<pid_t>(info.ssi_pid), value, monotonic_ms()});
   }
 }
 
+void SignalForwarding::deliver_due() {
+  while (!came_.empty() && monotonic_ms() - came_.front().at >= kWaitMs) {
+    const Came one = came_.front();
+    came_.pop_front();
+    // What the program sends to its parent, and what the witness does to wake Trapline, is not for the
+    // program.
+    const bool is_ours = one.code <= 0 && (one.sender == program_ || one.sender == witness_->pid());
+    if (!witness_->saw(one.signal, one.sender, one.code, one.at) && !is_ours)
+      resend(program_, one.signal, one.code, one.value);
+  }
+}
+
+void SignalForwarding::pass_on() {
+  long long wait = kLookMs;
+  if (!came_.empty()) wait = std::clamp<long long>(came_.front().at + kWaitMs - monotonic_ms(), 0, kWaitMs);
+  pollfd ready{signals_, POLLIN, 0};
+  ::poll(&ready, 1, static_cast<int>(wait));
+  take_signals();
+  deliver_due();
+}
+
+void SignalForwarding::stop_along() {
+  // A signal that is on its way may be the one that continues the program.
+  take_signals();
+  while (!came_.empty()) pass_on();
+  if (is_stopped(program_)) witness_->stop_along();
+}
+
 bool SignalForwarding::holds(int signal) const {
-  return (g_held.load(std::memory_order_relaxed) & bit(signal)) != 0;
+  sigset_t pending;
+  return sigpending(&pending) == 0 && sigismember(&pending, signal) == 1;
 }
 
 }  // namespace trapline

@@ -4,13 +4,18 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include <array>
+#include <deque>
+#include <memory>
+
+#include "run/witness.hpp"
 
 namespace trapline {
 
-// While it lives, SIGINT and SIGQUIT from the terminal are left to the program, which gets them from the
-// terminal too, and signals that somebody sends to Trapline alone are passed on to the program. It may
-// outlive many programs, one after another; there is one of it at a time. In the end it puts everything back.
+// While it lives, no signal but SIGKILL and SIGSTOP acts on Trapline: the program gets each one as often as
+// it would without Trapline. What was sent to Trapline's pid is passed on; what went to the whole process
+// group or came from the terminal the program has got itself (`Witness` tells which). It may outlive many
+// programs, one after another; there is one of it at a time, in a process with one thread. In the end it puts
+// everything back.
 class SignalForwarding {
  public:
   SignalForwarding();
@@ -18,16 +23,34 @@ class SignalForwarding {
   SignalForwarding(const SignalForwarding&) = delete;
   SignalForwarding& operator=(const SignalForwarding&) = delete;
 
-  // From now on signals go to this process; 0: there is none, and what comes is held for the next one. The
-  // caller has blocked all signals, or one of them could slip in between.
+  // The mask of signals that Trapline was started with, and programs are to be started with.
+  const sigset_t& mask_before() const { return before_; }
+
+  // From now on signals are meant for this process; 0: there is none, and what comes waits for the next one.
   void set_target(pid_t program);
-  // Whether this signal came while there was no process to pass it to.
+  // Sleeps until the program has changed its state, or for a moment, and passes on what came meanwhile.
+  void pass_on();
+  // Stops Trapline because the program has stopped; returns when it goes on.
+  void stop_along();
+  // Whether this signal waits for a process that it can be passed to.
   bool holds(int signal) const;
 
  private:
-  static constexpr std::array kSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH};
+  struct Came {
+    int signal = 0;
+    int code = 0;
+    pid_t sender = 0;
+    sigval value{};
+    long long at = 0;  // milliseconds
+  };
+  void take_signals();
+  void deliver_due();
 
-  std::array<struct sigaction, kSignals.size()> before_{};
+  sigset_t before_{};
+  int signals_ = -1;
+  pid_t program_ = 0;
+  std::deque<Came> came_;
+  std::unique_ptr<Witness> witness_;
 };
 
 }  // namespace trapline

@@ -31,6 +31,11 @@ Result<Prepared> prepare(const RunRequest& request) {
   auto folder =
       request.options.reports ? ReportFolder::open(*request.options.reports) : ReportFolder::make_private();
   if (!folder) return folder.error();
+  FolderLock lock;
+  if (folder->is_private()) {
+    lock = FolderLock(folder->path());
+    remove_abandoned(folder->path().parent_path());
+  }
 
   RunOptions options = request.options;
   if (options.quarantine) {
@@ -47,8 +52,9 @@ Result<Prepared> prepare(const RunRequest& request) {
     paths.preload = installation->library.parent_path() / "libtrapline_preload.so";
     paths.libtorch_folders = libtorch_folders(installation->library.parent_path().parent_path(), environment);
   }
-  return Prepared{std::move(folder).value(), options, request.arguments,
-                  guarded_environment(environment, paths, options), paths.preload.has_value()};
+  return Prepared{std::move(folder).value(), options,
+                  request.arguments,         guarded_environment(environment, paths, options),
+                  paths.preload.has_value(), std::move(lock)};
 }
 
 Result<ExitStatus> attempt(const Prepared& prepared) {

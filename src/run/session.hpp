@@ -7,6 +7,7 @@
 #include "core/finding.hpp"
 #include "core/result.hpp"
 #include "run/exit_status.hpp"
+#include "run/folder_lock.hpp"
 #include "run/options.hpp"
 #include "run/report_folder.hpp"
 
@@ -24,6 +25,7 @@ struct Prepared {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   bool is_preloaded = false;  // the guard comes in by LD_PRELOAD, and says itself when there is none
+  FolderLock lock;            // of a private folder
 };
 
 struct RunOutcome {

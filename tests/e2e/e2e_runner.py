@@ -93,7 +93,7 @@ def _run(line: list[str], env: dict[str, str], options: dict[str, Any]) -> Outco
         env=env,
         stdin=None if "input" in options else subprocess.DEVNULL,
         capture_output=True,
-        timeout=TIME_LIMIT,
+        timeout=options.pop("time_limit", TIME_LIMIT),
         check=False,
         **options,
     )

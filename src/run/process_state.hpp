@@ -1,0 +1,11 @@
+// The state of a process, as /proc tells it.
+#pragma once
+
+#include <sys/types.h>
+
+namespace trapline {
+
+// Whether a signal (not a debugger) has stopped it; false when there is none. Allocates nothing.
+bool is_stopped(pid_t pid);
+
+}  // namespace trapline
