@@ -11,10 +11,10 @@ process counts its own steps.
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any
 
+from trapline._library import forks
 from trapline._library.say import say
 
 _lock = threading.Lock()
@@ -33,8 +33,7 @@ def install(steps: int) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         _handle = register_optimizer_step_post_hook(_after_step)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_start_over)
+        forks.in_child(_start_over)
 
 
 def uninstall() -> None:

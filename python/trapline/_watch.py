@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import atexit
 import math
-import os
 import threading
 import weakref
 from collections import deque
@@ -25,6 +24,7 @@ from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple, Optional
 
 from trapline._fault.data import recorded
+from trapline._library import forks
 from trapline._library.say import debug, say
 
 # A forward without end must not fill memory: so many values are looked at before the step's end.
@@ -143,8 +143,7 @@ class Watch:
                 torch.autograd.backward = original
 
         self._restore = [restore]
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._in_child)
+        forks.in_child(self._in_child)
 
     def stop(self) -> None:
         self._rest()

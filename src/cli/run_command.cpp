@@ -89,7 +89,15 @@ void print(const Destination& to, const RunOutcome& outcome) {
   print_fault(to, outcome);
 }
 
-Result<int> execute(RunFlags& flags, const std::vector<std::string>& program) {
+// A shell that runs a script ends it on Ctrl-C only if the program that it waited for was ended by the
+// signal; an exit code of 130 says that the program dealt with it.
+void end_as_interrupted() {
+  ::signal(SIGINT, SIG_DFL);
+  ::raise(SIGINT);
+}
+
+// `interrupted`: SIGINT ended the program.
+Result<int> execute(RunFlags& flags, const std::vector<std::string>& program, bool& interrupted) {
   if (program.empty()) {
     return Error{"no program to run", "", "write it after the flags, e.g. trapline run python train.py"};
   }
@@ -103,6 +111,7 @@ Result<int> execute(RunFlags& flags, const std::vector<std::string>& program) {
   if (flags.output.verbose) {
     for (const std::string& guard : outcome->guards) say("guard: " + guard);
   }
+  interrupted = outcome->ended.signal == SIGINT;
   return outcome->ended.exit_code;
 }
 
@@ -117,7 +126,12 @@ Action declare_run(FlagSet& flags, const std::vector<std::string>& program) {
       "Everything from PROGRAM on is the program's own; it keeps its terminal, its input and output, and its "
       "exit code (128+N when signal N ended it). The report follows on standard error. Trapline's own errors "
       "exit with 2.");
-  return [given, &program] { return execute(*given, program); };
+  return [given, &program] {
+    bool interrupted = false;
+    Result<int> code = execute(*given, program, interrupted);
+    if (interrupted) end_as_interrupted();
+    return code;
+  };
 }
 
 }  // namespace trapline::cli

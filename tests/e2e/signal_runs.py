@@ -17,12 +17,12 @@ import e2e_runner as runner
 COUNTING = """
 import json, os, signal, sys, time
 folder = sys.argv[1]
-KINDS = [s for s in signal.valid_signals() if s not in (9, 19, 17) and not 4 <= s <= 5 and s not in (7, 8, 11)]
+KINDS = signal.valid_signals() - {9, 19, 17, 4, 5, 7, 8, 11}
 counts = {}
 ears, mouth = os.pipe()
 os.set_blocking(mouth, False)
 os.set_blocking(ears, False)
-signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)  # one byte for each signal, where handlers may be merged
+signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)  # one byte each; handlers may be merged
 for kind in KINDS:
     signal.signal(kind, lambda *_: None)
 def write(name, text):
@@ -121,6 +121,12 @@ WAYS = {
 }
 
 
+def is_gone(pid: int) -> bool:
+    """It has ended, whether or not its parent has looked."""
+    stat = stat_of(pid)
+    return stat is None or stat[0] in "ZX"
+
+
 def wait_for(what: Callable[[], Any], seconds: float = 30) -> Any:
     """The first true answer; fails when there is none."""
     end = time.monotonic() + seconds
@@ -137,7 +143,7 @@ def under_trapline(command: Sequence[Any], *flags: str) -> list[str]:
 
 
 class Counted:
-    """A program that counts, started in one of the ways a launcher has; `pid` is what the launcher signals."""
+    """A program that counts, started as a launcher does; `pid` is what the launcher signals."""
 
     def __init__(self, folder: Path, launcher: str, prefix: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)

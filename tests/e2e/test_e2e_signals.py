@@ -85,7 +85,7 @@ def test_kill_minus_9_leaves_no_program_and_the_next_run_no_folder(tmp_path: Pat
     with runs.counted(tmp_path, "session", runs.under_trapline([])) as program:
         assert len(list(tmp_path.glob("trapline-*"))) == 1
         os.kill(program.process.pid, signal.SIGKILL)
-        runs.wait_for(lambda: runs.stat_of(program.program) is None or runs.stat_of(program.program)[0] == "Z")
+        runs.wait_for(lambda: runs.is_gone(program.program))
         assert program.process.wait(30) == -signal.SIGKILL
     left = list(tmp_path.glob("trapline-*"))
     assert len(left) == 1

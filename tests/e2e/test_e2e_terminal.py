@@ -109,6 +109,6 @@ def test_no_color_is_honoured_on_a_terminal(tmp_path: Path) -> None:
 def test_ctrl_c_reaches_the_program_once(tmp_path: Path) -> None:
     script = runner.write_program(tmp_path / "wait.py", INTERRUPTED)
     code, screen = _run(script, runner.environment(TERM="xterm"), typed=("ready", b"\x03"))
-    assert code == 130  # 128 + SIGINT
+    assert code == -signal.SIGINT  # a script ends with it, and its $? is 130
     assert screen.count("cleaned up") == 1
     assert "TL" not in screen

@@ -73,8 +73,7 @@ def _has_forked() -> None:
 
 
 forks.in_child(_start_over)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_parent=_has_forked)
+forks.in_parent(_has_forked)
 
 
 def raised(

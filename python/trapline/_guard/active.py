@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trapline._extension import finder
-from trapline._library import diagnose, options, paths, report
+from trapline._library import diagnose, forks, options, paths, report
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 
@@ -158,7 +158,8 @@ def on_violation(violation: dict[str, Any]) -> Any:
     try:
         if _compiled is not None and "site" in (violation.get("args") or ()):  # found on the device
             _compiled.complete(violation)
-        answer = None if _answer is None else _answer(violation)
+        with forks.whole():
+            answer = None if _answer is None else _answer(violation)
         if answer is not None:
             return answer
     except Exception as problem:

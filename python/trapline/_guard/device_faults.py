@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from trapline._guard import on_host
-from trapline._library import capi, paths, scans
+from trapline._library import capi, forks, paths, scans
 
 if TYPE_CHECKING:
     from trapline._guard.plan import Plan, RowPlan
@@ -91,6 +91,14 @@ _collecting = False  # what is in no list yet
 _order = 0
 _batch = 0
 _pool = threading.local()
+
+
+def _fresh_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+forks.in_child(_fresh_lock)
 
 
 def _version(tensor: Any) -> int:

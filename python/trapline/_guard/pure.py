@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import inspect
-import os
 import sys
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -28,7 +27,7 @@ from trapline._guard.device import (  # noqa: F401  what the compiled adapter ha
     device_step,
 )
 from trapline._guard.plan import Plan, make_plans, new_plan
-from trapline._library import capi, paths
+from trapline._library import capi, forks, paths
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -67,8 +66,7 @@ def install(handler: Callable[[dict[str, Any]], Any], in_c: ModuleType | None = 
         device.install()
         _hook_all(make_plans(paths.library()))
     if not _process_watched:
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_forget_history)
+        forks.in_child(_forget_history)
         atexit.register(set_enabled, False)  # threads that run operations while Python shuts down
         _process_watched = True
     set_enabled(True)

@@ -22,7 +22,7 @@ from trapline import _fault
 from trapline._fault import life
 from trapline._fault.data import batches
 from trapline._guard import waits
-from trapline._library import capi, diagnose, heal, options
+from trapline._library import capi, diagnose, forks, heal, options
 from trapline._library.say import debug
 from trapline._skip import ledger, quarantine, steps
 
@@ -34,8 +34,7 @@ def install(mode: str, limit: float = ledger.DEFAULT_LIMIT) -> None:
         return
     steps.install()
     atexit.register(ledger.write_counts)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=ledger.start_over)
+    forks.in_child(ledger.start_over)
 
 
 def uninstall() -> None:
