@@ -87,8 +87,9 @@ TEST(Program, PathIsTheOneOfTheEnvironment) {
 TEST(Program, SignalsSentToTraplineReachTheProgram) {
   for (const char* name : {"TERM", "HUP", "USR1", "USR2", "WINCH", "INT", "QUIT"}) {
     // The child signals only its parent, through a process that is not the child itself.
-    const std::string script = std::string("trap 'exit 42' ") + name + "; sh -c 'sleep 0.1; kill -" + name +
-                               " '$PPID & i=0; while [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done; exit 1";
+    const std::string script =
+        std::string("trap 'exit 42' ") + name + "; { sleep 0.1; kill -" + name +
+        " $PPID; } & i=0; while [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done; exit 1";
     EXPECT_EQ(exit_code(script), 42) << name;
   }
 }
