@@ -40,8 +40,8 @@ def _renew() -> None:
         renew()
 
 
-# Work that must not be cut in two by a fork: the child would have half of its changes, and the locks of modules
-# that another thread was importing.
+# Work that must not be cut in two by a fork: the child would have half of its changes, and the locks of
+# modules that another thread was importing.
 _PATIENCE_S = 2.0  # work that takes longer, or waits for the thread that forks, is cut all the same
 _at_work: set[int] = set()  # thread identifiers
 _forking = False
