@@ -82,7 +82,6 @@ LAUNCHERS = {
     "fork storm": "{} sh -c 'for i in $(seq 300); do true & done; wait; exit 7'",
     "pid 1": "unshare -pf --kill-child {} sh -c 'exit 8'",
     "user namespace": "unshare -Ur {} sh -c 'exit 9'",
-    "terminated pid 1": "timeout 1 unshare -pf --kill-child {} sleep 60",
     "ignored": "trap '' TERM; timeout -k 1 0.5 {} sh -c 'sleep 0.8; exit 5'",
     "alarm": "{} python3 -c 'import signal, time; signal.alarm(1); time.sleep(60)'",
     "alarm of the launcher": "python3 -c 'import os, signal, sys; signal.alarm(1);"
