@@ -31,14 +31,11 @@ struct ColumnResult {
 
 // Which columns of a file are meant.
 struct ColumnFilter {
-  std::string column;                      // just this one; empty: by name and dtype
-  bool any = false;                        // every column of numbers
-  std::unordered_set<std::string> only{};  // of these names; empty: no such limit
+  std::string column{};                    // just this one; empty: those whose role fits the rule
+  bool any = false;                        // every column whose dtype fits
+  std::unordered_set<std::string> only{};  // of these names, when neither says more
   bool none_is_fine = false;               // a file without such a column is no problem
 };
-
-// "label", "y_train", "fine_labels", "input_ids": names that say what a column holds.
-bool is_called(RuleKind kind, std::string_view name);
 
 class ColumnSink : public inputs::Sink {
  public:

@@ -18,12 +18,22 @@ struct RecordPlace {
   std::int64_t rows_before = 0;     // in the files before that one
 };
 
-// Text and fractions where class numbers or ids belong.
+// Text and fractions where numbers belong.
 struct NotIntegers {
   std::string column;
-  bool labels = false;  // else ids
+  bool labels = false;   // else ids
+  bool numbers = false;  // floating point numbers are meant: text alone is wrong
   RecordPlace first;
   std::string text;  // of the first: "cat", "0.5", ""
+  std::int64_t bad = 0, total = 0;
+};
+
+// No value where one belongs: an empty field, null, "NA", "nan".
+struct MissingValues {
+  std::string column;
+  bool numbers = false;  // floating point numbers, of which a program makes NaN; else class labels or ids
+  RecordPlace first;
+  std::string text;  // of the first: "", "NA"
   std::int64_t bad = 0, total = 0;
 };
 

@@ -37,7 +37,7 @@ struct Sampled {
 bool is_header(const std::vector<std::string_view>& fields) {
   return std::none_of(fields.begin(), fields.end(), [](std::string_view field) {
     const Number::Kind kind = number_of(field).kind;
-    return kind == Number::Kind::kInteger || kind == Number::Kind::kFloat;
+    return kind == Number::Kind::kInteger || kind == Number::Kind::kFloat || field == "nan" || field == "NaN";
   });
 }
 
@@ -85,10 +85,11 @@ class CsvReader final : public Reader {
       for (std::size_t n = 0; n < kSampleRows && sample.next(fields, names.size()); ++n) {
         if (sample.offset() > kSampleBytes) break;
         for (std::size_t i = 0; i < fields.size(); ++i) {
-          const Number::Kind kind = number_of(fields[i]).kind;
+          const Number number = number_of(fields[i]);
+          const Number::Kind kind = number.kind;
           sampled[i].any |= kind != Number::Kind::kMissing;
           sampled[i].numbers |= kind == Number::Kind::kInteger || kind == Number::Kind::kFloat;
-          sampled[i].floats |= kind == Number::Kind::kFloat;
+          sampled[i].floats |= kind == Number::Kind::kFloat && !number.huge;
         }
       }
     }
