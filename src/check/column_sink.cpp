@@ -87,7 +87,7 @@ void ColumnSink::malformed(const inputs::Column& column, std::int64_t row, std::
 void ColumnSink::file(const inputs::Column& column, std::string_view path, std::int64_t first_row) {
   Open& at = open(column);
   close_row(at);  // it lay in the file before
-  at.file = std::string(path);
+  at.file = at.result.last_file = std::string(path);
   at.file_row = first_row;
 }
 

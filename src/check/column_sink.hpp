@@ -24,6 +24,7 @@ struct ColumnResult {
   std::vector<std::int64_t> sizes;
   Tally tally;
   std::vector<inputs::ClassName> classes;  // as the source itself names them
+  std::string last_file;                   // where its last rows lie, when the source is several
   Lengths lengths;                         // ids: of the rows that hold several
 
   bool clean() const { return tally.clean() && lengths.too_long == 0; }

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "check/survey.hpp"
+#include "diagnose/diagnose.hpp"
 #include "inputs/mapped_file.hpp"
 
 namespace trapline::check {
@@ -230,6 +231,34 @@ std::vector<FileResult> check_files(const Rule& rule, const ColumnFilter& wanted
 
 namespace {
 
+std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+// What is wrong with a tree of pictures as a whole, whose splits are columns of one name.
+void judge_tree(const FileResult& file, std::vector<Finding>& findings) {
+  const ColumnResult* first = nullptr;
+  for (const ColumnResult& column : file.columns) {
+    if (column.classes.empty() || column.last_file.empty()) continue;
+    diagnose::ClassFolders facts;
+    facts.source = file.path;
+    facts.column = column.name;
+    facts.other = folder_of(column.last_file);
+    for (const inputs::ClassName& name : column.classes) {
+      facts.other_names.push_back(name.name);
+      if (!name.empty) continue;
+      facts.empty = facts.other + "/" + name.name;
+      findings.push_back(diagnose::finding_of(facts));
+      facts.empty.clear();
+    }
+    if (first == nullptr) {
+      first = &column;
+      continue;
+    }
+    facts.first = folder_of(first->last_file);
+    for (const inputs::ClassName& name : first->classes) facts.first_names.push_back(name.name);
+    if (facts.first_names != facts.other_names) findings.push_back(diagnose::finding_of(facts));
+  }
+}
+
 // " as labels: fine, coarse"; of an array without a name " as labels".
 std::string as_what(const Rule& rule, const std::map<std::string, Range>& columns) {
   std::vector<std::string> names;
@@ -281,6 +310,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
     if (!file.whole) ++unread;
   }
   for (const FileResult& file : results) {
+    if (rule.kind == RuleKind::kLabels) judge_tree(file, report.findings);
     for (const ColumnResult& column : file.columns) {
       const Range& range = ranges[column.name];
       const std::optional<Range> seen =

@@ -193,8 +193,7 @@ std::vector<Finding> findings_of(const Rule& rule, const Subject& subject, const
   std::vector<Finding> findings;
   // Where many values are fractions or text, the column is no labels or ids at all: how many classes the
   // others would need is no advice.
-  const bool other_kind =
-      is_integral(rule.kind) && tally.malformed.count * 10 > tally.total + tally.malformed.count;
+  const bool other_kind = is_integral(rule.kind) && tally.malformed.count > tally.total;
   if (other_kind) findings.push_back(no_integer(rule, subject, tally));
   if (tally.bad > 0 && tally.first && !other_kind) findings.push_back(violation(rule, subject, tally, range));
   if (tally.missing.count > 0 && !rule.missing_is_fine)

@@ -100,6 +100,44 @@ Finding finding_of(const NotIntegers& facts) {
   return finding;
 }
 
+Finding finding_of(const ClassFolders& facts) {
+  Finding finding;
+  finding.cause = Cause::kNumClassesMismatch;
+  finding.certainty = Certainty::kProven;
+  finding.device_assert = false;
+  finding.argument = facts.column;
+  if (!facts.empty.empty()) {
+    finding.summary =
+        fmt::format("{}: the folder {} counts as a class, and has no pictures: ImageFolder refuses it",
+                    facts.source, facts.empty);
+    finding.fix.emplace_back(
+        "if it is no class, remove the folder: ImageFolder numbers every folder, hidden ones too");
+    finding.fix.emplace_back("if it is one, put its pictures there, or pass allow_empty=True");
+    finding.evidence.push_back({facts.empty, std::nullopt, "no pictures"});
+    return finding;
+  }
+  std::size_t at = 0;  // the first number that means another class
+  while (at < facts.first_names.size() && at < facts.other_names.size() &&
+         facts.first_names[at] == facts.other_names[at]) {
+    ++at;
+  }
+  const auto name = [&](const std::vector<std::string>& names) {
+    return at < names.size() ? fmt::format("'{}'", names[at]) : std::string("no class");
+  };
+  finding.summary =
+      fmt::format("{}: the splits have other classes: label {} is {} in {}, but {} in {}", facts.source, at,
+                  name(facts.first_names), facts.first, name(facts.other_names), facts.other);
+  finding.fix.emplace_back(
+      "give every split the same folders: ImageFolder numbers each split's by the alphabet, on their own");
+  finding.fix.emplace_back(
+      "or number the folders of all splits alike: ImageFolder(...).class_to_idx of the first one");
+  finding.evidence.push_back(
+      {facts.first, std::nullopt, fmt::format("{} classes", facts.first_names.size())});
+  finding.evidence.push_back(
+      {facts.other, std::nullopt, fmt::format("{} classes", facts.other_names.size())});
+  return finding;
+}
+
 // The last position of the longest row is an id of the position table that it has no row for.
 Finding finding_of(const LongRows& facts) {
   const std::int64_t row = facts.first.index.empty() ? 0 : facts.first.index[0];

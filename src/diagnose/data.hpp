@@ -37,6 +37,18 @@ struct MissingValues {
   std::int64_t bad = 0, total = 0;
 };
 
+// A tree of pictures whose classes are not what they seem: a folder per class, numbered in the order of
+// names.
+struct ClassFolders {
+  std::string source;  // the tree
+  std::string column;
+  // Other classes in one split than in the first: folder, and its classes in their order.
+  std::string first, other;
+  std::vector<std::string> first_names, other_names;
+  // Or a class without a picture.
+  std::string empty;
+};
+
 // Rows of ids that are longer than the position table.
 struct LongRows {
   std::string column;

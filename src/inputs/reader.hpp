@@ -45,6 +45,7 @@ struct Piece {
 struct ClassName {
   std::int64_t id = 0;
   std::string name;
+  bool empty = false;  // a folder per class: there is nothing in it
 };
 
 // What a reader calls. Return false to have no (more) pieces of this column.
