@@ -5,8 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "inputs/value_column.hpp"
-
 namespace trapline::check {
 namespace {
 

@@ -5,7 +5,6 @@
 
 #include "checks/element.hpp"
 #include "checks/walk.hpp"
-#include "inputs/value_column.hpp"
 
 namespace trapline::check {
 namespace {

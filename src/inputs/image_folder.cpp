@@ -61,6 +61,7 @@ void read_tree(const std::vector<std::string>& folders, Sink& sink) {
   sink.class_names(column, names);
   std::int64_t row = 0;
   for (std::size_t label = 0; label < folders.size(); ++label) {
+    if (pictures[label] == 0) sink.skipped(folders[label], "a class without pictures");
     sink.file(column, folders[label], row);
     std::vector<std::int64_t> labels(static_cast<std::size_t>(std::min(pictures[label], kLabelsPerPiece)),
                                      static_cast<std::int64_t>(label));

@@ -92,6 +92,9 @@ class Reader {
                             Sink& sink) const = 0;  // true: read to the end; false: stopped
 };
 
+// What tables write for "no value", and "nan": "", "NA", "null", "None", ...
+bool is_missing(std::string_view text);
+
 // In the order in which they are asked.
 std::span<const Reader* const> readers();
 const Reader* find_reader(const Source& source);  // null: no reader knows it

@@ -20,9 +20,6 @@ struct Number {
 };
 Number number_of(std::string_view text);
 
-// What tables write for "no value", and "nan": "", "NA", "null", "None", ...
-bool is_missing(std::string_view text);
-
 class ValueColumn {
  public:
   // `most`: values held before a piece goes out.

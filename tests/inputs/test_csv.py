@@ -83,7 +83,8 @@ def test_dialects(tmp_path, text, columns):
     reading = read_well(write(tmp_path / "t.csv", text.encode()))
     if columns is None:
         got = reading.columns["a"].values
-        assert np.isnan(got[0]) and got[1:] == [np.inf, -np.inf, np.inf, 0.0]
+        assert got == [np.inf, -np.inf, np.inf, 0.0]
+        assert reading.columns["a"].malformed == [(0, "nan")]
     else:
         assert {name: column.values for name, column in reading.columns.items()} == columns
 
