@@ -1,8 +1,6 @@
 #include "check/column_sink.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -10,37 +8,7 @@
 namespace trapline::check {
 namespace {
 
-// Words of a column's name that say what it holds.
-constexpr auto kLabelWords = std::to_array<std::string_view>({"label", "labels", "target", "targets", "y",
-                                                              "class", "classes", "category", "categories",
-                                                              "mask", "masks", "annotation", "segmentation"});
-constexpr auto kIdWords = std::to_array<std::string_view>({"ids", "id", "token", "tokens", "tok"});
-// And words with which it holds something else all the same.
-constexpr auto kNoLabelWords =
-    std::to_array<std::string_view>({"name", "names", "text", "weight", "weights", "file", "path"});
-constexpr auto kNoIdWords = std::to_array<std::string_view>(
-    {"type", "types", "position", "mask", "sample", "row", "label", "labels", "index", "user", "image"});
-
 constexpr std::size_t kMaxNames = 32;
-
-template <class Words>
-bool has(const Words& words, std::string_view word) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-template <class Visit>
-void each_word(std::string_view name, Visit&& visit) {
-  std::string word;
-  for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    } else if (!word.empty()) {
-      visit(word);
-      word.clear();
-    }
-  }
-  if (!word.empty()) visit(word);
-}
 
 bool could_be(RuleKind kind, const inputs::Column& column) {
   return is_integral(kind) || is_floating(column.dtype);
@@ -55,24 +23,10 @@ void put_in_file(Place& place, const std::string& file, std::int64_t file_row) {
 
 }  // namespace
 
-bool is_called(RuleKind kind, std::string_view name) {
-  if (!is_integral(kind)) return true;
-  bool yes = false, no = false;
-  each_word(name, [&](const std::string& word) {
-    yes = yes || (kind == RuleKind::kLabels ? has(kLabelWords, word) : has(kIdWords, word));
-    no = no || (kind == RuleKind::kLabels ? has(kNoLabelWords, word) : has(kNoIdWords, word));
-  });
-  return yes && !no;
-}
-
 bool ColumnSink::begin(const inputs::Column& column) {
-  bool wanted = could_be(rule_.kind, column);
-  if (!wanted_.column.empty()) {
-    wanted = column.name == wanted_.column;
-  } else if (!wanted_.any) {
-    wanted = wanted && is_called(rule_.kind, column.name);
-  }
-  if (!wanted_.only.empty()) wanted = wanted && wanted_.only.contains(column.name);
+  const bool wanted = !wanted_.column.empty() ? column.name == wanted_.column
+                      : wanted_.any           ? could_be(rule_.kind, column)
+                                              : wanted_.only.contains(column.name);
   if (!wanted) {
     pass_over(column.name);
     return false;
@@ -117,18 +71,21 @@ void ColumnSink::malformed(const inputs::Column& column, std::int64_t row, std::
                            std::string_view text) {
   constexpr std::size_t kMaxText = 80;
   Open& at = open(column);
-  InvalidValues& odd = at.result.tally.malformed;
+  const bool missing = inputs::is_missing(text);
+  InvalidValues& odd = missing ? at.result.tally.missing : at.result.tally.malformed;
   if (odd.count++ > 0) return;
   odd.first.index = {row};
   odd.first.line = line;
   if (!at.file.empty()) put_in_file(odd.first, at.file, at.file_row);
   odd.text = std::string(text.substr(0, kMaxText));
+  odd.absent = missing;
+  if (missing) odd.first.value = std::numeric_limits<double>::quiet_NaN();
 }
 
 void ColumnSink::file(const inputs::Column& column, std::string_view path, std::int64_t first_row) {
   Open& at = open(column);
   close_row(at);  // it lay in the file before
-  at.file = std::string(path);
+  at.file = at.result.last_file = std::string(path);
   at.file_row = first_row;
 }
 

@@ -24,6 +24,7 @@ struct ColumnResult {
   std::vector<std::int64_t> sizes;
   Tally tally;
   std::vector<inputs::ClassName> classes;  // as the source itself names them
+  std::string last_file;                   // where its last rows lie, when the source is several
   Lengths lengths;                         // ids: of the rows that hold several
 
   bool clean() const { return tally.clean() && lengths.too_long == 0; }
@@ -31,14 +32,11 @@ struct ColumnResult {
 
 // Which columns of a file are meant.
 struct ColumnFilter {
-  std::string column;                      // just this one; empty: by name and dtype
-  bool any = false;                        // every column of numbers
-  std::unordered_set<std::string> only{};  // of these names; empty: no such limit
+  std::string column{};                    // just this one; empty: those whose role fits the rule
+  bool any = false;                        // every column whose dtype fits
+  std::unordered_set<std::string> only{};  // of these names, when neither says more
   bool none_is_fine = false;               // a file without such a column is no problem
 };
-
-// "label", "y_train", "fine_labels", "input_ids": names that say what a column holds.
-bool is_called(RuleKind kind, std::string_view name);
 
 class ColumnSink : public inputs::Sink {
  public:

@@ -17,6 +17,29 @@ struct Guess {
   Tally tally;
 };
 
+struct File {
+  bool taken = false, judged = false;  // any column; one of labels or ids
+  std::vector<std::string> looked;
+  std::size_t unclear = 0;
+};
+
+// Says of which files nothing was taken, or maybe too little, and what there is in them.
+void ask(const std::map<std::string, File>& files, std::vector<std::string>& notes) {
+  constexpr std::size_t kMax = 8;
+  std::size_t told = 0;
+  for (const auto& [path, file] : files) {
+    if (file.taken && (file.judged || file.unclear == 0)) continue;
+    if (told++ == kMax) {
+      notes.emplace_back("and so in more files");
+      return;
+    }
+    notes.push_back(fmt::format("{}: {}{}{}; if one holds labels, name it with --column", path,
+                                file.taken ? "nothing tells which column holds labels or ids"
+                                           : "nothing in it was taken for labels, ids or numbers",
+                                file.looked.empty() ? "" : ": ", column_list(file.looked)));
+  }
+}
+
 std::int64_t named_classes(const std::vector<FileResult>& results) {
   std::int64_t classes = 0;
   for (const FileResult& file : results) {
@@ -36,6 +59,7 @@ void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const
       Guess& guess = guesses[column.name];
       ++guess.files;
       guess.tally.total += column.tally.total;
+      guess.tally.missing.count += column.tally.missing.absent ? column.tally.missing.count : 0;
       if (column.tally.min && column.tally.max) guess.tally.widen(*column.tally.min, *column.tally.max);
     }
   }
@@ -51,9 +75,13 @@ void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const
     const char* kind = rule.kind == RuleKind::kLabels ? "labels"
                        : rule.kind == RuleKind::kIds  ? "ids"
                                                       : "numbers";
-    notes.push_back(fmt::format("guessed: {} holds {} ({} in {} file{}{}), {}",
+    // Tables have fields without a value, and what a program does about them is not known here.
+    const std::string missing = rule.missing_is_fine && tally.missing.count > 0
+                                    ? fmt::format(", {} missing", tally.missing.count)
+                                    : "";
+    notes.push_back(fmt::format("guessed: {} holds {} ({} in {} file{}{}{}), {}",
                                 name.empty() ? "the array" : "column '" + name + "'", kind, tally.total,
-                                guess.files, guess.files == 1 ? "" : "s", range, against));
+                                guess.files, guess.files == 1 ? "" : "s", range, missing, against));
   }
 }
 
@@ -65,12 +93,14 @@ Report check_dataset(const std::vector<std::string>& paths, const Expected& expe
   Report report;
   report.command = Command::kCheck;
   report.verdict = files.empty() ? Verdict::kUnknown : Verdict::kClean;
-  std::map<std::string, bool> useful;
+  std::map<std::string, File> seen;
+  std::int64_t values = 0;
   const auto look = [&](Rule rule, const char* unknown, const char* known) {
     const bool bounded = rule.limit > 0 || !is_integral(rule.kind);
     if (!bounded) rule.limit = kUnbounded;
     ColumnFilter wanted;
-    wanted.none_is_fine = true;
+    if (rule.kind == RuleKind::kLabels) wanted.column = expected.label_column;
+    wanted.none_is_fine = wanted.column.empty();
     std::vector<FileResult> results = check_files(rule, wanted, files, job);
     std::string against = bounded ? known : unknown;
     if (const std::int64_t classes = named_classes(results);
@@ -83,8 +113,13 @@ Report check_dataset(const std::vector<std::string>& paths, const Expected& expe
     std::ranges::move(part.findings, std::back_inserter(report.findings));
     std::ranges::move(part.checked, std::back_inserter(report.checked));
     say_guesses(rule, results, against, report.notes);
+    values += values_in(results);
     for (const FileResult& file : results) {
-      useful[file.path] = useful[file.path] || !file.columns.empty() || file.error;
+      File& it = seen[file.path];
+      it.taken = it.taken || !file.columns.empty() || file.error;
+      it.judged = it.judged || (is_integral(rule.kind) && !file.columns.empty());
+      if (!file.looked.empty()) it.looked = file.looked;
+      it.unclear = std::max(it.unclear, file.unclear);
       const bool known_problem = file.error && std::ranges::any_of(problems, [&](const Error& one) {
                                    return one.line() == file.error->line();
                                  });
@@ -98,9 +133,13 @@ Report check_dataset(const std::vector<std::string>& paths, const Expected& expe
        "held against the table of the model");
   Rule finite;
   finite.kind = RuleKind::kFinite;
+  finite.missing_is_fine = true;
   look(finite, "", "looked at for NaN and Inf");
-  for (const auto& [path, any] : useful) {
-    if (!any) report.notes.push_back(path + ": nothing in it was taken for labels, ids or numbers");
+  ask(seen, report.notes);
+  if (values == 0 && problems.empty() && !files.empty()) {
+    problems.push_back({"nothing was checked",
+                        "no column holds values that are known to be labels, ids or numbers",
+                        "name the column of labels with --column"});
   }
   if (!report.findings.empty()) report.verdict = Verdict::kFault;
   return report;

@@ -14,8 +14,9 @@ namespace trapline::check {
 
 // What is known of the model that the data is for; limits of 0 are not known.
 struct Expected {
-  Rule labels{RuleKind::kLabels, 0, -100, {}, {}, {}, {}, false};
-  Rule ids{RuleKind::kIds, 0, {}, {}, {}, {}, {}, false};
+  Rule labels{RuleKind::kLabels, 0, -100, {}, {}, {}, {}, false, false};
+  Rule ids{RuleKind::kIds, 0, {}, {}, {}, {}, {}, false, false};
+  std::string label_column;  // empty: found by evidence
 };
 
 Report check_dataset(const std::vector<std::string>& paths, const Expected& expected, const Job& job,

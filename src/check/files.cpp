@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
+#include "check/survey.hpp"
+#include "diagnose/diagnose.hpp"
 #include "inputs/mapped_file.hpp"
 
 namespace trapline::check {
@@ -14,16 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using inputs::MappedFile;
 using inputs::Source;
-
-std::string column_list(const std::vector<std::string>& names) {
-  constexpr std::size_t kMax = 12;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kMax, names.size()); ++i) {
-    text += (i == 0 ? "" : ", ") + (names[i].empty() ? std::string("(no name)") : names[i]);
-  }
-  if (names.size() > kMax) text += ", ...";
-  return text;
-}
 
 std::string holds(RuleKind kind) {
   switch (kind) {
@@ -73,8 +66,8 @@ void add_folder(const std::string& folder, std::vector<std::string>& files, std:
   std::ranges::sort(found);
   std::erase_if(found, [](const std::string& path) { return !has_reader(path); });
   if (found.empty()) {
-    problems.push_back(
-        {"cannot check " + folder, "no file below it has a format that is known", "see docs/check.md"});
+    problems.push_back({"cannot check " + folder, "no file below it has a format that is known",
+                        "docs/formats.md lists those that are"});
   }
   files.insert(files.end(), found.begin(), found.end());
 }
@@ -99,24 +92,25 @@ void add_path(const std::string& path, std::vector<std::string>& files, std::vec
     add_folder(path, files, problems);
   } else {
     problems.push_back(
-        {"cannot check " + path, "its format is not known", "see docs/check.md for those that are"});
+        {"cannot check " + path, "its format is not known", "docs/formats.md lists those that are"});
   }
 }
 
 // One reading. The error is the reader's, or that no column is the one that is wanted.
-Result<bool> read(const std::string& path, ColumnSink& sink, std::int64_t& bytes) {
+Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& bytes) {
   const Result<MappedFile> file = MappedFile::open(path);
   if (!file) return file.error();
   bytes = static_cast<std::int64_t>(file->bytes().size());
   const Source source{path, file->bytes()};
   const inputs::Reader* reader = inputs::find_reader(source);
-  if (reader == nullptr) return Error{"cannot check " + path, "its format is not known", "see docs/check.md"};
+  if (reader == nullptr)
+    return Error{"cannot check " + path, "its format is not known", "docs/formats.md lists those that are"};
   return reader->read(source, sink);
 }
 
 // Replaces the tallies of columns with something bad in them by those of a closer look.
 void look_again(const Rule& rule, const Job& job, FileResult& result) {
-  ColumnFilter bad{"", true, {}};
+  ColumnFilter bad;
   for (const ColumnResult& column : result.columns) {
     if (!column.tally.clean()) bad.only.insert(column.name);
   }
@@ -152,6 +146,42 @@ std::vector<std::string> expand(const std::vector<std::string>& words, std::vect
   return files;
 }
 
+namespace {
+
+bool fits(const Rule& rule, Role role, const Evidence& column) {
+  switch (rule.kind) {
+    case RuleKind::kLabels:
+      return role == Role::kLabels;
+    case RuleKind::kIds:
+      return role == Role::kIds;
+    default:
+      return is_floating(column.dtype) && role != Role::kMask && role != Role::kText;
+  }
+}
+
+// Which columns the rule is for, by what they show. Empty: none, and `result.looked` says what there is.
+std::optional<Error> choose(const Rule& rule, const Job& job, FileResult& result, ColumnFilter& want) {
+  Survey survey(job.stop);
+  const Result<bool> whole = read(result.path, survey, result.bytes);
+  const std::vector<Evidence> columns = survey.take();
+  const std::vector<Role> roles = roles_of(columns);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (fits(rule, roles[i], columns[i])) want.only.insert(columns[i].name);
+    if (roles[i] == Role::kOther) ++result.unclear;
+    result.looked.push_back(columns[i].name);
+  }
+  result.looked.insert(result.looked.end(), survey.without_numbers().begin(), survey.without_numbers().end());
+  // The only column there is needs no name, once it is said what it holds.
+  if (want.only.empty() && !want.none_is_fine && is_integral(rule.kind) && result.looked.size() == 1 &&
+      columns.size() == 1) {
+    want.only.insert(columns[0].name);
+  }
+  if (!whole) return whole.error();
+  return std::nullopt;
+}
+
+}  // namespace
+
 FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::string& path, const Job& job) {
   FileResult result;
   result.path = path;
@@ -159,24 +189,22 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
     job.workers.run(count, body);
   };
   ColumnFilter want = wanted;
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  want.any = want.any || rule.weights;
+  const bool by_role = want.column.empty() && !want.any;
+  if (by_role) result.error = choose(rule, job, result, want);
+  if (!by_role || !want.only.empty()) {
     ColumnSink sink(rule, want, false, parallel, job.stop);
     const Result<bool> whole = read(path, sink, result.bytes);
     result.columns = sink.take();
+    result.error.reset();
     if (!whole) result.error = whole.error();
     result.whole = whole && *whole;
-    if (!result.columns.empty() || result.error || !result.whole) break;
-    // The only column there is needs no name. (The index that pandas writes has none either.)
-    const std::vector<std::string>& names = sink.passed_over();
-    const bool guess =
-        !want.none_is_fine || (rule.kind == RuleKind::kLabels && names.size() == 1 && names[0].empty());
-    const bool alone = names.size() == 1 && want.column.empty() && is_integral(rule.kind) && guess;
-    if (attempt == 0 && alone) {
-      want.any = true;
-      continue;
-    }
-    if (!want.none_is_fine) result.error = no_column(rule, want, path, sink.passed_over());
-    break;
+    if (!by_role) result.looked = sink.passed_over();
+  } else {
+    result.whole = !result.error && !job.stop;
+  }
+  if (result.columns.empty() && !result.error && result.whole && !want.none_is_fine) {
+    result.error = no_column(rule, want, path, result.looked);
   }
   if (!job.stop) look_again(rule, job, result);
   job.progress.bytes += result.bytes;
@@ -201,16 +229,79 @@ std::vector<FileResult> check_files(const Rule& rule, const ColumnFilter& wanted
   return results;
 }
 
+namespace {
+
+std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+// What is wrong with a tree of pictures as a whole, whose splits are columns of one name.
+void judge_tree(const FileResult& file, std::vector<Finding>& findings) {
+  const ColumnResult* first = nullptr;
+  for (const ColumnResult& column : file.columns) {
+    if (column.classes.empty() || column.last_file.empty()) continue;
+    diagnose::ClassFolders facts;
+    facts.source = file.path;
+    facts.column = column.name;
+    facts.other = folder_of(column.last_file);
+    for (const inputs::ClassName& name : column.classes) {
+      facts.other_names.push_back(name.name);
+      if (!name.empty) continue;
+      facts.empty = facts.other + "/" + name.name;
+      findings.push_back(diagnose::finding_of(facts));
+      facts.empty.clear();
+    }
+    if (first == nullptr) {
+      first = &column;
+      continue;
+    }
+    facts.first = folder_of(first->last_file);
+    for (const inputs::ClassName& name : first->classes) facts.first_names.push_back(name.name);
+    if (facts.first_names != facts.other_names) findings.push_back(diagnose::finding_of(facts));
+  }
+}
+
+// " as labels: fine, coarse"; of an array without a name " as labels".
+std::string as_what(const Rule& rule, const std::map<std::string, Range>& columns) {
+  std::vector<std::string> names;
+  for (const auto& [name, range] : columns) {
+    if (!name.empty()) names.push_back(name);
+  }
+  if (columns.empty()) return "";
+  return fmt::format(" as {}{}{}", is_integral(rule.kind) ? holds(rule.kind) : "numbers",
+                     names.empty() ? "" : ": ", column_list(names));
+}
+
+}  // namespace
+
+std::int64_t values_in(const std::vector<FileResult>& results) {
+  std::int64_t values = 0;
+  for (const FileResult& file : results) {
+    for (const ColumnResult& column : file.columns) {
+      values += column.tally.total + column.tally.missing.count + column.tally.malformed.count;
+    }
+  }
+  return values;
+}
+
+std::string column_list(const std::vector<std::string>& names) {
+  constexpr std::size_t kMax = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMax, names.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + (names[i].empty() ? std::string("(no name)") : names[i]);
+  }
+  if (names.size() > kMax) text += ", ...";
+  return text;
+}
+
 Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
   constexpr std::size_t kMaxChecked = 4096;
   Report report;
   report.command = Command::kCheck;
-  Range range;
+  std::map<std::string, Range> ranges;  // by name: two columns of labels need not have the same classes
   std::int64_t values = 0;
   std::size_t columns = 0, unread = 0;
   for (const FileResult& file : results) {
     for (const ColumnResult& column : file.columns) {
-      range.add(column.tally, rule);
+      ranges[column.name].add(column.tally, rule);
       values += column.tally.total + column.tally.missing.count + column.tally.malformed.count;
       if (report.checked.size() < kMaxChecked && file.whole)
         report.checked.push_back({file.path, column.name});
@@ -218,10 +309,12 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
     }
     if (!file.whole) ++unread;
   }
-  const std::optional<Range> seen =
-      is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
   for (const FileResult& file : results) {
+    if (rule.kind == RuleKind::kLabels) judge_tree(file, report.findings);
     for (const ColumnResult& column : file.columns) {
+      const Range& range = ranges[column.name];
+      const std::optional<Range> seen =
+          is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
       const Subject subject{file.path, column.name, std::string(name_of(column.dtype)), column.sizes};
       for (Finding& finding : findings_of(rule, subject, column.tally, seen)) {
         report.findings.push_back(std::move(finding));
@@ -234,9 +327,10 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
   report.verdict = !report.findings.empty() ? Verdict::kFault
                    : unread > 0             ? Verdict::kUnknown
                                             : Verdict::kClean;
-  report.notes.push_back(fmt::format("{} value{} in {} column{} of {} file{} checked", values,
+  report.notes.push_back(fmt::format("{} value{} in {} column{} of {} file{} checked{}", values,
                                      values == 1 ? "" : "s", columns, columns == 1 ? "" : "s", results.size(),
-                                     results.size() == 1 ? "" : "s"));
+                                     results.size() == 1 ? "" : "s",
+                                     rule.weights ? "" : as_what(rule, ranges)));
   if (unread > 0) report.notes.push_back(fmt::format("{} of them not read to the end", unread));
   return report;
 }

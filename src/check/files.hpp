@@ -21,7 +21,9 @@ struct FileResult {
   std::int64_t bytes = 0;
   std::optional<Error> error;
   std::vector<ColumnResult> columns;
-  bool whole = false;  // read to the end
+  bool whole = false;               // read to the end
+  std::vector<std::string> looked;  // all columns, also those that were not checked: "id", "title (text)"
+  std::size_t unclear = 0;          // columns of integers that nothing tells about
 };
 
 struct Progress {
@@ -45,6 +47,12 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
 // All files, on all threads, results in the order of the paths.
 std::vector<FileResult> check_files(const Rule& rule, const ColumnFilter& wanted,
                                     const std::vector<std::string>& paths, const Job& job);
+
+// How many values were checked; 0 is no pass.
+std::int64_t values_in(const std::vector<FileResult>& results);
+
+// "id, title (text), ...", for a message.
+std::string column_list(const std::vector<std::string>& names);
 
 // What the results say: findings in the order of the files, and a note on what was looked at.
 Report report_of(const Rule& rule, const std::vector<FileResult>& results);

@@ -27,6 +27,7 @@ struct Rule {
   std::optional<Layer> position_layer;
   std::map<std::string, std::int64_t> special_ids;  // "pad_token_id"
   bool weights = false;                             // finite: the columns are weights of a model
+  bool missing_is_fine = false;                     // a table may have fields without a value
 };
 
 inline bool is_integral(RuleKind kind) { return kind == RuleKind::kLabels || kind == RuleKind::kIds; }

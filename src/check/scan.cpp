@@ -207,7 +207,7 @@ Place place_of(const inputs::Piece& piece, std::int64_t flat, std::int64_t carri
     while (start > 0 && piece.row_of[start - 1] == row) --start;
     const std::int64_t within = element - static_cast<std::int64_t>(start) + (start == 0 ? carried : 0);
     place.index[0] = row;
-    place.index.insert(place.index.begin() + 1, within);
+    if (!piece.scalars) place.index.insert(place.index.begin() + 1, within);
     rows_before = row - piece.first_row;
   }
   if (piece.first_line > 0) place.line = piece.first_line + rows_before;

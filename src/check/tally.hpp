@@ -27,7 +27,8 @@ struct Place {
 struct InvalidValues {
   std::int64_t count = 0;
   Place first;
-  std::string text;  // of the first: "cat", "0.5", ""
+  std::string text;     // of the first: "cat", "0.5", ""
+  bool absent = false;  // it is a field without a value, and no NaN
 };
 
 // Orders NaN like a number above all others, so that it can be a key.

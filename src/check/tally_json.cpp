@@ -71,7 +71,7 @@ Place place_from(const json& object) {
 }
 
 json odd(const InvalidValues& one) {
-  return {{"count", one.count}, {"first", place(one.first)}, {"text", one.text}};
+  return {{"count", one.count}, {"first", place(one.first)}, {"text", one.text}, {"absent", one.absent}};
 }
 
 InvalidValues odd_from(const json* object) {
@@ -79,6 +79,8 @@ InvalidValues odd_from(const json* object) {
   if (object == nullptr) return one;
   read(*object, "count", one.count);
   one.text = jsonio::text(*object, "text");
+  const json* absent = member(*object, "absent");
+  one.absent = absent != nullptr && *absent == json(true);
   if (const json* first = member(*object, "first")) one.first = place_from(*first);
   return one;
 }

@@ -78,6 +78,7 @@ diagnose::Violation common_facts(const Subject& subject, std::string_view contra
 
 std::string called(const Rule& rule, const Subject& subject) {
   if (!subject.name.empty()) return subject.name;
+  if (!is_integral(rule.kind)) return "values";
   return rule.kind == RuleKind::kIds ? "ids" : "labels";
 }
 
@@ -113,12 +114,24 @@ Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
   return diagnose::finding_of(facts);
 }
 
+// NaN and Inf in an array; a value that a table or a record does not have.
 Finding missing_value(const Rule& rule, const Subject& subject, const Tally& tally) {
+  const std::int64_t total = tally.total + tally.missing.count + tally.malformed.count;
+  if (tally.missing.absent) {
+    diagnose::MissingValues facts;
+    facts.column = called(rule, subject);
+    facts.numbers = !is_integral(rule.kind);
+    facts.first = place_fact(subject, tally.missing.first);
+    facts.text = tally.missing.text;
+    facts.bad = tally.missing.count;
+    facts.total = total;
+    return diagnose::finding_of(facts);
+  }
   Subject named = in_file(subject, tally.missing.first);
   named.name = called(rule, subject);
   diagnose::Violation facts = common_facts(named, "check_integers.values");
   facts.scan.bad = tally.missing.count;
-  facts.scan.total = tally.total + tally.missing.count + tally.malformed.count;
+  facts.scan.total = total;
   facts.scan.value = tally.missing.first.value;
   facts.scan.reason = Reason::kNan;
   facts.scan.is_float = true;
@@ -127,12 +140,13 @@ Finding missing_value(const Rule& rule, const Subject& subject, const Tally& tal
   return diagnose::finding_of(facts);
 }
 
-// Text and fractions where class numbers or ids belong.
+// Text and fractions where numbers belong.
 Finding no_integer(const Rule& rule, const Subject& subject, const Tally& tally) {
   const InvalidValues& odd = tally.malformed;
   diagnose::NotIntegers facts;
   facts.column = called(rule, subject);
   facts.labels = rule.kind == RuleKind::kLabels;
+  facts.numbers = !is_integral(rule.kind);
   facts.first = place_fact(subject, odd.first);
   facts.text = odd.text;
   facts.bad = odd.count;
@@ -177,9 +191,14 @@ void Lengths::merge(const Lengths& later) {
 std::vector<Finding> findings_of(const Rule& rule, const Subject& subject, const Tally& tally,
                                  const std::optional<Range>& range) {
   std::vector<Finding> findings;
-  if (tally.bad > 0 && tally.first) findings.push_back(violation(rule, subject, tally, range));
-  if (tally.missing.count > 0) findings.push_back(missing_value(rule, subject, tally));
-  if (tally.malformed.count > 0) findings.push_back(no_integer(rule, subject, tally));
+  // Where many values are fractions or text, the column is no labels or ids at all: how many classes the
+  // others would need is no advice.
+  const bool other_kind = is_integral(rule.kind) && tally.malformed.count > tally.total;
+  if (other_kind) findings.push_back(no_integer(rule, subject, tally));
+  if (tally.bad > 0 && tally.first && !other_kind) findings.push_back(violation(rule, subject, tally, range));
+  if (tally.missing.count > 0 && !rule.missing_is_fine)
+    findings.push_back(missing_value(rule, subject, tally));
+  if (tally.malformed.count > 0 && !other_kind) findings.push_back(no_integer(rule, subject, tally));
   return findings;
 }
 

@@ -19,12 +19,10 @@ struct FileFlags {
   CheckFlags common;
 };
 
-void declare_files(FlagSet& flags, FileFlags& given, bool with_column) {
+void declare_files(FlagSet& flags, FileFlags& given) {
   flags.add({"file", "FILE", &given.paths, "files, folders or patterns; together they are one data set"});
-  if (with_column) {
-    flags.add({"--column", "NAME", &given.column,
-               "the column, array or tensor to check, when its name does not tell"});
-  }
+  flags.add({"--column", "NAME", &given.column,
+             "the column, array or tensor to check, when its name does not tell"});
   declare_check(flags, given.common);
 }
 
@@ -35,9 +33,13 @@ Result<int> check_paths(const FileFlags& flags, const check::Rule& rule) {
   }
   return run_check(flags.common, [&](const check::Job& job, std::vector<Error>& problems) {
     const std::vector<std::string> paths = check::expand(flags.paths, problems);
-    const auto results = check::check_files(rule, {flags.column, false, {}}, paths, job);
+    const auto results = check::check_files(rule, {.column = flags.column}, paths, job);
     for (const check::FileResult& result : results) {
       if (result.error) problems.push_back(*result.error);
+    }
+    if (problems.empty() && !results.empty() && check::values_in(results) == 0) {
+      problems.push_back({"nothing was checked", "there are no values: " + paths.front() + " has no rows",
+                          "look at what should have written them"});
     }
     return check::report_of(rule, results);
   });
@@ -128,7 +130,7 @@ Result<int> check_dataset(const FileFlags& flags) {
   if (!labels) return labels.error();
   if (!ids) return ids.error();
   return run_check(flags.common, [&](const check::Job& job, std::vector<Error>& problems) {
-    return check::check_dataset(flags.paths, {*labels, *ids}, job, problems);
+    return check::check_dataset(flags.paths, {*labels, *ids, flags.column}, job, problems);
   });
 }
 
@@ -152,7 +154,7 @@ constexpr WholeNumber kCount{1, std::int64_t{1} << 40U};
 
 Action declare_check_labels(FlagSet& flags, const std::vector<std::string>&) {
   auto given = std::make_shared<FileFlags>();
-  declare_files(flags, *given, true);
+  declare_files(flags, *given);
   flags.add(
       {"--classes", "N", &given->classes, "how many classes the model has: labels are 0 to N - 1", kCount});
   declare_model(flags, *given);
@@ -163,7 +165,7 @@ Action declare_check_labels(FlagSet& flags, const std::vector<std::string>&) {
 
 Action declare_check_ids(FlagSet& flags, const std::vector<std::string>&) {
   auto given = std::make_shared<FileFlags>();
-  declare_files(flags, *given, true);
+  declare_files(flags, *given);
   flags.add(
       {"--rows", "N", &given->rows, "how many rows the embedding table has: ids are 0 to N - 1", kCount});
   declare_model(flags, *given);
@@ -182,7 +184,7 @@ Action declare_check_model(FlagSet& flags, const std::vector<std::string>&) {
 
 Action declare_check_dataset(FlagSet& flags, const std::vector<std::string>&) {
   auto given = std::make_shared<FileFlags>();
-  declare_files(flags, *given, false);
+  declare_files(flags, *given);
   flags.add({"--classes", "N", &given->classes, "how many classes the model has", kCount});
   flags.add({"--rows", "N", &given->rows, "how many rows the embedding table has", kCount});
   flags.add({"--positions", "M", &given->positions, "how many rows the position table has", kCount});
@@ -192,7 +194,7 @@ Action declare_check_dataset(FlagSet& flags, const std::vector<std::string>&) {
 
 Action declare_check_finite(FlagSet& flags, const std::vector<std::string>&) {
   auto given = std::make_shared<FileFlags>();
-  declare_files(flags, *given, true);
+  declare_files(flags, *given);
   return [given] {
     check::Rule rule;
     rule.kind = check::RuleKind::kFinite;

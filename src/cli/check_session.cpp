@@ -73,7 +73,7 @@ class ProgressBar {
 
 const char* const kCheckFooter =
     "Exit code: 0 clean, 1 findings, 2 usage or an input that could not be read (the others are checked), "
-    "3 stopped by Ctrl-C without a finding so far. Formats: docs/check.md";
+    "3 stopped by Ctrl-C without a finding so far. Formats: docs/formats.md";
 
 void declare_check(FlagSet& flags, CheckFlags& check) {
   flags.add({"--threads", "N", &check.threads, "how many threads read; 0: as many as the machine has cores",

@@ -18,13 +18,35 @@ struct RecordPlace {
   std::int64_t rows_before = 0;     // in the files before that one
 };
 
-// Text and fractions where class numbers or ids belong.
+// Text and fractions where numbers belong.
 struct NotIntegers {
   std::string column;
-  bool labels = false;  // else ids
+  bool labels = false;   // else ids
+  bool numbers = false;  // floating point numbers are meant: text alone is wrong
   RecordPlace first;
   std::string text;  // of the first: "cat", "0.5", ""
   std::int64_t bad = 0, total = 0;
+};
+
+// No value where one belongs: an empty field, null, "NA", "nan".
+struct MissingValues {
+  std::string column;
+  bool numbers = false;  // floating point numbers, of which a program makes NaN; else class labels or ids
+  RecordPlace first;
+  std::string text;  // of the first: "", "NA"
+  std::int64_t bad = 0, total = 0;
+};
+
+// A tree of pictures whose classes are not what they seem: a folder per class, numbered in the order of
+// names.
+struct ClassFolders {
+  std::string source;  // the tree
+  std::string column;
+  // Other classes in one split than in the first: folder, and its classes in their order.
+  std::string first, other;
+  std::vector<std::string> first_names, other_names;
+  // Or a class without a picture.
+  std::string empty;
 };
 
 // Rows of ids that are longer than the position table.

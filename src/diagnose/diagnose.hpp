@@ -13,6 +13,8 @@ Finding finding_of(const Violation& facts);
 // nullopt: the exception is none of this family.
 std::optional<Finding> finding_of(const HostError& facts);
 Finding finding_of(const Watch& facts);
+Finding finding_of(const ClassFolders& facts);
+Finding finding_of(const MissingValues& facts);
 Finding finding_of(const NotIntegers& facts);
 Finding finding_of(const LongRows& facts);
 std::optional<Finding> finding_of(const Facts& facts);

@@ -75,7 +75,7 @@ std::vector<ClassName> names_in_yaml(std::string_view text) {
           problem == std::errc() && end != item.data() + item.size() && *end == ':' && line[0] == ' ';
       if (pair) {
         names.push_back(
-            {id, scalar({end + 1, static_cast<std::size_t>(item.data() + item.size() - end - 1)})});
+            {id, scalar({end + 1, static_cast<std::size_t>(item.data() + item.size() - end - 1)}), false});
       } else if (item.starts_with("- ")) {
         names.push_back({static_cast<std::int64_t>(names.size()), scalar(item.substr(2))});
       } else {

@@ -31,13 +31,14 @@ char delimiter_of(const Source& source, std::string_view first_line) {
 
 struct Sampled {
   bool any = false, numbers = false, floats = false;
+  std::size_t texts = 0;
 };
 
 // A first row without any number in it is the header. A single row is data when it holds a number.
 bool is_header(const std::vector<std::string_view>& fields) {
   return std::none_of(fields.begin(), fields.end(), [](std::string_view field) {
     const Number::Kind kind = number_of(field).kind;
-    return kind == Number::Kind::kInteger || kind == Number::Kind::kFloat;
+    return kind == Number::Kind::kInteger || kind == Number::Kind::kFloat || field == "nan" || field == "NaN";
   });
 }
 
@@ -72,10 +73,11 @@ class CsvReader final : public Reader {
       return damaged(source.path, start + rows.problem_offset(), std::string(rows.problem()));
     if (!some) return !sink.stopped();  // nothing in it
     if (fields.size() > kMaxColumns) return damaged(source.path, start, "more than 65536 columns");
-    const bool header = is_header(fields);
+    bool header = is_header(fields);
+    const std::vector<std::string> first(fields.begin(), fields.end());
     std::vector<std::string> names;
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      names.push_back(header ? std::string(fields[i]) : std::to_string(i));
+      names.push_back(header ? first[i] : std::to_string(i));
     }
     if (names.size() == 1 && !header) names[0].clear();
 
@@ -85,12 +87,24 @@ class CsvReader final : public Reader {
       for (std::size_t n = 0; n < kSampleRows && sample.next(fields, names.size()); ++n) {
         if (sample.offset() > kSampleBytes) break;
         for (std::size_t i = 0; i < fields.size(); ++i) {
-          const Number::Kind kind = number_of(fields[i]).kind;
+          const Number number = number_of(fields[i]);
+          const Number::Kind kind = number.kind;
+          sampled[i].texts += kind == Number::Kind::kText ? 1 : 0;
           sampled[i].any |= kind != Number::Kind::kMissing;
           sampled[i].numbers |= kind == Number::Kind::kInteger || kind == Number::Kind::kFloat;
-          sampled[i].floats |= kind == Number::Kind::kFloat;
+          sampled[i].floats |= kind == Number::Kind::kFloat && !number.huge;
         }
       }
+    }
+    // Names among numbers ("150,4,setosa,virginica"): text in the first row alone, and in several columns.
+    std::size_t names_above = 0;
+    for (std::size_t i = 0; !header && i < first.size(); ++i) {
+      names_above +=
+          sampled[i].texts == 1 && sampled[i].numbers && number_of(first[i]).kind == Number::Kind::kText;
+    }
+    if (names_above > 1) {
+      header = true;
+      names = first;
     }
     if (!header) rows = CsvRows(text, delimiter);
 

@@ -9,12 +9,12 @@ namespace {
 namespace fs = std::filesystem;
 
 template <class Wanted>
-std::vector<std::string> entries(const std::string& folder, Wanted&& wanted) {
+std::vector<std::string> entries(const std::string& folder, bool hidden, Wanted&& wanted) {
   std::vector<std::string> found;
   std::error_code problem;
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
        entry.increment(problem)) {
-    if (entry->path().filename().string().starts_with('.')) continue;
+    if (!hidden && entry->path().filename().string().starts_with('.')) continue;
     if (wanted(*entry)) found.push_back(entry->path().string());
   }
   std::sort(found.begin(), found.end());
@@ -29,14 +29,14 @@ bool is_folder(const std::string& path) {
 }
 
 std::vector<std::string> files_in(const std::string& folder, std::string_view end) {
-  return entries(folder, [&](const fs::directory_entry& entry) {
+  return entries(folder, false, [&](const fs::directory_entry& entry) {
     std::error_code problem;
     return entry.path().string().ends_with(end) && entry.is_regular_file(problem);
   });
 }
 
-std::vector<std::string> folders_in(const std::string& folder) {
-  return entries(folder, [](const fs::directory_entry& entry) {
+std::vector<std::string> folders_in(const std::string& folder, bool hidden) {
+  return entries(folder, hidden, [](const fs::directory_entry& entry) {
     std::error_code problem;
     return entry.is_directory(problem);
   });

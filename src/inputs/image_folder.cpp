@@ -39,6 +39,9 @@ bool are_splits(const std::vector<std::string>& folders) {
   });
 }
 
+// The classes as torchvision's find_classes has them: every folder, also a hidden one that some program left.
+std::vector<std::string> class_folders(const std::string& folder) { return folders_in(folder, true); }
+
 void read_tree(const std::vector<std::string>& folders, Sink& sink) {
   std::vector<std::int64_t> pictures;
   std::vector<ClassName> names;
@@ -51,7 +54,7 @@ void read_tree(const std::vector<std::string>& folders, Sink& sink) {
     });
     pictures.push_back(count);
     total += count;
-    names.push_back({static_cast<std::int64_t>(names.size()), name_of_path(folder)});
+    names.push_back({static_cast<std::int64_t>(names.size()), name_of_path(folder), count == 0});
   }
   const Column column{"label", DType::kInt64, {total}};
   if (!sink.begin(column)) return;
@@ -95,11 +98,11 @@ class ImageFolderReader final : public Reader {
   Result<bool> read(const Source& source, Sink& sink) const override {
     const std::vector<std::string> folders = folders_in(source.path);
     if (!are_splits(folders)) {
-      read_tree(folders, sink);
+      read_tree(class_folders(source.path), sink);
       return !sink.stopped();
     }
     for (const std::string& split : folders) {
-      if (!sink.stopped()) read_tree(folders_in(split), sink);
+      if (!sink.stopped()) read_tree(class_folders(split), sink);
     }
     return !sink.stopped();
   }

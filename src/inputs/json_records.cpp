@@ -43,6 +43,7 @@ ValueColumn* JsonRecords::column_of(Key& key) {
     for (const auto& [row, line] : key.nulls) key.column->malformed(row, line, "");
     key.nulls = {};
   }
+  if (key.lists) key.column->has_lists();
   return key.column->wanted() ? key.column.get() : nullptr;
 }
 
@@ -59,7 +60,7 @@ simdjson::error_code JsonRecords::number(T& value, Key& key) {
   } else if (parsed.is_int64()) {
     column->add(row_, line_, parsed.get_int64());
   } else {
-    column->add(row_, line_, std::numeric_limits<std::int64_t>::max());
+    column->malformed(row_, line_, std::to_string(parsed.get_uint64()));
   }
   return SUCCESS;
 }
@@ -72,9 +73,11 @@ bool JsonRecords::special(T& value, Key& key) {
   token = token.substr(0, std::min(token.find_last_not_of(" \t\r\n") + 1, token.size()));
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double number = 0;
-  if (token == "NaN") {
-    number = std::numeric_limits<double>::quiet_NaN();
-  } else if (token == "Infinity" || token == "-Infinity") {
+  if (token == "NaN") {  // as Python writes a missing value
+    null(key);
+    return true;
+  }
+  if (token == "Infinity" || token == "-Infinity") {
     number = token[0] == '-' ? -kInfinity : kInfinity;
   } else {
     return false;
@@ -114,6 +117,7 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
       for (auto element : elements) {
         if (element.error() != SUCCESS) return element.error();
         ondemand::value each = element.value_unsafe();
+        key.lists = true;
         if (const auto problem = this->value(each, key, depth + 1); problem != SUCCESS) return problem;
       }
       return SUCCESS;

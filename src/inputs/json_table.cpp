@@ -46,7 +46,10 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(std::int64_t number) override { return this->number(number); }
   bool number_unsigned(std::uint64_t number) override {
     constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    return this->number(static_cast<std::int64_t>(std::min(number, kMax)));
+    if (number <= kMax) return this->number(static_cast<std::int64_t>(number));
+    return value([&](ValueColumn* column, const std::string&) {
+      if (column != nullptr) column->malformed(row_, 0, std::to_string(number));
+    });
   }
   bool number_float(double number, const std::string&) override { return this->number(number); }
   bool string(std::string& text) override {
@@ -151,6 +154,7 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
         column = made.get();
         columns_.emplace(path, std::move(made));
       }
+      if (levels_.back().list) column->has_lists();
       column->add(row_, 0, number);
     });
   }

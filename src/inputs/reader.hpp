@@ -36,6 +36,7 @@ struct Piece {
   // values or none (a list of ids per line, a missing value). Empty: element i of dimension 0 is row
   // first_row + i. Rows of a binary format that are larger than a buffer come this way too, flattened.
   std::span<const std::int64_t> row_of{};
+  bool scalars = false;  // with row_of: a row has one value or none, so an element needs no place in its row
   // Text formats: the line of the first row, 1-based; 0: no lines. The line of row r is
   // first_line + (r - first_row).
   std::int64_t first_line = 0;
@@ -44,6 +45,7 @@ struct Piece {
 struct ClassName {
   std::int64_t id = 0;
   std::string name;
+  bool empty = false;  // a folder per class: there is nothing in it
 };
 
 // What a reader calls. Return false to have no (more) pieces of this column.
@@ -89,6 +91,9 @@ class Reader {
   virtual Result<bool> read(const Source& source,
                             Sink& sink) const = 0;  // true: read to the end; false: stopped
 };
+
+// What tables write for "no value", and "nan": "", "NA", "null", "None", ...
+bool is_missing(std::string_view text);
 
 // In the order in which they are asked.
 std::span<const Reader* const> readers();

@@ -10,9 +10,11 @@
 namespace trapline::inputs {
 namespace {
 
-// What tables write for "no value"; the words of pandas.
-constexpr std::string_view kMissing[] = {"",     "NA",   "N/A",  "n/a",  "#N/A",
-                                         "null", "NULL", "None", "<NA>", "NaT"};
+// What tables write for "no value": the words of pandas (pandas/_libs/parsers.pyx, STR_NA_VALUES), but for
+// those that are numbers elsewhere, and what Python's str makes of NaT.
+constexpr std::string_view kMissing[] = {"",         "NA",   "N/A",  "n/a",  "#N/A", "#NA",
+                                         "#N/A N/A", "null", "NULL", "None", "<NA>", "NaT",
+                                         "nan",      "NaN",  "NAN",  "-nan", "-NaN"};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -22,10 +24,14 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
+bool is_missing(std::string_view text) {
+  return std::find(std::begin(kMissing), std::end(kMissing), trimmed(text)) != std::end(kMissing);
+}
+
 Number number_of(std::string_view text) {
   Number result;
   text = trimmed(text);
-  if (std::find(std::begin(kMissing), std::end(kMissing), text) != std::end(kMissing)) {
+  if (is_missing(text)) {
     result.kind = Number::Kind::kMissing;
     return result;
   }
@@ -37,6 +43,7 @@ Number number_of(std::string_view text) {
     result.kind = Number::Kind::kInteger;
     return result;
   }
+  result.huge = whole.ptr == end;
   const auto real = std::from_chars(begin, end, result.number);
   if (real.ptr == end && real.ec == std::errc()) {
     result.kind = Number::Kind::kFloat;
@@ -73,6 +80,8 @@ void ValueColumn::add(std::int64_t row, std::int64_t line, const Number& number,
     case Number::Kind::kInteger:
       return add(row, line, number.integer);
     case Number::Kind::kFloat:
+      // An integer beyond int64 would be another one as a float.
+      if (number.huge && !floats_) return malformed(row, line, text);
       return add(row, line, number.number);
     case Number::Kind::kMissing:
     case Number::Kind::kText:
@@ -121,6 +130,7 @@ bool ValueColumn::flush() {
   piece.view = {data, floats_ ? DType::kFloat64 : DType::kInt64, sizes, kStrides};
   piece.first_row = first_row_;
   piece.row_of = rows_;
+  piece.scalars = !lists_;
   piece.first_line = first_line_;
   wanted_ = sink_->piece(piece);
   integers_.clear();

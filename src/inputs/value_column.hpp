@@ -16,6 +16,7 @@ struct Number {
   Kind kind = Kind::kText;
   std::int64_t integer = 0;
   double number = 0;
+  bool huge = false;  // a whole number that int64 cannot hold, rounded
 };
 Number number_of(std::string_view text);
 
@@ -42,6 +43,8 @@ class ValueColumn {
   }
   void add(std::int64_t row, std::int64_t line, double value);
   void add(std::int64_t row, std::int64_t line, const Number& number, std::string_view text);
+  // From now on rows hold lists of values.
+  void has_lists() { lists_ = true; }
   void malformed(std::int64_t row, std::int64_t line, std::string_view text);
   // The rows from `first_row` on lie in `path`.
   void in_file(std::string_view path, std::int64_t first_row);
@@ -69,7 +72,7 @@ class ValueColumn {
   std::vector<double> numbers_;
   std::vector<std::int64_t> rows_;  // of each value; empty while value i is of row first_row_ + i
   std::int64_t first_row_ = 0, first_line_ = 0;
-  bool floats_ = false;
+  bool floats_ = false, lists_ = false;
   bool wanted_ = false;
 };
 

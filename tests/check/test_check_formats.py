@@ -106,7 +106,7 @@ def test_a_tree_of_pictures_names_its_classes(tmp_path: Path) -> None:
 def test_masks(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     mask = np.zeros((8, 8), dtype=np.uint8)
-    mask[3, 4] = 255
+    mask[0, 0], mask[3, 4] = 1, 255
     image.fromarray(mask).save(tmp_path / "mask.png")
     finding = only_finding("labels", tmp_path / "mask.png", "--classes", 2)
     assert finding["element"]["index"] == [3, 4]

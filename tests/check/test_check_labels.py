@@ -23,7 +23,7 @@ def test_clean_labels(tmp_path: Path, labels: "np.ndarray") -> None:
     np.save(tmp_path / "labels.npy", labels)
     clean = report("labels", tmp_path / "labels.npy", "--classes", 10, exit_code=0)
     assert clean["verdict"] == "clean"
-    assert clean["notes"] == ["5000 values in 1 column of 1 file checked"]
+    assert clean["notes"] == ["5000 values in 1 column of 1 file checked as labels"]
 
 
 def test_one_label_beyond(tmp_path: Path, labels: "np.ndarray") -> None:

@@ -34,7 +34,7 @@ def test_a_saved_data_set(tmp_path: Path) -> None:
 def test_a_missing_value_in_the_first_row_of_a_later_file(tmp_path: Path) -> None:
     finding = only_finding("labels", data_set(tmp_path, label=[0, 1, None, 1]), "--classes", 3)
     assert "data-00001-of-00002.arrow" in finding["summary"]
-    assert where(finding) == [("data-00001-of-00002.arrow", None, "label[0] is '' (row 2 of all files)")]
+    assert where(finding) == [("data-00001-of-00002.arrow", None, "label[0] is missing (row 2 of all files)")]
 
 
 def test_a_row_of_ids_that_is_too_long(tmp_path: Path) -> None:

@@ -71,14 +71,16 @@ def test_what_is_no_number(tmp_path):
 def test_the_words_of_python_for_what_json_lacks(tmp_path):
     records = [{"a": float("nan")}, {"a": [float("inf"), float("-inf")], "b": 1}]
     column = read_well(lines(tmp_path / "t.jsonl", records)).columns["a"]
-    assert [str(value) for value in column.values] == ["nan", "inf", "-inf"]
+    assert [str(value) for value in column.values] == ["inf", "-inf"]
+    assert column.malformed == [(0, "")]
 
 
 def test_large_integers(tmp_path):
     column = read_well(
         write(tmp_path / "t.jsonl", b'{"a":-9223372036854775808}\n{"a":18446744073709551615}\n')
     )
-    assert column.columns["a"].values == [-(2**63), 2**63 - 1]
+    assert column.columns["a"].values == [-(2**63)]
+    assert column.columns["a"].malformed == [(1, "18446744073709551615")]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])

@@ -91,6 +91,19 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
   }
 }
 
+// Of the classes only 0 occurs: 255 is the white of a picture of two colours, not a mark.
+bool two_colours(const ViolationWriter& w) {
+  return w.facts.classes && w.facts.classes->seen == 2 && w.hi() > 1 && !w.facts.classes->missing.empty() &&
+         w.facts.classes->missing.front() == 1 && w.facts.scan.min == Scalar(std::int64_t{0});
+}
+
+void write_two_colours(ViolationWriter& w) {
+  w.finding().summary += "; 0 and 255 alone occur: 255 is the white of a picture of two colours, not class 1";
+  w.fix("turn white into class 1 where the masks are loaded: labels = labels // 255");
+  w.fix(
+      "only if 255 marks what is not to count, ignore_index=255; nothing but class 0 is then left to learn");
+}
+
 // Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
 // shown.
 bool one_based(const ViolationWriter& w) {
@@ -281,7 +294,7 @@ void diagnose_label(ViolationWriter& w) {
   if (!w.above()) {
     write_negative(w);
   } else if (w.only(kIgnored) && w.hi() < kIgnored && !(w.facts.seen && w.facts.seen->max > kIgnored)) {
-    write_ignore_label(w, kIgnored);
+    two_colours(w) ? write_two_colours(w) : write_ignore_label(w, kIgnored);
   } else if (w.write_part()) {
     w.finding().also = {Cause::kNumClassesMismatch};
     w.fix_sample();

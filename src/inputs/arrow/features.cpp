@@ -7,9 +7,12 @@ namespace {
 
 using simdjson::SUCCESS;
 
-// {"names": ["cat", "dog"], "_type": "ClassLabel"}; the keys come in any order.
-std::vector<ClassName> names_of(ondemand::object& feature) {
-  std::vector<ClassName> names;
+constexpr int kMaxDepth = 8;
+
+// {"names": ["cat", "dog"], "_type": "ClassLabel"}, also as the "feature" of lists; the keys come in any
+// order.
+std::vector<ClassName> names_of(ondemand::object& feature, int depth = 0) {
+  std::vector<ClassName> names, below;
   bool is_label = false;
   for (auto field : feature) {
     std::string_view key;
@@ -26,9 +29,12 @@ std::vector<ClassName> names_of(ondemand::object& feature) {
         if (item.get_string().get(name) != SUCCESS) return {};
         names.push_back({static_cast<std::int64_t>(names.size()), std::string(name)});
       }
+    } else if (key == "feature" && depth < kMaxDepth) {
+      ondemand::object inner;
+      if (field.value().get_object().get(inner) == SUCCESS) below = names_of(inner, depth + 1);
     }
   }
-  return is_label ? names : std::vector<ClassName>();
+  return is_label ? names : below;
 }
 
 }  // namespace

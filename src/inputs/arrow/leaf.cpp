@@ -51,9 +51,10 @@ class Search {
         return;
       case arrow::Type::LIST:
       case arrow::Type::LARGE_LIST:
-        leaf.ragged = true;
+        leaf.ragged = leaf.lists = true;
         return go(type->field(0)->type(), std::move(leaf), depth + 1);
       case arrow::Type::FIXED_SIZE_LIST:
+        leaf.lists = true;
         leaf.fixed.push_back(static_cast<const arrow::FixedSizeListType&>(*type).list_size());
         return go(type->field(0)->type(), std::move(leaf), depth + 1);
       case arrow::Type::DICTIONARY: {

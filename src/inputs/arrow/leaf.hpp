@@ -20,6 +20,7 @@ struct Leaf {
   Encoding encoding;                // of its numbers; a dictionary's values
   bool bits = false;                // boolean: eight to a byte
   std::vector<std::int64_t> fixed;  // sizes of the fixed-size lists on the way down
+  bool lists = false;               // there are lists on the way down
   bool ragged = false;              // there are lists of other sizes or structs, too
 };
 

@@ -76,6 +76,7 @@ void LeafColumn::deliver(const void* data, std::span<const std::int64_t> sizes, 
                 sizes.size() == 1 ? std::span<const std::int64_t>(kOne) : strides_};
   piece.first_row = first_row;
   piece.row_of = row_of;
+  piece.scalars = !leaf_.lists;
   wanted_ = sink_->piece(piece) && !sink_->stopped();
 }
 

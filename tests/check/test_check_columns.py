@@ -1,0 +1,183 @@
+"""What a column is, by its name, dtype, values and neighbours; and what no value is."""
+
+import json
+from pathlib import Path
+
+import pytest
+from checking import only_finding, report, run
+
+np = pytest.importorskip("numpy")
+
+
+def csv(path: Path, header: str, *rows: str) -> Path:
+    path.write_text("\n".join((header, *rows)) + "\n")
+    return path
+
+
+def taken(path: Path, kind: str, exit_code: int = 0) -> list[str]:
+    """The columns that `check dataset` took for this kind."""
+    notes = report("dataset", path, exit_code=exit_code)["notes"]
+    return [note.split("'")[1] for note in notes if f"' holds {kind} (" in note]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "labels"),
+    [
+        ("x,y,label", "{},{},1", ["label"]),
+        ("x,y,w,h,class_id", "220,{},30,40,2", ["class_id"]),
+        ("label,predicted_label", "1,{}", ["label"]),
+        ("label,attention_mask,mask", "0,1,{}", ["label"]),
+        ("coarse_label,fine_label", "1,2", ["coarse_label", "fine_label"]),
+        ("classId,n_classes", "1,{}", ["classId"]),
+    ],
+)
+def test_the_best_name_makes_weaker_ones_no_labels(
+    tmp_path: Path, header: str, row: str, labels: list[str]
+) -> None:
+    path = csv(tmp_path / "t.csv", header, *(row.format(-i, i) for i in range(-3, 30)))
+    assert taken(path, "labels") == labels
+
+
+def test_values_speak_against_a_name(tmp_path: Path) -> None:
+    """The targets of a regression: floats, whole ones without repetition, numbers on both sides of 0."""
+    rng = np.random.default_rng(0)
+    prices, curve, swing = rng.normal(size=300), rng.permutation(300), rng.integers(-500, 500, 300)
+    rows = [f"{a},{b},{c}" for a, b, c in zip(prices, curve, swing, strict=True)]
+    asked = run("dataset", csv(tmp_path / "t.csv", "label,y,target", *rows))
+    assert asked.returncode == 0
+    assert "holds labels (" not in asked.stdout
+    assert "nothing tells which column holds labels or ids: label, y, target" in " ".join(
+        asked.stdout.split()
+    )
+
+
+def test_a_lone_array_is_labels_only_when_it_could_be(tmp_path: Path) -> None:
+    np.save(tmp_path / "features.npy", np.random.default_rng(0).random((10, 3)))
+    report("dataset", tmp_path / "features.npy", exit_code=0)
+    np.save(tmp_path / "curve.npy", np.arange(1000) - 700)
+    asked = run("dataset", tmp_path / "curve.npy")
+    assert (asked.returncode, "name the column of labels with --column" in asked.stderr) == (2, True)
+    np.save(tmp_path / "labels.npy", np.array([0, 1, 2, -7] + [1] * 40))
+    assert only_finding("dataset", tmp_path / "labels.npy")["code"] == "TL101"
+
+
+def test_a_record_number_is_no_token_id(tmp_path: Path) -> None:
+    rows = [{"id": i, "user_id": [i], "input_ids": [i % 40], "attention_mask": [1]} for i in range(200)]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report("ids", path, "--rows", 40, exit_code=0)
+    assert taken(path, "ids") == ["input_ids"]
+    pair = csv(tmp_path / "pairs.csv", "user_id,item_id", "900000,1", "5,6")
+    unclear = run("ids", pair, "--rows", 100)
+    assert unclear.returncode == 2
+    assert "which column holds the ids is not clear: user_id, item_id" in unclear.stderr
+
+
+def test_lists_of_class_labels_are_labels(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    kinds = datasets.ClassLabel(names=["O", "B", "I"])
+    features = datasets.Features({"ner_tags": datasets.Sequence(kinds), "n": datasets.Value("int64")})
+    table = datasets.Dataset.from_dict({"ner_tags": [[0, 1], [2]], "n": [-5, 9]}, features=features)
+    table.save_to_disk(str(tmp_path / "set"))
+    assert taken(tmp_path / "set", "labels") == ["ner_tags"]
+
+
+@pytest.mark.parametrize("written", ["", "NA", "N/A", "null", "None", "NaN"])
+def test_missing_values_are_told_as_missing(tmp_path: Path, written: str) -> None:
+    label = only_finding("labels", csv(tmp_path / "a.csv", "x,label", f"1,{written}", "2,1"), "--classes", 3)
+    told = f" ('{written}')" if written else ""
+    assert (label["code"], label["element"]["index"]) == ("TL108", [0])
+    assert label["summary"].endswith(f"label[0] is missing{told}: 1 of 2 values")
+    prices = csv(tmp_path / "b.csv", "date,price", "d1,1.5", f"d2,{written}")
+    price = only_finding("finite", prices)
+    assert price["code"] == "TL109"
+    assert price["summary"].endswith(f"price[1] is missing{told}, which is read as NaN: 1 of 2 values")
+    # A table may have gaps: that is said, and no fault.
+    assert "1.5 to 1.5, 1 missing" in report("dataset", prices, exit_code=0)["notes"][0]
+
+
+def test_nulls_of_parquet_and_json_are_missing_alike(tmp_path: Path) -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"price": [1.5, None]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text('{"price": 1.5}\n{"price": null}\n')
+    (tmp_path / "b.jsonl").write_text('{"price": 1.5}\n{"price": NaN}\n')
+    for name in ("a.parquet", "a.jsonl", "b.jsonl"):
+        assert "1 missing" in report("dataset", tmp_path / name, exit_code=0)["notes"][0]
+        finding = only_finding("finite", tmp_path / name)
+        assert (finding["code"], finding["element"]["index"]) == ("TL109", [1])
+
+
+def test_a_float_mask_of_attention_may_hold_infinities(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", attention_mask=np.array([0.0, -np.inf]), label=np.array([0, 1]))
+    report("dataset", tmp_path / "a.npz", exit_code=0)
+
+
+def test_nothing_checked_is_no_pass(tmp_path: Path) -> None:
+    header = csv(tmp_path / "header.csv", "x,label")
+    (tmp_path / "empty.csv").write_text("")
+    for path in (header, tmp_path / "empty.csv"):
+        assert run("labels", path, "--classes", 3).returncode == 2
+        assert run("dataset", path).returncode == 2
+    assert "nothing was checked" in run("labels", header, "--classes", 3).stderr
+    table = csv(tmp_path / "t.csv", "kind,size", "3,40", "1,20")
+    asked = run("dataset", table)
+    assert (asked.returncode, "kind, size" in asked.stdout) == (2, True)
+    report("dataset", table, "--column", "kind", "--classes", 4, exit_code=0)
+
+
+def test_a_pass_names_its_columns(tmp_path: Path) -> None:
+    path = csv(tmp_path / "t.csv", "x,label", "1,0", "2,1")
+    notes = report("labels", path, "--classes", 3, exit_code=0)["notes"]
+    assert notes == ["2 values in 1 column of 1 file checked as labels: label"]
+
+
+def test_many_fractions_lead(tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.arange(0, 150, 0.3))
+    finding = only_finding("labels", tmp_path / "y.npy", "--classes", 10)
+    assert (finding["code"], "F.mse_loss" in finding["fix"][0]) == ("TL203", True)
+
+
+def test_what_no_int64_holds_is_told_as_it_stands(tmp_path: Path) -> None:
+    for name, text in (
+        ("a.csv", "x,label\n1,0\n2,9223372036854775808\n"),
+        ("a.jsonl", '{"label": 0}\n{"label": 18446744073709551615}\n'),
+    ):
+        (tmp_path / name).write_text(text)
+        summary = only_finding("labels", tmp_path / name, "--classes", 3)["summary"]
+        assert summary.endswith(", which is more than int64 holds: 1 of 2 values")
+        assert "label[1] is 9223372036854775808" in summary or "label[1] is 18446744073709551615" in summary
+
+
+def test_names_among_numbers_are_a_header(tmp_path: Path) -> None:
+    """As scikit-learn writes its tables: "150,4,setosa,versicolor,virginica"."""
+    path = csv(tmp_path / "t.csv", "4,2,setosa,virginica", *(f"5.1,{i}.5,1.4,0.2" for i in range(4)))
+    assert taken(path, "numbers") == ["2", "4", "setosa", "virginica"]
+
+
+def test_a_mask_of_two_colours_keeps_its_foreground(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    mask = np.zeros((8, 8), dtype=np.uint8)
+    mask[3, 4] = 255
+    image.fromarray(mask).save(tmp_path / "mask.png")
+    finding = only_finding("labels", tmp_path / "mask.png", "--classes", 2)
+    assert "255 is the white of a picture of two colours" in finding["summary"]
+    assert finding["fix"][0] == "turn white into class 1 where the masks are loaded: labels = labels // 255"
+
+
+def tree(root: Path, *folders: str) -> Path:
+    for folder in folders:
+        (root / folder).mkdir(parents=True)
+        (root / folder / "1.jpg").write_bytes(b"picture")
+    return root
+
+
+def test_trees_as_image_folder_numbers_them(tmp_path: Path) -> None:
+    hidden = tree(tmp_path / "hidden", ".ipynb_checkpoints", "cat", "dog")
+    found = only_finding("labels", hidden, "--classes", 2)
+    assert (found["element"]["value"], found["evidence"][0]["source"]) == (2, str(hidden / "dog"))
+    empty = tree(tmp_path / "empty", "cat", "dog")
+    (empty / "emu").mkdir()
+    assert "emu counts as a class, and has no pictures" in only_finding("dataset", empty)["summary"]
+    splits = tree(tmp_path / "splits", "train/a", "train/b", "train/c", "val/a", "val/c", "val/d")
+    summary = only_finding("dataset", splits)["summary"]
+    assert f"label 1 is 'b' in {splits}/train, but 'c' in {splits}/val" in summary
