@@ -207,8 +207,9 @@ const WordingRow* find_pattern(std::string_view line) {
     if (const WordingRow* const row = by_number(line, found.number, patterns->number(found.number)))
       return row;
   }
-  const WordingRow* const row =
-      found.row < 0 ? nullptr : &rows()[static_cast<std::size_t>(found.row)].wording;
+  const WordingRow* row = found.row < 0 ? nullptr : &rows()[static_cast<std::size_t>(found.row)].wording;
+  // An assertion of a status is the status, and no check of the host.
+  if (row != nullptr && row->effect.meaning == Meaning::kHostCheck && checks_status(line)) row = nullptr;
   const bool tells = row != nullptr && row->effect.meaning != Meaning::kErrorLine;
   if (tells || !found.gpu_word) return row;
   if (const WordingRow* const status = by_text(line)) return status;

@@ -41,6 +41,7 @@ struct Message {
 constexpr Message kMessages[] = {
 #define TRAPLINE_MESSAGE(id, meaning, phrase, sample) Message{id, Meaning::meaning, phrase, sample},
 #include "catalogue/messages_frameworks.def"
+#include "catalogue/messages_jobs.def"
 #include "catalogue/messages_machine.def"
 #include "catalogue/messages_servers.def"
 #include "catalogue/messages_torch.def"

@@ -4,11 +4,22 @@
 
 #include "catalogue/fold.hpp"
 #include "catalogue/patterns.hpp"
+#include "log/events/assert_line.hpp"
 
 namespace trapline {
 namespace {
 
 constexpr std::size_t kMaxWrapped = 400;  // bytes: lines that were wrapped are shorter
+
+// "assertion (x > 0) failed": a check of the host that names no place. What a device prints stands in
+// back-quotes, and may be a piece of a longer line.
+bool is_hosts_own(std::string_view text, const LineMatches& matches) {
+  return matches.condition == nullptr && text.find('`') == std::string_view::npos &&
+         std::ranges::all_of(
+             matches.parts,
+             [](const AssertPart& part) { return part.kind == AssertPart::Kind::kAssertion; }) &&
+         !parse_assert(text);
+}
 
 }  // namespace
 
@@ -63,7 +74,8 @@ void MessageMatcher::look_for_patterns(std::string_view text) {
     return row->is_failure() || row->kind == WordingKind::kHint ||
            row->effect.refine == Refine::kHardwareByNumber;
   });
-  if (is_known || (matches_.assertion && !checks_status(text))) return;
+  if (is_known) return;
+  if (matches_.assertion && !checks_status(text) && !is_hosts_own(text, matches_)) return;
   if (const WordingRow* const row = find_pattern(text)) matches_.wordings.push_back(row);
 }
 

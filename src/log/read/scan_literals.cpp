@@ -100,6 +100,8 @@ constexpr Literal kLiterals[] = {
     {"has capability", kStrong},  // xformers' reasons
     {"(supported:", kStrong},
     {"cannot find -l", kStrong},
+    {"cannot load", kStrong},
+    {"required nvenc", kStrong},
     {"could not locate", kStrong},
     {"library path", kStrong},
     // Rows of the catalogue that are no failure but speak for a cause.

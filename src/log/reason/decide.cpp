@@ -270,11 +270,12 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   if (row.effect.refine == Refine::kHardwareByNumber) decide_xid(event.text, d);
   if (row.kind == WordingKind::kPeer) {
     d.op = event.op;
-    // A launcher only tells that a process is gone; a rank that waited, or lost another one, that it was
-    // there.
-    d.cause = row.effect.by_launcher ? kInsufficientEvidence : kHardwareOrDriver;
-    d.certainty = row.effect.by_launcher ? Certainty::kUnknown : Certainty::kLikely;
-    d.also = {row.effect.by_launcher ? kNotCuda : kInsufficientEvidence};
+    // A launcher only tells that a process is gone. Of a rank that lost another one the link is never out of
+    // the question, and of one that only waited the program itself is not: not all ranks need to have come
+    // this way.
+    if (!row.effect.by_launcher)
+      d.also.push_back(row.cause == kPeerFailure ? kHardwareOrDriver : kPeerFailure);
+    if (row.effect.by_launcher || row.effect.complaint == Complaint::kWaitedFor) d.also.push_back(kNotCuda);
   }
   if (d.cause == kHardwareOrDriver && d.certainty == Certainty::kLikely && row.kind == WordingKind::kFault)
     d.also = {kIllegalMemoryAccess, kInsufficientEvidence};
@@ -296,7 +297,7 @@ Decision decide_exception(const Event& event, const EventContext&) {
   d.synchronous = true;
   d.device_assert = false;
   d.cause = kNotCuda;
-  d.certainty = event.exception == "AssertionError" ? Certainty::kDetermined : Certainty::kLikely;
+  d.certainty = Certainty::kLikely;  // also of an assertion: what it looks at may be what a GPU gave
   const bool is_bare =
       event.message.empty() && (event.exception == "RuntimeError" || event.exception == "Exception");
   // "numba.cuda.cudadrv.driver.CudaAPIError", also when its end was cut off.
@@ -324,8 +325,9 @@ Decision decide(const Event& event, const EventContext& scene) {
       break;
   }
   Decision d;
+  // What it asserts may well be what a GPU gave, or a size that went to it.
   d.cause = kNotCuda;
-  d.certainty = Certainty::kDetermined;
+  d.certainty = Certainty::kLikely;
   d.device_assert = false;
   d.synchronous = true;
   return d;
@@ -363,6 +365,9 @@ Precedence precedence(const Event& event) {
       if (event.wording->effect.refine == Refine::kHardwareByNumber) {
         const XidRow* const xid = xid_in(event.text);
         if (xid != nullptr && xid->tells == XidTells::kHardware) return Precedence::kFailure;
+        // It says why a process died; what the process itself says tells more.
+        if (xid != nullptr && (xid->tells == XidTells::kDriver || xid->tells == XidTells::kMemoryAccess))
+          return Precedence::kTrouble;
       }
       return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
     case WordingKind::kHint:

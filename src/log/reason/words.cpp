@@ -134,6 +134,7 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
           "install a build for this GPU's architecture and this driver (`python -m torch.utils.collect_env` "
           "names them), or update the driver");
       break;
+    case kPeerFailure:
     case kHardwareOrDriver:
       if (event.wording != nullptr && event.wording->kind == WordingKind::kPeer) {
         fix.emplace_back(
