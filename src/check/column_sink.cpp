@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "inputs/mapped_file.hpp"
+
 namespace trapline::check {
 namespace {
 
@@ -21,6 +23,7 @@ constexpr auto kNoLabelWords =
 constexpr auto kNoIdWords = std::to_array<std::string_view>(
     {"type", "types", "position", "mask", "sample", "row", "label", "labels", "index", "user", "image"});
 
+constexpr std::int64_t kBytesBetweenReleases = std::int64_t{32} << 20U;
 constexpr std::size_t kMaxNames = 32;
 
 template <class Words>
@@ -110,6 +113,10 @@ bool ColumnSink::piece(const inputs::Piece& piece) {
   column.result.tally.merge(tally);
   measure(column, piece);
   bytes_ += piece.view.numel() * static_cast<std::int64_t>(size_of(piece.view.dtype));
+  if (bytes_ - released_ >= kBytesBetweenReleases) {
+    inputs::release_all_pages();
+    released_ = bytes_;
+  }
   return !stopped();
 }
 

@@ -74,7 +74,7 @@ void add_folder(const std::string& folder, std::vector<std::string>& files, std:
   std::erase_if(found, [](const std::string& path) { return !has_reader(path); });
   if (found.empty()) {
     problems.push_back(
-        {"cannot check " + folder, "no file below it has a format that is known", "see docs/check.md"});
+        {"cannot check " + folder, "no file below it has a format that is known", "see docs/formats.md"});
   }
   files.insert(files.end(), found.begin(), found.end());
 }
@@ -99,19 +99,32 @@ void add_path(const std::string& path, std::vector<std::string>& files, std::vec
     add_folder(path, files, problems);
   } else {
     problems.push_back(
-        {"cannot check " + path, "its format is not known", "see docs/check.md for those that are"});
+        {"cannot check " + path, "its format is not known", "see docs/formats.md for those that are"});
   }
 }
 
-// One reading. The error is the reader's, or that no column is the one that is wanted.
-Result<bool> read(const std::string& path, ColumnSink& sink, std::int64_t& bytes) {
+// The error is the reader's.
+Result<bool> read_mapped(const std::string& path, ColumnSink& sink, std::int64_t& bytes) {
   const Result<MappedFile> file = MappedFile::open(path);
   if (!file) return file.error();
   bytes = static_cast<std::int64_t>(file->bytes().size());
   const Source source{path, file->bytes()};
   const inputs::Reader* reader = inputs::find_reader(source);
-  if (reader == nullptr) return Error{"cannot check " + path, "its format is not known", "see docs/check.md"};
+  if (reader == nullptr) {
+    return Error{"cannot check " + path, "its format is not known", "see docs/formats.md"};
+  }
   return reader->read(source, sink);
+}
+
+// One reading. `changed`: somebody wrote to the file meanwhile, or to one of those that it stands for, so
+// nothing that was seen of it counts.
+Result<bool> read(const std::string& path, ColumnSink& sink, std::int64_t& bytes, bool& changed) {
+  inputs::take_changed_file();  // of whatever was read before
+  Result<bool> whole = read_mapped(path, sink, bytes);
+  const std::optional<Error> problem = inputs::take_changed_file();
+  changed = problem.has_value();
+  if (changed) return *problem;
+  return whole;
 }
 
 // Replaces the tallies of columns with something bad in them by those of a closer look.
@@ -124,7 +137,14 @@ void look_again(const Rule& rule, const Job& job, FileResult& result) {
   const Parallel alone = one_after_the_other;
   ColumnSink sink(rule, bad, true, alone, job.stop);
   std::int64_t bytes = 0;
-  if (const auto whole = read(result.path, sink, bytes); !whole || !*whole) return;
+  bool changed = false;
+  const Result<bool> whole = read(result.path, sink, bytes, changed);
+  if (changed) {
+    result.columns.clear();
+    result.error = whole.error();
+    result.whole = false;
+  }
+  if (!whole || !*whole) return;
   // Tables of one source may have columns of the same name: they come in the same order again.
   std::size_t next = 0;
   for (ColumnResult& detailed : sink.take()) {
@@ -161,8 +181,9 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
   ColumnFilter want = wanted;
   for (int attempt = 0; attempt < 2; ++attempt) {
     ColumnSink sink(rule, want, false, parallel, job.stop);
-    const Result<bool> whole = read(path, sink, result.bytes);
-    result.columns = sink.take();
+    bool changed = false;
+    const Result<bool> whole = read(path, sink, result.bytes, changed);
+    if (!changed) result.columns = sink.take();
     if (!whole) result.error = whole.error();
     result.whole = whole && *whole;
     if (!result.columns.empty() || result.error || !result.whole) break;

@@ -13,6 +13,7 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/flags.hpp"
+#include "inputs/mapped_file.hpp"
 #include "report/utf8.hpp"
 
 namespace trapline::cli {
@@ -73,7 +74,7 @@ class ProgressBar {
 
 const char* const kCheckFooter =
     "Exit code: 0 clean, 1 findings, 2 usage or an input that could not be read (the others are checked), "
-    "3 stopped by Ctrl-C without a finding so far. Formats: docs/check.md";
+    "3 stopped by Ctrl-C without a finding so far. Formats: docs/formats.md";
 
 void declare_check(FlagSet& flags, CheckFlags& check) {
   flags.add({"--threads", "N", &check.threads, "how many threads read; 0: as many as the machine has cores",
@@ -94,6 +95,7 @@ Result<int> run_check(const CheckFlags& flags, const CheckBody& look) {
     check::Progress progress;
     const ProgressBar bar(progress);
     report = look({workers, stop_asked, progress}, problems);
+    if (auto changed = inputs::take_changed_file()) problems.push_back(std::move(*changed));
   }
   for (const Error& problem : problems) {
     write_all(STDERR_FILENO, "trapline: " + printable(problem.line()) + "\n");
