@@ -139,8 +139,8 @@ def test_wide_tables_stay_in_memory(tmp_path):
     assert reading.columns["c59999"].values == [1] * 100
 
 
-# Larger than the stretches that are read at a time: where a row begins is guessed, and a wrong guess only costs
-# time.
+# Larger than the stretches that are read at a time: where a row begins is guessed, and a wrong
+# guess only costs time.
 @pytest.mark.parametrize("text", ["plain", 'two\nlines, "quoted"', "\n\n\n", '"'])
 def test_rows_are_right_across_stretches(tmp_path, text):
     random = np.random.default_rng(3)
