@@ -1,7 +1,7 @@
 """One table of 5 columns as CSV, Parquet and JSON lines: `trapline check labels` beside polars and DuckDB.
 
-Polars and DuckDB find the smallest and largest label and count the different ones; Trapline judges each value.
-All threads of the machine, files in the page cache. The runs of the three alternate, the best counts.
+Polars and DuckDB find the smallest and largest label and count the different ones; Trapline judges each
+value. All threads of the machine, files in the page cache. The runs of the three alternate, the best counts.
 Every run is a process of its own; Trapline's start is timed, the peers' is not (their imports).
 """
 
@@ -30,6 +30,7 @@ print(time.perf_counter() - start)
 DUCKDB = """
 import sys, time, duckdb
 start = time.perf_counter()
+duckdb.execute("set enable_progress_bar = false")
 query = "select min(label), max(label), count(distinct label) from {scan}(?)"
 print(duckdb.execute(query, [sys.argv[1]]).fetchone()[2])
 print(time.perf_counter() - start)
