@@ -14,6 +14,10 @@ if .venv/bin/python -c 'import numpy' 2>/dev/null; then
   echo "== check: labels, weights and tables against NumPy, torch, pyarrow and DuckDB"
   .venv/bin/python bench/check/bench_check.py
 fi
+if .venv/bin/python -c 'import polars' 2>/dev/null; then
+  echo "== check: one table as CSV, Parquet and JSON lines against polars and DuckDB"
+  .venv/bin/python bench/check/bench_tables.py
+fi
 if .venv/bin/python -c 'import torch' 2>/dev/null; then
   echo "== guard: one operation"
   .venv/bin/python bench/guard/bench_ops.py

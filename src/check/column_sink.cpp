@@ -5,9 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include "inputs/mapped_file.hpp"
+
 namespace trapline::check {
 namespace {
 
+constexpr std::int64_t kBytesBetweenReleases = std::int64_t{32} << 20U;
 constexpr std::size_t kMaxNames = 32;
 
 bool could_be(RuleKind kind, const inputs::Column& column) {
@@ -64,6 +67,10 @@ bool ColumnSink::piece(const inputs::Piece& piece) {
   column.result.tally.merge(tally);
   measure(column, piece);
   bytes_ += piece.view.numel() * static_cast<std::int64_t>(size_of(piece.view.dtype));
+  if (bytes_ - released_ >= kBytesBetweenReleases) {
+    inputs::release_all_pages();
+    released_ = bytes_;
+  }
   return !stopped();
 }
 

@@ -50,6 +50,9 @@ class ColumnSink : public inputs::Sink {
   void malformed(const inputs::Column& column, std::int64_t row, std::int64_t line,
                  std::string_view text) override;
   void file(const inputs::Column& column, std::string_view path, std::int64_t first_row) override;
+  void parallel(std::int64_t count, const std::function<void(std::int64_t)>& body) override {
+    parallel_(count, body);
+  }
   bool stopped() const override { return stop_.load(std::memory_order_relaxed); }
 
   void skipped(std::string_view name, std::string_view why) override;
@@ -82,6 +85,7 @@ class ColumnSink : public inputs::Sink {
   std::unordered_map<std::string, std::size_t> by_name_;
   std::vector<std::string> passed_over_;  // different names of columns that were not wanted, the first few
   std::int64_t bytes_ = 0;
+  std::int64_t released_ = 0;  // of them; the pages of files behind those were given back
 };
 
 }  // namespace trapline::check

@@ -96,8 +96,8 @@ void add_path(const std::string& path, std::vector<std::string>& files, std::vec
   }
 }
 
-// One reading. The error is the reader's, or that no column is the one that is wanted.
-Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& bytes) {
+// The error is the reader's, or that no column is the one that is wanted.
+Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64_t& bytes) {
   const Result<MappedFile> file = MappedFile::open(path);
   if (!file) return file.error();
   bytes = static_cast<std::int64_t>(file->bytes().size());
@@ -106,6 +106,17 @@ Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& byt
   if (reader == nullptr)
     return Error{"cannot check " + path, "its format is not known", "docs/formats.md lists those that are"};
   return reader->read(source, sink);
+}
+
+// One reading. `changed`: somebody wrote to the file meanwhile, or to one of those that it stands for, so
+// nothing that was seen of it counts.
+Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool& changed) {
+  inputs::take_changed_file();  // of whatever was read before
+  Result<bool> whole = read_mapped(path, sink, bytes);
+  const std::optional<Error> problem = inputs::take_changed_file();
+  changed = problem.has_value();
+  if (changed) return *problem;
+  return whole;
 }
 
 // Replaces the tallies of columns with something bad in them by those of a closer look.
@@ -118,7 +129,14 @@ void look_again(const Rule& rule, const Job& job, FileResult& result) {
   const Parallel alone = one_after_the_other;
   ColumnSink sink(rule, bad, true, alone, job.stop);
   std::int64_t bytes = 0;
-  if (const auto whole = read(result.path, sink, bytes); !whole || !*whole) return;
+  bool changed = false;
+  const Result<bool> whole = read(result.path, sink, bytes, changed);
+  if (changed) {
+    result.columns.clear();
+    result.error = whole.error();
+    result.whole = false;
+  }
+  if (!whole || !*whole) return;
   // Tables of one source may have columns of the same name: they come in the same order again.
   std::size_t next = 0;
   for (ColumnResult& detailed : sink.take()) {
@@ -162,7 +180,8 @@ bool fits(const Rule& rule, Role role, const Evidence& column) {
 // Which columns the rule is for, by what they show. Empty: none, and `result.looked` says what there is.
 std::optional<Error> choose(const Rule& rule, const Job& job, FileResult& result, ColumnFilter& want) {
   Survey survey(job.stop);
-  const Result<bool> whole = read(result.path, survey, result.bytes);
+  bool changed = false;
+  const Result<bool> whole = read(result.path, survey, result.bytes, changed);
   const std::vector<Evidence> columns = survey.take();
   const std::vector<Role> roles = roles_of(columns);
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -194,8 +213,9 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
   if (by_role) result.error = choose(rule, job, result, want);
   if (!by_role || !want.only.empty()) {
     ColumnSink sink(rule, want, false, parallel, job.stop);
-    const Result<bool> whole = read(path, sink, result.bytes);
-    result.columns = sink.take();
+    bool changed = false;
+    const Result<bool> whole = read(path, sink, result.bytes, changed);
+    if (!changed) result.columns = sink.take();
     result.error.reset();
     if (!whole) result.error = whole.error();
     result.whole = whole && *whole;

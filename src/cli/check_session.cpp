@@ -13,6 +13,7 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/flags.hpp"
+#include "inputs/mapped_file.hpp"
 #include "report/utf8.hpp"
 
 namespace trapline::cli {
@@ -94,6 +95,7 @@ Result<int> run_check(const CheckFlags& flags, const CheckBody& look) {
     check::Progress progress;
     const ProgressBar bar(progress);
     report = look({workers, stop_asked, progress}, problems);
+    if (auto changed = inputs::take_changed_file()) problems.push_back(std::move(*changed));
   }
   for (const Error& problem : problems) {
     write_all(STDERR_FILENO, "trapline: " + printable(problem.line()) + "\n");

@@ -1,11 +1,14 @@
 // .csv and .tsv: a column per header field. Only wanted columns are decoded.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 
+#include "inputs/csv_cells.hpp"
 #include "inputs/csv_rows.hpp"
 #include "inputs/damage.hpp"
 #include "inputs/formats.hpp"
+#include "inputs/mapped_file.hpp"
 #include "inputs/value_column.hpp"
 
 namespace trapline::inputs {
@@ -15,7 +18,9 @@ constexpr std::size_t kMaxColumns = 65536;
 constexpr std::size_t kSampleRows = 1000, kSampleBytes = std::size_t{1} << 20U;
 constexpr std::size_t kValuesHeld = std::size_t{4} << 20U;  // of all columns together
 constexpr std::size_t kValuesPerPiece = std::size_t{1} << 16U;
-constexpr std::int64_t kRowsBetweenAsking = 16384;
+// So many stretches of text are read at a time.
+constexpr std::size_t kStretchBytes = std::size_t{1} << 20U, kStretches = 8;
+constexpr int kMaxWrongGuesses = 4;
 
 // ',' unless the first line has more of another one; quotes are rare enough there not to matter.
 char delimiter_of(const Source& source, std::string_view first_line) {
@@ -122,30 +127,59 @@ class CsvReader final : public Reader {
       columns.push_back(std::move(values));
       wanted.push_back(i);
     }
-    return read_rows(source, start, lines, rows, wanted, columns, sink);
+    return read_rows(source, {text, delimiter, start, lines}, rows, wanted, columns, sink);
   }
 
  private:
-  static Result<bool> read_rows(const Source& source, std::size_t start, std::int64_t lines, CsvRows& rows,
+  struct Text {
+    std::string_view text;
+    char delimiter = ',';
+    std::size_t start = 0;   // of the text in the file
+    std::int64_t lines = 0;  // before it
+  };
+
+  // From where `rows` stands to the end.
+  static Result<bool> read_rows(const Source& source, const Text& file, const CsvRows& rows,
                                 const std::vector<std::size_t>& wanted, std::vector<ValueColumn>& columns,
                                 Sink& sink) {
     if (columns.empty()) return !sink.stopped();
-    const std::size_t needed = wanted.back() + 1;
-    std::vector<std::string_view> fields;
-    for (std::int64_t row = 0; rows.next(fields, needed); ++row) {
-      bool any = false;
-      for (std::size_t i = 0; i < columns.size(); ++i) {
-        ValueColumn& column = columns[i];
-        const std::string_view field = wanted[i] < fields.size() ? fields[wanted[i]] : std::string_view();
-        column.add(row, lines + rows.line(), number_of(field), field);
-        any |= column.wanted();
+    const std::string_view text = file.text;
+    std::vector<CsvStretch> stretches(kStretches);
+    std::size_t next = rows.position();
+    std::int64_t row = 0, line = file.lines + rows.lines() + 1;
+    int wrong = 0;
+    std::string_view problem;
+    while (next < text.size() && problem.empty() && !sink.stopped() &&
+           std::any_of(columns.begin(), columns.end(), [](const ValueColumn& c) { return c.wanted(); })) {
+      const std::size_t first = next;
+      std::array<std::size_t, kStretches + 1> begin{next};
+      std::size_t count = 0;
+      while (count < (wrong < kMaxWrongGuesses ? kStretches : 1) && begin[count] < text.size()) {
+        begin[count + 1] = guess_row(text, begin[count], begin[count] + kStretchBytes);
+        ++count;
       }
-      if (!any || (row % kRowsBetweenAsking == 0 && sink.stopped())) break;
+      sink.parallel(static_cast<std::int64_t>(count), [&](std::int64_t i) {
+        const auto at = static_cast<std::size_t>(i);
+        stretches[at].begin = begin[at];
+        read_stretch(text, file.delimiter, wanted, begin[at + 1], stretches[at]);
+      });
+      for (std::size_t i = 0; i < count && problem.empty(); ++i) {
+        const CsvStretch& stretch = stretches[i];
+        if (stretch.begin != next) {
+          ++wrong;
+          break;
+        }
+        deliver(stretch, row, line, columns, sink);
+        row += static_cast<std::int64_t>(stretch.line_of.size());
+        line += stretch.lines;
+        next = stretch.end;
+        problem = stretch.problem;
+        if (!problem.empty()) next = stretch.problem_offset;
+      }
+      release_pages(source.bytes.subspan(file.start + first, next - first));
     }
     for (ValueColumn& column : columns) column.flush();
-    if (!rows.problem().empty()) {
-      return damaged(source.path, start + rows.problem_offset(), std::string(rows.problem()));
-    }
+    if (!problem.empty()) return damaged(source.path, file.start + next, std::string(problem));
     return !sink.stopped();
   }
 };

@@ -6,6 +6,7 @@
 #include "inputs/formats.hpp"
 #include "inputs/json_records.hpp"
 #include "inputs/json_text.hpp"
+#include "inputs/mapped_file.hpp"
 
 namespace trapline::inputs {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 // A line is copied, and the parser keeps an index of up to four times its size.
 constexpr std::size_t kMaxLine = std::size_t{64} << 20U;
 constexpr std::int64_t kRowsBetweenAsking = 4096;
+constexpr std::size_t kBytesBetweenReleases = std::size_t{8} << 20U;
 
 // Many data sets call lines of records .json: a whole object in the first line, another in the second.
 bool are_lines(std::string_view text) {
@@ -40,6 +42,7 @@ class JsonlReader final : public Reader {
     ondemand::parser parser;
     JsonRecords records(sink);
     std::int64_t row = 0;
+    std::size_t released = 0;  // the pages before were given back
     for (std::int64_t line = 1; next < text.size(); ++line) {
       const std::size_t start = next;
       const std::size_t newline = text.find('\n', start);
@@ -55,6 +58,10 @@ class JsonlReader final : public Reader {
       const std::string problem = records.record(document, row, line);
       if (!problem.empty()) return problem_of(records, source, start + copy.offset(document), line, problem);
       ++row;
+      if (next - released >= kBytesBetweenReleases) {
+        release_pages(source.bytes.subspan(released, next - released));
+        released = next;
+      }
       if (row % kRowsBetweenAsking == 0 && (sink.stopped() || !records.wanted())) break;
     }
     records.flush();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +73,11 @@ class Sink {
   // The classes that the source itself names for the column, after its begin().
   virtual void class_names(const Column& column, std::span<const ClassName> names) {
     static_cast<void>(column), static_cast<void>(names);
+  }
+  // Runs body(0) ... body(count - 1), in any order, on as many threads as the sink has; none of its other
+  // functions may be called from there.
+  virtual void parallel(std::int64_t count, const std::function<void(std::int64_t)>& body) {
+    for (std::int64_t i = 0; i < count; ++i) body(i);
   }
   // Asked between pieces: true stops the reading (Ctrl-C).
   virtual bool stopped() const { return false; }

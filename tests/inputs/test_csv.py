@@ -138,3 +138,35 @@ def test_wide_tables_stay_in_memory(tmp_path):
     header = ",".join(f"c{i}" for i in range(60000)) + "\n"
     reading = read_well(write(tmp_path / "t.csv", (header + row * 100).encode()), "c59999")
     assert reading.columns["c59999"].values == [1] * 100
+
+
+# Larger than the stretches that are read at a time: where a row begins is guessed, and a wrong
+# guess only costs time.
+@pytest.mark.parametrize("text", ["plain", 'two\nlines, "quoted"', "\n\n\n", '"'])
+def test_rows_are_right_across_stretches(tmp_path, text):
+    random = np.random.default_rng(3)
+    rows = 150_000
+    table = pandas.DataFrame(
+        {
+            "text": np.where(random.integers(0, 50, rows) == 0, text, "some words to fill the line"),
+            "label": random.integers(-5, 1000, rows),
+            "score": random.normal(size=rows).round(3),
+        }
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    columns = read_well(tmp_path / "t.csv").columns
+    assert columns["label"].values == table["label"].tolist()
+    assert columns["label"].rows == list(range(rows))
+    assert columns["score"].values == table["score"].tolist()
+    piece = columns["label"].pieces[-1]
+    before = table["text"][: piece["first_row"]].str.count("\n").sum()
+    assert piece["first_line"] == 2 + piece["first_row"] + before
+
+
+# A quote in the middle of a field opens nothing, so counting quotes leads astray.
+def test_stray_quotes_mislead_no_row(tmp_path):
+    lines = [
+        f'5" disk {i},{i}' if i % 7 == 0 else f"a longer name of a thing {i},{i}" for i in range(120_000)
+    ]
+    write(tmp_path / "t.csv", ("name,label\n" + "\n".join(lines) + "\n").encode())
+    assert read_well(tmp_path / "t.csv").columns["label"].values == list(range(120_000))

@@ -12,12 +12,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "bytes/decompress.hpp"
+#include "bytes/source.hpp"
 #include "log/clean/line_maker.hpp"
-#include "log/read/decompress.hpp"
 #include "log/read/encoding.hpp"
 #include "log/read/notebook.hpp"
 #include "log/read/order.hpp"
-#include "log/read/source.hpp"
 #include "log/read/window.hpp"
 
 namespace trapline {

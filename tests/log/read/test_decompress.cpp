@@ -4,7 +4,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "log/read/decompress.hpp"
+#include "bytes/decompress.hpp"
 #include "reader_kept.hpp"
 
 namespace trapline {

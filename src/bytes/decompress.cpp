@@ -1,4 +1,4 @@
-#include "log/read/decompress.hpp"
+#include "bytes/decompress.hpp"
 
 #include <bzlib.h>
 #include <lzma.h>

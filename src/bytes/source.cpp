@@ -1,4 +1,4 @@
-#include "log/read/source.hpp"
+#include "bytes/source.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

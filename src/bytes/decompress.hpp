@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "log/read/source.hpp"
+#include "bytes/source.hpp"
 
 namespace trapline {
 
