@@ -163,6 +163,7 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
     ColumnSink sink(rule, want, false, parallel, job.stop);
     const Result<bool> whole = read(path, sink, result.bytes);
     result.columns = sink.take();
+    result.objects = sink.objects();
     if (!whole) result.error = whole.error();
     result.whole = whole && *whole;
     if (!result.columns.empty() || result.error || !result.whole) break;
@@ -222,7 +223,8 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
       is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
   for (const FileResult& file : results) {
     for (const ColumnResult& column : file.columns) {
-      const Subject subject{file.path, column.name, std::string(name_of(column.dtype)), column.sizes};
+      const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
+      const Subject subject{file.path, column.name, dtype, column.sizes};
       for (Finding& finding : findings_of(rule, subject, column.tally, seen)) {
         report.findings.push_back(std::move(finding));
       }
@@ -238,6 +240,11 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
                                      values == 1 ? "" : "s", columns, columns == 1 ? "" : "s", results.size(),
                                      results.size() == 1 ? "" : "s"));
   if (unread > 0) report.notes.push_back(fmt::format("{} of them not read to the end", unread));
+  for (const FileResult& file : results) {
+    if (file.objects.empty()) continue;
+    report.notes.push_back(
+        fmt::format("{}: not looked into, and nothing of it run: {}", file.path, column_list(file.objects)));
+  }
   return report;
 }
 

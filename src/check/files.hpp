@@ -21,7 +21,8 @@ struct FileResult {
   std::int64_t bytes = 0;
   std::optional<Error> error;
   std::vector<ColumnResult> columns;
-  bool whole = false;  // read to the end
+  std::vector<std::string> objects;  // what is no tensor and was not looked into
+  bool whole = false;                // read to the end
 };
 
 struct Progress {
