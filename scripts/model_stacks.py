@@ -27,7 +27,9 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 
-SECONDS = 12  # for one class: a large one is left out, and `trapline check model` says nothing about its layers
+SECONDS = (
+    12  # for one class: a large one is left out, and `trapline check model` says nothing about its layers
+)
 # "vision.encoder.layers" and "3" of "vision.encoder.layers.3.fc1.weight": the first number of a name.
 STACK = re.compile(r"((?:[^.]*[^.0-9][^.]*\.)*?[^.]*[^.0-9][^.]*)\.(\d+)\.")
 HEAD = """\
@@ -56,7 +58,12 @@ def lengths(config: dict, path: tuple[str, ...] = ()):
     for name, value in config.items():
         if isinstance(value, dict) and len(path) < 2:
             yield from lengths(value, (*path, name))
-        elif isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 48 and name in families.LAYERS:
+        elif (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and 1 <= value <= 48
+            and name in families.LAYERS
+        ):
             yield (*path, name), value
 
 

@@ -16,7 +16,18 @@ pytest.importorskip("transformers", reason="transformers is not there: no family
 HERE = Path(__file__).parent
 LONG = os.environ.get("TRAPLINE_LONG") == "1"
 # Shared layers, stacks of convolutions, several lists of layers, bounds that are infinite: seen to go wrong once.
-ALWAYS = ["albert", "canine", "gemma4_audio", "hubert", "mask2former", "mllama", "rembert", "swin", "wavlm", "yolos"]
+ALWAYS = [
+    "albert",
+    "canine",
+    "gemma4_audio",
+    "hubert",
+    "mask2former",
+    "mllama",
+    "rembert",
+    "swin",
+    "wavlm",
+    "yolos",
+]
 
 
 def families() -> list[str]:

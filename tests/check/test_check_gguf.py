@@ -29,7 +29,9 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("metadata", "tensors", "code", "summary"), MISTAKES, ids=[row[2] for row in MISTAKES])
+@pytest.mark.parametrize(
+    ("metadata", "tensors", "code", "summary"), MISTAKES, ids=[row[2] for row in MISTAKES]
+)
 def test_a_mistake_is_named(tmp_path: Path, metadata: dict, tensors: dict, code: str, summary: str) -> None:
     path = write_gguf(tmp_path / "m.gguf", metadata, tensors)
     finding = only_finding("model", path)
@@ -37,7 +39,12 @@ def test_a_mistake_is_named(tmp_path: Path, metadata: dict, tensors: dict, code:
 
 
 def test_an_id_of_no_token_and_a_part_of_a_split_model_are_fine(tmp_path: Path) -> None:
-    metadata = {**METADATA, "tokenizer.ggml.padding_token_id": 0xFFFFFFFF, "split.count": 2, "llama.block_count": 9}
+    metadata = {
+        **METADATA,
+        "tokenizer.ggml.padding_token_id": 0xFFFFFFFF,
+        "split.count": 2,
+        "llama.block_count": 9,
+    }
     report("model", write_gguf(tmp_path / "m.gguf", metadata, TENSORS), exit_code=0)
 
 

@@ -64,7 +64,9 @@ def test_no_weights_are_no_pass(folder: Callable[..., Path]) -> None:
     assert "it holds no weights that can be read" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "generation_config.json"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "config.json", "tokenizer.json", "generation_config.json"]
+)
 def test_a_pointer_of_git_lfs(folder: Callable[..., Path], name: str) -> None:
     path = folder("llama")
     (path / name).write_text(POINTER)
@@ -81,7 +83,9 @@ def test_a_pointer_of_git_lfs(folder: Callable[..., Path], name: str) -> None:
     ("\n<!DOCTYPE HTML><html><title>404</title>", "this is a page of a web server (HTML), not the file"),
 ])  # fmt: skip
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
-def test_an_empty_file_and_the_page_of_an_error(folder: Callable[..., Path], name: str, content: str, why: str) -> None:
+def test_an_empty_file_and_the_page_of_an_error(
+    folder: Callable[..., Path], name: str, content: str, why: str
+) -> None:
     path = folder("llama")
     (path / name).write_text(content)
     done = run("model", path)
@@ -105,8 +109,12 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "break_it", "code", "summary"), MISTAKES, ids=[row[3][:24] for row in MISTAKES])
-def test_what_loading_refuses(folder: Callable[..., Path], kind: str, break_it: Callable, code: str, summary: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "break_it", "code", "summary"), MISTAKES, ids=[row[3][:24] for row in MISTAKES]
+)
+def test_what_loading_refuses(
+    folder: Callable[..., Path], kind: str, break_it: Callable, code: str, summary: str
+) -> None:
     path = folder(kind)
     break_it(path)
     finding = only_finding("model", path)
@@ -131,7 +139,9 @@ def packed(path: Path, method: str, change: Callable[[str, Any], dict]) -> None:
     for name, tensor in state.items():
         linear = "_proj.weight" in name
         made.update(change(name.removesuffix(".weight"), tensor) if linear else {name: tensor.half()})
-    safetensors.save_file({key: tensor.contiguous() for key, tensor in made.items()}, path / "model.safetensors")
+    safetensors.save_file(
+        {key: tensor.contiguous() for key, tensor in made.items()}, path / "model.safetensors"
+    )
     edit(path / "config.json", quantization_config={"quant_method": method}, dtype="float16")
 
 
@@ -194,7 +204,10 @@ def test_tiktoken(folder: Callable[..., Path], name: str) -> None:
 
 def test_tekken(folder: Callable[..., Path]) -> None:
     path = without_tokenizer(folder("llama"))
-    tekken = {"config": {"default_vocab_size": 120, "default_num_special_tokens": 20}, "vocab": [{"rank": 0}] * 150}
+    tekken = {
+        "config": {"default_vocab_size": 120, "default_num_special_tokens": 20},
+        "vocab": [{"rank": 0}] * 150,
+    }
     (path / "tekken.json").write_text(json.dumps(tekken))
     report("model", path, exit_code=0)
     tekken["config"]["default_vocab_size"] = 130  # type: ignore[index]
@@ -218,9 +231,14 @@ def test_adapters(folder: Callable[..., Path], tmp_path: Path) -> None:
     base = folder("llama")
     report("model", adapter(tmp_path / "good", base), exit_code=0)
     rank = only_finding("model", adapter(tmp_path / "rank", base, r=8))
-    assert rank["summary"].endswith("adapter_config.json: r is 8, but `base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight` has rank 4")
+    assert rank["summary"].endswith(
+        "adapter_config.json: r is 8, but `base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight` has rank 4"
+    )
     width = only_finding("model", adapter(tmp_path / "width", base, width=64))
-    assert "of 64 inputs and 32 outputs at `model.layers.0.self_attn.q_proj`, but the base model's has 32 and 32" in width["summary"]
+    assert (
+        "of 64 inputs and 32 outputs at `model.layers.0.self_attn.q_proj`, but the base model's has 32 and 32"
+        in width["summary"]
+    )
     half = adapter(tmp_path / "half", base)
     state = safetensors.load_file(half / "adapter_model.safetensors")
     state.pop("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight")
@@ -235,7 +253,10 @@ def test_an_adapter_with_added_tokens(folder: Callable[..., Path], tmp_path: Pat
     base = folder("llama")
     path = adapter(tmp_path / "adapter", base)
     (path / "added_tokens.json").write_text('{"<new>": 120}')
-    assert "added_tokens.json: the id of '<new>' is 120, but the table `model.embed_tokens` has 120 rows" in only_finding("model", path)["summary"]
+    assert (
+        "added_tokens.json: the id of '<new>' is 120, but the table `model.embed_tokens` has 120 rows"
+        in only_finding("model", path)["summary"]
+    )
     state = safetensors.load_file(path / "adapter_model.safetensors")
     state["base_model.model.model.embed_tokens.weight"] = torch.ones(121, 32)
     safetensors.save_file(state, path / "adapter_model.safetensors")
@@ -249,7 +270,12 @@ def test_an_adapter_with_added_tokens(folder: Callable[..., Path], tmp_path: Pat
 def test_other_objects_of_a_checkpoint_are_named(tmp_path: Path) -> None:
     import argparse
 
-    torch.save({"args": argparse.Namespace(lr=1), "fc.weight": torch.tensor([1.0, float("nan")])}, tmp_path / "c.pt")
+    torch.save(
+        {"args": argparse.Namespace(lr=1), "fc.weight": torch.tensor([1.0, float("nan")])}, tmp_path / "c.pt"
+    )
     finding = report("finite", tmp_path / "c.pt", exit_code=1)
     assert finding["findings"][0]["summary"].endswith("fc.weight[1] is nan: 1 of 2 values is not finite")
-    assert f"{tmp_path}/c.pt: not looked into, and nothing of it run: argparse.Namespace at args" in finding["notes"]
+    assert (
+        f"{tmp_path}/c.pt: not looked into, and nothing of it run: argparse.Namespace at args"
+        in finding["notes"]
+    )

@@ -178,11 +178,15 @@ class Level(enum.Enum):
 )
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_other_objects_are_told_and_the_tensors_are_read(tmp_path, value, name, protocol):
-    torch.save({"a": torch.arange(4), "value": value, "b": torch.ones(2)}, tmp_path / "t.pt", pickle_protocol=protocol)
+    torch.save(
+        {"a": torch.arange(4), "value": value, "b": torch.ones(2)},
+        tmp_path / "t.pt",
+        pickle_protocol=protocol,
+    )
     reading = read_well(tmp_path / "t.pt")
     assert reading.columns["a"].values == [0, 1, 2, 3]
     assert reading.columns["b"].values == [1.0, 1.0]
-    if "set" not in name:  # later protocols have instructions for sets
+    if protocol == 2 or "set" not in name:  # later protocols have instructions for sets
         assert any(where == "value" and name in what for where, what in reading.objects), reading.objects
 
 

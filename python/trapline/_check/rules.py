@@ -98,7 +98,9 @@ def findings(rule: capi.DataRule, tallies: list, subject: dict) -> list:
 def find(rule: capi.DataRule, x: Any, column: Optional[str] = None, name: str = "") -> list:
     """The findings of ``x``; an empty list when it is good, after one sweep without a copy."""
     if x is None:
-        raise TypeError("trapline: check: None holds no numbers: pass an array, a tensor, a column, or a list")
+        raise TypeError(
+            "trapline: check: None holds no numbers: pass an array, a tensor, a column, or a list"
+        )
     x = _from_device(rule, x)
     if x is None:
         return []
@@ -189,7 +191,9 @@ def _parts(x: Any) -> Optional[list]:
         elif isinstance(part, torch.Tensor) and part.is_floating_point():
             floats.append((str(name), part))
     if not floats:
-        raise TypeError(f"trapline: check: a {type(x).__name__} without a floating point tensor: pass its weights")
+        raise TypeError(
+            f"trapline: check: a {type(x).__name__} without a floating point tensor: pass its weights"
+        )
     return floats
 
 

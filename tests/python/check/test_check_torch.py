@@ -113,7 +113,7 @@ def model_with_nan() -> Any:
 def test_weights(part: Any, name: str) -> None:
     with pytest.raises(trapline.DeviceAssertError) as raised:
         trapline.check_finite(part(model_with_nan()))
-    assert str(raised.value).startswith(f"{name}[1, 0] is nan: 1 of 4 values")
+    assert str(raised.value).startswith(f"check_finite: {name}[1, 0] is nan: 1 of 4 values")
 
 
 def test_eight_bit_floats() -> None:
@@ -142,5 +142,7 @@ def test_batches_that_are_dictionaries(key: str) -> None:
     assert next(iter(trapline.checked([batch], num_classes=6, num_embeddings=3))) is batch
     with pytest.raises(trapline.DeviceAssertError, match="is 5"):
         next(iter(trapline.checked([batch], num_classes=3)))
-    with pytest.raises(KeyError, match="has none of 'labels', 'label', 'label_ids', but 'x': name the part with labels="):
+    with pytest.raises(
+        KeyError, match="has none of 'labels', 'label', 'label_ids', but 'x': name the part with labels="
+    ):
         next(iter(trapline.checked([{"x": batch[key]}], num_classes=3)))
