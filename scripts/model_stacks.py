@@ -1,10 +1,14 @@
-"""Writes src/check/stacks.def: which setting of a model's configuration is the length of which list of layers.
+"""Writes src/check/stacks.def: which setting of a model's configuration is the length of which list of
+layers.
 
     PYTHON scripts/model_stacks.py
 
-PYTHON needs the project's torch, transformers and safetensors. Nobody reads the sources: each architecture that can
-be made small is made twice, the second time with one setting greater by one; the list of layers that then has one
-more is the list of that setting. Lists that no setting changes (a stack of convolutions, layers that share their
+PYTHON needs the project's torch, transformers and safetensors. Nobody reads the sources: each
+architecture that can
+be made small is made twice, the second time with one setting greater by one; the list of layers that
+then has one
+more is the list of that setting. Lists that no setting changes (a stack of convolutions, layers that
+share their
 weights, the parts of a head) are in no row, and `trapline check model` says nothing about them.
 """
 
@@ -33,8 +37,8 @@ SECONDS = (
 # "vision.encoder.layers" and "3" of "vision.encoder.layers.3.fc1.weight": the first number of a name.
 STACK = re.compile(r"((?:[^.]*[^.0-9][^.]*\.)*?[^.]*[^.0-9][^.]*)\.(\d+)\.")
 HEAD = """\
-// Which setting of config.json is the length of which list of layers. Made by scripts/model_stacks.py from the
-// classes of transformers {version}: a row was seen, as a list that grew by one with its setting.
+// Which setting of config.json is the length of which list of layers. Made by scripts/model_stacks.py from
+// the classes of transformers {version}: a row was seen, as a list that grew by one with its setting.
 // TRAPLINE_STACK(setting, with a dot before it where it is in a part; what stands before the layers' numbers;
 //                the model_types)
 """
@@ -81,7 +85,7 @@ def stacks(name: str):
     for path, value in lengths(model.config.to_dict()):
         try:
             after = saved(families.make(name, changed(given, path, value + 1)))
-        except Exception:  # noqa: BLE001 - the setting must agree with another one
+        except Exception:
             continue
         for stack, numbers in after.items():
             if numbers == set(range(value + 1)) and before.get(stack) == set(range(value)):
@@ -97,7 +101,7 @@ def rows_of(family: str) -> list[tuple[str, str, str]]:
         try:
             with contextlib.redirect_stderr(io.StringIO()):
                 found += [(setting, stack, family) for setting, stack in stacks(name)]
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             print(f"{family}: {name}: {str(error)[:100]}", file=sys.stderr)
         finally:
             signal.alarm(0)

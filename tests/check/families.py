@@ -1,7 +1,9 @@
 """Every architecture of transformers that can be made small here, with random weights.
 
-``python families.py --list`` names the families; ``python families.py OUT TYPE ...`` writes OUT/TYPE-CLASS for the
-base model and the first head of each and prints one line of JSON per folder: made, or why not. Nothing is loaded from
+``python families.py --list`` names the families; ``python families.py OUT TYPE ...`` writes
+OUT/TYPE-CLASS for the
+base model and the first head of each and prints one line of JSON per folder: made, or why not. Nothing
+is loaded from
 the network: the configuration classes' own defaults are made smaller by name, until the model can be built.
 """
 
@@ -20,9 +22,9 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
-import torch  # noqa: E402
-import transformers as hf  # noqa: E402
-from transformers.models.auto import modeling_auto  # noqa: E402
+import torch
+import transformers as hf
+from transformers.models.auto import modeling_auto
 
 MOST_WEIGHTS = 30_000_000
 SECONDS = 40  # for one model
@@ -50,7 +52,8 @@ WIDTHS = {
     ),
     **dict.fromkeys(
         [
-            "intermediate_size", "ffn_dim", "d_ff", "n_inner", "hidden_dim", "encoder_ffn_dim", "decoder_ffn_dim",
+            "intermediate_size", "ffn_dim", "d_ff", "n_inner", "hidden_dim", "encoder_ffn_dim",
+            "decoder_ffn_dim",
             "moe_intermediate_size", "shared_expert_intermediate_size", "dim_feedforward",
         ],
         64,
@@ -169,7 +172,7 @@ def settings(name: str) -> dict[str, Any]:
             return given
         except TooSlow:
             raise ValueError("too slow") from None
-        except Exception as error:  # noqa: BLE001 - any library's: the next recipe may do
+        except Exception as error:
             why = f"{type(error).__name__}: {str(error)[:120]}"
     raise ValueError(why)
 
@@ -184,7 +187,7 @@ def write(out: Path, family: str) -> Iterator[dict]:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 make(name, settings(name)).save_pretrained(folder)
             row["made"] = True
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             row["why"] = str(error)[:160]
             shutil.rmtree(folder, ignore_errors=True)
         finally:

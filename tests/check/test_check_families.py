@@ -1,4 +1,5 @@
-"""Every architecture of transformers that can be made small here is clean. With TRAPLINE_LONG=1 all of them, else a
+"""Every architecture of transformers that can be made small here is clean. With TRAPLINE_LONG=1 all of
+them, else a
 tenth, always the same one."""
 
 import json
@@ -15,7 +16,8 @@ pytest.importorskip("transformers", reason="transformers is not there: no family
 
 HERE = Path(__file__).parent
 LONG = os.environ.get("TRAPLINE_LONG") == "1"
-# Shared layers, stacks of convolutions, several lists of layers, bounds that are infinite: seen to go wrong once.
+# Shared layers, stacks of convolutions, several lists of layers, bounds that are infinite: seen to go
+# wrong once.
 ALWAYS = [
     "albert",
     "canine",

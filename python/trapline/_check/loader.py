@@ -24,7 +24,8 @@ class _Usual:
             keys = ", ".join(map(repr, list(batch)[:12]))
             raise KeyError(
                 f"trapline: checked: the batch, a {type(batch).__name__}, has none of "
-                f"{', '.join(map(repr, self.keys))}, but {keys or 'nothing'}: name the part with {self.option}="
+                f"{', '.join(map(repr, self.keys))}, but {keys or 'nothing'}: "
+                f"name the part with {self.option}="
             )
         return found[0]
 

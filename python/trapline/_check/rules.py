@@ -170,7 +170,7 @@ def check_finite(x: Any, *, column: Optional[str] = None) -> None:
 
 
 def _parts(x: Any) -> Optional[list]:
-    """(name, tensor) of what holds several tensors: a module, a state dict, a list of parameters; else None."""
+    """(name, tensor) of a module, a state dict, a list of parameters; of anything else None."""
     torch = sys.modules.get("torch")
     if torch is None:
         return None
