@@ -121,7 +121,11 @@ def check_ids(
     """
 
 def check_finite(x: Any, *, column: str | None = None) -> None:
-    """Floating point numbers, any shape and width: neither NaN nor infinite.
+    """Floating point numbers, any shape and width, 8 bits included: neither NaN nor infinite.
+
+    ``x`` may also be a module, a state dict, or a list or iterator of parameters; the finding names
+    the tensor, and
+    tensors of integers are passed over.
 
     Raises as :func:`check_labels`.
     """
@@ -132,12 +136,16 @@ def check_probs(x: Any, *, column: str | None = None) -> None:
     Raises as :func:`check_labels`.
     """
 
-def check_loss(loss_fn: Callable[[Any, Any], Any], input: Any, target: Any) -> Any:
+def check_loss(
+    loss_fn: Callable[..., Any], input: Any, target: Any, *, ignore_index: int | None = None
+) -> Any:
     """``loss_fn(input, target)`` after a check of both against what the loss wants.
 
     Known by name: cross_entropy, nll_loss, multi_margin_loss, binary_cross_entropy, its form with logits,
     mse_loss, l1_loss, and their modules; ``functools.partial`` of one is looked through.
     ``input``: (N, C, ...) floating point, ``target`` as the loss takes it, torch tensors both.
+    ``ignore_index`` is
+    handed on to a function that takes class numbers; a module must have been made with the same.
 
     Raises:
         DeviceAssertError: an element is outside of what the loss takes.
@@ -162,7 +170,9 @@ def checked(
     """``for batch in trapline.checked(loader, num_classes=10)``: checks every batch before it is handed on.
 
     ``labels``, ``ids``, ``finite``: the part of the batch, as a key, an attribute or a position; labels are
-    ``batch[1]`` and ids ``batch[0]`` unless said otherwise. The finding's ``sample`` names batch and row.
+    ``batch[1]`` and ids ``batch[0]`` unless said otherwise, in a batch that is a dictionary ``labels``
+    (``label``,
+    ``label_ids``) and ``input_ids``. The finding's ``sample`` names batch and row.
     """
 
 def checking_collate(collate_fn: Callable[[list], Any] | None = None, **checks: Any) -> Callable[[list], Any]:

@@ -19,6 +19,7 @@ Result<json> read_json_object(const std::string& path, std::string_view leave_ou
   if (!file) return file.error();
   const Error damaged{"cannot read " + path, "", "save or download the file again"};
   const auto fail = [&](const std::string& why) { return Error{damaged.what, why, damaged.fix}; };
+  if (file->bytes().empty()) return fail("the file is empty");
   if (file->bytes().size() > kMaxBytes) return fail("it is larger than 256 MiB");
   bool too_deep = false;
   bool drop_next = false;

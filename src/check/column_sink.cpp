@@ -39,6 +39,7 @@ bool ColumnSink::begin(const inputs::Column& column) {
   made.result.name = column.name;
   made.result.dtype = column.dtype;
   made.result.sizes = column.sizes;
+  made.result.stored = std::string(column.stored);
   return true;
 }
 
@@ -98,6 +99,11 @@ void ColumnSink::file(const inputs::Column& column, std::string_view path, std::
 
 void ColumnSink::skipped(std::string_view name, std::string_view why) {
   pass_over(std::string(name) + " (" + std::string(why) + ")");
+}
+
+void ColumnSink::object(std::string_view name, std::string_view type) {
+  if (objects_.size() >= kMaxNames) return;
+  objects_.push_back(std::string(type) + (name.empty() ? "" : " at " + std::string(name.substr(0, 80))));
 }
 
 // The tables of one source (splits, masks) have columns of the same names.

@@ -22,6 +22,7 @@ struct ColumnResult {
   std::string name;
   DType dtype = DType::kInt64;
   std::vector<std::int64_t> sizes;
+  std::string stored;  // its dtype in the file, where core has none of that name
   Tally tally;
   std::vector<inputs::ClassName> classes;  // as the source itself names them
   std::string last_file;                   // where its last rows lie, when the source is several
@@ -56,10 +57,13 @@ class ColumnSink : public inputs::Sink {
   bool stopped() const override { return stop_.load(std::memory_order_relaxed); }
 
   void skipped(std::string_view name, std::string_view why) override;
+  void object(std::string_view name, std::string_view type) override;
   void class_names(const inputs::Column& column, std::span<const inputs::ClassName> names) override;
 
   std::vector<ColumnResult> take();
   const std::vector<std::string>& passed_over() const { return passed_over_; }
+  // "args (argparse.Namespace)": no tensors, and not looked into.
+  const std::vector<std::string>& objects() const { return objects_; }
   std::int64_t bytes_seen() const { return bytes_; }
 
  private:
@@ -83,6 +87,7 @@ class ColumnSink : public inputs::Sink {
   const std::atomic<bool>& stop_;
   std::vector<Open> columns_;
   std::unordered_map<std::string, std::size_t> by_name_;
+  std::vector<std::string> objects_;
   std::vector<std::string> passed_over_;  // different names of columns that were not wanted, the first few
   std::int64_t bytes_ = 0;
   std::int64_t released_ = 0;  // of them; the pages of files behind those were given back

@@ -216,6 +216,7 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
     bool changed = false;
     const Result<bool> whole = read(path, sink, result.bytes, changed);
     if (!changed) result.columns = sink.take();
+    result.objects = sink.objects();
     result.error.reset();
     if (!whole) result.error = whole.error();
     result.whole = whole && *whole;
@@ -335,7 +336,8 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
       const Range& range = ranges[column.name];
       const std::optional<Range> seen =
           is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
-      const Subject subject{file.path, column.name, std::string(name_of(column.dtype)), column.sizes};
+      const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
+      const Subject subject{file.path, column.name, dtype, column.sizes};
       for (Finding& finding : findings_of(rule, subject, column.tally, seen)) {
         report.findings.push_back(std::move(finding));
       }
@@ -352,6 +354,11 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
                                      results.size() == 1 ? "" : "s",
                                      rule.weights ? "" : as_what(rule, ranges)));
   if (unread > 0) report.notes.push_back(fmt::format("{} of them not read to the end", unread));
+  for (const FileResult& file : results) {
+    if (file.objects.empty()) continue;
+    report.notes.push_back(
+        fmt::format("{}: not looked into, and nothing of it run: {}", file.path, column_list(file.objects)));
+  }
   return report;
 }
 

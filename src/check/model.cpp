@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <set>
 
 #include "check/bounded_json.hpp"
-#include "inputs/mapped_file.hpp"
+#include "check/model_parts.hpp"
 #include "jsonio/access.hpp"
 
 namespace trapline::check {
@@ -18,8 +17,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr auto kFamilies = std::to_array<Family>({
-#define TRAPLINE_FAMILY(type, tokens, positions, extra, unused, longest) \
-  {type, tokens, positions, extra, unused, longest},
+#define TRAPLINE_FAMILY(type, tokens, positions, extra, unused, longest, extra_tokens) \
+  {type, tokens, positions, extra, unused, longest, extra_tokens},
 #include "check/families.def"
 #undef TRAPLINE_FAMILY
 });
@@ -27,82 +26,9 @@ constexpr auto kFamilies = std::to_array<Family>({
 constexpr std::string_view kHeads =
     "classifier.weight|classifier.out_proj.weight|score.weight|classification_head.out_proj.weight|"
     "classification_head.weight";
-constexpr std::array kIndexNames{"model.safetensors.index.json", "pytorch_model.bin.index.json"};
-constexpr std::array kWeightNames{"model.safetensors", "pytorch_model.bin"};
-
 bool is_file(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
-}
-
-// Only headers: the columns' names, dtypes and sizes.
-class HeaderSink : public inputs::Sink {
- public:
-  HeaderSink(std::vector<Tensor>& tensors, const std::string& file) : tensors_(tensors), file_(file) {}
-  bool begin(const inputs::Column& column) override {
-    tensors_.push_back({column.name, file_, column.dtype, column.sizes});
-    return false;
-  }
-  bool piece(const inputs::Piece&) override { return false; }
-  void malformed(const inputs::Column&, std::int64_t, std::int64_t, std::string_view) override {}
-
- private:
-  std::vector<Tensor>& tensors_;
-  const std::string& file_;
-};
-
-void read_header(const std::string& path, Model& model, std::vector<Error>& problems) {
-  const Result<inputs::MappedFile> file = inputs::MappedFile::open(path);
-  if (!file) {
-    problems.push_back(file.error());
-    return;
-  }
-  const inputs::Source source{path, file->bytes()};
-  const inputs::Reader* reader = inputs::find_reader(source);
-  if (reader == nullptr) {
-    problems.push_back({"cannot check " + path, "its format is not known", "save the model as safetensors"});
-    return;
-  }
-  HeaderSink sink(model.tensors, path);
-  const Result<bool> read = reader->read(source, sink);
-  if (!read) {
-    problems.push_back(read.error());
-    return;
-  }
-  model.files.push_back(path);
-}
-
-void read_weights(Model& model, std::vector<Error>& problems) {
-  std::set<std::string> shards;
-  for (const char* name : kIndexNames) {
-    if (!is_file(model.path(name))) continue;
-    const Result<json> index = read_json_object(model.path(name));
-    if (!index) {
-      problems.push_back(index.error());
-      return;
-    }
-    model.index = model.path(name);
-    const auto map = index->find("weight_map");
-    if (map == index->end() || !map->is_object()) {
-      problems.push_back({"cannot read " + model.index, "it has no weight_map", "save the model again"});
-      return;
-    }
-    for (const auto& [tensor, file] : map->items()) {
-      // A name with a folder in it could lead anywhere.
-      if (!file.is_string() || file.get_ref<const std::string&>().find('/') != std::string::npos) continue;
-      model.expected.emplace_back(tensor, file.get<std::string>());
-      shards.insert(file.get<std::string>());
-    }
-    break;
-  }
-  if (model.index.empty()) {
-    const auto* name =
-        std::ranges::find_if(kWeightNames, [&](const char* one) { return is_file(model.path(one)); });
-    if (name != kWeightNames.end()) shards.insert(*name);
-  }
-  for (const std::string& shard : shards) {
-    if (is_file(model.path(shard))) read_header(model.path(shard), model, problems);
-  }
 }
 
 void take_ids(const json& object, std::map<std::string, std::int64_t>& ids) {
@@ -157,7 +83,17 @@ const Tensor* Model::find(std::string_view suffixes) const {
   return nullptr;
 }
 
-const Tensor* Model::token_table() const { return find(family_of(type()).tokens); }
+// The table of a quantised model may be packed: its sizes are then no sizes of a table.
+const Tensor* Model::token_table() const {
+  const Tensor* table = find(family_of(type()).tokens);
+  return table != nullptr && table->sizes.size() == 2 && is_floating(table->dtype) ? table : nullptr;
+}
+
+bool Model::quantized() const {
+  const auto settings = config.find("quantization_config");
+  return (settings != config.end() && settings->is_object()) ||
+         std::ranges::any_of(tensors, [](const Tensor& one) { return one.stored.starts_with("float8"); });
+}
 
 const Tensor* Model::position_table() const {
   const Tensor* table = find(family_of(type()).positions);
@@ -177,6 +113,7 @@ std::optional<std::int64_t> Model::longest_sequence() const {
 
 std::optional<std::int64_t> Model::rows_of_tokens() const {
   if (const Tensor* table = token_table()) return table->rows();
+  if (family_of(type()).tokens.empty()) return std::nullopt;  // its vocab_size counts something else
   const auto says = jsonio::integer(config, "vocab_size");
   return says && *says >= 0 ? says : std::nullopt;
 }
@@ -198,6 +135,30 @@ std::map<std::string, std::int64_t> Model::special_ids() const {
   return ids;
 }
 
+std::optional<std::int64_t> setting(const json& config, std::string_view path) {
+  const json* at = &config;
+  for (std::size_t dot = path.find('.'); dot != path.npos; dot = path.find('.')) {
+    const auto part = at->find(std::string(path.substr(0, dot)));
+    if (part == at->end() || !part->is_object()) return std::nullopt;
+    at = &*part;
+    path.remove_prefix(dot + 1);
+  }
+  return jsonio::integer(*at, std::string(path).c_str());
+}
+
+Finding model_finding(Cause cause, std::string source, std::string summary, std::vector<std::string> fixes,
+                      std::optional<Layer> layer) {
+  Finding finding;
+  finding.cause = cause;
+  finding.certainty = Certainty::kDetermined;
+  finding.device_assert = false;
+  finding.summary = source + ": " + summary;
+  finding.layer = std::move(layer);
+  finding.fix = std::move(fixes);
+  finding.evidence.push_back({std::move(source), std::nullopt, std::move(summary)});
+  return finding;
+}
+
 Result<Model> read_model(const std::string& folder, std::vector<Error>& problems) {
   Model model;
   model.folder = folder;
@@ -205,13 +166,16 @@ Result<Model> read_model(const std::string& folder, std::vector<Error>& problems
   if (!fs::is_directory(folder, ignored)) {
     return Error{"cannot check " + folder, "it is not a folder", "name the folder that holds config.json"};
   }
-  if (!is_file(model.path("config.json"))) {
+  const bool adapter = is_file(model.path("adapter_config.json"));
+  if (!is_file(model.path("config.json")) && !adapter) {
     return Error{"cannot check " + folder, "it holds no config.json",
                  "name the folder of a Hugging Face model"};
   }
-  Result<json> config = read_json_object(model.path("config.json"));
-  if (!config) return config.error();
-  model.config = std::move(config).value();
+  if (is_file(model.path("config.json"))) {
+    Result<json> config = read_json_object(model.path("config.json"));
+    if (!config) return config.error();
+    model.config = std::move(config).value();
+  }
   if (is_file(model.path("generation_config.json"))) {
     Result<json> generation = read_json_object(model.path("generation_config.json"));
     if (generation) {
@@ -225,32 +189,83 @@ Result<Model> read_model(const std::string& folder, std::vector<Error>& problems
   return model;
 }
 
+namespace {
+
+std::vector<std::string> gguf_files(const std::string& path) {
+  std::error_code ignored;
+  if (path.ends_with(".gguf") && fs::is_regular_file(path, ignored)) return {path};
+  std::vector<std::string> found;
+  if (is_file((fs::path(path) / "config.json").string())) return found;
+  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+    if (entry.path().extension() == ".gguf") found.push_back(entry.path().string());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Bounds that a model clamps its activations by are buffers of one number, and infinite where there is no
+// bound.
+bool is_open_bound(const ColumnResult& column) {
+  const std::string_view name = column.name;
+  return (name.ends_with("_min") || name.ends_with("_max")) && column.tally.total == 1 &&
+         column.tally.reason == Reason::kInf;
+}
+
+void look_at_values(const std::vector<std::string>& files, const Job& job, Report& report,
+                    std::vector<Error>& problems) {
+  Rule rule;
+  rule.kind = RuleKind::kFinite;
+  rule.weights = true;
+  std::vector<FileResult> weights = check_files(rule, {"", false, {}, true}, files, job);
+  std::int64_t values = 0;
+  for (FileResult& file : weights) {
+    if (file.error) problems.push_back(*file.error);
+    for (ColumnResult& column : file.columns) {
+      values += column.tally.total;
+      if (is_open_bound(column)) column.tally.bad = 0;
+    }
+  }
+  Report seen = report_of(rule, weights);
+  std::ranges::move(seen.findings, std::back_inserter(report.findings));
+  std::ranges::move(seen.notes, std::back_inserter(report.notes));
+  report.checked = std::move(seen.checked);
+  const bool all = std::ranges::all_of(weights, &FileResult::whole);
+  report.verdict = !report.findings.empty() ? Verdict::kFault : all ? Verdict::kClean : Verdict::kUnknown;
+  if (values == 0 && report.verdict == Verdict::kClean) {
+    report.notes.emplace_back("no value of a weight could be looked at");
+  }
+}
+
+}  // namespace
+
 Report check_model(const std::string& folder, const Job& job, std::vector<Error>& problems) {
   Report report;
   report.command = Command::kCheck;
   report.verdict = Verdict::kUnknown;
+  if (const std::vector<std::string> files = gguf_files(folder); !files.empty()) {
+    for (const std::string& file : files) {
+      std::ranges::move(findings_of_gguf(file), std::back_inserter(report.findings));
+    }
+    look_at_values(files, job, report, problems);
+    return report;
+  }
   const Result<Model> model = read_model(folder, problems);
   if (!model) {
     problems.push_back(model.error());
     return report;
   }
-  Rule rule;
-  rule.kind = RuleKind::kFinite;
-  rule.weights = true;
-  const std::vector<FileResult> weights = check_files(rule, {}, model->files, job);
-  for (const FileResult& file : weights) {
-    // A file of nothing but integers is no mistake here.
-    if (file.error && !file.whole) problems.push_back(*file.error);
-  }
-  Report values = report_of(rule, weights);
-  report.findings = findings_of(*model);
-  std::ranges::move(values.findings, std::back_inserter(report.findings));
-  report.notes = std::move(values.notes);
-  report.checked = std::move(values.checked);
-  if (model->files.empty()) report.notes.emplace_back("the folder holds no weights that can be read");
+  report.findings = is_file(model->path("adapter_config.json")) ? findings_of_adapter(*model, problems)
+                                                                : findings_of(*model);
+  look_at_values(model->files, job, report, problems);
   if (model->tokenizer.file.empty()) report.notes.emplace_back("the folder holds no tokenizer");
-  const bool all = std::ranges::all_of(weights, &FileResult::whole);
-  report.verdict = !report.findings.empty() ? Verdict::kFault : all ? Verdict::kClean : Verdict::kUnknown;
+  if (model->files.empty()) {
+    report.notes.emplace_back("the folder holds no weights that can be read");
+    if (report.verdict == Verdict::kClean) report.verdict = Verdict::kUnknown;
+    if (report.findings.empty() && problems.empty()) {
+      problems.push_back({"cannot check " + folder, "it holds no weights that can be read",
+                          "name the folder that holds model.safetensors or pytorch_model.bin"});
+    }
+  }
   return report;
 }
 

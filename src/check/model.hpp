@@ -19,6 +19,7 @@ struct Tensor {
   std::string name, file;
   DType dtype = DType::kFloat32;
   std::vector<std::int64_t> sizes;
+  std::string stored;  // its dtype in the file where core has none of that name: "float8_e4m3fn"
   std::int64_t rows() const { return sizes.empty() ? 0 : sizes[0]; }
 };
 
@@ -29,16 +30,18 @@ struct Model {
   std::vector<std::string> files;                             // that hold weights and are there
   std::vector<std::pair<std::string, std::string>> expected;  // tensor and file, as the index says
   std::string index;                                          // its path; empty: one file
+  std::vector<std::string> unnamed;  // weights that from_pretrained(folder) does not look for, by name
   Tokenizer tokenizer;
 
   const Tensor* find(std::string_view suffixes) const;  // the first that ends in one of "a|b"
   const Tensor* token_table() const;
   const Tensor* position_table() const;
-  const Tensor* head() const;                               // of a classifier
-  std::optional<std::int64_t> longest_sequence() const;     // by the position table
-  std::optional<std::int64_t> rows_of_tokens() const;       // by the weights, else by the config
-  std::optional<std::int64_t> classes() const;              // by the head, else by id2label
-  std::int64_t named_classes() const;                       // entries of id2label; 0: none
+  const Tensor* head() const;                            // of a classifier
+  std::optional<std::int64_t> longest_sequence() const;  // by the position table
+  std::optional<std::int64_t> rows_of_tokens() const;    // by the weights, else by the config
+  std::optional<std::int64_t> classes() const;           // by the head, else by id2label
+  bool quantized() const;              // the weights are not the numbers of the config's dtype
+  std::int64_t named_classes() const;  // entries of id2label; 0: none
   std::map<std::string, std::int64_t> special_ids() const;  // of the config, negative ones left out
   std::string type() const;                                 // model_type
   std::string path(std::string_view name) const;
@@ -49,6 +52,7 @@ struct Family {
   std::string_view type, tokens, positions;
   std::int64_t extra_rows, unused_rows;
   std::string_view longest;
+  std::int64_t extra_tokens = 0;  // rows of the token table more than vocab_size
 };
 const Family& family_of(std::string_view model_type);
 

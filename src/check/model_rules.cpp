@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <set>
 
 #include "check/bounded_json.hpp"
 #include "check/model.hpp"
+#include "check/model_parts.hpp"
 #include "diagnose/diagnose.hpp"
 #include "jsonio/access.hpp"
 
@@ -23,44 +23,16 @@ constexpr std::int64_t kMaxNumber = std::int64_t{1} << 62U;
 
 void add(Findings& findings, Cause cause, std::string source, std::string summary,
          std::vector<std::string> fixes, std::optional<Layer> layer = std::nullopt) {
-  Finding finding;
-  finding.cause = cause;
-  finding.certainty = Certainty::kDetermined;
-  finding.device_assert = false;
-  finding.summary = source + ": " + summary;
-  finding.layer = std::move(layer);
-  finding.fix = std::move(fixes);
-  finding.evidence.push_back({std::move(source), std::nullopt, std::move(summary)});
-  findings.push_back(std::move(finding));
-}
-
-// Ids that have no row in the table of tokens: the words are those of the guard.
-void add_id(Findings& findings, const Model& model, const NamedId& id, std::int64_t bad,
-            std::int64_t greatest) {
-  const Tensor* table = model.token_table();
-  const std::int64_t rows = model.rows_of_tokens().value_or(0);
-  diagnose::Violation facts;
-  facts.contract = find_contract("check_ids.ids");
-  facts.source = model.path(id.file);
-  facts.column = id.name;
-  facts.table = "token";
-  facts.scan.bad = facts.scan.total = bad;
-  facts.scan.value = id.id;
-  facts.scan.max = greatest;
-  facts.scan.hi = rows;
-  facts.scan.reason = id.id < 0 ? Reason::kBelow : Reason::kAbove;
-  if (id.name.ends_with("_token_id")) facts.special_ids = {{id.name, id.id}};
-  if (table != nullptr) facts.layer = table_layer(*table);
-  facts.places = {{{model.path(id.file), 0, {}, 0}, id.id}};
-  Finding finding = diagnose::finding_of(facts);
-  finding.element->total.reset();
-  findings.push_back(std::move(finding));
+  findings.push_back(
+      model_finding(cause, std::move(source), std::move(summary), std::move(fixes), std::move(layer)));
 }
 
 void vocabulary(const Model& model, Findings& findings) {
   const Tensor* table = model.token_table();
   const auto size = jsonio::integer(model.config, "vocab_size");
-  if (table == nullptr || !size || *size == table->rows()) return;
+  if (table == nullptr || !size ||
+      std::min(*size, kMaxNumber) + family_of(model.type()).extra_tokens == table->rows())
+    return;
   add(findings, Cause::kShapeMismatch, model.path("config.json"),
       fmt::format("vocab_size is {}, but `{}` has {} rows", *size, table->name, table->rows()),
       {fmt::format("set vocab_size to {}, the rows of the weights", table->rows()),
@@ -69,21 +41,17 @@ void vocabulary(const Model& model, Findings& findings) {
       table_layer(*table));
 }
 
-void tokens(const Model& model, Findings& findings) {
-  const auto rows = model.rows_of_tokens();
-  if (!rows) return;
-  std::vector<NamedId> beyond;
-  for (const auto* list : {&model.tokenizer.ids, &model.tokenizer.absent}) {
-    for (const NamedId& id : *list) {
-      if (id.id >= *rows || id.id < 0) beyond.push_back(id);
-    }
-  }
-  if (beyond.empty()) return;
-  const auto least = std::ranges::min_element(beyond, {}, &NamedId::id);
-  const auto most = std::ranges::max_element(beyond, {}, &NamedId::id);
-  const auto count =
-      std::max<std::int64_t>(static_cast<std::int64_t>(beyond.size()), model.tokenizer.size - *rows);
-  add_id(findings, model, *least, count, most->id);
+void segments(const Model& model, Findings& findings) {
+  const Tensor* table = model.find("token_type_embeddings.weight");
+  const auto says = jsonio::integer(model.config, "type_vocab_size");
+  if (table == nullptr || !says || !is_floating(table->dtype) || table->sizes.size() != 2) return;
+  if (*says == table->rows()) return;
+  add(findings, Cause::kShapeMismatch, model.path("config.json"),
+      fmt::format("type_vocab_size is {}, but `{}` has {} row{}", *says, table->name, table->rows(),
+                  table->rows() == 1 ? "" : "s"),
+      {fmt::format("set type_vocab_size to {}: token_type_ids are then 0 to {}", table->rows(),
+                   table->rows() - 1)},
+      table_layer(*table));
 }
 
 // "eos_token_id": 2, or [2, 3]; also the lists of ids that generation forces or forbids.
@@ -149,14 +117,45 @@ void positions(const Model& model, Findings& findings) {
   }
 }
 
+// Its classes are those of the config: other heads of that name (of choices, of speakers) have other sizes.
+bool classifies(const Model& model) {
+  const auto names = model.config.find("architectures");
+  return names != model.config.end() && names->is_array() &&
+         std::ranges::any_of(*names, [](const json& name) {
+           return name.is_string() && name.get_ref<const std::string&>().ends_with("Classification");
+         });
+}
+
 void classes(const Model& model, Findings& findings) {
   const Tensor* head = model.head();
   const std::int64_t named = model.named_classes();
-  if (head != nullptr && named > 0 && named != head->rows()) {
+  const auto number = jsonio::integer(model.config, "num_labels");
+  const bool judged = head != nullptr && (classifies(model) || !model.config.contains("architectures"));
+  if (named > 0 && number && *number != named) {
+    add(findings, Cause::kNumClassesMismatch, model.path("config.json"),
+        fmt::format("num_labels is {}, but id2label names {} classes: loading the config fails", *number,
+                    named),
+        {"remove num_labels: transformers counts id2label"},
+        judged ? std::optional(head_layer(*head)) : std::nullopt);
+    return;
+  }
+  if (judged && named > 0 && named != head->rows()) {
     add(findings, Cause::kNumClassesMismatch, model.path("config.json"),
         fmt::format("id2label names {} classes, but `{}` has {} outputs", named, head->name, head->rows()),
         {"from_pretrained(..., num_labels=..., ignore_mismatched_sizes=True) makes a new head, to be trained",
          fmt::format("or name as many classes as the head has: {}", head->rows())},
+        head_layer(*head));
+    return;
+  }
+  // Without id2label transformers takes num_labels, and without that 2.
+  if (head != nullptr && classifies(model) && named == 0 && number.value_or(2) != head->rows()) {
+    add(findings, Cause::kNumClassesMismatch, model.path("config.json"),
+        fmt::format("{}, but `{}` has {} outputs",
+                    number ? fmt::format("num_labels is {}", *number)
+                           : std::string("it has no id2label, which means 2 classes"),
+                    head->name, head->rows()),
+        {fmt::format("name the {} classes in id2label and label2id, or load with num_labels={}", head->rows(),
+                     head->rows())},
         head_layer(*head));
     return;
   }
@@ -165,11 +164,11 @@ void classes(const Model& model, Findings& findings) {
   if (ids == model.config.end() || !ids->is_object() || most == 0) return;
   for (const auto& [name, id] : ids->items()) {
     if (!id.is_number_integer()) continue;
-    const std::int64_t number = saturated(id);
-    if (number >= 0 && number < most) continue;
+    const std::int64_t given = saturated(id);
+    if (given >= 0 && given < most) continue;
     add(findings, Cause::kLabelOutOfRange, model.path("config.json"),
         fmt::format("label2id gives '{}' the label {}, but there are {} classes: valid labels are [0, {})",
-                    name, number, most, most),
+                    name, given, most, most),
         {"number the classes from 0 without a gap, in label2id and id2label"});
     findings.back().device_assert = true;
     return;
@@ -183,7 +182,9 @@ void tied(const Model& model, Findings& findings) {
   if (table == nullptr) return;
   const auto flag = model.config.find("tie_word_embeddings");
   const bool says = flag != model.config.end() && flag->is_boolean();
-  if (output != nullptr && output->rows() != table->rows()) {
+  const bool plain = output != nullptr && output->sizes.size() == 2 && is_floating(output->dtype) &&
+                     output->sizes[1] == table->sizes[1];
+  if (plain && output->rows() + family_of(model.type()).extra_tokens != table->rows()) {
     const bool is_tied = says && flag->get<bool>();
     add(findings, Cause::kShapeMismatch, output->file,
         fmt::format("`{}` has {} rows, but `{}` has {}{}", output->name, output->rows(), table->name,
@@ -192,7 +193,13 @@ void tied(const Model& model, Findings& findings) {
         table_layer(*table));
     return;
   }
-  if (output == nullptr && says && !flag->get<bool>()) {
+  // A head by another name, or packed: no other tensor may be as long as the table.
+  const bool other = std::ranges::any_of(model.tensors, [&](const Tensor& one) {
+    const bool long_enough = one.sizes.size() == 2 && &one != table &&
+                             (one.rows() == table->rows() || one.sizes[1] == table->rows());
+    return long_enough || one.name.find("lm_head") != std::string::npos;
+  });
+  if (output == nullptr && !other && says && !flag->get<bool>()) {
     const auto names = model.config.find("architectures");
     const bool generates =
         names != model.config.end() && names->is_array() && std::ranges::any_of(*names, [](const json& name) {
@@ -206,6 +213,35 @@ void tied(const Model& model, Findings& findings) {
         {"set tie_word_embeddings to true if the model shares its token table",
          "else save or download the weights again"});
   }
+}
+
+// What from_pretrained(folder) does not find.
+void loadable(const Model& model, Findings& findings) {
+  if (model.unnamed.empty()) return;
+  const std::string& first = model.unnamed.front();
+  const bool shard = first.find("-of-") != std::string::npos;
+  const bool safe = first.ends_with(".safetensors");
+  const std::string wanted = safe ? "model.safetensors" : "pytorch_model.bin";
+  // Between the name and its end: "model.fp16.safetensors", "model.fp16-00001-of-00002.safetensors".
+  const std::size_t from = first.find('.') + 1;
+  const std::size_t to = first.find_first_of(".-", from);
+  const bool variant =
+      from > 0 && to != std::string::npos && first.find("-of-") > from && from < first.rfind('.');
+  if (shard && !variant) {
+    add(findings, Cause::kIncompleteCheckpoint, model.folder,
+        fmt::format("it holds {} shard{} ({}{}), but no {}.index.json: from_pretrained finds no weights",
+                    model.unnamed.size(), model.unnamed.size() == 1 ? "" : "s", first,
+                    model.unnamed.size() > 1 ? ", ..." : "", wanted),
+        {fmt::format("copy or download {}.index.json too: it says which file holds which tensor", wanted),
+         "or save the model again: model.save_pretrained(...)"});
+    return;
+  }
+  const std::string name = first.substr(from, to - from);
+  add(findings, Cause::kIncompleteCheckpoint, model.folder,
+      fmt::format("its weights are of the variant '{}' ({}): from_pretrained looks for {} and finds none",
+                  name, first, wanted),
+      {fmt::format("load it with from_pretrained(..., variant=\"{}\")", name),
+       fmt::format("or save it without a variant, as {}", wanted)});
 }
 
 void shards(const Model& model, Findings& findings) {
@@ -240,63 +276,13 @@ void shards(const Model& model, Findings& findings) {
   }
 }
 
-// Numbers of layers by what stands before them: {"model.layers": {0, 1}}.
-std::map<std::string, std::set<std::int64_t>> layers_of(const Model& model) {
-  std::map<std::string, std::set<std::int64_t>> stacks;
-  for (const Tensor& tensor : model.tensors) {
-    for (std::size_t dot = tensor.name.find('.'); dot != std::string::npos;
-         dot = tensor.name.find('.', dot + 1)) {
-      std::int64_t number = 0;
-      const char* begin = tensor.name.data() + dot + 1;
-      const auto [stop, error] = std::from_chars(begin, tensor.name.data() + tensor.name.size(), number);
-      if (error != std::errc{} || number < 0 || number > kMaxNumber ||
-          stop == tensor.name.data() + tensor.name.size() || *stop != '.')
-        continue;
-      const std::string stack = tensor.name.substr(0, dot);
-      if (stack.ends_with("layers") || stack.ends_with("layer") || stack.ends_with(".h") || stack == "h" ||
-          stack.ends_with("block")) {
-        stacks[stack].insert(number);
-        break;
-      }
-    }
-  }
-  return stacks;
-}
-
-void layers(const Model& model, Findings& findings) {
-  for (const auto& [stack, numbers] : layers_of(model)) {
-    const char* key = "num_hidden_layers";
-    if (model.config.contains("n_layer")) key = "n_layer";
-    if (model.config.contains("n_layers")) key = "n_layers";
-    if (model.config.contains("num_layers")) key = "num_layers";
-    const bool decodes = stack.find("decoder") != std::string::npos;
-    if (decodes && model.config.contains("num_decoder_layers")) key = "num_decoder_layers";
-    if (decodes && model.config.contains("decoder_layers")) key = "decoder_layers";
-    if (!decodes && model.config.contains("encoder_layers")) key = "encoder_layers";
-    const auto says = jsonio::integer(model.config, key);
-    if (!says || *says <= 0) continue;
-    if (*numbers.rbegin() >= *says) {
-      add(findings, Cause::kShapeMismatch, model.path("config.json"),
-          fmt::format("{} is {}, but the weights have a layer `{}.{}`", key, *says, stack, *numbers.rbegin()),
-          {fmt::format("set {} to {}: the layers beyond are skipped without an error", key,
-                       *numbers.rbegin() + 1)});
-      continue;
-    }
-    for (std::int64_t i = 0; i < *says; ++i) {
-      if (numbers.contains(i)) continue;
-      add(findings, Cause::kIncompleteCheckpoint, model.path("config.json"),
-          fmt::format("{} is {}, but no file holds the weights of `{}.{}`: they would be random", key, *says,
-                      stack, i),
-          {"save or download the weights again"});
-      break;
-    }
-  }
-}
-
 void width(const Model& model, Findings& findings) {
   const Tensor* table = model.token_table();
   if (table == nullptr || table->sizes.size() != 2) return;
-  if (model.config.contains("embedding_size") || model.config.contains("word_embed_proj_dim")) return;
+  // A table of another width than the layers: its setting is one of these.
+  for (const char* own : {"embedding_size", "word_embed_proj_dim", "input_embedding_size", "embed_dim"}) {
+    if (model.config.contains(own)) return;
+  }
   for (const char* key : {"hidden_size", "n_embd", "d_model", "dim"}) {
     const auto says = jsonio::integer(model.config, key);
     if (!says) continue;
@@ -314,7 +300,7 @@ void width(const Model& model, Findings& findings) {
 void dtype(const Model& model, Findings& findings) {
   std::string says = jsonio::text(model.config, "dtype");
   if (says.empty()) says = jsonio::text(model.config, "torch_dtype");
-  if (says.empty()) return;
+  if (says.empty() || model.quantized()) return;
   std::map<std::string, std::int64_t> kinds;
   for (const Tensor& tensor : model.tensors) {
     if (is_floating(tensor.dtype)) ++kinds[std::string(name_of(tensor.dtype))];
@@ -329,8 +315,9 @@ void dtype(const Model& model, Findings& findings) {
 }
 
 using RuleFunction = void (*)(const Model&, Findings&);
-constexpr std::array<RuleFunction, 10> kRules{shards,  vocabulary, tokens, special_ids, positions,
-                                              classes, tied,       layers, width,       dtype};
+constexpr std::array<RuleFunction, 12> kRules{loadable,     shards,       vocabulary, segments,
+                                              check_tokens, special_ids,  positions,  classes,
+                                              tied,         check_layers, width,      dtype};
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 
 #include "check/bounded_json.hpp"
 #include "check/sentencepiece.hpp"
+#include "check/token_ranks.hpp"
 #include "inputs/mapped_file.hpp"
 #include "jsonio/access.hpp"
 
@@ -40,7 +41,7 @@ class TokenizerFiles {
       : folder_(folder), problems_(problems) {}
 
   Tokenizer read() {
-    if (!read_whole() && !read_map("vocab.json") && !read_lines()) read_pieces();
+    if (!read_whole() && !read_map("vocab.json") && !read_lines() && !read_tekken()) read_pieces();
     if (last_) out_.ids.insert(out_.ids.begin(), *last_);
     if (const auto added = open("added_tokens.json")) {
       for (const auto& [token, id] : added->items()) add(token, id, "added_tokens.json");
@@ -143,25 +144,54 @@ class TokenizerFiles {
     return true;
   }
 
+  bool read_tekken() {
+    const auto file = open("tekken.json");
+    if (!file) return false;
+    const auto size = tekken_size(*file);
+    if (!size) {
+      problems_.push_back({"cannot read " + path("tekken.json"),
+                           "it has no vocab and config as Mistral writes them",
+                           "save or download the file again"});
+      return false;
+    }
+    take_count("tekken.json", *size, "token");
+    return true;
+  }
+
+  // What is known of such a file is how many ids it gives.
+  void take_count(const std::string& name, std::int64_t size, const char* unit) {
+    out_.file = name;
+    out_.size = size;
+    last_ = NamedId{name, fmt::format("the id of its last {}", unit), size - 1};
+  }
+
   bool read_pieces() {
-    for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    std::vector<std::string> names{"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"};
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".tiktoken") || name == "tiktoken.model") names.push_back(name);
+    }
+    std::sort(names.begin() + 3, names.end());
+    for (const std::string& name : names) {
       if (!exists(path(name))) continue;
       const Result<inputs::MappedFile> file = inputs::MappedFile::open(path(name));
       if (!file) {
         problems_.push_back(file.error());
         return false;
       }
-      const auto pieces = count_pieces(file->bytes());
-      if (!pieces) {
-        problems_.push_back({"cannot read " + path(name),
-                             "it is not a sentencepiece model, or ends too early",
-                             "save or download the file again"});
-        return false;
+      if (const auto ranks = count_ranks(file->bytes())) {
+        take_count(name, *ranks, "token");
+        return true;
       }
-      out_.file = name;
-      out_.size = *pieces;
-      last_ = NamedId{name, "the id of its last piece", *pieces - 1};
-      return true;
+      if (const auto pieces = count_pieces(file->bytes())) {
+        take_count(name, *pieces, "piece");
+        return true;
+      }
+      problems_.push_back({"cannot read " + path(name),
+                           "it has neither the form of sentencepiece nor that of tiktoken, or ends too early",
+                           "save or download the file again; its ids were not compared with the table"});
+      return false;
     }
     return false;
   }

@@ -114,6 +114,25 @@ std::vector<std::int64_t> row_major(std::span<const std::int64_t> sizes) {
 
 }  // namespace
 
+std::string_view name_of(Stored stored) {
+  switch (stored) {
+    case Stored::kUInt16:
+      return "uint16";
+    case Stored::kUInt32:
+      return "uint32";
+    case Stored::kUInt64:
+      return "uint64";
+    case Stored::kFloat8E4M3:
+      return "float8_e4m3fn";
+    case Stored::kFloat8E5M2:
+      return "float8_e5m2";
+    case Stored::kFloat8E8M0:
+      return "float8_e8m0fnu";
+    default:
+      return {};
+  }
+}
+
 DType Encoding::dtype() const { return info(stored).dtype; }
 std::size_t Encoding::bytes() const { return info(stored).bytes; }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "inputs/reader.hpp"
@@ -33,6 +34,9 @@ enum class Stored : std::uint8_t {
   kFloat8E5M2,
   kFloat8E8M0,
 };
+
+// torch's name of a dtype that core does not have, "float8_e4m3fn"; empty: core's name is the one.
+std::string_view name_of(Stored stored);
 
 struct Encoding {
   Stored stored = Stored::kInt64;

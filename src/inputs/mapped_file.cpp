@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "inputs/mappings.hpp"
+#include "inputs/stand_in.hpp"
 
 namespace trapline::inputs {
 namespace {
@@ -95,6 +96,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   if (!regular && !mapped.folder_) {
     return cannot_read(path, "it is neither a file nor a folder", "write its contents to a file first");
   }
+  if (std::optional<Error> other = stand_in(path, mapped.bytes_)) return *std::move(other);
   return mapped;
 }
 

@@ -12,19 +12,22 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-enum class Function : std::uint8_t { kTensor, kTypedTensor, kParameter, kOrderedDict, kSize };
+enum class Function : std::uint8_t { kTensor, kTypedTensor, kParameter, kFromType, kOrderedDict, kSize };
 
 struct GlobalRow {
   std::string_view module, name;
   Kind kind;
   Function function = Function::kTensor;
 };
-// All that a pickle may name.
+// What is understood. Any other name is kept as a name, and what is made by it as an object of unknown
+// inside.
 constexpr GlobalRow kGlobals[] = {
     {"torch._utils", "_rebuild_tensor", Kind::kFunction, Function::kTensor},
     {"torch._utils", "_rebuild_tensor_v2", Kind::kFunction, Function::kTensor},
     {"torch._utils", "_rebuild_tensor_v3", Kind::kFunction, Function::kTypedTensor},
     {"torch._utils", "_rebuild_parameter", Kind::kFunction, Function::kParameter},
+    {"torch._utils", "_rebuild_parameter_with_state", Kind::kFunction, Function::kParameter},
+    {"torch._tensor", "_rebuild_from_type_v2", Kind::kFunction, Function::kFromType},
     {"collections", "OrderedDict", Kind::kFunction, Function::kOrderedDict},
     {"torch", "Size", Kind::kFunction, Function::kSize},
     {"torch", "DoubleStorage", Kind::kDType},
@@ -50,6 +53,24 @@ constexpr GlobalRow kGlobals[] = {
     {"torch", "float8_e4m3fnuz", Kind::kDType},
     {"torch", "float8_e5m2fnuz", Kind::kDType},
 };
+
+// Modules by which a pickle runs programs, opens files or connections: a file that names one is no
+// checkpoint. The list is for people's sake: nothing at all is run here, whatever it is called.
+constexpr std::string_view kRefusedModules[] = {
+    "os",    "posix",     "nt",     "subprocess",       "sys",    "shutil",     "socket",
+    "runpy", "importlib", "pty",    "_posixsubprocess", "ctypes", "webbrowser", "code",
+    "io",    "_io",       "pickle", "marshal",
+};
+constexpr std::string_view kRefusedBuiltins[] = {"eval", "exec",       "compile",
+                                                 "open", "__import__", "breakpoint"};
+
+bool is_refused(std::string_view module, std::string_view name) {
+  const std::string_view top = module.substr(0, module.find('.'));
+  if (top == "builtins" || top == "__builtin__") {
+    return std::ranges::find(kRefusedBuiltins, name) != std::end(kRefusedBuiltins);
+  }
+  return std::ranges::find(kRefusedModules, top) != std::end(kRefusedModules);
+}
 
 constexpr std::size_t kMaxLine = 256;  // the name of a global
 
@@ -183,6 +204,11 @@ bool PickleMachine::step_value(std::uint8_t opcode, bool& known) {
       return take(size) && counted_text(size, Kind::kOther);
     case 'C':
       return take(small) && counted_text(small, Kind::kOther);
+    case 0x8e:
+    case 0x96:
+      return take(large) && counted_text(large, Kind::kOther);
+    case 0x8b:  // an integer of more bytes than any of interest
+      return take(size) && counted_text(size, Kind::kOther);
     default:
       known = false;
       return false;
@@ -209,6 +235,18 @@ bool PickleMachine::step_container(std::uint8_t opcode, bool& known) {
       return true;
     case '0':
       return pop(id);
+    case '1':
+      return pop_to_mark(items);
+    case '2':
+      if (stack_.empty()) return fail("the pickle takes a value that is not there");
+      stack_.push_back(stack_.back());
+      return stack_.size() < kMaxPickledValues || fail("the pickle has more than 4 million values");
+    case 0x8f:  // a set
+      return push_list(Kind::kList, {});
+    case 0x90:
+      return pop_to_mark(items) && append(items);
+    case 0x91:
+      return pop_to_mark(items) && push_list(Kind::kTuple, std::move(items));
     case '}':
       return push_list(Kind::kDict, {});
     case ']':
@@ -259,7 +297,11 @@ bool PickleMachine::step_container(std::uint8_t opcode, bool& known) {
       return global(text(values_[module]), text(values_[id]));
     }
     case 'R':
+    case 0x81:
       return reduce();
+    case 0x92:  // with arguments by name, which are kept as one more
+      return pop(id) && reduce() &&
+             (parts_of_object() == nullptr || (parts_of_object()->push_back(id), true));
     case 'b':
       return build();
     case 'Q':
@@ -288,33 +330,67 @@ bool PickleMachine::global(std::string_view module, std::string_view name) {
   const auto* row = std::find_if(std::begin(kGlobals), std::end(kGlobals), [&](const GlobalRow& candidate) {
     return candidate.module == module && candidate.name == name;
   });
-  if (row == std::end(kGlobals)) {
-    const std::string full = std::string(module.substr(0, 120)) + "." + std::string(name.substr(0, 120));
-    return fail("the pickle wants " + in_quotes(full, 160) +
-                ", and only tensors in lists and dictionaries are read; nothing of it was run");
+  if (row != std::end(kGlobals)) {
+    if (row->kind == Kind::kDType) return push_text(Kind::kDType, row->name);
+    return push({Kind::kFunction, static_cast<std::uint32_t>(row->function), 0});
   }
-  if (row->kind == Kind::kDType) return push_text(Kind::kDType, row->name);
-  return push({Kind::kFunction, static_cast<std::uint32_t>(row->function), 0});
+  const std::string full = std::string(module.substr(0, 120)) + "." + std::string(name.substr(0, 120));
+  if (is_refused(module, name)) {
+    return fail(
+        "the pickle wants " + in_quotes(full, 160) +
+        ", which has no place in a checkpoint: it would run when the file is loaded; nothing of it was run");
+  }
+  return push_text(Kind::kGlobal, *names_.insert(full).first);
 }
 
 bool PickleMachine::reduce() {
   Id arguments = 0;
   Id callee = 0;
   if (!pop(arguments) || !pop(callee)) return false;
-  const PickleValue function = values_[callee];
-  if (function.kind != Kind::kFunction || values_[arguments].kind != Kind::kTuple) {
+  const Kind kind = values_[callee].kind;
+  if (kind != Kind::kFunction && kind != Kind::kGlobal && kind != Kind::kObject) {
     return fail("the pickle calls something that is not a function");
   }
-  const std::vector<Id> given = lists_[values_[arguments].index];
-  switch (static_cast<Function>(function.index)) {
+  if (values_[arguments].kind != Kind::kTuple) {
+    return kind == Kind::kFunction ? fail("the pickle calls something that is not a function")
+                                   : make_object(callee, {arguments});
+  }
+  if (kind != Kind::kFunction) return make_object(callee, {arguments});
+  return call(callee, lists_[values_[arguments].index]);
+}
+
+bool PickleMachine::make_object(Id callee, std::vector<Id> parts) {
+  const PickleValue by = values_[callee];
+  const std::int64_t name = by.kind == Kind::kGlobal ? by.index : by.integer;
+  lists_.push_back(std::move(parts));
+  return push({Kind::kObject, static_cast<std::uint32_t>(lists_.size() - 1), name});
+}
+
+std::vector<PickleMachine::Id>* PickleMachine::parts_of_object() {
+  if (stack_.empty() || values_[stack_.back()].kind != Kind::kObject) return nullptr;
+  return &lists_[values_[stack_.back()].index];
+}
+
+bool PickleMachine::call(Id callee, std::vector<Id> given) {
+  switch (static_cast<Function>(values_[callee].index)) {
     case Function::kTensor:
       return tensor(given, false);
     case Function::kTypedTensor:
       return tensor(given, true);
-    case Function::kParameter:  // (data, requires_grad, hooks)
-      if (given.empty() || values_[given[0]].kind != Kind::kTensor) return fail("a parameter has no tensor");
+    case Function::kParameter: {  // (data, requires_grad, hooks)
+      const bool holds = !given.empty() &&
+                         (values_[given[0]].kind == Kind::kTensor || values_[given[0]].kind == Kind::kObject);
+      if (!holds) return fail("a parameter has no tensor");
       stack_.push_back(given[0]);
       return true;
+    }
+    case Function::kFromType: {  // (function, class, arguments, state): a tensor of a class of its own
+      const bool good = given.size() >= 3 && values_[given[0]].kind == Kind::kFunction &&
+                        static_cast<Function>(values_[given[0]].index) != Function::kFromType &&
+                        values_[given[2]].kind == Kind::kTuple;
+      if (!good) return push_list(Kind::kTuple, std::move(given));
+      return call(given[0], lists_[values_[given[2]].index]);
+    }
     case Function::kOrderedDict:
       if (!given.empty()) return fail("an OrderedDict with arguments");
       return push_list(Kind::kDict, {});
@@ -326,13 +402,18 @@ bool PickleMachine::reduce() {
   return false;
 }
 
-// The attributes of an OrderedDict (the _metadata of a state_dict) are left out.
+// The attributes of an OrderedDict (the _metadata of a state_dict) are left out; those of an object of
+// unknown inside may be tensors.
 bool PickleMachine::build() {
   Id state = 0;
   if (!pop(state)) return false;
-  if (stack_.empty() || values_[stack_.back()].kind != Kind::kDict)
-    return fail("the pickle sets attributes of no dictionary");
-  return true;
+  if (std::vector<Id>* parts = parts_of_object()) {
+    parts->push_back(state);
+    return true;
+  }
+  const bool plain = !stack_.empty() && (values_[stack_.back()].kind == Kind::kDict ||
+                                         values_[stack_.back()].kind == Kind::kTensor);
+  return plain || fail("the pickle sets attributes of no dictionary");
 }
 
 // ("storage", class, key, location, elements)
@@ -343,6 +424,8 @@ bool PickleMachine::persistent() {
   if (tuple.kind != Kind::kTuple || lists_[tuple.index].size() != 5)
     return fail("a storage is not described");
   const std::span<const Id> parts = lists_[tuple.index];
+  if (values_[parts[1]].kind == Kind::kGlobal)
+    return make_object(parts[1], {});  // of a kind that is not known
   const bool good = values_[parts[0]].kind == Kind::kText && text(values_[parts[0]]) == "storage" &&
                     values_[parts[1]].kind == Kind::kDType && values_[parts[2]].kind == Kind::kText;
   if (!good) return fail("a storage is not described");
@@ -358,6 +441,13 @@ bool PickleMachine::tensor(std::span<const Id> arguments, bool typed) {
       return values_[item].kind == Kind::kInteger && values_[item].integer >= 0;
     });
   };
+  if (!arguments.empty() && values_[arguments[0]].kind == Kind::kObject) {
+    stack_.push_back(arguments[0]);
+    return true;
+  }
+  if (typed && arguments.size() >= 7 && values_[arguments[6]].kind == Kind::kGlobal) {
+    return make_object(arguments[6], {});
+  }
   const bool good =
       arguments.size() >= (typed ? 7U : 4U) && values_[arguments[0]].kind == Kind::kStorage &&
       values_[arguments[1]].kind == Kind::kInteger && values_[arguments[1]].integer >= 0 &&
@@ -371,16 +461,26 @@ bool PickleMachine::tensor(std::span<const Id> arguments, bool typed) {
 }
 
 bool PickleMachine::append(std::span<const Id> items) {
-  if (stack_.empty() || values_[stack_.back()].kind != Kind::kList)
-    return fail("the pickle appends to no list");
-  std::vector<Id>& list = lists_[values_[stack_.back()].index];
-  list.insert(list.end(), items.begin(), items.end());
+  std::vector<Id>* list = parts_of_object();
+  if (list == nullptr && !stack_.empty() && values_[stack_.back()].kind == Kind::kList) {
+    list = &lists_[values_[stack_.back()].index];
+  }
+  if (list == nullptr) return fail("the pickle appends to no list");
+  list->insert(list->end(), items.begin(), items.end());
   return true;
 }
 
 bool PickleMachine::set(std::span<const Id> items) {
-  if (stack_.empty() || values_[stack_.back()].kind != Kind::kDict || items.size() % 2 != 0) {
+  const Kind kind = stack_.empty() ? Kind::kNone : values_[stack_.back()].kind;
+  if ((kind != Kind::kDict && kind != Kind::kObject) || items.size() % 2 != 0) {
     return fail("the pickle sets keys of no dictionary");
+  }
+  if (kind == Kind::kObject) {  // a dictionary of a class of its own: its keys are kept as one of its parts
+    if (!push_list(Kind::kDict, {items.begin(), items.end()})) return false;
+    const Id dictionary = stack_.back();
+    stack_.pop_back();
+    parts_of_object()->push_back(dictionary);
+    return true;
   }
   std::vector<Id>& dict = lists_[values_[stack_.back()].index];
   dict.insert(dict.end(), items.begin(), items.end());

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace trapline::inputs {
@@ -25,6 +26,8 @@ struct PickleValue {
     kDict,      // lists[index]: key, value, key, value
     kStorage,   // lists[index]: dtype, key
     kTensor,    // lists[index]: dtype, key, offset, sizes, strides
+    kGlobal,    // texts[index]: any other name, "numpy.ndarray"; never looked up
+    kObject,    // lists[index]: what it would be made of; texts[integer]: by what
   };
   Kind kind = Kind::kNone;
   std::uint32_t index = 0;
@@ -75,6 +78,9 @@ class PickleMachine {
   bool recall(std::uint64_t key);
   bool global(std::string_view module, std::string_view name);
   bool reduce();
+  bool call(Id callee, std::vector<Id> given);
+  bool make_object(Id callee, std::vector<Id> parts);
+  std::vector<Id>* parts_of_object();  // of the one on top of the stack; null: there is none
   bool build();
   bool persistent();
   bool tensor(std::span<const Id> arguments, bool typed);
@@ -89,7 +95,7 @@ class PickleMachine {
   std::vector<Id> stack_;
   std::vector<std::size_t> marks_;  // heights of the stack
   std::unordered_map<std::uint64_t, Id> memo_;
-  std::string held_;  // module and name of a global
+  std::unordered_set<std::string> names_;  // of globals: texts_ shows them
   Id result_ = 0;
   bool stopped_ = false;
   std::string problem_;

@@ -1,6 +1,8 @@
 // The data.pkl of a checkpoint, read without running it. A pickle is a program; of its instructions only
 // those are known that put plain values, lists and dictionaries together, and of its functions only those by
-// which torch rebuilds a tensor over a stored array. Whatever else it names is refused by that name.
+// which torch rebuilds a tensor over a stored array. Other objects are kept as the values that they would be
+// made of, so that the tensors in them are found, and are told by the name of their class; what would run
+// programs or open files is refused by its name.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +29,14 @@ struct PickledTensor {
 inline constexpr std::size_t kMaxPickle = std::size_t{16} << 20U;
 inline constexpr std::size_t kMaxPickledValues = std::size_t{4} << 20U;
 
+// Called for the first object of each class that is not known: where it stands, and the class or function.
+using PassedOver = std::function<void(const std::string& name, std::string_view type)>;
+
 // Calls visit for every tensor; it returns false to stop. `path` and `base` (the offset of the pickle in the
 // file) are for the error.
 std::optional<Error> read_pickled_tensors(std::span<const std::byte> pickle, const std::string& path,
                                           std::uint64_t base,
-                                          const std::function<bool(const PickledTensor&)>& visit);
+                                          const std::function<bool(const PickledTensor&)>& visit,
+                                          const PassedOver& passed_over);
 
 }  // namespace trapline::inputs

@@ -24,6 +24,7 @@ struct Column {
   // of 2.
   DType dtype = DType::kInt64;
   std::vector<std::int64_t> sizes;  // sizes[0]: rows; -1 when not known beforehand (text formats)
+  std::string_view stored{};  // its dtype in the file where that is another, "float8_e4m3fn"; static text
 };
 
 // Consecutive rows of one column. Valid only during the call.
@@ -69,6 +70,10 @@ class Sink {
   // A column that has no elements to check ("text", "binary"), or whose elements no dtype here can hold.
   virtual void skipped(std::string_view name, std::string_view why) {
     static_cast<void>(name), static_cast<void>(why);
+  }
+  // Something among the columns that is no tensor and was not looked into, and its class: "numpy.float64".
+  virtual void object(std::string_view name, std::string_view type) {
+    static_cast<void>(name), static_cast<void>(type);
   }
   // The classes that the source itself names for the column, after its begin().
   virtual void class_names(const Column& column, std::span<const ClassName> names) {

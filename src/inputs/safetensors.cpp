@@ -45,7 +45,7 @@ void deliver(const std::vector<SafetensorsTensor>& tensors, std::span<const std:
       continue;
     }
     const Encoding encoding{row->stored};
-    Column column{tensor.name, encoding.dtype(), tensor.sizes};
+    Column column{tensor.name, encoding.dtype(), tensor.sizes, name_of(row->stored)};
     if (row->complex) column.sizes.push_back(2);
     if (!sink.begin(column)) continue;
     if (!file.empty()) sink.file(column, file, 0);

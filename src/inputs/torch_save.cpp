@@ -91,7 +91,7 @@ class Checkpoint {
       return fail(tensor, entry.data_offset, "its storage is compressed, which torch never does");
 
     PickledTensor view = tensor;
-    Column column{tensor.name, Encoding{row->stored}.dtype(), tensor.sizes};
+    Column column{tensor.name, Encoding{row->stored}.dtype(), tensor.sizes, name_of(row->stored)};
     if (row->complex) {
       // Pairs of floats: every stride and the offset double. What does not fit is out of reach anyway.
       for (std::int64_t* number : pointers(view)) {
@@ -175,9 +175,10 @@ class TorchReader final : public Reader {
     if (pickle->deflated)
       return damaged(source.path, pickle->data_offset, "data.pkl is compressed, which torch never does");
     Checkpoint checkpoint(source, *entries, *pickle, sink);
-    const std::optional<Error> problem =
-        read_pickled_tensors(pickle->data, source.path, pickle->data_offset,
-                             [&](const PickledTensor& tensor) { return checkpoint.tensor(tensor); });
+    const std::optional<Error> problem = read_pickled_tensors(
+        pickle->data, source.path, pickle->data_offset,
+        [&](const PickledTensor& tensor) { return checkpoint.tensor(tensor); },
+        [&](const std::string& name, std::string_view type) { sink.object(name, type); });
     if (checkpoint.problem()) return *checkpoint.problem();
     if (problem) return *problem;
     return !sink.stopped();

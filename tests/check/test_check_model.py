@@ -197,7 +197,7 @@ def test_damaged_files_are_errors(folder: Callable[[str], Path]) -> None:
     done = run("model", path)
     assert done.returncode == 2
     assert "tokenizer.json" in done.stderr and "nested deeper" in done.stderr
-    assert "it is not a sentencepiece model, or ends too early" in done.stderr
+    assert "it has neither the form of sentencepiece nor that of tiktoken, or ends too early" in done.stderr
 
 
 @pytest.mark.parametrize(("words", "error"), [

@@ -107,6 +107,7 @@ PUBLIC = {
     "guard": set(),
     "kernel": set(),
     "inputs": {
+        "inputs/gguf_header.hpp",
         "inputs/mapped_file.hpp",
         "inputs/reader.hpp",
     },
@@ -238,7 +239,7 @@ WRITES_WORDS = (
     "src/report/",
     "src/log/reason/",
     "src/cli/",
-    "src/check/model_rules.cpp",  # the reasoner over model folders: a rule stands beside the words it says
+    "src/check/model",  # the reasoner over model folders: a rule stands beside the words it says
     "src/supervise/",  # decisions and the status page: words about findings, never a finding's own
     "src/guard/preload/fault.cpp",  # the bare finding, for when the diagnosis itself has failed
 )
@@ -291,7 +292,9 @@ JSON_BORDERS = (
     "src/log/read/job_folder.cpp",  # files of a job's folder
     "src/inputs/json_",  # data sets
     "src/check/bounded_json",  # files of model folders
+    "src/check/adapter.cpp",
     "src/check/model",
+    "src/check/token_ranks",
     "src/check/tokenizer.cpp",
     "src/check/tally_json",  # tallies of the processes that share a check
     "src/supervise/requests.cpp",  # files that the server's processes share with the supervisor

@@ -124,6 +124,9 @@ struct Dump final : inputs::Sink {
   void skipped(std::string_view name, std::string_view why) override {
     std::printf("{\"skipped\":%s,\"why\":%s}\n", text(name).c_str(), text(why).c_str());
   }
+  void object(std::string_view name, std::string_view type) override {
+    std::printf("{\"object\":%s,\"type\":%s}\n", text(name).c_str(), text(type).c_str());
+  }
   void class_names(const Column& column, std::span<const inputs::ClassName> names) override {
     std::string out;
     for (const inputs::ClassName& name : names) {

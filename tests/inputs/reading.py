@@ -44,6 +44,7 @@ class Reading:
         self.columns: dict = {}
         self.all: list = []  # (name, column), for sources with several columns of one name
         self.skipped: dict = {}
+        self.objects: list = []  # (where, what): no tensors
         self.ended: Optional[bool] = None
         for line in lines:
             self._take(line)
@@ -70,6 +71,8 @@ class Reading:
             self.columns[line["malformed"]].malformed.append((line["row"], line["text"]))
         elif "skipped" in line:
             self.skipped[line["skipped"]] = line["why"]
+        elif "object" in line:
+            self.objects.append((line["object"], line["type"]))
         elif "class_names" in line:
             self.columns[line["class_names"]].class_names = [tuple(name) for name in line["names"]]
         elif "end" in line:

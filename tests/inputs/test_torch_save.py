@@ -1,7 +1,10 @@
-"""Checkpoints that torch.save wrote; pickles that want more than tensors are refused by name, never run."""
+"""Checkpoints that torch.save wrote; objects in them that are no tensors are told by name, and never run."""
 
+import argparse
 import collections
+import enum
 import io
+import pathlib
 import pickle
 import zipfile
 
@@ -143,20 +146,67 @@ def test_nothing_is_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+class Settings:
+    def __init__(self) -> None:
+        self.rate, self.table = 0.5, torch.arange(3)
+
+
+class Named(collections.OrderedDict):
+    pass
+
+
+class Level(enum.Enum):
+    HIGH = 2
+
+
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        (torch.nn.Linear(1, 1), "torch.nn.modules.linear.Linear"),
+        (argparse.Namespace(lr=0.1, layers=[1, 2]), "argparse.Namespace"),
         (np.float64(3), "numpy"),
+        (np.arange(3), "numpy"),
+        (torch.float16, "torch.float16"),
         (torch.device("cpu"), "torch.device"),
+        ({1, 2}, "set"),
+        (frozenset("ab"), "frozenset"),
         (collections.Counter("a"), "collections.Counter"),
+        (Level.HIGH, "Level"),
+        (pathlib.PurePosixPath("/a/b"), "pathlib"),
         (torch.eye(2).to_sparse(), "torch._utils._rebuild_sparse_tensor"),
     ],
+    ids=str,
 )
-def test_what_is_no_tensor_is_refused_by_name(tmp_path, value, name):
-    torch.save({"value": value}, tmp_path / "t.pt")
-    error = read(tmp_path / "t.pt").error
-    assert f'the pickle wants "{name}' in error and "only tensors" in error
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_other_objects_are_told_and_the_tensors_are_read(tmp_path, value, name, protocol):
+    torch.save(
+        {"a": torch.arange(4), "value": value, "b": torch.ones(2)},
+        tmp_path / "t.pt",
+        pickle_protocol=protocol,
+    )
+    reading = read_well(tmp_path / "t.pt")
+    assert reading.columns["a"].values == [0, 1, 2, 3]
+    assert reading.columns["b"].values == [1.0, 1.0]
+    if protocol == 2 or "set" not in name:  # later protocols have instructions for sets
+        assert any(where == "value" and name in what for where, what in reading.objects), reading.objects
+
+
+def test_tensors_in_other_objects_are_read(tmp_path):
+    named = Named(weight=torch.ones(2))
+    model = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    torch.save({"own": Settings(), "named": named, "model": model}, tmp_path / "t.pt")
+    reading = read_well(tmp_path / "t.pt")
+    assert reading.columns["own.table"].values == [0, 1, 2]
+    assert reading.columns["named.weight"].values == [1.0, 1.0]
+    assert_same(reading.columns["model._modules.0._parameters.weight"], model[0].weight)
+    assert {what.rpartition(".")[2] for _, what in reading.objects} >= {"Settings", "Named", "Sequential"}
+
+
+@pytest.mark.parametrize("name", ["os.system", "builtins.eval", "subprocess.Popen", "posix.system"])
+def test_what_would_run_is_refused(tmp_path, name):
+    module, _, function = name.rpartition(".")
+    data = b"\x80\x02c" + f"{module}\n{function}\n".encode() + b"X\x02\0\0\0ls\x85R."
+    error = read(with_pickle(tmp_path, data)).error
+    assert f'the pickle wants "{name}", which has no place in a checkpoint' in error
 
 
 def test_protocol_4_and_5(tmp_path):

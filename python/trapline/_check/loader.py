@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional
 
 from trapline._check import rules
 from trapline._library import capi
 from trapline._library.errors import DeviceAssertError
+
+
+class _Usual:
+    """A part that nobody named: its place in a tuple, or its usual keys in a batch that is a dictionary."""
+
+    def __init__(self, place: int, keys: tuple[str, ...], option: str) -> None:
+        self.place, self.keys, self.option = place, keys, option
+
+    def of(self, batch: Any) -> Any:
+        if not isinstance(batch, Mapping):
+            return self.place
+        found = [key for key in self.keys if key in batch]
+        if not found:
+            keys = ", ".join(map(repr, list(batch)[:12]))
+            raise KeyError(
+                f"trapline: checked: the batch, a {type(batch).__name__}, has none of "
+                f"{', '.join(map(repr, self.keys))}, but {keys or 'nothing'}: "
+                f"name the part with {self.option}="
+            )
+        return found[0]
+
+
+# The names that transformers' models and data collators use, the collators' own first.
+_LABELS = _Usual(1, ("labels", "label", "label_ids"), "labels")
+_IDS = _Usual(0, ("input_ids",), "ids")
 
 
 class Checks:
@@ -25,10 +50,10 @@ class Checks:
     ) -> None:
         self.rows: list[tuple[Any, capi.DataRule]] = []
         if num_classes is not None:
-            part = 1 if labels is None else labels
+            part = _LABELS if labels is None else labels
             self.rows.append((part, rules.make_rule(capi.DATA_LABELS, num_classes, ignore_index)))
         if num_embeddings is not None:
-            part = 0 if ids is None else ids
+            part = _IDS if ids is None else ids
             self.rows.append((part, rules.make_rule(capi.DATA_IDS, num_embeddings, positions=positions)))
         parts = finite if isinstance(finite, (list, tuple)) else (finite,)
         self.rows += [(part, rules.make_rule(capi.DATA_FINITE)) for part in parts]
@@ -39,7 +64,8 @@ class Checks:
 
     def check(self, batch: Any, number: Optional[int] = None) -> None:
         """Raises DeviceAssertError for the first finding, which names the batch and the row."""
-        for part, rule in self.rows:
+        for wanted, rule in self.rows:
+            part = wanted.of(batch) if isinstance(wanted, _Usual) else wanted
             found = rules.find(rule, _part(batch, part), name=part if isinstance(part, str) else "")
             if not found:
                 continue

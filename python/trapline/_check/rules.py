@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
+from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional
 
 from trapline._check import tensors
@@ -96,6 +97,10 @@ def findings(rule: capi.DataRule, tallies: list, subject: dict) -> list:
 
 def find(rule: capi.DataRule, x: Any, column: Optional[str] = None, name: str = "") -> list:
     """The findings of ``x``; an empty list when it is good, after one sweep without a copy."""
+    if x is None:
+        raise TypeError(
+            "trapline: check: None holds no numbers: pass an array, a tensor, a column, or a list"
+        )
     x = _from_device(rule, x)
     if x is None:
         return []
@@ -155,7 +160,45 @@ def check_ids(
 
 
 def check_finite(x: Any, *, column: Optional[str] = None) -> None:
-    require(make_rule(capi.DATA_FINITE), x, column)
+    rule = make_rule(capi.DATA_FINITE)
+    parts = _parts(x) if column is None else None
+    if parts is None:
+        require(rule, x, column)
+        return
+    for name, part in parts:
+        require(rule, part, name=name)
+
+
+def _parts(x: Any) -> Optional[list]:
+    """(name, tensor) of a module, a state dict, a list of parameters; of anything else None."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    if isinstance(x, torch.nn.Module):
+        x = x.state_dict()
+    if isinstance(x, Mapping):
+        pairs = list(x.items())
+    elif isinstance(x, Iterator):  # model.parameters(), model.named_parameters()
+        pairs = [one if _is_named(torch, one) else (str(i), one) for i, one in enumerate(x)]
+    elif isinstance(x, (list, tuple)) and any(isinstance(one, torch.Tensor) for one in x):
+        pairs = [(str(i), one) for i, one in enumerate(x)]
+    else:
+        return None
+    floats = []
+    for name, part in pairs:
+        if isinstance(part, Mapping):
+            floats += [(f"{name}.{inner}", tensor) for inner, tensor in _parts(part) or []]
+        elif isinstance(part, torch.Tensor) and part.is_floating_point():
+            floats.append((str(name), part))
+    if not floats:
+        raise TypeError(
+            f"trapline: check: a {type(x).__name__} without a floating point tensor: pass its weights"
+        )
+    return floats
+
+
+def _is_named(torch: Any, one: Any) -> bool:
+    return isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], torch.Tensor)
 
 
 def check_probs(x: Any, *, column: Optional[str] = None) -> None:
@@ -163,11 +206,12 @@ def check_probs(x: Any, *, column: Optional[str] = None) -> None:
 
 
 # What a loss wants of its input and target: one row per loss, by the name of the module or the function.
-def _class_target(loss: Any, logits: Any, target: Any) -> None:
+def _class_target(loss: Any, logits: Any, target: Any, ignore: Optional[int] = None) -> None:
     if target.is_floating_point():
         return  # probabilities of classes
     classes = logits.shape[1] if logits.dim() > 1 else logits.shape[0]
-    ignore = getattr(loss, "ignore_index", None)
+    if ignore is None:
+        ignore = getattr(loss, "ignore_index", None)
     if ignore is None:
         keywords = getattr(loss, "keywords", None) or {}
         ignore = keywords.get("ignore_index", -100)
@@ -202,17 +246,32 @@ _LOSSES: dict[str, Callable[[Any, Any, Any], None]] = {
 }
 
 
-def check_loss(loss_fn: Callable[[Any, Any], Any], input: Any, target: Any) -> Any:
+def check_loss(
+    loss_fn: Callable[..., Any], input: Any, target: Any, *, ignore_index: Optional[int] = None
+) -> Any:
     inner = getattr(loss_fn, "func", loss_fn)  # functools.partial
     name = getattr(inner, "__name__", type(inner).__name__)
     rule = _LOSSES.get(name)
     if rule is None:
         known = ", ".join(sorted(_LOSSES))
         raise TypeError(f"trapline: check_loss: no row for {name}: pass one of {known}")
-    rule(loss_fn, input, target)
+    if ignore_index is None:
+        rule(loss_fn, input, target)
+        options = {}
+    elif rule is not _class_target:
+        raise TypeError(f"trapline: check_loss: {name} has no ignore_index: leave it out")
+    else:
+        _class_target(loss_fn, input, target, int(ignore_index))
+        # A module has its own, made when it was; a function takes it.
+        options = {} if hasattr(loss_fn, "ignore_index") else {"ignore_index": ignore_index}
+        if not options and loss_fn.ignore_index != ignore_index:
+            raise ValueError(
+                f"trapline: check_loss: ignore_index is {ignore_index}, but the loss was made with "
+                f"{loss_fn.ignore_index}: give both the same"
+            )
     if name in ("BCELoss", "binary_cross_entropy"):
         _unit_interval(input, target)
-    return loss_fn(input, target)
+    return loss_fn(input, target, **options)
 
 
 def _unit_interval(logits: Any, target: Any) -> None:

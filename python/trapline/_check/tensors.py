@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import sys
 from array import array
+from bisect import bisect_right
+from itertools import accumulate
 from typing import Any, Optional
 
 from trapline._check.view import NAMES, View, of_code, of_interface
@@ -34,6 +36,8 @@ def _views(x: Any, column: Optional[str]) -> list[View]:
     if torch is not None and isinstance(x, torch.Tensor):
         return [_of_torch(torch, x)]
     module = type(x).__module__.partition(".")[0]
+    if module == "numpy" and type(x).__name__ == "MaskedArray":
+        x = x.compressed()  # what the mask hides is no data
     if module == "pandas" and column is not None and hasattr(x, "columns"):
         x, column = x[column], None
     if module == "pandas" and type(getattr(x, "dtype", None)).__module__.startswith("numpy"):
@@ -61,6 +65,9 @@ def _of_torch(torch: Any, x: Any) -> View:
     if x.device.type != "cpu" or x.layout != torch.strided:
         raise TypeError(f"trapline: check: the tensor is on {x.device} or not dense: pass x.cpu().to_dense()")
     code = str(x.dtype).rpartition(".")[2]
+    if code.startswith("float8"):
+        x = x.float()  # every value of 8 bits fits, NaN and Inf included
+        code = "float32"
     wanted = {name: number for number, name in NAMES.items()}
     if code not in wanted:
         raise TypeError(f"trapline: check: elements of dtype {x.dtype} are not known: cast them first")
@@ -133,7 +140,31 @@ def _of_buffer(memory: memoryview) -> View:
     return of_code(code, ctypes.addressof(holder), shape, strides, (memory, holder))
 
 
+def _is_ragged(x: Any) -> bool:
+    """Rows of numbers, of unequal lengths."""
+    if not all(isinstance(row, (list, tuple)) for row in x):
+        return False
+    if any(isinstance(item, (list, tuple)) for row in x for item in row):
+        return False
+    return len({len(row) for row in x}) > 1
+
+
+def _of_rows(rows: Any) -> View:
+    view = _of_list([item for row in rows for item in row])
+    lengths = [len(row) for row in rows]
+    starts = [0, *accumulate(lengths)]
+
+    def place(item: int) -> list:
+        row = bisect_right(starts, item) - 1
+        return [row, item - starts[row]]
+
+    view.place, view.lengths, view.rows = place, lambda: lengths, len(rows)
+    return view
+
+
 def _of_list(x: Any) -> View:
+    if isinstance(x, (list, tuple)) and _is_ragged(x):
+        return _of_rows(x)
     shape: list[int] = []
     level = x
     while isinstance(level, (list, tuple)):

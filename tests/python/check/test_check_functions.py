@@ -150,8 +150,10 @@ def test_what_is_no_data() -> None:
         trapline.check_labels(object(), 3)
     with pytest.raises(TypeError, match="elements of dtype int64: pass floating point numbers"):
         trapline.check_finite([1, 2])
+    with pytest.raises(TypeError, match="None holds no numbers"):
+        trapline.check_labels(None, 5)
     with pytest.raises(TypeError, match="unequal lengths"):
-        trapline.check_labels([[1], [1, 2]], 3)
+        trapline.check_labels([[[1]], [[1], [2]]], 3)
     with pytest.raises(ValueError, match="0 classes or rows"):
         trapline.check_labels([1], 0)
     trapline.check_labels([], 3)
@@ -204,3 +206,19 @@ def test_assertions_for_tests() -> None:
     testing.assert_probs([0.5, 0.5])
     with pytest.raises(AssertionError, match=r"\[TL102\] check_labels: labels\[1\] is 2(.|\n)*help: "):
         testing.assert_labels([0, 2], 2)
+
+
+def test_rows_of_unequal_lengths() -> None:
+    trapline.check_ids([[1, 2], [], [0, 1, 2]], 3, positions=3)
+    with pytest.raises(trapline.DeviceAssertError, match=r"ids\[2, 1\] is 9") as raised:
+        trapline.check_ids([[1, 2], [], [0, 9, 2]], 3)
+    assert raised.value.finding["element"]["index"] == [2, 1]
+    with pytest.raises(trapline.DeviceAssertError) as raised:
+        trapline.check_ids([[1, 2], [], [0, 1, 2]], 3, positions=2)
+    assert raised.value.finding["code"] == "TL104"
+
+
+def test_what_a_mask_hides_is_no_data() -> None:
+    trapline.check_labels(np.ma.masked_equal([0, 1, 255, 2], 255), 3)
+    with pytest.raises(trapline.DeviceAssertError, match="is 9"):
+        trapline.check_labels(np.ma.masked_equal([0, 9, 255, 2], 255), 3)

@@ -89,3 +89,60 @@ def test_a_batch_without_that_part() -> None:
         next(iter(checked))
     with pytest.raises(ValueError, match="nothing to check"):
         trapline.checked([])
+
+
+def model_with_nan() -> Any:
+    model = torch.nn.Sequential(torch.nn.Embedding(4, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
+    trapline.check_finite(model)
+    with torch.no_grad():
+        model[2].weight[1, 0] = float("nan")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        (lambda model: model, "2.weight"),
+        (lambda model: model.state_dict(), "2.weight"),
+        (lambda model: {"model": model.state_dict(), "epoch": 3}, "model.2.weight"),
+        (lambda model: list(model.parameters()), "3"),
+        (lambda model: model.parameters(), "3"),
+        (lambda model: model.named_parameters(), "2.weight"),
+    ],
+)
+def test_weights(part: Any, name: str) -> None:
+    with pytest.raises(trapline.DeviceAssertError) as raised:
+        trapline.check_finite(part(model_with_nan()))
+    assert str(raised.value).startswith(f"check_finite: {name}[1, 0] is nan: 1 of 4 values")
+
+
+def test_eight_bit_floats() -> None:
+    weights = torch.tensor([1.0, float("nan")])
+    trapline.check_finite(weights[:1].to(torch.float8_e4m3fn))
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        with pytest.raises(trapline.DeviceAssertError, match=r"\[1\] is nan"):
+            trapline.check_finite(weights.to(dtype))
+
+
+def test_loss_with_an_ignore_index() -> None:
+    logits, target = torch.randn(3, 3), torch.tensor([0, -1, 2])
+    expected = F.cross_entropy(logits, target, ignore_index=-1)
+    assert trapline.check_loss(F.cross_entropy, logits, target, ignore_index=-1).item() == expected.item()
+    with pytest.raises(trapline.DeviceAssertError):
+        trapline.check_loss(F.cross_entropy, logits, target, ignore_index=-2)
+    with pytest.raises(ValueError, match="the loss was made with -100"):
+        trapline.check_loss(torch.nn.CrossEntropyLoss(), logits, target, ignore_index=-1)
+    with pytest.raises(TypeError, match="mse_loss has no ignore_index"):
+        trapline.check_loss(F.mse_loss, logits, logits, ignore_index=-1)
+
+
+@pytest.mark.parametrize("key", ["labels", "label", "label_ids"])
+def test_batches_that_are_dictionaries(key: str) -> None:
+    batch = {"input_ids": torch.tensor([[1, 2]]), key: torch.tensor([5])}
+    assert next(iter(trapline.checked([batch], num_classes=6, num_embeddings=3))) is batch
+    with pytest.raises(trapline.DeviceAssertError, match="is 5"):
+        next(iter(trapline.checked([batch], num_classes=3)))
+    with pytest.raises(
+        KeyError, match="has none of 'labels', 'label', 'label_ids', but 'x': name the part with labels="
+    ):
+        next(iter(trapline.checked([{"x": batch[key]}], num_classes=3)))
