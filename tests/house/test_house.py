@@ -107,6 +107,7 @@ PUBLIC = {
     },
     "jsonio": {
         "jsonio/access.hpp",
+        "jsonio/dump.hpp",
         "jsonio/scalar.hpp",
     },
     "log": {
