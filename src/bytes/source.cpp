@@ -19,6 +19,7 @@ DescriptorSource::DescriptorSource(int fd, bool fresh) : fd_(fd) {
   if (known && S_ISREG(status.st_mode) && status.st_size > 0) {
     const off_t position = fresh ? 0 : ::lseek(fd, 0, SEEK_CUR);
     left_ = position < 0 ? -1 : std::max<off_t>(status.st_size - position, 0);
+    size_ = status.st_size;
   }
 }
 
@@ -34,6 +35,13 @@ std::size_t DescriptorSource::read(char* data, std::size_t size) {
     if (left_ > 0) size = std::min(size, static_cast<std::size_t>(left_));
     const ssize_t got = ::read(fd_, data, size);
     if (got > 0 && left_ > 0) left_ -= got;
+    struct stat now {};
+    // Files below /sys say that they are larger than they are, and go on saying so.
+    if (got == 0 && left_ > 0 && ::fstat(fd_, &now) == 0 && now.st_size < size_) {
+      problem_ = {"it became shorter while it was read",
+                  "read it again, with the copy that its rotation made"};
+      return 0;
+    }
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) {  // somebody gave us a non-blocking descriptor

@@ -38,6 +38,7 @@ class DescriptorSource : public ByteSource {
 
  private:
   int fd_;
+  std::int64_t size_ = 0;   // of a regular file, when it was opened
   std::int64_t left_ = -1;  // of a regular file; -1: unknown
   bool live_ = false;       // a pipe, a terminal or a socket
   std::optional<SourceProblem> problem_;

@@ -10,6 +10,7 @@
 
 #include "capi/text.hpp"
 #include "diagnose/bare.hpp"
+#include "jsonio/dump.hpp"
 #include "report/folder.hpp"
 #include "report/html/page.hpp"
 #include "report/json.hpp"
@@ -37,7 +38,7 @@ Written* const g_written = new Written;
 // state held is left to the parent's memory.
 [[maybe_unused]] const int g_watched = ::pthread_atfork(nullptr, nullptr, [] { new (g_written) Written; });
 
-std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+using trapline::jsonio::dump;
 
 int answer(const trapline::Result<std::string>& path, char** text) {
   *text = copy(path ? *path : path.error().line());

@@ -86,7 +86,7 @@ void declare_check(FlagSet& flags, CheckFlags& check) {
 Result<int> run_check(const CheckFlags& flags, const CheckBody& look) {
   const auto output = Output::open(flags.output, STDOUT_FILENO);
   if (!output) return output.error();
-  ::signal(SIGPIPE, SIG_IGN);
+  outlive_refused_writes();
   stop_on_interrupt();
   std::vector<Error> problems;
   Report report;
@@ -100,16 +100,13 @@ Result<int> run_check(const CheckFlags& flags, const CheckBody& look) {
   for (const Error& problem : problems) {
     write_all(STDERR_FILENO, "trapline: " + printable(problem.line()) + "\n");
   }
-  if (stop_asked) report.notes.emplace_back("stopped by Ctrl-C: what was seen until then");
+  if (stop_asked) leave_open(report, "stopped by Ctrl-C: what was seen until then");
   if (!problems.empty()) {
-    report.notes.push_back(
-        fmt::format("{} could not be checked",
-                    problems.size() == 1 ? "1 input" : fmt::format("{} inputs", problems.size())));
-    if (report.verdict == Verdict::kClean) report.verdict = Verdict::kUnknown;
+    leave_open(report,
+               fmt::format("{} could not be checked",
+                           problems.size() == 1 ? "1 input" : fmt::format("{} inputs", problems.size())));
   }
-  if (!output->write(report)) {
-    return Error{"cannot write the report", std::strerror(errno), "choose another file with -o"};
-  }
+  if (const auto problem = output->write(report)) return *problem;
   if (!problems.empty()) return kUsageError;
   return exit_code_of(report.verdict);
 }

@@ -60,13 +60,14 @@ class Job {
     std::ranges::stable_sort(collected_.findings, {}, &CollectedFinding::written);
     Report report = merge(merge(collected_), std::move(from_logs));
     report.command = Command::kExplain;
-    if (read_nothing() && !reports_read_ && report.verdict == Verdict::kClean)
-      report.verdict = Verdict::kUnknown;
-    if (problems_ > 0 && report.verdict == Verdict::kClean) {
-      report.verdict = Verdict::kUnknown;  // what was not read may hold the fault
-      report.notes.push_back(fmt::format("{} could not be read to the end",
-                                         problems_ == 1 ? "1 input" : fmt::format("{} inputs", problems_)));
-    }
+    if (read_nothing() && !reports_read_) leave_open(report);
+    // What was not read may hold the fault.
+    const ReadSummary& read = reader_.summary();
+    for (const std::string& omission : read.omissions) leave_open(report, omission);
+    if (read.more_omissions > 0) leave_open(report, fmt::format("{} more of these", read.more_omissions));
+    if (problems_ > 0 && report.findings.empty())
+      leave_open(report, fmt::format("{} could not be read to the end",
+                                     problems_ == 1 ? "1 input" : fmt::format("{} inputs", problems_)));
     return report;
   }
 
@@ -92,7 +93,10 @@ class Job {
     bool any = !report_files_.empty();
     reports_read_ = reports_read_ || any;
     for (const std::string& file : report_files_) read_report_file(file, collected_);
-    for (const std::string& file : error_files_) any = read_error(file) || any;
+    for (const std::string& file : error_files_) {
+      // One that is torn or forged may still tell something, as a log.
+      any = read_error(file) || reader_.read_path(file) || any;
+    }
     take_problems(any);
   }
 
@@ -156,7 +160,7 @@ Result<int> execute(ExplainFlags& flags) {
   }
   const auto output = Output::open(flags.output, STDOUT_FILENO);
   if (!output) return output.error();
-  ::signal(SIGPIPE, SIG_IGN);
+  outlive_refused_writes();
   if (std::ranges::find(flags.paths, "-") != flags.paths.end()) outlive_one_interrupt();
   Job job(*output);
   for (const std::string& path : flags.paths) job.read(path);
@@ -164,9 +168,7 @@ Result<int> execute(ExplainFlags& flags) {
   // The lines above have said it all.
   const bool is_said = job.read_nothing() && job.has_problems() && report.findings.empty();
   if (is_said && flags.output.format == "text" && !output->is_file()) return kUsageError;
-  if (!output->write(report)) {
-    return Error{"cannot write the report", std::strerror(errno), "choose another file with -o"};
-  }
+  if (const auto problem = output->write(report)) return *problem;
   if (const std::string pointer = output->pointer(report); !pointer.empty()) say(pointer);
   if (job.has_problems()) return kUsageError;
   return exit_code_of(report.verdict);

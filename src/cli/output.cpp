@@ -1,7 +1,7 @@
 #include "cli/output.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/flags.hpp"
+#include "cli/report_file.hpp"
 #include "cli/why_page.hpp"
 #include "report/details.hpp"
 #include "report/utf8.hpp"
@@ -31,30 +32,22 @@ void declare_color(FlagSet& flags, std::string& color) {
 }
 
 Result<Output> Output::open(const OutputFlags& flags, int fallback) {
-  if (flags.file.empty()) return Output(flags, fallback, false);
-  if (flags.file == "-") return Output(flags, STDOUT_FILENO, false);
-  const int descriptor = ::open(flags.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) {
-    return Error{"cannot write '" + flags.file + "'", std::strerror(errno), "choose another file with -o"};
-  }
-  return Output(flags, descriptor, true);
+  if (flags.file.empty()) return Output(flags, fallback, nullptr);
+  if (flags.file == "-") return Output(flags, STDOUT_FILENO, nullptr);
+  auto file = ReportFile::open(flags.file);
+  if (!file) return file.error();
+  const int descriptor = (*file)->descriptor();
+  return Output(flags, descriptor, std::move(file).value());
 }
 
-Output::Output(const OutputFlags& flags, int descriptor, bool owned)
-    : flags_(flags), descriptor_(descriptor), owned_(owned) {
+Output::Output(const OutputFlags& flags, int descriptor, std::unique_ptr<ReportFile> file)
+    : flags_(flags), descriptor_(descriptor), file_(std::move(file)) {
   const Format& format = *find_format(flags_.format);
   if (format.stream != nullptr) stream_ = format.stream(style());
 }
 
-Output::~Output() {
-  if (owned_) ::close(descriptor_);
-}
-
-Output::Output(Output&& other) noexcept
-    : flags_(std::move(other.flags_)),
-      descriptor_(other.descriptor_),
-      owned_(std::exchange(other.owned_, false)),
-      stream_(std::move(other.stream_)) {}
+Output::~Output() = default;
+Output::Output(Output&& other) noexcept = default;
 
 Style style_for(const std::string& color, int descriptor) {
   const ColorChoice choice = color == "always"  ? ColorChoice::kAlways
@@ -70,17 +63,23 @@ Style Output::style() const {
   return style;
 }
 
-bool Output::write(const Report& report) const {
-  return write_all(descriptor_,
-                   stream_ ? stream_(report, true) : find_format(flags_.format)->render(report, style()));
+std::optional<Error> Output::write(const Report& report) const {
+  const std::string text =
+      stream_ ? stream_(report, true) : find_format(flags_.format)->render(report, style());
+  if (file_ != nullptr) return file_->write(text);
+  if (write_all(descriptor_, text)) return std::nullopt;
+  return Error{"cannot write the report", std::strerror(errno), "choose another file with -o"};
 }
 
 void Output::write_so_far(const Report& report) const {
-  if (stream_) write_all(descriptor_, stream_(report, false));  // what is lost here, write() will notice
+  if (!stream_) return;
+  const std::string text = stream_(report, false);
+  // What is lost here, write() will notice.
+  file_ != nullptr ? file_->append(text) : static_cast<void>(write_all(descriptor_, text));
 }
 
 std::string Output::pointer(const Report& report) const {
-  if (!owned_ || report.findings.empty()) return {};
+  if (!is_file() || report.findings.empty()) return {};
   const CauseInfo& cause = info(headline_cause(report.findings.front()));
   return fmt::format("{} ({}): the report is in {}", cause.title, cause.code, flags_.file);
 }
@@ -93,6 +92,11 @@ bool write_all(int descriptor, std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(done));
   }
   return true;
+}
+
+void outlive_refused_writes() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 void say(const std::string& line) { write_all(STDERR_FILENO, "trapline: " + printable(line) + "\n"); }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,7 @@
 namespace trapline::cli {
 
 class FlagSet;
+class ReportFile;
 
 struct OutputFlags {
   std::string format = "text";
@@ -38,23 +41,24 @@ class Output {
   Output& operator=(const Output&) = delete;
   Output& operator=(Output&&) = delete;
 
-  // Writes the report in the chosen format; false when the destination does not take it.
-  bool write(const Report& report) const;
+  // Writes the report in the chosen format; why the destination did not take it. A regular file is replaced
+  // by the whole report or stays what it was.
+  std::optional<Error> write(const Report& report) const;
   // Writes what is known of a report that grows, in formats that can be written piece by piece; the others
   // wait for write().
   void write_so_far(const Report& report) const;
-  bool is_file() const { return owned_; }
+  bool is_file() const { return file_ != nullptr; }
   // For a report that went to a file: one line that says what was found and where to read it. Empty when
   // nothing was found, or when the user sees the report itself.
   std::string pointer(const Report& report) const;
 
  private:
-  Output(const OutputFlags& flags, int descriptor, bool owned);
+  Output(const OutputFlags& flags, int descriptor, std::unique_ptr<ReportFile> file);
   Style style() const;
 
   OutputFlags flags_;
   int descriptor_ = -1;
-  bool owned_ = false;
+  std::unique_ptr<ReportFile> file_{};                        // of -o FILE
   std::function<std::string(const Report&, bool)> stream_{};  // empty: the format has none
 };
 
@@ -63,5 +67,9 @@ void say(const std::string& line);
 
 // Writes all of the text, through interrupted and partial writes.
 bool write_all(int descriptor, std::string_view text);
+
+// From now on a reader that went away (SIGPIPE) and a limit on the size of files (SIGXFSZ) make writes fail,
+// and end nothing. Programs that are started later inherit this.
+void outlive_refused_writes();
 
 }  // namespace trapline::cli

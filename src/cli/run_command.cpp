@@ -45,9 +45,10 @@ struct Destination {
 
 // False when the destination did not take it. A report that cannot be written to its file is still printed.
 bool write_report(const Destination& to, const Report& report) {
-  if (to.output.write(report)) return true;
+  const auto problem = to.output.write(report);
+  if (!problem) return true;
   if (to.output.is_file()) {
-    say("cannot write '" + to.flags.output.file + "': the report follows here: free some space");
+    say(problem->what + ": " + problem->why + ": the report follows here: " + problem->fix);
     OutputFlags here = to.flags.output;
     here.file.clear();
     if (const auto fallback = Output::open(here, STDERR_FILENO)) fallback->write(report);
@@ -106,7 +107,7 @@ Result<int> execute(RunFlags& flags, const std::vector<std::string>& program, bo
   if (!output) return output.error();
   const auto outcome = run({program, flags.options});
   if (!outcome) return outcome.error();
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that went away must not change the program's exit code
+  outlive_refused_writes();  // only now: the program starts with the signals as they were
   print({flags, *output}, *outcome);
   if (flags.output.verbose) {
     for (const std::string& guard : outcome->guards) say("guard: " + guard);

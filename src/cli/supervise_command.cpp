@@ -53,7 +53,7 @@ Result<int> execute(SuperviseFlags& flags, const std::vector<std::string>& progr
     for (const std::string& note : outcome->report.notes) say(note);
   } else if (outcome->has_failed || !for_people) {
     if (for_people) write_all(STDERR_FILENO, "\n");
-    if (!output->write(outcome->report)) say("cannot write the report: choose another file with -o");
+    if (const auto problem = output->write(outcome->report)) say(problem->line());
     if (const std::string pointer = output->pointer(outcome->report); !pointer.empty()) say(pointer);
   }
   if (!outcome->kept.empty() && outcome->has_failed)

@@ -1,5 +1,7 @@
 #include "core/finding.hpp"
 
+#include <algorithm>
+
 namespace trapline {
 
 std::string to_text(const Variable& variable) {
@@ -13,6 +15,12 @@ std::string to_text(const Variable& variable) {
 std::string layer_name(const std::string& name, char quote) {
   if (name.empty()) return name;
   return name.front() >= '0' && name.front() <= '9' ? "layer " + name : quote + name + quote;
+}
+
+void leave_open(Report& report, const std::string& what) {
+  if (report.verdict == Verdict::kClean) report.verdict = Verdict::kUnknown;
+  if (!what.empty() && std::ranges::find(report.notes, what) == report.notes.end())
+    report.notes.push_back(what);
 }
 
 }  // namespace trapline

@@ -197,4 +197,9 @@ struct Report {
   std::vector<CheckedColumn> checked{};
 };
 
+// Never clean by omission: something was passed over, cut short, not readable or not guarded. `what` says so
+// in the report's notes (empty: it is said already), and a report that would be clean becomes unknown. To be
+// called when the verdict stands; of a fault that was found it takes nothing.
+void leave_open(Report& report, const std::string& what = {});
+
 }  // namespace trapline

@@ -6,6 +6,7 @@
 #include "doctor/doctor.hpp"
 #include "doctor/python.hpp"
 #include "jsonio/access.hpp"
+#include "jsonio/dump.hpp"
 #include "report/utf8.hpp"
 
 namespace trapline::doctor {
@@ -69,7 +70,7 @@ std::string to_json_text(const Diagnosis& diagnosis) {
               {"verdict", has_problem(diagnosis) ? "problem" : "ok"},
               {"lines", std::move(lines)}};
   if (diagnosis.found) out["self_test"] = trapline::to_json(*diagnosis.found);
-  return out.dump(kIndent) + "\n";
+  return jsonio::dump(out, kIndent) + "\n";
 }
 
 }  // namespace trapline::doctor

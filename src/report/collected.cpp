@@ -23,26 +23,31 @@ namespace fs = std::filesystem;
 struct File {
   std::string text;
   long long written = 0;
+  uid_t owner = 0;
 };
 
-// Regular files only, and in a folder not through links: others may be able to write to it.
-std::optional<File> read_file(const fs::path& path, std::size_t limit, int links = O_NOFOLLOW) {
+// Regular files only, and in a folder not through links: others may be able to write to it. An error's `why`
+// is all that is used of it.
+Result<File> read_file(const fs::path& path, std::size_t limit, int links = O_NOFOLLOW) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | links);
-  if (descriptor < 0) return std::nullopt;
+  if (descriptor < 0) return Error{"", errno == ELOOP ? "it is a link" : std::strerror(errno), ""};
   struct stat state {};
   File file;
-  bool good = ::fstat(descriptor, &state) == 0 && S_ISREG(state.st_mode);
+  std::string why;
+  if (::fstat(descriptor, &state) != 0) why = std::strerror(errno);
+  if (why.empty() && !S_ISREG(state.st_mode)) why = "it is no regular file";
   std::array<char, 65536> buffer{};
-  while (good && file.text.size() <= limit) {
+  while (why.empty() && file.text.size() <= limit) {
     const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    good = got >= 0;
+    if (got < 0) why = std::strerror(errno);
     if (got <= 0) break;
     file.text.append(buffer.data(), static_cast<std::size_t>(got));
   }
   ::close(descriptor);
-  if (!good) return std::nullopt;
+  if (!why.empty()) return Error{"", why, ""};
   file.written = static_cast<long long>(state.st_mtim.tv_sec) * 1'000'000'000LL + state.st_mtim.tv_nsec;
+  file.owner = state.st_uid;
   return file;
 }
 
@@ -55,36 +60,27 @@ void add_findings(const Report& report, long long written, const std::string& fi
   for (const std::string& note : report.notes) add_note(out.notes, note);
 }
 
-void read_finding(const fs::path& path, Collected& out) {
-  const std::string name = path.filename().string();
-  const ReadLimits limits;
-  auto file = read_file(path, limits.bytes);
-  if (!file) return add_note(out.notes, name + " could not be read: " + std::strerror(errno));
-  const auto report = parse_report(file->text, limits);
-  if (!report) return add_note(out.notes, name + " was skipped: " + report.error().why);
-  add_findings(*report, file->written, name, out);
+void read_finding(const File& file, const std::string& name, Collected& out) {
+  const auto report = parse_report(file.text, ReadLimits{});
+  if (!report) return add_note(out.omissions, name + " was skipped: " + report.error().why);
+  add_findings(*report, file.written, name, out);
 }
 
-void read_marker(const fs::path& path, Collected& out) {
-  const auto file = read_file(path, std::size_t{1} << 16U);
-  if (!file) return;
+void read_marker(const File& file, Collected& out) {
   ++out.guarded_processes;
-  const auto marker = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
+  const auto marker = nlohmann::json::parse(valid_utf8(file.text), nullptr, /*allow_exceptions=*/false);
   for (const std::string& note : jsonio::texts(marker, "notes")) add_note(out.notes, note);
   for (const std::string& guard : jsonio::texts(marker, "guard")) add_note(out.guards, guard);
 }
 
-void read_skips(const fs::path& path, Collected& out) {
-  const auto file = read_file(path, std::size_t{1} << 16U);
-  if (!file) return;
-  const auto counts = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
-  const auto number = [&](const char* name) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, jsonio::integer(counts, name).value_or(0)));
+void read_skips(const File& file, const std::string& name, Collected& out) {
+  const auto counts = nlohmann::json::parse(valid_utf8(file.text), nullptr, /*allow_exceptions=*/false);
+  const auto number = [&](const char* key) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, jsonio::integer(counts, key).value_or(0)));
   };
   const std::uint64_t steps = number("steps");
   const std::uint64_t skipped = number("skipped");
-  if (skipped > steps)
-    return add_note(out.notes, path.filename().string() + " was skipped: it makes no sense");
+  if (skipped > steps) return add_note(out.omissions, name + " was skipped: it makes no sense");
   out.skip.steps += steps;
   out.skip.skipped += skipped;
   out.skip.samples += number("samples");
@@ -92,15 +88,13 @@ void read_skips(const fs::path& path, Collected& out) {
     out.skip.quarantine = std::move(file_name);
 }
 
-void read_end(const fs::path& path, Collected& out) {
-  const auto file = read_file(path, std::size_t{1} << 16U);
-  if (!file) return;
-  const auto json = nlohmann::json::parse(valid_utf8(file->text), nullptr, /*allow_exceptions=*/false);
+void read_end(const File& file, Collected& out) {
+  const auto json = nlohmann::json::parse(valid_utf8(file.text), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return;
   using jsonio::text;
   using jsonio::texts;
   const auto yes = [&](const char* name) { return jsonio::boolean(json, name).value_or(false); };
-  ProcessEnd end{file->written,
+  ProcessEnd end{file.written,
                  yes("over"),
                  yes("went_on"),
                  texts(json, "unhandled"),
@@ -129,11 +123,17 @@ bool is_report_file(std::string_view name) {
          is_named(name, "skip-");
 }
 
-void read_report_file(const fs::path& path, Collected& out) {
+void read_report_file(const fs::path& path, Collected& out, std::optional<uid_t> owner) {
   const std::string name = path.filename().string();
-  if (name.starts_with("finding-")) return read_finding(path, out);
-  if (name.starts_with("ended-")) return read_end(path, out);
-  name.starts_with("guard-") ? read_marker(path, out) : read_skips(path, out);
+  const bool is_finding = name.starts_with("finding-");
+  const auto file = read_file(path, is_finding ? ReadLimits{}.bytes : std::size_t{1} << 16U);
+  if (!file) return add_note(out.omissions, name + " could not be read: " + file.error().why);
+  if (owner && file->owner != *owner && file->owner != 0)
+    return add_note(out.omissions, name + " was left out: it belongs to another user, with the number " +
+                                       std::to_string(file->owner));
+  if (is_finding) return read_finding(*file, name, out);
+  if (name.starts_with("ended-")) return read_end(*file, out);
+  name.starts_with("guard-") ? read_marker(*file, out) : read_skips(*file, name, out);
 }
 
 bool add_report(const fs::path& path, Collected& out) {

@@ -1,6 +1,8 @@
 // What one process of a guarded program leaves in a report folder, and how it is read.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -42,7 +44,8 @@ struct SkipCounts {
 
 struct Collected {
   std::vector<CollectedFinding> findings;  // as they were written, earliest first
-  std::vector<std::string> notes;          // of the processes, and about files that could not be read
+  std::vector<std::string> notes;          // of the processes
+  std::vector<std::string> omissions;      // what could not be read, or is not to be trusted: no clean report
   std::vector<ProcessEnd> ends;            // of the processes that had something to tell
   std::size_t guarded_processes = 0;       // processes in which the guard was at work
   std::vector<std::string> guards;         // which guard they had, and why that one
@@ -52,8 +55,10 @@ struct Collected {
 // Whether a file of this name is a process's finding-*.json, guard-*.json, ended-*.json or skip-*.json.
 bool is_report_file(std::string_view name);
 
-// Adds what the file says; a file that cannot be read or makes no sense becomes a note. Never throws.
-void read_report_file(const std::filesystem::path& path, Collected& out);
+// Adds what the file says; a file that cannot be read or makes no sense becomes an omission, and so does one
+// that belongs neither to `owner` nor to root. nullopt: to whom it belongs does not matter. Never throws.
+void read_report_file(const std::filesystem::path& path, Collected& out,
+                      std::optional<uid_t> owner = std::nullopt);
 
 // A report of any name, e.g. what -o wrote: adds its findings. False, and nothing is added, when the file is
 // no report.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cctype>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <system_error>
@@ -57,9 +59,23 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
+std::string random_letters() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof number)) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    number =
+        static_cast<std::uint64_t>(now.tv_nsec) << 32U | static_cast<std::uint64_t>(::syscall(SYS_gettid));
+  }
+  std::string out;
+  for (int i = 0; i < 12; ++i, number /= 32) out += "abcdefghijklmnopqrstuvwxyz234567"[number % 32];
+  return out;
+}
+
 // 0, or errno.
 int write_new(const std::string& path, std::string_view text) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // Others may be able to write to the folder, and have put a link in the way.
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor < 0) return errno;
   const int problem = write_all(descriptor, text);
   // A file system on the network says only now that it is full.
@@ -79,12 +95,17 @@ Result<std::string> write_into_folder(const std::string& folder, const std::stri
                                       std::string_view text) {
   const WithoutSizeSignal blocked;
   std::string path = folder + "/" + name;
-  // Two threads may write the same file.
-  const std::string temporary = path + ".tmp" + std::to_string(::syscall(SYS_gettid));
-  int problem = write_new(temporary, text);
+  // Nobody can tell its name before, and two threads may write the same file.
+  std::string temporary;
+  int problem = EEXIST;
+  for (int attempt = 0; problem == EEXIST && attempt < 16; ++attempt) {
+    temporary = path + ".tmp" + random_letters();
+    problem = write_new(temporary, text);
+  }
+  if (problem == EEXIST) temporary.clear();  // not ours
   if (problem == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) problem = errno;
   if (problem == 0) return path;
-  ::unlink(temporary.c_str());
+  if (!temporary.empty()) ::unlink(temporary.c_str());
   return Error{"cannot write the report into " + folder, std::generic_category().message(problem),
                "give a folder that this process can write to with --report DIR"};
 }

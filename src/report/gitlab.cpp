@@ -2,6 +2,7 @@
 // just these members, and leaves out entries without one of them.
 #include <nlohmann/json.hpp>
 
+#include "jsonio/dump.hpp"
 #include "report/details.hpp"
 #include "report/machines.hpp"
 #include "report/names.hpp"
@@ -51,7 +52,7 @@ std::string render_gitlab(const Report& report, const Style& style) {
                         std::string("trapline-") + std::string(name_of(report.command)), "major",
                         std::nullopt));
   }
-  return out.dump(kIndent) + "\n";
+  return jsonio::dump(out, kIndent) + "\n";
 }
 
 }  // namespace trapline

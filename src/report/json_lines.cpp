@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 
+#include "jsonio/dump.hpp"
 #include "report/json.hpp"
 #include "report/machines.hpp"
 #include "report/names.hpp"
@@ -27,7 +28,7 @@ class Lines {
       const json key = is_over ? line : json{line["code"], line["certainty"], line["role"], line["summary"]};
       std::string& told = told_[fingerprints[i]];
       if (!is_over && told_short_[fingerprints[i]] == key.dump()) continue;
-      std::string text = line.dump() + "\n";
+      std::string text = jsonio::dump(line) + "\n";
       if (text == told) continue;
       told_short_[fingerprints[i]] =
           json{line["code"], line["certainty"], line["role"], line["summary"]}.dump();
@@ -38,7 +39,7 @@ class Lines {
       json end = envelope(report.command, report.verdict, fingerprints, json::array());
       for (const std::string& note : report.notes) end["notes"].push_back(valid_utf8(note));
       end["type"] = "report";
-      out += end.dump() + "\n";
+      out += jsonio::dump(end) + "\n";
     }
     return out;
   }

@@ -138,12 +138,14 @@ Report merge(const Collected& collected) {
     report.findings.push_back(std::move(group.finding));
   }
   report.notes.insert(report.notes.end(), collected.notes.begin(), collected.notes.end());
+  for (const std::string& omission : collected.omissions) leave_open(report, omission);
   return report;
 }
 
 Report merge(Report seen, Report from_logs) {
   if (seen.findings.empty()) {
     std::ranges::move(seen.notes, std::back_inserter(from_logs.notes));
+    if (seen.verdict != Verdict::kClean) leave_open(from_logs);
     return from_logs;
   }
   std::vector<Finding> more;

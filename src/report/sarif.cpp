@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/version.hpp"
+#include "jsonio/dump.hpp"
 #include "report/details.hpp"
 #include "report/json.hpp"
 #include "report/machines.hpp"
@@ -223,7 +224,7 @@ class SarifLog {
 
 std::string render_sarif(const Report& report, const Style& style) {
   constexpr int kIndent = 2;
-  return SarifLog(report, style).write().dump(kIndent) + "\n";
+  return jsonio::dump(SarifLog(report, style).write(), kIndent) + "\n";
 }
 
 }  // namespace trapline

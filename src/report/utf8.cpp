@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 
+#include "jsonio/dump.hpp"
+
 namespace trapline {
 namespace {
 
@@ -40,12 +42,6 @@ template <std::size_t N>
 bool contains(const std::array<Range, N>& ranges, char32_t c) {
   const auto next = std::ranges::upper_bound(ranges, c, {}, &Range::first);
   return next != ranges.begin() && c <= std::prev(next)->last;
-}
-
-// Characters that can drive a terminal or reorder what a reader sees.
-bool is_unsafe(char32_t c) {
-  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x061C || (c >= 0x200E && c <= 0x200F) ||
-         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
 }
 
 std::string escaped(char32_t c) {
@@ -140,7 +136,7 @@ std::string printable(std::string_view text) {
     const CodePoint point = decode_utf8(text, i);
     if (point.value == '\t') {
       out.push_back(' ');
-    } else if (is_unsafe(point.value)) {
+    } else if (jsonio::is_unsafe(point.value)) {
       out += escaped(point.value);
     } else {
       append_utf8(out, point.value);

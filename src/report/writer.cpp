@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "jsonio/dump.hpp"
 #include "report/html/page.hpp"
 #include "report/json.hpp"
 #include "report/machines.hpp"
@@ -13,7 +14,9 @@ namespace {
 
 constexpr int kIndent = 2;
 
-std::string render_json(const Report& report, const Style&) { return to_json(report).dump(kIndent) + "\n"; }
+std::string render_json(const Report& report, const Style&) {
+  return jsonio::dump(to_json(report), kIndent) + "\n";
+}
 
 constexpr auto kFormats = std::to_array<Format>({
     {"text", "for people", render_text},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 namespace trapline {
 namespace {
@@ -22,14 +23,18 @@ Collected collect(const ReportFolder& folder) {
       files.push_back(file->path());
     }
   }
-  if (error) out.notes.push_back("the report folder could not be read: " + error.message());
+  if (error)
+    out.omissions.push_back("what this run's processes found is lost: the report folder could not be read: " +
+                            error.message());
   std::ranges::sort(files);
   if (files.size() > kMaxFiles) {
-    out.notes.push_back("of " + std::to_string(files.size()) + " report files the first " +
-                        std::to_string(kMaxFiles) + " were read");
+    out.omissions.push_back("of " + std::to_string(files.size()) + " report files the first " +
+                            std::to_string(kMaxFiles) + " were read");
     files.resize(kMaxFiles);
   }
-  for (const fs::path& file : files) read_report_file(file, out);
+  // A private folder is closed to others; in a shared one anybody may leave a finding.
+  const auto owner = folder.is_private() ? std::nullopt : std::optional(folder.owner());
+  for (const fs::path& file : files) read_report_file(file, out, owner);
   std::ranges::stable_sort(out.findings, {}, &CollectedFinding::written);
   return out;
 }

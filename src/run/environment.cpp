@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace trapline {
@@ -44,6 +45,15 @@ std::optional<std::string> find_variable(std::span<const std::string> environmen
 std::vector<std::string> guarded_environment(std::span<const std::string> environment,
                                              const GuardPaths& paths, const RunOptions& options) {
   std::vector<std::string> out(environment.begin(), environment.end());
+  // What a flag sets comes from the flags alone; only a run inside another one keeps what that was asked.
+  const bool is_nested = find_variable(environment, "TRAPLINE_GUARD") == "1" &&
+                         !find_variable(environment, "TRAPLINE_REPORT_DIR").value_or("").empty();
+  if (!is_nested) {
+    std::erase_if(out, [](const std::string& entry) {
+      return std::ranges::any_of(run_options(),
+                                 [&](const RunOption& option) { return is_named(entry, option.variable); });
+    });
+  }
   set(out, "PYTHONPATH",
       python_path(paths.python, find_variable(environment, "PYTHONPATH").value_or(std::string())));
   set(out, "TRAPLINE_GUARD", "1");

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+
+#include "run/environment.hpp"
 
 namespace trapline {
 namespace {
@@ -44,7 +47,9 @@ std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
   } else if (failed && !has_findings && guarded_processes == 0) {
     notes.push_back(
         "the program failed, and none of its processes was guarded: either none imported torch, or it ended "
-        "before torch was there, or Python was told to ignore PYTHONPATH (python -I, -E, -S)");
+        "before torch was there, or Python was told to ignore PYTHONPATH (python -I, -E, -S), or the guard "
+        "was "
+        "switched off (TRAPLINE_OFF=1)");
   }
   return notes;
 }
@@ -72,6 +77,23 @@ std::vector<std::string> notes_about(const Settled& settled, const ExitStatus& e
   return notes;
 }
 
+std::string why_unguarded(std::span<const std::string> arguments, std::span<const std::string> environment) {
+  if (find_variable(environment, "TRAPLINE_OFF") == "1") return "TRAPLINE_OFF=1 switches the guard off";
+  if (arguments.empty()) return "";
+  const std::string& program = arguments.front();
+  if (!std::string_view(program).substr(program.rfind('/') + 1).starts_with("python")) return "";
+  for (const std::string& word : arguments.subspan(1)) {
+    if (word.size() < 2 || word[0] != '-' || word[1] == '-') break;
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const char flag = word[i];
+      if (flag == 'I' || flag == 'E' || flag == 'S')
+        return fmt::format("python -{} does not read PYTHONPATH, by which the guard gets in", flag);
+      if (flag == 'c' || flag == 'm' || flag == 'W' || flag == 'X') return "";  // the rest is its value
+    }
+  }
+  return "";
+}
+
 std::string how_to_see(const std::map<std::string, std::uint64_t>& caught) {
   const bool one = caught.size() == 1 && caught.begin()->second == 1;
   return fmt::format("to see {}: trapline run --report DIR -- ...", one ? "it" : "them");
@@ -84,6 +106,7 @@ std::string sentence_about(const SkipCounts& skip) {
   if (skip.samples > 0) {
     text += fmt::format(", {} sample{} in {}", skip.samples, skip.samples == 1 ? " is" : "s are",
                         skip.quarantine);
+    if (skip.quarantine.empty()) text = text.substr(0, text.rfind(" in ")) + " in no file";
   } else {
     text += "; which samples of the data set were bad is not known";
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ bool is_request_to_end(const ExitStatus& ended);
 // start that it is missing: `is_cpp` repeats below the program's output where to look.
 std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
                                      std::size_t guarded_processes, bool is_cpp = false);
+
+// Why no Python of this command can have been guarded, as its environment and its first words tell; empty:
+// nothing speaks against it. `python -I`, `-E` and `-S` do not read PYTHONPATH.
+std::string why_unguarded(std::span<const std::string> arguments, std::span<const std::string> environment);
 
 // What became of the faults of a program that failed: which ones it caught, and what ended it.
 std::vector<std::string> notes_about(const Settled& settled, const ExitStatus& ended, bool has_findings,

@@ -38,10 +38,13 @@ Result<ReportFolder> ReportFolder::open(const fs::path& folder) {
   std::string probe = (path / "probe-XXXXXX.tmp").string();
   const int descriptor = ::mkstemps(probe.data(), 4);
   if (descriptor < 0) return unusable(folder, std::strerror(errno));
+  struct stat state {};
+  const bool is_known = ::fstat(descriptor, &state) == 0;
   ::close(descriptor);
   ::unlink(probe.c_str());
 
   ReportFolder result(path, false);
+  result.owner_ = is_known ? state.st_uid : ::geteuid();
   for (fs::directory_iterator file(path, error), end; !error && file != end; file.increment(error)) {
     if (const auto stamp = stamp_of(file->path())) result.before_[file->path().filename()] = *stamp;
   }
@@ -72,6 +75,7 @@ ReportFolder::~ReportFolder() {
 ReportFolder::ReportFolder(ReportFolder&& other) noexcept
     : path_(std::move(other.path_)),
       private_(std::exchange(other.private_, false)),
+      owner_(other.owner_),
       before_(std::move(other.before_)) {}
 
 bool ReportFolder::is_new(const fs::path& file) const {

@@ -1,6 +1,8 @@
 // The folder into which the guarded processes write their findings.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
@@ -27,9 +29,12 @@ class ReportFolder {
   ReportFolder& operator=(const ReportFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }  // absolute
+  bool exists() const { return std::filesystem::is_directory(path_); }
   bool is_private() const { return private_; }
   // True when the file was written after this object was made.
   bool is_new(const std::filesystem::path& file) const;
+  // The user to whom files belong that this process makes there; on some file systems nobody's own number.
+  uid_t owner() const { return owner_; }
 
  private:
   using Stamp = std::pair<unsigned long, long long>;  // inode and time of last change
@@ -37,6 +42,7 @@ class ReportFolder {
 
   std::filesystem::path path_;
   bool private_ = false;
+  uid_t owner_ = 0;
   std::map<std::string, Stamp> before_;
 };
 

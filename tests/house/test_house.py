@@ -113,6 +113,7 @@ PUBLIC = {
     },
     "jsonio": {
         "jsonio/access.hpp",
+        "jsonio/dump.hpp",
         "jsonio/scalar.hpp",
     },
     "log": {

@@ -21,9 +21,8 @@ TEST(Environment, PutsTheGuardIn) {
 
 TEST(Environment, KeepsTheUsersEntriesAndTheirOrder) {
   const Texts out = guarded(Texts{"A=1", "PYTHONPATH=/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=0"});
-  EXPECT_EQ(out,
-            (Texts{"A=1", "PYTHONPATH=/p/trapline/startup:/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=1",
-                   "TRAPLINE_LIB=/lib/libtrapline.so", "TRAPLINE_REPORT_DIR=/reports"}));
+  EXPECT_EQ(out, (Texts{"A=1", "PYTHONPATH=/p/trapline/startup:/mine::x", "odd", "B=a=b", "TRAPLINE_GUARD=1",
+                        "TRAPLINE_LIB=/lib/libtrapline.so", "TRAPLINE_REPORT_DIR=/reports"}));
 }
 
 TEST(Environment, AnEmptyPythonPathDoesNotBecomeTheCurrentFolder) {
@@ -38,10 +37,18 @@ TEST(Environment, ASecondRunAddsNothing) {
 TEST(Environment, OptionsBecomeVariables) {
   RunOptions options;
   options.steps = 20;
-  const Texts out = guarded(Texts{"TRAPLINE_STEPS=3", "TRAPLINE_CPU=1"}, options);
+  const Texts around = {"TRAPLINE_STEPS=3", "TRAPLINE_CPU=1", "TRAPLINE_GUARD=1", "TRAPLINE_REPORT_DIR=/a"};
+  const Texts out = guarded(around, options);
   EXPECT_EQ(out[0], "TRAPLINE_STEPS=20");
   EXPECT_EQ(find_variable(out, "TRAPLINE_CPU"), "1") << "of a run around this one";
   EXPECT_EQ(find_variable(guarded({}), "TRAPLINE_STEPS"), std::nullopt);
+}
+
+TEST(Environment, WhatNoFlagAskedForIsNotInherited) {
+  const Texts out = guarded(Texts{"TRAPLINE_ON_FAULT=skip", "TRAPLINE_QUARANTINE=/q", "TRAPLINE_STEPS=3",
+                                  "TRAPLINE_WATCH=nan", "TRAPLINE_CPU=1", "TRAPLINE_DEBUG=1"});
+  EXPECT_EQ(out, (Texts{"TRAPLINE_DEBUG=1", "PYTHONPATH=/p/trapline/startup", "TRAPLINE_GUARD=1",
+                        "TRAPLINE_LIB=/lib/libtrapline.so", "TRAPLINE_REPORT_DIR=/reports"}));
 }
 
 TEST(Environment, TheGuardOfACppProgramComesInByPreload) {

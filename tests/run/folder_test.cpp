@@ -69,7 +69,7 @@ TEST(Collect, TakesTheFilesOfThisRunOnly) {
   EXPECT_TRUE(collected.notes.empty());
 }
 
-TEST(Collect, DamagedFilesBecomeNotes) {
+TEST(Collect, DamagedFilesAreOmissions) {
   const Temporary temporary;
   const auto folder = ReportFolder::open(temporary.path());
   const std::string whole = report_with("whole");
@@ -81,9 +81,24 @@ TEST(Collect, DamagedFilesBecomeNotes) {
   ASSERT_EQ(::mkfifo((temporary / "finding-h-5-1.json").c_str(), 0600), 0);
   const Collected collected = collect(*folder);
   ASSERT_EQ(collected.findings.size(), 1U);
-  ASSERT_EQ(collected.notes.size(), 4U);
-  EXPECT_EQ(collected.notes[0], "finding-h-1-1.json was skipped: it is truncated or not JSON");
-  EXPECT_TRUE(collected.notes[1].starts_with("finding-h-3-1.json could not be read")) << collected.notes[1];
+  ASSERT_EQ(collected.omissions.size(), 4U);
+  EXPECT_EQ(collected.omissions[0], "finding-h-1-1.json was skipped: it is truncated or not JSON");
+  EXPECT_TRUE(collected.omissions[1] == "finding-h-3-1.json could not be read: it is a link")
+      << collected.omissions[1];
+  EXPECT_EQ(collected.omissions[3], "finding-h-5-1.json could not be read: it is no regular file");
+}
+
+TEST(Collect, AFindingOfAnotherUserIsLeftOutOfASharedFolder) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const Temporary temporary;
+  const auto folder = ReportFolder::open(temporary.path());
+  temporary.write("finding-evil-1-0.json", report_with("forged"));
+  ASSERT_EQ(::chown((temporary / "finding-evil-1-0.json").c_str(), 65534, 65534), 0);
+  const Collected collected = collect(*folder);
+  EXPECT_TRUE(collected.findings.empty());
+  EXPECT_EQ(collected.omissions,
+            std::vector<std::string>{
+                "finding-evil-1-0.json was left out: it belongs to another user, with the number 65534"});
 }
 
 TEST(Collect, CountsGuardedProcessesAndTheirNotes) {
@@ -111,7 +126,7 @@ TEST(Collect, AddsUpWhatProcessesSkipped) {
   const Collected collected = collect(*folder);
   EXPECT_EQ(sentence_about(collected.skip),
             "2 of 300 optimizer steps were skipped (0.67 %), 2 samples are in /q.jsonl");
-  EXPECT_EQ(collected.notes, std::vector<std::string>{"skip-h-4.json was skipped: it makes no sense"});
+  EXPECT_EQ(collected.omissions, std::vector<std::string>{"skip-h-4.json was skipped: it makes no sense"});
 }
 
 TEST(Collect, SkippedStepsWithoutNamedSamples) {

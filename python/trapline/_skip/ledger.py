@@ -63,7 +63,12 @@ def taints() -> int:
 
 def counts() -> dict[str, Any]:
     """Optimizer steps, how many of them were left out, and the samples that this process wrote down."""
-    return {"steps": _steps, "skipped": _skipped, "samples": len(_samples), "quarantine": quarantine.path()}
+    return {
+        "steps": _steps,
+        "skipped": _skipped,
+        "samples": len(_samples),
+        "quarantine": quarantine.written_to(),
+    }
 
 
 def is_known(tensor: tuple[Any, ...]) -> bool:

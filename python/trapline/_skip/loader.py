@@ -95,7 +95,11 @@ class Filter:
         bad = quarantine.bad_indices(self._data_set)
         if not bad:
             yield from self._sampler
-        elif self._replace:
+            return
+        known = quarantine.from_file(self._data_set)
+        if known:
+            quarantine.say_left_out(self._data_set, known)
+        if self._replace:
             yield from self._with_replacements(bad)
         else:
             for item in self._sampler:

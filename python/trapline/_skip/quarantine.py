@@ -15,25 +15,36 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import stat
 import threading
 from typing import Any
 
 from trapline._fault.data import data_sets
+from trapline._fault.write import process_facts
 from trapline._library import forks
 from trapline._library.say import say
 
 _lock = threading.Lock()
 _path: str | None = None
+_found: dict[str, set[int]] = {}  # those that were in the file at the start
+_said: set[str] = set()  # data sets of which was said how much is left out
 _bad: dict[str, set[int]] = {}  # data set's identity -> indices
 _complained = False
+_unwritten = False  # the file takes no lines
+_MAX_BYTES = 512 << 20  # of the file; a line is some hundred
+_MAX_LINE = 1 << 20
 
 
 def install(path: str) -> None:
     """Read the file at ``path``, where there is one: loaders leave out what it names (:mod:`.loader`)."""
-    global _path
+    global _path, _unwritten
     _path = os.path.abspath(path)
+    _unwritten = False
+    _said.clear()
     _bad.clear()
     _read(_path)
+    _found.clear()
+    _found.update({identity: set(indices) for identity, indices in _bad.items()})
     forks.in_child(_fresh_lock)
 
 
@@ -52,6 +63,11 @@ def uninstall() -> None:
 def path() -> str | None:
     """The quarantine file's absolute path; None without one."""
     return _path
+
+
+def written_to() -> str | None:
+    """The same, where it has taken every line so far."""
+    return None if _unwritten else _path
 
 
 def add(data_set: Any, samples: list[dict[str, Any]], finding: dict[str, Any]) -> list[tuple[str, int]]:
@@ -78,7 +94,7 @@ def add(data_set: Any, samples: list[dict[str, Any]], finding: dict[str, Any]) -
 
 def propose(path: str, data_set: Any, samples: list[dict[str, Any]], finding: dict[str, Any]) -> None:
     """Write the same lines to another file: somebody else decides whether the samples are left out."""
-    _append(path, _lines_of(data_set, samples, finding))
+    _append(path, _lines_of(data_set, samples, finding), links=False)  # its name can be told before
 
 
 def _inner(sample: dict[str, Any], chosen: Any) -> int:
@@ -116,6 +132,28 @@ def bad_indices(data_set: Any) -> set[int]:
     if not bad:
         return set()
     return set(bad) if chosen is None else {at for at, inner in enumerate(chosen) if inner in bad}
+
+
+def from_file(data_set: Any) -> set[int]:
+    """Those of :func:`bad_indices` that an earlier run has found: this one has said its own."""
+    base, chosen = data_sets.unwrap(data_set)
+    old = _found.get(_identity(describe(base)), set())
+    return set(old) if chosen is None else {at for at, inner in enumerate(chosen) if inner in old}
+
+
+def say_left_out(data_set: Any, bad: set[int]) -> None:
+    """One line for each data set, by the first rank: that a stale file removes data must be seen."""
+    try:
+        whole = len(data_set)
+    except TypeError:
+        whole = None
+    key = _identity(describe(data_set))
+    if key in _said or process_facts().get("rank", 0) != 0:
+        return
+    _said.add(key)
+    count = f"{len(bad):,}" + ("" if whole is None else f" of {whole:,}")
+    plural = "s" if whole not in (None, 1) or len(bad) != 1 else ""
+    say(f"quarantine: {count} sample{plural} left out, as {_path} says")
 
 
 # Data sets ----------------------------------------------------------------------------------------
@@ -175,20 +213,47 @@ def _file_of(data_set: Any, index: int) -> str | None:
 
 def _read(path: str) -> None:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
+        # Not blocking: a pipe would be waited for.
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     except OSError as error:
         _complain(f"{path} cannot be read: {error.strerror}: its samples are not skipped")
         return
-    damaged = []
-    for number, line in enumerate(lines, 1):
-        if line.strip() and not _take(line):
-            damaged.append(number)
-    if damaged:
-        plural = "" if len(damaged) == 1 else f" and {len(damaged) - 1} more"
-        _complain(f"{path}: line {damaged[0]}{plural} cannot be read: skipped: fix or delete it")
+    with os.fdopen(file, "rb") as lines:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            _complain(f"{path} is no regular file: name another with --quarantine FILE: no sample is skipped")
+            return
+        try:
+            _take_all(path, lines)
+        except OSError as error:
+            _complain(
+                f"{path} cannot be read to its end: {error.strerror}: the samples behind are not skipped"
+            )
+
+
+def _take_all(path: str, lines: Any) -> None:
+    damaged, first, number, room = 0, 0, 0, _MAX_BYTES
+    while room > 0:
+        line = lines.readline(min(room, _MAX_LINE))
+        if not line:
+            break
+        room -= len(line)
+        number += 1
+        if line.strip() and not _take(line.decode("utf-8", "replace")):
+            damaged += 1
+            first = first or number
+        while room > 0 and not line.endswith(b"\n"):  # the rest of a line that is too long
+            line = lines.readline(min(room, _MAX_LINE))
+            if not line:
+                break
+            room -= len(line)
+    if room <= 0:
+        limit = f"{_MAX_BYTES >> 20} MiB"
+        _complain(f"{path} is larger than {limit}: what stands behind line {number} is not skipped")
+    elif damaged:
+        plural = "" if damaged == 1 else f" and {damaged - 1} more"
+        _complain(f"{path}: line {first}{plural} cannot be read: skipped: fix or delete it")
 
 
 def _take(line: str) -> bool:
@@ -204,21 +269,28 @@ def _take(line: str) -> bool:
     return True
 
 
-def _append(path: str, lines: list[dict[str, Any]]) -> None:
+def _append(path: str, lines: list[dict[str, Any]], links: bool = True) -> None:
+    global _unwritten
     text = "".join(json.dumps(line, default=str) + "\n" for line in lines)
     try:
         torn = False
-        if os.path.exists(path) and os.path.getsize(path):
+        if os.path.isfile(path) and os.path.getsize(path):
             with open(path, "rb") as file:
                 file.seek(-1, os.SEEK_END)
                 torn = file.read(1) != b"\n"
         # One write at the end: the ranks of a job may share the file.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags | (0 if links else os.O_NOFOLLOW), 0o644)
         try:
-            os.write(descriptor, (("\n" if torn else "") + text).encode())
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(0, "it is no regular file")
+            whole = (("\n" if torn else "") + text).encode()
+            if os.write(descriptor, whole) < len(whole):
+                raise OSError(0, "there is no room for the whole line")
         finally:
             os.close(descriptor)
     except OSError as error:
+        _unwritten = True
         _complain(f"cannot write {path}: {error.strerror}: choose another file with --quarantine FILE")
 
 

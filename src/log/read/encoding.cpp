@@ -9,28 +9,74 @@
 namespace trapline {
 namespace {
 
+// A format that is told by its first bytes. An archive can hold logs; a picture cannot.
 struct Magic {
   std::string_view bytes;
   std::string_view what;
+  bool no_log = true;
+  std::size_t offset = 0;
 };
 
+using namespace std::string_view_literals;
+
+// The formats' own specifications; of PyTorch's checkpoints torch/serialization.py, of safetensors its README
+// (the size of the header as 64 bits, then the header, a JSON object), of TensorBoard's events
+// tensorboard/compat/tensorflow_stub (a record of 24 bytes whose first field is the time, 0x09).
 constexpr Magic kBinaries[] = {
     {"\x7f"
      "ELF",
      "an ELF program or core dump"},
-    {"PK\x03\x04", "a ZIP archive or a PyTorch checkpoint"},
     {"\x89PNG", "a picture"},
     {"\xff\xd8\xff", "a picture"},
     {"GIF8", "a picture"},
+    {"RIFF", "a picture, sound or video"},
+    {"OggS", "a sound or video"},
+    {"fLaC", "a sound"},
+    {"ftyp", "a video", true, 4},
     {"%PDF-", "a PDF"},
     {"\x93NUMPY", "a NumPy array"},
     {"\x89HDF", "an HDF5 file"},
-    {"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"},
-    {"Rar!\x1a", "a RAR archive"},
-    {"SQLite format 3", "a SQLite database"},
+    {"GGUF", "a GGUF model"},
     {"ARROW1", "an Arrow file"},
     {"PAR1", "a Parquet file"},
+    {"PK\x03\x04", "a ZIP archive", false},
+    {"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", false},
+    {"Rar!\x1a", "a RAR archive", false},
+    {"SQLite format 3", "a SQLite database", false},
+    {"ustar", "a tar archive", false, 257},
 };
+// Told by bytes that a text could have too: asked only of what is no text.
+constexpr Magic kData[] = {
+    {"\x80\x02", "a pickle or an old PyTorch checkpoint"},
+    {"\x80\x03", "a pickle"},
+    {"\x80\x04", "a pickle"},
+    {"\x80\x05", "a pickle"},
+    {"\r\n\0\0\0\0"sv, "Python bytecode", true, 2},
+    {"\0\0\0{\""sv, "a safetensors file", true, 5},
+    {"\x09", "TensorBoard's events", true, 12},
+};
+
+bool is_magic(const Magic& magic, std::string_view head) {
+  return head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes);
+}
+
+// What torch.save, NumPy and TorchScript put first into their archives.
+bool is_zip_of_data(std::string_view head) {
+  constexpr std::size_t kNameAt = 30;
+  if (head.size() < kNameAt) return false;
+  const auto low = static_cast<unsigned char>(head[26]), high = static_cast<unsigned char>(head[27]);
+  const std::string_view name = head.substr(kNameAt, low | static_cast<std::size_t>(high) << 8U);
+  constexpr std::string_view kFirst[] = {
+      "/data.pkl",      "/version", "/byteorder", "/.format_version", "/.data/serialization_id",
+      "/constants.pkl", ".npy"};
+  return std::ranges::any_of(kFirst, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+EncodingGuess binary_of(const Magic& magic, std::string_view head) {
+  if (magic.bytes.starts_with("PK") && is_zip_of_data(head))
+    return {Encoding::kBinary, 0, "a PyTorch checkpoint or NumPy arrays", true};
+  return {Encoding::kBinary, 0, magic.what, magic.no_log};
+}
 
 bool is_odd_control(unsigned char c) {
   return (c < 0x20 && c != 0 && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\v' && c != '\b' &&
@@ -84,9 +130,8 @@ EncodingGuess guess_encoding(std::string_view head) {
   if (head.starts_with("\xff\xfe")) return {Encoding::kUtf16Little, 2, {}};
   if (head.starts_with("\xfe\xff")) return {Encoding::kUtf16Big, 2, {}};
   for (const Magic& magic : kBinaries) {
-    if (head.starts_with(magic.bytes)) return {Encoding::kBinary, 0, magic.what};
+    if (is_magic(magic, head)) return binary_of(magic, head);
   }
-  if (head.size() > 262 && head.substr(257, 5) == "ustar") return {Encoding::kBinary, 0, "a tar archive"};
   if (!has_controls(head)) return {};
   std::array<std::size_t, 2> zeros{};    // at even and odd offsets
   std::array<std::size_t, 2> letters{};  // ASCII text at even and odd offsets
@@ -110,9 +155,12 @@ EncodingGuess guess_encoding(std::string_view head) {
   // Zeros alone are no sign: a log that was cut while its program went on writing starts with millions of
   // them.
   const std::size_t rest = head.size() - zeros[0] - zeros[1];
-  if (odd * 10 > rest || (odd * 50 > rest && count_invalid_utf8(head) * 20 > rest))
-    return {Encoding::kBinary, 0, {}};
-  return {};
+  const bool is_data = odd * 10 > rest || (odd * 50 > rest && count_invalid_utf8(head) * 20 > rest);
+  if (!is_data) return {};
+  for (const Magic& magic : kData) {
+    if (is_magic(magic, head)) return binary_of(magic, head);
+  }
+  return {Encoding::kBinary, 0, {}};
 }
 
 // Another program went on in bytes ("> log" of PowerShell, then ">> log" of cmd): so many letters of ASCII in

@@ -15,6 +15,7 @@ struct EncodingGuess {
   Encoding encoding = Encoding::kUtf8;
   std::size_t skip = 0;   // bytes of the byte order mark
   std::string_view what;  // of a binary: "an ELF program", "a ZIP archive"; empty when only its bytes say so
+  bool no_log = false;    // of a binary: a kind of file in which no log lies
 };
 
 inline constexpr std::size_t kSniffSize = 4096;

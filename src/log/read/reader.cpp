@@ -92,6 +92,14 @@ void LogReader::note(std::string text) {
   if (summary_.notes.size() < kMaxWords) summary_.notes.push_back(std::move(text));
 }
 
+void LogReader::omit(std::string text) {
+  if (summary_.omissions.size() < kMaxWords) {
+    summary_.omissions.push_back(std::move(text));
+  } else {
+    ++summary_.more_omissions;
+  }
+}
+
 bool LogReader::read_path(const std::string& path) {
   if (path == "-") return read_stream(STDIN_FILENO, "<stdin>");
   if (path.empty()) {  // "$LOG" of a variable that is not set
@@ -120,8 +128,15 @@ bool LogReader::read_folder(const std::string& path) {
     any = read_file(file, false) || any;
   }
   if (listing.left_out > 0) {
-    note(path + ": " + std::to_string(listing.left_out) + " files were not read: there are more than " +
+    omit(path + ": " + std::to_string(listing.left_out) + " files were not read: there are more than " +
          std::to_string(options_.max_files));
+  }
+  for (const std::string& omission : listing.omissions) omit(omission);
+  summary_.more_omissions += listing.more_omissions;
+  if (listing.hidden > 0) {
+    note(path + ": " + std::to_string(listing.hidden) +
+         (listing.hidden == 1 ? " hidden entry was" : " hidden entries were") +
+         " not read: name what you mean");
   }
   if (!any && listing.problems.empty()) {
     problem({path, "no logs in this folder", "name the files, or another folder"}, true);
@@ -160,8 +175,10 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
     ++summary_.skipped;
     if (named) {
       problem({name, what, "name the program's log"});
-    } else {
+    } else if (guess.no_log) {
       note(name + ": skipped: " + what);
+    } else {
+      omit(name + ": skipped: " + what);
     }
     sink_.end_of_source(name, end);
     return false;

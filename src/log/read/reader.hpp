@@ -39,6 +39,9 @@ struct ReadSummary {
   std::vector<ReadProblem> problems;  // inputs that could not be read, or not to their end; at most 32
   std::int64_t more_problems = 0;
   std::vector<std::string> notes;  // limits of what was read; at most 32
+  // What was passed over and may hold the fault, a line each; at most 32. A report is not clean then.
+  std::vector<std::string> omissions;
+  std::int64_t more_omissions = 0;
 };
 
 class LogReader {
@@ -66,6 +69,7 @@ class LogReader {
   bool finish_source(const std::string& name, const ByteSource& source, SourceEnd& end);
   void problem(Error error, bool no_logs = false);
   void note(std::string text);
+  void omit(std::string text);
 
   LineSink& sink_;
   ReadOptions options_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/version.hpp"
+#include "jsonio/dump.hpp"
 #include "report/details.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/pictures.hpp"
@@ -218,7 +219,7 @@ Html notes(const Report& report) {
 }
 
 Html raw(const Report& report) {
-  const std::string json = to_json(report).dump(1);
+  const std::string json = jsonio::dump(to_json(report), 1);
   if (json.size() > kMaxJson) return {};
   Html lines;
   for (std::size_t at = 0; at < json.size();) {  // by lines: text() writes line breaks out

@@ -110,8 +110,10 @@ TEST(ReaderFiles, AFolderIsReadInNaturalOrderAndItsBinariesAreSkipped) {
   EXPECT_EQ(kept.lines[2].source, folder.path("rank10.log"));
   EXPECT_EQ(reader.summary().sources, 3);
   EXPECT_EQ(reader.summary().skipped, 1);
+  EXPECT_EQ(reader.summary().omissions,
+            (Texts{folder.path("model.pt") + ": skipped: this is a ZIP archive"}));
   EXPECT_EQ(reader.summary().notes,
-            (Texts{folder.path("model.pt") + ": skipped: this is a ZIP archive or a PyTorch checkpoint"}));
+            (Texts{folder.path() + ": 1 hidden entry was not read: name what you mean"}));
   EXPECT_TRUE(reader.summary().problems.empty());
 }
 
@@ -152,7 +154,7 @@ TEST(ReaderFiles, TooManyFilesAreSaid) {
   LogReader reader(kept, options);
   EXPECT_TRUE(reader.read_path(folder.path()));
   EXPECT_EQ(reader.summary().sources, 3);
-  EXPECT_EQ(reader.summary().notes,
+  EXPECT_EQ(reader.summary().omissions,
             (Texts{folder.path() + ": 2 files were not read: there are more than 3"}));
 }
 
