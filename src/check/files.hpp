@@ -22,9 +22,9 @@ struct FileResult {
   std::optional<Error> error;
   std::vector<ColumnResult> columns;
   std::vector<std::string> objects;  // what is no tensor and was not looked into
-  bool whole = false;               // read to the end
-  std::vector<std::string> looked;  // all columns, also those that were not checked: "id", "title (text)"
-  std::size_t unclear = 0;          // columns of integers that nothing tells about
+  bool whole = false;                // read to the end
+  std::vector<std::string> looked;   // all columns, also those that were not checked: "id", "title (text)"
+  std::size_t unclear = 0;           // columns of integers that nothing tells about
 };
 
 struct Progress {

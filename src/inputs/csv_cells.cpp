@@ -33,6 +33,12 @@ void add_cell(std::string_view field, CsvStretch::Cells& cells) {
   } else {
     number = number_of(field);
   }
+  // A whole number that int64 cannot hold keeps its digits, as text: which of the two a column wants is known
+  // where it is delivered.
+  if (number.huge) {
+    cells.huge.push_back(cells.kinds.size());
+    cells.texts.emplace_back(field);
+  }
   cells.kinds.push_back(number.kind);
   const bool floats = number.kind == Number::Kind::kFloat;
   cells.bits.push_back(
@@ -51,6 +57,7 @@ void read_stretch(std::string_view text, char delimiter, std::span<const std::si
     cells.kinds.clear();
     cells.bits.clear();
     cells.texts.clear();
+    cells.huge.clear();
   }
   CsvRows rows(text, delimiter, stretch.begin);
   std::vector<std::string_view> fields;
@@ -84,6 +91,7 @@ void deliver(const CsvStretch& stretch, std::int64_t first_row, std::int64_t fir
     ValueColumn& column = columns[i];
     const CsvStretch::Cells& cells = stretch.columns[i];
     auto text = cells.texts.begin();
+    auto huge = cells.huge.begin();
     for (std::size_t at = 0; at < cells.kinds.size() && column.wanted(); ++at) {
       if (at % kRowsBetweenAsking == 0 && sink.stopped()) return;
       const std::int64_t row = first_row + static_cast<std::int64_t>(at);
@@ -93,6 +101,12 @@ void deliver(const CsvStretch& stretch, std::int64_t first_row, std::int64_t fir
           column.add(row, line, std::bit_cast<std::int64_t>(cells.bits[at]));
           break;
         case Number::Kind::kFloat:
+          if (huge != cells.huge.end() && *huge == at) {
+            ++huge;
+            column.add(row, line, {Number::Kind::kFloat, 0, std::bit_cast<double>(cells.bits[at]), true},
+                       *text++);
+            break;
+          }
           column.add(row, line, std::bit_cast<double>(cells.bits[at]));
           break;
         case Number::Kind::kMissing:

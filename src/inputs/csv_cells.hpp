@@ -18,7 +18,8 @@ struct CsvStretch {
   struct Cells {  // of one column, one per row
     std::vector<Number::Kind> kinds;
     std::vector<std::uint64_t> bits;  // of the integer or the number
-    std::vector<std::string> texts;   // of those that are neither, in their order
+    std::vector<std::string> texts;   // of those that are neither, and of `huge`, in their order
+    std::vector<std::size_t> huge;    // cells that hold a whole number beyond int64
   };
   std::size_t begin = 0, end = 0;     // end: where the next row begins
   std::int64_t lines = 0;             // newlines in it

@@ -6,12 +6,13 @@
 // Trapline. The price is that Trapline does not see the output, and it does not need to: findings come as
 // files.
 //
-// A signal to the group reaches both, one to Trapline's pid has to be passed on, and nothing in it says which it
-// was: a third process in the group is asked (witness.hpp). Weighed against that were: a group of the program's
-// own with the terminal handed over (Ctrl-C would no longer reach the script or `make` around it, and two jobs of
-// `make -j` would fight for the terminal), Trapline leaving the group (the leader of a session cannot, and
-// launchers that signal the group of the pid that they know would miss the program's workers), and to exec the
-// program with the reporter beside it (the report would come after the prompt, and its file after the end).
+// A signal to the group reaches both, one to Trapline's pid has to be passed on, and nothing in it says which
+// it was: a third process in the group is asked (witness.hpp). Weighed against that were: a group of the
+// program's own with the terminal handed over (Ctrl-C would no longer reach the script or `make` around it,
+// and two jobs of `make -j` would fight for the terminal), Trapline leaving the group (the leader of a
+// session cannot, and launchers that signal the group of the pid that they know would miss the program's
+// workers), and to exec the program with the reporter beside it (the report would come after the prompt, and
+// its file after the end).
 #pragma once
 
 #include <string>

@@ -90,5 +90,5 @@ def test_an_unknown_format_names_the_page_that_lists_them(tmp_path):
     (tmp_path / "t.xyz").write_text("nothing that is known")
     done = run("labels", tmp_path / "t.xyz", "--classes", 2)
     assert done.returncode == 2
-    assert done.stderr.endswith("its format is not known: see docs/formats.md for those that are\n")
+    assert done.stderr.endswith("its format is not known: docs/formats.md lists those that are\n")
     assert "docs/formats.md" in run("labels", "--help").stdout

@@ -30,7 +30,9 @@ def main() -> None:
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
-    print("result", dist.get_rank(), model.module.weight.sum().item(), flush=True)
+    # One write: the ranks share one pipe.
+    line = f"result {dist.get_rank()} {model.module.weight.sum().item()}\n"
+    os.write(1, line.encode())
     dist.barrier()
     os._exit(0)  # gloo's threads abort the end of the interpreter now and then, with Trapline or without
 
