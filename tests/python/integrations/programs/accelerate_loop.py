@@ -1,5 +1,6 @@
 """A loop of one's own over Accelerate: ``accelerate_loop.py MODE [--broken] [--follow]``."""
 
+import os
 import sys
 
 import torch
