@@ -4,6 +4,7 @@
 #include <re2/set.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,9 +28,13 @@ constexpr Pattern kPatterns[] = {
 #include "catalogue/patterns_machine.def"
 #include "catalogue/patterns_servers.def"
 #include "catalogue/patterns_torch.def"
+// Whatever the words are of, after all that know a program's own.
+
+#include "catalogue/patterns_programs.def"
 // The first that matches counts: how it died comes after what tells why.
 
 #include "catalogue/patterns_deaths.def"
+#include "catalogue/patterns_ends.def"
 #undef TRAPLINE_PATTERN
 };
 
@@ -41,7 +46,7 @@ constexpr NumberForm kNumbers[] = {
 
 // Words of GPUs and their software. What comes after one of them may be a short text of a status.
 constexpr const char* kGpuWord =
-    R"re((?:\b(?i:cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cutensor|nccl|rccl|hip(?:blas|fft)?|rocm|rocblas|miopen|nvrtc|nvml|nvidia|nvrm|gpu|hsa|sycl|level[_ ]zero|thrust|cub)[\w:.\[\]#-]*|\bcu[A-Z]\w+|_cuda\b))re";
+    R"re((?:\b(?i:cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cutensor|nccl|rccl|hip(?:blas|fft)?|rocm|rocblas|miopen|nvrtc|nvml|nvidia|nvrm|gpu|hsa|sycl|level[_ ]zero|thrust|cub|opencl|vulkan|optix|tensorrt|directml|d3d1[12]|wgpu|webgpu|oneapi|amdgpu|npu|musa|mlu|xpu)[\w:.\[\]#-]*|\bcu[A-Z]\w+|\b(?:musa|mc|tops)Error[A-Z]\w*|\b(?:MUSA|MC|TOPS)_ERROR_\w+|\bacl(?:nn|rt|op)\w+|_cuda\b))re";
 constexpr const char* kFailed =
     R"re((?i)(?:\b|_)(?:errors?|fail(?:ed|ure|s)?|fatal|abort(?:ed|ing)?|crash(?:ed)?|cannot|can't|could not|couldn't|unable|lost|hang|hung)\b)re";
 // Lines of programs that go on, and lines of source code.
@@ -147,45 +152,87 @@ class EveryPattern {
 };
 
 const WordingRow* by_number(std::string_view line, int form, const RE2& pattern) {
+  std::string digits;
+  if (!RE2::PartialMatch(piece(line), pattern, &digits)) return nullptr;
+  const bool is_hex = digits.starts_with("0x") || digits.starts_with("0X");
+  const std::size_t prefix = is_hex ? 2 : 0;
   std::int64_t number = 0;
-  if (!RE2::PartialMatch(piece(line), pattern, &number)) return nullptr;
+  const char* const end = digits.data() + digits.size();
+  if (std::from_chars(digits.data() + prefix, end, number, is_hex ? 16 : 10).ptr != end) return nullptr;
   const StatusRow* const status = find_status(kNumbers[form].library, number);
   return status == nullptr ? nullptr : &wording_of_status(*status);
 }
 
-// A short text of a status, behind a word that speaks of a GPU and set off from it.
+std::string lower(std::string_view text) {
+  std::string low(text);
+  for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return low;
+}
+
+bool is_harmless(std::string_view line) {
+  static const RE2* const harmless = new RE2(kHarmless, options());
+  return RE2::PartialMatch(piece(line), *harmless);
+}
+
+// A short text of a status. It counts in three places, in any case of letters: set off behind a word that
+// speaks of a GPU ("CUDA error at cuCtxCreate: Out of memory"), behind such a word that failed ("CUDA error
+// in func init at line 126 out of memory"), and before the call that it is the answer of ("Invalid value in
+// cuCtxPushCurrent(...)").
 const WordingRow* by_text(std::string_view line) {
   static const auto* const texts = [] {
     // Backward: a text before those that it begins with.
     auto* const all = new std::map<std::string, const WordingRow*, std::greater<>>;
     for (const StatusRow& row : status_rows()) {
       if (!row.text.empty() && row.stands == TextStands::kInLine)
-        all->emplace(std::string(row.text), &wording_of_status(row));
+        all->emplace(lower(row.text), &wording_of_status(row));
     }
     return all;
   }();
-  static const RE2* const pattern = [] {
-    std::string alternatives;
-    for (const auto& [text, row] : *texts)
-      alternatives += (alternatives.empty() ? "" : "|") + RE2::QuoteMeta(text);
-    return new RE2(R"re((?:[:'"(,\]>-]\s*|\bby )()re" + alternatives + R"re()(?:['").,;\s\[]|$))re",
-                   options());
+  static const std::string alternatives = [] {
+    std::string all;
+    for (const auto& [text, row] : *texts) all += (all.empty() ? "((?i:" : "|") + RE2::QuoteMeta(text);
+    return all + "))";
   }();
+  constexpr const char* kEnd = R"re((?:['").,;:\s\[]|$))re";
+  static const RE2 set_off(R"re((?:[:'"(,\]>-]\s*|\bby ))re" + alternatives + kEnd, options());
+  static const RE2 after_failed(
+      R"re((?i:\b(?:error|fail\w*|exception|fatal)\b).*?\s)re" + alternatives + kEnd, options());
+  static const RE2 before_call(
+      R"re((?:^|[:'"(,\]>-]\s*))re" + alternatives +
+          R"re( (?:in|at|from|calling|by) (?:(?:cu|hip|optix|nvrtc|cl|ze|musa)[A-Z]\w+|(?:CUDA|HIP|OptiX|Metal) queue))re",
+      options());
+  static const RE2 of_host(R"re((?i)\b(?:host|cpu|ram|pinned|system|swap|not)\b)re", options());
   static const RE2* const gpu = new RE2(kGpuWord, options());
-  re2::StringPiece behind = piece(line);
   std::string text;
-  if (!RE2::FindAndConsume(&behind, *gpu) || !RE2::PartialMatch(behind, *pattern, &text)) return nullptr;
-  const auto found = texts->find(text);
-  return found == texts->end() ? nullptr : found->second;
+  re2::StringPiece behind = piece(line);
+  const bool found =
+      RE2::PartialMatch(behind, before_call, &text) ||
+      (RE2::FindAndConsume(&behind, *gpu) && (RE2::PartialMatch(behind, set_off, &text) ||
+                                              (!RE2::PartialMatch(behind, of_host) && !is_harmless(line) &&
+                                               RE2::PartialMatch(behind, after_failed, &text))));
+  if (!found) return nullptr;
+  const auto row = texts->find(lower(text));
+  return row == texts->end() ? nullptr : row->second;
+}
+
+// A status of a runtime that was made after CUDA's: MUSA (Moore Threads), MACA (MetaX), TopsRider (Enflame)
+// have CUDA's enumeration under another prefix.
+const WordingRow* by_name_of_cuda(std::string_view line) {
+  static const RE2* const like =
+      new RE2(R"re(\b(?:(?:musa|mc|tops)(Error[A-Z]\w+)|(?:MUSA|MC|TOPS)(_ERROR_[A-Z_]+))\b)re", options());
+  std::string runtime, driver;
+  if (!RE2::PartialMatch(piece(line), *like, &runtime, &driver)) return nullptr;
+  const std::string name = runtime.empty() ? "CUDA" + driver : "cuda" + runtime;
+  const auto rows = status_rows();
+  const auto found = std::ranges::find(rows, std::string_view(name), &StatusRow::name);
+  return found == rows.end() ? nullptr : &wording_of_status(*found);
 }
 
 // Of a line with a word of GPUs.
 const WordingRow* trouble(std::string_view line) {
   static const RE2* const failed = new RE2(kFailed, options());
-  static const RE2* const harmless = new RE2(kHarmless, options());
   static const WordingRow row = wording_of("gpu.trouble", Meaning::kSomething, {}, {});
-  const re2::StringPiece text = piece(line);
-  return RE2::PartialMatch(text, *failed) && !RE2::PartialMatch(text, *harmless) ? &row : nullptr;
+  return RE2::PartialMatch(piece(line), *failed) && !is_harmless(line) ? &row : nullptr;
 }
 
 }  // namespace
@@ -193,6 +240,27 @@ const WordingRow* trouble(std::string_view line) {
 std::span<const PatternRow> pattern_rows() { return rows(); }
 
 std::span<const NumberForm> number_forms() { return kNumbers; }
+
+bool speaks_of_gpu(std::string_view text) {
+  // A variable of the environment and a path are names, and no word about the GPU; a status is one.
+  static const RE2* const capitals = new RE2(
+      R"re((\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\S*[/\\]\S+|\b[\w-]+\.(?:cuh?|cc|cpp|hp?p?|py|so|dll)\b))re",
+      options());
+  static const RE2* const gpu = new RE2(kGpuWord, options());
+  static const RE2* const status = new RE2("ERR|STATUS|FAIL|RESULT", options());
+  std::string rest;
+  re2::StringPiece left = piece(text);
+  re2::StringPiece name;
+  const char* from = text.data();
+  while (RE2::FindAndConsume(&left, *capitals, &name)) {
+    if (!RE2::PartialMatch(name, *status)) {
+      rest.append(from, name.data());
+      from = name.data() + name.size();
+    }
+  }
+  rest.append(from, text.data() + text.size());
+  return RE2::PartialMatch(rest, *gpu);
+}
 
 bool checks_status(std::string_view line) {
   static const RE2* const success =
@@ -212,6 +280,7 @@ const WordingRow* find_pattern(std::string_view line) {
   if (row != nullptr && row->effect.meaning == Meaning::kHostCheck && checks_status(line)) row = nullptr;
   const bool tells = row != nullptr && row->effect.meaning != Meaning::kErrorLine;
   if (tells || !found.gpu_word) return row;
+  if (const WordingRow* const status = by_name_of_cuda(line)) return status;
   if (const WordingRow* const status = by_text(line)) return status;
   const WordingRow* const other = trouble(line);
   return other != nullptr ? other : row;

@@ -20,12 +20,15 @@ struct PatternRow {
 
 struct NumberForm {
   Library library;
-  std::string_view pattern;  // its one group is the number
+  std::string_view pattern;  // its one group is the number, also in hexadecimal with 0x
   std::string_view sample;
 };
 
 std::span<const PatternRow> pattern_rows();
 std::span<const NumberForm> number_forms();
+
+// Whether the text has a word of GPUs or their software; names of environment variables are none.
+bool speaks_of_gpu(std::string_view text);
 
 // Whether the line is an assertion of a call's status, "Assertion 'err == cudaSuccess' failed": the status is
 // what failed, not a kernel's condition.

@@ -43,6 +43,7 @@ constexpr Message kMessages[] = {
 #include "catalogue/messages_frameworks.def"
 #include "catalogue/messages_jobs.def"
 #include "catalogue/messages_machine.def"
+#include "catalogue/messages_programs.def"
 #include "catalogue/messages_servers.def"
 #include "catalogue/messages_torch.def"
 #undef TRAPLINE_MESSAGE

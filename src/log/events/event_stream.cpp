@@ -37,9 +37,18 @@ bool can_go_on(const WordingRow& row) {
          row.cause != Cause::kArchMismatch && row.cause != Cause::kHardwareOrDriver;
 }
 
-bool names_failure(const LineMatches& matches) {
-  return std::any_of(matches.wordings.begin(), matches.wordings.end(),
-                     [](const WordingRow* row) { return row->is_failure(); });
+// Whether both lines begin with the same word of a logger ("amdgpu 0000:2b:00.0: ..."): then the second is a
+// line of its own, and no rest of the first.
+bool begins_alike(std::string_view one, std::string_view other) {
+  const std::size_t end = one.find_first_of(": ");
+  return end != std::string_view::npos && end >= 3 && other.substr(0, end + 1) == one.substr(0, end + 1);
+}
+
+// Whether the line names a failure, and tells more than that something failed.
+bool tells_of_failure(const LineMatches& matches) {
+  return std::any_of(matches.wordings.begin(), matches.wordings.end(), [](const WordingRow* row) {
+    return row->is_failure() && row->effect.meaning != Meaning::kErrorLine;
+  });
 }
 
 }  // namespace
@@ -204,7 +213,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
 
 void EventStream::add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
                                 std::int64_t& order) {
-  if (names_failure(matches)) return;
+  if (tells_of_failure(matches)) return;
   // A warning that quotes an exception; one that was raised as an error has nothing before its name.
   const bool warned = is_warning(text.substr(0, text.find(frames_.exception())));
   for (Event& event : events_) {
@@ -235,9 +244,10 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
            (event.wording != nullptr && event.wording->phrase.empty());  // a pattern's: of half a message
   };
   if (events_.empty() || !is_guess(events_.back())) return false;
-  if (!names_failure(matches)) return false;
+  if (!tells_of_failure(matches)) return false;
   const Event& exception = events_.back();
   if (exception.number < wrap_from_ || origin.number > before_number_ + 1) return false;
+  if (begins_alike(exception.text, text)) return false;
   const char first = text.empty() ? '\0' : text.front();
   const bool goes_on = before_length_ >= kMinWrap && !frames_.closed_now() &&
                        ((first >= 'a' && first <= 'z') || first == ' ' || first == '-' || first == '>');

@@ -53,6 +53,12 @@ bool indexes_by_tensor(std::string_view code) {
          word != "epoch";
 }
 
+std::string without_class_counts(std::string code) {
+  static const RE2* const count = new RE2(R"re(\b\w*n(?:um)?_(?:class(?:es)?|cls)\b)re");
+  RE2::GlobalReplace(&code, *count, "");
+  return code;
+}
+
 }  // namespace
 
 std::string op_of_frames(const Traceback& traceback) {
@@ -95,6 +101,7 @@ SurfaceStatement surface_of(const Traceback* traceback, std::string_view lone_co
   if (code.empty() && function.empty()) return surface;
   const std::string low = lower(code);
   surface.labels = speaks_of(code, Topic::kLabels);
+  surface.only_classes = surface.labels && !speaks_of(without_class_counts(low), Topic::kLabels);
   const bool cannot_fail = find_call(code, kCannotFail) != nullptr;
   surface.reads_back = cannot_fail || find_call(code, kReadsBack) != nullptr || function == "backward";
 

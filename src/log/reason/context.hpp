@@ -23,8 +23,9 @@ enum class Statement : std::uint8_t {
 struct SurfaceStatement {
   Statement statement = Statement::kUnknown;
   std::string_view op, argument;
-  bool labels = false;      // its names speak of labels or classes
-  bool reads_back = false;  // waits for the device: the launch lies before it
+  bool labels = false;        // its names speak of labels or classes
+  bool only_classes = false;  // of these only the number of classes is named
+  bool reads_back = false;    // waits for the device: the launch lies before it
 };
 
 // `lone_code`: a source line whose frame was lost; used when the traceback has none.

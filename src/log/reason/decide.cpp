@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "catalogue/patterns.hpp"
 #include "catalogue/xids.hpp"
 #include "diagnose/diagnose.hpp"
 #include "log/reason/decide_assert.hpp"
@@ -54,6 +55,11 @@ Decision decide_report(const Event& event, const EventContext& scene) {
   if (s.statement == Statement::kLaunches) {
     d.op = s.op;
     d.argument = s.argument;
+    if (s.only_classes && s.op.starts_with("scatter")) {
+      guess(d, kLabelOutOfRange, {kIndexOutOfRange, kNumClassesMismatch},
+            "it surfaced where something is scattered over the classes");
+      return d;
+    }
     d.cause = cause_of_call(s.op);
     d.certainty = Certainty::kLikely;
     d.also = {kInsufficientEvidence, kPoisonedContext};
@@ -292,19 +298,43 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   return d;
 }
 
+// What Python itself raises for a program's own names, files and texts: whatever word of a GPU stands in the
+// message is a name there.
+bool is_of_program(std::string_view exception) {
+  constexpr std::string_view kOfProgram[] = {
+      "KeyError",           "NameError",           "UnboundLocalError",
+      "AttributeError",     "SyntaxError",         "IndentationError",
+      "TabError",           "FileNotFoundError",   "FileExistsError",
+      "IsADirectoryError",  "ModuleNotFoundError", "NotADirectoryError",
+      "ZeroDivisionError",  "JSONDecodeError",     "UnicodeDecodeError",
+      "UnicodeEncodeError", "RecursionError",      "KeyboardInterrupt",
+      "StopIteration",      "PermissionError"};
+  const std::string_view last = exception.substr(exception.rfind('.') + 1);
+  return std::ranges::find(kOfProgram, last) != std::end(kOfProgram);
+}
+
+// What a library raises in the words of a runtime below it.
+bool is_of_runtime(std::string_view exception) {
+  const std::string_view last = exception.substr(exception.rfind('.') + 1);
+  return last == "RuntimeError" || last == "OSError" || last == "SystemError" || last == "Exception" ||
+         last == "InternalError" || last == "UnknownError";
+}
+
 Decision decide_exception(const Event& event, const EventContext&) {
   Decision d;
   d.synchronous = true;
   d.device_assert = false;
   d.cause = kNotCuda;
   d.certainty = Certainty::kLikely;  // also of an assertion: what it looks at may be what a GPU gave
+  if (is_of_program(event.exception)) return d;
   const bool is_bare =
       event.message.empty() && (event.exception == "RuntimeError" || event.exception == "Exception");
   // "numba.cuda.cudadrv.driver.CudaAPIError", also when its end was cut off.
   const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
   if (is_bare || contains(name, "cuda.") || contains(name, "hip.") || contains(event.message, "CUDA") ||
-      contains(event.message, "cuda runtime") || contains(event.message, "HIP error")) {
-    d.cause = kInsufficientEvidence;  // an error of CUDA that the catalogue does not know
+      contains(event.message, "cuda runtime") || contains(event.message, "HIP error") ||
+      (is_of_runtime(event.exception) && speaks_of_gpu(event.message))) {
+    d.cause = kInsufficientEvidence;  // an error of a GPU's software that the catalogue does not know
     d.certainty = Certainty::kUnknown;
     d.also = {kNotCuda};
   }

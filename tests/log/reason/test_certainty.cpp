@@ -85,8 +85,7 @@ TEST(Certainty, JobLinesOfShellsAndSchedulers) {
        {"[1]    13708 killed     python train.py", "[1]  + 13708 killed     python train.py",
         "[1]  + killed     python train.py", "> [1]    13708 killed     python train.py", "+ Killed",
         "Killed: 9", "[1]    Segmentation fault            python train.py (core dumped)",
-        "Segmentation fault: 11", "[1]    13708 abort (core dumped)  python train.py", "Abort trap: 6",
-        "fish: Job 1, 'python train.py' terminated by signal SIGABRT (Abort)",
+        "Segmentation fault: 11",
         "slurmstepd: error: *** JOB 42 ON node01 CANCELLED AT 2026-01-02T03:04:05 ***",
         "    Exit_status = 265", "job 42.1 died through signal KILL (9)",
         "Job terminated of its own accord at 2026-01-02T03:04:05Z with signal 9",
@@ -94,7 +93,9 @@ TEST(Certainty, JobLinesOfShellsAndSchedulers) {
     EXPECT_EQ(root(std::string(line) + "\n").cause, kNotCuda) << line;
   }
   for (const std::string_view line :
-       {"srun: error: Node failure on node01", "failed       100 : assumedly after job",
+       {"[1]    13708 abort (core dumped)  python train.py", "Abort trap: 6",
+        "fish: Job 1, 'python train.py' terminated by signal SIGABRT (Abort)",
+        "srun: error: Node failure on node01", "failed       100 : assumedly after job",
         "      Reason:       Error", "    Exit_status = 271"}) {
     EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kUnknown) << line;
   }
