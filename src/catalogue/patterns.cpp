@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -53,9 +54,9 @@ constexpr const char* kFailed =
 constexpr const char* kHarmless =
     R"re((?:^|[\s\[|=":(])(?:WARNING|INFO|DEBUG|TRACE|NOTICE)(?:[\s\]:|",)]|$)|(?:^|[^L] |[\[|])WARN\b)re"
     R"re(|(?i:(?:^|[\s\[|=":(])(?:\w*warning|info|debug)[\]:|"])|^[IW]\d{4} |: [IW] (?:tensorflow|external|xla)/)re"
-    R"re(|(?i)\bignor(?:e|ed|ing)\b|\bfall(?:s|ing)? ?back\b|\bskip|\bretry|\bdeprecat|\d/[\d.]+ GPU\b|\b(?:0|no) (?:errors?|failures?)\b|\berrors?[ =:]+(?:0|none)\b)re"
+    R"re(|(?i)\bignor(?:e|ed|ing)\b|\bfall(?:s|ing)? ?back\b|\bskip|\bretry|\bdeprecat|\d/[\d.]+ GPU\b|(?:^|[\s(\[,:=])0 (?:errors|failures)\b|\bno (?:errors?|failures?)\b|\berrors?[ =:]+(?:0|none)\b)re"
     R"re(|(?i)\b(?:mse|mae|rmse|l1|l2|test|train(?:ing)?|val(?:idation)?|eval|mean|max|abs(?:olute)?|rel(?:ative)?|squared|average)[ _]errors?\b)re"
-    R"re(|\berrors?[ =:]+\d+\.\d|\bno (?:\w+ )?errors?\b|\berror code:? 0\b|\berror[ -]check)re"
+    R"re(|\berrors?[ =:]+\d+\.\d|\bno (?:\w+ )?errors?\b|\berror code:? 0\b|\berror[ -](?:check|rate))re"
     R"re(|^\s*(?:File "|frame #|#\d|raise |except |if |return |assert |try:|//))re";
 
 RE2::Options options() {
@@ -113,16 +114,16 @@ class EveryPattern {
     Found found;
     if (!set_.Match(piece(line), &matches, &error)) {
       if (error.kind == RE2::Set::kNoError) return found;
-      matches.resize(one_by_one_.size());  // the set's memory did not suffice: each may be it
+      matches.resize(texts_.size());  // the set's memory did not suffice: each may be it
       std::iota(matches.begin(), matches.end(), 0);
     }
     std::ranges::sort(matches);
     const int numbers = static_cast<int>(std::size(kNumbers));
-    const int last = static_cast<int>(one_by_one_.size()) - 1;
+    const int last = static_cast<int>(texts_.size()) - 1;
     for (const int i : matches) {
       int& first = i < numbers ? found.number : found.row;
       if (i < last && first >= 0) continue;
-      if (!RE2::PartialMatch(piece(line), *one_by_one_[static_cast<std::size_t>(i)])) continue;
+      if (!RE2::PartialMatch(piece(line), one(i))) continue;
       if (i == last)
         found.gpu_word = true;
       else
@@ -131,7 +132,8 @@ class EveryPattern {
     return found;
   }
 
-  const RE2& number(int form) const { return *one_by_one_[static_cast<std::size_t>(form)]; }
+  const RE2& number(int form) const { return one(form); }
+  const RE2& gpu() const { return one(static_cast<int>(texts_.size()) - 1); }
 
  private:
   // A counted gap multiplies the states of the whole set: in there it is any gap, and what is found so is
@@ -144,11 +146,22 @@ class EveryPattern {
 
   void add(const std::string& pattern) {
     set_.Add(without_counts(pattern), nullptr);
-    one_by_one_.push_back(std::make_unique<RE2>(pattern, options()));
+    texts_.push_back(pattern);
+    one_by_one_.emplace_back();
+  }
+
+  // Compiled when it is asked for the first time: few are, and all of them take longer than a log.
+  const RE2& one(int index) const {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<RE2>& made = one_by_one_[static_cast<std::size_t>(index)];
+    if (made == nullptr) made = std::make_unique<RE2>(texts_[static_cast<std::size_t>(index)], options());
+    return *made;
   }
 
   RE2::Set set_;
-  std::vector<std::unique_ptr<RE2>> one_by_one_;
+  std::vector<std::string> texts_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<RE2>> one_by_one_;
 };
 
 const WordingRow* by_number(std::string_view line, int form, const RE2& pattern) {
@@ -174,45 +187,72 @@ bool is_harmless(std::string_view line) {
   return RE2::PartialMatch(piece(line), *harmless);
 }
 
-// A short text of a status. It counts in three places, in any case of letters: set off behind a word that
-// speaks of a GPU ("CUDA error at cuCtxCreate: Out of memory"), behind such a word that failed ("CUDA error
-// in func init at line 126 out of memory"), and before the call that it is the answer of ("Invalid value in
-// cuCtxPushCurrent(...)").
-const WordingRow* by_text(std::string_view line) {
+// The texts of statuses that count in a line, in small letters. Backward: a text before those that it begins
+// with.
+using Texts = std::map<std::string, const WordingRow*, std::greater<>>;
+const Texts& texts_in_lines() {
   static const auto* const texts = [] {
-    // Backward: a text before those that it begins with.
-    auto* const all = new std::map<std::string, const WordingRow*, std::greater<>>;
+    auto* const all = new Texts;
     for (const StatusRow& row : status_rows()) {
       if (!row.text.empty() && row.stands == TextStands::kInLine)
         all->emplace(lower(row.text), &wording_of_status(row));
     }
     return all;
   }();
-  static const std::string alternatives = [] {
-    std::string all;
-    for (const auto& [text, row] : *texts) all += (all.empty() ? "((?i:" : "|") + RE2::QuoteMeta(text);
-    return all + "))";
-  }();
-  constexpr const char* kEnd = R"re((?:['").,;:\s\[]|$))re";
-  static const RE2 set_off(R"re((?:[:'"(,\]>-]\s*|\bby ))re" + alternatives + kEnd, options());
-  static const RE2 after_failed(
-      R"re((?i:\b(?:error|fail\w*|exception|fatal)\b).*?\s)re" + alternatives + kEnd, options());
-  static const RE2 before_call(
-      R"re((?:^|[:'"(,\]>-]\s*))re" + alternatives +
-          R"re( (?:in|at|from|calling|by) (?:(?:cu|hip|optix|nvrtc|cl|ze|musa)[A-Z]\w+|(?:CUDA|HIP|OptiX|Metal) queue))re",
+  return *texts;
+}
+
+bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
+
+// Whether what begins there is set off from what stands before: "error: ", "(", "by ".
+bool is_set_off(std::string_view low, std::size_t at) {
+  std::string_view before = low.substr(0, at);
+  if (before.ends_with("by ") && (before.size() == 3 || is_one_of(before[before.size() - 4], " (,")))
+    return true;
+  while (!before.empty() && before.back() == ' ') before.remove_suffix(1);
+  return !before.empty() && is_one_of(before.back(), ":'\"(,]>-");
+}
+
+// A short text of a status. It counts in three places, in any case of letters: set off behind a word that
+// speaks of a GPU ("CUDA error at cuCtxCreate: Out of memory"), behind such a word that failed ("CUDA error
+// in func init at line 126 out of memory"), and before the call that it is the answer of ("Invalid value in
+// cuCtxPushCurrent(...)").
+const WordingRow* by_text(std::string_view line, const RE2& gpu) {
+  const std::string low = lower(line);
+  std::size_t at = std::string::npos;
+  const WordingRow* row = nullptr;
+  const auto look = [&](auto&& counts) {
+    for (const auto& [text, wording] : texts_in_lines()) {
+      for (std::size_t i = low.find(text); i < at; i = low.find(text, i + 1)) {
+        const std::size_t end = i + text.size();
+        if ((end < low.size() && !is_one_of(low[end], "'\").,;:[ \t")) || !counts(i, end)) continue;
+        at = i;
+        row = wording;
+      }
+    }
+    return row != nullptr;
+  };
+  static const RE2* const call = new RE2(
+      R"re(^ (?:in|at|from|calling|by) (?:(?:cu|hip|optix|nvrtc|cl|ze|musa)[A-Z]\w+|(?:CUDA|HIP|OptiX|Metal) queue))re",
       options());
-  static const RE2 of_host(R"re((?i)\b(?:host|cpu|ram|pinned|system|swap|not)\b)re", options());
-  static const RE2* const gpu = new RE2(kGpuWord, options());
-  std::string text;
+  const auto answers_call = [&](std::size_t begin, std::size_t end) {
+    return (begin == 0 || is_set_off(low, begin)) && RE2::PartialMatch(piece(line.substr(end)), *call);
+  };
+  if (look(answers_call)) return row;
   re2::StringPiece behind = piece(line);
-  const bool found =
-      RE2::PartialMatch(behind, before_call, &text) ||
-      (RE2::FindAndConsume(&behind, *gpu) && (RE2::PartialMatch(behind, set_off, &text) ||
-                                              (!RE2::PartialMatch(behind, of_host) && !is_harmless(line) &&
-                                               RE2::PartialMatch(behind, after_failed, &text))));
-  if (!found) return nullptr;
-  const auto row = texts->find(lower(text));
-  return row == texts->end() ? nullptr : row->second;
+  if (!RE2::FindAndConsume(&behind, gpu)) return nullptr;
+  const auto from = static_cast<std::size_t>(behind.data() - line.data());
+  if (look([&](std::size_t begin, std::size_t) { return begin >= from && is_set_off(low, begin); }))
+    return row;
+  static const RE2* const failed = new RE2(R"re(\b(?:error|fail\w*|exception|fatal)\b)re", options());
+  static const RE2* const host = new RE2(R"re(\b(?:host|cpu|ram|pinned|system|swap|not)\b)re", options());
+  const std::string_view rest = std::string_view(low).substr(from);
+  if (RE2::PartialMatch(piece(rest), *host) || is_harmless(line)) return nullptr;
+  look([&](std::size_t begin, std::size_t) {
+    return begin > from && low[begin - 1] == ' ' &&
+           RE2::PartialMatch(piece(rest.substr(0, begin - from)), *failed);
+  });
+  return row;
 }
 
 // A status of a runtime that was made after CUDA's: MUSA (Moore Threads), MACA (MetaX), TopsRider (Enflame)
@@ -281,7 +321,7 @@ const WordingRow* find_pattern(std::string_view line) {
   const bool tells = row != nullptr && row->effect.meaning != Meaning::kErrorLine;
   if (tells || !found.gpu_word) return row;
   if (const WordingRow* const status = by_name_of_cuda(line)) return status;
-  if (const WordingRow* const status = by_text(line)) return status;
+  if (const WordingRow* const status = by_text(line, patterns->gpu())) return status;
   const WordingRow* const other = trouble(line);
   return other != nullptr ? other : row;
 }

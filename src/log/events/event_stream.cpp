@@ -44,6 +44,13 @@ bool begins_alike(std::string_view one, std::string_view other) {
   return end != std::string_view::npos && end >= 3 && other.substr(0, end + 1) == one.substr(0, end + 1);
 }
 
+// "srun: error: task 0: Killed": a program's own line begins with its name and a level.
+bool names_its_program(std::string_view text) {
+  static const RE2* const own =
+      new RE2(R"re(^[\w.-]+: (?:error|fatal|warning|info|critical)\b)re", RE2::Latin1);
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *own);
+}
+
 // Whether the line names a failure, and tells more than that something failed.
 bool tells_of_failure(const LineMatches& matches) {
   return std::any_of(matches.wordings.begin(), matches.wordings.end(), [](const WordingRow* row) {
@@ -247,7 +254,7 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
   if (!tells_of_failure(matches)) return false;
   const Event& exception = events_.back();
   if (exception.number < wrap_from_ || origin.number > before_number_ + 1) return false;
-  if (begins_alike(exception.text, text)) return false;
+  if (begins_alike(exception.text, text) || names_its_program(text)) return false;
   const char first = text.empty() ? '\0' : text.front();
   const bool goes_on = before_length_ >= kMinWrap && !frames_.closed_now() &&
                        ((first >= 'a' && first <= 'z') || first == ' ' || first == '-' || first == '>');

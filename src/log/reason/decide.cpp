@@ -331,9 +331,10 @@ Decision decide_exception(const Event& event, const EventContext&) {
       event.message.empty() && (event.exception == "RuntimeError" || event.exception == "Exception");
   // "numba.cuda.cudadrv.driver.CudaAPIError", also when its end was cut off.
   const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
-  if (is_bare || contains(name, "cuda.") || contains(name, "hip.") || contains(event.message, "CUDA") ||
-      contains(event.message, "cuda runtime") || contains(event.message, "HIP error") ||
-      (is_of_runtime(event.exception) && speaks_of_gpu(event.message))) {
+  const bool is_named = contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
+                        contains(event.message, "HIP error") || is_of_runtime(event.exception);
+  if (is_bare || contains(name, "cuda.") || contains(name, "hip.") ||
+      (is_named && speaks_of_gpu(event.message))) {
     d.cause = kInsufficientEvidence;  // an error of a GPU's software that the catalogue does not know
     d.certainty = Certainty::kUnknown;
     d.also = {kNotCuda};

@@ -1,0 +1,133 @@
+// What programs of any kind say of a failure: a status wherever it stands, a runtime's words in an exception,
+// last words that tell no more, and lines of healthy runs beside them.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "reason_case.hpp"
+
+namespace trapline {
+namespace {
+
+using enum Cause;
+
+Finding of(std::string_view line) { return root(std::string(line) + "\n"); }
+
+TEST(Programs, AStatusIsKnownWhereverItStandsBehindAWordOfItsRuntime) {
+  for (const std::string_view line :
+       {"Crash while rendering: CUDA Driver API error out of memory code 2",
+        "CUDA error at cuCtxCreate: Out of memory",
+        "cuda-0 Error CUDA mining: CUDA error in func init at line 126 out of memory",
+        "OptiX error: out of memory (render.cpp:12)", "error: musaErrorMemoryAllocation in alloc",
+        "mcErrorMemoryAllocation: failed", "MUSA error: out of memory"}) {
+    EXPECT_EQ(of(line).cause, kOutOfMemory) << line;
+    EXPECT_EQ(of(line).certainty, Certainty::kDetermined) << line;
+  }
+  EXPECT_EQ(of("CUDA.CuError(code=CUDA.cudaError_enum(0x000002bc), details=nothing)").cause,
+            kIllegalMemoryAccess);
+  EXPECT_EQ(of("error: mcErrorIllegalAddress").cause, kIllegalMemoryAccess);
+  EXPECT_EQ(explain("GPU 0 error: the engine hung\n").verdict, Verdict::kUnknown);
+  // Not of the GPU, and no failure of its own.
+  for (const std::string_view line : {"CUDA error in the worker: the host is out of memory",
+                                      "GPU job failed: the node was not out of memory"})
+    EXPECT_NE(of(line).cause, kOutOfMemory) << line;
+}
+
+TEST(Programs, AnAllocationThatWasRefusedIsLikelyMemory) {
+  const Finding device = of("CUDA error - cannot allocate big buffer for DAG.");
+  EXPECT_EQ(device.cause, kOutOfMemory);
+  EXPECT_EQ(device.certainty, Certainty::kLikely);
+  EXPECT_EQ(of("CUDA: could not allocate 2 GiB of pinned memory").cause, kNotCuda);
+  // An arena of the host's, too.
+  EXPECT_EQ(of("onnxruntime::BFCArena Failed to allocate memory for requested buffer of size 4585").certainty,
+            Certainty::kLikely);
+}
+
+TEST(Programs, AnInvalidContextBeforeARefusedAllocationLeavesItOpen) {
+  const Report report = explain(
+      "Invalid value in cuCtxPushCurrent(device->cuContext) (util.cpp:26)\n"
+      "System is out of GPU and shared host memory\n");
+  EXPECT_EQ(report.findings.front().certainty, Certainty::kUnknown);
+  EXPECT_EQ(of("System is out of GPU and shared host memory").cause, kOutOfMemory);
+}
+
+TEST(Programs, AnExceptionInARuntimesWordsIsNotTheProgramsOwn) {
+  for (const std::string_view line :
+       {"RuntimeError: NPU function error: call aclnnInplaceCopy failed, error code is 561103",
+        "RuntimeError: The Inner error is reported as above. The current working operator name is Conv2D.",
+        "RuntimeError: the Level Zero loader gave up",
+        "OSError: [WinError 1114] failed. Error loading \"c10.dll\"",
+        "Native API failed. Native API returns: -6 (PI_ERROR_OUT_OF_HOST_MEMORY)", "Aborted (core dumped)"})
+    EXPECT_EQ(of(line).cause, kInsufficientEvidence) << line;
+  for (const std::string_view line :
+       {"KeyError: 'CUDA_VISIBLE_DEVICES'", "AttributeError: 'Config' object has no attribute 'cuda'",
+        "RuntimeError: CUDA_VISIBLE_DEVICES: not a list", "RuntimeError: /opt/cuda_utils.h 25",
+        "train.py: error: unrecognized arguments: --local-rank=2"})
+    EXPECT_EQ(of(line).cause, kNotCuda) << line;
+  // A number beside them tells more.
+  EXPECT_EQ(of("RuntimeError: NPU function error: call aclrtMalloc failed, error code is 207001").cause,
+            kOutOfMemory);
+}
+
+TEST(Programs, LastWordsAreNeverClean) {
+  for (const std::string_view line :
+       {"Check failed: num_cuda_devices > 0 (0 vs. 0)", "make: *** [Makefile:12: all] Error 2",
+        "a.cu(12): error: identifier \"foo\" is undefined", "Execution halted",
+        "bash: line 3: nvcc: command not found", "python.exe has stopped working",
+        "Faulting application name: python.exe, version: 3.11.4", "Training failed.", "Aborting.",
+        "Traceback (most recent call last):", "memory allocation of 12 bytes failed",
+        "cp: error writing 'a.pt': No space left on device",
+        "===== 1 failed, 3 passed in 1.20s =====", "Device lost", "D3D12: Removing Device.",
+        "Inconsistency in user input:", "Magick: abort due to signal 11 (SIGSEGV) \"Segmentation Fault\"..."})
+    EXPECT_NE(explain("step 1 loss 0.3\n" + std::string(line) + "\n").verdict, Verdict::kClean) << line;
+  for (const std::string_view line :
+       {"===== 3 passed in 1.20s =====", "0 failed, 3 passed", "train error: 0.25",
+        "-- Looking for a.h - not found", "Reached the time limit, stopping", "Job 3 finished. failed=0",
+        "all processes exited"})
+    EXPECT_EQ(explain("step 1 loss 0.3\n" + std::string(line) + "\n").verdict, Verdict::kClean) << line;
+}
+
+TEST(Programs, AWeakWordHidesNoExceptionAndNoOtherLine) {
+  EXPECT_EQ(of("worker: error: ValueError: no such key").cause, kNotCuda);
+  EXPECT_EQ(root("/usr/bin/ld: cannot find -lcuda: No such file or directory\n"
+                 "collect2: error: ld returned 1 exit status\n")
+                .cause,
+            kArchMismatch);
+  // Two lines of one logger are two lines.
+  EXPECT_EQ(root("amdgpu 0000:2b:00.0: ring gfx_0.0.0 timeout, signaled seq=41207, emitted seq=41210\n"
+                 "amdgpu 0000:2b:00.0: Ring gfx_0.0.0 reset failed, and nothing else came of it at all\n")
+                .cause,
+            kHardwareOrDriver);
+}
+
+TEST(Programs, WhatIsScatteredTellsWhetherItIsALabel) {
+  const std::string head = "Traceback (most recent call last):\n  File \"/work/a.py\", line 7, in f\n    ";
+  const std::string tail = "\nRuntimeError: CUDA error: device-side assert triggered\n";
+  const Finding label = root(head + "y.scatter_(1, target.view(-1, 1), 1)" + tail);
+  EXPECT_EQ(label.cause, kLabelOutOfRange);
+  EXPECT_EQ(label.certainty, Certainty::kLikely);
+  EXPECT_EQ(root(head + "torch.full((n, num_classes), off).scatter_(1, x, on)" + tail).certainty,
+            Certainty::kUnknown);
+}
+
+TEST(Programs, TensorsOfTwoDevicesAreAMismatchWhoeverSaysSo) {
+  for (const std::string_view line :
+       {"Cannot assign node feature \"h\" on device cuda:0 to a graph on device cpu. Call DGLGraph.to()",
+        "ValueError: Received incompatible devices for jitted computation. Got argument x of f",
+        "RuntimeError: Error launching kernel 'f', trying to launch on device='cuda:0', but input array for "
+        "argument 'a' is on device=cpu.",
+        "RuntimeError: points must be a CUDA tensor"})
+    EXPECT_EQ(of(line).cause, kDeviceMismatch) << line;
+}
+
+TEST(Programs, NcclWithoutAnOptionalLibraryIsHealthy) {
+  for (const std::string_view line :
+       {"gpu07:9120:9201 [0] misc/ibvwrap.cu:63 NCCL WARN Failed to open libibverbs.so[.1]",
+        "gpu07:1:1 [0] misc/gdrwrap.cc:73 NCCL WARN Failed to open libgdrapi.so - not found",
+        "gpu07:1:1 [0] NCCL WARN NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)"})
+    EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
+}
+
+}  // namespace
+}  // namespace trapline
