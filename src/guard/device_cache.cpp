@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "guard/device_records.hpp"
+#include "guard/fork_mutex.hpp"
 
 namespace trapline::guard {
 namespace {
@@ -22,7 +23,7 @@ struct Healed {
 };
 
 struct HealedStore {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::deque<Healed> items;  // newest first
   std::int64_t bytes = 0;
 };
@@ -56,7 +57,7 @@ void drop_oldest(HealedStore& all, std::deque<Healed>& dropped) {
 at::Tensor find_healed(const at::Tensor& tensor, const trapline_device_check& check, void* stream,
                        const std::optional<NodeName>& node) {
   HealedStore& all = healed_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   for (const Healed& item : all.items) {
     if (item.stream != stream || !item.original.is(tensor) || item.copy.sizes() != tensor.sizes() ||
         !at_least_as_strict(item.check, check))
@@ -74,7 +75,7 @@ void keep_healed(const at::Tensor& tensor, const trapline_device_check& check, v
                  at::Tensor healed, std::shared_ptr<CopyUsers> users) {
   std::deque<Healed> dropped;  // released without the lock: an allocator may run user code
   HealedStore& all = healed_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   const auto gone = std::stable_partition(all.items.begin(), all.items.end(),
                                           [](const Healed& item) { return item.original.alive(); });
   for (auto at = gone; at != all.items.end(); ++at) {
@@ -91,7 +92,7 @@ void keep_healed(const at::Tensor& tensor, const trapline_device_check& check, v
 void forget_healed() {
   std::deque<Healed> dropped;
   HealedStore& all = healed_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   dropped.swap(all.items);
   all.bytes = 0;
 }
@@ -99,7 +100,7 @@ void forget_healed() {
 void forget_healed(const TensorRef& tensor) {
   std::deque<Healed> dropped;
   HealedStore& all = healed_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   const auto gone = std::stable_partition(all.items.begin(), all.items.end(), [&](const Healed& item) {
     return !item.original.same_object(tensor);
   });

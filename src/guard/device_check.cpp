@@ -21,6 +21,7 @@
 #include "guard/device_faults.hpp"
 #include "guard/device_records.hpp"
 #include "guard/device_stream.hpp"
+#include "guard/fork_mutex.hpp"
 #include "guard/history.hpp"
 #include "guard/hooks_install.hpp"
 #include "guard/recycled.hpp"
@@ -35,11 +36,11 @@ std::atomic<std::uint64_t> g_calls{0}, g_launches{0}, g_reused{0}, g_uncopied{0}
 void* scratch_for(const c10::Device& device, void* stream, std::int64_t bytes) {
   if (bytes <= 0) return nullptr;
   struct All {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::map<std::pair<int, void*>, at::Tensor> tensors;
   };
   static auto* all = new All;  // never destroyed: the device may be gone before static objects
-  const std::lock_guard<std::mutex> lock(all->mutex);
+  const std::lock_guard<ForkMutex> lock(all->mutex);
   at::Tensor& tensor = all->tensors[{device.index(), stream}];
   if (!tensor.defined() || tensor.numel() < bytes)
     tensor = at::zeros({bytes}, at::TensorOptions().device(device).dtype(at::kByte));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "guard/device_records.hpp"
+#include "guard/fork_mutex.hpp"
 
 namespace trapline::guard {
 namespace {
@@ -23,7 +24,7 @@ struct CallContents {
 };
 
 struct ContentStore {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::array<CallContents, kMaxCalls> calls;  // a ring
   std::size_t newest = 0, count = 0;
   std::int64_t bytes = 0;
@@ -88,7 +89,7 @@ void keep_contents(const std::shared_ptr<const CallFacts>& call,
   if (bytes == 0) return;
   ContentStore& all = content_store();
   CallContents dropped;
-  std::unique_lock<std::mutex> lock(all.mutex);
+  std::unique_lock<ForkMutex> lock(all.mutex);
   if (all.count == kMaxCalls) dropped = all.take_oldest();
   all.newest = (all.newest + 1) % kMaxCalls;
   all.calls[all.newest] = {call, std::move(contents), bytes};
@@ -105,7 +106,7 @@ void keep_contents(const std::shared_ptr<const CallFacts>& call,
 
 std::shared_ptr<const KeptContents> contents_of(const CallFacts& call) {
   ContentStore& all = content_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   for (const CallContents& item : all.calls) {
     if (item.call.get() == &call) return item.contents;
   }
@@ -114,7 +115,7 @@ std::shared_ptr<const KeptContents> contents_of(const CallFacts& call) {
 
 void forget_contents() {
   ContentStore& all = content_store();
-  std::unique_lock<std::mutex> lock(all.mutex);
+  std::unique_lock<ForkMutex> lock(all.mutex);
   while (all.count > 0) {
     CallContents oldest = all.take_oldest();
     lock.unlock();

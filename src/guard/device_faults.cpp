@@ -13,6 +13,7 @@
 #include "guard/device_cache.hpp"
 #include "guard/device_contents.hpp"
 #include "guard/device_stream.hpp"
+#include "guard/fork_mutex.hpp"
 #include "guard/remember.hpp"
 
 namespace trapline::guard {
@@ -34,7 +35,7 @@ struct ReportedFault {
 };
 
 struct FaultStore {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::deque<LateFault> waiting;   // by order of launch
   std::deque<ReportedFault> told;  // newest first
 };
@@ -153,7 +154,7 @@ bool nothing_there() { return trapline_device_pending() == 0 && !g_waiting.load(
 
 std::optional<LateFault> take_first(FaultScope whose) {
   FaultStore& all = fault_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   collect(all);
   const auto refused = [](const LateFault& fault) { return fault.record.call->refused.load(); };
   all.waiting.erase(std::remove_if(all.waiting.begin(), all.waiting.end(), refused), all.waiting.end());
@@ -184,7 +185,7 @@ std::optional<LateFault> take_fault(FaultScope whose) {
 
 void fault_dealt_with(const LateFault& fault) {
   FaultStore& all = fault_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   for (ReportedFault& told : all.told) {
     if (told.order == fault.record.order) told.dealt_with = true;
   }
@@ -193,7 +194,7 @@ void fault_dealt_with(const LateFault& fault) {
 std::optional<LateFault> fault_behind(const at::Tensor& tensor) {
   if (!g_told.load(std::memory_order_relaxed) || !tensor.defined() || !tensor.requires_grad()) return {};
   FaultStore& all = fault_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   for (const ReportedFault& told : all.told) {
     if (told.raised == kNotRaised || told.dealt_with) continue;
     std::vector<NodeName> nodes = told.also;
@@ -256,7 +257,7 @@ void disown(const CallFacts& call) {
 
 void forget_faults() {
   FaultStore& all = fault_store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   collect(all);
   all.waiting.clear();
   all.told.clear();

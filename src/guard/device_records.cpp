@@ -14,6 +14,7 @@
 #include <mutex>
 #include <new>
 
+#include "guard/fork_mutex.hpp"
 #include "guard/intern.hpp"
 #include "guard/recycled.hpp"
 
@@ -25,7 +26,7 @@ constexpr int kSegments = 256;
 constexpr int kLateFrames = 64;
 
 std::atomic<LaunchRecord*> g_segments[kSegments];
-std::mutex g_segments_mutex;
+ForkMutex g_segments_mutex;
 std::atomic<std::uint64_t> g_order{0};
 std::atomic<std::int64_t> g_batch{0};
 
@@ -37,7 +38,7 @@ struct ForwardFrames {
 };
 
 struct Forward {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::array<ForwardFrames, 4096> calls;
 };
 
@@ -52,7 +53,7 @@ ForwardFrames& forward_slot(Forward& all, std::uint64_t thread, std::uint64_t nu
 
 void keep_forward(const CallFacts& call) {
   Forward& all = forward_calls();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   ForwardFrames& slot = forward_slot(all, call.node->thread, call.node->number);
   slot.thread = call.node->thread;
   slot.number = call.node->number;
@@ -67,7 +68,7 @@ bool below_autograd() {
 
 std::vector<trapline_frame> frames_of_forward(const torch::autograd::Node& node) {
   Forward& all = forward_calls();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   const ForwardFrames& slot = forward_slot(all, node.thread_id(), node.sequence_nr());
   if (slot.thread == node.thread_id() && slot.number == node.sequence_nr()) return slot.frames;
   return {};
@@ -151,7 +152,7 @@ LaunchRecord* launch_record(std::int64_t slot) {
   std::atomic<LaunchRecord*>& segment = g_segments[slot / kSegment];
   LaunchRecord* records = segment.load(std::memory_order_acquire);
   if (records == nullptr) {
-    const std::lock_guard<std::mutex> lock(g_segments_mutex);
+    const std::lock_guard<ForkMutex> lock(g_segments_mutex);
     records = segment.load(std::memory_order_acquire);
     if (records == nullptr) {
       records = new (std::nothrow) LaunchRecord[kSegment];

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <new>
 
+#include "guard/fork_mutex.hpp"
+
 namespace trapline::guard {
 
 struct Ring {
@@ -19,7 +21,7 @@ struct Ring {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<Ring*> rings;
 };
 
@@ -31,17 +33,15 @@ Registry& registry() {
 std::atomic<std::uint64_t> g_sequence{1};
 std::atomic<std::uint64_t> g_first{1};  // calls before it belong to the parent process
 
-// A child of fork has no other threads, but may have inherited a lock that one of them held.
+// A child of fork has no other threads.
 void watch_forks() {
-  pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                 [] {
-                   registry().mutex.unlock();
-                   g_first.store(g_sequence.load());
-                   for (Ring* ring : registry().rings) {
-                     ring->taken.store(false);
-                     if (ring != t_state.ring) ring->owned.store(false);
-                   }
-                 });
+  pthread_atfork(nullptr, nullptr, [] {
+    g_first.store(g_sequence.load());
+    for (Ring* ring : registry().rings) {
+      ring->taken.store(false);
+      if (ring != t_state.ring) ring->owned.store(false);
+    }
+  });
 }
 
 // Gives the ring back when its thread ends; what it holds stays readable until another thread writes over it.
@@ -56,7 +56,7 @@ Ring* adopt_ring() {
   static std::once_flag once;
   std::call_once(once, watch_forks);
   Registry& all = registry();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   for (Ring* ring : all.rings) {
     bool owned = false;
     if (ring->owned.compare_exchange_strong(owned, true)) return ring;
@@ -93,7 +93,7 @@ void commit_record(ThreadState& state) { release(*state.ring); }
 std::vector<CallRecord> read_history() {
   std::vector<CallRecord> calls;
   Registry& all = registry();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   const std::uint64_t first = g_first.load();
   for (Ring* ring : all.rings) {
     int patience = 10000;  // a record takes less than a microsecond to write

@@ -5,13 +5,14 @@
 #include <mutex>
 
 #include "guard/check.hpp"
+#include "guard/fork_mutex.hpp"
 #include "guard/hooks.hpp"
 #include "guard/hooks_device.hpp"
 
 namespace trapline::guard {
 namespace {
 
-std::mutex g_news_mutex;
+ForkMutex g_news_mutex;
 std::vector<c10::OperatorName>& news() {  // never destroyed: libraries register while the process ends, too
   static auto* names = new std::vector<c10::OperatorName>;
   return *names;
@@ -29,7 +30,7 @@ class Listener final : public c10::OpRegistrationListener {
   void onOperatorDeregistered(const c10::OperatorHandle&) override {}
 };
 
-std::mutex g_hooks_mutex;
+ForkMutex g_hooks_mutex;
 // Leaked unless uninstalled: at exit the dispatcher may be gone before static objects.
 HookSet* g_hooks = nullptr;
 

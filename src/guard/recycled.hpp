@@ -6,6 +6,8 @@
 #include <mutex>
 #include <new>
 
+#include "guard/fork_mutex.hpp"
+
 namespace trapline::guard {
 
 // An allocator of single objects: any thread may free what another one has allocated.
@@ -20,7 +22,7 @@ class Recycled {
   T* allocate(std::size_t count) {
     if (count == 1) {
       Free& all = free_blocks();
-      const std::lock_guard<std::mutex> lock(all.mutex);
+      const std::lock_guard<ForkMutex> lock(all.mutex);
       if (all.count > 0) return static_cast<T*>(all.blocks[--all.count]);
     }
     return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(alignof(T))));
@@ -29,7 +31,7 @@ class Recycled {
   void deallocate(T* memory, std::size_t count) noexcept {
     if (count == 1) {
       Free& all = free_blocks();
-      const std::lock_guard<std::mutex> lock(all.mutex);
+      const std::lock_guard<ForkMutex> lock(all.mutex);
       if (all.count < kMax) {
         all.blocks[all.count++] = memory;
         return;
@@ -50,7 +52,7 @@ class Recycled {
  private:
   static constexpr std::size_t kMax = 256;
   struct Free {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::size_t count = 0;
     void* blocks[kMax];
   };

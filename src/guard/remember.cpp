@@ -1,32 +1,27 @@
 #include "guard/remember.hpp"
 
-#include <pthread.h>
-
 #include <deque>
 #include <mutex>
 
+#include "guard/fork_mutex.hpp"
 #include "guard/intern.hpp"
 
 namespace trapline::guard {
 namespace {
 
 struct Store {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::deque<Remembered> items;
 };
 
 Store& store() {
-  static Store* all = [] {
-    pthread_atfork([] { store().mutex.lock(); }, [] { store().mutex.unlock(); },
-                   [] { store().mutex.unlock(); });
-    return new Store;  // never destroyed: threads may outlive static destruction
-  }();
+  static auto* all = new Store;  // never destroyed: threads may outlive static destruction
   return *all;
 }
 
 void put_first(Remembered item) {
   Store& all = store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   all.items.push_front(std::move(item));
   if (all.items.size() > kRemembered) all.items.pop_back();
 }
@@ -59,7 +54,7 @@ void remember_late(const LaunchRecord& record, const trapline_scan& scan) {
 
 std::vector<Remembered> read_remembered() {
   Store& all = store();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   return {all.items.begin(), all.items.end()};
 }
 

@@ -16,6 +16,11 @@ std::string_view without_return(std::string_view line) {
 bool CsvRows::next(std::vector<std::string_view>& fields, std::size_t most) {
   fields.clear();
   while (next_ < text_.size()) {
+    if (text_[next_] == '\n') {  // a file may hold gigabytes of empty lines
+      ++next_;
+      ++line_;
+      continue;
+    }
     row_ = next_;
     row_line_ = line_;
     const char* begin = text_.data() + next_;

@@ -23,8 +23,8 @@ bool is_request_to_end(const ExitStatus& ended);
 std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
                                      std::size_t guarded_processes, bool is_cpp = false);
 
-// Why no Python of this command can have been guarded, as its environment and its first words tell; empty:
-// nothing speaks against it. `python -I`, `-E` and `-S` do not read PYTHONPATH.
+// Why nothing of this command was guarded, as far as its environment and its first words tell.
+// `python -I`, `-E` and `-S` do not read PYTHONPATH.
 std::string why_unguarded(std::span<const std::string> arguments, std::span<const std::string> environment);
 
 // What became of the faults of a program that failed: which ones it caught, and what ended it.

@@ -90,9 +90,10 @@ RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
       raised && !settled.uncaught && (!failed || (is_request_to_end(ended) && settled.caught_before));
   if (!has_findings && (failed || idle)) report.verdict = Verdict::kUnknown;
   const bool is_lost = !prepared.folder.exists();
-  const std::string unguarded = why_unguarded(prepared.arguments, prepared.environment);
-  if (!failed && collected.guarded_processes == 0 && !has_findings && !is_lost && !unguarded.empty())
-    leave_open(report, "nothing was guarded, so this run says nothing about the program: " + unguarded);
+  if (!failed && collected.guarded_processes == 0 && !has_findings && !is_lost && outcome.unchecked.empty()) {
+    leave_open(report, "nothing was guarded, so this run says nothing about the program: " +
+                           why_unguarded(prepared.arguments, prepared.environment));
+  }
   auto notes = notes_about(ended, has_findings || !settled.other.empty(),
                            is_lost ? 1 : collected.guarded_processes, prepared.is_preloaded);
   if (!outcome.handled && failed) {

@@ -13,6 +13,7 @@
 #include "guard/compiled_site.hpp"
 #include "guard/device_check.hpp"
 #include "guard/device_stream.hpp"
+#include "guard/fork_mutex.hpp"
 #include "guard/hooks.hpp"
 #include "guard/python/convert.hpp"
 #include "guard/python/torch_python.hpp"
@@ -31,7 +32,7 @@ PyObject *g_read = nullptr, *g_ask = nullptr;  // set once, under the GIL
 PyObject* g_by_text = nullptr;                 // dict: text of a site -> address of its CompiledSite
 
 struct Sites {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::unordered_map<std::string, const CompiledSite*> by_text;
 };
 
@@ -124,7 +125,7 @@ const CompiledSite* site_of(PyObject* text) {
 const CompiledSite* site_of(const std::string& text) {
   Sites& all = sites();
   {
-    const std::lock_guard<std::mutex> lock(all.mutex);
+    const std::lock_guard<ForkMutex> lock(all.mutex);
     const auto found = all.by_text.find(text);
     if (found != all.by_text.end()) return found->second;
   }
@@ -135,7 +136,7 @@ const CompiledSite* site_of(const std::string& text) {
     if (key) site = site_of(key.get());
     PyErr_Clear();
   }
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const std::lock_guard<ForkMutex> lock(all.mutex);
   return all.by_text.emplace(text, site).first->second;
 }
 
