@@ -102,7 +102,7 @@ TEST(Programs, AWeakWordHidesNoExceptionAndNoOtherLine) {
 }
 
 TEST(Programs, WhatIsScatteredTellsWhetherItIsALabel) {
-  const std::string head = "Traceback (most recent call last):\n  File \"/work/a.py\", line 7, in f\n    ";
+  const std::string head = "Traceback (most recent call last):\n  File \"/home/u/a.py\", line 7, in f\n    ";
   const std::string tail = "\nRuntimeError: CUDA error: device-side assert triggered\n";
   const Finding label = root(head + "y.scatter_(1, target.view(-1, 1), 1)" + tail);
   EXPECT_EQ(label.cause, kLabelOutOfRange);
