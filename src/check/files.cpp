@@ -254,6 +254,9 @@ namespace {
 
 std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
 
+// Left by a notebook, a file manager or a cache; ImageFolder takes it for a class.
+bool is_hidden(const inputs::ClassName& name) { return name.name.starts_with('.'); }
+
 // What is wrong with a tree of pictures as a whole, whose splits are columns of one name.
 void judge_tree(const FileResult& file, std::vector<Finding>& findings) {
   const ColumnResult* first = nullptr;
@@ -265,6 +268,12 @@ void judge_tree(const FileResult& file, std::vector<Finding>& findings) {
     facts.other = folder_of(column.last_file);
     for (const inputs::ClassName& name : column.classes) {
       facts.other_names.push_back(name.name);
+      if (!name.empty && is_hidden(name)) {
+        facts.hidden = facts.other + "/" + name.name;
+        facts.label = name.id;
+        findings.push_back(diagnose::finding_of(facts));
+        facts.hidden.clear();
+      }
       if (!name.empty) continue;
       facts.empty = facts.other + "/" + name.name;
       findings.push_back(diagnose::finding_of(facts));
@@ -333,6 +342,8 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
   for (const FileResult& file : results) {
     if (rule.kind == RuleKind::kLabels) judge_tree(file, report.findings);
     for (const ColumnResult& column : file.columns) {
+      // The folder that is no class has moved the numbers of the others: they are judged without it.
+      if (rule.kind == RuleKind::kLabels && std::ranges::any_of(column.classes, is_hidden)) continue;
       const Range& range = ranges[column.name];
       const std::optional<Range> seen =
           is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;

@@ -23,6 +23,25 @@ constexpr auto kFamilies = std::to_array<Family>({
 #undef TRAPLINE_FAMILY
 });
 
+struct PositionRow {
+  Positions positions;
+  std::string_view types;  // "bert|electra"
+};
+constexpr auto kPositions = std::to_array<PositionRow>({
+#define TRAPLINE_POSITIONS(setting, table, extra, unused, types) {{table, setting, extra, unused}, types},
+#include "check/positions.def"
+#undef TRAPLINE_POSITIONS
+});
+
+bool names(std::string_view types, std::string_view type) {
+  while (!types.empty()) {
+    const std::size_t end = std::min(types.find('|'), types.size());
+    if (types.substr(0, end) == type) return true;
+    types.remove_prefix(std::min(end + 1, types.size()));
+  }
+  return false;
+}
+
 constexpr std::string_view kHeads =
     "classifier.weight|classifier.out_proj.weight|score.weight|classification_head.out_proj.weight|"
     "classification_head.weight";
@@ -57,6 +76,15 @@ Layer layer_of(const Tensor& tensor, const char* type, const char* rows, const c
 const Family& family_of(std::string_view model_type) {
   const auto* row = std::ranges::find(kFamilies, model_type, &Family::type);
   return row != kFamilies.end() ? *row : kFamilies.back();
+}
+
+std::optional<Positions> positions_of(std::string_view model_type) {
+  const Family& family = family_of(model_type);
+  if (family.type == model_type)
+    return Positions{family.positions, family.longest, family.extra_rows, family.unused_rows};
+  const auto* row =
+      std::ranges::find_if(kPositions, [&](const PositionRow& one) { return names(one.types, model_type); });
+  return row == kPositions.end() ? std::nullopt : std::optional(row->positions);
 }
 
 Layer table_layer(const Tensor& table) {
@@ -96,7 +124,8 @@ bool Model::quantized() const {
 }
 
 const Tensor* Model::position_table() const {
-  const Tensor* table = find(family_of(type()).positions);
+  const auto positions = positions_of(type());
+  const Tensor* table = positions ? find(positions->table) : nullptr;
   return table != nullptr && table->sizes.size() == 2 ? table : nullptr;
 }
 
@@ -107,8 +136,8 @@ const Tensor* Model::head() const {
 
 std::optional<std::int64_t> Model::longest_sequence() const {
   const Tensor* table = position_table();
-  if (table == nullptr) return std::nullopt;
-  return table->rows() - family_of(type()).unused_rows;
+  const std::int64_t unused = table != nullptr ? positions_of(type())->unused_rows : -1;
+  return unused < 0 ? std::nullopt : std::optional(table->rows() - unused);
 }
 
 std::optional<std::int64_t> Model::rows_of_tokens() const {

@@ -37,7 +37,7 @@ struct Model {
   const Tensor* token_table() const;
   const Tensor* position_table() const;
   const Tensor* head() const;                            // of a classifier
-  std::optional<std::int64_t> longest_sequence() const;  // by the position table
+  std::optional<std::int64_t> longest_sequence() const;  // by the position table, where its family is known
   std::optional<std::int64_t> rows_of_tokens() const;    // by the weights, else by the config
   std::optional<std::int64_t> classes() const;           // by the head, else by id2label
   bool quantized() const;              // the weights are not the numbers of the config's dtype
@@ -55,6 +55,14 @@ struct Family {
   std::int64_t extra_tokens = 0;  // rows of the token table more than vocab_size
 };
 const Family& family_of(std::string_view model_type);
+
+// Where a family keeps its positions: its row of families.def, else that of positions.def.
+struct Positions {
+  std::string_view table, setting;
+  std::int64_t extra_rows = 0;   // more than the setting says
+  std::int64_t unused_rows = 0;  // that no sequence reaches; negative: not known
+};
+std::optional<Positions> positions_of(std::string_view model_type);
 
 // "transformer.wte" as the Embedding that it is.
 Layer table_layer(const Tensor& table);

@@ -91,10 +91,10 @@ void special_ids(const Model& model, Findings& findings) {
 }
 
 void positions(const Model& model, Findings& findings) {
-  const Family& family = family_of(model.type());
   const Tensor* table = model.position_table();
   if (table == nullptr) return;
-  const std::string key(family.longest);
+  const Positions family = *positions_of(model.type());
+  const std::string key(family.setting);
   const auto says = jsonio::integer(model.config, key.c_str());
   if (says && *says != table->rows() - family.extra_rows) {
     add(findings, Cause::kShapeMismatch, model.path("config.json"),
@@ -102,16 +102,16 @@ void positions(const Model& model, Findings& findings) {
                     std::min(*says, kMaxNumber) + family.extra_rows, table->name, table->rows()),
         {fmt::format("set {} to {}", key, table->rows() - family.extra_rows)}, table_layer(*table));
   }
-  const std::int64_t longest = *model.longest_sequence();
+  const auto longest = model.longest_sequence();
   const auto cut = model.tokenizer.longest;
-  if (cut && *cut > longest) {
+  if (cut && longest && *cut > *longest) {
     add(findings, Cause::kPositionIndexOutOfRange, model.path("tokenizer_config.json"),
         fmt::format("model_max_length is {}, but the position table `{}` has room for {} tokens{}", *cut,
-                    table->name, longest,
+                    table->name, *longest,
                     family.unused_rows > 0 ? fmt::format(" ({} of its {} rows are never used)",
                                                          family.unused_rows, table->rows())
                                            : ""),
-        {fmt::format("set model_max_length to {}: truncation=True then cuts where the table ends", longest)},
+        {fmt::format("set model_max_length to {}: truncation=True then cuts where the table ends", *longest)},
         table_layer(*table));
     findings.back().device_assert = true;
   }

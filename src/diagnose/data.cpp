@@ -116,6 +116,18 @@ Finding finding_of(const ClassFolders& facts) {
     finding.evidence.push_back({facts.empty, std::nullopt, "no pictures"});
     return finding;
   }
+  if (!facts.hidden.empty()) {
+    finding.summary = fmt::format(
+        "{}: the hidden folder {} counts as class {}: the classes behind it are numbered one too high",
+        facts.source, facts.hidden, facts.label);
+    finding.fix.push_back(fmt::format("if it is no class, remove the folder: {}", facts.hidden));
+    finding.fix.emplace_back(
+        "ImageFolder numbers every folder by the alphabet, hidden ones first: a model that was trained with "
+        "it "
+        "has its classes shifted");
+    finding.evidence.push_back({facts.hidden, std::nullopt, fmt::format("class {}", facts.label)});
+    return finding;
+  }
   std::size_t at = 0;  // the first number that means another class
   while (at < facts.first_names.size() && at < facts.other_names.size() &&
          facts.first_names[at] == facts.other_names[at]) {

@@ -47,6 +47,9 @@ struct ClassFolders {
   std::vector<std::string> first_names, other_names;
   // Or a class without a picture.
   std::string empty;
+  // Or a class that some program left: its hidden folder, and its number.
+  std::string hidden;
+  std::int64_t label = 0;
 };
 
 // Rows of ids that are longer than the position table.

@@ -94,6 +94,28 @@ void JsonRecords::null(Key& key) {
   }
 }
 
+void JsonRecords::note_absent(Key& object, std::size_t fields) {
+  if (fields == object.below.size()) return;
+  for (auto& key : object.below) {
+    if (key->latest == object.objects || key->absent.size() >= kMaxNulls) continue;
+    if (key->column != nullptr || !key->nulls.empty()) key->absent.emplace_back(row_, line_);
+  }
+}
+
+void JsonRecords::tell_absent(Key& object) {
+  for (auto& key : object.below) {
+    tell_absent(*key);
+    const std::uint64_t count = object.objects - key->seen;
+    if (key->column == nullptr || !key->column->wanted() || count == 0) continue;
+    if (count > key->seen || key->absent.empty()) continue;
+    key->column->flush();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto& [row, line] = key->absent[std::min<std::size_t>(i, key->absent.size() - 1)];
+      key->column->malformed(row, line, "");
+    }
+  }
+}
+
 void JsonRecords::text(Key& key, std::string_view raw) {
   if (key.column != nullptr) return key.column->malformed(row_, line_, raw);
   if (!key.told) sink_.skipped(key.path, "text");
@@ -126,6 +148,8 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
       ondemand::object fields;
       if (const auto problem = value.get_object().get(fields); problem != SUCCESS) return problem;
       key.guess = 0;
+      if (key.objects++ == 0) key.began = {row_, line_};
+      std::size_t count = 0;
       for (auto field : fields) {
         std::string_view name;
         ondemand::value each;
@@ -134,8 +158,15 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
         Key& next = below(key, name);
         if (key.below.size() > kMaxKeys) return simdjson::CAPACITY;
         if (const auto problem = field.value().get(each); problem != SUCCESS) return problem;
+        if (next.latest != key.objects) {  // not the same key twice
+          if (next.seen == 0 && key.objects > 1) next.absent.push_back(key.began);
+          next.latest = key.objects;
+          ++next.seen;
+          ++count;
+        }
         if (const auto problem = this->value(each, next, depth + 1); problem != SUCCESS) return problem;
       }
+      note_absent(key, count);
       return SUCCESS;
     }
     case ondemand::json_type::number:
@@ -193,6 +224,11 @@ void each_column(Key& key, Visit&& visit) {
 
 void JsonRecords::flush() {
   each_column(root_, [](ValueColumn& column) { column.flush(); });
+}
+
+void JsonRecords::finish() {
+  tell_absent(root_);
+  flush();
 }
 
 bool JsonRecords::wanted() const {

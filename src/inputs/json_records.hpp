@@ -23,6 +23,9 @@ class JsonRecords {
   // flat. Empty: fine; else what is wrong with the record.
   std::string record(ondemand::document& document, std::int64_t row, std::int64_t line);
   void flush();
+  // At the end of the records: keys that few of them lack are missing values there, in every row; those that
+  // most lack are optional.
+  void finish();
   // Everything that was offered is refused, and nothing new has come up for a while.
   bool wanted() const;
 
@@ -37,6 +40,12 @@ class JsonRecords {
     bool lists = false;  // a record had a list of it
     // Rows before the first value, with their lines.
     std::vector<std::pair<std::int64_t, std::int64_t>> nulls{};
+    std::uint64_t objects = 0;                      // with keys below this one
+    std::pair<std::int64_t, std::int64_t> began{};  // row and line of the first of them
+    std::uint64_t seen = 0;                         // objects around this key that have it
+    std::uint64_t latest = 0;                       // the number of the last one that has it
+    // The first rows without the key, with their lines.
+    std::vector<std::pair<std::int64_t, std::int64_t>> absent{};
   };
 
   Key& below(Key& key, std::string_view name);
@@ -48,6 +57,8 @@ class JsonRecords {
   template <class T>
   bool special(T& value, Key& key);
   void null(Key& key);
+  void note_absent(Key& object, std::size_t fields);
+  void tell_absent(Key& object);
   void text(Key& key, std::string_view raw);
 
   Sink& sink_;

@@ -82,6 +82,15 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   void finish() {
+    // Keys that few records lack are missing values there; those that most lack are optional.
+    for (auto& [path, seen] : rows_with_) {
+      const auto column = columns_.find(path);
+      const std::int64_t lacking = row_ - seen.count;
+      if (column == columns_.end() || lacking == 0 || lacking > seen.count) continue;
+      const std::int64_t without = seen.first_without < 0 ? seen.latest + 1 : seen.first_without;
+      column->second->flush();
+      for (std::int64_t i = 0; i < lacking; ++i) column->second->malformed(without, 0, "");
+    }
     for (auto& [path, column] : columns_) column->flush();
     const auto label = columns_.find("category_id");
     if (label != columns_.end() && label->second->wanted() && !classes_.empty()) {
@@ -136,9 +145,22 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
       if (!path_.empty()) path_ += '.';
       path_ += levels_[i].key;
     }
+    note_row(path_);
     const auto found = columns_.find(path_);
     visit(found == columns_.end() ? nullptr : found->second.get(), path_);
     return true;
+  }
+  void note_row(const std::string& path) {
+    const auto [at, is_new] = rows_with_.try_emplace(path);
+    if (is_new && rows_with_.size() > kMaxColumns) {
+      rows_with_.erase(at);
+      return;
+    }
+    Rows& rows = at->second;
+    if (rows.latest == row_) return;
+    if (rows.first_without < 0 && rows.latest + 1 < row_) rows.first_without = rows.latest + 1;
+    rows.latest = row_;
+    ++rows.count;
   }
   template <class T>
   bool number(T number) {
@@ -165,6 +187,11 @@ class Records final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<Level> levels_;
   std::unordered_map<std::string, std::unique_ptr<ValueColumn>> columns_;
   std::unordered_map<std::string, bool> texts_;
+  struct Rows {
+    std::int64_t count = 0, latest = -1;  // with the path; the last of them
+    std::int64_t first_without = -1;
+  };
+  std::unordered_map<std::string, Rows> rows_with_;
   std::string path_;
   std::vector<ClassName> classes_;
   ClassName category_;

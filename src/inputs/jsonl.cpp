@@ -64,7 +64,7 @@ class JsonlReader final : public Reader {
       }
       if (row % kRowsBetweenAsking == 0 && (sink.stopped() || !records.wanted())) break;
     }
-    records.flush();
+    records.finish();
     return !sink.stopped();
   }
 

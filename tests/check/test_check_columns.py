@@ -173,11 +173,36 @@ def tree(root: Path, *folders: str) -> Path:
 
 def test_trees_as_image_folder_numbers_them(tmp_path: Path) -> None:
     hidden = tree(tmp_path / "hidden", ".ipynb_checkpoints", "cat", "dog")
-    found = only_finding("labels", hidden, "--classes", 2)
-    assert (found["element"]["value"], found["evidence"][0]["source"]) == (2, str(hidden / "dog"))
+    for flags in (["labels", hidden, "--classes", 2], ["dataset", hidden]):
+        found = only_finding(*flags)
+        assert f"the hidden folder {hidden}/.ipynb_checkpoints counts as class 0" in found["summary"]
+        assert (found["code"], found["evidence"][0]["text"]) == ("TL102", "class 0")
+        assert found["fix"][0] == f"if it is no class, remove the folder: {hidden}/.ipynb_checkpoints"
     empty = tree(tmp_path / "empty", "cat", "dog")
     (empty / "emu").mkdir()
     assert "emu counts as a class, and has no pictures" in only_finding("dataset", empty)["summary"]
     splits = tree(tmp_path / "splits", "train/a", "train/b", "train/c", "val/a", "val/c", "val/d")
     summary = only_finding("dataset", splits)["summary"]
     assert f"label 1 is 'b' in {splits}/train, but 'c' in {splits}/val" in summary
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+@pytest.mark.parametrize("without", [0, 3, 5])
+def test_a_record_without_the_key_lacks_its_value(tmp_path: Path, ending: str, without: int) -> None:
+    records = [{"text": "x", "label": i % 2, "score": 0.5} for i in range(6)]
+    del records[without]["label"]
+    file = tmp_path / f"train.{ending}"
+    lines = [json.dumps(one) for one in records]
+    file.write_text("\n".join(lines) if ending == "jsonl" else f"[{', '.join(lines)}]")
+    found = only_finding("labels", file, "--column", "label", "--classes", 2)
+    assert found["summary"].endswith(f"label[{without}] is missing: 1 of 6 values")
+    assert found["evidence"][0].get("line") == (without + 1 if ending == "jsonl" else None)
+
+
+def test_a_key_that_most_records_lack_is_optional(tmp_path: Path) -> None:
+    records = [{"label": 1}, {}, {}, {"text": "x"}, {"label": 0}]
+    for ending in ("jsonl", "json"):
+        file = tmp_path / f"train.{ending}"
+        lines = [json.dumps(one) for one in records]
+        file.write_text("\n".join(lines) if ending == "jsonl" else f"[{', '.join(lines)}]")
+        assert run("labels", file, "--column", "label", "--classes", 2).returncode == 0

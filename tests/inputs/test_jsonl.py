@@ -65,7 +65,7 @@ def test_what_is_no_number(tmp_path):
     records = [{"a": None}, {"a": 1}, {"a": "cat"}, {"a": True}, {"a": None}, {}, {"a": 2}]
     column = read_well(lines(tmp_path / "t.jsonl", records)).columns["a"]
     assert (column.values, column.rows) == ([1, 1, 2], [1, 3, 6])
-    assert column.malformed == [(0, ""), (2, "cat"), (4, "")]
+    assert column.malformed == [(0, ""), (2, "cat"), (4, ""), (5, "")]
 
 
 def test_the_words_of_python_for_what_json_lacks(tmp_path):
