@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string>
+
+#include "report/folder.hpp"
 
 namespace trapline {
 namespace {
@@ -26,6 +29,17 @@ Error unusable(const fs::path& folder, const std::string& why) {
           "choose another folder with --report DIR"};
 }
 
+// Whose a file is that this process writes there. Asking by writing a block is the only question whose answer
+// holds for read-only mounts, quotas and full disks.
+Result<uid_t> owner_of_new_file(const fs::path& folder) {
+  const auto probe = write_into_folder(folder.string(), folder_file_name("probe"), std::string(4096, ' '));
+  if (!probe) return probe.error();
+  struct stat state {};
+  const bool is_known = ::lstat(probe->c_str(), &state) == 0;
+  ::unlink(probe->c_str());
+  return is_known ? state.st_uid : ::geteuid();
+}
+
 }  // namespace
 
 Result<ReportFolder> ReportFolder::open(const fs::path& folder) {
@@ -34,17 +48,11 @@ Result<ReportFolder> ReportFolder::open(const fs::path& folder) {
   if (error) return unusable(folder, error.message());
   fs::create_directories(path, error);
   if (error) return unusable(folder, error.message());
-  // Asking by writing is the only question whose answer holds for read-only mounts and quotas too.
-  std::string probe = (path / "probe-XXXXXX.tmp").string();
-  const int descriptor = ::mkstemps(probe.data(), 4);
-  if (descriptor < 0) return unusable(folder, std::strerror(errno));
-  struct stat state {};
-  const bool is_known = ::fstat(descriptor, &state) == 0;
-  ::close(descriptor);
-  ::unlink(probe.c_str());
+  const auto owner = owner_of_new_file(path);
+  if (!owner) return unusable(folder, owner.error().why);
 
   ReportFolder result(path, false);
-  result.owner_ = is_known ? state.st_uid : ::geteuid();
+  result.owner_ = *owner;
   for (fs::directory_iterator file(path, error), end; !error && file != end; file.increment(error)) {
     if (const auto stamp = stamp_of(file->path())) result.before_[file->path().filename()] = *stamp;
   }
@@ -60,11 +68,19 @@ Result<ReportFolder> ReportFolder::make_private(const fs::path& parent) {
 
 Result<ReportFolder> ReportFolder::make_private() {
   const char* temporary = std::getenv("TMPDIR");
-  if (temporary != nullptr && *temporary != '\0') {
-    auto folder = make_private(temporary);
-    if (folder) return folder;
+  const bool is_set = temporary != nullptr && *temporary != '\0';
+  for (const char* parent : {is_set ? temporary : "/tmp", "/tmp", "/var/tmp", "/dev/shm"}) {
+    auto folder = make_private(parent);
+    if (folder && folder->why_not_writable().empty()) return folder;
   }
-  return make_private("/tmp");
+  // The program is run all the same, and the report says why it knows nothing.
+  auto folder = make_private(is_set ? temporary : "/tmp");
+  return folder ? std::move(folder) : make_private("/tmp");
+}
+
+std::string ReportFolder::why_not_writable() const {
+  const auto owner = owner_of_new_file(path_);
+  return owner ? "" : owner.error().why;
 }
 
 ReportFolder::~ReportFolder() {

@@ -19,7 +19,7 @@ class ReportFolder {
   static Result<ReportFolder> open(const std::filesystem::path& folder);
   // A private temporary folder (mode 0700) that is removed with this object.
   static Result<ReportFolder> make_private(const std::filesystem::path& parent);
-  // The same in TMPDIR, or in /tmp where that is not set or cannot be used.
+  // The same in TMPDIR, or where that is not set, full or cannot be used, in /tmp, /var/tmp or /dev/shm.
   static Result<ReportFolder> make_private();
 
   ~ReportFolder();
@@ -31,6 +31,8 @@ class ReportFolder {
   const std::filesystem::path& path() const { return path_; }  // absolute
   bool exists() const { return std::filesystem::is_directory(path_); }
   bool is_private() const { return private_; }
+  // Why no report can be written into it now ("No space left on device"); empty: it can.
+  std::string why_not_writable() const;
   // True when the file was written after this object was made.
   bool is_new(const std::filesystem::path& file) const;
   // The user to whom files belong that this process makes there; on some file systems nobody's own number.

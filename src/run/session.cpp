@@ -90,12 +90,19 @@ RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
       raised && !settled.uncaught && (!failed || (is_request_to_end(ended) && settled.caught_before));
   if (!has_findings && (failed || idle)) report.verdict = Verdict::kUnknown;
   const bool is_lost = !prepared.folder.exists();
-  if (!failed && collected.guarded_processes == 0 && !has_findings && !is_lost && outcome.unchecked.empty()) {
+  // A process that could write nothing is not one that was not guarded.
+  const bool is_silent = collected.guarded_processes == 0 && !has_findings && !is_lost;
+  const std::string full = is_silent ? prepared.folder.why_not_writable() : "";
+  if (!full.empty()) {
+    leave_open(report, "what this run's processes found could not be written into " +
+                           prepared.folder.path().string() + ": " + full +
+                           "; where they found a fault, the program's own output says so");
+  } else if (!failed && is_silent && outcome.unchecked.empty()) {
     leave_open(report, "nothing was guarded, so this run says nothing about the program: " +
                            why_unguarded(prepared.arguments, prepared.environment));
   }
   auto notes = notes_about(ended, has_findings || !settled.other.empty(),
-                           is_lost ? 1 : collected.guarded_processes, prepared.is_preloaded);
+                           is_lost || !full.empty() ? 1 : collected.guarded_processes, prepared.is_preloaded);
   if (!outcome.handled && failed) {
     const std::string where =
         prepared.folder.is_private() ? outcome.how_to_see : "they are in " + prepared.folder.path().string();

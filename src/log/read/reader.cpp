@@ -196,6 +196,7 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
   window.reset();
   bool told = true;
   bool only_zeros = true;  // what a crashed file system leaves of a file
+  bool only_blanks = true;
   std::int64_t delivered = 0;
   Clock::time_point delivered_at;  // the first line that was not told yet
   while (true) {
@@ -212,6 +213,9 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
     const std::size_t got = source.read(room, size);
     if (got == 0) break;
     only_zeros = only_zeros && std::all_of(room, room + got, [](char c) { return c == 0; });
+    only_blanks = only_blanks && std::all_of(room, room + got, [](char c) {
+                    return c == '\n' || c == '\r' || c == ' ' || c == '\t';
+                  });
     window.filled(got);
     if (told && window.delivered() != delivered) {
       told = false;
@@ -223,7 +227,7 @@ bool LogReader::read_descriptor(int fd, const std::string& name, bool named, boo
   if (!window.hit() && window.delivered() > 0)
     quiet_source_budget_ -= static_cast<std::int64_t>(window.bytes());
 
-  end.bytes = window.bytes();
+  end.bytes = only_blanks ? 0 : window.bytes();  // empty lines say as little as an empty file
   end.lines = window.lines();
   end.shortened = window.shortened();
   end.unfinished = window.unfinished();
