@@ -23,13 +23,18 @@
 namespace trapline::inputs {
 namespace {
 
-constexpr std::string_view kEndings[] = {".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"};
+struct Ending {
+  std::string_view end, inner;
+};
+constexpr Ending kEndings[] = {{".gz", ""},  {".gzip", ""}, {".zst", ""},    {".zstd", ""},
+                               {".bz2", ""}, {".xz", ""},   {".tgz", ".tar"}};
 constexpr std::size_t kBlock = std::size_t{1} << 20U;
 
 // "train.csv" of "train.csv.gz"; empty when the name does not say what is inside.
 std::string inner_name(std::string_view path) {
-  for (const std::string_view end : kEndings) {
-    if (path.ends_with(end)) return std::string(path.substr(0, path.size() - end.size()));
+  for (const auto& [end, inner] : kEndings) {
+    if (path.ends_with(end))
+      return std::string(path.substr(0, path.size() - end.size())) + std::string(inner);
   }
   return "";
 }

@@ -17,7 +17,8 @@ inline constexpr std::size_t kMaxJsonColumns = 1024;
 
 class JsonRecords {
  public:
-  explicit JsonRecords(Sink& sink) : sink_(sink) {}
+  // `below`: what the names of all columns begin with, "json" of "json.label".
+  explicit JsonRecords(Sink& sink, std::string below = "") : sink_(sink) { root_.path = std::move(below); }
 
   // The numbers of one record: "label" of {"label": 3}, "a.b" of {"a": {"b": 3}}; lists of any depth are
   // flat. Empty: fine; else what is wrong with the record.

@@ -1,4 +1,5 @@
-// What stands where a file was meant to be: the pointer of Git LFS, the page of a download that failed.
+// What stands where a file was meant to be: the pointer of Git LFS, the page of a download that failed, or a
+// file of a kind that is known and not read.
 #pragma once
 
 #include <cstddef>

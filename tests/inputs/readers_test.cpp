@@ -36,8 +36,8 @@ TEST(Readers, EachHasAName) {
   std::vector<std::string_view> names;
   for (const Reader* reader : readers()) names.push_back(reader->name());
   EXPECT_EQ(names, (std::vector<std::string_view>{"compressed", "npy", "arrow", "npz", "torch", "gguf",
-                                                  "safetensors", "png", "tfrecord", "csv", "jsonl", "json",
-                                                  "yolo", "image folder"}));
+                                                  "safetensors", "png", "tfrecord", "webdataset", "csv",
+                                                  "jsonl", "json", "yolo", "image folder"}));
 }
 
 TEST(Readers, NothingIsKnownOfEmptyBytesWithoutAName) {
