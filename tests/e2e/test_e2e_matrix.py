@@ -91,6 +91,5 @@ def test_matrix(tmp_path: Path, row: Row) -> None:
         assert said is not None, err[-2000:]
         found = [finding["code"] for finding in said["findings"]] or [said["verdict"]]
         assert found[0] == what, (said.get("notes"), err[-2000:])
-    left = [name for name in os.listdir(tmp_path / "guarded" / "tmp") if name.startswith("trapline-")]
-    assert left == []
+    assert list((tmp_path / "guarded" / "tmp").glob("trapline-*")) == []
     shutil.rmtree(tmp_path, ignore_errors=True)
