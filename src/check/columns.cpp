@@ -61,6 +61,7 @@ unsigned words_of(std::string_view name) {
   bool lower = false;  // "classId" has two words
   for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
+    if (c == '#') found |= kOther;  // "#trials / class": how many there are
     if (std::isalnum(byte) == 0 || (lower && std::isupper(byte) != 0)) end();
     lower = std::islower(byte) != 0;
     if (std::isalnum(byte) != 0) word += static_cast<char>(std::tolower(byte));

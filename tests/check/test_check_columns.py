@@ -29,6 +29,7 @@ def taken(path: Path, kind: str, exit_code: int = 0) -> list[str]:
         ("label,attention_mask,mask", "0,1,{}", ["label"]),
         ("coarse_label,fine_label", "1,2", ["coarse_label", "fine_label"]),
         ("classId,n_classes", "1,{}", ["classId"]),
+        ("classId,#trials / class,trials per class", "1,{},{}", ["classId"]),
     ],
 )
 def test_the_best_name_makes_weaker_ones_no_labels(
