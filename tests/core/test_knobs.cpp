@@ -69,6 +69,22 @@ TEST(Knobs, ARowMayBeAboutOneLayer) {
   EXPECT_EQ(knob_advice(Situation::kWidth, library, {"48", "", "32"}), "");
 }
 
+TEST(Knobs, OfAGraphOnlyWhatIsIndexedByTheEdges) {
+  LibraryFact library;
+  const std::string lifts = "torch_geometric.nn.conv.message_passing.MessagePassing._index_select_safe";
+  const std::string passing = "torch_geometric.nn.conv.message_passing.MessagePassing";
+  library.callers = {lifts, "torch_geometric.nn.conv.sage_conv.SAGEConv", passing};
+  EXPECT_TRUE(knob_advice(Situation::kIndex, library, {"8", "", ""}).starts_with("edge_index names a node"));
+  library.callers = {"torch_geometric.nn.conv.rgcn_conv.FastRGCNConv.message",
+                     "torch_geometric.nn.conv.rgcn_conv.FastRGCNConv", passing};
+  EXPECT_TRUE(knob_advice(Situation::kIndex, library, {"8", "", ""})
+                  .starts_with("create the layer with num_relations=8"));
+  library.callers = {lifts, passing, "torch_geometric.nn.models.lightgcn.LightGCN"};
+  EXPECT_TRUE(knob_advice(Situation::kIndex, library, {"68", "", ""}).starts_with("LightGCN(num_nodes=68"));
+  library.callers = {"torch_geometric.nn.conv.sage_conv.SAGEConv.message", passing};
+  EXPECT_EQ(knob_advice(Situation::kIndex, library, {"8", "", ""}), "");
+}
+
 TEST(Knobs, TheNearerRowOfOneLibraryWins) {
   LibraryFact library;
   library.owners = {"transformers.models.bert.modeling_bert.BertModel",

@@ -419,5 +419,42 @@ TEST(HostErrorWords, WhatADistributionTakes) {
       "each row");
 }
 
+Finding of_message(const std::string& message, json more = json::object()) {
+  more["exception"] = "RuntimeError";
+  more["message"] = message;
+  const auto finding = diagnose_host_error(more);
+  EXPECT_TRUE(finding) << message;
+  return finding.value_or(Finding{});
+}
+
+TEST(HostErrors, WhatCannotBeStackedIsPaddedOnlyWhereItIsALength) {
+  const auto stacked = [](const std::string& one, const std::string& other) {
+    return of_message("stack expects each tensor to be equal size, but got [" + one + "] at entry 0 and [" +
+                      other + "] at entry 4");
+  };
+  EXPECT_TRUE(stacked("3, 16, 16", "1, 16, 16").fix.at(0).starts_with("pictures with 3 and 1 channels"));
+  for (const std::string& fix : stacked("3, 16, 16", "1, 16, 16").fix)
+    EXPECT_FALSE(fix.find("pad_sequence") != fix.npos);
+  EXPECT_TRUE(stacked("7, 2", "9, 2").fix.at(0).starts_with("pad to one length"));
+  EXPECT_EQ(stacked("3, 16, 20", "3, 16, 24").fix,
+            std::vector<std::string>{"resize, crop or pad each to one shape before stacking"});
+}
+
+TEST(HostErrors, AMaskWithARowForEachSampleIsAPaddingMask) {
+  const auto masked = [](const std::string& given, const std::string& wanted) {
+    return of_message("The shape of the 2D attn_mask is torch.Size([" + given + "]), but should be (" +
+                      wanted + ").");
+  };
+  EXPECT_TRUE(masked("6, 12", "12, 12").fix.at(0).find("`key_padding_mask=`") != std::string::npos);
+  EXPECT_TRUE(masked("4, 4", "3, 3").fix.at(0).starts_with("make a mask of shape [3, 3]"));
+}
+
+TEST(HostErrors, AnEmptySampleOfAPackedSequence) {
+  const Finding finding = of_message(
+      "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0");
+  EXPECT_EQ(finding.summary, "pack_padded_sequence: an element of lengths is 0: a sample is empty");
+  EXPECT_EQ(finding.fix.at(1), "to find it: print((lengths <= 0).nonzero())");
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -209,11 +209,25 @@ void embedding_dimension(const HostCase& c, Finding& f) {
                   c.number(1), c.number(2)));
 }
 
+void empty_length(const HostCase& c, Finding& f) {
+  const Operand* given = c.by_role("lengths");
+  const std::string name = given != nullptr && given->user ? given->name : "lengths";
+  f.summary = fmt::format("pack_padded_sequence: an element of {} is 0: a sample is empty", name);
+  f.fix.push_back("leave empty samples out of the data set, or give them one padding element and length 1");
+  f.fix.push_back(fmt::format("to find it: print(({} <= 0).nonzero())", name));
+}
+
 void attention_mask(const HostCase& c, Finding& f) {
   f.summary = fmt::format("multi_head_attention: attn_mask has shape {} but must have {}",
                           to_text(c.shape(1)), to_text(c.shape(2)));
+  const Shape given = c.shape(1), wanted = c.shape(2);
+  if (given.size() == 2 && wanted.size() == 2 && given[0] != wanted[0] && given[1] == wanted[1]) {
+    f.fix.push_back(
+        "if it has a row for each sample and marks its padding, pass it as `key_padding_mask=`: True where "
+        "padding is");
+  }
   f.fix.push_back(
-      fmt::format("make a mask of shape {}: queries x keys; check `batch_first`", to_text(c.shape(2))));
+      fmt::format("make a mask of shape {}: queries x keys; check `batch_first`", to_text(wanted)));
 }
 
 void state_dict(const HostCase& c, Finding& f) {
@@ -362,6 +376,15 @@ std::span<const HostErrorRow> layer_rows() {
        "hx",
        hidden_size,
        {"Expected hidden[0] size (1, 1, 4), got [1, 2, 4]"}},
+      {"rnn.empty_length",
+       "RuntimeError",
+       R"(Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0)",
+       "Length of all samples has to be greater than 0",
+       kShape,
+       "pack_padded_sequence",
+       "lengths",
+       empty_length,
+       {"Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"}},
       {"attention.embedding",
        "AssertionError",
        R"(was expecting embedding dimension of (\d+), but got (\d+))",

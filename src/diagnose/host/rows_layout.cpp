@@ -130,17 +130,41 @@ void cat_scalar(const HostCase& c, Finding& f) {
   f.fix.push_back("or `.unsqueeze(0)` (`.reshape(1)`) before joining");
 }
 
+// Pictures as [channels, height, width] of which one has another number of channels.
+bool are_channels(const Shape& one, const Shape& other) {
+  const auto counts = [](const Shape& shape) { return shape.size() == 3 && shape[0] >= 1 && shape[0] <= 4; };
+  return counts(one) && counts(other) && one[1] == other[1] && one[2] == other[2] && one[1] > 4 && one[2] > 4;
+}
+
+// What pad_sequence can bring to one length: it pads the first dimension, the others have to be equal.
+bool are_lengths(const Shape& one, const Shape& other) {
+  return !one.empty() && one.size() == other.size() &&
+         std::equal(one.begin() + 1, one.end(), other.begin() + 1);
+}
+
 void stack(const HostCase& c, Finding& f) {
   const Shape first = c.shape(1), other = c.shape(3);
   const std::string entry = c.capture(4).empty() ? c.capture(2) : c.capture(4);
   f.summary = fmt::format("stack: the tensors must have one shape, but entry {} has {} and entry {} has {}",
                           c.capture(2), to_text(first), entry, to_text(other));
+  if (are_channels(first, other)) {
+    f.fix.push_back(
+        fmt::format("pictures with {} and {} channels: open all alike, `Image.open(...).convert(\"RGB\")` "
+                    "(\"L\" for grey)",
+                    first[0], other[0]));
+    f.fix.push_back("a grey picture that is a tensor already: `x.expand(3, -1, -1)`");
+    return;
+  }
   if (c.passes_through("_utils/collate.py")) {
     f.fix.push_back(
         "samples of a batch must have one shape: resize or pad them in the data set, or pass `collate_fn=`");
   }
-  f.fix.push_back("pad to one length: `torch.nn.utils.rnn.pad_sequence([...], batch_first=True)`");
-  f.fix.push_back("or resize or crop each to one shape before stacking");
+  if (are_lengths(first, other)) {
+    f.fix.push_back("pad to one length: `torch.nn.utils.rnn.pad_sequence([...], batch_first=True)`");
+    f.fix.push_back("or resize or crop each to one shape before stacking");
+  } else {
+    f.fix.push_back("resize, crop or pad each to one shape before stacking");
+  }
 }
 
 // A worker stacks its samples in shared memory, which is as long as all of them together.

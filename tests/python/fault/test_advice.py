@@ -228,3 +228,36 @@ def test_where_positions_begin():
     assert positions.counts_from(torch.tensor([[0, 1, 2, 0, 1, 2, 3]]), 6) == 0
     assert positions.counts_from(torch.tensor([[100, 101, 102]]), 0) == 100
     assert positions.counts_from(torch.tensor([[64]]), 0) is None, "one alone tells nothing"
+
+
+class Vocabulary(nn.Module):
+    """As a Hugging Face model with a decoder that has a table of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Embedding(12, 4)
+        self.decoder = nn.Embedding(8, 4)
+
+    def get_input_embeddings(self):
+        return self.encoder
+
+    def resize_token_embeddings(self, rows):
+        raise AssertionError("never called")
+
+
+def test_only_the_table_that_a_resize_reaches():
+    model = Vocabulary()
+    assert models.resizable(model.encoder.weight) == "model"
+    assert models.resizable(model.decoder.weight) is None
+
+
+def test_the_method_that_called_is_named(monkeypatch):
+    net = made_by_library(monkeypatch)
+
+    def look(self):
+        return list(libraries._callers([sys._getframe()]))
+
+    net.look = look
+    names = type("Child", (net,), {})().look()
+    assert names[0] == "somelib.nets.Net.look"
+    assert "somelib.nets.Net" in names

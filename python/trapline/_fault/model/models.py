@@ -9,10 +9,11 @@ from trapline._fault.program import owners, scope
 
 
 def resizable(table: Any) -> Optional[str]:
-    """The model with ``resize_token_embeddings`` that owns the table, as Hugging Face models have it."""
+    """The model whose ``resize_token_embeddings`` reaches the table, as Hugging Face models have it: another
+    table of the model, such as that of a decoder with a vocabulary of its own, keeps its size."""
     for name, root in owners.roots():
         for path, module in root.named_modules():
-            if callable(getattr(type(module), "resize_token_embeddings", None)) and _holds(module, table):
+            if callable(getattr(type(module), "resize_token_embeddings", None)) and _resizes(module, table):
                 base = "model" if name == "self" and not path else name
                 return f"{base}.{owners.clean_name(path)}".rstrip(".")
     return None
@@ -33,13 +34,17 @@ def role(table: Any) -> Optional[str]:
             ):
                 continue
             found = "other"
-            try:
-                inputs = module.get_input_embeddings()
-            except Exception:  # not every model has one
-                continue
-            if owners.is_module(inputs) and _holds(inputs, table):
+            if _resizes(module, table):
                 return "input"
     return found
+
+
+def _resizes(model: Any, table: Any) -> bool:
+    try:
+        inputs = model.get_input_embeddings()
+    except Exception:  # not every model has one
+        return False
+    return owners.is_module(inputs) and _holds(inputs, table)
 
 
 _NO_WORDS = frozenset(("embed", "embedding", "embeddings", "embedder", "embedders", "weight", "size", "sizes",

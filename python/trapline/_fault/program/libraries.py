@@ -124,9 +124,20 @@ def _callers(frames: list[FrameType]) -> Iterator[str]:
     for frame in frames:
         holder = frame.f_locals.get("self")
         if holder is not None and not isinstance(holder, type):
+            yield from _method(type(holder), frame)
             yield from _names([type(holder)])
         else:
             yield f"{_module_of(frame)}.{frame.f_code.co_name}"
+
+
+def _method(kind: type, frame: FrameType) -> Iterator[str]:
+    """ "module.Class.method" of the class that defines it, where the frame runs one of this object's."""
+    name = frame.f_code.co_name
+    for base in kind.__mro__:
+        function = base.__dict__.get(name)
+        if getattr(function, "__code__", None) is frame.f_code:
+            yield f"{base.__module__}.{base.__qualname__}.{name}"
+            return
 
 
 def _names(kinds: list[type]) -> Iterator[str]:
