@@ -77,6 +77,24 @@ class Adapter {
         return;
       }
     }
+    saved_whole(name, tensor);
+  }
+
+  // A module that is saved beside the adapter takes the place of the base model's (modules_to_save).
+  void saved_whole(const std::string& name, const Tensor& tensor) {
+    const Tensor* table = base_ ? base_->token_table() : nullptr;
+    const Tensor* weight = base_ ? base_->find(in_base(name)) : nullptr;
+    if (weight == nullptr || weight == table || told_whole_ || weight->sizes == tensor.sizes) return;
+    if (weight->sizes.size() != 2 || tensor.sizes.size() != 2 || tensor.sizes[1] != weight->sizes[1]) return;
+    told_whole_ = true;
+    add(Cause::kNumClassesMismatch,
+        fmt::format("it holds `{}` with {} rows, but the base model's has {}: PEFT refuses to load it",
+                    in_base(name), tensor.rows(), weight->rows()),
+        {fmt::format("load the base model with num_labels={}, ignore_mismatched_sizes=True", tensor.rows()),
+         fmt::format(
+             "or set base_model_name_or_path to the model that the adapter was trained on (it is {} now)",
+             base_->folder)},
+        tensor.file);
   }
 
   void fits(const std::string& module, const Tensor& a, const Tensor& b, bool embedding) {
@@ -151,7 +169,7 @@ class Adapter {
   std::optional<Model> base_;
   std::map<std::string, const Tensor*> tensors_;
   std::vector<Finding> findings_;
-  bool told_rank_ = false, told_base_ = false;
+  bool told_rank_ = false, told_base_ = false, told_whole_ = false;
 };
 
 }  // namespace

@@ -348,7 +348,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
       const std::optional<Range> seen =
           is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
       const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
-      const Subject subject{file.path, column.name, dtype, column.sizes};
+      const Subject subject{file.path, column.name, dtype, column.sizes, column.classes.size()};
       for (Finding& finding : findings_of(rule, subject, column.tally, seen)) {
         report.findings.push_back(std::move(finding));
       }

@@ -110,6 +110,7 @@ Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
     facts.seen = diagnose::SeenFact{range->min, range->max, range->count, !subject.source.empty()};
   }
   facts.classes = classes_facts(rule, tally);
+  if (rule.kind == RuleKind::kLabels) facts.named_classes = subject.named_classes;
   facts.layer = rule.layer;
   facts.special_ids = rule.special_ids;
   if (rule.kind == RuleKind::kIds && rule.layer) facts.table = "token";

@@ -19,6 +19,7 @@ struct Subject {
   std::string name;    // the column; empty: what the contract calls it
   std::string dtype;   // "int64"
   std::vector<std::int64_t> shape;
+  std::size_t named_classes = 0;  // that the source itself has names for
 };
 
 // The labels of a whole data set, which a hint may need that goes over several files.

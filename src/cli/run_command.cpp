@@ -73,6 +73,7 @@ void print_clean(const Destination& to, const RunOutcome& outcome) {
     write_report(to, outcome.report);
     return;
   }
+  if (outcome.torchless) return;  // make, cat, a launcher's own shell: the report knows, people are not told
   for (const std::string& note : outcome.report.notes) say(note);
 }
 

@@ -10,6 +10,7 @@ using simdjson::SUCCESS;
 
 constexpr std::size_t kMaxKeys = 65536;  // of one object; more are data, not names
 constexpr std::size_t kMaxNulls = 64;
+constexpr std::size_t kMaxRaw = 80;
 constexpr std::size_t kValuesPerPiece = std::size_t{1} << 14U;
 
 }  // namespace
@@ -122,6 +123,15 @@ void JsonRecords::text(Key& key, std::string_view raw) {
   key.told = true;
 }
 
+// A list or an object where the records before had a number.
+template <class T>
+simdjson::error_code JsonRecords::other_kind(T& list_or_object, Key& key) {
+  std::string_view raw;
+  if (const auto problem = list_or_object.raw_json().get(raw); problem != SUCCESS) return problem;
+  key.column->malformed(row_, line_, raw.substr(0, kMaxRaw));
+  return SUCCESS;
+}
+
 template <class T>
 simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
   ondemand::json_type type;
@@ -136,6 +146,7 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
     case ondemand::json_type::array: {
       ondemand::array elements;
       if (const auto problem = value.get_array().get(elements); problem != SUCCESS) return problem;
+      if (is_number(key)) return other_kind(elements, key);
       for (auto element : elements) {
         if (element.error() != SUCCESS) return element.error();
         ondemand::value each = element.value_unsafe();
@@ -147,6 +158,7 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
     case ondemand::json_type::object: {
       ondemand::object fields;
       if (const auto problem = value.get_object().get(fields); problem != SUCCESS) return problem;
+      if (is_number(key)) return other_kind(fields, key);
       key.guess = 0;
       if (key.objects++ == 0) key.began = {row_, line_};
       std::size_t count = 0;

@@ -57,6 +57,10 @@ class JsonRecords {
   simdjson::error_code number(T& value, Key& key);
   template <class T>
   bool special(T& value, Key& key);
+  // A column of single numbers.
+  static bool is_number(const Key& key) { return key.column != nullptr && !key.lists && !key.name.empty(); }
+  template <class T>
+  simdjson::error_code other_kind(T& list_or_object, Key& key);
   void null(Key& key);
   void note_absent(Key& object, std::size_t fields);
   void tell_absent(Key& object);

@@ -79,10 +79,8 @@ std::vector<std::string> notes_about(const Settled& settled, const ExitStatus& e
 
 std::string why_unguarded(std::span<const std::string> arguments, std::span<const std::string> environment) {
   if (find_variable(environment, "TRAPLINE_OFF") == "1") return "TRAPLINE_OFF=1 switches the guard off";
-  constexpr std::string_view kUnknown =
-      "none of its processes imported torch, or Python could not see the guard (env -i, python -I, -E, -S)";
   const std::string_view program = arguments.empty() ? std::string_view() : arguments.front();
-  if (!program.substr(program.rfind('/') + 1).starts_with("python")) return std::string(kUnknown);
+  if (!program.substr(program.rfind('/') + 1).starts_with("python")) return "";
   for (const std::string& word : arguments.subspan(1)) {
     if (word.size() < 2 || word[0] != '-' || word[1] == '-') break;
     for (std::size_t i = 1; i < word.size(); ++i) {
@@ -90,10 +88,10 @@ std::string why_unguarded(std::span<const std::string> arguments, std::span<cons
       if (flag == 'I' || flag == 'E' || flag == 'S')
         return fmt::format("python -{} does not read PYTHONPATH, by which the guard gets in", flag);
       // What follows these is their value.
-      if (flag == 'c' || flag == 'm' || flag == 'W' || flag == 'X') return std::string(kUnknown);
+      if (flag == 'c' || flag == 'm' || flag == 'W' || flag == 'X') return "";
     }
   }
-  return std::string(kUnknown);
+  return "";
 }
 
 std::string how_to_see(const std::map<std::string, std::uint64_t>& caught) {

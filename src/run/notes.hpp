@@ -23,7 +23,8 @@ bool is_request_to_end(const ExitStatus& ended);
 std::vector<std::string> notes_about(const ExitStatus& ended, bool has_findings,
                                      std::size_t guarded_processes, bool is_cpp = false);
 
-// Why nothing of this command was guarded, as far as its environment and its first words tell.
+// Why nothing of this command was guarded, as far as its environment and its first words tell; empty: they
+// do not.
 // `python -I`, `-E` and `-S` do not read PYTHONPATH.
 std::string why_unguarded(std::span<const std::string> arguments, std::span<const std::string> environment);
 

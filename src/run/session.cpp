@@ -98,8 +98,12 @@ RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
                            prepared.folder.path().string() + ": " + full +
                            "; where they found a fault, the program's own output says so");
   } else if (!failed && is_silent && outcome.unchecked.empty()) {
+    const std::string why = why_unguarded(prepared.arguments, prepared.environment);
+    outcome.torchless = why.empty();
     leave_open(report, "nothing was guarded, so this run says nothing about the program: " +
-                           why_unguarded(prepared.arguments, prepared.environment));
+                           (why.empty() ? "none of its processes imported torch, or Python could not see the "
+                                          "guard (env -i, python -I, -E, -S)"
+                                        : why));
   }
   auto notes = notes_about(ended, has_findings || !settled.other.empty(),
                            is_lost || !full.empty() ? 1 : collected.guarded_processes, prepared.is_preloaded);

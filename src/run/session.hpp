@@ -40,6 +40,7 @@ struct RunOutcome {
   std::vector<std::string> caught_lines;  // the headline of each of them
   std::vector<std::string> guards;        // which guard its processes had, and why that one
   std::string unchecked;                  // said when a --cpu run ended without one guarded operation
+  bool torchless = false;                 // it ended well, and nothing in it seems to have been PyTorch's
 };
 
 Result<Prepared> prepare(const RunRequest& request);

@@ -207,3 +207,22 @@ def test_a_key_that_most_records_lack_is_optional(tmp_path: Path) -> None:
         lines = [json.dumps(one) for one in records]
         file.write_text("\n".join(lines) if ending == "jsonl" else f"[{', '.join(lines)}]")
         assert run("labels", file, "--column", "label", "--classes", 2).returncode == 0
+
+
+def test_a_record_of_another_kind_is_no_number(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_text('{"label": 1}\n{"label": [1, 0]}\n{"label": 0}\n{"label": {"id": 1}}\n{"label": []}\n')
+    found = only_finding("labels", file, "--column", "label", "--classes", 2)
+    assert found["code"] == "TL203"
+    assert "label[1] is '[1, 0]', which is not an integer: 3 of 5 values" in found["summary"]
+
+
+def test_classes_that_the_data_set_names_are_not_counted_from_one(tmp_path: Path) -> None:
+    boxes = [
+        {"id": i, "image_id": 1, "category_id": c, "bbox": [1, 2, 3, 4]} for i, c in enumerate((91, 1, 2))
+    ]
+    names = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 90, "name": "c"}]
+    (tmp_path / "c.json").write_text(json.dumps({"images": [], "annotations": boxes, "categories": names}))
+    fix = only_finding("dataset", tmp_path / "c.json")["fix"]
+    assert fix[0].startswith("the data set itself names 3 classes, and this is none of them")
+    assert not any("- 1" in line for line in fix)

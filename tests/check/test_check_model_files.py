@@ -249,6 +249,22 @@ def test_adapters(folder: Callable[..., Path], tmp_path: Path) -> None:
     assert run("model", empty).returncode == 2
 
 
+def test_an_adapter_with_a_head_of_another_size(folder: Callable[..., Path], tmp_path: Path) -> None:
+    base = folder("llama")
+    state = safetensors.load_file(base / "model.safetensors")
+    state["score.weight"] = torch.ones(6, 32)
+    safetensors.save_file(state, base / "model.safetensors")
+    path = adapter(tmp_path / "adapter", base)
+    state = safetensors.load_file(path / "adapter_model.safetensors")
+    for rows, exit_code in ((6, 0), (4, 1)):
+        state["base_model.model.score.weight"] = torch.ones(rows, 32)
+        safetensors.save_file(state, path / "adapter_model.safetensors")
+        report("model", path, exit_code=exit_code)
+    found = only_finding("model", path)
+    assert found["code"] == "TL102" and "holds `score.weight` with 4 rows, but the base" in found["summary"]
+    assert found["fix"][0] == "load the base model with num_labels=4, ignore_mismatched_sizes=True"
+
+
 def test_an_adapter_with_added_tokens(folder: Callable[..., Path], tmp_path: Path) -> None:
     base = folder("llama")
     path = adapter(tmp_path / "adapter", base)

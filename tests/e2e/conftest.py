@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,10 @@ if importlib.util.find_spec("torch") is None:  # scripts/test.sh says so
     collect_ignore_glob = ["test_*.py"]
 
 Start = Callable[[str, str], Outcome]
+
+# Whoever starts the tests in the background of a script has them ignored, and so would all programs here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -96,6 +96,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Histogram> histogram;
   std::optional<SeenFact> seen;
   std::optional<Classes> classes;
+  std::size_t named_classes = 0;  // that the data set itself has names for
   std::optional<Frame> origin, surfaced;
   std::vector<Frame> stack;
   std::optional<Layer> layer;

@@ -286,6 +286,14 @@ void write_negative(ViolationWriter& w) {
                     w.facts.variable ? "is" : "are"));
 }
 
+// Neither counted from 1 nor a class to be made: the data set says itself which there are.
+void write_unnamed(ViolationWriter& w) {
+  w.fix(fmt::format(
+      "the data set itself names {} classes, and this is none of them: correct the record, or leave it out",
+      w.facts.named_classes));
+  w.fix("if it is a class, add its name to the list of classes of the data set first");
+}
+
 }  // namespace
 
 void diagnose_label(ViolationWriter& w) {
@@ -295,6 +303,8 @@ void diagnose_label(ViolationWriter& w) {
     write_negative(w);
   } else if (w.only(kIgnored) && w.hi() < kIgnored && !(w.facts.seen && w.facts.seen->max > kIgnored)) {
     two_colours(w) ? write_two_colours(w) : write_ignore_label(w, kIgnored);
+  } else if (w.facts.named_classes > 0) {
+    write_unnamed(w);
   } else if (w.write_part()) {
     w.finding().also = {Cause::kNumClassesMismatch};
     w.fix_sample();
