@@ -122,6 +122,7 @@ def _wait_for(module: str, done: Callable[[], None]) -> None:
 def install() -> None:
     """Guard this process: now if torch is imported, else when it is. Never raises; see :func:`failure`."""
     global _failure, _standby
+    options.keep()
     if options.is_standby():
         _standby = _standing_by()
         _standby.prepare()

@@ -26,6 +26,7 @@ sys.path.insert(0, str(runner.REPO / "tests"))
 from shell_rows import Row, read_rows
 
 LONG = os.environ.get("TRAPLINE_LONG") == "1"
+PYTHON = os.environ.get("TRAPLINE_TEST_PYTHON", sys.executable)  # another one, with its own torch
 TABLES = Path(__file__).parent / "matrix"
 EVERY = [row for file in sorted(TABLES.glob("*.rows")) for row in read_rows(file)]
 NOT_HERE = 125  # an entry's own word that the machine does not allow it
@@ -49,7 +50,7 @@ def end(row: Row, folder: Path, tool: Optional[str]) -> tuple[int, bytes, str]:
         return f"{tool} run --format json {own} {options} --" if tool else "env"
 
     line = re.sub(r"\bRUN(?:\((.*?)\))?(?=\s)", lambda found: prefix(found[1] or ""), row.script)
-    line = re.sub(r"\bPY\b", sys.executable, line)
+    line = re.sub(r"\bPY\b", PYTHON, line)
     done = subprocess.run(
         ["bash", "-c", line],
         cwd=folder,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import math
 from typing import Any, Optional
 
-from trapline._library import capi
+from trapline._library import capi, text
 
 
 def load(path: str) -> ctypes.CDLL:
@@ -47,10 +46,10 @@ def taken(lib: ctypes.CDLL, pointer: Optional[int]) -> Optional[str]:
 def as_json(value: Any) -> bytes:
     """``value`` as the library reads it; a lone surrogate becomes '?'."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+        said = text.strict(value)
     except (TypeError, ValueError):  # NaN, or keys of other types: rare, and slower
-        text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, default=str)
-    return text.encode("utf-8", "replace")
+        said = text.strict(_plain(value))
+    return said.encode("utf-8", "replace")
 
 
 def diagnose(lib: ctypes.CDLL, facts: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +57,7 @@ def diagnose(lib: ctypes.CDLL, facts: dict[str, Any]) -> dict[str, Any]:
     answer = taken(lib, lib.trapline_diagnose(as_json(facts)))
     if answer is None:
         return {"error": "trapline: diagnose: out of memory: free some and run again"}
-    return json.loads(answer)
+    return text.read(answer)
 
 
 def _plain(value: Any) -> Any:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import json
 from functools import lru_cache
 from typing import Any, Optional
 
-from trapline._library import VERSION, calls, capi, paths, scans
+from trapline._library import VERSION, calls, capi, paths, scans, text
 
 _MAX_TEXT = 1024
 
@@ -57,9 +56,9 @@ def diagnose(facts: dict[str, Any]) -> Optional[dict[str, Any]]:
 def bare_sentence(contract: Any, scan: Any) -> str:
     """What is left to say of a violation when its finding cannot be made. Never raises."""
     try:
-        text = ctypes.create_string_buffer(_MAX_TEXT)
-        paths.library().trapline_bare_sentence(*_bare(contract, scan), text, _MAX_TEXT)
-        return text.value.decode("utf-8", "replace")
+        said = ctypes.create_string_buffer(_MAX_TEXT)
+        paths.library().trapline_bare_sentence(*_bare(contract, scan), said, _MAX_TEXT)
+        return said.value.decode("utf-8", "replace")
     except Exception:  # no library, no memory: the row has a telling name
         return str(contract)
 
@@ -68,10 +67,10 @@ def bare_finding(contract: Any, scan: Any, reason: str) -> dict[str, Any]:
     """The same as a finding; ``reason``: why the cause cannot be named. Never raises."""
     try:
         lib = paths.library()
-        text = calls.taken(
+        said = calls.taken(
             lib, lib.trapline_bare_finding(*_bare(contract, scan), reason.encode("utf-8", "replace"))
         )
-        return json.loads(text or "{}")
+        return text.read(said or "{}")
     except Exception:
         return {"summary": str(contract)}
 

@@ -1,27 +1,43 @@
 """What the environment asks for: the one place in Python that knows the TRAPLINE_* variables.
 
 ``trapline run`` sets most of them from its flags (``src/run/environment.cpp``). They are read when they are
-asked for and never kept, since a program may change its environment.
+asked for, since a program may change its environment. What they were at the start counts only where the
+program has emptied its environment since: that says nothing about us.
 """
 
 from __future__ import annotations
 
 import os
 
+_MARK = "TRAPLINE_GUARD"  # set by `trapline run`, and by nobody unset alone
+_at_start: dict[str, str] = {}
+
+
+def keep() -> None:
+    """Called at start-up, before the program has touched its environment."""
+    _at_start.update({name: text for name, text in os.environ.items() if name.startswith("TRAPLINE_")})
+
+
+def _text(variable: str, otherwise: str = "") -> str:
+    text = os.environ.get(variable)
+    if text is None and _MARK in _at_start and _MARK not in os.environ:
+        text = _at_start.get(variable)
+    return otherwise if text is None else text
+
 
 def is_off() -> bool:
     """Leave this process alone."""
-    return os.environ.get("TRAPLINE_OFF") == "1"
+    return _text("TRAPLINE_OFF") == "1"
 
 
 def debugs() -> bool:
     """Say on stderr when a part steps aside, and why."""
-    return os.environ.get("TRAPLINE_DEBUG") == "1"
+    return _text("TRAPLINE_DEBUG") == "1"
 
 
 def report_dir() -> str | None:
     """The folder that ``trapline run`` collects findings from; None when the guard is used as a library."""
-    return os.environ.get("TRAPLINE_REPORT_DIR") or None
+    return _text("TRAPLINE_REPORT_DIR") or None
 
 
 # Flags of ``trapline run`` ------------------------------------------------------------------------
@@ -29,7 +45,7 @@ def report_dir() -> str | None:
 
 def on_fault() -> str:
     """``raise``, ``skip`` or ``stop``."""
-    return os.environ.get("TRAPLINE_ON_FAULT", "raise")
+    return _text("TRAPLINE_ON_FAULT", "raise")
 
 
 def skip_limit(otherwise: float) -> float:
@@ -39,17 +55,17 @@ def skip_limit(otherwise: float) -> float:
 
 def quarantine() -> str | None:
     """The file that bad samples go to and that a later run leaves out."""
-    return os.environ.get("TRAPLINE_QUARANTINE") or None
+    return _text("TRAPLINE_QUARANTINE") or None
 
 
 def watches_nan() -> bool:
     """Watch where numbers turn NaN."""
-    return os.environ.get("TRAPLINE_WATCH") == "nan"
+    return _text("TRAPLINE_WATCH") == "nan"
 
 
 def steps() -> int | None:
     """End the program after so many optimizer steps."""
-    text = os.environ.get("TRAPLINE_STEPS", "")
+    text = _text("TRAPLINE_STEPS")
     return int(text) if text.isdigit() else None
 
 
@@ -58,17 +74,17 @@ def steps() -> int | None:
 
 def wants_cpu() -> bool:
     """Run a program for CUDA on the CPU."""
-    return os.environ.get("TRAPLINE_CPU") == "1"
+    return _text("TRAPLINE_CPU") == "1"
 
 
 def cpu_late() -> str:
     """The seed of ``--cpu-late``; "" where work is done at once."""
-    return os.environ.get("TRAPLINE_CPU_LATE", "")
+    return _text("TRAPLINE_CPU_LATE")
 
 
 def cpu_devices() -> str:
     """How many devices there are to be."""
-    return os.environ.get("TRAPLINE_CPU_DEVICES", "")
+    return _text("TRAPLINE_CPU_DEVICES")
 
 
 def say_once_for_cpu() -> bool:
@@ -91,7 +107,7 @@ def take_device_for_host() -> None:
 
 def device_is_host() -> bool:
     """The memory of CUDA tensors is host memory."""
-    return os.environ.get("TRAPLINE_DEVICE_TYPE") == "host"
+    return _text("TRAPLINE_DEVICE_TYPE") == "host"
 
 
 def heal_cap_mb(otherwise: float) -> float:
@@ -104,12 +120,12 @@ def heal_cap_mb(otherwise: float) -> float:
 
 def supervise_dir() -> str | None:
     """The supervisor's private folder, which its processes share over restarts."""
-    return os.environ.get("TRAPLINE_SUPERVISE_DIR") or None
+    return _text("TRAPLINE_SUPERVISE_DIR") or None
 
 
 def context_socket() -> str | None:
     """Where the supervisor asks whether the CUDA context lives."""
-    return os.environ.get("TRAPLINE_CONTEXT_SOCKET") or None
+    return _text("TRAPLINE_CONTEXT_SOCKET") or None
 
 
 def is_standby() -> bool:
@@ -134,7 +150,7 @@ def listening() -> range:
 
 def cuda_driver() -> str | None:
     """The CUDA driver's library, where it is not the system's."""
-    return os.environ.get("TRAPLINE_CUDA_DRIVER") or None
+    return _text("TRAPLINE_CUDA_DRIVER") or None
 
 
 # Where things are, and how they are built ---------------------------------------------------------
@@ -142,22 +158,22 @@ def cuda_driver() -> str | None:
 
 def library() -> str | None:
     """The path of libtrapline.so."""
-    return os.environ.get("TRAPLINE_LIB") or None
+    return _text("TRAPLINE_LIB") or None
 
 
 def build_dir() -> str | None:
     """The build tree of a source checkout."""
-    return os.environ.get("TRAPLINE_BUILD_DIR") or None
+    return _text("TRAPLINE_BUILD_DIR") or None
 
 
 def adapter() -> str:
     """Which guard is wanted: ``kernel`` (for any torch), ``pure`` (in Python); ``""``: the best there is."""
-    return os.environ.get("TRAPLINE_ADAPTER", "")
+    return _text("TRAPLINE_ADAPTER")
 
 
 def adapter_dir() -> str | None:
     """A folder with compiled adapters, asked before all others."""
-    return os.environ.get("TRAPLINE_ADAPTER_DIR")
+    return _text("TRAPLINE_ADAPTER_DIR")
 
 
 def build(waits: bool) -> str:
@@ -165,14 +181,14 @@ def build(waits: bool) -> str:
 
     ``waits``: what is meant where nobody says.
     """
-    text = os.environ.get("TRAPLINE_BUILD", "")
+    text = _text("TRAPLINE_BUILD")
     otherwise = "wait" if waits else "background"
     return text if text in ("wait", "background", "never") else otherwise
 
 
 def forbid_builds() -> str:
     """Let no build begin because of what this process asks; what was set goes to `allow_builds`."""
-    before = os.environ.get("TRAPLINE_BUILD", "")
+    before = _text("TRAPLINE_BUILD")
     os.environ["TRAPLINE_BUILD"] = "never"
     return before
 
@@ -189,17 +205,17 @@ def build_wait(otherwise: float) -> float:
 
 def compiler_flags() -> str:
     """Further flags for the compiler, as a shell writes them."""
-    return os.environ.get("TRAPLINE_GUARD_CXXFLAGS", "")
+    return _text("TRAPLINE_GUARD_CXXFLAGS")
 
 
 def sources(room: str) -> tuple[str, str | None]:
     """The variable that names the folder of a room's sources, and what it says."""
     variable = f"TRAPLINE_{room.upper()}_SRC"
-    return variable, os.environ.get(variable) or None
+    return variable, _text(variable) or None
 
 
 def _number(variable: str, otherwise: float) -> float:
     try:
-        return float(os.environ[variable])
-    except (KeyError, ValueError):
+        return float(_text(variable))
+    except ValueError:
         return otherwise
