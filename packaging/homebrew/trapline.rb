@@ -23,6 +23,7 @@ class Trapline < Formula
   depends_on "python@3.13"
   depends_on "re2"
   depends_on "simdjson"
+  depends_on "sqlite"
   depends_on "xz"
   depends_on "zlib"
   depends_on "zstd"

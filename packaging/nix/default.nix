@@ -19,6 +19,7 @@ pkgs.stdenv.mkDerivation {
     prometheus-cpp
     re2
     simdjson
+    sqlite
     tomlplusplus
     xz
     zlib

@@ -4,7 +4,7 @@
 # libraries.sh x86_64|aarch64 CACHE     makes CACHE/ARCH/prefix (lib/*.a, include/, lib/pkgconfig/*.pc, licences/)
 #
 # Debian has no archive of highway, simdjson and prometheus-cpp, and its libre2.a does not fit into a shared library:
-# these are built from Debian's source packages, which carry its security fixes. bzip2, xz, zstd, png and zlib are
+# these are built from Debian's source packages, which carry its security fixes. bzip2, xz, zstd, png, sqlite3 and zlib are
 # Debian's own archives, from the packages of ARCH. Nothing is installed on this machine.
 set -euo pipefail
 arch=$1
@@ -28,7 +28,7 @@ prometheus-cpp 593e028d401d3298eada804d252bc38d8cab3ea1c9e88bcd72095281f85e6d16
 cpp-httplib 8b1a5df569003b6a4f24c68489bbda5c64aec94697bdc9ebba5d79408b2ae7eb
 "
 # Archives of Debian's that are linked as they are, and headers that are the same on every machine.
-binaries="libbz2-dev liblzma-dev libzstd-dev libpng-dev zlib1g-dev"
+binaries="libbz2-dev liblzma-dev libzstd-dev libpng-dev libsqlite3-dev zlib1g-dev"
 headers="libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev"
 # What Debian's source of re2 makes its tables from, and a file that libfmt-dev's description wants to see.
 others="unicode-data python3-six libfmt9"
@@ -65,7 +65,7 @@ mkdir -p "$root"
 (cd "$work/debs" && own_apt download $binaries $headers $others >>"$work/apt.log" 2>&1) ||
   fail "cannot fetch Debian's packages" "see $work/apt.log" "check the network"
 for package in "$work"/debs/*.deb; do dpkg-deb -x "$package" "$root"; done
-for library in bz2 lzma zstd png16 z; do
+for library in bz2 lzma zstd png16 sqlite3 z; do
   [[ -f $root/usr/lib/$triplet/lib$library.a ]] || fail "no lib$library.a" "Debian's package has none" "see $root"
 done
 
@@ -121,8 +121,8 @@ describe re2 "-L$prefix/lib -lre2"
 describe libhwy "-L$prefix/lib -lhwy"
 describe cpp-httplib ""
 cp "$root/usr/lib/$triplet/libzstd.a" "$root/usr/lib/$triplet/libpng16.a" "$prefix/lib"
-cp "$root/usr/lib/$triplet"/lib{bz2,lzma,z}.a "$prefix/lib"
-cp -rL "$root"/usr/include/{bzlib.h,lzma.h,lzma,zstd.h,zdict.h,zstd_errors.h,png.h,pngconf.h,pnglibconf.h,zlib.h} \
+cp "$root/usr/lib/$triplet"/lib{bz2,lzma,sqlite3,z}.a "$prefix/lib"
+cp -rL "$root"/usr/include/{bzlib.h,lzma.h,lzma,zstd.h,zdict.h,zstd_errors.h,png.h,pngconf.h,pnglibconf.h,sqlite3.h,zlib.h} \
   "$prefix/include"
 cp "$root/usr/include/$triplet/zconf.h" "$prefix/include" 2>/dev/null || cp "$root/usr/include/zconf.h" "$prefix/include"
 describe libzstd "-L$prefix/lib -lzstd"

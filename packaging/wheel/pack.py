@@ -32,6 +32,7 @@ LIBRARIES = (
     "libtrapline_preload.so",
     "libfake_cuda.so",
     "libtrapline_arrow.so",
+    "libtrapline_sqlite.so",
     "trapline_kernel*.so",
 )
 # Each package that cmake/Dependencies.cmake looks for and the wheel links, and the file of its licence.
@@ -45,6 +46,7 @@ LICENCES = {
     "ZSTD": "libzstd.txt",
     "ZLIB": "zlib1g.txt",
     "PNG": "libpng.txt",
+    "SQLite3": "libsqlite3.txt",
     "BZip2": "libbz2.txt",
     "LibLZMA": "liblzma.txt",
     "HTTPLIB": "cpp-httplib.txt",

@@ -1,10 +1,6 @@
 // .parquet, .arrow and .feather, and data sets that Hugging Face datasets saved to a folder. The reading
 // itself is in libtrapline_arrow.so (src/inputs/arrow).
-#include <dlfcn.h>
-#include <sys/auxv.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -14,6 +10,7 @@
 #include "inputs/formats.hpp"
 #include "inputs/json_text.hpp"
 #include "inputs/mapped_file.hpp"
+#include "inputs/plugin.hpp"
 
 namespace trapline::inputs {
 namespace {
@@ -21,52 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 using simdjson::SUCCESS;
 
-constexpr std::string_view kPlugin = "libtrapline_arrow.so";
 constexpr std::size_t kMaxState = std::size_t{16} << 20U;
 
-struct Plugin {
-  ArrowRead read = nullptr;
-  std::string problem;
-};
-
-Plugin load() {
-  // Next to the program or library this code is part of, as built or as installed.
-  std::vector<fs::path> folders;
-  if (const char* folder = std::getenv("TRAPLINE_ARROW_PLUGIN")) folders.emplace_back(folder);
-  Dl_info self{};
-  if (::dladdr(reinterpret_cast<const void*>(&load), &self) != 0 && self.dli_fname != nullptr) {
-    // A program's name is as it was called: one that was found on PATH has no folder, and the current one
-    // must not do.
-    fs::path file = self.dli_fname;
-    const auto* given = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
-    if (!file.has_parent_path() && given != nullptr) file = given;
-    std::error_code problem;
-    const fs::path folder = fs::canonical(file, problem).parent_path();
-    if (!folder.empty()) {
-      for (const char* below : {".", "../lib", "../_lib", "../" TRAPLINE_LIBDIR})
-        folders.push_back(folder / below);
-    }
-  }
-  Plugin plugin;
-  plugin.problem = "there is no " + std::string(kPlugin);
-  for (const fs::path& folder : folders) {
-    std::error_code problem;
-    const fs::path path = folder / kPlugin;
-    if (!fs::exists(path, problem)) continue;
-    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* symbol = library == nullptr ? nullptr : ::dlsym(library, kArrowReadName);
-    if (symbol != nullptr) {
-      plugin.read = reinterpret_cast<ArrowRead>(symbol);
-      break;
-    }
-    const char* text = ::dlerror();
-    plugin.problem = text == nullptr ? "it cannot be loaded" : text;
-  }
-  return plugin;
-}
-
 const Plugin& plugin() {
-  static const Plugin loaded = load();
+  static const Plugin loaded = load_plugin("libtrapline_arrow.so", kArrowReadName, "TRAPLINE_ARROW_PLUGIN");
   return loaded;
 }
 
@@ -77,7 +32,7 @@ bool is_there(const fs::path& path) {
 
 std::optional<Error> read_table(std::span<const ArrowPart> parts, Sink& sink) {
   std::optional<Error> problem;
-  plugin().read(parts, sink, problem);
+  reinterpret_cast<ArrowRead>(plugin().symbol)(parts, sink, problem);
   return problem;
 }
 
@@ -152,7 +107,7 @@ class ArrowReader final : public Reader {
            (is_there(folder / "state.json") && is_there(folder / "dataset_info.json"));
   }
   Result<bool> read(const Source& source, Sink& sink) const override {
-    if (plugin().read == nullptr) {
+    if (plugin().symbol == nullptr) {
       return unreadable(source.path, "Parquet and Arrow need Arrow C++ (" + plugin().problem + ")",
                         "check the columns in Python (trapline.check_labels), write the data as .npy, .csv "
                         "or .jsonl, or give Trapline its pyarrow (docs/install.md)");

@@ -39,13 +39,11 @@ constexpr std::string_view kSheet = "Excel sheets are not read";
 constexpr std::string_view kSheetFix = "save the sheet as CSV";
 
 // From the formats' own specifications: HDF5's superblock (behind a user block of 512 bytes in files of
-// MATLAB 7.3), SQLite's database header, DuckDB's main header, ORC's postscript, Avro's object container,
+// MATLAB 7.3), DuckDB's main header, ORC's postscript, Avro's object container,
 // MAT-file level 5, LMDB's first meta page (64 bit), MXNet's recordio, ZIP and OLE2.
 constexpr Unread kUnread[] = {
     {kHdf5Magic, 0, "", 0, "", kHdf5, kHdf5Fix},
     {kHdf5Magic, 512, "", 0, "", kHdf5, kHdf5Fix},
-    {std::string_view("SQLite format 3\0", 16), 0, "", 0, "", "SQLite databases are not read",
-     "write its table as CSV: sqlite3 -header -csv FILE 'SELECT * FROM t' > t.csv"},
     {"DUCK", 8, std::string_view("\0\0\0\0\0\0\0", 7), 13, "", "DuckDB databases are not read",
      "write its table as Parquet: COPY t TO 't.parquet' (FORMAT parquet)"},
     {"ORC", 0, "ORC", -4, "", "ORC is not read",

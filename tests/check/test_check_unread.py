@@ -1,7 +1,6 @@
 """WebDataset shards end to end, and files of kinds that are known and not read."""
 
 import io
-import sqlite3
 import tarfile
 
 import pytest
@@ -35,12 +34,6 @@ def test_good_shards_pass_and_say_what_was_checked(tmp_path):
     assert "as labels: cls" in found["notes"][0]
 
 
-def sqlite_file(path):
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE t (label INTEGER)")
-    database.close()
-
-
 HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(100)
 KINDS = {
     "t.h5": (HDF5, "HDF5 is not read", "h5py"),
@@ -64,13 +57,6 @@ def test_a_known_kind_that_is_not_read_says_what_to_do(tmp_path, name):
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"trapline: cannot read {tmp_path / name}: {why}: ")
     assert what_to_do in done.stderr
-
-
-def test_a_database_of_sqlite_itself(tmp_path):
-    sqlite_file(tmp_path / "t.db")
-    done = run("labels", tmp_path / "t.db", "--classes", 2)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "SQLite databases are not read: write its table as CSV" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["ORC,label\n1.5,1\n2.5,0\n", "label,x,DUCK\n1,2,3\n0,1,2\n"])

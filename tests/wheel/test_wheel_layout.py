@@ -115,7 +115,8 @@ def test_wheel_is_whole(staged, launcher, tmp_path):
 
 
 def test_each_library_that_is_linked_has_its_licence(tmp_path):
-    text = (REPO / "cmake" / "Dependencies.cmake").read_text("utf-8")
+    files = [REPO / "cmake" / name for name in ("Dependencies.cmake", "OptionalReaders.cmake")]
+    text = "".join(file.read_text("utf-8") for file in files)
     found = set(re.findall(r"^(?:find_package|pkg_check_modules)\((\S+)", text, re.M))
     found |= {name[: -len("_INCLUDE")] for name in re.findall(r"^find_path\((\S+)", text, re.M)}
     assert found - {"Threads", "PkgConfig"} == set(pack.LICENCES) - {"libstdc++ and libgcc"}

@@ -1,0 +1,17 @@
+// Libraries that are loaded at the first file that needs them: what they are linked with is large, or not on
+// every machine, and everything else starts and works without it.
+#pragma once
+
+#include <string>
+
+namespace trapline::inputs {
+
+struct Plugin {
+  void* symbol = nullptr;
+  std::string problem;  // why there is none
+};
+
+// `folder_variable`: of the environment; names a folder to look in before those beside this program.
+Plugin load_plugin(const std::string& library, const char* symbol, const char* folder_variable);
+
+}  // namespace trapline::inputs
