@@ -31,10 +31,6 @@ struct Unread {
   std::string_view what, fix;
 };
 
-constexpr std::string_view kHdf5Magic("\x89HDF\r\n\x1a\n", 8);
-constexpr std::string_view kHdf5 = "HDF5 is not read";
-constexpr std::string_view kHdf5Fix =
-    "write each of its arrays as .npy: numpy.save('labels.npy', h5py.File('FILE')['labels'][:])";
 constexpr std::string_view kSheet = "Excel sheets are not read";
 constexpr std::string_view kSheetFix = "save the sheet as CSV";
 
@@ -42,8 +38,6 @@ constexpr std::string_view kSheetFix = "save the sheet as CSV";
 // MATLAB 7.3), DuckDB's main header, ORC's postscript, Avro's object container,
 // MAT-file level 5, LMDB's first meta page (64 bit), MXNet's recordio, ZIP and OLE2.
 constexpr Unread kUnread[] = {
-    {kHdf5Magic, 0, "", 0, "", kHdf5, kHdf5Fix},
-    {kHdf5Magic, 512, "", 0, "", kHdf5, kHdf5Fix},
     {"DUCK", 8, std::string_view("\0\0\0\0\0\0\0", 7), 13, "", "DuckDB databases are not read",
      "write its table as Parquet: COPY t TO 't.parquet' (FORMAT parquet)"},
     {"ORC", 0, "ORC", -4, "", "ORC is not read",
