@@ -152,6 +152,9 @@ TEST(WriteFinding, ALimitOnFilesDoesNotEndTheProcess) {
 }
 
 TEST(WriteFinding, ForkedChildrenCountForThemselvesAndDoNotWait) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "its allocator (GCC 12) does not free its own lock in a forked child";
+#endif
   const Folder folder;
   std::atomic<bool> over{false};
   std::vector<std::thread> writers;

@@ -267,8 +267,8 @@ def test_cache_lists_and_cleans(tmp_path: Path) -> None:
 
 def test_cache_agrees_with_what_python_makes(tmp_path: Path) -> None:
     code = (
-        "from trapline._extension import cache, recipe; import os; print(cache.folders()[0]); "
-        "print(cache.folders()[1]); print(recipe.PREFIX)"
+        "from trapline._extension import cache, recipe; "
+        "print(*cache.folders(create=True), recipe.PREFIX, sep=chr(10))"
     )
     python = environment(tmp_path, PYTHONPATH=str(ROOT / "python"), TMPDIR=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], env=python, capture_output=True, check=True)

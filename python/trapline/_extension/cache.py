@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from trapline._extension import owner, recipe
@@ -61,15 +62,18 @@ class Claim(NamedTuple):
         os.close(self.lock)
 
 
-def folders() -> list[str]:
-    """Where libraries may be, best first. They may not exist."""
-    return [folder for folder in (paths.cache_dir(), private_temporary_dir()) if folder is not None]
+def folders(create: bool = False) -> Iterator[str]:
+    """Where libraries may be, best first. ``create``: make the one in the temporary directory."""
+    yield paths.cache_dir()
+    temporary = private_temporary_dir(create)
+    if temporary is not None:
+        yield temporary
 
 
 def folder_to_build_in(says: str) -> tuple[str | None, str]:
     """The first folder that can be written and that code can be loaded from; else why there is none."""
     noexec = ""
-    for folder in folders():
+    for folder in folders(create=True):
         if not _is_writable(folder):
             continue
         if not is_noexec(folder):
@@ -163,13 +167,14 @@ def note_ended(path: str) -> None:
         os.unlink(path + ".begun")
 
 
-def private_temporary_dir() -> str | None:
+def private_temporary_dir(create: bool) -> str | None:
     """A folder in the temporary directory that is this user's alone: code is going to be loaded from it."""
     if not hasattr(os, "getuid"):
         return None
     path = os.path.join(tempfile.gettempdir(), f"trapline-adapters-{os.getuid()}")
     try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        if create:
+            os.makedirs(path, mode=0o700, exist_ok=True)
         status = os.lstat(path)
     except OSError:
         return None

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 from conftest import BUILD_DIR  # noqa: E402
 from trapline._extension import background, cache, compiler, recipe  # noqa: E402
 from trapline._guard import active, pure  # noqa: E402
+from trapline._library import paths  # noqa: E402
 
 pytest.importorskip("fcntl")
 BAD = (torch.zeros(3), torch.tensor([3]))
@@ -310,7 +311,17 @@ def test_temporary_folder_that_others_may_write_is_not_used(world, trap, tmp_pat
     else:
         path.mkdir()
         path.chmod(0o777)
-    assert cache.private_temporary_dir() is None
+    assert cache.private_temporary_dir(create=True) is None
+
+
+def test_looking_for_a_library_leaves_no_folder(world):
+    before = sorted(os.listdir(world.temporary))
+    assert list(cache.folders()) == [paths.cache_dir()]
+    assert sorted(os.listdir(world.temporary)) == before
+    assert list(cache.folders(create=True)) == [
+        paths.cache_dir(),
+        str(world.temporary / f"trapline-adapters-{os.getuid()}"),
+    ]
 
 
 def test_no_compiler_is_pure(world, capfd):
