@@ -9,14 +9,17 @@ else()
   message(STATUS "trapline: no SQLite 3.26 or newer: SQLite databases are not read")
 endif()
 
+option(TRAPLINE_WITH_HDF5 "Read HDF5 files, where libhdf5 is installed" ON)
 set(TRAPLINE_HDF5 OFF)
-pkg_check_modules(HDF5_C QUIET IMPORTED_TARGET hdf5>=1.10)
 add_library(trapline_hdf5_c INTERFACE)
+if(TRAPLINE_WITH_HDF5)
+  pkg_search_module(HDF5_C QUIET IMPORTED_TARGET hdf5>=1.10 hdf5-serial>=1.10) # the second is Debian's own name
+endif()
 if(HDF5_C_FOUND)
   set(TRAPLINE_HDF5 ON)
   set(TRAPLINE_HDF5_VERSION "${HDF5_C_VERSION}")
   target_link_libraries(trapline_hdf5_c INTERFACE PkgConfig::HDF5_C)
-else() # where it was installed without a description for pkg-config
+elseif(TRAPLINE_WITH_HDF5) # where it was installed without a description for pkg-config
   find_package(HDF5 1.10 QUIET COMPONENTS C)
   if(HDF5_FOUND AND NOT HDF5_IS_PARALLEL)
     set(TRAPLINE_HDF5 ON)

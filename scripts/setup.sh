@@ -16,7 +16,7 @@ fail() { # what, why, what to do
 # 1. Distribution packages. docs/dependencies.md says why each is needed.
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv python3-dev
   libcli11-dev libfmt-dev nlohmann-json3-dev libre2-dev libhwy-dev
-  zlib1g-dev libzstd-dev libbz2-dev liblzma-dev libsimdjson-dev libpng-dev libsqlite3-dev libcpp-httplib-dev libssl-dev libtomlplusplus-dev prometheus-cpp-dev)
+  zlib1g-dev libzstd-dev libbz2-dev liblzma-dev libsimdjson-dev libpng-dev libsqlite3-dev libhdf5-dev libcpp-httplib-dev libssl-dev libtomlplusplus-dev prometheus-cpp-dev)
 [[ ${1:-} == demo || ${1:-} == wheel ]] || packages+=(libgtest-dev libbenchmark-dev libdw-dev libbackward-cpp-dev)
 [[ ${1:-} == lint ]] && packages+=(clang-format-14 clang-tidy-14 shellcheck)
 [[ ${1:-} == wheel ]] && packages+=(make perl patch dpkg-dev binutils)

@@ -16,6 +16,7 @@ class Trapline < Formula
   depends_on "bzip2"
   depends_on "cpp-httplib"
   depends_on "fmt"
+  depends_on "hdf5"
   depends_on "highway"
   depends_on "libpng"
   depends_on :linux

@@ -12,6 +12,7 @@ pkgs.stdenv.mkDerivation {
     bzip2
     cli11
     fmt
+    hdf5
     httplib
     libhwy
     libpng

@@ -34,10 +34,7 @@ def test_good_shards_pass_and_say_what_was_checked(tmp_path):
     assert "as labels: cls" in found["notes"][0]
 
 
-HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(100)
 KINDS = {
-    "t.h5": (HDF5, "HDF5 is not read", "h5py"),
-    "t.mat": (b"MATLAB 7.3 MAT-file".ljust(512) + HDF5, "HDF5 is not read", "h5py"),
     "old.mat": (b"MATLAB 5.0 MAT-file, Platform".ljust(200), "MATLAB files are not read", "scipy.io.loadmat"),
     "t.duckdb": (b"\1" * 8 + b"DUCK" + b"\x40" + bytes(200), "DuckDB databases are not read", "COPY t TO"),
     "t.orc": (b"ORC" + b"\1" * 50 + b"ORC\x17", "ORC is not read", "pyarrow.orc"),

@@ -45,8 +45,6 @@ std::string left_open(hid_t plan) {
   return "";
 }
 
-std::string libhdf5_says() { return "libhdf5 says: " + in_quotes(library_problem(), 120); }
-
 class DataSet {
  public:
   DataSet(hid_t id, std::string path, Sink& sink) : id_(id), path_(std::move(path)), sink_(sink) {}
@@ -55,12 +53,12 @@ class DataSet {
     type_ = Id(H5Dget_type(id_));
     space_ = Id(H5Dget_space(id_));
     plan_ = Id(H5Dget_create_plist(id_));
-    if (!type_ || !space_ || !plan_) return libhdf5_says();
+    if (!type_ || !space_ || !plan_) return library_says();
     const int dims = H5Sget_simple_extent_ndims(space_.get());
-    if (dims < 0 || dims > H5S_MAX_RANK) return libhdf5_says();
+    if (dims < 0 || dims > H5S_MAX_RANK) return library_says();
     sizes_.resize(static_cast<std::size_t>(dims));
     if (dims > 0 && H5Sget_simple_extent_dims(space_.get(), sizes_.data(), nullptr) < 0)
-      return libhdf5_says();
+      return library_says();
     empty_ = H5Sget_simple_extent_type(space_.get()) == H5S_NULL;
     open_ = left_open(plan_.get());
     // An element takes a byte at least, so that this bounds every number of them.
@@ -165,7 +163,7 @@ class DataSet {
       if (dims > 0) count[dim] = std::min(step, sizes_[dim] - start[dim]);
       const std::size_t size = dims == 0 ? block.size() : count[dim] * bytes;
       if (!read_block(element, start, count, block.data())) {
-        const std::string why = libhdf5_says();
+        const std::string why = library_says();
         delivery.finish();  // what came before the damage
         return why;
       }
@@ -192,7 +190,7 @@ class DataSet {
     for (hsize_t row = 0; row < rows() && values.wanted(); row += lists.size()) {
       const Sizes start{row}, count{std::min<hsize_t>(lists.size(), rows() - row)};
       if (!read_block(element, start, count, lists.data())) {
-        const std::string why = libhdf5_says();
+        const std::string why = library_says();
         values.flush();
         return why;
       }
@@ -222,7 +220,7 @@ class DataSet {
     for (hsize_t row = 0; held > 0 && row < rows(); row += held) {
       const hsize_t count = std::min<hsize_t>(held, rows() - row);
       if (!read_block(element, {row}, {count}, block.data())) {
-        const std::string why = libhdf5_says();
+        const std::string why = library_says();
         if (values) values->flush();
         return values ? std::optional(why) : nothing(name, "text");
       }

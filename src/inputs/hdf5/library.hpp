@@ -28,7 +28,7 @@ class Id {
   hid_t id_ = -1;
 };
 
-// The innermost words of its last error: "bad object header version number".
-std::string library_problem();
+// Its last error, in its innermost words: `libhdf5 1.10.8 says: "bad object header version number"`.
+std::string library_says();
 
 }  // namespace trapline::inputs

@@ -9,7 +9,7 @@
 
 namespace trapline::inputs {
 
-// Once in a process. Not open: library_problem() says why.
+// Once in a process. Not open: library_says() why.
 Id open_memory_file(std::span<const std::byte> bytes);
 
 }  // namespace trapline::inputs

@@ -13,7 +13,7 @@
 
 namespace trapline::inputs {
 
-std::string library_problem() {
+std::string library_says() {
   std::string words = "nothing";
   // From where it was noticed first: the outermost only says that something failed.
   H5Ewalk2(
@@ -23,7 +23,11 @@ std::string library_problem() {
         return 0;
       },
       &words);
-  return words;
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);  // of a file that is newer than it, that says it all
+  const std::string version =
+      std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+  return "libhdf5 " + version + " says: " + in_quotes(words, 120);
 }
 
 namespace {
@@ -40,7 +44,7 @@ class Walk {
 
   std::optional<Error> all(hid_t file) {
     const Id root(H5Gopen2(file, "/", H5P_DEFAULT));
-    if (!root) return unreadable(path_, "libhdf5 says: " + in_quotes(library_problem(), 120));
+    if (!root) return unreadable(path_, library_says());
     enter(root.get());
     group(root.get(), "", 0);
     if (others_ > 0 && problem_) {
@@ -57,9 +61,7 @@ class Walk {
       problem_ = unreadable(path_, in_quotes(name, 120) + ": " + why, fix);
     }
   }
-  void note_library(const std::string& name) {
-    note(name, "libhdf5 says: " + in_quotes(library_problem(), 120), kCopyAgain);
-  }
+  void note_library(const std::string& name) { note(name, library_says(), kCopyAgain); }
 
   // False: it was seen already, under this name or another. Links may lead in a circle.
   bool enter(hid_t object) {
@@ -133,7 +135,7 @@ extern "C" __attribute__((visibility("default"))) void trapline_hdf5_read(
   H5PLset_loading_state(0);  // a file may not choose a library to load
   const Id file = open_memory_file(bytes);
   if (!file) {
-    problem = unreadable(path, "libhdf5 says: " + in_quotes(library_problem(), 120));
+    problem = unreadable(path, library_says());
     return;
   }
   Walk walk(path, bytes.size(), sink);
