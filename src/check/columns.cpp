@@ -94,7 +94,8 @@ bool is_like_pixels(const Evidence& column) {
 int label_strength(const Evidence& column, unsigned words, bool places) {
   if (column.classes) return kStrong;
   if ((words & kOther) != 0 || has_fractions(column)) return kNoLabels;
-  if ((words & kLabel) != 0) return is_signed_measure(column) ? kNoLabels : kStrong;
+  const bool webdataset = column.name == "cls";  // as its tars end the member with the label
+  if ((words & kLabel) != 0 || webdataset) return is_signed_measure(column) ? kNoLabels : kStrong;
   if ((words & kMask) != 0) {
     return column.dims > 1 && (words & kFlags) == 0 && is_like_pixels(column) ? kWeak : kNoLabels;
   }

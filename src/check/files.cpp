@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "check/survey.hpp"
 #include "diagnose/diagnose.hpp"
 #include "inputs/mapped_file.hpp"
+#include "inputs/surroundings.hpp"
 
 namespace trapline::check {
 namespace {
@@ -105,7 +107,7 @@ Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64
   const inputs::Reader* reader = inputs::find_reader(source);
   if (reader == nullptr)
     return Error{"cannot check " + path, "its format is not known", "docs/formats.md lists those that are"};
-  return reader->read(source, sink);
+  return inputs::read_with_surroundings(*reader, source, sink);
 }
 
 // One reading. `changed`: somebody wrote to the file meanwhile, or to one of those that it stands for, so
@@ -252,6 +254,15 @@ std::vector<FileResult> check_files(const Rule& rule, const ColumnFilter& wanted
 
 namespace {
 
+// A column that a folder's name gives to all files below it is told of once.
+std::optional<std::string> folder_value(const FileResult& file, const ColumnResult& column) {
+  if (column.last_file.empty() || column.last_file.find('=') == std::string::npos ||
+      !file.path.starts_with(column.last_file + "/")) {
+    return std::nullopt;
+  }
+  return column.name + "\n" + column.last_file;
+}
+
 std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
 
 // Left by a notebook, a file manager or a cache; ImageFolder takes it for a class.
@@ -329,6 +340,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
   std::map<std::string, Range> ranges;  // by name: two columns of labels need not have the same classes
   std::int64_t values = 0;
   std::size_t columns = 0, unread = 0;
+  std::set<std::string> folders;
   for (const FileResult& file : results) {
     for (const ColumnResult& column : file.columns) {
       ranges[column.name].add(column.tally, rule);
@@ -349,6 +361,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
           is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
       const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
       const Subject subject{file.path, column.name, dtype, column.sizes, column.classes.size()};
+      if (const auto folder = folder_value(file, column); folder && !folders.insert(*folder).second) continue;
       for (Finding& finding : findings_of(rule, subject, column.tally, seen)) {
         report.findings.push_back(std::move(finding));
       }

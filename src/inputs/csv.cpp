@@ -1,4 +1,4 @@
-// .csv and .tsv: a column per header field. Only wanted columns are decoded.
+// .csv, .tsv and .tab: a column per header field. Only wanted columns are decoded.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -24,7 +24,7 @@ constexpr int kMaxWrongGuesses = 4;
 
 // ',' unless the first line has more of another one; quotes are rare enough there not to matter.
 char delimiter_of(const Source& source, std::string_view first_line) {
-  if (source.path.ends_with(".tsv")) return '\t';
+  if (source.path.ends_with(".tsv") || source.path.ends_with(".tab")) return '\t';
   char best = ',';
   auto most = std::count(first_line.begin(), first_line.end(), ',');
   for (const char candidate : {'\t', ';', '|'}) {
@@ -47,11 +47,21 @@ bool is_header(const std::vector<std::string_view>& fields) {
   });
 }
 
+// As R's write.table() has it: each row begins with its name, for which the header has no field.
+bool has_row_names(CsvRows rows, std::size_t fields_in_header) {
+  std::vector<std::string_view> fields;
+  std::size_t seen = 0;
+  for (; seen < kSampleRows && rows.next(fields, fields_in_header + 2); ++seen) {
+    if (fields.size() != fields_in_header + 1 || fields.back().empty()) return false;
+  }
+  return seen > 0 && rows.problem().empty();
+}
+
 class CsvReader final : public Reader {
  public:
   std::string_view name() const override { return "csv"; }
   bool knows(const Source& source) const override {
-    return source.path.ends_with(".csv") || source.path.ends_with(".tsv");
+    return source.path.ends_with(".csv") || source.path.ends_with(".tsv") || source.path.ends_with(".tab");
   }
 
   Result<bool> read(const Source& source, Sink& sink) const override {
@@ -86,6 +96,7 @@ class CsvReader final : public Reader {
     }
     if (names.size() == 1 && !header) names[0].clear();
 
+    if (header && has_row_names(rows, names.size())) names.insert(names.begin(), "row.names");
     std::vector<Sampled> sampled(names.size());
     {
       CsvRows sample = header ? rows : CsvRows(text, delimiter);

@@ -48,13 +48,16 @@ bool is_object(const std::vector<std::string_view>& fields) {
 bool are_labels(std::span<const std::byte> bytes) {
   std::string_view text = as_text(bytes).substr(0, 4096);
   std::vector<std::string_view> fields;
+  std::size_t lines = 0, objects = 0, first = 0;  // a broken line among them is told when they are read
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     fields_of(text.substr(0, end), fields);
-    if (!fields.empty()) return is_object(fields);
+    lines += fields.empty() ? 0 : 1;
+    objects += is_object(fields) ? 1 : 0;
+    if (lines == 1) first = objects;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return false;
+  return first > 0 || (objects > 0 && objects * 2 >= lines);
 }
 
 bool is_label_name(const std::string& path) {
@@ -155,10 +158,15 @@ class YoloReader final : public Reader {
     if (!source.bytes.empty()) return is_label_name(source.path) && are_labels(source.bytes);
     if (!is_folder(source.path)) return false;
     const std::vector<std::string> files = label_files(source.path);
-    // A picture without objects has an empty file; look at the first that is not empty.
-    for (std::size_t i = 0; i < files.size() && i < 1000; ++i) {
+    // A picture without objects has an empty file; of those that are not, one may be broken.
+    constexpr std::size_t kMostFiles = 1000;
+    constexpr int kMostFilled = 8;
+    int filled = 0;
+    for (std::size_t i = 0; i < std::min(files.size(), kMostFiles) && filled < kMostFilled; ++i) {
       const Result<MappedFile> file = MappedFile::open(files[i]);
-      if (file && !file->bytes().empty()) return are_labels(file->bytes());
+      if (!file || file->bytes().empty()) continue;
+      if (are_labels(file->bytes())) return true;
+      ++filled;
     }
     return false;
   }

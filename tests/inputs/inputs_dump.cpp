@@ -11,6 +11,7 @@
 
 #include "inputs/mapped_file.hpp"
 #include "inputs/reader.hpp"
+#include "inputs/surroundings.hpp"
 
 namespace {
 

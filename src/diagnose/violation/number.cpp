@@ -269,7 +269,11 @@ void diagnose_finite(ViolationWriter& w) {
       w.fix("every value is bad: the file may have been written from memory that was never filled");
     return;
   }
-  w.fix("drop or fill the rows: x = x[np.isfinite(x).all(axis=1)], or np.nan_to_num(x, nan=0.0)");
+  // Without them nan_to_num() makes the largest number of an infinity, which overflows at the next step.
+  const bool inf = scan.reason == Reason::kInf;
+  w.fix(
+      fmt::format("drop or fill the rows: x = x[np.isfinite(x).all(axis=1)], or np.nan_to_num(x, nan=0.0{})",
+                  inf ? ", posinf=0.0, neginf=0.0" : ""));
   w.fix("find where they come from: missing values, log(0), 0/0 and float16 overflow make NaN and Inf");
   w.fix_sample();
 }

@@ -16,7 +16,7 @@
 #include <numeric>
 #include <set>
 
-#include "inputs/arrow/features.hpp"
+#include "inputs/features.hpp"
 #include "inputs/arrow/leaf_column.hpp"
 #include "inputs/arrow_plugin.hpp"
 #include "inputs/damage.hpp"

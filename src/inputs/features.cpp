@@ -1,4 +1,4 @@
-#include "inputs/arrow/features.hpp"
+#include "inputs/features.hpp"
 
 #include "inputs/json_text.hpp"
 
@@ -47,7 +47,10 @@ std::map<std::string, std::vector<ClassName>> class_labels(std::string_view json
   ondemand::object features;
   const auto view = text.of(json);
   if (parser.iterate(view).get(document) != SUCCESS) return found;
-  if (document["info"]["features"].get_object().get(features) != SUCCESS) return found;
+  if (document["info"]["features"].get_object().get(features) != SUCCESS) {
+    document.rewind();
+    if (document["features"].get_object().get(features) != SUCCESS) return found;
+  }
   for (auto field : features) {
     std::string_view key;
     ondemand::value value;

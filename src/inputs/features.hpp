@@ -1,4 +1,4 @@
-// The classes that Hugging Face datasets writes into a schema's metadata.
+// The classes that Hugging Face datasets writes into a schema's metadata, and into dataset_info.json.
 #pragma once
 
 #include <map>
@@ -10,7 +10,8 @@
 
 namespace trapline::inputs {
 
-// By column. `json`: the metadata's value under "huggingface". What cannot be read names no classes.
+// By column. `json`: the metadata's value under "huggingface", or the file. What cannot be read names no
+// classes.
 std::map<std::string, std::vector<ClassName>> class_labels(std::string_view json);
 
 }  // namespace trapline::inputs

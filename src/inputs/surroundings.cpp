@@ -1,0 +1,136 @@
+#include "inputs/surroundings.hpp"
+
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+#include "inputs/damage.hpp"
+#include "inputs/features.hpp"
+#include "inputs/mapped_file.hpp"
+#include "inputs/value_column.hpp"
+
+namespace trapline::inputs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxInfo = std::size_t{16} << 20U;
+constexpr std::string_view kNoValue = "__HIVE_DEFAULT_PARTITION__";
+
+struct Partition {
+  std::string name, value, folder;
+};
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char low = static_cast<char>(c | 0x20);
+  return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
+std::string decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escape =
+        text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0;
+    out += escape ? static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2])) : text[i];
+    if (escape) i += 2;
+  }
+  return out;
+}
+
+std::vector<Partition> partitions_of(const std::string& path) {
+  std::vector<Partition> found;
+  fs::path so_far;
+  for (const fs::path& part : fs::path(path).parent_path()) {
+    so_far /= part;
+    const std::string text = part.string();
+    const std::size_t sign = text.find('=');
+    if (sign == text.npos || sign == 0 || text.starts_with('.')) continue;
+    found.push_back({decoded(text.substr(0, sign)), decoded(text.substr(sign + 1)), so_far.string()});
+  }
+  return found;
+}
+
+std::map<std::string, std::vector<ClassName>> classes_beside(const std::string& path) {
+  fs::path folder = fs::path(path).parent_path();
+  for (int up = 0; up < 3; ++up, folder = folder.parent_path()) {
+    std::error_code ignored;
+    const fs::path info = folder / "dataset_info.json";
+    if (fs::is_regular_file(info, ignored)) {
+      const Result<MappedFile> file = MappedFile::open(info.string());
+      if (file && file->bytes().size() <= kMaxInfo) return class_labels(as_text(file->bytes()));
+    }
+    if (!folder.has_parent_path() || folder == folder.parent_path()) break;
+  }
+  return {};
+}
+
+class Around final : public Sink {
+ public:
+  Around(Sink& sink, std::map<std::string, std::vector<ClassName>> classes)
+      : sink_(sink), classes_(std::move(classes)) {}
+
+  bool begin(const Column& column) override {
+    names_.insert(column.name);
+    const bool wanted = sink_.begin(column);
+    const auto names = classes_.find(column.name);
+    if (wanted && names != classes_.end()) sink_.class_names(column, names->second);
+    return wanted;
+  }
+  bool piece(const Piece& piece) override { return sink_.piece(piece); }
+  void malformed(const Column& column, std::int64_t row, std::int64_t line, std::string_view text) override {
+    sink_.malformed(column, row, line, text);
+  }
+  void file(const Column& column, std::string_view path, std::int64_t first_row) override {
+    sink_.file(column, path, first_row);
+  }
+  void skipped(std::string_view name, std::string_view why) override {
+    names_.insert(std::string(name));
+    sink_.skipped(name, why);
+  }
+  void object(std::string_view name, std::string_view type) override { sink_.object(name, type); }
+  void class_names(const Column& column, std::span<const ClassName> names) override {
+    sink_.class_names(column, names);
+  }
+  void parallel(std::int64_t count, const std::function<void(std::int64_t)>& body) override {
+    sink_.parallel(count, body);
+  }
+  bool stopped() const override { return sink_.stopped(); }
+
+  void add(const Partition& partition) {
+    if (names_.contains(partition.name)) return;
+    const bool missing = partition.value == kNoValue;
+    const Number number = number_of(partition.value);
+    if (!missing && number.kind != Number::Kind::kInteger && number.kind != Number::Kind::kFloat)
+      return skipped(partition.name, "text");
+    const bool real = number.kind == Number::Kind::kFloat && !number.huge;
+    ValueColumn column(*this, {partition.name, real ? DType::kFloat64 : DType::kInt64, {1}}, 1);
+    if (!column.begin()) return;
+    column.in_file(partition.folder, 0);
+    column.add(0, 0, missing ? Number{Number::Kind::kMissing} : number, missing ? "" : partition.value);
+    column.flush();
+  }
+
+ private:
+  Sink& sink_;
+  std::map<std::string, std::vector<ClassName>> classes_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace
+
+Result<bool> read_with_surroundings(const Reader& reader, const Source& source, Sink& sink) {
+  if (source.bytes.empty()) return reader.read(source, sink);
+  const std::vector<Partition> partitions = partitions_of(source.path);
+  std::map<std::string, std::vector<ClassName>> classes = classes_beside(source.path);
+  if (partitions.empty() && classes.empty()) return reader.read(source, sink);
+  Around around(sink, std::move(classes));
+  Result<bool> whole = reader.read(source, around);
+  for (const Partition& partition : partitions) around.add(partition);
+  return whole;
+}
+
+}  // namespace trapline::inputs
