@@ -82,9 +82,8 @@ def test_cut_anywhere(tmp_path):
     for size in range(20, len(whole) - 1, 7):
         reading = read(write(tmp_path / "t.json", whole[:size]))
         assert "no valid JSON" in reading.error, size
-        assert (
-            reading.columns["label"].values == list(range(100, 160))[: len(reading.columns["label"].values)]
-        )
+        values = reading.columns["label"].values[:-1]  # the last may have lost digits
+        assert values == list(range(100, 160))[: len(values)]
 
 
 def test_deep_nesting_is_an_error(tmp_path):
