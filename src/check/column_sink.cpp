@@ -26,21 +26,52 @@ void put_in_file(Place& place, const std::string& file, std::int64_t file_row) {
 
 }  // namespace
 
-bool ColumnSink::begin(const inputs::Column& column) {
-  const bool wanted = !wanted_.column.empty() ? column.name == wanted_.column
-                      : wanted_.any           ? could_be(rule_.kind, column)
-                                              : wanted_.only.contains(column.name);
-  if (!wanted) {
-    pass_over(column.name);
-    return false;
-  }
+bool ColumnSink::wants(const inputs::Column& column) const {
+  if (!wanted_.column.empty()) return column.name == wanted_.column;
+  return wanted_.any ? could_be(rule_.kind, column) : wanted_.only.contains(column.name);
+}
+
+ColumnSink::Open& ColumnSink::make(const inputs::Column& column) {
   by_name_[column.name] = columns_.size();  // a later table may have a column of the same name
   Open& made = columns_.emplace_back();
   made.result.name = column.name;
   made.result.dtype = column.dtype;
   made.result.sizes = column.sizes;
   made.result.stored = std::string(column.stored);
+  return made;
+}
+
+bool ColumnSink::begin(const inputs::Column& column) {
+  if (!wants(column)) {
+    pass_over(column.name);
+    return false;
+  }
+  make(column);
   return true;
+}
+
+bool ColumnSink::begin_text(const inputs::Column& column) {
+  if (rule_.kind != RuleKind::kLabels || wanted_.any || !wants(column)) return false;
+  make(column).result.texts.emplace();
+  return true;
+}
+
+bool ColumnSink::text(const inputs::Column& column, std::int64_t row, std::int64_t line,
+                      std::string_view text) {
+  constexpr std::size_t kMaxClasses = 65536, kMaxText = 256;
+  Open& at = open(column);
+  if (text.empty()) return !stopped();  // some tables leave out what is clear, and a program what is not
+  ++at.result.tally.total;
+  std::string name(text.substr(0, kMaxText));
+  if (at.texts.contains(name)) return !stopped();
+  TextClasses& texts = *at.result.texts;
+  texts.too_many = texts.all.size() == kMaxClasses;
+  if (texts.too_many) return false;
+  Place place{{row}, line};
+  if (!at.file.empty()) put_in_file(place, at.file, at.file_row);
+  at.texts.insert(name);
+  texts.all.emplace_back(std::move(name), std::move(place));
+  return !stopped();
 }
 
 ColumnSink::Open& ColumnSink::open(const inputs::Column& column) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,17 @@
 
 namespace trapline::check {
 
+// Classes that are written as text, and where each was seen first.
+struct TextClasses {
+  std::vector<std::pair<std::string, Place>> all;  // in the order in which they came
+  bool too_many = false;                           // to be kept
+};
+
+struct Unnamed {
+  std::int64_t bad = 0;
+  Place first;
+};
+
 struct ColumnResult {
   std::string name;
   DType dtype = DType::kInt64;
@@ -26,9 +38,11 @@ struct ColumnResult {
   Tally tally;
   std::vector<inputs::ClassName> classes;  // as the source itself names them
   std::string last_file;                   // where its last rows lie, when the source is several
+  std::optional<TextClasses> texts{};      // labels that are texts
+  std::optional<Unnamed> unnamed{};        // labels among the classes that are none
   Lengths lengths;                         // ids: of the rows that hold several
 
-  bool clean() const { return tally.clean() && lengths.too_long == 0; }
+  bool clean() const { return tally.clean() && lengths.too_long == 0 && !unnamed; }
 };
 
 // Which columns of a file are meant.
@@ -47,6 +61,9 @@ class ColumnSink : public inputs::Sink {
       : rule_(rule), wanted_(wanted), closely_(closely), parallel_(parallel), stop_(stop) {}
 
   bool begin(const inputs::Column& column) override;
+  bool begin_text(const inputs::Column& column) override;
+  bool text(const inputs::Column& column, std::int64_t row, std::int64_t line,
+            std::string_view text) override;
   bool piece(const inputs::Piece& piece) override;
   void malformed(const inputs::Column& column, std::int64_t row, std::int64_t line,
                  std::string_view text) override;
@@ -72,7 +89,10 @@ class ColumnSink : public inputs::Sink {
     std::int64_t row = -1, row_line = 0, length = 0;  // a row of several values that may go on
     std::string file;                                 // where the column's source is several
     std::int64_t file_row = 0;                        // its first row
+    std::unordered_set<std::string> texts;            // those of result.texts
   };
+  bool wants(const inputs::Column& column) const;
+  Open& make(const inputs::Column& column);
   Open& open(const inputs::Column& column);
   void measure(Open& column, const inputs::Piece& piece);
   static void add_length(Open& column, std::int64_t row, std::int64_t line, std::int64_t length,

@@ -91,7 +91,15 @@ bool is_like_pixels(const Evidence& column) {
   return !is_floating(column.dtype) && column.distinct <= kMostClasses && column.negative * 20 <= column.seen;
 }
 
+int text_strength(const Evidence& column, unsigned words) {
+  constexpr std::int64_t kFew = 20;
+  const auto kinds = static_cast<std::int64_t>(column.distinct);
+  if ((words & kOther) != 0 || (kinds > kFew && kinds > column.texts / 2)) return kNoLabels;
+  return (words & kLabel) != 0 ? kFair : kWeak;
+}
+
 int label_strength(const Evidence& column, unsigned words, bool places) {
+  if (column.text) return text_strength(column, words);
   if (column.classes) return kStrong;
   if ((words & kOther) != 0 || has_fractions(column)) return kNoLabels;
   const bool webdataset = column.name == "cls";  // as its tars end the member with the label
@@ -121,6 +129,11 @@ bool is_lone_label(const Evidence& column) {
 
 }  // namespace
 
+bool may_be_text_labels(std::string_view name) {
+  const unsigned words = words_of(last_part(name));
+  return (words & (kLabel | kClass)) != 0 && (words & (kOther | kMask | kPlace)) == 0;
+}
+
 std::vector<Role> roles_of(std::span<const Evidence> columns) {
   const bool lone = columns.size() == 1;
   std::vector<unsigned> words;
@@ -141,7 +154,7 @@ std::vector<Role> roles_of(std::span<const Evidence> columns) {
     const bool nameless = lone && column.name.empty() && is_lone_label(column);
     if (nameless || (strength[i] == best && best > kNoLabels)) {
       roles.push_back(Role::kLabels);
-    } else if (column.texts * 10 > column.seen) {
+    } else if (column.text || column.texts * 10 > column.seen) {
       roles.push_back(Role::kText);
     } else if (are_ids(column, words[i], lone)) {
       roles.push_back(Role::kIds);

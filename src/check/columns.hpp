@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/tensor_view.hpp"
@@ -28,10 +29,14 @@ struct Evidence {
   std::size_t dims = 1;  // of the column with its rows; 1: a value per row, or lists
   bool lists = false;    // rows hold several values or none
   bool classes = false;  // the source itself names its classes
+  bool text = false;     // its rows are texts: `texts` of them, `distinct` different ones
   std::int64_t seen = 0, fractions = 0, negative = 0;  // finite numbers; -1 and -100 are marks, not negative
   std::int64_t texts = 0;                              // beside the numbers
   std::size_t distinct = 0;
 };
+
+// A column of text that its name allows to be classes.
+bool may_be_text_labels(std::string_view name);
 
 // A role for each column of one source.
 std::vector<Role> roles_of(std::span<const Evidence> columns);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 namespace trapline::check {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 struct Guess {
   std::size_t files = 0;
   Tally tally;
+  std::set<std::string> texts;  // labels that are texts
 };
 
 struct File {
@@ -61,6 +63,8 @@ void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const
       guess.tally.total += column.tally.total;
       guess.tally.missing.count += column.tally.missing.absent ? column.tally.missing.count : 0;
       if (column.tally.min && column.tally.max) guess.tally.widen(*column.tally.min, *column.tally.max);
+      for (const auto& [text, place] : column.texts ? column.texts->all : decltype(TextClasses::all){})
+        guess.texts.insert(text);
     }
   }
   std::size_t told = 0;
@@ -70,8 +74,10 @@ void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const
       return;
     }
     const Tally& tally = guess.tally;
-    const std::string range =
-        tally.min && tally.max ? fmt::format(", {} to {}", to_text(*tally.min), to_text(*tally.max)) : "";
+    const std::string range = !guess.texts.empty() ? fmt::format(", {} different texts", guess.texts.size())
+                              : tally.min && tally.max
+                                  ? fmt::format(", {} to {}", to_text(*tally.min), to_text(*tally.max))
+                                  : "";
     const char* kind = rule.kind == RuleKind::kLabels ? "labels"
                        : rule.kind == RuleKind::kIds  ? "ids"
                                                       : "numbers";

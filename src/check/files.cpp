@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "check/class_gaps.hpp"
 #include "check/survey.hpp"
 #include "diagnose/diagnose.hpp"
 #include "inputs/mapped_file.hpp"
@@ -148,6 +149,21 @@ void look_again(const Rule& rule, const Job& job, FileResult& result) {
   }
 }
 
+// Labels that are in the range of the classes, and none of them.
+void look_for_gaps(const Rule& rule, const Job& job, FileResult& result) {
+  if (rule.kind != RuleKind::kLabels || result.error) return;
+  for (ColumnResult& column : result.columns) {
+    std::int64_t limit = 0;
+    for (const inputs::ClassName& name : column.classes) limit = std::max(limit, name.id + 1);
+    if (!column.tally.clean() || !has_gaps(column.classes, limit)) continue;
+    GapSink sink(column.name, column.classes, job.stop);
+    std::int64_t bytes = 0;
+    bool changed = false;
+    const Result<bool> whole = read(result.path, sink, bytes, changed);
+    if (!changed && whole && *whole && sink.bad() > 0) column.unnamed = {sink.bad(), sink.first()};
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> expand(const std::vector<std::string>& words, std::vector<Error>& problems) {
@@ -230,6 +246,7 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
     result.error = no_column(rule, want, path, result.looked);
   }
   if (!job.stop) look_again(rule, job, result);
+  if (!job.stop) look_for_gaps(rule, job, result);
   job.progress.bytes += result.bytes;
   ++job.progress.files;
   return result;
@@ -300,6 +317,44 @@ void judge_tree(const FileResult& file, std::vector<Finding>& findings) {
   }
 }
 
+// The texts of all files together: the splits of a data set have one list of classes.
+void judge_texts(const Rule& rule, const std::vector<FileResult>& results, std::vector<Finding>& findings) {
+  std::map<std::string, diagnose::TextLabels> columns;
+  std::map<std::string, std::set<std::string>> seen;
+  for (const FileResult& file : results) {
+    for (const ColumnResult& column : file.columns) {
+      if (!column.texts) continue;
+      diagnose::TextLabels& facts = columns[column.name];
+      for (const auto& [text, place] : column.texts->all) {
+        if (!seen[column.name].insert(text).second) continue;
+        if (static_cast<std::int64_t>(facts.names.size()) == rule.limit)
+          facts.first = {place.source.empty() ? file.path : place.source, place.line, place.index,
+                         place.before};
+        facts.names.push_back(text);
+      }
+    }
+  }
+  for (auto& [name, facts] : columns) {
+    facts.column = name;
+    facts.limit = rule.limit;
+    if (static_cast<std::int64_t>(facts.names.size()) > rule.limit)
+      findings.push_back(diagnose::finding_of(facts));
+  }
+}
+
+Finding finding_of(const Subject& subject, const ColumnResult& column) {
+  const Place& first = column.unnamed->first;
+  diagnose::UnnamedClass facts;
+  facts.column = subject.name;
+  facts.first = {first.source.empty() ? subject.source : first.source, first.line, first.index, first.before};
+  facts.label = std::get<std::int64_t>(first.value);
+  facts.bad = column.unnamed->bad;
+  facts.total = column.tally.total;
+  for (const inputs::ClassName& name : column.classes) facts.ids.push_back(name.id);
+  std::ranges::sort(facts.ids);
+  return diagnose::finding_of(facts);
+}
+
 // " as labels: fine, coarse"; of an array without a name " as labels".
 std::string as_what(const Rule& rule, const std::map<std::string, Range>& columns) {
   std::vector<std::string> names;
@@ -351,6 +406,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
     }
     if (!file.whole) ++unread;
   }
+  judge_texts(rule, results, report.findings);
   for (const FileResult& file : results) {
     if (rule.kind == RuleKind::kLabels) judge_tree(file, report.findings);
     for (const ColumnResult& column : file.columns) {
@@ -365,6 +421,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
       for (Finding& finding : findings_of(rule, subject, column.tally, seen)) {
         report.findings.push_back(std::move(finding));
       }
+      if (column.unnamed) report.findings.push_back(finding_of(subject, column));
       if (auto finding = finding_of(rule, subject, column.lengths)) {
         report.findings.push_back(std::move(*finding));
       }

@@ -28,6 +28,22 @@ Survey::Open& Survey::open(const inputs::Column& column) {
 
 bool Survey::begin(const inputs::Column& column) { return open(column).evidence.seen < kSample; }
 
+bool Survey::begin_text(const inputs::Column& column) {
+  if (!may_be_text_labels(column.name)) return false;
+  Evidence& evidence = open(column).evidence;
+  evidence.text = true;
+  return evidence.texts < kSample;
+}
+
+bool Survey::text(const inputs::Column& column, std::int64_t, std::int64_t, std::string_view text) {
+  constexpr std::size_t kMaxText = 256;  // of one that is compared
+  Open& at = open(column);
+  if (!text.empty()) ++at.evidence.texts;
+  if (!text.empty() && kept_ < kMaxKept && at.texts.insert(std::string(text.substr(0, kMaxText))).second)
+    ++kept_;
+  return at.evidence.texts < kSample && !stopped();
+}
+
 bool Survey::piece(const inputs::Piece& piece) {
   Open& column = open(*piece.column);
   Evidence& evidence = column.evidence;
@@ -81,7 +97,7 @@ void Survey::class_names(const inputs::Column& column, std::span<const inputs::C
 std::vector<Evidence> Survey::take() {
   std::vector<Evidence> evidence;
   for (Open& column : columns_) {
-    column.evidence.distinct = column.kinds.size();
+    column.evidence.distinct = column.evidence.text ? column.texts.size() : column.kinds.size();
     evidence.push_back(std::move(column.evidence));
   }
   return evidence;

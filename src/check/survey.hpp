@@ -18,6 +18,9 @@ class Survey : public inputs::Sink {
   explicit Survey(const std::atomic<bool>& stop) : stop_(stop) {}
 
   bool begin(const inputs::Column& column) override;
+  bool begin_text(const inputs::Column& column) override;
+  bool text(const inputs::Column& column, std::int64_t row, std::int64_t line,
+            std::string_view text) override;
   bool piece(const inputs::Piece& piece) override;
   void malformed(const inputs::Column& column, std::int64_t row, std::int64_t line,
                  std::string_view text) override;
@@ -25,7 +28,7 @@ class Survey : public inputs::Sink {
   void class_names(const inputs::Column& column, std::span<const inputs::ClassName> names) override;
   bool stopped() const override { return stop_.load(std::memory_order_relaxed); }
 
-  // By name, each once, in the order in which they came. Columns of text are not among them.
+  // By name, each once, in the order in which they came. Of columns of text those that may be labels.
   std::vector<Evidence> take();
   // "name (text)": what has no numbers.
   const std::vector<std::string>& without_numbers() const { return without_; }
@@ -34,6 +37,7 @@ class Survey : public inputs::Sink {
   struct Open {
     Evidence evidence;
     std::unordered_set<std::int64_t> kinds;
+    std::unordered_set<std::string> texts;
   };
   Open& open(const inputs::Column& column);
   void take_value(Open& column, double value);

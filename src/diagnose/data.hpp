@@ -18,6 +18,22 @@ struct RecordPlace {
   std::int64_t rows_before = 0;     // in the files before that one
 };
 
+// A label in the range of the classes, and none of those that the data set names.
+struct UnnamedClass {
+  std::string column;
+  RecordPlace first;
+  std::int64_t label = 0, bad = 0, total = 0;
+  std::vector<std::int64_t> ids;  // of the classes, ascending
+};
+
+// More classes, written as text, than the model has.
+struct TextLabels {
+  std::string column;
+  std::vector<std::string> names;  // in the order in which they came
+  std::int64_t limit = 0;
+  RecordPlace first;  // of names[limit]
+};
+
 // Text and fractions where numbers belong.
 struct NotIntegers {
   std::string column;

@@ -16,6 +16,8 @@ Finding finding_of(const Watch& facts);
 Finding finding_of(const ClassFolders& facts);
 Finding finding_of(const MissingValues& facts);
 Finding finding_of(const NotIntegers& facts);
+Finding finding_of(const UnnamedClass& facts);
+Finding finding_of(const TextLabels& facts);
 Finding finding_of(const LongRows& facts);
 std::optional<Finding> finding_of(const Facts& facts);
 

@@ -128,13 +128,14 @@ class CsvReader final : public Reader {
     std::vector<ValueColumn> columns;
     std::vector<std::size_t> wanted;  // ascending
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (sampled[i].any && !sampled[i].numbers) {
-        sink.skipped(names[i], "text");
+      Column column{names[i], sampled[i].floats ? DType::kFloat64 : DType::kInt64, {-1}};
+      column.text = sampled[i].any && !sampled[i].numbers;
+      const bool is_text = column.text;
+      ValueColumn values(sink, std::move(column), most);
+      if (!values.begin()) {
+        if (is_text) sink.skipped(names[i], "text");
         continue;
       }
-      Column column{names[i], sampled[i].floats ? DType::kFloat64 : DType::kInt64, {-1}};
-      ValueColumn values(sink, std::move(column), most);
-      if (!values.begin()) continue;
       columns.push_back(std::move(values));
       wanted.push_back(i);
     }

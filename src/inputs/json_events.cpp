@@ -47,6 +47,19 @@ void JsonEvents::malformed(std::string_view text) {
   if (ValueColumn* column = find()) column->malformed(cell.row, 0, text);
 }
 
+// Null: it is passed over.
+ValueColumn* JsonEvents::text_column() {
+  const auto found = texts_.find(path_);
+  if (found != texts_.end()) return found->second.get();
+  if (texts_.size() == kMaxColumns) return nullptr;
+  auto made = std::make_unique<ValueColumn>(sink_, Column{path_, DType::kInt64, {-1}, {}, true}, 1);
+  if (!made->begin()) {
+    made = nullptr;
+    sink_.skipped(path_, "text");
+  }
+  return texts_.emplace(path_, std::move(made)).first->second.get();
+}
+
 bool JsonEvents::null() {
   malformed("");
   passed();
@@ -72,8 +85,8 @@ bool JsonEvents::string(std::string& text) {
   if (const Cell cell = locate(); cell.data) {
     if (ValueColumn* column = find()) {
       column->malformed(cell.row, 0, text);
-    } else if (texts_.size() < kMaxColumns && texts_.insert(path_).second) {
-      sink_.skipped(path_, "text");
+    } else if (ValueColumn* texts = text_column()) {
+      texts->malformed(cell.row, 0, text);
     }
   }
   passed();

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "inputs/reader.hpp"
@@ -76,10 +75,11 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   template <class T>
   bool number(T number);
   ValueColumn* find();
+  ValueColumn* text_column();
   void malformed(std::string_view text);
 
   std::unordered_map<std::string, std::unique_ptr<ValueColumn>> columns_;
-  std::unordered_set<std::string> texts_;
+  std::unordered_map<std::string, std::unique_ptr<ValueColumn>> texts_;  // null: passed over
   std::string problem_;
   std::size_t offset_ = 0;
 };

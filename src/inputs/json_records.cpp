@@ -119,8 +119,15 @@ void JsonRecords::tell_absent(Key& object) {
 
 void JsonRecords::text(Key& key, std::string_view raw) {
   if (key.column != nullptr) return key.column->malformed(row_, line_, raw);
-  if (!key.told) sink_.skipped(key.path, "text");
+  if (!key.told) {
+    key.texts = std::make_unique<ValueColumn>(sink_, Column{key.path, DType::kInt64, {-1}, {}, true}, 1);
+    if (!key.texts->begin()) {
+      key.texts = nullptr;
+      sink_.skipped(key.path, "text");
+    }
+  }
   key.told = true;
+  if (key.texts != nullptr) key.texts->malformed(row_, line_, raw);
 }
 
 // A list or an object where the records before had a number.
@@ -184,10 +191,8 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
     case ondemand::json_type::number:
       return number(value, key);
     case ondemand::json_type::string: {
-      if (key.column == nullptr || !key.column->wanted()) {
-        if (key.column == nullptr) text(key, {});
-        return SUCCESS;
-      }
+      if (key.column != nullptr && !key.column->wanted()) return SUCCESS;
+      if (key.column == nullptr && key.told && (key.texts == nullptr || !key.texts->wanted())) return SUCCESS;
       std::string_view characters;
       if (const auto problem = value.get_string().get(characters); problem != SUCCESS) return problem;
       text(key, characters);
@@ -230,6 +235,7 @@ namespace {
 template <class Key, class Visit>
 void each_column(Key& key, Visit&& visit) {
   if (key.column != nullptr) visit(*key.column);
+  if (key.texts != nullptr) visit(*key.texts);
   for (auto& next : key.below) each_column(*next, visit);
 }
 }  // namespace

@@ -37,8 +37,9 @@ class JsonRecords {
     std::vector<std::unique_ptr<Key>> below;
     std::size_t guess = 0;  // where in `below` the next key of a record probably is
     std::unique_ptr<ValueColumn> column;
-    bool told = false;   // skipped() was called
-    bool lists = false;  // a record had a list of it
+    std::unique_ptr<ValueColumn> texts;  // where its values are texts
+    bool told = false;                   // skipped() was called, or begin_text()
+    bool lists = false;                  // a record had a list of it
     // Rows before the first value, with their lines.
     std::vector<std::pair<std::int64_t, std::int64_t>> nulls{};
     std::uint64_t objects = 0;                      // with keys below this one

@@ -25,6 +25,7 @@ struct Column {
   DType dtype = DType::kInt64;
   std::vector<std::int64_t> sizes;  // sizes[0]: rows; -1 when not known beforehand (text formats)
   std::string_view stored{};  // its dtype in the file where that is another, "float8_e4m3fn"; static text
+  bool text = false;          // its rows are texts: begin_text() and text(), and no pieces
 };
 
 // Consecutive rows of one column. Valid only during the call.
@@ -62,6 +63,16 @@ class Sink {
   // value. The piece of its row does not hold it. `line`: of a text format, 1-based; 0: no lines.
   virtual void malformed(const Column& column, std::int64_t row, std::int64_t line,
                          std::string_view text) = 0;
+  // As begin(), for a column of text. False: it is passed over, and skipped() says so.
+  virtual bool begin_text(const Column& column) {
+    static_cast<void>(column);
+    return false;
+  }
+  // One row of it, in any order. False: no more of this column.
+  virtual bool text(const Column& column, std::int64_t row, std::int64_t line, std::string_view text) {
+    static_cast<void>(column), static_cast<void>(row), static_cast<void>(line), static_cast<void>(text);
+    return false;
+  }
   // The column's rows from `first_row` on lie in `path`: called before they come, where the source is a
   // folder or an index of several files. Not called: they lie in the source itself.
   virtual void file(const Column& column, std::string_view path, std::int64_t first_row) {

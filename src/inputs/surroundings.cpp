@@ -80,6 +80,13 @@ class Around final : public Sink {
     if (wanted && names != classes_.end()) sink_.class_names(column, names->second);
     return wanted;
   }
+  bool begin_text(const Column& column) override {
+    names_.insert(column.name);
+    return sink_.begin_text(column);
+  }
+  bool text(const Column& column, std::int64_t row, std::int64_t line, std::string_view text) override {
+    return sink_.text(column, row, line, text);
+  }
   bool piece(const Piece& piece) override { return sink_.piece(piece); }
   void malformed(const Column& column, std::int64_t row, std::int64_t line, std::string_view text) override {
     sink_.malformed(column, row, line, text);

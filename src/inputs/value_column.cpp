@@ -76,6 +76,7 @@ void ValueColumn::add(std::int64_t row, std::int64_t line, double value) {
 }
 
 void ValueColumn::add(std::int64_t row, std::int64_t line, const Number& number, std::string_view text) {
+  if (column_.text) return malformed(row, line, text);
   switch (number.kind) {
     case Number::Kind::kInteger:
       return add(row, line, number.integer);
@@ -90,7 +91,12 @@ void ValueColumn::add(std::int64_t row, std::int64_t line, const Number& number,
 }
 
 void ValueColumn::malformed(std::int64_t row, std::int64_t line, std::string_view text) {
-  if (wanted_) sink_->malformed(column_, row, line, text);
+  if (!wanted_) return;
+  if (column_.text) {
+    wanted_ = sink_->text(column_, row, line, text);
+  } else {
+    sink_->malformed(column_, row, line, text);
+  }
 }
 
 void ValueColumn::in_file(std::string_view path, std::int64_t first_row) {

@@ -27,7 +27,7 @@ class ValueColumn {
   ValueColumn(ValueColumn&&) = default;
 
   // The sink's begin(); false: add() and the like do nothing.
-  bool begin() { return wanted_ = sink_->begin(column_); }
+  bool begin() { return wanted_ = column_.text ? sink_->begin_text(column_) : sink_->begin(column_); }
   bool wanted() const { return wanted_; }
   const Column& column() const { return column_; }
 

@@ -19,7 +19,7 @@ using namespace trapline;
 using inputs::Column;
 using inputs::Piece;
 
-std::string text(std::string_view raw) {
+std::string quoted(std::string_view raw) {
   std::string out = "\"";
   for (const char c : raw) {
     char buffer[8];
@@ -88,7 +88,7 @@ struct Dump final : inputs::Sink {
     bool wanted = only.empty();
     files.erase(column.name);
     for (const std::string& name : only) wanted |= name == column.name;
-    std::printf("{\"begin\":%s,\"dtype\":\"%s\",\"sizes\":%s}\n", text(column.name).c_str(),
+    std::printf("{\"begin\":%s,\"dtype\":\"%s\",\"sizes\":%s}\n", quoted(column.name).c_str(),
                 std::string(name_of(column.dtype)).c_str(), list(column.sizes).c_str());
     return wanted;
   }
@@ -110,30 +110,30 @@ struct Dump final : inputs::Sink {
     std::printf("{\"piece\":%s,\"dtype\":\"%s\",\"sizes\":%s,\"first_row\":%" PRId64
                 ",\"first_line\":%" PRId64 ",\"file\":%s,\"file_row\":%" PRId64
                 ",\"row_of\":%s,\"values\":[%s]}\n",
-                text(piece.column->name).c_str(), std::string(name_of(view.dtype)).c_str(),
-                list(view.sizes).c_str(), piece.first_row, piece.first_line, text(file.first).c_str(),
+                quoted(piece.column->name).c_str(), std::string(name_of(view.dtype)).c_str(),
+                list(view.sizes).c_str(), piece.first_row, piece.first_line, quoted(file.first).c_str(),
                 file.second, list(piece.row_of).c_str(), values.c_str());
     return true;
   }
   void malformed(const Column& column, std::int64_t row, std::int64_t line, std::string_view raw) override {
     std::printf("{\"malformed\":%s,\"row\":%" PRId64 ",\"line\":%" PRId64 ",\"text\":%s}\n",
-                text(column.name).c_str(), row, line, text(raw).c_str());
+                quoted(column.name).c_str(), row, line, quoted(raw).c_str());
   }
   void file(const Column& column, std::string_view path, std::int64_t first_row) override {
     files[column.name] = {std::string(path), first_row};
   }
   void skipped(std::string_view name, std::string_view why) override {
-    std::printf("{\"skipped\":%s,\"why\":%s}\n", text(name).c_str(), text(why).c_str());
+    std::printf("{\"skipped\":%s,\"why\":%s}\n", quoted(name).c_str(), quoted(why).c_str());
   }
   void object(std::string_view name, std::string_view type) override {
-    std::printf("{\"object\":%s,\"type\":%s}\n", text(name).c_str(), text(type).c_str());
+    std::printf("{\"object\":%s,\"type\":%s}\n", quoted(name).c_str(), quoted(type).c_str());
   }
   void class_names(const Column& column, std::span<const inputs::ClassName> names) override {
     std::string out;
     for (const inputs::ClassName& name : names) {
-      out += (out.empty() ? "[" : ",[") + std::to_string(name.id) + "," + text(name.name) + "]";
+      out += (out.empty() ? "[" : ",[") + std::to_string(name.id) + "," + quoted(name.name) + "]";
     }
-    std::printf("{\"class_names\":%s,\"names\":[%s]}\n", text(column.name).c_str(), out.c_str());
+    std::printf("{\"class_names\":%s,\"names\":[%s]}\n", quoted(column.name).c_str(), out.c_str());
   }
 };
 
@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
   const inputs::Source source{path, file->bytes()};
   const inputs::Reader* reader = inputs::find_reader(source);
   if (reader == nullptr) return fail({"cannot read " + path, "no reader knows this format", ""});
-  std::printf("{\"reader\":%s}\n", text(reader->name()).c_str());
+  std::printf("{\"reader\":%s}\n", quoted(reader->name()).c_str());
   Dump dump;
   dump.only.assign(argv + 2, argv + argc);
   const Result<bool> read = reader->read(source, dump);

@@ -59,6 +59,7 @@ class Search {
         return go(type->field(0)->type(), std::move(leaf), depth + 1);
       case arrow::Type::DICTIONARY: {
         const auto values = storage_of(static_cast<const arrow::DictionaryType&>(*type).value_type());
+        if (text(*values, leaf)) return;
         if (values->id() == arrow::Type::BOOL || !number(*values, leaf)) {
           found_.skipped.emplace_back(leaf.name, why_skipped(*values));
           return;
@@ -68,6 +69,7 @@ class Search {
         return;
       }
       default:
+        if (text(*type, leaf)) return;
         if (!number(*type, leaf)) {
           found_.skipped.emplace_back(leaf.name, why_skipped(*type));
           return;
@@ -77,6 +79,13 @@ class Search {
   }
 
  private:
+  bool text(const arrow::DataType& type, const Leaf& leaf) {
+    const bool whole = type.id() == arrow::Type::STRING || type.id() == arrow::Type::LARGE_STRING;
+    if (!whole || leaf.lists || !leaf.below.empty()) return false;
+    found_.leaves.push_back(leaf);
+    found_.leaves.back().text = true;
+    return true;
+  }
   static bool number(const arrow::DataType& type, Leaf& leaf) {
     for (const TypeRow& row : kTypes) {
       if (row.type != type.id()) continue;

@@ -18,6 +18,7 @@ struct Leaf {
   std::vector<int> below;           // which field of each struct on the way down; lists have just one below
   std::string name;                 // "label", "boxes.x"
   Encoding encoding;                // of its numbers; a dictionary's values
+  bool text = false;                // no numbers: texts, at the top or in a dictionary there
   bool bits = false;                // boolean: eight to a byte
   std::vector<std::int64_t> fixed;  // sizes of the fixed-size lists on the way down
   bool lists = false;               // there are lists on the way down

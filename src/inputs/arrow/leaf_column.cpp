@@ -55,7 +55,7 @@ bool holds_list(arrow::Type::type type) {
 }  // namespace
 
 LeafColumn::LeafColumn(Sink& sink, Leaf leaf, std::int64_t rows) : sink_(&sink), leaf_(std::move(leaf)) {
-  column_ = {leaf_.name, leaf_.encoding.dtype(), {rows}};
+  column_ = {leaf_.name, leaf_.encoding.dtype(), {rows}, {}, leaf_.text};
   if (!leaf_.ragged && product(leaf_.fixed)) {
     column_.sizes.insert(column_.sizes.end(), leaf_.fixed.begin(), leaf_.fixed.end());
   } else if (leaf_.ragged || !leaf_.fixed.empty()) {
@@ -83,12 +83,32 @@ void LeafColumn::deliver(const void* data, std::span<const std::int64_t> sizes, 
 void LeafColumn::add(const std::shared_ptr<arrow::Array>& array) {
   const std::int64_t first = next_row_;
   const arrow::Array& top = stored(*array);
-  if (wanted_ && !add_dense(top)) {
+  if (leaf_.text) {
+    add_texts(top);
+  } else if (wanted_ && !add_dense(top)) {
     for (std::int64_t i = 0; i < top.length() && wanted_; ++i) walk(top, i, i + 1, 0, first + i);
     flush_run();
     flush_copied();
   }
   next_row_ = first + top.length();
+}
+
+void LeafColumn::add_texts(const arrow::Array& array) {
+  const auto* dictionary = array.type_id() == arrow::Type::DICTIONARY
+                               ? static_cast<const arrow::DictionaryArray*>(&array)
+                               : nullptr;
+  const arrow::Array& values = dictionary != nullptr ? stored(*dictionary->dictionary()) : array;
+  for (std::int64_t i = 0; i < array.length() && wanted_; ++i) {
+    std::string_view text;
+    const bool null = array.IsNull(i);
+    const std::int64_t at = dictionary != nullptr && !null ? dictionary->GetValueIndex(i) : i;
+    if (!null && !values.IsNull(at)) {
+      text = values.type_id() == arrow::Type::STRING
+                 ? static_cast<const arrow::StringArray&>(values).GetView(at)
+                 : static_cast<const arrow::LargeStringArray&>(values).GetView(at);
+    }
+    wanted_ = sink_->text(column_, next_row_ + i, 0, text) && !sink_->stopped();
+  }
 }
 
 // Numbers without lists, or in lists of fixed sizes, that need no rewriting: views of Arrow's own memory.

@@ -17,7 +17,7 @@ class LeafColumn {
  public:
   // `rows`: of the whole column, -1 when not known.
   LeafColumn(Sink& sink, Leaf leaf, std::int64_t rows);
-  bool begin() { return wanted_ = sink_->begin(column_); }
+  bool begin() { return wanted_ = leaf_.text ? sink_->begin_text(column_) : sink_->begin(column_); }
   bool wanted() const { return wanted_; }
   const Leaf& leaf() const { return leaf_; }
   const Column& column() const { return column_; }
@@ -29,6 +29,7 @@ class LeafColumn {
 
  private:
   bool add_dense(const arrow::Array& array);
+  void add_texts(const arrow::Array& array);
   void walk(const arrow::Array& array, std::int64_t begin, std::int64_t end, std::size_t level,
             std::int64_t row);
   void run(const arrow::Array& array, std::int64_t begin, std::int64_t end, std::int64_t row);

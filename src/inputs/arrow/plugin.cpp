@@ -16,10 +16,10 @@
 #include <numeric>
 #include <set>
 
-#include "inputs/features.hpp"
 #include "inputs/arrow/leaf_column.hpp"
 #include "inputs/arrow_plugin.hpp"
 #include "inputs/damage.hpp"
+#include "inputs/features.hpp"
 
 namespace trapline::inputs {
 namespace {
@@ -212,7 +212,10 @@ class Table {
     columns_.reserve(leaves.leaves.size());
     for (const Leaf& leaf : leaves.leaves) {
       LeafColumn column(sink_, leaf, rows);
-      if (!column.begin()) continue;
+      if (!column.begin()) {
+        if (leaf.text) sink_.skipped(leaf.name, "text");
+        continue;
+      }
       columns_.push_back(std::move(column));
       const auto names = classes.find(leaf.name);
       if (names != classes.end()) sink_.class_names(columns_.back().column(), names->second);
