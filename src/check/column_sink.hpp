@@ -38,6 +38,7 @@ struct ColumnResult {
   Tally tally;
   std::vector<inputs::ClassName> classes;  // as the source itself names them
   std::string last_file;                   // where its last rows lie, when the source is several
+  bool often_missing = false;              // a guessed column of labels, of which many rows have none
   std::optional<TextClasses> texts{};      // labels that are texts
   std::optional<Unnamed> unnamed{};        // labels among the classes that are none
   Lengths lengths;                         // ids: of the rows that hold several

@@ -38,6 +38,9 @@ struct Evidence {
 // A column of text that its name allows to be classes.
 bool may_be_text_labels(std::string_view name);
 
+// Its name calls it a label; others are only guessed to be one.
+bool says_label(std::string_view name);
+
 // A role for each column of one source.
 std::vector<Role> roles_of(std::span<const Evidence> columns);
 

@@ -61,7 +61,8 @@ void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const
       Guess& guess = guesses[column.name];
       ++guess.files;
       guess.tally.total += column.tally.total;
-      guess.tally.missing.count += column.tally.missing.absent ? column.tally.missing.count : 0;
+      if (rule.missing_is_fine || column.often_missing)
+        guess.tally.missing.count += column.tally.missing.absent ? column.tally.missing.count : 0;
       if (column.tally.min && column.tally.max) guess.tally.widen(*column.tally.min, *column.tally.max);
       for (const auto& [text, place] : column.texts ? column.texts->all : decltype(TextClasses::all){})
         guess.texts.insert(text);
@@ -82,9 +83,8 @@ void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const
                        : rule.kind == RuleKind::kIds  ? "ids"
                                                       : "numbers";
     // Tables have fields without a value, and what a program does about them is not known here.
-    const std::string missing = rule.missing_is_fine && tally.missing.count > 0
-                                    ? fmt::format(", {} missing", tally.missing.count)
-                                    : "";
+    const std::string missing =
+        tally.missing.count > 0 ? fmt::format(", {} missing", tally.missing.count) : "";
     notes.push_back(fmt::format("guessed: {} holds {} ({} in {} file{}{}{}), {}",
                                 name.empty() ? "the array" : "column '" + name + "'", kind, tally.total,
                                 guess.files, guess.files == 1 ? "" : "s", range, missing, against));

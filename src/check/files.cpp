@@ -149,6 +149,17 @@ void look_again(const Rule& rule, const Job& job, FileResult& result) {
   }
 }
 
+// Mistakes are few: where a table leaves out many values of a column that only may hold labels, it means to.
+void note_often_missing(FileResult& result) {
+  constexpr std::int64_t kFew = 10;  // one of so many
+  for (ColumnResult& column : result.columns) {
+    const Tally& tally = column.tally;
+    const std::int64_t rows = tally.total + tally.missing.count + tally.malformed.count;
+    column.often_missing =
+        column.classes.empty() && !says_label(column.name) && tally.missing.count * kFew > rows;
+  }
+}
+
 // Labels that are in the range of the classes, and none of them.
 void look_for_gaps(const Rule& rule, const Job& job, FileResult& result) {
   if (rule.kind != RuleKind::kLabels || result.error) return;
@@ -245,6 +256,7 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
   if (result.columns.empty() && !result.error && result.whole && !want.none_is_fine) {
     result.error = no_column(rule, want, path, result.looked);
   }
+  if (by_role && rule.kind == RuleKind::kLabels) note_often_missing(result);
   if (!job.stop) look_again(rule, job, result);
   if (!job.stop) look_for_gaps(rule, job, result);
   job.progress.bytes += result.bytes;
@@ -418,7 +430,9 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
       const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
       const Subject subject{file.path, column.name, dtype, column.sizes, column.classes.size()};
       if (const auto folder = folder_value(file, column); folder && !folders.insert(*folder).second) continue;
-      for (Finding& finding : findings_of(rule, subject, column.tally, seen)) {
+      Rule its = rule;
+      its.missing_is_fine = rule.missing_is_fine || column.often_missing;
+      for (Finding& finding : findings_of(its, subject, column.tally, seen)) {
         report.findings.push_back(std::move(finding));
       }
       if (column.unnamed) report.findings.push_back(finding_of(subject, column));

@@ -57,6 +57,28 @@ bool has_row_names(CsvRows rows, std::size_t fields_in_header) {
   return seen > 0 && rows.problem().empty();
 }
 
+// As Orange's .tab files have it: below the names a row of types, and one of what the columns are for
+// (Orange.data.io, "three-line header").
+bool is_orange_header(CsvRows& rows, std::size_t columns) {
+  constexpr std::string_view kTypes[] = {"c",           "continuous", "numeric", "n",    "d",   "discrete",
+                                         "categorical", "s",          "string",  "text", "time"};
+  constexpr std::string_view kUses[] = {"", "class", "c", "meta", "m", "ignore", "i", "skip"};
+  std::vector<std::string_view> fields;
+  if (!rows.next(fields, columns + 1) || fields.size() > columns) return false;
+  std::size_t types = 0;
+  for (const std::string_view field : fields) {
+    // A list of values stands for "discrete" with these.
+    const bool type = std::find(std::begin(kTypes), std::end(kTypes), field) != std::end(kTypes);
+    types += type ? 1 : 0;
+    if (!type && field.find(' ') == field.npos) return false;
+  }
+  if (types == 0 || !rows.next(fields, columns + 1)) return false;
+  return std::all_of(fields.begin(), fields.end(), [&](std::string_view field) {
+    return field.find('=') != field.npos ||
+           std::find(std::begin(kUses), std::end(kUses), field) != std::end(kUses);
+  });
+}
+
 class CsvReader final : public Reader {
  public:
   std::string_view name() const override { return "csv"; }
@@ -96,6 +118,9 @@ class CsvReader final : public Reader {
     }
     if (names.size() == 1 && !header) names[0].clear();
 
+    if (CsvRows below = rows;
+        header && source.path.ends_with(".tab") && is_orange_header(below, names.size()))
+      rows = below;
     if (header && has_row_names(rows, names.size())) names.insert(names.begin(), "row.names");
     std::vector<Sampled> sampled(names.size());
     {

@@ -12,9 +12,10 @@ namespace {
 
 // What tables write for "no value": the words of pandas (pandas/_libs/parsers.pyx, STR_NA_VALUES), but for
 // those that are numbers elsewhere, and what Python's str makes of NaT.
-constexpr std::string_view kMissing[] = {"",         "NA",   "N/A",  "n/a",  "#N/A", "#NA",
-                                         "#N/A N/A", "null", "NULL", "None", "<NA>", "NaT",
-                                         "nan",      "NaN",  "NAN",  "-nan", "-NaN"};
+constexpr std::string_view kMissing[] = {"",     "NA",   "N/A",  "n/a",  "#N/A", "#NA", "#N/A N/A",
+                                         "null", "NULL", "None", "<NA>", "NaT",  "nan", "NaN",
+                                         "NAN",  "-nan", "-NaN", "nil",  "."};  // as SAS, Stata and the FRED
+                                                                                // database write it
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);

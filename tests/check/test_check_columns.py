@@ -226,3 +226,24 @@ def test_classes_that_the_data_set_names_are_not_counted_from_one(tmp_path: Path
     fix = only_finding("dataset", tmp_path / "c.json")["fix"]
     assert fix[0].startswith("the data set itself names 3 classes, and this is none of them")
     assert not any("- 1" in line for line in fix)
+
+
+def test_a_guessed_column_that_many_rows_lack_is_said(tmp_path):
+    rows = "".join(f"{i},{i % 4 if i % 5 else ''}\n" for i in range(50))
+    (tmp_path / "t.csv").write_text("x,targets\n" + rows)
+    notes = " ".join(report("dataset", tmp_path / "t.csv", "--classes", 4, exit_code=0)["notes"])
+    assert "column 'targets' holds labels (40 in 1 file, 0 to 3, 10 missing)" in notes
+    (tmp_path / "t.csv").write_text("x,label\n" + rows)
+    assert only_finding("dataset", tmp_path / "t.csv", "--classes", 4)["element"]["bad"] == 10
+    (tmp_path / "t.csv").write_text("x,targets\n" + "".join(f"{i},{i % 4}\n" for i in range(50)) + "7,\n")
+    assert only_finding("dataset", tmp_path / "t.csv", "--classes", 4)["element"]["index"] == [50]
+
+
+def test_the_three_rows_of_orange(tmp_path):
+    head = "d1\tx\tcls\nd\tc\tred blue\n\t\tclass\n"
+    (tmp_path / "t.tab").write_text(head + "a\t1.5\tred\nb\tinf\tblue\n")
+    finding = only_finding("dataset", tmp_path / "t.tab")
+    assert (finding["argument"], finding["element"]["index"]) == ("x", [1])
+    assert finding["evidence"][0]["line"] == 5
+    (tmp_path / "t.tab").write_text("a\tlabel\nc\t1\nd\t5\n")  # no such rows
+    assert only_finding("dataset", tmp_path / "t.tab", "--classes", 2)["element"]["index"] == [1]
