@@ -256,7 +256,7 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
   if (result.columns.empty() && !result.error && result.whole && !want.none_is_fine) {
     result.error = no_column(rule, want, path, result.looked);
   }
-  if (by_role && rule.kind == RuleKind::kLabels) note_often_missing(result);
+  if (by_role && want.none_is_fine && rule.kind == RuleKind::kLabels) note_often_missing(result);
   if (!job.stop) look_again(rule, job, result);
   if (!job.stop) look_for_gaps(rule, job, result);
   job.progress.bytes += result.bytes;

@@ -74,6 +74,7 @@ bool is_orange_header(CsvRows& rows, std::size_t columns) {
   }
   if (types == 0 || !rows.next(fields, columns + 1)) return false;
   return std::all_of(fields.begin(), fields.end(), [&](std::string_view field) {
+    while (field.ends_with(' ')) field.remove_suffix(1);
     return field.find('=') != field.npos ||
            std::find(std::begin(kUses), std::end(kUses), field) != std::end(kUses);
   });
