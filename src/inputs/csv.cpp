@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "inputs/csv_cells.hpp"
+#include "inputs/csv_head.hpp"
 #include "inputs/csv_rows.hpp"
 #include "inputs/damage.hpp"
 #include "inputs/formats.hpp"
@@ -38,47 +39,6 @@ struct Sampled {
   bool any = false, numbers = false, floats = false;
   std::size_t texts = 0;
 };
-
-// A first row without any number in it is the header. A single row is data when it holds a number.
-bool is_header(const std::vector<std::string_view>& fields) {
-  return std::none_of(fields.begin(), fields.end(), [](std::string_view field) {
-    const Number::Kind kind = number_of(field).kind;
-    return kind == Number::Kind::kInteger || kind == Number::Kind::kFloat || field == "nan" || field == "NaN";
-  });
-}
-
-// As R's write.table() has it: each row begins with its name, for which the header has no field.
-bool has_row_names(CsvRows rows, std::size_t fields_in_header) {
-  std::vector<std::string_view> fields;
-  std::size_t seen = 0;
-  for (; seen < kSampleRows && rows.next(fields, fields_in_header + 2); ++seen) {
-    if (fields.size() != fields_in_header + 1 || fields.back().empty()) return false;
-  }
-  return seen > 0 && rows.problem().empty();
-}
-
-// As Orange's .tab files have it: below the names a row of types, and one of what the columns are for
-// (Orange.data.io, "three-line header").
-bool is_orange_header(CsvRows& rows, std::size_t columns) {
-  constexpr std::string_view kTypes[] = {"c",           "continuous", "numeric", "n",    "d",   "discrete",
-                                         "categorical", "s",          "string",  "text", "time"};
-  constexpr std::string_view kUses[] = {"", "class", "c", "meta", "m", "ignore", "i", "skip"};
-  std::vector<std::string_view> fields;
-  if (!rows.next(fields, columns + 1) || fields.size() > columns) return false;
-  std::size_t types = 0;
-  for (const std::string_view field : fields) {
-    // A list of values stands for "discrete" with these.
-    const bool type = std::find(std::begin(kTypes), std::end(kTypes), field) != std::end(kTypes);
-    types += type ? 1 : 0;
-    if (!type && field.find(' ') == field.npos) return false;
-  }
-  if (types == 0 || !rows.next(fields, columns + 1)) return false;
-  return std::all_of(fields.begin(), fields.end(), [&](std::string_view field) {
-    while (field.ends_with(' ')) field.remove_suffix(1);
-    return field.find('=') != field.npos ||
-           std::find(std::begin(kUses), std::end(kUses), field) != std::end(kUses);
-  });
-}
 
 class CsvReader final : public Reader {
  public:
@@ -119,10 +79,11 @@ class CsvReader final : public Reader {
     }
     if (names.size() == 1 && !header) names[0].clear();
 
-    if (CsvRows below = rows;
-        header && source.path.ends_with(".tab") && is_orange_header(below, names.size()))
-      rows = below;
-    if (header && has_row_names(rows, names.size())) names.insert(names.begin(), "row.names");
+    if (header) {
+      CsvHead head = read_head(CsvRows(text, delimiter), source.path.ends_with(".tab"));
+      names = std::move(head.names);
+      rows = head.below;
+    }
     std::vector<Sampled> sampled(names.size());
     {
       CsvRows sample = header ? rows : CsvRows(text, delimiter);

@@ -51,4 +51,6 @@ def environment(folder: Path, like: str, **changes: Any) -> dict[str, str]:
     source.write_text(_SHIM.replace("LIKE", like).replace("CHANGES", " ".join(assigned)))
     command = ["c++", "-std=c++20", "-shared", "-fPIC", f"-I{ROOT / 'include'}", str(source), "-o", str(shim)]
     subprocess.run(command, check=True)
-    return {**os.environ, "LD_PRELOAD": str(shim), "TRAPLINE_TEST_LIBRARY": paths.library_path()}
+    # A sanitizer that was preloaded for this process is for that one, too.
+    preload = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(shim)]))
+    return {**os.environ, "LD_PRELOAD": preload, "TRAPLINE_TEST_LIBRARY": paths.library_path()}

@@ -170,3 +170,33 @@ def test_stray_quotes_mislead_no_row(tmp_path):
     ]
     write(tmp_path / "t.csv", ("name,label\n" + "\n".join(lines) + "\n").encode())
     assert read_well(tmp_path / "t.csv").columns["label"].values == list(range(120_000))
+
+
+HEADS = {
+    "units": ("a,b,name\nm,kg,\n", ["a", "b"]),
+    "two rows of names": (",Jan,Feb\nkWh,SA,FT\n", ["Jan", "Feb"]),
+    "words above": ("A table of things,,\n,,\na,b,name\n", ["a", "b"]),
+    "a comment below": ("a,b,name\n# of a station, far away\n#\n", ["a", "b"]),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_rows_of_words_above_the_numbers(tmp_path, name):
+    head, names = HEADS[name]
+    rows = "x,1,2.5\ny,3,4.5\n" if head.startswith(",") else "1,2.5,x\n3,4.5,y\n"
+    reading = read_well(write(tmp_path / "t.csv", (head + rows).encode()))
+    assert [column for column, _ in reading.all] == names
+    assert [column.values for _, column in reading.all] == [[1, 3], [2.5, 4.5]]
+    assert all(not column.malformed for _, column in reading.all)
+    lines = head.count("\n")
+    assert reading.all[0][1].pieces[0]["first_line"] == lines + 1
+
+
+def test_a_row_of_text_that_may_be_a_mistake_is_told(tmp_path):
+    for text in ("name,label\nx,oops\ny,1\nz,0\n", "name,label,a\nx,oops,1\ny,1,2\nz,0,3\n"):
+        column = read_well(write(tmp_path / "t.csv", text.encode())).columns["label"]
+        assert (column.malformed, column.values) == ([(0, "oops")], [1, 0])
+    # Values that are missing are no head.
+    text = "name,label,a\nx,NA,\ny,1,2\n"
+    column = read_well(write(tmp_path / "t.csv", text.encode())).columns["label"]
+    assert (column.malformed, column.values) == ([(0, "NA")], [1])
