@@ -29,6 +29,7 @@ constexpr Pattern kPatterns[] = {
 #include "catalogue/patterns_machine.def"
 #include "catalogue/patterns_servers.def"
 #include "catalogue/patterns_torch.def"
+#include "catalogue/patterns_values.def"
 // Whatever the words are of, after all that know a program's own.
 
 #include "catalogue/patterns_programs.def"

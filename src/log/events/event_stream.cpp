@@ -25,9 +25,24 @@ bool contains(std::string_view text, std::string_view part) {
 // log what ends them as they like.
 bool is_warning(std::string_view text) {
   static const RE2* const pattern =
-      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re",
+      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re"
+              // A program that says how it goes on.
+              R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
               RE2::Latin1);
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
+}
+
+// Whether the line only speaks about an error: advice, a question, the help of an option, a table of what errors
+// mean, the subject of a commit. Whoever reports one begins otherwise.
+bool is_about_errors(std::string_view text) {
+  static const RE2* const about = new RE2(
+      R"re(^[\s#>*/-]*(?:(?i:(?:note|tip|hint|info|q(?:uestion)?|a(?:nswer)?)\s*:\s*)?(?:[Ii]f|[Ww]hen|[Ii]n case) (?:you|your|the|this|it|there|CUDA|an?)\b)re"
+      R"re(|(?i:(?:note|tip|hint|q|a)\s*:\s*)?(?:To (?:avoid|prevent|fix|reduce|solve|work around)|How (?:to|do|can)|What does|What is|Why (?:do|does|is))\b))re"
+      R"re(|^\s*(?:-\w(?: \w+)?, )?--[a-z][\w-]+(?:[ =]\S+)?\s{2,}[A-Z])re"
+      R"re(|^\s*(?:HEAD is now at|Previous HEAD position was|[*|\\/ ]*commit) [0-9a-f]{3,40}\b|^[*|\\/ ]+[0-9a-f]{7,12} (?:\([^)]*\) )?\w)re"
+      R"re(|^\|(?:[^|]*\|){3,}\s*$)re",
+      RE2::Latin1);
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *about);
 }
 
 // Whether a program can do what it was started for after a warning of it: not with a context that is lost,
@@ -210,6 +225,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
       return;
     }
   }
+  if (is_about_errors(text)) return;
   Event event;
   event.wording = &row;
   event.warned = is_warning(text) && can_go_on(row);

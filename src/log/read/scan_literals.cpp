@@ -133,6 +133,21 @@ constexpr Literal kLiterals[] = {
     {"exceeded", kStrong},
     {"unsatisfied", kStrong},
     {"bad_alloc", kStrong},
+    {"no solution", kStrong},  // uv's
+    {"statuscode.", kStrong},  // gRPC's
+    {"problematic fr", kStrong},
+    {"context_lost", kStrong},
+    {"what():", kStrong},
+    {"[critical]", kStrong},
+    {"ed function or v", kStrong},  // MATLAB: Unrecognized, Undefined
+    {"callstack (", kStrong},
+    {"evicted", kStrong},
+    {"pullbackoff", kStrong},
+    {"unbound var", kStrong},
+    {"not override", kStrong},
+    {"bugcheck", kStrong},
+    {"missing option", kStrong},
+    {"no such file or", kStrong},
     // Rows of the catalogue that are no failure but speak for a cause.
     {"wrong annot", kWeak},
     {"gpu_mem", kWeak},
