@@ -262,7 +262,13 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
     case WordingKind::kHostValue:
       return decide_host_value(event, scene);
     case WordingKind::kHost:
-      if (event.host != nullptr) return decide_host_value(event, scene);
+      if (event.host != nullptr) {
+        Decision host = decide_host_value(event, scene);
+        // In another program's line the same words may be about a value that it got from its GPU.
+        if (host.cause == kNotCuda && event.exception.empty() && host.certainty < Certainty::kLikely)
+          host.certainty = Certainty::kLikely;
+        return host;
+      }
       break;
     default:
       break;
