@@ -27,7 +27,7 @@ struct Patterns {
   RE2 python{R"re(File\s+\\?["']?([^"',]+?)\\?["']?,\s*line\s+(\d{1,8})(?:,\s*in\b\s*(.*))?)re", options};
   // x.py in f(args)    <ipython-input-1-...> in <module>()
   RE2 notebook{
-      R"re(^\s*(?:File )?(<ipython-input-[^>]*>|/?[\w.~/\\:+ -]*\.pyx?|/tmp/ipykernel_\S+) in ([\w<>.]+ ?(?:\(.*|$)))re",
+      R"re(^\s*(?:File )?(<ipython-input-[^>]*>|<\[command-[^>]*>|/?[\w.~/\\:+ -]*\.pyx?|/tmp/ipykernel_\S+) in ([\w<>.]+ ?(?:\(.*|$)))re",
       options};
   RE2 headless{R"re(^in ([\w<>.]+)\(.*\)?$)re", options};
   // File x.py:3, in f(args)    Cell In[3], line 4    Input In [3], in <cell line: 4>()
@@ -276,7 +276,12 @@ void FrameParser::line(std::string_view text, std::int64_t number) {
     if (text.find("File \"") == std::string_view::npos) return;
   }
   if (text.find("File ") != std::string_view::npos) {
-    if (python_frames(text, number)) return;
+    if (python_frames(text, number)) {
+      // A traceback that was pasted as one line has its exception behind the last frame.
+      const std::size_t last = text.rfind("File ");
+      if (text.find("raceback (most recent call last)") < last) exception_line(text.substr(last), number);
+      return;
+    }
     const std::size_t at = text.rfind("File \"");
     if (at != std::string_view::npos && text.find(", line", at) == std::string_view::npos) {
       partial_ = text.substr(at);

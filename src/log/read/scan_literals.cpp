@@ -148,6 +148,7 @@ constexpr Literal kLiterals[] = {
     {"bugcheck", kStrong},
     {"missing option", kStrong},
     {"no such file or", kStrong},
+    {")[0x", kStrong},  // a native frame
     // Rows of the catalogue that are no failure but speak for a cause.
     {"wrong annot", kWeak},
     {"gpu_mem", kWeak},

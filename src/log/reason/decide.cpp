@@ -262,13 +262,7 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
     case WordingKind::kHostValue:
       return decide_host_value(event, scene);
     case WordingKind::kHost:
-      if (event.host != nullptr) {
-        Decision host = decide_host_value(event, scene);
-        // In another program's line the same words may be about a value that it got from its GPU.
-        if (host.cause == kNotCuda && event.exception.empty() && host.certainty < Certainty::kLikely)
-          host.certainty = Certainty::kLikely;
-        return host;
-      }
+      if (event.host != nullptr) return decide_host_value(event, scene);
       break;
     default:
       break;
@@ -302,6 +296,14 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   if (d.cause == kCustomKernelAssert && scene.traceback != nullptr && scene.traceback->deepest() != nullptr)
     d.op = scene.traceback->deepest()->frame.function;
   return d;
+}
+
+// A message of PyTorch's in a line that is no exception's: in another program it may be about a value that came
+// from its GPU.
+bool is_out_of_place(const Event& event, const Decision& d) {
+  const WordingRow& row = *event.wording;
+  return row.kind == WordingKind::kHost && row.effect.meaning == Meaning::kOwn && event.host == nullptr &&
+         event.exception.empty() && d.cause == kNotCuda && d.certainty < Certainty::kLikely;
 }
 
 // What Python itself raises for a program's own names, files and texts: whatever word of a GPU stands in the
@@ -354,8 +356,11 @@ Decision decide(const Event& event, const EventContext& scene) {
   switch (event.kind) {
     case EventKind::kAssert:
       return decide_assert(event, scene);
-    case EventKind::kWording:
-      return decide_wording(event, scene);
+    case EventKind::kWording: {
+      Decision d = decide_wording(event, scene);
+      if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
+      return d;
+    }
     case EventKind::kException:
       return decide_exception(event, scene);
     case EventKind::kHostAssert:

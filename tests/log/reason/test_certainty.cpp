@@ -51,6 +51,13 @@ TEST(Certainty, AStatusThatSaysOnlyThatACallFailedIsUnknown) {
   EXPECT_TRUE(has_also(root("RuntimeError: UR backend failed. UR backend returns:40\n"), kOutOfMemory));
 }
 
+TEST(Certainty, WordsThatARuntimeHasForTheHostAsWellAreLikely) {
+  for (const std::string_view line :
+       {"RuntimeError: Resource exhausted: Out of memory while trying to allocate 24 bytes.\n",
+        "[E:onnxruntime:, cuda_call.cc:123 CudaCall] CUDA failure 101: invalid device ordinal ; GPU=-1\n"})
+    EXPECT_EQ(root(line).certainty, Certainty::kLikely) << line;
+}
+
 TEST(Certainty, AnXidSaysNoMoreThanItsNumber) {
   const auto xid = [](int number) {
     return root("[12.5] NVRM: Xid (PCI:0000:65:00): " + std::to_string(number) + ", pid=4711, name=python\n");

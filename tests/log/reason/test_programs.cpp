@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "reason_case.hpp"
 
@@ -32,6 +33,65 @@ TEST(Programs, AStatusIsKnownWhereverItStandsBehindAWordOfItsRuntime) {
   for (const std::string_view line : {"CUDA error in the worker: the host is out of memory",
                                       "GPU job failed: the node was not out of memory"})
     EXPECT_NE(of(line).cause, kOutOfMemory) << line;
+}
+
+// A dying program's last words, whatever it was written in and whatever started it.
+TEST(Programs, WhatDiedIsNeverClean) {
+  for (const std::string_view line :
+       {"omegaconf.errors.MissingMandatoryValue: Missing mandatory value: data.path", "exit status 2",
+        "FAILURE: Build failed with an exception.", "npm error code ELIFECYCLE",
+        "lua: train.lua:3: attempt to index a nil value\nstack traceback:",
+        "train.rb:3:in `run': undefined method `x' for nil:NilClass (NoMethodError)",
+        "Fortran runtime error: End of file", " *** caught segfault ***", "thread 123 panic: index out of bounds",
+        "[  FAILED  ] Gather.OutOfRange (3 ms)", "50% tests passed, 1 tests failed out of 2",
+        "test result: FAILED. 3 passed; 1 failed; 0 ignored", "--- FAIL: TestGather (0.00s)",
+        "train-0  0/1   Error    0   3m", "train-0  0/1   Evicted   0   3m",
+        "rpc error: code = Unavailable desc = connection error", "Finished: FAILURE",
+        "Error executing job with overrides: ['a=1']", "./train.sh: line 3: DATA: unbound variable",
+        "Command terminated by signal 9", "Exception in worker process",
+        "IndexError                    Traceback (most recent call last)",
+        "[e5d1ed26:00503] [24] /usr/lib/bindings.so(+0xcd949)[0x7fc8da6aa949]"}) {
+    EXPECT_NE(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
+  }
+}
+
+TEST(Programs, ALineThatOnlySpeaksAboutAnErrorIsNone) {
+  for (const std::string_view line :
+       {"# If you see `CUDA error: device-side assert triggered`, check your labels.",
+        "Note: if you get \"CUDA out of memory\", reduce the batch size.",
+        "To avoid CUDA out of memory errors, use gradient checkpointing.",
+        "Q: What does 'an illegal memory access was encountered' mean?",
+        "| Xid 79 | GPU has fallen off the bus | replace it |",
+        "  --max-oom-retries INT   How often to retry after CUDA out of memory (default: 3)",
+        "HEAD is now at 1a2b3c4 Handle CUDA error 700",
+        "WARNING: CUDA out of memory, retrying with batch size 4",
+        "AutoBatch: CUDA out of memory. Tried batch size 64; using batch size 32",
+        "========= ERROR SUMMARY: 0 errors"}) {
+    EXPECT_EQ(explain(std::string(line) + "\nepoch 1 done\n").verdict, Verdict::kClean) << line;
+  }
+  // NCCL's own words begin like advice.
+  EXPECT_EQ(explain("To avoid data inconsistency, we are taking the entire process down.\n").verdict,
+            Verdict::kFault);
+}
+
+TEST(Programs, WhatOtherFrameworksRefuseIsNamed) {
+  const std::pair<std::string_view, Cause> lines[] = {
+      {"TypeError: add got incompatible shapes for broadcasting: (3,), (4,).", kShapeMismatch},
+      {"ValueError: Shapes (None, 1) and (None, 10) are incompatible", kShapeMismatch},
+      {"ValueError: For 'MatMul', the input dimensions must be equal, but got 'x1_col': 3 and 'x2_row': 4.",
+       kShapeMismatch},
+      {"ValueError: [matmul] Last dimension of first input with shape (2,3) must match second to last dimension "
+       "of second input with shape (4,5).",
+       kShapeMismatch},
+      {"TypeError: lax.dot_general requires arguments to have the same dtypes, got float32, int32.",
+       kDtypeMismatch},
+      {"Error: dtype mismatch in add, lhs: F32, rhs: F16", kDtypeMismatch},
+      {"Error: device mismatch in matmul, lhs: Cpu, rhs: Cuda { gpu_id: 0 }", kDeviceMismatch},
+      {"\tMissing key(s) in state_dict: \"layer1.weight\".", kIncompleteCheckpoint}};
+  for (const auto& [line, cause] : lines) {
+    EXPECT_EQ(of(line).cause, cause) << line;
+    EXPECT_EQ(of(line).certainty, Certainty::kLikely) << line;
+  }
 }
 
 TEST(Programs, AnAllocationThatWasRefusedIsLikelyMemory) {
