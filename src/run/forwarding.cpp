@@ -15,6 +15,9 @@ namespace {
 // Whoever sends a signal to each process of a session or a container, one by one, or to a pid and then to its
 // group as `timeout` does, has sent it to the witness too by then.
 constexpr long long kWaitMs = 20;
+// Unless it did not get a processor meanwhile: a sender that is still running may be amidst its round.
+constexpr long long kLongestWaitMs = 400;
+constexpr int kLookAtSenderMs = 5;
 constexpr int kLookMs = 1000;  // between looks without any event
 
 void resend(pid_t program, int signal, int code, sigval value) {
@@ -67,8 +70,10 @@ void SignalForwarding::take_signals() {
 }
 
 void SignalForwarding::deliver_due() {
-  while (!came_.empty() && monotonic_ms() - came_.front().at >= kWaitMs) {
+  while (!came_.empty()) {
     const Came one = came_.front();
+    const long long waited = monotonic_ms() - one.at;
+    if (waited < kWaitMs || (waited < kLongestWaitMs && one.code <= 0 && is_running(one.sender))) return;
     came_.pop_front();
     // What the program sends to its parent, and what the witness does to wake Trapline, is not for the
     // program.
@@ -80,7 +85,7 @@ void SignalForwarding::deliver_due() {
 
 void SignalForwarding::pass_on() {
   long long wait = kLookMs;
-  if (!came_.empty()) wait = std::clamp<long long>(came_.front().at + kWaitMs - monotonic_ms(), 0, kWaitMs);
+  if (!came_.empty()) wait = std::clamp<long long>(came_.front().at + kWaitMs - monotonic_ms(), kLookAtSenderMs, kWaitMs);
   pollfd ready{signals_, POLLIN, 0};
   ::poll(&ready, 1, static_cast<int>(wait));
   take_signals();
