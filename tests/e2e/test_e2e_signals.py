@@ -43,7 +43,7 @@ def test_each_signal_as_often_as_alone(tmp_path: Path, launcher: str, way: str) 
 
 
 def test_a_sender_that_waits_for_a_processor(tmp_path: Path) -> None:
-    """Between the first process of a session and the last it may be put aside for longer than any signal takes."""
+    """Between the first process of a session and the last it may be put aside for longer than usual."""
     with runs.counted(tmp_path, "session", runs.under_trapline([])) as program:
         for _ in range(ROUNDS):
             for one in [program.pid, *runs.below(program.pid)]:
