@@ -56,6 +56,7 @@ void SignalForwarding::set_target(pid_t program) {
   witness_->watch(program);
   if (program != 0) return;
   came_.clear();
+  delay_ = 0;
 }
 
 void SignalForwarding::take_signals() {
@@ -72,12 +73,15 @@ void SignalForwarding::take_signals() {
 void SignalForwarding::deliver_due() {
   while (!came_.empty()) {
     const Came one = came_.front();
-    const long long waited = monotonic_ms() - one.at;
-    if (waited < kWaitMs || (waited < kLongestWaitMs && one.code <= 0 && is_running(one.sender))) return;
-    came_.pop_front();
     // What the program sends to its parent, and what the witness does to wake Trapline, is not for the
     // program.
     const bool is_ours = one.code <= 0 && (one.sender == program_ || one.sender == witness_->pid());
+    const long long waited = monotonic_ms() - one.at;
+    // Two that came one after the other must not be handed on at once: the kernel would make one of them.
+    if (waited < std::max(kWaitMs, delay_)) return;
+    if (waited < kLongestWaitMs && one.code <= 0 && !is_ours && is_running(one.sender)) return;
+    came_.pop_front();
+    delay_ = came_.empty() ? 0 : std::min(waited, kLongestWaitMs);
     if (!witness_->saw(one.signal, one.sender, one.code, one.at) && !is_ours)
       resend(program_, one.signal, one.code, one.value);
   }
@@ -85,7 +89,10 @@ void SignalForwarding::deliver_due() {
 
 void SignalForwarding::pass_on() {
   long long wait = kLookMs;
-  if (!came_.empty()) wait = std::clamp<long long>(came_.front().at + kWaitMs - monotonic_ms(), kLookAtSenderMs, kWaitMs);
+  if (!came_.empty()) {
+    const long long due = came_.front().at + std::max(kWaitMs, delay_);
+    wait = std::clamp<long long>(due - monotonic_ms(), kLookAtSenderMs, kWaitMs);
+  }
   pollfd ready{signals_, POLLIN, 0};
   ::poll(&ready, 1, static_cast<int>(wait));
   take_signals();
