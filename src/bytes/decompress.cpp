@@ -242,6 +242,11 @@ Compression compression_of(std::string_view magic) {
   };
   if (is("\x1f\x8b\x08"sv)) return Compression::kGzip;
   if (is("\x28\xb5\x2f\xfd"sv)) return Compression::kZstd;
+  // What is for other readers (RFC 8878, 3.1.2), as parallel compressors put it in front.
+  if (magic.size() >= 4 && magic[0] >= '\x50' && magic[0] <= '\x5f' &&
+      magic.substr(1).starts_with("\x2a\x4d\x18")) {
+    return Compression::kZstd;
+  }
   if (is("\xfd"
          "7zXZ\0"sv)) {
     return Compression::kXz;

@@ -65,6 +65,27 @@ char* rendered(const char* finding_json, int descriptor, Render render) {
   }
 }
 
+// What a finding says in a few hundred bytes: a limit on the size of files, or the last blocks of a disk, may
+// take it.
+json in_short(const json& finding) {
+  json out = json::object();
+  for (const char* key : {"code", "cause", "certainty", "role", "summary", "op", "process"}) {
+    if (finding.contains(key)) out[key] = finding[key];
+  }
+  const json fix = finding.value("fix", json::array());
+  out["fix"] = fix.is_array() && !fix.empty() ? json::array({fix.front()}) : json::array();
+  const json origin = finding.value("origin", json());
+  for (const char* key : {"file", "line", "user"}) {
+    if (origin.is_object() && origin.contains(key)) out["origin"][key] = origin[key];
+  }
+  return out;
+}
+
+std::string as_report(json finding, json notes) {
+  return dump(trapline::envelope(trapline::Command::kRun, trapline::Verdict::kFault,
+                                 json::array({std::move(finding)}), std::move(notes)));
+}
+
 constexpr const char* kNoMemory = "cannot write the report: out of memory: free some memory and run again";
 
 }  // namespace
@@ -120,16 +141,23 @@ int trapline_write_finding(const char* folder, const char* finding, const char* 
     if (!found.is_object())
       return failed("cannot write the report: this is not a finding: pass a JSON object", text);
     if (!noted.is_array()) noted = json::array();
-    const std::string report = dump(trapline::envelope(trapline::Command::kRun, trapline::Verdict::kFault,
-                                                       json::array({std::move(found)}), std::move(noted)));
+    const json in_few_words = in_short(found);
+    const std::string report = as_report(std::move(found), std::move(noted));
     const std::scoped_lock locked(g_written->lock);
     if (g_written->folder != given(folder)) {
       g_written->folder = given(folder);
       g_written->findings = 0;
     }
     if (g_written->findings >= TRAPLINE_MAX_FINDINGS && always == 0) return TRAPLINE_FILE_ENOUGH;
-    const auto path = trapline::write_into_folder(
-        g_written->folder, trapline::folder_file_name("finding", g_written->findings), report);
+    const std::string name = trapline::folder_file_name("finding", g_written->findings);
+    auto path = trapline::write_into_folder(g_written->folder, name, report);
+    if (!path) {
+      auto shorter = trapline::write_into_folder(
+          g_written->folder, name,
+          as_report(in_few_words, json::array({"the finding is shortened: in full it could not be written: " +
+                                               path.error().why})));
+      if (shorter) path = std::move(shorter);
+    }
     if (path) ++g_written->findings;
     return answer(path, text);
   } catch (const std::exception&) {

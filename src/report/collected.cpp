@@ -88,7 +88,7 @@ void read_skips(const File& file, const std::string& name, Collected& out) {
     out.skip.quarantine = std::move(file_name);
 }
 
-void read_end(const File& file, Collected& out) {
+void read_end(const File& file, const std::string& file_name, Collected& out) {
   const auto json = nlohmann::json::parse(valid_utf8(file.text), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return;
   using jsonio::text;
@@ -102,12 +102,17 @@ void read_end(const File& file, Collected& out) {
                  text(json, "elsewhere"),
                  text(json, "other"),
                  {},
-                 jsonio::boolean(json, "checked")};
+                 jsonio::boolean(json, "checked"),
+                 jsonio::integer(json, "lost").value_or(0) > 0};
   if (const nlohmann::json* raised = jsonio::object_member(json, "raised")) {
     for (const auto& [code, count] : raised->items()) {
       const auto times = jsonio::integer(count).value_or(-1);
       if (times >= 0) end.raised[code] = static_cast<std::uint64_t>(times);
     }
+  }
+  if (end.lost) {
+    add_note(out.omissions,
+             file_name + ": findings of this process could not be written: its own output tells them");
   }
   out.ends.push_back(std::move(end));
 }
@@ -132,7 +137,7 @@ void read_report_file(const fs::path& path, Collected& out, std::optional<uid_t>
     return add_note(out.omissions, name + " was left out: it belongs to another user, with the number " +
                                        std::to_string(file->owner));
   if (is_finding) return read_finding(*file, name, out);
-  if (name.starts_with("ended-")) return read_end(*file, out);
+  if (name.starts_with("ended-")) return read_end(*file, name, out);
   name.starts_with("guard-") ? read_marker(*file, out) : read_skips(*file, name, out);
 }
 

@@ -32,6 +32,7 @@ struct ProcessEnd {
   std::string other;                   // the exception that ended it and is none of ours
   std::map<std::string, std::uint64_t> raised;  // how often, by code
   std::optional<bool> checked;                  // whether any guarded operation ran; nullopt: not known
+  bool lost = false;                            // not all of its findings could be written
 };
 
 // What --on-fault skip left out, added up over the processes.

@@ -43,6 +43,8 @@ std::map<std::string, std::uint64_t> count(const Collected& collected) {
     if (was_raised(item)) ++written[std::string(info(item.finding.cause).code)];
   }
   for (const ProcessEnd& end : collected.ends) {
+    // What could not be written may have been what ended the process.
+    if (end.lost) continue;
     for (const auto& [code, times] : end.raised) counted[code] += times;
   }
   for (const auto& [code, times] : written) counted[code] = std::max(counted[code], times);

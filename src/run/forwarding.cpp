@@ -15,6 +15,9 @@ namespace {
 // Whoever sends a signal to each process of a session or a container, one by one, or to a pid and then to its
 // group as `timeout` does, has sent it to the witness too by then.
 constexpr long long kWaitMs = 20;
+// Unless it did not get a processor meanwhile: a sender that is still running may be amidst its round.
+constexpr long long kLongestWaitMs = 400;
+constexpr int kLookAtSenderMs = 5;
 constexpr int kLookMs = 1000;  // between looks without any event
 
 void resend(pid_t program, int signal, int code, sigval value) {
@@ -53,6 +56,7 @@ void SignalForwarding::set_target(pid_t program) {
   witness_->watch(program);
   if (program != 0) return;
   came_.clear();
+  delay_ = 0;
 }
 
 void SignalForwarding::take_signals() {
@@ -67,12 +71,17 @@ void SignalForwarding::take_signals() {
 }
 
 void SignalForwarding::deliver_due() {
-  while (!came_.empty() && monotonic_ms() - came_.front().at >= kWaitMs) {
+  while (!came_.empty()) {
     const Came one = came_.front();
-    came_.pop_front();
     // What the program sends to its parent, and what the witness does to wake Trapline, is not for the
     // program.
     const bool is_ours = one.code <= 0 && (one.sender == program_ || one.sender == witness_->pid());
+    const long long waited = monotonic_ms() - one.at;
+    // Two that came one after the other must not be handed on at once: the kernel would make one of them.
+    if (waited < std::max(kWaitMs, delay_)) return;
+    if (waited < kLongestWaitMs && one.code <= 0 && !is_ours && is_running(one.sender)) return;
+    came_.pop_front();
+    delay_ = came_.empty() ? 0 : std::min(waited, kLongestWaitMs);
     if (!witness_->saw(one.signal, one.sender, one.code, one.at) && !is_ours)
       resend(program_, one.signal, one.code, one.value);
   }
@@ -80,7 +89,10 @@ void SignalForwarding::deliver_due() {
 
 void SignalForwarding::pass_on() {
   long long wait = kLookMs;
-  if (!came_.empty()) wait = std::clamp<long long>(came_.front().at + kWaitMs - monotonic_ms(), 0, kWaitMs);
+  if (!came_.empty()) {
+    const long long due = came_.front().at + std::max(kWaitMs, delay_);
+    wait = std::clamp<long long>(due - monotonic_ms(), kLookAtSenderMs, kWaitMs);
+  }
   pollfd ready{signals_, POLLIN, 0};
   ::poll(&ready, 1, static_cast<int>(wait));
   take_signals();

@@ -50,6 +50,7 @@ class SignalForwarding {
   int signals_ = -1;
   pid_t program_ = 0;
   std::deque<Came> came_;
+  long long delay_ = 0;  // of the signal before, while others wait behind it: these keep their distance
   std::unique_ptr<Witness> witness_;
 };
 

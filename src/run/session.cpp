@@ -91,8 +91,8 @@ RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
   if (!has_findings && (failed || idle)) report.verdict = Verdict::kUnknown;
   const bool is_lost = !prepared.folder.exists();
   // A process that could write nothing is not one that was not guarded.
+  const std::string full = !has_findings && !is_lost ? prepared.folder.why_not_writable() : "";
   const bool is_silent = collected.guarded_processes == 0 && !has_findings && !is_lost;
-  const std::string full = is_silent ? prepared.folder.why_not_writable() : "";
   if (!full.empty()) {
     leave_open(report, "what this run's processes found could not be written into " +
                            prepared.folder.path().string() + ": " + full +

@@ -133,6 +133,32 @@ TEST(WriteFinding, ADiskThatTakesNoMoreIsSaid) {
   EXPECT_EQ(folder.names().size(), 1U);  // nothing half written is left
 }
 
+TEST(WriteFinding, WhereAShortFileIsTakenTheFindingIsShortened) {
+  const Folder folder;
+  const std::string finding =
+      R"({"code": "TL101", "cause": "c", "certainty": "proven", "role": "root", "summary": "label 7",)"
+      R"( "fix": ["a", "b"], "origin": {"file": "t.py", "line": 3, "code": "x"}, "stack": [")" +
+      std::string(5000, 'x') + R"("]})";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{1024, 1024};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    char* text = nullptr;
+    const int verdict =
+        trapline_write_finding(folder.path.c_str(), finding.c_str(), R"(["a note"])", 0, &text);
+    ::_exit(verdict == TRAPLINE_FILE_WRITTEN && trapline_findings_written(folder.path.c_str()) == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_EQ(folder.names().size(), 1U);
+  std::ifstream file(folder.path / folder.names()[0]);
+  const json report = json::parse(file);
+  EXPECT_EQ(report["findings"][0], json::parse(R"({"code": "TL101", "cause": "c", "certainty": "proven",
+      "role": "root", "summary": "label 7", "fix": ["a"], "origin": {"file": "t.py", "line": 3}})"));
+  EXPECT_EQ(report["notes"][0], "the finding is shortened: in full it could not be written: File too large");
+}
+
 TEST(WriteFinding, ALimitOnFilesDoesNotEndTheProcess) {
   const Folder folder;
   const pid_t child = ::fork();

@@ -32,6 +32,10 @@ def archive(folder: Path) -> None:
 PASSED_OVER = {
     "depth": (deep, "it lies deeper than folders are read"),
     "bytes": (lambda folder: (folder / "r.log").write_bytes(bytes(range(1, 32)) * 99), "not a text"),
+    "ebcdic": (
+        lambda folder: (folder / "r.log").write_bytes((ASSERTION * 9).encode("cp037")),
+        "this is a text in EBCDIC",
+    ),
     "tar": (archive, "this is a tar archive"),
     "pipe": (lambda folder: os.mkfifo(folder / "r.log"), "it is a pipe"),
     "finding": (lambda folder: (folder / "finding-h-1-0.json").write_text('{"x'), "truncated or not JSON"),

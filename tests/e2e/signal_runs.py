@@ -121,6 +121,19 @@ WAYS = {
 }
 
 
+def settle(*pids: int) -> None:
+    """Waits until none of these has a signal pending: on a busy machine one not handled yet is merged
+    with the next of its kind, and a stop takes back a SIGCONT."""
+
+    def nothing_waits(pid: int) -> bool:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+        return all(int(line.split()[1], 16) == 0 for line in lines if line.startswith(("SigPnd", "ShdPnd")))
+
+    for _ in range(2):  # what Trapline has taken reaches the program a little later
+        time.sleep(0.06)
+        wait_for(lambda: all(map(nothing_waits, pids)))
+
+
 def is_gone(pid: int) -> bool:
     """It has ended, whether or not its parent has looked."""
     stat = stat_of(pid)
@@ -193,13 +206,13 @@ def counted(folder: Path, launcher: str, prefix: Sequence[str] = ()) -> Iterator
 
 
 def count(folder: Path, launcher: str, way: str, rounds: int, prefix: Sequence[str] = ()) -> dict[str, int]:
-    """Each kind of signal `rounds` times, 60 ms apart; what the program got."""
+    """Each kind of signal `rounds` times, each when the one before was handled; what the program got."""
     with counted(folder, launcher, prefix) as program:
         for _ in range(rounds):
             for kind in KINDS[1:]:
                 WAYS[way](program.pid, getattr(signal, "SIG" + kind))
-            time.sleep(0.06)
+            settle(program.pid, program.program)
             # By itself: it takes back a SIGCONT that is not handled yet, and the other way round.
             WAYS[way](program.pid, getattr(signal, "SIG" + KINDS[0]))
-            time.sleep(0.06)
+            settle(program.pid, program.program)
         return program.counts()

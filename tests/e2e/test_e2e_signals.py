@@ -42,6 +42,32 @@ def test_each_signal_as_often_as_alone(tmp_path: Path, launcher: str, way: str) 
     assert guarded == alone
 
 
+def test_a_sender_that_waits_for_a_processor(tmp_path: Path) -> None:
+    """Between the first process of a session and the last it may be put aside for longer than usual."""
+    with runs.counted(tmp_path, "session", runs.under_trapline([])) as program:
+        for _ in range(ROUNDS):
+            for one in [program.pid, *runs.below(program.pid)]:
+                os.kill(one, signal.SIGUSR2)
+                end = time.monotonic() + 0.06
+                while time.monotonic() < end:
+                    pass
+            time.sleep(0.2)
+        assert program.counts() == {"USR2": ROUNDS}
+
+
+def test_signals_of_a_busy_sender_keep_their_distance(tmp_path: Path) -> None:
+    """Handed on at once, two of them would be one to the kernel."""
+    with runs.counted(tmp_path, "session", runs.under_trapline([])) as program:
+        for _ in range(ROUNDS):
+            for _ in range(2):
+                os.kill(program.pid, signal.SIGUSR1)
+                end = time.monotonic() + 0.12
+                while time.monotonic() < end:
+                    pass
+            time.sleep(0.5)
+        assert program.counts() == {"USR1": 2 * ROUNDS}
+
+
 @pytest.mark.parametrize("way", ["pid", "group"])
 def test_below_two_traplines_too(tmp_path: Path, way: str) -> None:
     nested = runs.under_trapline(runs.under_trapline([]))

@@ -99,6 +99,16 @@ TEST(Ends, OfAKilledProcessItIsNotKnown) {
   EXPECT_TRUE(notes_about(settled, {1, 0, false}, true, "").empty());
 }
 
+TEST(Ends, AFaultThatIsInNoFileIsNotCalledCaught) {
+  Collected lost;
+  lost.ends.resize(1);
+  lost.ends[0].over = true;
+  lost.ends[0].raised = {{"TL101", 1}};
+  EXPECT_EQ(sentence_about(settle(lost, true).caught), "the program caught 1 fault (TL101)");
+  lost.ends[0].lost = true;
+  EXPECT_EQ(sentence_about(settle(lost, true).caught), "");
+}
+
 TEST(Ends, AGoodEndKeepsEverything) {
   Collected collected = two_faults();
   EXPECT_FALSE(settle(collected, false).uncaught);

@@ -88,6 +88,19 @@ TEST(Collect, DamagedFilesAreOmissions) {
   EXPECT_EQ(collected.omissions[3], "finding-h-5-1.json could not be read: it is no regular file");
 }
 
+TEST(Collect, WhatAProcessCouldNotWriteIsAnOmission) {
+  const Temporary temporary;
+  const auto folder = ReportFolder::open(temporary.path());
+  temporary.write("ended-h-1.json", R"({"over": true, "raised": {"TL101": 1}, "lost": 1})");
+  temporary.write("ended-h-2.json", R"({"over": true, "raised": {"TL101": 1}, "lost": 0})");
+  const Collected collected = collect(*folder);
+  ASSERT_EQ(collected.ends.size(), 2U);
+  EXPECT_TRUE(collected.ends[0].lost && !collected.ends[1].lost);
+  EXPECT_EQ(collected.omissions,
+            std::vector<std::string>{"ended-h-1.json: findings of this process could not be written: its own "
+                                     "output tells them"});
+}
+
 TEST(Collect, AFindingOfAnotherUserIsLeftOutOfASharedFolder) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const Temporary temporary;

@@ -12,7 +12,7 @@ import os
 import time
 from typing import Any
 
-from trapline._fault import life
+from trapline._fault import write
 from trapline._library import options
 
 
@@ -25,7 +25,7 @@ def tell(finding: dict[str, Any]) -> None:
     path = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if not path or multiprocessing.parent_process() is not None or options.supervise_dir() is not None:
         return
-    message = {"message": life.line(finding), "extraInfo": {"timestamp": str(int(time.time()))}}
+    message = {"message": write.line(finding), "extraInfo": {"timestamp": str(int(time.time()))}}
     try:
         with open(path, "x", encoding="utf-8") as file:
             json.dump({"message": message}, file)

@@ -92,6 +92,9 @@ def reported(finding: Finding, file: Optional[str]) -> None:
     life = _life
     if file is not None:
         life.files.append((finding, os.path.basename(file)))
+    elif write.lost():
+        save()  # before a kill
+        return  # said already
     if life.lines < _MAX_LINES and options.on_fault() == "raise" and shows_faults():
         life.lines += 1
         try:
@@ -229,7 +232,8 @@ def save() -> None:
     checked = _checked() if life.over and options.wants_cpu() else None
     if not folder or life.pid != os.getpid():
         return
-    if not (life.raised or life.unhandled or life.elsewhere or life.other or checked is not None):
+    lost = write.lost()
+    if not (life.raised or life.unhandled or life.elsewhere or life.other or lost or checked is not None):
         return
     content = {
         "over": life.over,
@@ -239,6 +243,7 @@ def save() -> None:
         "left_with": [name for finding in life.left_with for name in _names(finding)],
         "elsewhere": life.elsewhere,
         "other": life.other,
+        "lost": lost,
         "checked": checked,
     }
     write.write_file("ended", content)
@@ -310,18 +315,6 @@ def _say_later(life: _Life, finding: Finding) -> None:
     try:
         time.sleep(_PATIENCE_S)
         if life is _life and not is_said(finding) and not life.over:
-            say_if_ready(line(finding))
+            say_if_ready(write.line(finding))
     except Exception:
         pass  # the interpreter ends
-
-
-def line(finding: Finding) -> str:
-    """The finding in one line: code, rank, sentence, place."""
-    rank = (finding.get("process") or {}).get("rank")
-    origin = finding.get("origin") or {}
-    text = f"[{finding.get('code')}] " + ("" if rank is None else f"rank {rank}: ")
-    text += str(finding.get("summary", "")).split("\n")[0][:1000]
-    if origin.get("file"):
-        place = f"({os.path.basename(origin['file'])}:{origin.get('line', 0)})"
-        text += "" if place in text else f" {place}"
-    return "".join(c if c.isprintable() else "?" for c in text)

@@ -8,7 +8,7 @@ import socket
 import sys
 from typing import Any, Optional
 
-from trapline._library import capi, options, report
+from trapline._library import capi, forks, options, report
 from trapline._library.say import say
 
 # Where a launcher tells the rank, and how many there are.
@@ -22,6 +22,8 @@ _RANK_VARIABLES = {
 }
 
 _complained = False
+_lost = 0  # findings that could not be written
+_MAX_LINES = 20
 
 
 def process_facts(device: str = "cpu") -> dict[str, Any]:
@@ -56,7 +58,8 @@ def _group_facts() -> dict[str, int]:
 
 def write_finding(finding: dict[str, Any], notes: list[str], last: bool = False) -> Optional[str]:
     """Writes the report file into TRAPLINE_REPORT_DIR; its path. None: no folder is named, it cannot be
-    written, or there are enough of them. `last`: written all the same, since it ended the program."""
+    written, or there are enough of them. `last`: written all the same, since it ended the program. What
+    cannot be written is said on stderr."""
     folder = options.report_dir()
     if not folder:
         return None
@@ -64,6 +67,7 @@ def write_finding(finding: dict[str, Any], notes: list[str], last: bool = False)
         return report.write_finding(folder, finding, notes, last)
     except report.NotWritten as problem:
         _complain(problem)
+        _lose(finding)
         return None
 
 
@@ -90,6 +94,38 @@ def was_written() -> bool:
 def _written() -> int:
     folder = options.report_dir()
     return report.findings_written(folder) if folder else 0
+
+
+def lost() -> int:
+    """How many findings of this process are in no file."""
+    return _lost
+
+
+def _lose(finding: dict[str, Any]) -> None:
+    global _lost
+    _lost += 1
+    if _lost <= _MAX_LINES:
+        say(line(finding))
+
+
+def _start_over() -> None:
+    global _lost
+    _lost = 0
+
+
+forks.in_child(_start_over)
+
+
+def line(finding: dict[str, Any]) -> str:
+    """The finding in one line: code, rank, sentence, place."""
+    rank = (finding.get("process") or {}).get("rank")
+    origin = finding.get("origin") or {}
+    text = f"[{finding.get('code')}] " + ("" if rank is None else f"rank {rank}: ")
+    text += str(finding.get("summary", "")).split("\n")[0][:1000]
+    if origin.get("file"):
+        place = f"({os.path.basename(origin['file'])}:{origin.get('line', 0)})"
+        text += "" if place in text else f" {place}"
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _complain(problem: report.NotWritten) -> None:

@@ -123,6 +123,21 @@ bool is_utf16_text(std::string_view head, bool big) {
   return units >= 16 && feeds > 0 && feeds * 1000 > units && latin > 0 && letters * 100 >= units * 98;
 }
 
+// UTF-8, or text in an encoding that holds ASCII, and so its blanks, which is read as it is. EBCDIC has its
+// blank at 0x40, and its letters where UTF-8 has no characters.
+EncodingGuess eight_bit_text(std::string_view head) {
+  constexpr std::size_t kLeast = 32;  // of fewer bytes nobody can tell
+  if (head.size() < kLeast || count_invalid_utf8(head) * 4 < head.size()) return {};
+  const auto count = [&](char byte) { return static_cast<std::size_t>(std::ranges::count(head, byte)); };
+  const std::size_t spaces = count(' ');
+  std::size_t ats = 0;
+  for (std::size_t i = 1; i < head.size(); ++i)
+    ats += head[i] == '@' && head[i - 1] != '\x81' ? 1 : 0;  // 81 40 is Shift-JIS's wide blank
+  if (ats * 25 > head.size() && ats > spaces * 4) return {Encoding::kBinary, 0, "a text in EBCDIC"};
+  const std::size_t blanks = spaces + count('\n') + count('\t') + count('\r');
+  return blanks * 200 < head.size() ? EncodingGuess{Encoding::kBinary, 0, {}} : EncodingGuess{};
+}
+
 }  // namespace
 
 EncodingGuess guess_encoding(std::string_view head) {
@@ -132,7 +147,7 @@ EncodingGuess guess_encoding(std::string_view head) {
   for (const Magic& magic : kBinaries) {
     if (is_magic(magic, head)) return binary_of(magic, head);
   }
-  if (!has_controls(head)) return {};
+  if (!has_controls(head)) return eight_bit_text(head);
   std::array<std::size_t, 2> zeros{};    // at even and odd offsets
   std::array<std::size_t, 2> letters{};  // ASCII text at even and odd offsets
   std::size_t odd = 0;
@@ -156,7 +171,7 @@ EncodingGuess guess_encoding(std::string_view head) {
   // them.
   const std::size_t rest = head.size() - zeros[0] - zeros[1];
   const bool is_data = odd * 10 > rest || (odd * 50 > rest && count_invalid_utf8(head) * 20 > rest);
-  if (!is_data) return {};
+  if (!is_data) return eight_bit_text(head);
   for (const Magic& magic : kData) {
     if (is_magic(magic, head)) return binary_of(magic, head);
   }

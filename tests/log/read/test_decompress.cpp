@@ -105,6 +105,16 @@ TEST(ReaderArchive, MembersInARowAreOneText) {
   }
 }
 
+// Parallel compressors put what is for other readers before and between the frames of a text.
+TEST(ReaderArchive, SkippableFramesOfZstdAreSkipped) {
+  for (const char kind : {'\x50', '\x5f'}) {
+    const std::string skippable = kind + std::string("\x2a\x4d\x18\x04\0\0\0abcd", 11);
+    const Kept kept = read_text(skippable + zstd("error one\n") + skippable + zstd("error two\n"));
+    EXPECT_EQ(kept.texts(), (std::vector<std::string>{"error one", "error two"}));
+    EXPECT_FALSE(kept.ends.at(0).problem) << problem_of(kept.ends.at(0));
+  }
+}
+
 TEST(ReaderArchive, ATruncatedArchiveGivesWhatItHasAndSaysWhereItEnds) {
   const std::string text = sample();
   for (const Format& format : kFormats) {

@@ -72,6 +72,42 @@ TEST(ReaderFiles, AMarkOfUtf8IsNoText) {
             (Texts{"error"}));
 }
 
+// What holds none of ASCII's blanks is in no encoding that is read: EBCDIC, with either of its line ends.
+TEST(ReaderFiles, TextInAnEncodingThatIsNotReadIsNoLog) {
+  for (const char feed : {'\x25', '\x15', '\x0a'}) {
+    std::string ebcdic;
+    for (int i = 0; i < 40; ++i) {  // "Assertion index out of bounds failed"
+      ebcdic +=
+          "\xc1\xa2\xa2\x85\x99\xa3\x89\x96\x95\x40\x89\x95\x84\x85\xa7\x40\x96\xa4\xa3\x40\x96\x86\x40"
+          "\x82\x96\xa4\x95\x84\xa2\x40\x86\x81\x89\x93\x85\x84";
+      ebcdic += feed;
+    }
+    const Kept kept = read_text(ebcdic);
+    ASSERT_EQ(kept.ends.size(), 1U);
+    EXPECT_TRUE(kept.ends[0].binary) << static_cast<int>(feed);
+  }
+  std::string letters;
+  for (int i = 0; i < 4000; ++i) letters += static_cast<char>(0xa1 + i * 7919 % 90);
+  EXPECT_TRUE(read_text(letters).ends.at(0).binary);
+}
+
+// The other encodings hold ASCII, and a fault's words with it.
+TEST(ReaderFiles, EightBitTextOfAnyLanguageIsRead) {
+  const std::string cp1251 =
+      "\xce\xf8\xe8\xe1\xea\xe0 \xef\xf0\xe8 \xe7\xe0\xe3\xf0\xf3\xe7\xea\xe5\n";
+  const std::string gbk =
+      "\xd1\xb5\xc1\xb7\xcd\xea\xb3\xc9\xa3\xac\xbf\xaa\xca\xbc\xb1\xa3\xb4\xe6\n";
+  const std::string shift_jis =
+      "\x8a\x77\x8f\x4b\x81\x40\x8a\xae\x97\xb9\x81\x40\x95\xdb\x91\xb6\x81\x40\n";
+  for (const std::string& line : {cp1251, gbk, shift_jis}) {
+    std::string log;
+    for (int i = 0; i < 300; ++i) log += line;
+    const Kept kept = read_text(log + "RuntimeError: x\n");
+    ASSERT_FALSE(kept.lines.empty()) << line;
+    EXPECT_EQ(kept.lines.back().text, "RuntimeError: x") << line;
+  }
+}
+
 TEST(ReaderFiles, ZerosOfACutLogAreNoBinary) {
   const Kept kept = read_text(std::string(100'000, '\0') + "\nRuntimeError: x\n");
   ASSERT_FALSE(kept.lines.empty());

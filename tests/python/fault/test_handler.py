@@ -254,11 +254,21 @@ def test_a_folder_that_cannot_be_written_is_said_once(diagnosed, monkeypatch, tm
         assert isinstance(
             faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3]))), IndexError
         )
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("trapline: cannot write the report into ") and lines[0].endswith(
+    complaint, first = capsys.readouterr().err.splitlines()  # of a place that is known nothing more is said
+    assert complaint.startswith("trapline: cannot write the report into ") and complaint.endswith(
         "--report DIR"
     )
+    assert first == "trapline: [TL101] s"
+
+
+def test_a_finding_that_could_not_be_written_is_known_at_the_end(diagnosed, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(
+        write.report, "write_finding", lambda *_: (_ for _ in ()).throw(write.report.NotWritten("full"))
+    )
+    monkeypatch.setattr(write, "_lost", 0)
+    faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
+    (ended,) = tmp_path.glob("ended-*.json")  # at once: the process may be killed
+    assert json.loads(ended.read_text())["lost"] == 1
 
 
 def test_a_failing_collector_costs_its_fact_only(diagnosed, monkeypatch, tmp_path):
