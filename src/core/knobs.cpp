@@ -40,7 +40,8 @@ bool contradicted(const Knob& knob, const LibraryFact& library, const KnobValues
   if (!values.size) return false;
   return std::ranges::any_of(names, [&](const std::string& name) {
     const auto held = library.settings.find(name);
-    return held != library.settings.end() && std::ranges::find(held->second, *values.size) == held->second.end();
+    return held != library.settings.end() &&
+           std::ranges::find(held->second, *values.size) == held->second.end();
   });
 }
 
@@ -91,9 +92,12 @@ std::string knob_advice(Situation situation, const LibraryFact& library, const K
   const bool calls_first = situation == Situation::kIgnore || situation == Situation::kIndex ||
                            situation == Situation::kPositions || situation == Situation::kSelected ||
                            situation == Situation::kOneHot;
-  const Knob* knob = situation == Situation::kClasses ? find(Situation::kMade, library.callers, library, values) : nullptr;
-  if (knob == nullptr) knob = find(situation, calls_first ? library.callers : library.owners, library, values);
-  if (knob == nullptr) knob = find(situation, calls_first ? library.owners : library.callers, library, values);
+  const Knob* knob =
+      situation == Situation::kClasses ? find(Situation::kMade, library.callers, library, values) : nullptr;
+  if (knob == nullptr)
+    knob = find(situation, calls_first ? library.callers : library.owners, library, values);
+  if (knob == nullptr)
+    knob = find(situation, calls_first ? library.owners : library.callers, library, values);
   if (knob == nullptr) return {};
   std::string text(knob->advice);
   replace(text, "{n}", values.n);

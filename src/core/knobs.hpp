@@ -41,7 +41,8 @@ struct LibraryFact {
   std::vector<std::string> callers;  // what runs between the user's line and the operation, innermost first
   // Whole numbers that these objects, and the settings that they were given, hold by name.
   std::map<std::string, std::vector<std::int64_t>> settings = {};
-  // What the source of the layer's class makes its size of; empty: of no setting. nullopt: it does not say it.
+  // What the source of the layer's class makes its size of; empty: of no setting. nullopt: it does not say
+  // it.
   std::optional<std::vector<std::string>> made_of = {};
 
   // Nothing that the user gives reaches the size of the layer.
@@ -50,9 +51,9 @@ struct LibraryFact {
 
 // What stands for the placeholders of a row.
 struct KnobValues {
-  std::string n;      // "4", or "N" where no number is certain
-  std::string label;  // "-1"
-  std::string rows;   // "512"; of a width, that which the layer takes
+  std::string n;                          // "4", or "N" where no number is certain
+  std::string label;                      // "-1"
+  std::string rows;                       // "512"; of a width, that which the layer takes
   std::optional<std::int64_t> size = {};  // what the setting has to be now; a row that names another is none
 };
 

@@ -47,8 +47,9 @@ void convolution(const HostCase& c, Finding& f) {
     f.fix.push_back(fmt::format("grey images: load them as RGB, or use `{}.expand(-1, 3, -1, -1)`", name));
   if (got == 4 && want == 3)
     f.fix.push_back(fmt::format("RGBA images: convert them to RGB, or use `{}[:, :3]`", name));
-  const std::string call = fmt::format("{}({}, {}, ...)", class_name(c, transposed ? "ConvTranspose2d" : "Conv2d"),
-                                       got, weight.size() < 2 ? 0 : weight[transposed ? 1 : 0]);
+  const std::string call =
+      fmt::format("{}({}, {}, ...)", class_name(c, transposed ? "ConvTranspose2d" : "Conv2d"), got,
+                  weight.size() < 2 ? 0 : weight[transposed ? 1 : 0]);
   f.fix.push_back(c.make_fit(call, name));
 }
 

@@ -69,7 +69,8 @@ void write_count(ViolationWriter& w) {
         fmt::format("if {} marks what is not to count, leave it out: torch.bincount(x[x >= 0])", w.value()));
   } else {
     w.fix(
-        "if negative values are to be counted as well, shift all by one fixed number, the lowest that there may "
+        "if negative values are to be counted as well, shift all by one fixed number, the lowest that there "
+        "may "
         "be: torch.bincount(x - lowest)");
   }
   w.fix_sample();

@@ -151,7 +151,8 @@ bool ViolationWriter::knob_counts(Situation situation) const {
 }
 
 std::string ViolationWriter::knob(Situation situation, const Need& need) const {
-  const KnobValues values{need.exact ? std::to_string(need.count) : "N", value(), std::to_string(usable()), hi()};
+  const KnobValues values{need.exact ? std::to_string(need.count) : "N", value(), std::to_string(usable()),
+                          hi()};
   std::string text = knob_advice(situation, facts.library, values);
   if (!knob_counts(situation)) return text;
   if (need.exact) return text + basis(need);

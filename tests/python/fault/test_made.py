@@ -3,8 +3,8 @@
 import pytest
 
 pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from trapline._fault.program import libraries, made  # noqa: E402
+from torch import nn
+from trapline._fault.program import libraries, made
 
 
 class Config:

@@ -15,7 +15,8 @@ from trapline._fault.program import made, owners, places, scope
 
 _MAX_NAMES = 64
 _MAX_SETTINGS = 512
-_SETTINGS = ("config", "cfg", "hparams", "args", "params", "_internal_dict")  # what a model keeps its settings in
+# What a model keeps its settings in.
+_SETTINGS = ("config", "cfg", "hparams", "args", "params", "_internal_dict")
 # What counts rows or classes, and no width of a layer.
 _COUNTS = re.compile(
     r"vocab|class|label|categor|token|species|atom|\bmax_z\b|\bntoken|"
