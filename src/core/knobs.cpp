@@ -1,5 +1,7 @@
 #include "core/knobs.hpp"
 
+#include <algorithm>
+
 namespace trapline {
 namespace {
 
@@ -9,9 +11,44 @@ constexpr Knob kKnobs[] = {
 #undef TRAPLINE_KNOB
 };
 
-const Knob* find(Situation situation, const std::vector<std::string>& names) {
+// The settings that an advice turns: "num_labels" of "from_pretrained(..., num_labels={n})".
+std::vector<std::string> turned(std::string_view advice) {
+  if (advice.find("resize_token_embeddings") != std::string_view::npos) return {"vocab_size"};
+  constexpr std::string_view kValue = "={n}";
+  const auto in_name = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  std::vector<std::string> names;
+  for (std::size_t at = advice.find(kValue); at != std::string_view::npos; at = advice.find(kValue, at + 1)) {
+    std::size_t begin = at;
+    while (begin > 0 && in_name(advice[begin - 1])) --begin;
+    names.emplace_back(advice.substr(begin, at - begin));
+  }
+  return names;
+}
+
+// Whether what is known of the layer speaks against the setting that the row turns.
+bool contradicted(const Knob& knob, const LibraryFact& library, const KnobValues& values) {
+  const bool of_the_layer = knob.situation == Situation::kClasses || knob.situation == Situation::kIds;
+  if (!of_the_layer && knob.situation != Situation::kIndex) return false;
+  const std::vector<std::string> names = turned(knob.advice);
+  if (names.empty()) return false;
+  const auto among = [](const auto& list) {
+    return [&](const auto& one) { return std::ranges::find(list, one) != list.end(); };
+  };
+  if (of_the_layer && library.made_of && std::ranges::none_of(names, among(*library.made_of))) return true;
+  if (!values.size) return false;
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    const auto held = library.settings.find(name);
+    return held != library.settings.end() &&
+           std::ranges::find(held->second, *values.size) == held->second.end();
+  });
+}
+
+const Knob* find(Situation situation, const std::vector<std::string>& names, const LibraryFact& library,
+                 const KnobValues& values) {
   for (const Knob& knob : kKnobs) {
-    if (knob.situation != situation) continue;
+    if (knob.situation != situation || contradicted(knob, library, values)) continue;
     for (const std::string& name : names) {
       if (matches(knob.who, name)) return &knob;
     }
@@ -55,9 +92,12 @@ std::string knob_advice(Situation situation, const LibraryFact& library, const K
   const bool calls_first = situation == Situation::kIgnore || situation == Situation::kIndex ||
                            situation == Situation::kPositions || situation == Situation::kSelected ||
                            situation == Situation::kOneHot;
-  const Knob* knob = situation == Situation::kClasses ? find(Situation::kMade, library.callers) : nullptr;
-  if (knob == nullptr) knob = find(situation, calls_first ? library.callers : library.owners);
-  if (knob == nullptr) knob = find(situation, calls_first ? library.owners : library.callers);
+  const Knob* knob =
+      situation == Situation::kClasses ? find(Situation::kMade, library.callers, library, values) : nullptr;
+  if (knob == nullptr)
+    knob = find(situation, calls_first ? library.callers : library.owners, library, values);
+  if (knob == nullptr)
+    knob = find(situation, calls_first ? library.owners : library.callers, library, values);
   if (knob == nullptr) return {};
   std::string text(knob->advice);
   replace(text, "{n}", values.n);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,19 +39,29 @@ struct LibraryFact {
   std::string setting;               // of that class, which is the size in question: "padded_vocab_size"
   std::vector<std::string> owners;   // the modules around the layer, innermost first
   std::vector<std::string> callers;  // what runs between the user's line and the operation, innermost first
+  // Whole numbers that these objects, and the settings that they were given, hold by name.
+  std::map<std::string, std::vector<std::int64_t>> settings = {};
+  // What the source of the layer's class makes its size of; empty: of no setting. nullopt: it does not say
+  // it.
+  std::optional<std::vector<std::string>> made_of = {};
+
+  // Nothing that the user gives reaches the size of the layer.
+  bool fixed() const { return made_of && made_of->empty(); }
 };
 
 // What stands for the placeholders of a row.
 struct KnobValues {
-  std::string n;      // "4", or "N" where no number is certain
-  std::string label;  // "-1"
-  std::string rows;   // "512"; of a width, that which the layer takes
+  std::string n;                          // "4", or "N" where no number is certain
+  std::string label;                      // "-1"
+  std::string rows;                       // "512"; of a width, that which the layer takes
+  std::optional<std::int64_t> size = {};  // what the setting has to be now; a row that names another is none
 };
 
 std::span<const Knob> knobs();
 
 // The advice with its placeholders filled; empty when no row is about these libraries. The library that made
-// the layer goes before those that only call, except for ignored labels and computed indices.
+// the layer goes before those that only call, except for ignored labels and computed indices. A row whose
+// setting is known to be of another size, or known not to make this layer, is passed over.
 std::string knob_advice(Situation situation, const LibraryFact& library, const KnobValues& values);
 
 // `*` stands for any run of characters.

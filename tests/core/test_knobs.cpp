@@ -56,6 +56,33 @@ TEST(Knobs, WhoMadeAModelOfAnotherLibraryGoesFirst) {
             "ClassificationModel(..., num_labels=4)");
 }
 
+// transformers' masked image modelling: the head has a row for each code, num_labels makes another one.
+TEST(Knobs, ASettingOfAnotherSizeIsNotTheOne) {
+  LibraryFact library;
+  library.owners = {"transformers.models.beit.modeling_beit.BeitForMaskedImageModeling",
+                    "transformers.modeling_utils.PreTrainedModel"};
+  const KnobValues values{"33", "", "", 32};
+  EXPECT_NE(knob_advice(Situation::kClasses, library, values), "") << "nothing is known";
+  library.settings = {{"num_labels", {32}}};
+  EXPECT_NE(knob_advice(Situation::kClasses, library, values), "") << "it is of that size";
+  library.made_of = {"num_labels"};
+  EXPECT_NE(knob_advice(Situation::kClasses, library, values), "") << "and makes the head";
+  library.made_of = {"vocab_size"};
+  EXPECT_EQ(knob_advice(Situation::kClasses, library, values), "") << "the same size by chance";
+  library.made_of.reset();
+  library.settings = {{"num_labels", {2}}};
+  EXPECT_EQ(knob_advice(Situation::kClasses, library, values), "");
+}
+
+TEST(Knobs, ANumberThatStandsInTheSourceHasNoKnob) {
+  LibraryFact library;
+  library.owners = {"transformers.modeling_utils.PreTrainedModel"};
+  library.made_of.emplace();
+  library.settings = {{"num_labels", {2}}};
+  EXPECT_TRUE(library.fixed());
+  EXPECT_EQ(knob_advice(Situation::kClasses, library, {"3", "", "", 2}), "");
+}
+
 TEST(Knobs, ARowMayBeAboutOneLayer) {
   LibraryFact library;
   library.owners = {

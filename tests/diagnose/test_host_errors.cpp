@@ -117,6 +117,21 @@ TEST(HostErrorWords, TargetsWithAValueForEachClass) {
             "labels.view(8, 4).argmax(1)");
 }
 
+// What the user has to change is the model, not a layer in an installed package.
+TEST(HostErrorWords, ALayerInsideALibraryIsNotToBeWrittenAnew) {
+  json facts{{"exception", "RuntimeError"},
+             {"message",
+              "Given normalized_shape=[16], expected input with shape [*, 16], but got input of size[2, 8]"},
+             {"operands", {operand("x", "input", {2, 8})}}};
+  EXPECT_NE(explained(facts).fix.back().find("make the layer fit"), std::string::npos);
+  facts["library"] = {{"owner", "zuko"}, {"owners", {"zuko.nn.MLP"}}};
+  const Finding f = explained(facts);
+  for (const std::string& line : f.fix) EXPECT_EQ(line.find("make the layer fit"), std::string::npos) << line;
+  EXPECT_NE(f.fix.back().find("is part of a library's model: give that model x of the size"),
+            std::string::npos)
+      << f.fix.back();
+}
+
 // Of two tensors of one shape the message alone does not tell which is refused.
 TEST(HostErrorWords, ADistributionsParameterIsNotGuessed) {
   json facts{

@@ -80,6 +80,16 @@ bool HostCase::raised_in_library() const {
   return frame != nullptr && !frame->user.value_or(true);
 }
 
+std::string HostCase::make_fit(const std::string& call, std::string_view input) const {
+  if (!raised_in_library() && library().owner.empty()) return fmt::format("make the layer fit: `{}`", call);
+  const std::string layer =
+      module() && !module()->name.empty() ? layer_name(module()->name, '`') : "the layer";
+  return fmt::format(
+      "{} is part of a library's model: give that model {} of the size that it was made for, or "
+      "make the model for this one",
+      layer, input);
+}
+
 std::string HostCase::raised_at() const {
   const Frame* frame = raiser();
   return frame == nullptr ? std::string() : frame->code;

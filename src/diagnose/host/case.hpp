@@ -41,6 +41,10 @@ class HostCase {
   bool raised_in_library() const;
   std::string raised_at() const;
 
+  // What is to be done about the sizes of the layer: `call` makes one of the user's own fit; a library's
+  // layer is nothing that the user can write anew.
+  std::string make_fit(const std::string& call, std::string_view input) const;
+
   const Operand* by_role(std::string_view role) const;
   const Operand* by_shape(const Shape& shape) const;
   // The user's operand that arrived in `role`, else the one of this shape.

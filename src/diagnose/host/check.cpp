@@ -98,6 +98,12 @@ std::string limit(const CheckFact& check) {
   return plain ? "" : fmt::format(" (`{}`)", check.limit);
 }
 
+// What there are now: a knob for another number is not the one.
+std::optional<std::int64_t> size_of(const CheckFact& check) {
+  if (!check.upper || !is_integer(*check.upper)) return std::nullopt;
+  return std::get<std::int64_t>(*check.upper) + (check.closed ? 1 : 0);
+}
+
 // The setting that the bound is, where its name is that of something else than a count of classes:
 // "vocab_size" of self.config.vocab_size. A library's knob for its classes does not move it.
 std::string other_setting(const CheckFact& check) {
@@ -165,7 +171,7 @@ void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
             : knob));
   } else if (check.upper && !limit(check).empty() && check.element->value &&
              as_double(*check.element->value) >= as_double(*check.upper)) {  // beyond a count of classes
-    const std::string knob = knob_advice(Situation::kClasses, facts.library, {"N", "", ""});
+    const std::string knob = knob_advice(Situation::kClasses, facts.library, {"N", "", "", size_of(check)});
     const std::string setting = other_setting(check);
     const Scalar& highest = check.element->max ? *check.element->max : *check.element->value;
     if (!setting.empty() && is_integer(highest)) {
@@ -187,7 +193,7 @@ void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
 }
 
 void advise_index(const HostError& facts, const CheckFact& check, Finding& f) {
-  const std::string knob = knob_advice(Situation::kIndex, facts.library, {"N", "", ""});
+  const std::string knob = knob_advice(Situation::kIndex, facts.library, {"N", "", "", size_of(check)});
   if (!knob.empty()) f.fix.push_back(knob);
   if (check.kind == "number") {
     const std::string taken = range(check);

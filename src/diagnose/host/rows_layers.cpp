@@ -47,9 +47,10 @@ void convolution(const HostCase& c, Finding& f) {
     f.fix.push_back(fmt::format("grey images: load them as RGB, or use `{}.expand(-1, 3, -1, -1)`", name));
   if (got == 4 && want == 3)
     f.fix.push_back(fmt::format("RGBA images: convert them to RGB, or use `{}[:, :3]`", name));
-  f.fix.push_back(fmt::format("or make the layer take them: `{}({}, {}, ...)`",
-                              class_name(c, transposed ? "ConvTranspose2d" : "Conv2d"), got,
-                              weight.size() < 2 ? 0 : weight[transposed ? 1 : 0]));
+  const std::string call =
+      fmt::format("{}({}, {}, ...)", class_name(c, transposed ? "ConvTranspose2d" : "Conv2d"), got,
+                  weight.size() < 2 ? 0 : weight[transposed ? 1 : 0]);
+  f.fix.push_back(c.make_fit(call, name));
 }
 
 void convolution_dims(const HostCase& c, Finding& f) {
@@ -97,8 +98,8 @@ void layer_norm(const HostCase& c, Finding& f) {
   }
   if (got.size() >= want.size()) {
     const Shape last(got.end() - static_cast<std::ptrdiff_t>(want.size()), got.end());
-    f.fix.push_back(fmt::format("make the layer fit: `{}({})`", class_name(c, "nn.LayerNorm"),
-                                last.size() == 1 ? std::to_string(last[0]) : to_text(last)));
+    const std::string sizes = last.size() == 1 ? std::to_string(last[0]) : to_text(last);
+    f.fix.push_back(c.make_fit(fmt::format("{}({})", class_name(c, "nn.LayerNorm"), sizes), name));
   }
   if (f.fix.empty()) f.fix.push_back(fmt::format("give an input that ends in {}", to_text(want)));
 }
@@ -116,7 +117,7 @@ void running_statistics(const HostCase& c, Finding& f) {
           fmt::format("the channels come last: use `{}.movedim(-1, 1)`", input->user ? input->name : "x"));
     }
   }
-  f.fix.push_back(fmt::format("make the layer fit: `{}({})`", class_name(c, "nn.BatchNorm"), got));
+  f.fix.push_back(c.make_fit(fmt::format("{}({})", class_name(c, "nn.BatchNorm"), got), "an input"));
 }
 
 void norm_features(const HostCase& c, Finding& f) {
@@ -124,7 +125,7 @@ void norm_features(const HostCase& c, Finding& f) {
                           c.number(2), layer_text(c, "the layer"), c.number(1));
   set_layer(c, f, "num_features", c.number(1), c.number(2));
   f.fix.push_back(
-      fmt::format("make the layer fit: `{}({})`", class_name(c, "nn.InstanceNorm2d"), c.number(2)));
+      c.make_fit(fmt::format("{}({})", class_name(c, "nn.InstanceNorm2d"), c.number(2)), "an input"));
 }
 
 void norm_dims(const HostCase& c, Finding& f) {
@@ -172,7 +173,7 @@ void recurrent_input(const HostCase& c, Finding& f) {
       }
     }
   }
-  f.fix.push_back(fmt::format("make the layer fit: `nn.{}({}, ...)`", type, got));
+  f.fix.push_back(c.make_fit(fmt::format("nn.{}({}, ...)", type, got), "an input"));
 }
 
 void recurrent_cell(const HostCase& c, Finding& f) {
@@ -182,7 +183,7 @@ void recurrent_cell(const HostCase& c, Finding& f) {
   f.summary =
       fmt::format("{}: the input has {} features but input_size is {}", layer_text(c, type), got, want);
   set_layer(c, f, "input_size", want, got);
-  f.fix.push_back(fmt::format("make the layer fit: `nn.{}({}, ...)`", type, got));
+  f.fix.push_back(c.make_fit(fmt::format("nn.{}({}, ...)", type, got), "an input"));
 }
 
 void hidden_size(const HostCase& c, Finding& f) {

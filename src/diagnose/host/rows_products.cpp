@@ -60,7 +60,7 @@ void linear(const HostCase& c, Finding& f, std::int64_t features, std::int64_t i
     }
   }
   // A library's own layer is nothing that the user can write anew.
-  if (c.raised_in_library()) {
+  if (c.raised_in_library() || !c.library().owner.empty()) {
     const std::string knob = width_knob(c, features, in);
     if (!knob.empty()) return f.fix.push_back(knob);
     f.fix.push_back(

@@ -137,8 +137,18 @@ std::optional<PositionFact> read_position(const json& facts) {
 LibraryFact read_library(const json& facts) {
   const json* library = object_member(facts, "library");
   if (library == nullptr) return {};
-  return {text(*library, "caller"),  text(*library, "owner"),   text(*library, "maker"),
-          text(*library, "setting"), texts(*library, "owners"), texts(*library, "callers")};
+  LibraryFact fact{text(*library, "caller"),  text(*library, "owner"),   text(*library, "maker"),
+                   text(*library, "setting"), texts(*library, "owners"), texts(*library, "callers")};
+  if (const json* settings = object_member(*library, "settings")) {
+    for (const auto& [name, values] : settings->items()) {
+      if (!values.is_array()) continue;
+      for (const json& value : values) {
+        if (value.is_number_integer()) fact.settings[name].push_back(value.get<std::int64_t>());
+      }
+    }
+  }
+  if (member(*library, "made_of") != nullptr) fact.made_of = texts(*library, "made_of");
+  return fact;
 }
 
 std::optional<NanFact> read_nan(const json& facts) {

@@ -49,7 +49,8 @@ void write_negative(ViolationWriter& w) {
   w.finding().summary = fmt::format("{}, but it must not be negative", w.opening());
   w.fix(fmt::format("{} of {} values are wrong: find where they come from", w.facts.scan.bad,
                     w.facts.scan.total));
-  w.fix(fmt::format("only if a negative one means none: {0} = {0}.clamp(min=0)", w.argument()));
+  if (w.only(std::int64_t{-1}))
+    w.fix(fmt::format("only if -1 means none: {0} = {0}.masked_fill({0} == -1, 0)", w.argument()));
   w.fix_sample();
 }
 

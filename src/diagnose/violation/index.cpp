@@ -68,7 +68,10 @@ void write_count(ViolationWriter& w) {
     w.fix(
         fmt::format("if {} marks what is not to count, leave it out: torch.bincount(x[x >= 0])", w.value()));
   } else {
-    w.fix("if negative values are to be counted as well, shift all: torch.bincount(x - x.min())");
+    w.fix(
+        "if negative values are to be counted as well, shift all by one fixed number, the lowest that there "
+        "may "
+        "be: torch.bincount(x - lowest)");
   }
   w.fix_sample();
 }
@@ -166,10 +169,12 @@ void fix_below(ViolationWriter& w) {
     w.fix(fmt::format("{} does not count negative indices from the end", w.op()));
     return;
   }
-  w.fix(
-      fmt::format("{0} does not count negative indices from the end; where they are meant so: index = "
-                  "torch.where(index < 0, index + {1}, index)",
-                  w.op(), w.hi()));
+  // Several different ones: what a difference is, counted from the wrong end or without its offset.
+  w.fix(fmt::format(
+      "{} does not count negative indices from the end: look at where {} {} computed: {}{}; negative numbers "
+      "come from a subtraction that lacks its offset, or a search that found nothing",
+      w.op(), w.own("the index"), w.facts.variable ? "is" : "was", w.outside(),
+      w.facts.scan.min ? fmt::format(", {} is the lowest", to_text(*w.facts.scan.min)) : ""));
 }
 
 void fix_above(ViolationWriter& w) {

@@ -102,7 +102,7 @@ std::string ViolationWriter::seen_where() const {
 }
 
 std::string ViolationWriter::resize(const Need& need) {
-  if (layer().empty()) return {};
+  if (layer().empty() || facts.library.fixed()) return {};
   set_needed(need);
   const Layer& owner = *facts.layer;
   const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
@@ -146,12 +146,13 @@ std::string ViolationWriter::how_to_count() const {
 }
 
 bool ViolationWriter::knob_counts(Situation situation) const {
-  const auto with = [&](const char* n) { return knob_advice(situation, facts.library, {n, "", ""}); };
+  const auto with = [&](const char* n) { return knob_advice(situation, facts.library, {n, "", "", hi()}); };
   return with("1") != with("2");
 }
 
 std::string ViolationWriter::knob(Situation situation, const Need& need) const {
-  const KnobValues values{need.exact ? std::to_string(need.count) : "N", value(), std::to_string(usable())};
+  const KnobValues values{need.exact ? std::to_string(need.count) : "N", value(), std::to_string(usable()),
+                          hi()};
   std::string text = knob_advice(situation, facts.library, values);
   if (!knob_counts(situation)) return text;
   if (need.exact) return text + basis(need);
@@ -194,6 +195,11 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
   const bool guess = situation == Situation::kIndex && !facts.layer_certain &&
                      !facts.library.caller.empty() && knob(situation, wanted).empty();
   const std::string known = guess ? std::string() : enlarge(situation, wanted);
+  if (known.empty() && facts.library.fixed() && !layer().empty()) {
+    fix(fmt::format("{} has {} {} in every {} of {}: correct the data: {}", layer(), hi(), unit(*facts.layer),
+                    facts.library.maker, facts.library.owner, outside()));
+    return false;
+  }
   const bool instruction = !knob(situation, wanted).empty() && !knob_counts(situation);
   const bool open = wanted.of.empty() && !instruction;
   if (known.empty() && otherwise.empty()) return false;

@@ -340,3 +340,50 @@ def test_a_batch_tensor_that_was_repeated(facts_of, repeat):
         index = getattr(y, repeat)(8).view(-1, 1)
         facts = facts_of(one_hot_violation(index)) if int(y.max()) == 9 else None
     assert of(facts, "batch", "row", "dataset_index", "likely") == (1, 0, 6, None)
+
+
+def _computed(ids):
+    """An index that no element of the batch is equal to, nor has a row of."""
+    return (ids.sum(0) * 3 % 50).repeat(3)[:-1]
+
+
+def _gathered(index):
+    args = {"self": torch.zeros(50), "dim": 0, "index": index}
+    return make_violation("gather.index", index, 0, 50, args)
+
+
+def _step(facts_of, ids, index):
+    return facts_of(_gathered(index))
+
+
+@pytest.mark.parametrize(("bad_at", "wanted"), [(2, [12, 13, 14, 15, 16, 17]), (0, None)])
+def test_where_no_row_is_known_the_batch_is_named(facts_of, bad_at, wanted):
+    for number, (ids,) in enumerate(DataLoader(TensorDataset(ids_of()), batch_size=6)):
+        index = _computed(ids)
+        if number == bad_at:
+            index[4] = 77
+            facts = _step(facts_of, ids, index)
+            break
+    if wanted is None:  # nothing went before it: nothing says that this batch is special
+        assert "sample" not in facts
+    else:
+        assert of(facts, "batch", "one_of", "row", "likely") == (bad_at, wanted, None, True)
+
+
+def test_no_batch_is_named_where_everything_is_wrong(facts_of):
+    for number, (ids,) in enumerate(DataLoader(TensorDataset(ids_of()), batch_size=6)):
+        index = _computed(ids) + 1000
+        if number == 2:
+            facts = _step(facts_of, ids, index)
+            break
+    assert "sample" not in facts
+
+
+def test_a_batch_that_no_function_was_given_is_not_named(facts_of):
+    for number, (ids,) in enumerate(DataLoader(TensorDataset(ids_of()), batch_size=6)):
+        index = _computed(ids)
+        if number == 2:
+            index[4] = 77
+            facts = facts_of(_gathered(index))
+            break
+    assert "sample" not in facts

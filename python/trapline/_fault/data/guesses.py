@@ -64,6 +64,26 @@ def batch_of_labels(violation: dict[str, Any], predicate: Optional[int]) -> Opti
     return None
 
 
+def batch_in_hand(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """The batch in hand, with its samples, where no row is known and the call is inside a function that was
+    given the batch. Only of a later batch than the first: those before it went through. And only where a part
+    of the elements is bad: what is wrong as a whole is wrong for another reason than a sample."""
+    tensor, scan = violation["tensor"], violation["scan"]
+    batch = hand.in_hand() if tensor.numel() <= values.MAX_ELEMENTS else None
+    if batch is None or batch.number < 1 or scan.get("first", -1) < 0 or not hand.is_argument(batch):
+        return None
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
+    if bad is None or not bool(bad.any()) or bool(bad.all()):
+        return None
+    sample: Sample = {"batch": batch.number}
+    indices = batch.indices
+    if isinstance(indices, (list, tuple)) and indices and all(samples.is_int(index) for index in indices):
+        samples.with_candidates(sample, list(indices))
+        sample["likely"] = True
+    return samples.described(batch, sample)
+
+
 def counts_up(tensor: Any, scan: dict[str, Any]) -> bool:
     """True for positions: the numbers before the bad one rise by one, whatever the operation."""
     first = scan.get("first", -1)

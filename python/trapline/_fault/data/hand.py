@@ -5,6 +5,7 @@ Loaders may read ahead (accelerate's by one batch), so the newest batch is not a
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
@@ -66,6 +67,20 @@ def tensors_of(frame: FrameType) -> Iterator[Any]:
         for item in _items(value):
             if scope.is_tensor(item) and item.device.type != "meta" and item.dim() and item.numel():
                 yield item
+
+
+def is_argument(batch: Batch) -> bool:
+    """Whether a function that runs now was given a tensor of the batch."""
+    own = {storage_pointer(tensor) for tensor in batch.tensors() if tensor.numel()}
+    for frame in scope.live_frames():
+        code = frame.f_code
+        flags = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
+        for name in given[:_MAX_ITEMS]:
+            items = _items(frame.f_locals.get(name))
+            if any(scope.is_tensor(item) and storage_pointer(item) in own for item in items):
+                return True
+    return False
 
 
 def _items(value: Any) -> list[Any]:

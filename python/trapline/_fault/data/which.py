@@ -21,4 +21,8 @@ def sample_of(violation: dict[str, Any], predicate: Any, position: bool, found: 
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
         return guesses.too_long(scan["hi"], tensor, bad)
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
-    return samples.blamed(sample, violation, predicate) or guesses.batch_of_labels(violation, predicate)
+    return (
+        samples.blamed(sample, violation, predicate)
+        or guesses.batch_of_labels(violation, predicate)
+        or (None if unknown else guesses.batch_in_hand(violation, predicate))
+    )

@@ -14,7 +14,9 @@ from typing import Any, Optional
 from trapline._fault.program import made, owners, places, scope
 
 _MAX_NAMES = 64
-_SETTINGS = ("config", "cfg", "hparams", "args", "params")  # what a model keeps its settings in
+_MAX_SETTINGS = 512
+# What a model keeps its settings in.
+_SETTINGS = ("config", "cfg", "hparams", "args", "params", "_internal_dict")
 # What counts rows or classes, and no width of a layer.
 _COUNTS = re.compile(
     r"vocab|class|label|categor|token|species|atom|\bmax_z\b|\bntoken|"
@@ -36,7 +38,12 @@ def library_facts(layer: Optional[dict[str, Any]]) -> dict[str, Any]:
     attribute = str((layer or {}).get("name") or "").rpartition(".")[2]
     package = facts.get("owner", "")
     setting = setting_of(around, package, size, attribute) if type(size) is int else None
-    return {**facts, "setting": setting} if setting else facts
+    names = made_of(around, package, attribute) if package else None
+    return {
+        **facts,
+        **({"setting": setting} if setting else {}),
+        **({} if names is None else {"made_of": names}),
+    }
 
 
 def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, Any]:
@@ -53,7 +60,37 @@ def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, A
     if between:
         facts["caller"] = _package(_module_of(between[0]))
         facts["callers"] = list(_callers(between))[:_MAX_NAMES]
-    return facts
+    holders = [module for module in around if not _is_user(type(module))]
+    holders += [frame.f_locals["self"] for frame in between if "self" in frame.f_locals]
+    settings = settings_of(holders[:_MAX_NAMES])
+    return {**facts, "settings": settings} if settings else facts
+
+
+def settings_of(holders: list[Any]) -> dict[str, list[int]]:
+    """The whole numbers that these objects, and the settings that they were given, hold by name."""
+    found: dict[str, list[int]] = {}
+    for holder in holders:
+        held = scope.members(holder)
+        given = [held.get(name) for name in _SETTINGS]
+        for members in [held, *(item if type(item) is dict else scope.members(item) for item in given)]:
+            labels = members.get("id2label")  # transformers: num_labels is its length
+            numbers = {"num_labels": len(labels)} if type(labels) is dict else {}
+            for name, value in [*members.items(), *numbers.items()]:
+                if type(value) is not int or not isinstance(name, str) or len(found) >= _MAX_SETTINGS:
+                    continue
+                values = found.setdefault(name.lstrip("_"), [])
+                if value not in values:
+                    values.append(value)
+    return found
+
+
+def made_of(around: list[Any], package: str, attribute: str) -> Optional[list[str]]:
+    """What the source makes the layer's size of, in names that the user gives: members of the settings, or
+    arguments of the package's outermost module. Empty: of a number that stands there; None: not known."""
+    inside = [module for module in around if _package(type(module).__module__) == package]
+    if not inside or around[0] is not inside[0]:
+        return None
+    return made.names_of(around[0], attribute, own=inside[0] is inside[-1])
 
 
 def setting_of(around: list[Any], package: str, size: int, attribute: str = "") -> Optional[str]:

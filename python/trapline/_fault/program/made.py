@@ -50,6 +50,30 @@ def setting(holder: Any, attribute: str, size: int) -> Optional[str]:
     return None
 
 
+def names_of(holder: Any, attribute: str, own: bool) -> Optional[list[str]]:
+    """Members of the settings, and with `own` arguments of the constructor, in the expression of the size;
+    empty for a plain number, None where another name is in it or the source does not say it."""
+    expression = _expressions(type(holder)).get(attribute)
+    if expression is None or expression is _OTHER:
+        return None
+    found = []
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Attribute):
+            around = node.value
+            inner = around.attr if isinstance(around, ast.Attribute) else getattr(around, "id", "")
+            if inner in _SETTINGS:
+                found.append(node.attr)
+            elif inner != "self" or node.attr not in _SETTINGS:
+                return None
+        elif isinstance(node, ast.Name) and node.id not in ("self", *_SETTINGS):
+            if not own or node.id not in _taken(type(holder)):
+                return None
+            found.append(node.id)
+        elif isinstance(node, (ast.Call, ast.Subscript)):
+            return None
+    return found
+
+
 def _taken(kind: type) -> tuple[str, ...]:
     code = getattr(kind.__init__, "__code__", None)
     return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
@@ -70,8 +94,12 @@ def _expressions(kind: type) -> dict[str, ast.expr]:
             continue
         changed = set(_stored(tree)) if tree is not None else set()
         for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
-                target, size = node.targets[0], _size(node.value)
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                # `nn.Linear(width, config.num_labels) if config.num_labels > 0 else nn.Identity()`
+                made_by = node.value.body if isinstance(node.value, ast.IfExp) else node.value
+                if not isinstance(made_by, ast.Call):
+                    continue
+                target, size = node.targets[0], _size(made_by)
                 own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
                 if own and target.value.id == "self":  # type: ignore[attr-defined]
                     found.pop(target.attr, None)  # type: ignore[attr-defined]
