@@ -100,7 +100,7 @@ void add_path(const std::string& path, std::vector<std::string>& files, std::vec
 }
 
 // The error is the reader's, or that no column is the one that is wanted.
-Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64_t& bytes) {
+Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool* table) {
   const Result<MappedFile> file = MappedFile::open(path);
   if (!file) return file.error();
   bytes = static_cast<std::int64_t>(file->bytes().size());
@@ -108,14 +108,16 @@ Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64
   const inputs::Reader* reader = inputs::find_reader(source);
   if (reader == nullptr)
     return Error{"cannot check " + path, "its format is not known", "docs/formats.md lists those that are"};
+  if (table != nullptr) *table = reader->is_table(source);
   return inputs::read_with_surroundings(*reader, source, sink);
 }
 
 // One reading. `changed`: somebody wrote to the file meanwhile, or to one of those that it stands for, so
 // nothing that was seen of it counts.
-Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool& changed) {
+Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool& changed,
+                  bool* table = nullptr) {
   inputs::take_changed_file();  // of whatever was read before
-  Result<bool> whole = read_mapped(path, sink, bytes);
+  Result<bool> whole = read_mapped(path, sink, bytes, table);
   const std::optional<Error> problem = inputs::take_changed_file();
   changed = problem.has_value();
   if (changed) return *problem;
@@ -243,7 +245,7 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
   if (!by_role || !want.only.empty()) {
     ColumnSink sink(rule, want, false, parallel, job.stop);
     bool changed = false;
-    const Result<bool> whole = read(path, sink, result.bytes, changed);
+    const Result<bool> whole = read(path, sink, result.bytes, changed, &result.table);
     if (!changed) result.columns = sink.take();
     result.objects = sink.objects();
     result.error.reset();

@@ -1,5 +1,6 @@
 """What a column is, by its name, dtype, values and neighbours; and what no value is."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -247,3 +248,21 @@ def test_the_three_rows_of_orange(tmp_path):
     assert finding["evidence"][0]["line"] == 5
     (tmp_path / "t.tab").write_text("a\tlabel\nc\t1\nd\t5\n")  # no such rows
     assert only_finding("dataset", tmp_path / "t.tab", "--classes", 2)["element"]["index"] == [1]
+
+
+def test_infinity_in_a_table_without_labels_is_noted(tmp_path: Path) -> None:
+    # Nothing tells that a model is trained on it: the last bin of a histogram is open.
+    (tmp_path / "bins.csv").write_text("edge,height\n0.5,1.5\n1.5,2.5\ninf,0.5\n")
+    read = report("dataset", tmp_path / "bins.csv", exit_code=0)
+    assert any("'edge' holds NaN or Inf, 1 of 3 values, first in row 2" in note for note in read["notes"])
+    assert only_finding("finite", tmp_path / "bins.csv")["code"] == "TL109"
+    with gzip.open(tmp_path / "bins.csv.gz", "wt") as packed:
+        packed.write((tmp_path / "bins.csv").read_text())
+    report("dataset", tmp_path / "bins.csv.gz", exit_code=0)
+
+
+def test_infinity_beside_labels_or_in_an_array_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("edge,label\n0.5,0\n1.5,1\ninf,0\n")
+    assert "edge[2] is inf" in only_finding("dataset", tmp_path / "train.csv")["summary"]
+    np.save(tmp_path / "x.npy", np.array([0.5, np.inf]))
+    assert "[1] is inf" in only_finding("dataset", tmp_path / "x.npy")["summary"]
