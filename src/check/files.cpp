@@ -214,7 +214,10 @@ std::optional<Error> choose(const Rule& rule, const Job& job, FileResult& result
   bool changed = false;
   const Result<bool> whole = read(result.path, survey, result.bytes, changed);
   const std::vector<Evidence> columns = survey.take();
-  const std::vector<Role> roles = roles_of(columns);
+  std::vector<Role> roles = roles_of(columns);
+  // Beside columns of text it is no lone array: R writes the names of rows below an empty header.
+  if (columns.size() == 1 && columns[0].name.empty() && !survey.without_numbers().empty())
+    roles[0] = is_floating(columns[0].dtype) ? Role::kNumbers : Role::kOther;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (fits(rule, roles[i], columns[i])) want.only.insert(columns[i].name);
     if (roles[i] == Role::kOther) ++result.unclear;

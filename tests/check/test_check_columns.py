@@ -266,3 +266,10 @@ def test_infinity_beside_labels_or_in_an_array_is_a_finding(tmp_path: Path) -> N
     assert "edge[2] is inf" in only_finding("dataset", tmp_path / "train.csv")["summary"]
     np.save(tmp_path / "x.npy", np.array([0.5, np.inf]))
     assert "[1] is inf" in only_finding("dataset", tmp_path / "x.npy")["summary"]
+
+
+def test_names_of_rows_without_a_header_are_no_lone_array(tmp_path: Path) -> None:
+    rows = [f'"{i}","one{i}","other{i}"' for i in range(1, 9)]
+    done = run("dataset", csv(tmp_path / "t.csv", '"","from","to"', *rows, '"","odd","even"'))
+    assert done.returncode == 2, done.stdout
+    assert "missing" not in done.stdout
