@@ -151,14 +151,15 @@ void look_again(const Rule& rule, const Job& job, FileResult& result) {
   }
 }
 
-// Mistakes are few: where a table leaves out many values of a column that only may hold labels, it means to.
+// Mistakes are few: where a table leaves out many values of a column that only may hold labels, it means to. A `y`
+// may be any outcome, and outcomes are often not there: in it none is a mistake.
 void note_often_missing(FileResult& result) {
   constexpr std::int64_t kFew = 10;  // one of so many
   for (ColumnResult& column : result.columns) {
     const Tally& tally = column.tally;
     const std::int64_t rows = tally.total + tally.missing.count + tally.malformed.count;
-    column.often_missing =
-        column.classes.empty() && !says_label(column.name) && tally.missing.count * kFew > rows;
+    column.often_missing = column.classes.empty() && !says_label(column.name) &&
+                           (!says_class(column.name) || tally.missing.count * kFew > rows);
   }
 }
 

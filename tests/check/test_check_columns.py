@@ -273,3 +273,13 @@ def test_names_of_rows_without_a_header_are_no_lone_array(tmp_path: Path) -> Non
     done = run("dataset", csv(tmp_path / "t.csv", '"","from","to"', *rows, '"","odd","even"'))
     assert done.returncode == 2, done.stdout
     assert "missing" not in done.stdout
+
+
+def test_a_guessed_outcome_may_be_missing(tmp_path):
+    rows = "".join(f"{i},{i % 4}\n" for i in range(50)) + "7,\n"
+    (tmp_path / "t.csv").write_text("time,y\n" + rows)
+    notes = " ".join(report("dataset", tmp_path / "t.csv", "--classes", 4, exit_code=0)["notes"])
+    assert "column 'y' holds labels (50 in 1 file, 0 to 3, 1 missing)" in notes
+    named = only_finding("dataset", tmp_path / "t.csv", "--classes", 4, "--column", "y")
+    assert (named["code"], named["element"]["index"]) == ("TL108", [50])
+    only_finding("labels", tmp_path / "t.csv", "--classes", 4)
