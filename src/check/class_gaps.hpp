@@ -1,5 +1,5 @@
-// Class numbers beside those that the data set names: COCO's categories are 1 to 90, and ten of them and 0 are
-// no class. A range cannot tell.
+// Class numbers beside those that the data set names: COCO's categories are 1 to 90, and ten of them and 0
+// are no class. A range cannot tell.
 #pragma once
 
 #include <atomic>

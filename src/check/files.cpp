@@ -151,8 +151,8 @@ void look_again(const Rule& rule, const Job& job, FileResult& result) {
   }
 }
 
-// Mistakes are few: where a table leaves out many values of a column that only may hold labels, it means to. A `y`
-// may be any outcome, and outcomes are often not there: in it none is a mistake.
+// Mistakes are few: where a table leaves out many values of a column that only may hold labels, it means to.
+// A `y` may be any outcome, and outcomes are often not there: in it none is a mistake.
 void note_often_missing(FileResult& result) {
   constexpr std::int64_t kFew = 10;  // one of so many
   for (ColumnResult& column : result.columns) {
@@ -434,7 +434,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
       const std::optional<Range> seen =
           is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
       const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
-      const Subject subject{file.path, column.name, dtype, column.sizes, column.classes.size()};
+      const Subject subject{file.path, column.name, dtype, column.sizes, column.classes};
       if (const auto folder = folder_value(file, column); folder && !folders.insert(*folder).second) continue;
       Rule its = rule;
       its.missing_is_fine = rule.missing_is_fine || column.often_missing;

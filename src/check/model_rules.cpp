@@ -191,7 +191,8 @@ void timm_classes(const Model& model, Findings& findings) {
     return;
   add(findings, Cause::kNumClassesMismatch, model.path("config.json"),
       fmt::format("num_classes is {}, but `{}` has {} outputs", *number, head->name, head->rows()),
-      {fmt::format("set num_classes to {}, or take the weights that were saved with this config", head->rows()),
+      {fmt::format("set num_classes to {}, or take the weights that were saved with this config",
+                   head->rows()),
        "timm.create_model(..., num_classes=...) makes a new head, to be trained"},
       head_layer(*head));
 }
@@ -218,7 +219,8 @@ void token_table_lost(const Model& model, Findings& findings) {
   const bool untied = flag != model.config.end() && flag->is_boolean() && !flag->get<bool>();
   const bool told = std::ranges::any_of(
       findings, [](const Finding& one) { return one.cause == Cause::kIncompleteCheckpoint; });
-  if (told || !vocabulary || model.tensors.empty() || !generates(model) || !untied || model.quantized()) return;
+  if (told || !vocabulary || model.tensors.empty() || !generates(model) || !untied || model.quantized())
+    return;
   const Tensor* output = model.find("lm_head.weight");
   if (output == nullptr || output->sizes.size() != 2 || output->rows() != *vocabulary) return;
   if (std::ranges::any_of(model.tensors, [&](const Tensor& one) {
@@ -229,7 +231,8 @@ void token_table_lost(const Model& model, Findings& findings) {
       fmt::format("vocab_size is {}, but no file holds a table of {} tokens besides `{}`, and "
                   "tie_word_embeddings is false: it would be random",
                   *vocabulary, *vocabulary, output->name),
-      {"save or download the weights again", "set tie_word_embeddings to true if the model shares the table"});
+      {"save or download the weights again",
+       "set tie_word_embeddings to true if the model shares the table"});
 }
 
 void tied(const Model& model, Findings& findings) {
@@ -366,9 +369,9 @@ void dtype(const Model& model, Findings& findings) {
 }
 
 using RuleFunction = void (*)(const Model&, Findings&);
-constexpr std::array<RuleFunction, 14> kRules{loadable,     shards,       vocabulary, segments,
-                                              check_tokens, special_ids,  positions,  classes, timm_classes, token_table_lost,
-                                              tied,         check_layers, width,      dtype};
+constexpr std::array<RuleFunction, 14> kRules{
+    loadable, shards,       vocabulary,       segments, check_tokens, special_ids, positions,
+    classes,  timm_classes, token_table_lost, tied,     check_layers, width,       dtype};
 
 }  // namespace
 

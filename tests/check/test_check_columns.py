@@ -283,3 +283,27 @@ def test_a_guessed_outcome_may_be_missing(tmp_path):
     named = only_finding("dataset", tmp_path / "t.csv", "--classes", 4, "--column", "y")
     assert (named["code"], named["element"]["index"]) == ("TL108", [50])
     only_finding("labels", tmp_path / "t.csv", "--classes", 4)
+
+
+def test_a_class_that_the_data_set_names_is_not_to_be_left_out(tmp_path: Path) -> None:
+    for one in ("ant", "bee", "cat"):
+        (tmp_path / "t" / one).mkdir(parents=True)
+        (tmp_path / "t" / one / "0.png").write_bytes(b"x")
+    found = only_finding("labels", tmp_path / "t", "--classes", 2)
+    assert found["code"] == "TL102"
+    assert found["fix"][0] == (
+        "the data set itself names 3 classes, and 2 is one of them: "
+        "give the layer that makes the input 3 outputs instead of 2"
+    )
+    boxes = [{"id": i, "image_id": 1, "category_id": c, "bbox": [1, 2, 3, 4]} for i, c in enumerate((1, 90))]
+    names = [{"id": 1, "name": "a"}, {"id": 90, "name": "b"}]
+    (tmp_path / "c.json").write_text(json.dumps({"images": [], "annotations": boxes, "categories": names}))
+    fix = only_finding("labels", tmp_path / "c.json", "--classes", 2)["fix"]
+    assert fix[0].startswith("the data set names 2 classes, with numbers up to 90: number them from 0")
+    assert not any("leave it out" in line for line in fix)
+
+
+def test_how_many_are_negative_is_told_without_an_upper_end(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,label\n" + "1,0\n2,-7\n3,1\n" * 4)
+    fix = only_finding("dataset", tmp_path / "t.csv")["fix"]
+    assert "a label must not be negative: 4 of 12 are negative: look at where the labels are computed" in fix
