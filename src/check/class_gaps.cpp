@@ -18,9 +18,7 @@ GapSink::GapSink(std::string column, std::span<const inputs::ClassName> classes,
                  const std::atomic<bool>& stop)
     : column_(std::move(column)), stop_(stop) {
   for (const inputs::ClassName& name : classes) ids_.insert(name.id);
-  const auto [low, high] = std::ranges::minmax(classes, {}, &inputs::ClassName::id);
-  lowest_ = low.id;
-  highest_ = high.id;
+  highest_ = std::ranges::max(classes, {}, &inputs::ClassName::id).id;
 }
 
 void GapSink::file(const inputs::Column& column, std::string_view path, std::int64_t first_row) {
@@ -38,7 +36,7 @@ bool GapSink::piece(const inputs::Piece& piece) {
     std::int64_t flat = 0;
     for_each_offset(layout, layout.dims, [&](std::int64_t offset) {
       const auto label = static_cast<std::int64_t>(widen(load(data + offset)));
-      if (label >= lowest_ && label <= highest_ && !ids_.contains(label) && bad_++ == 0) {
+      if (label >= 0 && label <= highest_ && !ids_.contains(label) && bad_++ == 0) {
         first_ = place_of(piece, flat, 0);
         first_.value = label;
         first_.source = file_;

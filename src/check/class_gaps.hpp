@@ -1,5 +1,5 @@
-// Class numbers between those that the data set names: COCO's categories are 1 to 90, and ten of them are no
-// class. A range cannot tell.
+// Class numbers beside those that the data set names: COCO's categories are 1 to 90, and ten of them and 0
+// are no class. A range cannot tell.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class GapSink final : public inputs::Sink {
   void file(const inputs::Column& column, std::string_view path, std::int64_t first_row) override;
   bool stopped() const override { return stop_.load(std::memory_order_relaxed); }
 
-  // Labels between the lowest and the highest class that are none of them.
+  // Labels from 0 to the highest class that are none of them.
   std::int64_t bad() const { return bad_; }
   const Place& first() const { return first_; }
 
@@ -36,7 +36,7 @@ class GapSink final : public inputs::Sink {
   std::string column_;
   const std::atomic<bool>& stop_;
   std::unordered_set<std::int64_t> ids_;
-  std::int64_t lowest_ = 0, highest_ = 0;
+  std::int64_t highest_ = 0;
   std::int64_t bad_ = 0;
   Place first_;
   std::string file_;

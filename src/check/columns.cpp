@@ -136,6 +136,8 @@ bool may_be_text_labels(std::string_view name) {
 
 bool says_label(std::string_view name) { return (words_of(last_part(name)) & kLabel) != 0; }
 
+bool says_class(std::string_view name) { return (words_of(last_part(name)) & (kLabel | kClass)) != 0; }
+
 std::vector<Role> roles_of(std::span<const Evidence> columns) {
   const bool lone = columns.size() == 1;
   std::vector<unsigned> words;

@@ -40,6 +40,8 @@ bool may_be_text_labels(std::string_view name);
 
 // Its name calls it a label; others are only guessed to be one.
 bool says_label(std::string_view name);
+// Its name calls it a label or a class.
+bool says_class(std::string_view name);
 
 // A role for each column of one source.
 std::vector<Role> roles_of(std::span<const Evidence> columns);

@@ -91,6 +91,31 @@ void say_guesses(const Rule& rule, const std::vector<FileResult>& results, const
   }
 }
 
+// NaN and Inf in tables in which nothing is a label or an id: that a model is trained on those columns is not
+// known. An infinity may be the open end of a bin there or mean "never", and a NaN a missing value.
+void note_untrained(std::vector<FileResult>& results, std::vector<std::string>& notes) {
+  constexpr std::size_t kMax = 8;
+  std::size_t told = 0;
+  for (FileResult& file : results) {
+    if (!file.table) continue;
+    for (ColumnResult& column : file.columns) {
+      Tally& tally = column.tally;
+      if (tally.bad == 0 || !tally.first) continue;
+      if (told < kMax) {
+        notes.push_back(fmt::format(
+            "{}: column '{}' holds NaN or Inf, {} of {} values, first in row {}: no fault, as nothing tells "
+            "that a model is trained on it; `trapline check finite` calls it one",
+            file.path, column.name, tally.bad, tally.total,
+            tally.first->index.empty() ? 0 : tally.first->index.front()));
+      } else if (told == kMax) {
+        notes.emplace_back("and NaN or Inf in more columns");
+      }
+      ++told;
+      tally.bad = 0;
+    }
+  }
+}
+
 }  // namespace
 
 Report check_dataset(const std::vector<std::string>& paths, const Expected& expected, const Job& job,
@@ -115,6 +140,8 @@ Report check_dataset(const std::vector<std::string>& paths, const Expected& expe
       results = check_files(rule, wanted, files, job);
       against = fmt::format("held against the {} classes that the data set names", classes);
     }
+    const bool trained = std::ranges::any_of(seen, [](const auto& one) { return one.second.judged; });
+    if (!is_integral(rule.kind) && !trained) note_untrained(results, report.notes);
     Report part = report_of(rule, results);
     std::ranges::move(part.findings, std::back_inserter(report.findings));
     std::ranges::move(part.checked, std::back_inserter(report.checked));

@@ -100,7 +100,7 @@ void add_path(const std::string& path, std::vector<std::string>& files, std::vec
 }
 
 // The error is the reader's, or that no column is the one that is wanted.
-Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64_t& bytes) {
+Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool* table) {
   const Result<MappedFile> file = MappedFile::open(path);
   if (!file) return file.error();
   bytes = static_cast<std::int64_t>(file->bytes().size());
@@ -108,14 +108,16 @@ Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64
   const inputs::Reader* reader = inputs::find_reader(source);
   if (reader == nullptr)
     return Error{"cannot check " + path, "its format is not known", "docs/formats.md lists those that are"};
+  if (table != nullptr) *table = reader->is_table(source);
   return inputs::read_with_surroundings(*reader, source, sink);
 }
 
 // One reading. `changed`: somebody wrote to the file meanwhile, or to one of those that it stands for, so
 // nothing that was seen of it counts.
-Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool& changed) {
+Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool& changed,
+                  bool* table = nullptr) {
   inputs::take_changed_file();  // of whatever was read before
-  Result<bool> whole = read_mapped(path, sink, bytes);
+  Result<bool> whole = read_mapped(path, sink, bytes, table);
   const std::optional<Error> problem = inputs::take_changed_file();
   changed = problem.has_value();
   if (changed) return *problem;
@@ -150,13 +152,14 @@ void look_again(const Rule& rule, const Job& job, FileResult& result) {
 }
 
 // Mistakes are few: where a table leaves out many values of a column that only may hold labels, it means to.
+// A `y` may be any outcome, and outcomes are often not there: in it none is a mistake.
 void note_often_missing(FileResult& result) {
   constexpr std::int64_t kFew = 10;  // one of so many
   for (ColumnResult& column : result.columns) {
     const Tally& tally = column.tally;
     const std::int64_t rows = tally.total + tally.missing.count + tally.malformed.count;
-    column.often_missing =
-        column.classes.empty() && !says_label(column.name) && tally.missing.count * kFew > rows;
+    column.often_missing = column.classes.empty() && !says_label(column.name) &&
+                           (!says_class(column.name) || tally.missing.count * kFew > rows);
   }
 }
 
@@ -212,7 +215,10 @@ std::optional<Error> choose(const Rule& rule, const Job& job, FileResult& result
   bool changed = false;
   const Result<bool> whole = read(result.path, survey, result.bytes, changed);
   const std::vector<Evidence> columns = survey.take();
-  const std::vector<Role> roles = roles_of(columns);
+  std::vector<Role> roles = roles_of(columns);
+  // Beside columns of text it is no lone array: R writes the names of rows below an empty header.
+  if (columns.size() == 1 && columns[0].name.empty() && !survey.without_numbers().empty())
+    roles[0] = is_floating(columns[0].dtype) ? Role::kNumbers : Role::kOther;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (fits(rule, roles[i], columns[i])) want.only.insert(columns[i].name);
     if (roles[i] == Role::kOther) ++result.unclear;
@@ -243,7 +249,7 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
   if (!by_role || !want.only.empty()) {
     ColumnSink sink(rule, want, false, parallel, job.stop);
     bool changed = false;
-    const Result<bool> whole = read(path, sink, result.bytes, changed);
+    const Result<bool> whole = read(path, sink, result.bytes, changed, &result.table);
     if (!changed) result.columns = sink.take();
     result.objects = sink.objects();
     result.error.reset();
@@ -428,7 +434,7 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
       const std::optional<Range> seen =
           is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
       const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
-      const Subject subject{file.path, column.name, dtype, column.sizes, column.classes.size()};
+      const Subject subject{file.path, column.name, dtype, column.sizes, column.classes};
       if (const auto folder = folder_value(file, column); folder && !folders.insert(*folder).second) continue;
       Rule its = rule;
       its.missing_is_fine = rule.missing_is_fine || column.often_missing;

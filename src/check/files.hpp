@@ -23,6 +23,7 @@ struct FileResult {
   std::vector<ColumnResult> columns;
   std::vector<std::string> objects;  // what is no tensor and was not looked into
   bool whole = false;                // read to the end
+  bool table = false;                // its reader knows tables, of which programs pick columns
   std::vector<std::string> looked;   // all columns, also those that were not checked: "id", "title (text)"
   std::size_t unclear = 0;           // columns of integers that nothing tells about
 };

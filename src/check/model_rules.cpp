@@ -160,7 +160,7 @@ void classes(const Model& model, Findings& findings) {
     return;
   }
   const auto ids = model.config.find("label2id");
-  const std::int64_t most = head != nullptr ? head->rows() : named;
+  const std::int64_t most = judged ? head->rows() : named;
   if (ids == model.config.end() || !ids->is_object() || most == 0) return;
   for (const auto& [name, id] : ids->items()) {
     if (!id.is_number_integer()) continue;
@@ -173,6 +173,66 @@ void classes(const Model& model, Findings& findings) {
     findings.back().device_assert = true;
     return;
   }
+}
+
+// timm's config.json: the class of the model is made with num_classes outputs and loads its weights strictly.
+void timm_classes(const Model& model, Findings& findings) {
+  const auto number = jsonio::integer(model.config, "num_classes");
+  const auto pretrained = model.config.find("pretrained_cfg");
+  const auto arguments = model.config.find("model_args");
+  if (!number || jsonio::text(model.config, "architecture").empty() || pretrained == model.config.end() ||
+      !pretrained->is_object() || (arguments != model.config.end() && arguments->contains("num_classes")))
+    return;
+  const std::string layer = jsonio::text(*pretrained, "classifier");
+  const auto head = std::ranges::find(model.tensors, layer + ".weight", &Tensor::name);
+  const std::int64_t background = jsonio::integer(*pretrained, "label_offset").value_or(0);
+  if (layer.empty() || *number <= 0 || head == model.tensors.end() || head->sizes.empty() ||
+      head->rows() == std::min(*number, kMaxNumber) + std::clamp<std::int64_t>(background, 0, 1))
+    return;
+  add(findings, Cause::kNumClassesMismatch, model.path("config.json"),
+      fmt::format("num_classes is {}, but `{}` has {} outputs", *number, head->name, head->rows()),
+      {fmt::format("set num_classes to {}, or take the weights that were saved with this config",
+                   head->rows()),
+       "timm.create_model(..., num_classes=...) makes a new head, to be trained"},
+      head_layer(*head));
+}
+
+bool generates(const Model& model) {
+  const auto names = model.config.find("architectures");
+  return names != model.config.end() && names->is_array() &&
+         std::ranges::any_of(*names, [](const json& name) {
+           return name.is_string() && (name.get_ref<const std::string&>().ends_with("ForCausalLM") ||
+                                       name.get_ref<const std::string&>().ends_with("LMHeadModel"));
+         });
+}
+
+// The table by any name: as long as the vocabulary, or called an embedding of something else than positions.
+bool may_be_token_table(const Tensor& tensor, std::int64_t vocabulary) {
+  const bool long_enough = std::ranges::find(tensor.sizes, vocabulary) != tensor.sizes.end();
+  const auto has = [&](std::string_view word) { return tensor.name.find(word) != std::string::npos; };
+  return long_enough || ((has("embed") || has("wte") || has("word")) && !has("pos") && !has("rotary"));
+}
+
+void token_table_lost(const Model& model, Findings& findings) {
+  const auto vocabulary = jsonio::integer(model.config, "vocab_size");
+  const auto flag = model.config.find("tie_word_embeddings");
+  const bool untied = flag != model.config.end() && flag->is_boolean() && !flag->get<bool>();
+  const bool told = std::ranges::any_of(
+      findings, [](const Finding& one) { return one.cause == Cause::kIncompleteCheckpoint; });
+  if (told || !vocabulary || model.tensors.empty() || !generates(model) || !untied || model.quantized())
+    return;
+  const Tensor* output = model.find("lm_head.weight");
+  if (output == nullptr || output->sizes.size() != 2 || output->rows() != *vocabulary) return;
+  if (std::ranges::any_of(model.tensors, [&](const Tensor& one) {
+        return !one.name.starts_with("lm_head.") && may_be_token_table(one, *vocabulary);
+      }))
+    return;
+  add(findings, Cause::kIncompleteCheckpoint, model.path("config.json"),
+      fmt::format("vocab_size is {}, but no file holds a table of {} tokens besides `{}`, and "
+                  "tie_word_embeddings is false: it would be random",
+                  *vocabulary, *vocabulary, output->name),
+      {"save or download the weights again",
+       "set tie_word_embeddings to true if the model shares the table"});
 }
 
 void tied(const Model& model, Findings& findings) {
@@ -200,13 +260,7 @@ void tied(const Model& model, Findings& findings) {
     return long_enough || one.name.find("lm_head") != std::string::npos;
   });
   if (output == nullptr && !other && says && !flag->get<bool>()) {
-    const auto names = model.config.find("architectures");
-    const bool generates =
-        names != model.config.end() && names->is_array() && std::ranges::any_of(*names, [](const json& name) {
-          return name.is_string() && (name.get_ref<const std::string&>().ends_with("ForCausalLM") ||
-                                      name.get_ref<const std::string&>().ends_with("LMHeadModel"));
-        });
-    if (!generates) return;
+    if (!generates(model)) return;
     add(findings, Cause::kIncompleteCheckpoint, model.path("config.json"),
         "tie_word_embeddings is false, but no file holds an output layer (lm_head.weight): it would be "
         "random",
@@ -315,9 +369,9 @@ void dtype(const Model& model, Findings& findings) {
 }
 
 using RuleFunction = void (*)(const Model&, Findings&);
-constexpr std::array<RuleFunction, 12> kRules{loadable,     shards,       vocabulary, segments,
-                                              check_tokens, special_ids,  positions,  classes,
-                                              tied,         check_layers, width,      dtype};
+constexpr std::array<RuleFunction, 14> kRules{
+    loadable, shards,       vocabulary,       segments, check_tokens, special_ids, positions,
+    classes,  timm_classes, token_table_lost, tied,     check_layers, width,       dtype};
 
 }  // namespace
 

@@ -100,6 +100,16 @@ diagnose::RecordPlace place_fact(const Subject& subject, const Place& place) {
   return {in_file(subject, place).source, place.line, place.index, place.before};
 }
 
+void add_named(std::span<const inputs::ClassName> classes, diagnose::Violation& facts) {
+  if (classes.empty()) return;
+  facts.named_classes = classes.size();
+  facts.highest_class = std::ranges::max(classes, {}, &inputs::ClassName::id).id;
+  facts.value_is_named = !facts.values.empty() && std::ranges::all_of(facts.values, [&](const auto& value) {
+    const auto* number = std::get_if<std::int64_t>(&value.first);
+    return number != nullptr && std::ranges::find(classes, *number, &inputs::ClassName::id) != classes.end();
+  });
+}
+
 Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
                   const std::optional<Range>& range) {
   diagnose::Violation facts = common_facts(in_file(subject, *tally.first), contract_of(rule.kind));
@@ -110,7 +120,7 @@ Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
     facts.seen = diagnose::SeenFact{range->min, range->max, range->count, !subject.source.empty()};
   }
   facts.classes = classes_facts(rule, tally);
-  if (rule.kind == RuleKind::kLabels) facts.named_classes = subject.named_classes;
+  if (rule.kind == RuleKind::kLabels) add_named(subject.classes, facts);
   facts.layer = rule.layer;
   facts.special_ids = rule.special_ids;
   if (rule.kind == RuleKind::kIds && rule.layer) facts.table = "token";

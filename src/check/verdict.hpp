@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "check/tally.hpp"
 #include "core/finding.hpp"
 #include "core/tensor_view.hpp"
+#include "inputs/reader.hpp"
 
 namespace trapline::check {
 
@@ -19,7 +21,7 @@ struct Subject {
   std::string name;    // the column; empty: what the contract calls it
   std::string dtype;   // "int64"
   std::vector<std::int64_t> shape;
-  std::size_t named_classes = 0;  // that the source itself has names for
+  std::span<const inputs::ClassName> classes{};  // that the source itself has names for; outlive it
 };
 
 // The labels of a whole data set, which a hint may need that goes over several files.

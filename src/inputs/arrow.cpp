@@ -106,6 +106,7 @@ class ArrowReader final : public Reader {
     return is_there(folder / "dataset_dict.json") ||
            (is_there(folder / "state.json") && is_there(folder / "dataset_info.json"));
   }
+  bool is_table(const Source&) const override { return true; }
   Result<bool> read(const Source& source, Sink& sink) const override {
     if (plugin().symbol == nullptr) {
       return unreadable(source.path, "Parquet and Arrow need Arrow C++ (" + plugin().problem + ")",

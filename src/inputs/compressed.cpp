@@ -115,6 +115,11 @@ class CompressedReader final : public Reader {
            inner_reader(source.path) != nullptr;
   }
 
+  bool is_table(const Source& source) const override {
+    const Reader* inner = inner_reader(source.path);
+    return inner != nullptr && inner->is_table({inner_name(source.path), {}});
+  }
+
   Result<bool> read(const Source& source, Sink& sink) const override {
     const std::string folder = temporary_folder();
     const auto no_room = [&](const std::string& why) {

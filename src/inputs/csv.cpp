@@ -47,6 +47,7 @@ class CsvReader final : public Reader {
     return source.path.ends_with(".csv") || source.path.ends_with(".tsv") || source.path.ends_with(".tab");
   }
 
+  bool is_table(const Source&) const override { return true; }
   Result<bool> read(const Source& source, Sink& sink) const override {
     std::string_view text = as_text(source.bytes);
     if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {

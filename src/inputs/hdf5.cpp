@@ -34,6 +34,7 @@ class Hdf5Reader final : public Reader {
   bool knows(const Source& source) const override {
     return has_magic(as_text(source.bytes)) || source.path.ends_with(".h5") || source.path.ends_with(".hdf5");
   }
+  bool is_table(const Source&) const override { return true; }
   Result<bool> read(const Source& source, Sink& sink) const override {
     if (!has_magic(as_text(source.bytes)))
       return unreadable(source.path, source.bytes.empty() ? "the file is empty" : "it is no HDF5 file");

@@ -89,6 +89,7 @@ class JsonColumnsReader final : public Reader {
     const JsonOutline::Kind kind = outline_json(as_text(source.bytes)).kind;
     return kind == JsonOutline::Kind::kColumns || kind == JsonOutline::Kind::kSplit;
   }
+  bool is_table(const Source&) const override { return true; }
   Result<bool> read(const Source& source, Sink& sink) const override {
     const std::string_view text = as_text(source.bytes);
     if (outline_json(text).kind == JsonOutline::Kind::kSplit) return Split(sink).read(source.path, text);

@@ -119,6 +119,7 @@ class JsonReader final : public Reader {
     return is_list_of_objects(text) || is_coco(text) ||
            outline_json(text).kind == JsonOutline::Kind::kRecords;
   }
+  bool is_table(const Source&) const override { return true; }
   Result<bool> read(const Source& source, Sink& sink) const override {
     const std::string_view text = as_text(source.bytes);
     const std::string key = is_list_of_objects(text) ? ""

@@ -35,6 +35,7 @@ class JsonlReader final : public Reader {
            (source.path.ends_with(".json") && are_lines(as_text(source.bytes)));
   }
 
+  bool is_table(const Source&) const override { return true; }
   Result<bool> read(const Source& source, Sink& sink) const override {
     std::string_view text = as_text(source.bytes);
     std::size_t next = text.starts_with("\xef\xbb\xbf") ? 3 : 0;

@@ -41,6 +41,7 @@ class SqliteReader final : public Reader {
                                [&](std::string_view end) { return source.path.ends_with(end); });
   }
 
+  bool is_table(const Source&) const override { return true; }
   Result<bool> read(const Source& source, Sink& sink) const override {
     if (source.bytes.empty())
       return unreadable(source.path, "the file is empty: no database was ever written to it");

@@ -55,7 +55,9 @@ std::vector<Partition> partitions_of(const std::string& path) {
 }
 
 std::map<std::string, std::vector<ClassName>> classes_beside(const std::string& path) {
-  fs::path folder = fs::path(path).parent_path();
+  std::error_code error;
+  const bool saved = fs::is_regular_file(fs::path(path) / "state.json", error);  // by save_to_disk: a split
+  fs::path folder = saved ? fs::path(path) : fs::path(path).parent_path();
   for (int up = 0; up < 3; ++up, folder = folder.parent_path()) {
     std::error_code ignored;
     const fs::path info = folder / "dataset_info.json";
@@ -130,8 +132,8 @@ class Around final : public Sink {
 }  // namespace
 
 Result<bool> read_with_surroundings(const Reader& reader, const Source& source, Sink& sink) {
-  if (source.bytes.empty()) return reader.read(source, sink);
-  const std::vector<Partition> partitions = partitions_of(source.path);
+  const bool folder = source.bytes.empty();
+  const std::vector<Partition> partitions = folder ? std::vector<Partition>{} : partitions_of(source.path);
   std::map<std::string, std::vector<ClassName>> classes = classes_beside(source.path);
   if (partitions.empty() && classes.empty()) return reader.read(source, sink);
   Around around(sink, std::move(classes));

@@ -111,3 +111,20 @@ def test_an_infinity_is_not_filled_with_the_largest_number(tmp_path):
         for fix in only_finding("finite", tmp_path / "t.csv")["fix"]
     )
     assert "np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)" in help_
+
+
+def test_classes_of_a_saved_data_set_that_stand_beside_it_alone(tmp_path):
+    for split in ("train", "test"):
+        folder = tmp_path / split
+        folder.mkdir()
+        table = pa.table({"label": [0, 1, 2, 1]})
+        with pa.ipc.new_stream(str(folder / "data-0.arrow"), table.schema) as writer:
+            writer.write_table(table)
+        (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data-0.arrow"}]}))
+        names = {"label": {"names": ["neg", "pos", "other"], "_type": "ClassLabel"}}
+        (folder / "dataset_info.json").write_text(json.dumps({"features": names}))
+    report("dataset", tmp_path / "train", exit_code=0)
+    info = (tmp_path / "train" / "dataset_info.json").read_text().replace(', "other"', "")
+    (tmp_path / "train" / "dataset_info.json").write_text(info)
+    finding = only_finding("dataset", tmp_path / "train")
+    assert (finding["code"], finding["element"]["index"], finding["element"]["value"]) == ("TL101", [2], 2)

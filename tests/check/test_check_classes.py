@@ -87,3 +87,5 @@ def test_a_category_that_nobody_names(tmp_path):
     assert "category_id[3] is 5, and the data set has no class of that number" in finding["summary"]
     # Above the last it is out of the range.
     assert only_finding("dataset", coco(tmp_path / "t.json", 1, 8))["element"]["value"] == 8
+    # Numbers below the first class are none either: 0, where the data set counts from 1.
+    assert only_finding("dataset", coco(tmp_path / "t.json", 1, 0, 2))["element"]["value"] == 0

@@ -1,5 +1,6 @@
 """What a column is, by its name, dtype, values and neighbours; and what no value is."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -247,3 +248,62 @@ def test_the_three_rows_of_orange(tmp_path):
     assert finding["evidence"][0]["line"] == 5
     (tmp_path / "t.tab").write_text("a\tlabel\nc\t1\nd\t5\n")  # no such rows
     assert only_finding("dataset", tmp_path / "t.tab", "--classes", 2)["element"]["index"] == [1]
+
+
+def test_infinity_in_a_table_without_labels_is_noted(tmp_path: Path) -> None:
+    # Nothing tells that a model is trained on it: the last bin of a histogram is open.
+    (tmp_path / "bins.csv").write_text("edge,height\n0.5,1.5\n1.5,2.5\ninf,0.5\n")
+    read = report("dataset", tmp_path / "bins.csv", exit_code=0)
+    assert any("'edge' holds NaN or Inf, 1 of 3 values, first in row 2" in note for note in read["notes"])
+    assert only_finding("finite", tmp_path / "bins.csv")["code"] == "TL109"
+    with gzip.open(tmp_path / "bins.csv.gz", "wt") as packed:
+        packed.write((tmp_path / "bins.csv").read_text())
+    report("dataset", tmp_path / "bins.csv.gz", exit_code=0)
+
+
+def test_infinity_beside_labels_or_in_an_array_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("edge,label\n0.5,0\n1.5,1\ninf,0\n")
+    assert "edge[2] is inf" in only_finding("dataset", tmp_path / "train.csv")["summary"]
+    np.save(tmp_path / "x.npy", np.array([0.5, np.inf]))
+    assert "[1] is inf" in only_finding("dataset", tmp_path / "x.npy")["summary"]
+
+
+def test_names_of_rows_without_a_header_are_no_lone_array(tmp_path: Path) -> None:
+    rows = [f'"{i}","one{i}","other{i}"' for i in range(1, 9)]
+    done = run("dataset", csv(tmp_path / "t.csv", '"","from","to"', *rows, '"","odd","even"'))
+    assert done.returncode == 2, done.stdout
+    assert "missing" not in done.stdout
+
+
+def test_a_guessed_outcome_may_be_missing(tmp_path):
+    rows = "".join(f"{i},{i % 4}\n" for i in range(50)) + "7,\n"
+    (tmp_path / "t.csv").write_text("time,y\n" + rows)
+    notes = " ".join(report("dataset", tmp_path / "t.csv", "--classes", 4, exit_code=0)["notes"])
+    assert "column 'y' holds labels (50 in 1 file, 0 to 3, 1 missing)" in notes
+    named = only_finding("dataset", tmp_path / "t.csv", "--classes", 4, "--column", "y")
+    assert (named["code"], named["element"]["index"]) == ("TL108", [50])
+    only_finding("labels", tmp_path / "t.csv", "--classes", 4)
+
+
+def test_a_class_that_the_data_set_names_is_not_to_be_left_out(tmp_path: Path) -> None:
+    for one in ("ant", "bee", "cat"):
+        (tmp_path / "t" / one).mkdir(parents=True)
+        (tmp_path / "t" / one / "0.png").write_bytes(b"x")
+    found = only_finding("labels", tmp_path / "t", "--classes", 2)
+    assert found["code"] == "TL102"
+    assert found["fix"][0] == (
+        "the data set itself names 3 classes, and 2 is one of them: "
+        "give the layer that makes the input 3 outputs instead of 2"
+    )
+    boxes = [{"id": i, "image_id": 1, "category_id": c, "bbox": [1, 2, 3, 4]} for i, c in enumerate((1, 90))]
+    names = [{"id": 1, "name": "a"}, {"id": 90, "name": "b"}]
+    (tmp_path / "c.json").write_text(json.dumps({"images": [], "annotations": boxes, "categories": names}))
+    fix = only_finding("labels", tmp_path / "c.json", "--classes", 2)["fix"]
+    assert fix[0].startswith("the data set names 2 classes, with numbers up to 90: number them from 0")
+    assert not any("leave it out" in line for line in fix)
+
+
+def test_how_many_are_negative_is_told_without_an_upper_end(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,label\n" + "1,0\n2,-7\n3,1\n" * 4)
+    fix = only_finding("dataset", tmp_path / "t.csv")["fix"]
+    assert "a label must not be negative: 4 of 12 are negative: look at where the labels are computed" in fix

@@ -96,7 +96,9 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Histogram> histogram;
   std::optional<SeenFact> seen;
   std::optional<Classes> classes;
-  std::size_t named_classes = 0;  // that the data set itself has names for
+  std::size_t named_classes = 0;   // that the data set itself has names for
+  std::int64_t highest_class = 0;  // the greatest number of one
+  bool value_is_named = false;     // every offending value is the number of one
   std::optional<Frame> origin, surfaced;
   std::vector<Frame> stack;
   std::optional<Layer> layer;

@@ -282,8 +282,33 @@ void write_negative(ViolationWriter& w) {
     return;
   }
   w.fix_sample();
-  w.fix(fmt::format("a label must not be negative: {}: look at where {} {} computed", w.outside(), w.users(),
+  const std::string how_many = w.hi() == kUnbounded
+                                   ? fmt::format("{} of {} {} negative", w.facts.scan.bad, w.facts.scan.total,
+                                                 w.facts.scan.bad == 1 ? "is" : "are")
+                                   : w.outside();
+  w.fix(fmt::format("a label must not be negative: {}: look at where {} {} computed", how_many, w.users(),
                     w.facts.variable ? "is" : "are"));
+}
+
+// Every label is a class of the data set: the records are right, and the model or the numbers are not.
+void write_all_named(ViolationWriter& w) {
+  w.finding().cause = Cause::kNumClassesMismatch;
+  w.finding().also = {Cause::kLabelOutOfRange};
+  const auto classes = static_cast<std::int64_t>(w.facts.named_classes);
+  if (classes <= w.hi()) {
+    w.fix(
+        fmt::format("the data set names {} classes, with numbers up to {}: number them from 0: "
+                    "number = {{id: i for i, id in enumerate(sorted(ids))}}; label = number[id]",
+                    classes, w.facts.highest_class));
+    return;
+  }
+  const Need need{std::max(w.facts.highest_class, w.integer()) + 1, true, {}};
+  const std::string known = w.enlarge(Situation::kClasses, need);
+  w.fix(fmt::format(
+      "the data set itself names {} classes, and {} is one of them: {}", classes, w.value(),
+      known.empty()
+          ? fmt::format("give the layer that makes the input {} outputs instead of {}", need.count, w.hi())
+          : known));
 }
 
 // Neither counted from 1 nor a class to be made: the data set says itself which there are.
@@ -304,7 +329,7 @@ void diagnose_label(ViolationWriter& w) {
   } else if (w.only(kIgnored) && w.hi() < kIgnored && !(w.facts.seen && w.facts.seen->max > kIgnored)) {
     two_colours(w) ? write_two_colours(w) : write_ignore_label(w, kIgnored);
   } else if (w.facts.named_classes > 0) {
-    write_unnamed(w);
+    w.facts.value_is_named ? write_all_named(w) : write_unnamed(w);
   } else if (w.write_part()) {
     w.finding().also = {Cause::kNumClassesMismatch};
     w.fix_sample();
