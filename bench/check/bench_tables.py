@@ -1,7 +1,8 @@
 """One table of 5 columns as CSV, Parquet and JSON lines: `trapline check labels` beside polars and DuckDB.
 
 Polars and DuckDB find the smallest and largest label and count the different ones; Trapline judges each
-value. All threads of the machine, files in the page cache. The runs of the three alternate, the best counts.
+value. All threads of the machine, files in the page cache. The runs of the three alternate; of each round the
+peer's time is divided by Trapline's, and the median of these ratios counts: other programs slow down both.
 Every run is a process of its own; Trapline's start is timed, the peers' is not (their imports).
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,19 +23,19 @@ CLASSES = 1000
 
 POLARS = """
 import sys, time, polars as pl
-start = time.perf_counter()
+start, cpu = time.perf_counter(), time.process_time()
 label = pl.col("label")
 what = [label.min().alias("least"), label.max().alias("most"), label.n_unique().alias("count")]
 print(pl.{scan}(sys.argv[1]).select(what).collect(engine="streaming").row(0)[2])
-print(time.perf_counter() - start)
+print(time.perf_counter() - start, time.process_time() - cpu)
 """
 DUCKDB = """
 import sys, time, duckdb
-start = time.perf_counter()
+start, cpu = time.perf_counter(), time.process_time()
 duckdb.execute("set enable_progress_bar = false")
 query = "select min(label), max(label), count(distinct label) from {scan}(?)"
 print(duckdb.execute(query, [sys.argv[1]]).fetchone()[2])
-print(time.perf_counter() - start)
+print(time.perf_counter() - start, time.process_time() - cpu)
 """
 FORMATS = {
     "csv": ("scan_csv", "read_csv_auto"),
@@ -47,28 +49,30 @@ MEASURE = """
 import resource, subprocess, sys, time
 start = time.perf_counter()
 code = subprocess.run(sys.argv[1:]).returncode
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, code)
+wall = time.perf_counter() - start
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(wall, used.ru_utime + used.ru_stime, used.ru_maxrss, code)
 """
 
 
-def spent(line: list) -> tuple[float, int, str]:
-    """Seconds, peak resident KiB, output."""
+def spent(line: list) -> tuple[float, float, int, str]:
+    """Seconds, of them computing on all cores, peak resident KiB, output."""
     done = subprocess.run(
         [sys.executable, "-S", "-c", MEASURE, *line], stdout=subprocess.PIPE, text=True, check=True
     )
     *text, last = done.stdout.splitlines()
-    seconds, kib, code = last.split()
+    seconds, cpu, kib, code = last.split()
     if code != "0":
         raise SystemExit(f"trapline: bench: {line} ended with {code}: {text}")
-    return float(seconds), int(kib), "\n".join(text)
+    return float(seconds), float(cpu), int(kib), "\n".join(text)
 
 
-def peer(code: str, scan: str, file: Path) -> tuple[float, int]:
-    _, kib, text = spent([sys.executable, "-c", code.format(scan=scan), str(file)])
-    count, seconds = text.split()
+def peer(code: str, scan: str, file: Path) -> tuple[float, float, int]:
+    _, _, kib, text = spent([sys.executable, "-c", code.format(scan=scan), str(file)])
+    count, seconds, cpu = text.split()
     if int(count) != CLASSES:
         raise SystemExit(f"trapline: bench: a peer counted {count} labels of {CLASSES}")
-    return float(seconds), kib
+    return float(seconds), float(cpu), kib
 
 
 def write(folder: Path, rows: int) -> None:
@@ -107,7 +111,7 @@ def main() -> None:
             ours += ["--classes", str(CLASSES)]
             seen: dict = {}
             for _ in range(given.times):
-                seen.setdefault("trapline", []).append(spent(ours)[:2])
+                seen.setdefault("trapline", []).append(spent(ours)[:3])
                 seen.setdefault("polars", []).append(peer(POLARS, of_polars, file))
                 if "duckdb" in there:
                     seen.setdefault("duckdb", []).append(peer(DUCKDB, of_duckdb, file))
@@ -115,8 +119,17 @@ def main() -> None:
                 f"{ending}, {file.stat().st_size / 1e6:.0f} MB, {given.rows} rows, {os.cpu_count()} threads"
             )
             for name, runs in seen.items():
-                mib = max(kib for _, kib in runs) / 1024
-                print(f"    {name:9} {min(runs)[0]:7.3f} s, {mib:5.0f} MiB resident")
+                mib = max(kib for _, _, kib in runs) / 1024
+                wall, cpu = (statistics.median(run[i] for run in runs) for i in (0, 1))
+                ratios = [
+                    statistics.median(theirs[i] / own[i] for theirs, own in zip(runs, seen["trapline"]))
+                    for i in (0, 1)
+                ]
+                print(
+                    f"    {name:9} {wall:7.3f} s, {cpu:7.3f} s computing, {mib:5.0f} MiB resident; "
+                    f"of Trapline's {ratios[0]:.2f} times, {ratios[1]:.2f} times",
+                    flush=True,
+                )
 
 
 main()

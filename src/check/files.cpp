@@ -12,6 +12,7 @@
 #include "check/survey.hpp"
 #include "diagnose/diagnose.hpp"
 #include "inputs/mapped_file.hpp"
+#include "inputs/png_colours.hpp"
 #include "inputs/surroundings.hpp"
 
 namespace trapline::check {
@@ -52,6 +53,17 @@ Error no_column(const Rule& rule, const ColumnFilter& wanted, const std::string&
           "name it with --column"};
 }
 
+Error unknown(const std::string& path, std::span<const std::string> files, const std::string& why) {
+  if (const std::optional<std::string> colours = inputs::few_colours(files)) {
+    return {
+        "cannot check " + path,
+        *colours + ", which looks like a mask in colours; cross_entropy takes the class number of each pixel",
+        "replace each colour by its class number, as the data set's list of colours has it, and save that as "
+        "gray PNG"};
+  }
+  return {"cannot check " + path, why, "docs/formats.md lists those that are"};
+}
+
 bool has_reader(const std::string& path) {
   const Result<MappedFile> file = MappedFile::open(path);
   return file && inputs::find_reader(Source{path, file->bytes()}) != nullptr;
@@ -67,12 +79,11 @@ void add_folder(const std::string& folder, std::vector<std::string>& files, std:
     }
   }
   std::ranges::sort(found);
-  std::erase_if(found, [](const std::string& path) { return !has_reader(path); });
-  if (found.empty()) {
-    problems.push_back({"cannot check " + folder, "no file below it has a format that is known",
-                        "docs/formats.md lists those that are"});
-  }
-  files.insert(files.end(), found.begin(), found.end());
+  std::vector<std::string> known = found;
+  std::erase_if(known, [](const std::string& path) { return !has_reader(path); });
+  if (known.empty())
+    problems.push_back(unknown(folder, found, "no file below it has a format that is known"));
+  files.insert(files.end(), known.begin(), known.end());
 }
 
 std::vector<std::string> matches(const std::string& pattern) {
@@ -94,8 +105,7 @@ void add_path(const std::string& path, std::vector<std::string>& files, std::vec
   } else if (file->is_folder()) {
     add_folder(path, files, problems);
   } else {
-    problems.push_back(
-        {"cannot check " + path, "its format is not known", "docs/formats.md lists those that are"});
+    problems.push_back(unknown(path, {&path, 1}, "its format is not known"));
   }
 }
 

@@ -26,6 +26,7 @@
 
 #include "inputs/apart_messages.hpp"
 #include "inputs/damage.hpp"
+#include "inputs/unnamed_file.hpp"
 
 namespace trapline::inputs {
 namespace {
@@ -36,21 +37,6 @@ constexpr std::int64_t kMaxSilence = 30;  // seconds
 constexpr int kBetweenLooks = 200;        // milliseconds
 constexpr std::string_view kInsteadOfIt =
     "copy the file again; if others can read it, write its arrays as .npy";
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  void close() {
-    if (number_ >= 0) ::close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_ = -1;
-};
 
 // Private memory that can be written to, as RLIMIT_DATA counts it.
 std::uint64_t data_bytes() {

@@ -1,16 +1,13 @@
 // A file of another format behind gzip, zstd, bzip2 or xz: "train.csv.gz". It is unpacked into a file without
 // a name in TMPDIR, so that its reader sees what it always sees, and memory stays flat; the file is gone with
 // the process.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -19,6 +16,7 @@
 #include "inputs/damage.hpp"
 #include "inputs/formats.hpp"
 #include "inputs/mapped_file.hpp"
+#include "inputs/unnamed_file.hpp"
 
 namespace trapline::inputs {
 namespace {
@@ -68,34 +66,6 @@ class MappedSource final : public ByteSource {
   std::optional<SourceProblem> none_;
 };
 
-std::string temporary_folder() {
-  const char* folder = std::getenv("TMPDIR");
-  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
-int open_unnamed(const std::string& folder) {
-  const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file >= 0) return file;
-  std::string name = folder + "/trapline-XXXXXX";  // a file system without O_TMPFILE
-  const int named = ::mkostemp(name.data(), O_CLOEXEC);
-  if (named >= 0) ::unlink(name.c_str());
-  return named;
-}
-
 bool write_whole(int file, const char* data, std::size_t size) {
   while (size > 0) {
     const ssize_t wrote = ::write(file, data, size);
@@ -128,10 +98,8 @@ class CompressedReader final : public Reader {
     };
     const Descriptor file(open_unnamed(folder));
     if (file.number() < 0) return no_room(std::generic_category().message(errno));
-    // Half of the room stays to others, whatever the archive claims.
-    struct statvfs room {};
-    if (::fstatvfs(file.number(), &room) != 0) return no_room(std::generic_category().message(errno));
-    const std::uint64_t most = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize / 2;
+    const std::optional<std::uint64_t> most = room_for(file.number());
+    if (!most) return no_room(std::generic_category().message(errno));
 
     MappedSource packed(source.bytes);
     const std::unique_ptr<ByteSource> text =
@@ -141,7 +109,7 @@ class CompressedReader final : public Reader {
     while (const std::size_t got = text->read(block.data(), block.size())) {
       if (sink.stopped()) return false;
       size += got;
-      if (size > most) return no_room("more than half of the room that is left there");
+      if (size > *most) return no_room("more than half of the room that is left there");
       if (!write_whole(file.number(), block.data(), got)) {
         return no_room(std::generic_category().message(errno));
       }

@@ -11,23 +11,26 @@ namespace trapline::inputs {
 
 namespace fs = std::filesystem;
 
+fs::path own_folder() {
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<const void*>(&own_folder), &self) == 0 || self.dli_fname == nullptr)
+    return {};
+  // A program's name is as it was called: one that was found on PATH has no folder, and the current one
+  // must not do.
+  fs::path file = self.dli_fname;
+  const auto* given = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  if (!file.has_parent_path() && given != nullptr) file = given;
+  std::error_code problem;
+  return fs::canonical(file, problem).parent_path();
+}
+
 Plugin load_plugin(const std::string& library, const char* symbol, const char* folder_variable) {
   // Next to the program or library this code is part of, as built or as installed.
   std::vector<fs::path> folders;
   if (const char* folder = std::getenv(folder_variable)) folders.emplace_back(folder);
-  Dl_info self{};
-  if (::dladdr(reinterpret_cast<const void*>(&load_plugin), &self) != 0 && self.dli_fname != nullptr) {
-    // A program's name is as it was called: one that was found on PATH has no folder, and the current one
-    // must not do.
-    fs::path file = self.dli_fname;
-    const auto* given = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
-    if (!file.has_parent_path() && given != nullptr) file = given;
-    std::error_code problem;
-    const fs::path folder = fs::canonical(file, problem).parent_path();
-    if (!folder.empty()) {
-      for (const char* below : {".", "../lib", "../_lib", "../" TRAPLINE_LIBDIR})
-        folders.push_back(folder / below);
-    }
+  if (const fs::path folder = own_folder(); !folder.empty()) {
+    for (const char* below : {".", "../lib", "../_lib", "../" TRAPLINE_LIBDIR})
+      folders.push_back(folder / below);
   }
   Plugin plugin;
   plugin.problem = "there is no " + library;

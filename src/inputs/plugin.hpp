@@ -2,6 +2,7 @@
 // every machine, and everything else starts and works without it.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace trapline::inputs {
@@ -13,5 +14,8 @@ struct Plugin {
 
 // `folder_variable`: of the environment; names a folder to look in before those beside this program.
 Plugin load_plugin(const std::string& library, const char* symbol, const char* folder_variable);
+
+// Where the program or library lies that this code is part of; empty when that cannot be told.
+std::filesystem::path own_folder();
 
 }  // namespace trapline::inputs

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
+#include <cstdio>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "inputs/damage.hpp"
@@ -12,6 +14,7 @@
 #include "inputs/folder.hpp"
 #include "inputs/formats.hpp"
 #include "inputs/mapped_file.hpp"
+#include "inputs/png_colours.hpp"
 
 namespace trapline::inputs {
 namespace {
@@ -134,6 +137,47 @@ std::optional<Error> read_png(const std::string& path, std::span<const std::byte
   return std::nullopt;
 }
 
+// Colours as 0xRRGGBB, how many pixels have each, and of how many pictures.
+struct Colours {
+  std::map<std::uint32_t, std::int64_t> pixels;
+  int pictures = 0;
+};
+constexpr std::size_t kFewColours = 256;  // as many classes as a gray mask can have
+constexpr int kPicturesLookedAt = 8;
+constexpr unsigned kRowsLookedAt = 4096;
+constexpr std::int64_t kPixelsPerColour = 16;
+
+// False: it is not in colour, has too many of them or is damaged.
+bool add_colours(std::span<const std::byte> bytes, Colours& colours) {
+  if (!is_png(bytes)) return false;
+  Input input{bytes, 0, {}};
+  Png png(input);
+  Shape shape;
+  if (png.png == nullptr || png.info == nullptr || !read_header(png, shape)) return false;
+  const std::size_t channels = shape.color == PNG_COLOR_TYPE_RGB ? 3 : 4;
+  if ((shape.color != PNG_COLOR_TYPE_RGB && shape.color != PNG_COLOR_TYPE_RGBA) || shape.depth != 8 ||
+      shape.passes != 1) {
+    return false;
+  }
+  std::vector<std::byte> row(shape.row_bytes);
+  for (unsigned y = 0; y < std::min(shape.height, kRowsLookedAt); ++y) {
+    if (!read_row(png, row.data())) return false;
+    for (std::size_t at = 0; at + channels <= row.size(); at += channels) {
+      const auto level = [&](std::size_t channel) { return static_cast<std::uint32_t>(row[at + channel]); };
+      ++colours.pixels[level(0) << 16U | level(1) << 8U | level(2)];
+      if (colours.pixels.size() > kFewColours) return false;
+    }
+  }
+  ++colours.pictures;
+  return true;
+}
+
+std::string in_hex(std::uint32_t colour) {
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), "#%06x", colour & 0xFFFFFFU);
+  return text.data();
+}
+
 class PngReader final : public Reader {
  public:
   std::string_view name() const override { return "png"; }
@@ -163,6 +207,31 @@ class PngReader final : public Reader {
 };
 
 }  // namespace
+
+std::optional<std::string> few_colours(std::span<const std::string> paths) {
+  Colours colours;
+  for (const std::string& path : paths) {
+    if (!path.ends_with(".png") || colours.pictures == kPicturesLookedAt) continue;
+    const Result<MappedFile> file = MappedFile::open(path);
+    if (!file || !add_colours(file->bytes(), colours)) return std::nullopt;
+  }
+  const auto count = static_cast<std::int64_t>(colours.pixels.size());
+  std::int64_t pixels = 0;
+  std::string names;
+  constexpr std::size_t kNamed = 4;
+  std::size_t named = 0;
+  for (const auto& [colour, many] : colours.pixels) {
+    pixels += many;
+    if (++named <= kNamed) names += (named == 1 ? "" : ", ") + in_hex(colour);
+  }
+  // Shades of gray that were saved in colour: a picture, or the numbers themselves three times.
+  const bool gray = std::ranges::all_of(colours.pixels, [](const auto& one) {
+    return (one.first & 0xFFU) == (one.first >> 8U & 0xFFU) && (one.first & 0xFFU) == one.first >> 16U;
+  });
+  if (gray || count < 2 || pixels < count * kPixelsPerColour) return std::nullopt;
+  return std::to_string(count) + " colours (" + names + (named > kNamed ? ", ..." : "") + ") in " +
+         (colours.pictures == 1 ? "the picture" : std::to_string(colours.pictures) + " pictures");
+}
 
 const Reader& png_mask() {
   static const PngReader reader;

@@ -35,11 +35,9 @@ constexpr std::string_view kSheet = "Excel sheets are not read";
 constexpr std::string_view kSheetFix = "save the sheet as CSV";
 
 // From the formats' own specifications: HDF5's superblock (behind a user block of 512 bytes in files of
-// MATLAB 7.3), DuckDB's main header, ORC's postscript, Avro's object container,
+// MATLAB 7.3), ORC's postscript, Avro's object container,
 // MAT-file level 5, LMDB's first meta page (64 bit), MXNet's recordio, ZIP and OLE2.
 constexpr Unread kUnread[] = {
-    {"DUCK", 8, std::string_view("\0\0\0\0\0\0\0", 7), 13, "", "DuckDB databases are not read",
-     "write its table as Parquet: COPY t TO 't.parquet' (FORMAT parquet)"},
     {"ORC", 0, "ORC", -4, "", "ORC is not read",
      "write it as Parquet: pyarrow.parquet.write_table(pyarrow.orc.read_table('FILE'), 't.parquet')"},
     {std::string_view("Obj\x01", 4), 0, "", 0, "", "Avro is not read", "write its records as JSON lines"},

@@ -36,7 +36,6 @@ def test_good_shards_pass_and_say_what_was_checked(tmp_path):
 
 KINDS = {
     "old.mat": (b"MATLAB 5.0 MAT-file, Platform".ljust(200), "MATLAB files are not read", "scipy.io.loadmat"),
-    "t.duckdb": (b"\1" * 8 + b"DUCK" + b"\x40" + bytes(200), "DuckDB databases are not read", "COPY t TO"),
     "t.orc": (b"ORC" + b"\1" * 50 + b"ORC\x17", "ORC is not read", "pyarrow.orc"),
     "t.avro": (b"Obj\x01" + bytes(50), "Avro is not read", "JSON lines"),
     "data.mdb": (bytes(16) + b"\xde\xc0\xef\xbe\1\0\0\0" + bytes(50), "LMDB is not read", ".npy or CSV"),

@@ -109,6 +109,7 @@ PUBLIC = {
     "inputs": {
         "inputs/gguf_header.hpp",
         "inputs/mapped_file.hpp",
+        "inputs/png_colours.hpp",
         "inputs/surroundings.hpp",
         "inputs/reader.hpp",
     },
