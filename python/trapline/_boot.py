@@ -190,8 +190,11 @@ def _activate(say: bool = True) -> None:
         if quarantine:
             _install(_quarantine, quarantine)
             _install(_quarantine_loader)
-        if options.watches_nan():
-            _install(_watch)
+        watch = options.watch()
+        if watch in ("nan", "nan:stop"):
+            _install(_watch, watch == "nan:stop")
+        elif watch != "off":
+            _install(_watch_light)
         if steps is not None:
             _install(_steps, steps)
 
@@ -275,6 +278,12 @@ def _watch() -> ModuleType:
     return _watch
 
 
+def _watch_light() -> ModuleType:
+    from trapline import _watch_light
+
+    return _watch_light
+
+
 def _steps() -> ModuleType:
     from trapline import _steps
 
@@ -328,6 +337,7 @@ def describe() -> list[str]:
 def watch_nan(on: bool) -> bool:
     """Watch for NaN from now on, or no longer; False where this torch cannot be watched."""
     module = _watch()
+    _watch_light().uninstall()
     if not on:
         module.uninstall()
         return True

@@ -7,17 +7,28 @@
 namespace trapline::diagnose {
 namespace {
 
+// ", by `log`"
+std::string by_text(const WatchSeen& seen) {
+  return seen.op.empty() ? std::string() : fmt::format(", by `{}`", seen.op);
+}
+
 // "the output of `fc1` (Linear)", "the gradient of `fc1.weight`", "the loss"
 std::string place_text(const WatchSeen& seen) {
-  if (seen.kind == "loss") return "the loss";
+  if (seen.kind == "input") return "the data";
+  if (seen.kind == "weights") return fmt::format("the weights, {}, before", layer_name(seen.name, '`'));
+  if (seen.kind == "optimizer")
+    return fmt::format("the optimizer's update of {}", layer_name(seen.name, '`'));
+  if (seen.kind == "loss") return "the loss" + by_text(seen);
   const std::string noun = seen.kind == "output" ? "output" : "gradient";
   if (seen.name.empty()) {
-    return seen.type.empty() ? fmt::format("the {} of a layer without a name", noun)
-                             : fmt::format("the {} of a {}", noun, seen.type);
+    return (seen.type.empty() ? fmt::format("the {} of a layer without a name", noun)
+                              : fmt::format("the {} of a {}", noun, seen.type)) +
+           by_text(seen);
   }
   const std::string name = layer_name(seen.name, '`');
-  return seen.type.empty() ? fmt::format("the {} of {}", noun, name)
-                           : fmt::format("the {} of {} ({})", noun, name, seen.type);
+  return (seen.type.empty() ? fmt::format("the {} of {}", noun, name)
+                            : fmt::format("the {} of {} ({})", noun, name, seen.type)) +
+         by_text(seen);
 }
 
 std::string where_text(const WatchSeen& seen) {
@@ -26,11 +37,20 @@ std::string where_text(const WatchSeen& seen) {
 
 std::string look_text(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
-  if (at.kind == "loss") {
+  if (at.kind == "input")
+    return "leave these samples out or mend them: torch.isfinite(inputs).all() is false before the model";
+  if (at.kind == "weights")
+    return "look at the checkpoint or the initialisation: the weights were not finite before the first step";
+  if (at.kind == "optimizer")
+    return fmt::format("look at step {}: gradients that were not finite, or a learning rate that is too high",
+                       at.step);
+  if (at.kind == "loss" && at.op.empty()) {
     return fmt::format(
         "look at the loss of {} {}: log(0), 0/0 or an empty mean; every layer before it was finite", at.unit,
         at.step);
   }
+  if (at.kind == "loss")
+    return fmt::format("keep the input of `{}` where it is defined: add an epsilon or clamp it", at.op);
   if (at.kind == "gradient") {
     return fmt::format(
         "the forward pass was finite: look at functions without a finite derivative (sqrt, norm or pow at 0, "
@@ -65,6 +85,9 @@ Finding finding_of(const Watch& watch) {
   finding.summary = watch_text(watch.seen);
   const WatchSeen& first = watch.seen.first;
   if (!first.name.empty()) finding.layer = Layer{first.name, first.type, "", {}, {}, ""};
+  finding.origin = watch.seen.origin;
+  finding.sample = watch.seen.sample;
+  if (!watch.seen.growth.empty()) finding.evidence.push_back({"watch", std::nullopt, watch.seen.growth});
   finding.fix = {
       look_text(watch.seen),
       "if the loss grew from step to step before, lower the learning rate or clip gradients",
