@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import models  # noqa: E402
 import torch  # noqa: E402
+from torch.optim import optimizer as optimizers  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from trapline import _watch, _watch_light  # noqa: E402
 
@@ -43,7 +44,7 @@ def clipping() -> Iterator[None]:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         torch.nn.utils.clip_grad_norm_(parameters, 1e9)
 
-    handle = torch.optim.optimizer.register_optimizer_step_pre_hook(clip)
+    handle = optimizers.register_optimizer_step_pre_hook(clip)
     try:
         yield
     finally:
@@ -108,7 +109,8 @@ def main() -> int:
         for kind in list(KINDS)[1:]:
             ratios = [a / b for a, b in zip(times[kind], times["none"])]
             low, _, high = statistics.quantiles(ratios, n=4)
-            print(f"  {kind:12s}{statistics.median(ratios):8.3f}   quartiles {low:.3f} {high:.3f}", flush=True)
+            figures = f"{statistics.median(ratios):8.3f}   quartiles {low:.3f} {high:.3f}"
+            print(f"  {kind:12s}{figures}", flush=True)
     return 0
 
 

@@ -4,7 +4,8 @@ Stage one looks at the loss that ``backward`` starts from, in each step, and at 
 ``Optimizer.step``, in each of the first steps and then as often as costs a hundredth of the run's time. A
 step whose gradients were not looked at is found by the next loss: the weights are bad by then.
 
-Stage two (:mod:`trapline._watch_place`) runs before the optimizer has changed the weights, at most three times.
+Stage two (:mod:`trapline._watch_place`) runs before the optimizer has changed the weights, at most three
+times.
 
 The rule for a finding is in docs/watch.md. Numbers on a device are not looked at: nothing waits for it.
 """
@@ -86,6 +87,7 @@ class Light:
         self._roots: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._learning: list[Any] = []
         self._handles: list[Any] = []
+        self._torch: Any = None
         self._restore: Optional[Callable[[], None]] = None
 
     def start(self) -> None:
@@ -93,6 +95,7 @@ class Light:
         from torch.nn.modules import module as modules
         from torch.optim import optimizer as optimizers
 
+        self._torch = torch
         self._learning = [
             modules.register_module_forward_pre_hook(self._enters),
             modules.register_module_forward_hook(self._leaves, always_call=True),
@@ -157,12 +160,17 @@ class Light:
             self._depth -= 1
 
     def _root_runs(self, module: Any, args: Any, kwargs: Any) -> None:
-        import torch
-
-        if self._busy or self.found is not None or not torch.is_grad_enabled() or _is_traced():
+        torch = self._torch
+        if (
+            self._busy
+            or self.found is not None
+            or not torch.is_grad_enabled()
+            or torch.compiler.is_compiling()
+        ):
             return
         if len(self.calls) < _MAX_ROOTS:
-            self.calls.append(place.Call(module, args, kwargs))
+            on = torch.is_autocast_enabled
+            self.calls.append(place.Call(module, args, kwargs, (on("cpu"), on("cuda"))))
 
     # Numbers -----------------------------------------------------------------------------------
 

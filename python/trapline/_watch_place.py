@@ -51,12 +51,10 @@ class Call:
 
     __slots__ = ("args", "autocast", "kwargs", "module")
 
-    def __init__(self, module: Any, args: Any, kwargs: Any) -> None:
-        import torch
-
+    def __init__(self, module: Any, args: Any, kwargs: Any, autocast: tuple[bool, bool]) -> None:
         self.module = weakref.ref(module)
         self.args, self.kwargs = args, kwargs
-        self.autocast = torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")
+        self.autocast = autocast
 
 
 def tensors(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
