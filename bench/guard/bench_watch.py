@@ -26,7 +26,7 @@ import models  # noqa: E402
 import torch  # noqa: E402
 from torch.optim import optimizer as optimizers  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from trapline import _watch, _watch_light  # noqa: E402
+from trapline._watch import light, thorough  # noqa: E402
 
 
 class NanMode(TorchDispatchMode):
@@ -62,8 +62,8 @@ def installed(module: Any) -> Iterator[None]:
 
 KINDS: dict[str, Any] = {
     "none": contextlib.nullcontext,
-    "watch": lambda: installed(_watch_light),
-    "--watch nan": lambda: installed(_watch),
+    "watch": lambda: installed(light),
+    "--watch nan": lambda: installed(thorough),
     "anomaly": torch.autograd.detect_anomaly,
     "dispatch": NanMode,
     "clip": clipping,
@@ -88,7 +88,7 @@ def measure(name: str, seconds: float) -> tuple[int, float, dict[str, list[float
         for kind in list(KINDS)[:: -1 if turn % 2 else 1]:
             with KINDS[kind]():
                 # Past the first steps, which are always looked at: what lasts is measured.
-                cpu_of(step, _watch_light._ALWAYS if kind == "watch" else 2)
+                cpu_of(step, light.ALWAYS if kind == "watch" else 2)
                 times[kind].append(cpu_of(step, count) / count)
         turn += 1
     return turn, statistics.median(times["none"]), times

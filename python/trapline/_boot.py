@@ -273,15 +273,15 @@ def _quarantine_loader() -> ModuleType:
 
 
 def _watch() -> ModuleType:
-    from trapline import _watch
+    from trapline._watch import thorough
 
-    return _watch
+    return thorough
 
 
 def _watch_light() -> ModuleType:
-    from trapline import _watch_light
+    from trapline._watch import light
 
-    return _watch_light
+    return light
 
 
 def _steps() -> ModuleType:

@@ -39,6 +39,22 @@ TEST(Watch, TellsOperationSampleAndGrowth) {
             "the gradient norm grew from 0.8 to 3e+04 in the 20 steps before");
 }
 
+TEST(Watch, AdvisesOnlyWhatFitsThePlace) {
+  json watch = kOutput;
+  watch["op"] = "log";
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->fix.size(), 1);
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", kOutput}})->fix.size(), 4);
+}
+
+TEST(Watch, CallsOnlyDataWhatABatchHolds) {
+  json watch = {{"what", "nan"}, {"kind", "input"}, {"step", 2}, {"unit", "step"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 2, in the data");
+  watch["type"] = "Head";
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 2, in what goes into Head");
+}
+
 TEST(Watch, TellsTheInfinityThatCameFirst) {
   json watch = kOutput;
   watch["inf_before"] = {{"kind", "gradient"}, {"step", 11}, {"unit", "step"}, {"name", "fc1.weight"}};

@@ -81,7 +81,7 @@ def test_C6_every_run_is_watched(tmp_path: Path) -> None:
     outcome = runner.trapline([], [runner.PYTHON, script])
     assert (outcome.returncode, outcome.stdout) == (0, "done\n"), outcome.stderr
     words = " ".join(outcome.stderr.split())
-    assert "TL109" in words and "the first NaN of this run was in step 4, in the data" in words
+    assert "TL109" in words and "the first NaN of this run was in step 4, in what goes into Head" in words
 
 
 def test_C6_watch_off(tmp_path: Path) -> None:

@@ -27,12 +27,10 @@ MAY_IMPORT = {
     "_check": {"_library"},
     "_cpu": {"_library", "_extension"},
     "_watch": {"_library", *_FAULT},
-    "_watch_light": {"_library", "_watch_place", *_FAULT},
-    "_watch_place": {"_library", *_FAULT},
     "_steps": {"_library"},
     "_supervise": {"_library"},
     "_boot": {
-        *("_library", "_guard", *_FAULT, "_exceptions", "_compile", "_skip", "_cpu", "_watch", "_watch_light", "_steps"),
+        *("_library", "_guard", *_FAULT, "_exceptions", "_compile", "_skip", "_cpu", "_watch", "_steps"),
         "_supervise",
     },
     # Doors: what a program, a person or Python itself enters by.
