@@ -25,6 +25,7 @@ from trapline._fault.data import recorded
 from trapline._library import forks
 from trapline._library.say import debug
 from trapline._watch import place
+from trapline._watch.roots import Root, around_replicas, is_watched
 from trapline._watch.suspect import Suspect, are_finite, parameters_of
 
 _KEPT = 50  # steps whose loss and gradient norm are remembered
@@ -85,17 +86,6 @@ def recent() -> list[tuple[int, Optional[float], Optional[float]]]:
     return [] if _light is None else list(_light.ring)
 
 
-class _Root:
-    """An outermost module."""
-
-    __slots__ = ("draws", "module", "trained")
-
-    def __init__(self, module: Any) -> None:
-        self.module = weakref.ref(module)
-        self.trained = False
-        self.draws = False  # its forward takes random numbers
-
-
 class Light:
     def __init__(self) -> None:
         self.found: Optional[dict[str, Any]] = None  # by the rule, a fault
@@ -120,7 +110,7 @@ class Light:
         self._before: Any = None  # the random state when the outermost forward began
         self._busy = False
         self._stepping = False
-        self._roots: weakref.WeakKeyDictionary[Any, tuple[_Root, Any]] = weakref.WeakKeyDictionary()
+        self._roots: weakref.WeakKeyDictionary[Any, Root] = weakref.WeakKeyDictionary()
         self._learning: list[Any] = []
         self._handles: list[Any] = []
         self._restore: list[Callable[[], None]] = []
@@ -141,6 +131,7 @@ class Light:
             optimizers.register_optimizer_step_post_hook(self._after_step),
         ]
         self._wrap(torch.autograd, "backward", self._around_backward)
+        self._wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
             self._wrap(scaler, "step", self._around_scaler)
@@ -159,7 +150,7 @@ class Light:
         self._restore.append(restore)
 
     def stop(self) -> None:
-        for handle in [*self._learning, *self._handles, *(handle for _, handle in self._roots.values())]:
+        for handle in [*self._learning, *self._handles, *self._roots.values()]:
             handle.remove()
         for restore in self._restore:
             restore()
@@ -186,15 +177,12 @@ class Light:
         import torch
 
         self._before = torch.get_rng_state()
-        if module not in self._roots and len(self._roots) < _MAX_ROOTS and _is_watched(module):
-            root = _Root(module)
-            handle = module.register_forward_pre_hook(
-                lambda module, args, kwargs: self._root_runs(root, module, args, kwargs), with_kwargs=True
-            )
-            self._roots[module] = (root, handle)
-            # This call has collected its hooks already, and a global one is not given the keywords.
+        if module not in self._roots and len(self._roots) < _MAX_ROOTS and is_watched(module):
+            root = self._roots[module] = Root(module, self)
+            module.__dict__["_compiled_call_impl"] = root
+            # This call is on its way already, and a global hook is not given the keywords.
             kwargs = sys._getframe(1).f_locals.get("kwargs")
-            self._root_runs(root, module, args, kwargs if isinstance(kwargs, dict) else {})
+            self.root_runs(root, module, args, kwargs if isinstance(kwargs, dict) else {})
 
     def _end_learning(self) -> None:
         learning, self._learning = self._learning, []
@@ -207,16 +195,16 @@ class Light:
             return
         self._depth -= 1
         known = self._roots.get(module) if self._depth == 0 and not self._busy else None
-        if known is None or known[0].draws or self._before is None:
+        if known is None or known.draws or self._before is None:
             return
         import torch
 
         if not torch.equal(self._before, torch.get_rng_state()):
-            known[0].draws = True
+            known.draws = True
             if self.calls and self.calls[-1].module() is module:
                 self.calls[-1].random = self._before
 
-    def _root_runs(self, root: _Root, module: Any, args: Any, kwargs: Any) -> None:
+    def root_runs(self, root: Root, module: Any, args: Any, kwargs: Any) -> None:
         if self._busy or self.found is not None or not self._grad_enabled() or self._is_compiling():
             return
         if module.training:
@@ -306,7 +294,7 @@ class Light:
         return bool(known) and are_finite(known)
 
     def _suspects(
-        self, look: Callable[[], dict[str, Any]], what: str, kind: str, reached: frozenset[int]
+        self, look: Callable[[], dict[str, Any]], what: str, kind: str, reached: dict[int, Any]
     ) -> None:
         found: dict[str, Any] = {"kind": kind}
         if self.places < _MAX_PLACES:
@@ -365,7 +353,7 @@ class Light:
             if not bad:  # the sum overflowed, the elements did not
                 return
             what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
-            mine = frozenset(id(parameter) for parameter, _ in bad)
+            mine = {id(parameter): parameter for parameter, _ in bad}
             self._suspects(lambda: place.of_gradients(list(self.calls), bad), what, "gradient", mine)
             if self.suspect is not None:
                 self.suspect.sees_gradients([parameter for parameter, _ in bad])
@@ -463,15 +451,6 @@ def _is_traced() -> bool:
     import torch
 
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
-
-
-def _is_watched(module: Any) -> bool:
-    import torch
-
-    if isinstance(module, torch.jit.ScriptModule):
-        return False
-    parameter = next(module.parameters(), None)
-    return parameter is None or parameter.device.type == "cpu"
 
 
 def _at_exit() -> None:

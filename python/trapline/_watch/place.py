@@ -85,22 +85,23 @@ def bad_gradients(optimizer: Any) -> list[tuple[Any, Any]]:
     return [(p, gradient) for p, gradient in gradients if not bool(gradient.isfinite().all())]
 
 
-def reached(loss: Any) -> frozenset[int]:
+def reached(loss: Any) -> dict[int, Any]:
     """The parameters that the loss depends on, by id."""
-    seen, queue, out = {loss.grad_fn}, deque([loss.grad_fn]), set()
+    out: dict[int, Any] = {}
+    seen, queue = {loss.grad_fn}, deque([loss.grad_fn])
     while queue and len(seen) < _MAX_NODES:
         node = queue.popleft()
         variable = getattr(node, "variable", None)
         if variable is not None:
-            out.add(id(variable))
+            out[id(variable)] = variable
         for following, _ in getattr(node, "next_functions", ()):
             if following is not None and following not in seen:
                 seen.add(following)
                 queue.append(following)
-    return frozenset(out)
+    return out
 
 
-def is_of(call: Call, reached: frozenset[int]) -> bool:
+def is_of(call: Call, reached: dict[int, Any]) -> bool:
     """The loss may depend on this call: on its weights, or it has none."""
     module = call.module()
     ids = [id(parameter) for parameter in module.parameters()] if module is not None else []

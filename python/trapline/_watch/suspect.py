@@ -25,9 +25,11 @@ def are_finite(tensors: Iterable[Any]) -> bool:
 class Suspect:
     """`fact` says what and where. The verdict is on the optimizer that has the gradients it spoiled."""
 
-    def __init__(self, fact: dict[str, Any], parameters: list[Any], reached: frozenset[int]) -> None:
+    def __init__(self, fact: dict[str, Any], parameters: list[Any], reached: dict[int, Any]) -> None:
         self.fact = fact
-        self._reached = reached  # of the parameters that the loss depends on
+        self._reached = {
+            key: weakref.ref(p) for key, p in reached.items()
+        }  # of the parameters that the loss depends on
         # A weight may be infinite on purpose: only those that turn bad count.
         self._before = {id(p) for p in parameters if not are_finite([p])}
         self._bad: list[Any] = []  # weak references to the parameters whose gradients it spoiled
@@ -35,7 +37,8 @@ class Suspect:
 
     def sees_gradients(self, parameters: list[Any]) -> bool:
         """After `backward`. False: no gradient comes of it."""
-        given = list({id(p): p for p in parameters if p.grad is not None}.values())
+        every = [*_alive(self._reached.values()), *parameters]
+        given = list({id(p): p for p in every if p.grad is not None}.values())
         bad = [p for p in given if not are_finite([values(p.grad)])]
         # Reentrant checkpoints hide parameters from the graph.
         bad = [p for p in bad if id(p) in self._reached] or bad
@@ -70,5 +73,5 @@ class Suspect:
         return [weakref.ref(p) for p in bad if given or id(p) not in self._before]
 
 
-def _alive(references: list[Any]) -> list[Any]:
+def _alive(references: Iterable[Any]) -> list[Any]:
     return [p for p in (reference() for reference in references) if p is not None]

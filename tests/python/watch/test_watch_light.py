@@ -219,3 +219,4 @@ def test_nothing_is_left_behind():
     assert not nn.modules.module._global_forward_hooks  # the roots are known
     _watch_light.uninstall()
     assert torch.autograd.backward is before and not model._forward_pre_hooks
+    assert "_compiled_call_impl" not in vars(model)

@@ -255,6 +255,14 @@ def test_module_that_is_called_by_keywords_only(watch):
     assert (watch.verdict()["op"], watch.verdict()["step"]) == ("log", 4)
 
 
+def test_first_step_of_weights_in_no_module(watch):
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    (weight - 2.0).log().sum().backward()
+    optimizer.step()
+    assert (watch.verdict()["kind"], watch.verdict()["op"], watch.verdict()["step"]) == ("loss", "log", 1)
+
+
 @pytest.mark.parametrize("bad", [False, True])
 def test_sparse_gradients(watch, bad):
     model = nn.Embedding(5, 2, sparse=True)
