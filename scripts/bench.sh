@@ -25,6 +25,7 @@ if .venv/bin/python -c 'import torch' 2>/dev/null; then
   .venv/bin/python bench/guard/bench_kinds.py
   echo "== guard: a training step"
   .venv/bin/python bench/guard/bench_train.py
+  .venv/bin/python bench/guard/bench_watch.py
   echo "== guard: a training step compiled by Inductor"
   .venv/bin/python bench/guard/bench_compile.py
   echo "== guard: what a check on a device costs the host"

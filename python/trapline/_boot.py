@@ -190,8 +190,11 @@ def _activate(say: bool = True) -> None:
         if quarantine:
             _install(_quarantine, quarantine)
             _install(_quarantine_loader)
-        if options.watches_nan():
-            _install(_watch)
+        watch = options.watch()
+        if watch in ("nan", "nan:stop"):
+            _install(_watch, watch == "nan:stop")
+        elif watch != "off":
+            _install(_watch_light)
         if steps is not None:
             _install(_steps, steps)
 
@@ -270,9 +273,15 @@ def _quarantine_loader() -> ModuleType:
 
 
 def _watch() -> ModuleType:
-    from trapline import _watch
+    from trapline._watch import thorough
 
-    return _watch
+    return thorough
+
+
+def _watch_light() -> ModuleType:
+    from trapline._watch import light
+
+    return light
 
 
 def _steps() -> ModuleType:
@@ -328,6 +337,7 @@ def describe() -> list[str]:
 def watch_nan(on: bool) -> bool:
     """Watch for NaN from now on, or no longer; False where this torch cannot be watched."""
     module = _watch()
+    _watch_light().uninstall()
     if not on:
         module.uninstall()
         return True

@@ -7,17 +7,30 @@
 namespace trapline::diagnose {
 namespace {
 
+// ", by `log`"
+std::string by_text(const WatchSeen& seen) {
+  return seen.op.empty() ? std::string() : fmt::format(", by `{}`", seen.op);
+}
+
 // "the output of `fc1` (Linear)", "the gradient of `fc1.weight`", "the loss"
 std::string place_text(const WatchSeen& seen) {
-  if (seen.kind == "loss") return "the loss";
+  if (seen.kind == "input") {
+    return seen.type.empty() ? "the data" : fmt::format("what goes into {}", seen.type);
+  }
+  if (seen.kind == "weights") return fmt::format("the weights, {}, before", layer_name(seen.name, '`'));
+  if (seen.kind == "optimizer")
+    return fmt::format("the optimizer's update of {}", layer_name(seen.name, '`'));
+  if (seen.kind == "loss") return "the loss" + by_text(seen);
   const std::string noun = seen.kind == "output" ? "output" : "gradient";
   if (seen.name.empty()) {
-    return seen.type.empty() ? fmt::format("the {} of a layer without a name", noun)
-                             : fmt::format("the {} of a {}", noun, seen.type);
+    return (seen.type.empty() ? fmt::format("the {} of a layer without a name", noun)
+                              : fmt::format("the {} of a {}", noun, seen.type)) +
+           by_text(seen);
   }
   const std::string name = layer_name(seen.name, '`');
-  return seen.type.empty() ? fmt::format("the {} of {}", noun, name)
-                           : fmt::format("the {} of {} ({})", noun, name, seen.type);
+  return (seen.type.empty() ? fmt::format("the {} of {}", noun, name)
+                            : fmt::format("the {} of {} ({})", noun, name, seen.type)) +
+         by_text(seen);
 }
 
 std::string where_text(const WatchSeen& seen) {
@@ -26,14 +39,24 @@ std::string where_text(const WatchSeen& seen) {
 
 std::string look_text(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
-  if (at.kind == "loss") {
+  if (at.kind == "input")
+    return "the numbers are not finite before the model: mend them, or leave them out; torch.isfinite(inputs).all() tells";
+  if (at.kind == "weights")
+    return fmt::format("look at the checkpoint or the initialisation: the weights were not finite before {} {}",
+                       at.unit, at.step);
+  if (at.kind == "optimizer")
+    return fmt::format("look at step {}: gradients that were not finite, or a learning rate that is too high",
+                       at.step);
+  if (at.kind == "loss" && at.op.empty()) {
     return fmt::format(
-        "look at the loss of {} {}: log(0), 0/0 or an empty mean; every layer before it was finite", at.unit,
+        "look at the loss of {} {}: log(0), 0/0 or an empty mean", at.unit,
         at.step);
   }
+  if (at.kind == "loss")
+    return fmt::format("keep the input of `{}` where it is defined: add an epsilon or clamp it", at.op);
   if (at.kind == "gradient") {
     return fmt::format(
-        "the forward pass was finite: look at functions without a finite derivative (sqrt, norm or pow at 0, "
+        "the forward pass was finite: look at functions without a finite derivative (sqrt or pow at 0, "
         "where() around log) on the way to {}",
         place_text(at));
   }
@@ -65,12 +88,19 @@ Finding finding_of(const Watch& watch) {
   finding.summary = watch_text(watch.seen);
   const WatchSeen& first = watch.seen.first;
   if (!first.name.empty()) finding.layer = Layer{first.name, first.type, "", {}, {}, ""};
-  finding.fix = {
-      look_text(watch.seen),
-      "if the loss grew from step to step before, lower the learning rate or clip gradients",
-      "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16",
-      "check the data: assert torch.isfinite(inputs).all()",
-  };
+  finding.origin = watch.seen.origin;
+  finding.sample = watch.seen.sample;
+  if (!watch.seen.growth.empty()) finding.evidence.push_back({"watch", std::nullopt, watch.seen.growth});
+  // What the place rules out is not advised.
+  const bool vague = first.op.empty() && first.kind != "input" && first.kind != "weights";
+  const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
+  finding.fix = {look_text(watch.seen)};
+  if (!watch.seen.growth.empty() || vague)
+    finding.fix.emplace_back("if the loss grew from step to step before, lower the learning rate or clip gradients");
+  if (overflowed || vague)
+    finding.fix.emplace_back("float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
+  if (vague && first.kind != "optimizer")
+    finding.fix.emplace_back("check the data: assert torch.isfinite(inputs).all()");
   finding.process = watch.process;
   return finding;
 }

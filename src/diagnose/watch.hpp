@@ -11,17 +11,21 @@
 namespace trapline::diagnose {
 
 struct WatchSeen {
-  std::string kind;  // "output", "loss", "gradient"
+  std::string kind;  // "output", "loss", "gradient", "input", "weights", "optimizer"
   std::string name;  // of the module or the parameter; empty: unknown
   std::string type;  // of the module: "Linear"
   std::int64_t step = 0;
   std::string unit;  // "step", "forward call"
+  std::string op{};  // "log"; empty: unknown
 };
 
 struct WatchFact {
   bool nan = true;  // else: only Inf was seen
   WatchSeen first;
   std::optional<WatchSeen> inf_before;
+  std::optional<Frame> origin{};   // the user's line that made it
+  std::optional<Sample> sample{};  // whose data held it
+  std::string growth{};            // "the gradient norm grew from 0.8 to 3e4 in the 20 steps before"
 };
 
 // A run whose numbers went bad without a fault.

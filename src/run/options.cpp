@@ -7,14 +7,15 @@
 namespace trapline {
 namespace {
 
-constexpr std::array<std::string_view, 1> kWatch{"nan"};
+constexpr std::array<std::string_view, 3> kWatch{"nan", "nan:stop", "off"};
 constexpr std::array<std::string_view, 3> kOnFault{"raise", "skip", "stop"};
 
 const auto kOptions = std::to_array<RunOption>({
     {"--cpu", "", "TRAPLINE_CPU", "run a program written for CUDA on the CPU", Switch{&RunOptions::cpu}},
     {"--steps", "N", "TRAPLINE_STEPS", "end the program cleanly after N optimizer steps",
      WholeNumberOption{&RunOptions::steps, 1, 1'000'000'000'000}},
-    {"--watch", "nan", "TRAPLINE_WATCH", "name the step and layer where NaN or Inf began",
+    {"--watch", "MODE", "TRAPLINE_WATCH",
+     "nan: look at every module for the first NaN or Inf; nan:stop: and end there; off: not even at the loss",
      WordOption{&RunOptions::watch, kWatch}},
     {"--report", "DIR", "TRAPLINE_REPORT_DIR", "keep the findings of all processes in the folder DIR",
      PathOption{&RunOptions::reports}},

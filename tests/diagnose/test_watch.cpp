@@ -25,6 +25,36 @@ TEST(Watch, NamesStepAndLayer) {
   EXPECT_EQ(finding->device_assert, false);
 }
 
+TEST(Watch, TellsOperationSampleAndGrowth) {
+  json watch = kOutput;
+  watch["op"] = "log";
+  watch["sample"] = {{"dataset_index", 5}};
+  watch["growth"] = {{"of", "gradient norm"}, {"low", 0.8}, {"high", 30000.0}, {"steps", 20}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->summary,
+            "the first NaN of this run was in step 12, in the output of `fc1` (Linear), by `log`");
+  EXPECT_EQ(finding->sample->dataset_index, 5);
+  EXPECT_EQ(finding->evidence.back().text,
+            "the gradient norm grew from 0.8 to 3e+04 in the 20 steps before");
+}
+
+TEST(Watch, AdvisesOnlyWhatFitsThePlace) {
+  json watch = kOutput;
+  watch["op"] = "log";
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->fix.size(), 1);
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", kOutput}})->fix.size(), 4);
+}
+
+TEST(Watch, CallsOnlyDataWhatABatchHolds) {
+  json watch = {{"what", "nan"}, {"kind", "input"}, {"step", 2}, {"unit", "step"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 2, in the data");
+  watch["type"] = "Head";
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 2, in what goes into Head");
+}
+
 TEST(Watch, TellsTheInfinityThatCameFirst) {
   json watch = kOutput;
   watch["inf_before"] = {{"kind", "gradient"}, {"step", 11}, {"unit", "step"}, {"name", "fc1.weight"}};

@@ -74,3 +74,24 @@ def test_unknown_watch_is_refused() -> None:
     outcome = runner.trapline(["--watch", "everything"], [runner.PYTHON, "-c", "pass"])
     assert outcome.returncode == 2
     assert "--watch" in outcome.stderr and "nan" in outcome.stderr
+
+
+def test_C6_every_run_is_watched(tmp_path: Path) -> None:
+    script = runner.write_program(tmp_path / "training.py", TRAINING)
+    outcome = runner.trapline([], [runner.PYTHON, script])
+    assert (outcome.returncode, outcome.stdout) == (0, "done\n"), outcome.stderr
+    words = " ".join(outcome.stderr.split())
+    assert "TL109" in words and "the first NaN of this run was in step 4, in what goes into Head" in words
+
+
+def test_C6_watch_off(tmp_path: Path) -> None:
+    script = runner.write_program(tmp_path / "training.py", TRAINING)
+    outcome = runner.trapline(["--watch", "off"], [runner.PYTHON, script])
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "done\n", "")
+
+
+def test_C6_watch_stops(tmp_path: Path) -> None:
+    script = runner.write_program(tmp_path / "training.py", TRAINING)
+    outcome = runner.trapline(["--watch", "nan:stop"], [runner.PYTHON, script])
+    assert (outcome.returncode, outcome.stdout) == (65, ""), outcome.stderr
+    assert "stopped at the first NaN, after step 4" in outcome.stderr and "TL109" in outcome.stderr

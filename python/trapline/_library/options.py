@@ -58,9 +58,9 @@ def quarantine() -> str | None:
     return _text("TRAPLINE_QUARANTINE") or None
 
 
-def watches_nan() -> bool:
-    """Watch where numbers turn NaN."""
-    return _text("TRAPLINE_WATCH") == "nan"
+def watch() -> str:
+    """``nan``: every module; ``nan:stop``: and end at the first; ``off``; ``""``: as in every run."""
+    return _text("TRAPLINE_WATCH")
 
 
 def steps() -> int | None:

@@ -1,7 +1,11 @@
 #include "diagnose/json/parts.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "jsonio/access.hpp"
 #include "jsonio/scalar.hpp"
@@ -32,9 +36,22 @@ std::optional<WatchSeen> read_seen(const json* object) {
   const auto step = integer(*object, "step");
   if (!step) return std::nullopt;
   seen.step = *step;
-  if (seen.kind != "output" && seen.kind != "loss" && seen.kind != "gradient") return std::nullopt;
+  constexpr std::array<std::string_view, 6> kKinds{"output", "loss",    "gradient",
+                                                   "input",  "weights", "optimizer"};
+  if (std::ranges::find(kKinds, seen.kind) == kKinds.end()) return std::nullopt;
+  seen.op = text(*object, "op");
   if (seen.unit.empty()) seen.unit = "step";
   return seen;
+}
+
+std::string growth_text(const json* growth) {
+  if (growth == nullptr) return {};
+  const auto number = [&](const char* name) {
+    const json* value = member(*growth, name);
+    return value != nullptr && value->is_number() ? value->get<double>() : 0.0;
+  };
+  return fmt::format("the {} grew from {:.2g} to {:.2g} in the {} steps before", text(*growth, "of"),
+                     number("low"), number("high"), integer(*growth, "steps").value_or(0));
 }
 
 std::int64_t at_least_zero(const json& object, const char* name) {
@@ -199,8 +216,12 @@ std::optional<WatchFact> read_watch(const json& facts) {
   const json* object = object_member(facts, "watch");
   auto first = read_seen(object);
   if (!first) return std::nullopt;
-  return WatchFact{text(*object, "what") != "inf", std::move(*first),
-                   read_seen(object_member(*object, "inf_before"))};
+  return WatchFact{text(*object, "what") != "inf",
+                   std::move(*first),
+                   read_seen(object_member(*object, "inf_before")),
+                   read_frame(member(*object, "origin")),
+                   read_sample(*object),
+                   growth_text(object_member(*object, "growth"))};
 }
 
 Result<Watch> read_watched_run(const json& json) {

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
-from trapline import _watch  # noqa: E402
+from trapline._watch import thorough as _watch  # noqa: E402
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional
 Calls = list[dict[str, Any]]
 _guard: Any = None
 _watch: Optional[Callable[[], Optional[dict[str, Any]]]] = None
+_thorough = False
 
 
 def by_guard(guard: Any) -> None:
@@ -18,10 +19,10 @@ def by_guard(guard: Any) -> None:
     _guard = guard
 
 
-def by_watch(facts: Optional[Callable[[], Optional[dict[str, Any]]]]) -> None:
-    """`facts` says what the watch has seen; None: nobody watches any more."""
-    global _watch
-    _watch = facts
+def by_watch(facts: Optional[Callable[[], Optional[dict[str, Any]]]], thorough: bool = True) -> None:
+    """`facts` says what the watch has seen; None: nobody watches any more. `thorough`: in every module."""
+    global _watch, _thorough
+    _watch, _thorough = facts, thorough
 
 
 def history() -> Calls:
@@ -35,8 +36,8 @@ def remembered() -> Calls:
 
 
 def is_watched() -> bool:
-    """True where NaN are watched for."""
-    return _watch is not None
+    """True where `--watch nan` would tell no more."""
+    return _watch is not None and (_thorough or _watch() is not None)
 
 
 def watched() -> Optional[dict[str, Any]]:

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple, Optional
 
 from trapline._fault.data import recorded
-from trapline._library import forks
+from trapline._library import capi, forks
 from trapline._library.say import debug, say
 
 # A forward without end must not fill memory: so many values are looked at before the step's end.
@@ -34,12 +34,12 @@ _DEPTH = 3  # of tuples, lists and dicts in an output
 _watch: Optional[Watch] = None
 
 
-def install() -> None:
-    """Watch this process. Calling it again changes nothing."""
+def install(stops: bool = False) -> None:
+    """Watch this process; `stops`: end it at the first NaN. Calling it again changes nothing."""
     global _watch
     if _watch is not None:
         return
-    watch = Watch()
+    watch = Watch(stops)
     try:
         watch.start()
     except TypeError:  # hooks that are called for a forward that raises came with 2.0
@@ -97,7 +97,8 @@ class _Batch(NamedTuple):
 
 
 class Watch:
-    def __init__(self) -> None:
+    def __init__(self, stops: bool = False) -> None:
+        self._stops = stops
         # The first of each: kind, step, unit ("step", or "forward call" without an optimizer), name, type.
         self.nan: Optional[dict[str, Any]] = None
         self.inf: Optional[dict[str, Any]] = None
@@ -217,6 +218,11 @@ class Watch:
         with self._lock:
             self._steps += 1
             self._flush(step=self._steps)
+            stops = self._stops and self.nan is not None
+        if stops:
+            self._stops = False  # a program that catches it goes on
+            say(f"stopped at the first NaN, after step {self._steps} (--watch nan:stop)")
+            raise SystemExit(capi.EXIT_STOPPED)
 
     # Numbers ----------------------------------------------------------------------------------
 

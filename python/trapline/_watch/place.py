@@ -1,0 +1,366 @@
+"""Where a number that is not finite came from: stage two of the watch (:mod:`trapline._watch.light`).
+
+The outermost modules of the step run again, without gradients, under a mode that follows what is not finite
+from the operation that made it (:mod:`trapline._watch.flow`). Only what reaches the output counts: what a
+model masks is no fault.
+
+What the first run left is put back: buffers, what modules hold, random generators. What holds collectives is
+not run again.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, Optional
+
+from trapline._fault.data import batches, samples
+from trapline._fault.data.match import Match
+from trapline._fault.data.values import unravel
+from trapline._watch.flow import Flow, tensors
+from trapline._watch.suspect import parameters_of, values
+
+_DEPTH = 3
+_MAX_NODES = 20_000
+# What hides a bad value on purpose: what lies before it in the graph is not accused.
+_MASKING = (
+    "WhereBackward",
+    "MaskedFillBackward",
+    "NanToNumBackward",
+    "ClampBackward",
+    "MaskedScatter",
+    "Maximum",
+    "Minimum",
+)
+_COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
+
+
+class Call:
+    """One call of an outermost module, after `step` steps."""
+
+    __slots__ = ("args", "autocast", "kwargs", "module", "random", "step")
+
+    def __init__(self, module: Any, args: Any, kwargs: Any, step: int) -> None:
+        self.module = module  # a weak reference
+        self.args, self.kwargs, self.step = args, kwargs, step
+        self.autocast: Any = None  # the dtype, where autocast is on
+        self.random: Any = None  # the state of PyTorch's generator, where the module draws
+
+    def has_one_of(self, owned: set[int]) -> bool:
+        module = self.module()
+        return module is None or any(id(parameter) in owned for parameter in module.parameters())
+
+
+def norm(optimizer: Any) -> Optional[float]:
+    """The norm of all gradients in host memory; None where there are none, or not plain ones."""
+    import torch
+
+    gradients = []
+    for parameter in parameters_of(optimizer):
+        gradient = parameter.grad
+        if gradient is None:
+            continue
+        if gradient.layout is not torch.strided:
+            gradient = gradient._values() if gradient.is_sparse else None
+        if gradient is not None and gradient.device.type == "cpu" and gradient.numel():
+            if type(gradient) is not torch.Tensor:
+                return None
+            gradients.append(gradient)
+    if not gradients:
+        return None
+    with torch.no_grad():
+        norms = torch._foreach_norm(gradients)
+        if any(part.dtype is not norms[0].dtype for part in norms):
+            squares = [part.item() ** 2 for part in norms]
+            return math.sqrt(math.fsum(squares)) if all(map(math.isfinite, squares)) else math.nan
+        return float(torch.stack(norms).double().norm().item())
+
+
+def bad_gradients(optimizer: Any) -> list[tuple[Any, Any]]:
+    """Parameters whose gradient has an element that is not finite."""
+    gradients = [(p, values(p.grad)) for p in parameters_of(optimizer) if p.grad is not None]
+    return [(p, gradient) for p, gradient in gradients if not bool(gradient.isfinite().all())]
+
+
+def reached(loss: Any) -> dict[int, Any]:
+    """The parameters that the loss depends on, by id."""
+    out: dict[int, Any] = {}
+    seen, queue = {loss.grad_fn}, deque([loss.grad_fn])
+    while queue and len(seen) < _MAX_NODES:
+        node = queue.popleft()
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            out[id(variable)] = variable
+        for following, _ in getattr(node, "next_functions", ()):
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return out
+
+
+def is_of(call: Call, reached: dict[int, Any]) -> bool:
+    """The loss may depend on this call: on its weights, or it has none."""
+    module = call.module()
+    ids = [id(parameter) for parameter in module.parameters()] if module is not None else []
+    return module is not None and (not ids or any(one in reached for one in ids))
+
+
+def of_loss(calls: list[Call], loss: Any, optimizers: Any) -> dict[str, Any]:
+    """For a loss that is not finite, before `backward` has used up the graph."""
+    for call in calls:
+        if call.module() is None or _has_collectives(call):
+            continue
+        inner = _inner(call)
+        flow = Flow()
+        flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
+        for name, parameter in [*inner.named_parameters(), *inner.named_buffers()]:
+            if _is_bad_weight(parameter):
+                flow.names([parameter.detach()], ("weights", name))
+        import torch
+
+        with _Kept(inner), torch.no_grad(), _autocast(call), flow:
+            _draw_again(call)
+            output = inner(*_copies(call.args), **_copies(call.kwargs))
+        made = flow.origin_of(output)
+        if made is None:
+            continue
+        if made.given is not None:
+            kind, name = made.given
+            if kind == "weights":
+                return _of_weights(inner, name, optimizers)
+            if call is calls[0] or _sample():  # else it may be what another part of the program made
+                return {"kind": "input", **(_sample() or {"type": name})}
+            continue
+        found = _named(made, inner)
+        if made.infinite is not None:
+            before = _named(made.infinite, inner)
+            before.pop("origin", None)
+            found["inf_before"] = before
+        return found
+    return {"kind": "loss", **_in_graph(loss.grad_fn, _is_bad_value, _MASKING)}
+
+
+def _is_bad_weight(parameter: Any) -> bool:
+    """Infinite ones that are not trained are masks."""
+    if not parameter.dtype.is_floating_point:
+        return False
+    parameter = parameter if parameter.requires_grad else parameter.isnan()
+    bad = ~parameter.detach().isfinite() if parameter.dtype.is_floating_point else parameter
+    return bool(bad.any())
+
+
+def _of_weights(module: Any, name: str, optimizers: Any) -> dict[str, Any]:
+    """Of a checkpoint or an initialisation, unless an optimizer has changed them since."""
+    mine = dict(module.named_parameters()).get(name)
+    for optimizer, steps in list(optimizers.items()):
+        if steps and any(parameter is mine for parameter in parameters_of(optimizer)):
+            return {"kind": "optimizer", "name": name}
+    return {"kind": "weights", "name": name}
+
+
+def of_gradients(calls: list[Call], bad: list[tuple[Any, Any]]) -> dict[str, Any]:
+    """For gradients that are not finite after a loss that was: the last parameter in forward order, which
+    backward reaches first, and an operation of the modules without a finite derivative.
+    """
+    import torch
+
+    found: dict[str, Any] = {"kind": "gradient"}
+    owned = {id(parameter) for parameter, _ in bad}
+    for call in calls:
+        module = call.module()
+        for name, parameter in module.named_parameters() if module is not None else ():
+            if id(parameter) in owned:
+                found["name"] = name
+    for call in calls:
+        if call.module() is None or not call.has_one_of(owned) or _has_collectives(call):
+            continue
+        with _Kept(_inner(call)), torch.enable_grad(), _autocast(call):
+            _draw_again(call)
+            output = _inner(call)(*_copies(call.args), **_copies(call.kwargs))
+        for tensor in _outputs(output):
+            node = _in_graph(tensor.grad_fn, _is_bad_slope)
+            if node:
+                return {**found, **node}
+    return found
+
+
+def _outputs(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    if hasattr(value, "grad_fn"):
+        yield value
+    elif depth > 0 and isinstance(value, (tuple, list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _outputs(item, depth - 1)
+
+
+def _sample() -> dict[str, Any]:
+    """The sample of the newest batch that holds a NaN."""
+    for batch in batches.newest_first()[:2]:
+        for tensor in batch.tensors():
+            if not tensor.dtype.is_floating_point or not bool(tensor.isnan().any()):
+                continue
+            at = unravel(int(tensor.detach().isnan().reshape(-1).int().argmax()), tensor.shape)
+            located = samples.Located(batch, tensor, Match(at, None, 0, True))
+            return {"sample": samples.sample_facts(located)}
+    return {}
+
+
+# The forward pass, again -------------------------------------------------------------------------
+
+
+def _inner(call: Call) -> Any:
+    """What computes: below DistributedDataParallel and torch.compile, which are not run again."""
+    module = call.module()
+    for _ in range(4):
+        kind = type(module).__name__
+        if kind == "OptimizedModule":
+            module = module._orig_mod
+        elif kind in ("DistributedDataParallel", "DataParallel"):
+            module = module.module
+    return module
+
+
+def _has_collectives(call: Call) -> bool:
+    return any(
+        base.__name__ in _COLLECTIVE for module in _inner(call).modules() for base in type(module).__mro__
+    )
+
+
+def _autocast(call: Call) -> Any:
+    import torch
+
+    stack = ExitStack()
+    if call.autocast is not None or torch.is_autocast_enabled("cpu"):
+        on = call.autocast is not None
+        stack.enter_context(torch.autocast("cpu", dtype=call.autocast, enabled=on, cache_enabled=False))
+    return stack
+
+
+def _draw_again(call: Call) -> None:
+    """The numbers that dropout drew the first time."""
+    if call.random is not None:
+        import torch
+
+        torch.set_rng_state(call.random)
+
+
+def _copies(value: Any, depth: int = _DEPTH) -> Any:
+    """What a forward that changes its arguments may change."""
+    import torch
+
+    if type(value) in (torch.Tensor, torch.nn.Parameter):
+        return value.detach().clone()
+    if depth > 0 and type(value) is dict:
+        return {key: _copies(item, depth - 1) for key, item in value.items()}
+    if depth > 0 and type(value) in (tuple, list):
+        return type(value)(_copies(item, depth - 1) for item in value)
+    return value
+
+
+class _Kept:
+    """Puts back what a forward pass changes."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def __enter__(self) -> None:
+        self._random = samples.RandomState()
+        self._random.__enter__()
+        self._buffers = [(b, b.detach().clone()) for b in self.module.buffers()]
+        self._members: list[tuple[Any, Any]] = []
+        for module in self.module.modules():
+            members = vars(module)
+            self._members.append((members, dict(members)))
+            # One level of what a forward appends to; also the tables of buffers, which it may bind anew.
+            self._members += [
+                (held, copy.copy(held))
+                for held in members.values()
+                if type(held) in (list, dict, set, deque) and held
+            ]
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        self._random.__exit__()
+        for held, kept in reversed(self._members):
+            if type(held) is list:
+                held[:] = kept
+            elif len(held) != len(kept) or type(held) is not dict or _differ(held, kept):
+                held.clear()
+                (held.extend if type(held) is deque else held.update)(kept)
+        with torch.no_grad():
+            for buffer, value in self._buffers:
+                # Not through the buffer itself: its version counts changes, and a graph may have saved it.
+                buffer.data.copy_(value)
+
+
+def _differ(held: dict[Any, Any], kept: dict[Any, Any]) -> bool:
+    return any(key not in kept or kept[key] is not value for key, value in held.items())
+
+
+def _named(made: Any, root: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": "output", "op": made.op}
+    if made.module is not None:
+        found["type"] = type(made.module).__name__
+        found["name"] = next((name for name, part in root.named_modules() if part is made.module), "")
+    if made.frame is not None:
+        found["origin"] = made.frame
+    return found
+
+
+# The graph ---------------------------------------------------------------------------------------
+
+
+def _in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The operation nearest to the inputs whose saved tensors show that it is the one."""
+    seen, queue, hit = {root}, [root], None
+    while queue and len(seen) < _MAX_NODES:
+        node = queue.pop(0)
+        if node is None:
+            continue
+        name = node.name().split("::")[-1]
+        try:
+            if is_bad(name, node):
+                hit = name
+        except (RuntimeError, AttributeError):  # saved nothing, or freed already
+            pass
+        if name.startswith(hidden):
+            continue
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return {} if hit is None else {"op": hit.rstrip("0123456789").removesuffix("Backward").lower()}
+
+
+def _is_bad_value(name: str, node: Any) -> bool:
+    if name.startswith(("LogBackward", "Log2Backward", "Log10Backward")):
+        return _finite(node._saved_self) and bool((node._saved_self <= 0).any())
+    if name.startswith("DivBackward"):
+        other = node._saved_other
+        return other is not None and _finite(other) and bool((other == 0).any())
+    if name.startswith(("SqrtBackward", "ExpBackward", "ReciprocalBackward", "RsqrtBackward")):
+        return not _finite(node._saved_result)
+    if name.startswith("PowBackward"):
+        base = node._saved_self
+        return _finite(base) and not _finite(base**node._saved_exponent)
+    return False
+
+
+def _is_bad_slope(name: str, node: Any) -> bool:
+    if name.startswith("SqrtBackward"):
+        return bool((node._saved_result == 0).any())
+    if name.startswith("PowBackward"):
+        exponent = node._saved_exponent
+        return isinstance(exponent, float) and exponent < 1 and bool((node._saved_self == 0).any())
+    if name.startswith("LogBackward"):
+        return bool((node._saved_self == 0).any())
+    if name.startswith("DivBackward"):
+        return node._saved_other is not None and bool((node._saved_other == 0).any())
+    return False
+
+
+def _finite(tensor: Any) -> bool:
+    return tensor is not None and bool(tensor.isfinite().all())

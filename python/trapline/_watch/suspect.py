@@ -1,0 +1,77 @@
+"""A number that was not finite, until it is known whether an optimizer has stepped with it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any, Optional
+
+
+def parameters_of(optimizer: Any) -> Iterator[Any]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def values(gradient: Any) -> Any:
+    """What a gradient holds; of a sparse one without the indices."""
+    gradient = gradient.detach()
+    return gradient._values() if gradient.is_sparse else gradient
+
+
+def are_finite(tensors: Iterable[Any]) -> bool:
+    return all(bool(tensor.detach().isfinite().all()) for tensor in tensors)
+
+
+class Suspect:
+    """`fact` says what and where. The verdict is on the optimizer that has the gradients it spoiled."""
+
+    def __init__(self, fact: dict[str, Any], parameters: list[Any], reached: dict[int, Any]) -> None:
+        self.fact = fact
+        self._reached = {
+            key: weakref.ref(p) for key, p in reached.items()
+        }  # of the parameters that the loss depends on
+        # A weight may be infinite on purpose: only those that turn bad count.
+        self._before = {id(p) for p in parameters if not are_finite([p])}
+        self._bad: list[Any] = []  # weak references to the parameters whose gradients it spoiled
+        self._fine: list[Any] = []  # and to those with finite gradients of a loss that was NaN
+
+    def sees_gradients(self, parameters: list[Any]) -> bool:
+        """After `backward`. False: no gradient comes of it."""
+        every = [*_alive(self._reached.values()), *parameters]
+        given = list({id(p): p for p in every if p.grad is not None}.values())
+        bad = [p for p in given if not are_finite([values(p.grad)])]
+        # Reentrant checkpoints hide parameters from the graph.
+        bad = [p for p in bad if id(p) in self._reached] or bad
+        self._bad = [weakref.ref(p) for p in bad]
+        if self.fact["what"] == "nan":
+            spoiled = {id(p) for p in bad}
+            fine = [p for p in given if id(p) in self._reached and id(p) not in spoiled]
+            self._fine = [weakref.ref(p) for p in fine if bool(values(p.grad).any())]
+        return bool(self._bad or self._fine)
+
+    def is_pending(self) -> bool:
+        """The gradients are still there: neither mended nor cleared without a step."""
+        bad = [values(p.grad) for p in _alive(self._bad) if p.grad is not None]
+        if any(not are_finite([gradient]) for gradient in bad):
+            return True
+        fine = [values(p.grad) for p in _alive(self._fine) if p.grad is not None]
+        return any(bool(gradient.any()) for gradient in fine)
+
+    def verdict(self, stepped: Iterable[Any]) -> Optional[list[Any]]:
+        """After a step of the optimizer of `stepped`: weak references to the weights that it is about. Empty:
+        no harm was done; None: it was another optimizer's.
+        """
+        parameters = {id(p): p for p in stepped}
+        spoiled = [p for p in _alive(self._bad) if id(p) in parameters]
+        fine = [p for p in _alive(self._fine) if id(p) in parameters]
+        if not spoiled and not fine:
+            return None
+        given = self.fact["kind"] in ("weights", "optimizer")
+        if not spoiled and not given:
+            return [weakref.ref(p) for p in fine]
+        bad = [p for p in parameters.values() if not are_finite([p])]
+        return [weakref.ref(p) for p in bad if given or id(p) not in self._before]
+
+
+def _alive(references: Iterable[Any]) -> list[Any]:
+    return [p for p in (reference() for reference in references) if p is not None]

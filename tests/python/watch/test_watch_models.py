@@ -1,0 +1,90 @@
+"""What a program does with a model that the watch of every run has seen: files, copies, compilation."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from trapline._watch import light, roots  # noqa: E402
+
+GOOD = torch.ones(3, 2)
+
+
+@pytest.fixture
+def model():
+    light.install()
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    step(model, model)
+    yield model
+    light.uninstall()
+
+
+def step(model, call, times=1.0):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    call(GOOD).sum().mul(times).backward()
+    optimizer.step()
+
+
+def test_file_holds_nothing_of_the_watch(model):
+    assert b"trapline" not in pickle.dumps(model)
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=False)
+    assert loaded._compiled_call_impl is None and torch.equal(loaded(GOOD), model(GOOD))
+
+
+def test_copy_calls_itself(model):
+    for other in (copy.deepcopy(model), copy.copy(model)):
+        assert other._compiled_call_impl is None
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        other[1].bias += 1.0
+    assert torch.allclose(other(GOOD), model(GOOD) + 1)
+
+
+def test_class_with_a_state_of_its_own():
+    copied = copy.deepcopy({"root": roots.Root(nn.Identity(), None)})
+    assert copied == {"root": None}
+
+
+def test_replica_calls_itself(model):
+    replica = model._replicate_for_data_parallel()
+    assert replica._compiled_call_impl is None
+
+
+def test_compiled_whole_after_it_was_seen(model):
+    expected = model(GOOD)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(GOOD), expected)
+    step(model, compiled, float("nan"))
+    assert light.verdict()["step"] == 1 and light.verdict()["kind"] == "loss"
+
+
+def test_compiled_in_place(model):
+    model.compile(backend="eager", fullgraph=True)
+    step(model, model)
+    step(model, model, float("nan"))
+    assert light.verdict()["kind"] == "loss"
+
+
+def test_scripted_and_exported(model):
+    expected = model(GOOD)
+    assert torch.equal(torch.export.export(model, (GOOD,)).module()(GOOD), expected)
+    assert torch.equal(torch.jit.trace(model, (GOOD,))(GOOD), expected)
+    assert torch.equal(torch.jit.script(model)(GOOD), expected)
+
+
+def test_functional_and_hooks(model):
+    called = []
+    handle = model.register_forward_hook(lambda *_: called.append(1))
+    twice = {name: value * 2 for name, value in model.named_parameters()}
+    assert not torch.equal(torch.func.functional_call(model, twice, (GOOD,)), model(GOOD))
+    handle.remove()
+    assert called == [1, 1]
