@@ -64,6 +64,29 @@ TEST(AdviceHarm, PaddingIsNeverCountedFromTheEnd) {
   EXPECT_FALSE(says(mixed, "index + 7")) << "of relative positions that would be another place";
 }
 
+// A page that was not scaled to the model's grid: with more rows it would train on wrong places.
+TEST(AdviceHarm, CoordinatesAreScaledAndTheTableStays) {
+  const Finding finding = diagnose(
+      facts_of("embedding.indices", 1374, 1024,
+               {{"table", "position"},
+                {"counts_from", 1374},
+                {"layer", layer("x_position_embeddings", "num_embeddings", 1024)},
+                {"setting", {{"name", "max_2d_position_embeddings"}, {"value", 1024}}}}));
+  EXPECT_TRUE(says(finding, "scaled to the range")) << all(finding);
+  EXPECT_FALSE(says(finding, "more positions")) << all(finding);
+  EXPECT_FALSE(says(finding, "more rows")) << all(finding);
+}
+
+TEST(AdviceHarm, AColumnOfTokenTypesIsNamedAsSuch) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 32, 32,
+                        {{"table", "other"},
+                         {"variable", {{"name", "types"}, {"index", {3, 2}}}},
+                         {"layer", layer("token_type_embeddings_2", "num_embeddings", 32)},
+                         {"setting", {{"name", "type_vocab_sizes[2]"}, {"value", 32}}}}));
+  EXPECT_TRUE(says(finding, "keep `types[..., 2]` below 32")) << all(finding);
+}
+
 TEST(AdviceHarm, DecoderStart) {
   const Finding finding =
       diagnose(facts_of("embedding.indices", 205, 205,

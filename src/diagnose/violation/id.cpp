@@ -83,12 +83,20 @@ bool are_values(const ViolationWriter& w, std::int64_t offset) {
   return w.facts.counts_from && *w.facts.counts_from > offset + kRowsBefore && !one_at_a_time(w);
 }
 
+// The ids as the user has them: `types[..., 2]` where the table is for one column of the variable.
+std::string users_column(const ViolationWriter& w) {
+  const auto& variable = w.facts.variable;
+  const bool column = variable && variable->index.size() == w.facts.index.size() + 1 &&
+                      std::equal(w.facts.index.begin(), w.facts.index.end(), variable->index.begin());
+  return column ? fmt::format("`{}[..., {}]`", variable->name, variable->index.back()) : w.users();
+}
+
 // "config.type_vocab_size=1 made this table".
 void fix_setting(ViolationWriter& w) {
   const SettingFact& setting = *w.facts.setting;
   const Need need = w.need();
   w.fix(fmt::format("config.{}={} made this table: make the model with {}{}, or keep {} below {}",
-                    setting.name, setting.value, need.text(), w.basis(need), w.users(), w.hi()));
+                    setting.name, setting.value, need.text(), w.basis(need), users_column(w), w.hi()));
   if (setting.name == "type_vocab_size" && setting.value == 1) {
     w.fix("or pass no token_type_ids: this model has one segment only");
   }
@@ -322,8 +330,12 @@ void write_position(ViolationWriter& w) {
   const std::int64_t most =
       counted ? std::max(length, *w.facts.generation->prompt + *w.facts.generation->wanted) : length;
   if (values) {
-    w.fix(fmt::format("keep them below {}: look at where {} {} computed", w.hi(),
-                      w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are"));
+    // Coordinates and time steps: more rows would take what was not scaled, without a word.
+    w.fix(
+        fmt::format("keep them below {}: look at where {} {} computed; coordinates and time steps are scaled to "
+                    "the range that the model was made for",
+                    w.hi(), w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are"));
+    return w.fix_sample();
   }
   if (!setting.empty()) {
     w.fix(
