@@ -77,6 +77,15 @@ TEST(AdviceHarm, CoordinatesAreScaledAndTheTableStays) {
   EXPECT_FALSE(says(finding, "more rows")) << all(finding);
 }
 
+TEST(AdviceHarm, OnlyANumberThatProgramsWriteForNothingIsAMarker) {
+  const auto of = [](int id) {
+    return diagnose(facts_of("embedding.indices", id, 50,
+                             {{"table", "other"}, {"layer", layer("user_embedding", "num_embeddings", 50)}}));
+  };
+  EXPECT_FALSE(says(of(-231), "marks")) << all(of(-231));
+  EXPECT_TRUE(says(of(-999), "if -999 marks what is not to count")) << all(of(-999));
+}
+
 TEST(AdviceHarm, AColumnOfTokenTypesIsNamedAsSuch) {
   const Finding finding =
       diagnose(facts_of("embedding.indices", 32, 32,
