@@ -304,6 +304,6 @@ def test_a_class_that_the_data_set_names_is_not_to_be_left_out(tmp_path: Path) -
 
 
 def test_how_many_are_negative_is_told_without_an_upper_end(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("x,label\n" + "1,0\n2,-7\n3,1\n" * 4)
+    (tmp_path / "t.csv").write_text("x,label\n" + "1,0\n2,2\n3,1\n" * 20 + "4,-7\n")
     fix = only_finding("dataset", tmp_path / "t.csv")["fix"]
-    assert "a label must not be negative: 4 of 12 are negative: look at where the labels are computed" in fix
+    assert "a label must not be negative: 1 of 61 is negative: look at where the labels are computed" in fix
