@@ -27,7 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kOutput = 9;  // of kDuckDbOutput
 // Private memory, as RLIMIT_DATA counts it: what the statements allow DuckDB, threads' stacks, Python.
 constexpr std::uint64_t kMaxMemory = std::uint64_t{4} << 30U;
 constexpr std::int64_t kMaxSilence = 60;           // seconds
@@ -114,22 +113,19 @@ struct Start {
     ::signal(signal, SIG_DFL);
   // Ctrl-C is the parent's. A file that is full is an error of the writing.
   for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGXFSZ}) ::signal(signal, SIG_IGN);
-  // To numbers beyond those that are still needed, and from there to their places.
-  constexpr int kBeyond = kOutput + 1;
+  // To numbers beyond the three, and from there to their places.
+  constexpr int kBeyond = STDERR_FILENO + 1;
   const int input = ::fcntl(start.input, F_DUPFD, kBeyond);
   const int output = ::fcntl(start.output, F_DUPFD, kBeyond);
   const int words = ::fcntl(start.words_out, F_DUPFD, kBeyond);
-  const int nothing = ::open("/dev/null", O_WRONLY);
-  if (input < 0 || output < 0 || words < 0 || nothing < 0) ::_exit(1);
-  ::dup2(nothing, STDOUT_FILENO);
+  if (input < 0 || output < 0 || words < 0) ::_exit(1);
   ::dup2(input, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
   ::dup2(words, STDERR_FILENO);
-  ::dup2(output, kOutput);
-  for (int at = STDERR_FILENO + 1; at < kOutput; ++at) ::close(at);
 #ifdef SYS_close_range
-  if (::syscall(SYS_close_range, kOutput + 1, ~0U, 0) != 0)
+  if (::syscall(SYS_close_range, kBeyond, ~0U, 0) != 0)
 #endif
-    for (int at = kOutput + 1; at < 4096; ++at) ::close(at);
+    for (int at = kBeyond; at < 4096; ++at) ::close(at);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_DATA, kMaxMemory);
   limit(RLIMIT_FSIZE, start.most);
@@ -225,8 +221,10 @@ DuckDbRun run_duckdb(const DuckDb& program, const std::string& statements, int o
   const std::string folder = temporary_folder();
   const Descriptor input(open_unnamed(folder)), words(open_unnamed(folder));
   if (input.number() < 0 || words.number() < 0) return cannot();
-  const auto size = static_cast<ssize_t>(statements.size());
-  if (::pwrite(input.number(), statements.data(), statements.size(), 0) != size) return cannot();
+  // The command's own words about a statement would go where the statement writes.
+  const std::string text = (program.python ? "" : ".output /dev/null\n") + statements;
+  const auto size = static_cast<ssize_t>(text.size());
+  if (::pwrite(input.number(), text.data(), text.size(), 0) != size) return cannot();
   if (::ftruncate(output, 0) != 0) return cannot();
 
   std::vector<std::string> kept{"LANG=C.UTF-8"};

@@ -19,8 +19,9 @@ struct DuckDb {
 // installed in, `python3` and `duckdb` of PATH.
 std::vector<DuckDb> duckdb_programs();
 
-// The name under which the program sees the file that it may write to.
-inline constexpr const char* kDuckDbOutput = "/dev/fd/9";
+// The name under which the program sees the file that it may write to: its standard output, which PyPI's
+// package of the command hands on, too.
+inline constexpr const char* kDuckDbOutput = "/dev/fd/1";
 
 struct DuckDbRun {
   enum class End : std::uint8_t { kDone, kMissing, kFailed, kStopped };

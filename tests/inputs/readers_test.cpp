@@ -36,9 +36,9 @@ TEST(Readers, EachHasAName) {
   std::vector<std::string_view> names;
   for (const Reader* reader : readers()) names.push_back(reader->name());
   EXPECT_EQ(names,
-            (std::vector<std::string_view>{"compressed", "npy", "arrow", "sqlite", "hdf5", "npz", "torch",
-                                           "gguf", "safetensors", "png", "tfrecord", "webdataset", "csv",
-                                           "jsonl", "json", "json columns", "yolo", "image folder"}));
+            (std::vector<std::string_view>{"compressed", "npy", "arrow", "sqlite", "duckdb", "hdf5", "npz",
+                                           "torch", "gguf", "safetensors", "png", "tfrecord", "webdataset",
+                                           "csv", "jsonl", "json", "json columns", "yolo", "image folder"}));
 }
 
 TEST(Readers, NothingIsKnownOfEmptyBytesWithoutAName) {

@@ -4,9 +4,11 @@ import importlib
 import importlib.util
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from reading import DUMP, Reading, read_well
@@ -42,6 +44,14 @@ def error_of(path, **environment):
     )
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     return done.stderr
+
+
+def wait_until(holds):
+    until = time.monotonic() + 60
+    while not (value := holds()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return value
 
 
 @needs_duckdb
@@ -158,9 +168,11 @@ def test_nothing_is_left_in_the_temporary_folder_also_when_killed(tmp_path):
     before = path.read_bytes()
     environment = {**os.environ, "TMPDIR": str(temporary)}
     started = subprocess.Popen([DUMP, path], stdout=subprocess.DEVNULL, env=environment)
-    time.sleep(1.5)
+    children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    below = wait_until(lambda: children.read_text(encoding="ascii").split())
     started.kill()
     started.wait()
+    wait_until(lambda: not any(Path(f"/proc/{child}/fd/1").exists() for child in below))
     assert list(temporary.iterdir()) == []
     assert path.read_bytes() == before
 
@@ -173,6 +185,27 @@ def test_a_database_that_another_process_writes_to_is_an_error(tmp_path):
         assert "lock" in error_of(path)
     finally:
         connection.close()
+
+
+@needs_duckdb
+@pytest.mark.skipif(shutil.which("duckdb") is None, reason="the program duckdb is not installed")
+def test_the_program_reads_as_the_package_does(tmp_path, monkeypatch):
+    (tmp_path / ".duckdbrc").write_text(".shell touch was_run\n")
+    path = tmp_path / "t.db"
+    database(
+        ":memory:",
+        f"ATTACH '{path}' AS t (STORAGE_VERSION 'v1.2.0')",
+        "CREATE TABLE t.train AS SELECT i % 5 AS label FROM range(1000) r(i)",
+        'CREATE TABLE t."; .shell touch was_run" AS SELECT 7 AS label',
+        "DETACH t",
+    )
+    monkeypatch.setenv("TRAPLINE_DUCKDB", shutil.which("duckdb"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    columns = read_well(path, limit=ROOM).columns
+    assert columns["train.label"].values == [i % 5 for i in range(1000)]
+    assert columns["; .shell touch was_run.label"].values == [7]
+    assert not (tmp_path / "was_run").exists()
 
 
 @needs_duckdb
@@ -213,7 +246,7 @@ def program(path, text):
     [
         ("echo 'IO Error: it is too new' >&2; exit 1", 'DuckDB says: "IO Error: it is too new"'),
         ("kill -SEGV $$", "DuckDB was ended by signal 11"),
-        ("echo nonsense >/dev/fd/9", "DuckDB was led astray by it"),
+        ("echo nonsense >/dev/fd/1", "DuckDB was led astray by it"),
         ("exit 127", "DuckDB databases need DuckDB"),
     ],
 )
