@@ -1,4 +1,4 @@
-"""What the watch of every run adds to a training step, beside PyTorch's own means, on the CPU.
+"""What `--watch light` adds to a training step, beside PyTorch's own means, on the CPU.
 
 None, the watch and the peers alternate inside one process, in an order that changes every round. A figure is
 the median over the rounds of (with / without) of the same round, by the process's CPU time, with quartiles.
@@ -62,12 +62,18 @@ def installed(module: Any) -> Iterator[None]:
 
 KINDS: dict[str, Any] = {
     "none": contextlib.nullcontext,
-    "watch": lambda: installed(light),
-    "--watch nan": lambda: installed(thorough),
+    "light": lambda: installed(light),
+    "nan": lambda: installed(thorough),
     "anomaly": torch.autograd.detect_anomaly,
     "dispatch": NanMode,
     "clip": clipping,
 }
+
+
+def hold(optimizer: Any, *_: Any) -> None:
+    """The same work without learning: a few hundred steps on one batch may diverge, and NaN ends the watch."""
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
 
 
 def cpu_of(step: models.Step, count: int) -> float:
@@ -80,7 +86,9 @@ def cpu_of(step: models.Step, count: int) -> float:
 def measure(name: str, seconds: float) -> tuple[int, float, dict[str, list[float]]]:
     torch.manual_seed(0)
     step = models.MODELS[name](torch.device("cpu"), True)
+    handle = optimizers.register_optimizer_step_pre_hook(hold)
     cpu_of(step, 5)
+    handle.remove()
     count = max(1, int(0.2 / max(1e-5, cpu_of(step, 5) / 5)))
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
     deadline, turn = time.monotonic() + seconds, 0
@@ -88,7 +96,7 @@ def measure(name: str, seconds: float) -> tuple[int, float, dict[str, list[float
         for kind in list(KINDS)[:: -1 if turn % 2 else 1]:
             with KINDS[kind]():
                 # Past the first steps, which are always looked at: what lasts is measured.
-                cpu_of(step, light.ALWAYS if kind == "watch" else 2)
+                cpu_of(step, light.ALWAYS if kind == "light" else 2)
                 times[kind].append(cpu_of(step, count) / count)
         turn += 1
     return turn, statistics.median(times["none"]), times

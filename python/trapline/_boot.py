@@ -193,7 +193,7 @@ def _activate(say: bool = True) -> None:
         watch = options.watch()
         if watch in ("nan", "nan:stop"):
             _install(_watch, watch == "nan:stop")
-        elif watch != "off":
+        elif watch == "light":
             _install(_watch_light)
         if steps is not None:
             _install(_steps, steps)

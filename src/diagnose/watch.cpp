@@ -40,7 +40,8 @@ std::string where_text(const WatchSeen& seen) {
 std::string look_text(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   if (at.kind == "input")
-    return "the numbers are not finite before the model: mend them, or leave them out; torch.isfinite(inputs).all() tells";
+    return "the numbers are not finite before the model: mend them, or leave them out; "
+           "torch.isfinite(inputs).all() tells";
   if (at.kind == "weights")
     return fmt::format("look at the checkpoint or the initialisation: the weights were not finite before {} {}",
                        at.unit, at.step);
@@ -96,7 +97,8 @@ Finding finding_of(const Watch& watch) {
   const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
   finding.fix = {look_text(watch.seen)};
   if (!watch.seen.growth.empty() || vague)
-    finding.fix.emplace_back("if the loss grew from step to step before, lower the learning rate or clip gradients");
+    finding.fix.emplace_back(
+        "if the loss grew from step to step before, lower the learning rate or clip gradients");
   if (overflowed || vague)
     finding.fix.emplace_back("float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
   if (vague && first.kind != "optimizer")

@@ -7,7 +7,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::array<std::string_view, 3> kWatch{"nan", "nan:stop", "off"};
+constexpr std::array<std::string_view, 4> kWatch{"light", "nan", "nan:stop", "off"};
 constexpr std::array<std::string_view, 3> kOnFault{"raise", "skip", "stop"};
 
 const auto kOptions = std::to_array<RunOption>({
@@ -15,7 +15,7 @@ const auto kOptions = std::to_array<RunOption>({
     {"--steps", "N", "TRAPLINE_STEPS", "end the program cleanly after N optimizer steps",
      WholeNumberOption{&RunOptions::steps, 1, 1'000'000'000'000}},
     {"--watch", "MODE", "TRAPLINE_WATCH",
-     "nan: look at every module for the first NaN or Inf; nan:stop: and end there; off: not even at the loss",
+     "nan: look at every module for the first NaN or Inf; nan:stop: and end there; light: at losses",
      WordOption{&RunOptions::watch, kWatch}},
     {"--report", "DIR", "TRAPLINE_REPORT_DIR", "keep the findings of all processes in the folder DIR",
      PathOption{&RunOptions::reports}},

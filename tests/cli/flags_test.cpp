@@ -49,7 +49,8 @@ TEST(Flags, AnEmptyPathIsNotGiven) {
 }
 
 TEST(Flags, ValuesAreRefusedInPlainWords) {
-  EXPECT_EQ(given({"--watch", "inf"}).error, "--watch must be nan, not 'inf': see `trapline run --help`");
+  EXPECT_EQ(given({"--watch", "inf"}).error,
+            "--watch must be light, nan, nan:stop or off, not 'inf': see `trapline run --help`");
   EXPECT_EQ(given({"--steps", "0"}).error,
             "--steps must be a whole number, at least 1, not '0': see `trapline run --help`");
   EXPECT_EQ(given({"--skip-limit", "101"}).error,

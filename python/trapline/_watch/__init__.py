@@ -1,1 +1,1 @@
-"""The watch for NaN: in every run (`light.py`, `place.py`) and by `--watch nan` (`thorough.py`)."""
+"""The watch for NaN: by `--watch light` (`light.py`, `place.py`) and by `--watch nan` (`thorough.py`)."""

@@ -1,4 +1,4 @@
-"""The watch that every guarded run has: loss and gradients, and the place only when they are not finite.
+"""`--watch light`: loss and gradients, and the place only when they are not finite.
 
 Stage one looks at the loss that ``backward`` starts from, in each step, and at the gradients before
 ``Optimizer.step``, in each of the first steps and then as often as costs a hundredth of the run's time. A

@@ -1,4 +1,4 @@
-"""The watch of every run: the place is named, what was left out is no fault, results stay the same."""
+"""`--watch light`: the place is named, what was left out is no fault, results stay the same."""
 
 from __future__ import annotations
 

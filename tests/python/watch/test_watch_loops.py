@@ -1,4 +1,4 @@
-"""The watch of every run in training loops of many kinds: each broken one is told, its clean twin is not."""
+"""`--watch light` in training loops of many kinds: each broken one is told, its clean twin is not."""
 
 from __future__ import annotations
 

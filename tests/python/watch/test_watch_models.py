@@ -1,4 +1,4 @@
-"""What a program does with a model that the watch of every run has seen: files, copies, compilation."""
+"""What a program does with a model that `--watch light` has seen: files, copies, compilation."""
 
 from __future__ import annotations
 
