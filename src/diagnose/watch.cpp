@@ -43,15 +43,14 @@ std::string look_text(const WatchFact& watch) {
     return "the numbers are not finite before the model: mend them, or leave them out; "
            "torch.isfinite(inputs).all() tells";
   if (at.kind == "weights")
-    return fmt::format("look at the checkpoint or the initialisation: the weights were not finite before {} {}",
-                       at.unit, at.step);
+    return fmt::format(
+        "look at the checkpoint or the initialisation: the weights were not finite before {} {}", at.unit,
+        at.step);
   if (at.kind == "optimizer")
     return fmt::format("look at step {}: gradients that were not finite, or a learning rate that is too high",
                        at.step);
   if (at.kind == "loss" && at.op.empty()) {
-    return fmt::format(
-        "look at the loss of {} {}: log(0), 0/0 or an empty mean", at.unit,
-        at.step);
+    return fmt::format("look at the loss of {} {}: log(0), 0/0 or an empty mean", at.unit, at.step);
   }
   if (at.kind == "loss")
     return fmt::format("keep the input of `{}` where it is defined: add an epsilon or clamp it", at.op);
@@ -100,7 +99,8 @@ Finding finding_of(const Watch& watch) {
     finding.fix.emplace_back(
         "if the loss grew from step to step before, lower the learning rate or clip gradients");
   if (overflowed || vague)
-    finding.fix.emplace_back("float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
+    finding.fix.emplace_back(
+        "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
   if (vague && first.kind != "optimizer")
     finding.fix.emplace_back("check the data: assert torch.isfinite(inputs).all()");
   finding.process = watch.process;

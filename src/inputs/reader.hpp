@@ -110,7 +110,8 @@ class Reader {
   virtual ~Reader() = default;
   virtual std::string_view name() const = 0;           // "npy"
   virtual bool knows(const Source& source) const = 0;  // by magic first, by file name where none
-  // Programs pick columns of a table and fill or drop what is missing; arrays and weights are used as they are.
+  // Programs pick columns of a table and fill or drop what is missing; arrays and weights are used as they
+  // are.
   virtual bool is_table(const Source& source) const {
     static_cast<void>(source);
     return false;

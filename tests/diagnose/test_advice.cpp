@@ -66,12 +66,12 @@ TEST(AdviceHarm, PaddingIsNeverCountedFromTheEnd) {
 
 // A page that was not scaled to the model's grid: with more rows it would train on wrong places.
 TEST(AdviceHarm, CoordinatesAreScaledAndTheTableStays) {
-  const Finding finding = diagnose(
-      facts_of("embedding.indices", 1374, 1024,
-               {{"table", "position"},
-                {"counts_from", 1374},
-                {"layer", layer("x_position_embeddings", "num_embeddings", 1024)},
-                {"setting", {{"name", "max_2d_position_embeddings"}, {"value", 1024}}}}));
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 1374, 1024,
+                        {{"table", "position"},
+                         {"counts_from", 1374},
+                         {"layer", layer("x_position_embeddings", "num_embeddings", 1024)},
+                         {"setting", {{"name", "max_2d_position_embeddings"}, {"value", 1024}}}}));
   EXPECT_TRUE(says(finding, "scaled to the range")) << all(finding);
   EXPECT_FALSE(says(finding, "more positions")) << all(finding);
   EXPECT_FALSE(says(finding, "more rows")) << all(finding);

@@ -35,8 +35,7 @@ TEST(Watch, TellsOperationSampleAndGrowth) {
   EXPECT_EQ(finding->summary,
             "the first NaN of this run was in step 12, in the output of `fc1` (Linear), by `log`");
   EXPECT_EQ(finding->sample->dataset_index, 5);
-  EXPECT_EQ(finding->evidence.back().text,
-            "the gradient norm grew from 0.8 to 3e+04 in the 20 steps before");
+  EXPECT_EQ(finding->evidence.back().text, "the gradient norm grew from 0.8 to 3e+04 in the 20 steps before");
 }
 
 TEST(Watch, AdvisesOnlyWhatFitsThePlace) {

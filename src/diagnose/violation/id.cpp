@@ -224,9 +224,7 @@ void fix_table(ViolationWriter& w, bool special) {
 
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
 // A number that programs write for "nothing": any other negative id is the result of arithmetic.
-bool is_marker(std::int64_t id) {
-  return id == -1 || id == -100 || id == -99 || id == -999 || id == -9999;
-}
+bool is_marker(std::int64_t id) { return id == -1 || id == -100 || id == -99 || id == -999 || id == -9999; }
 
 void write_off_range(ViolationWriter& w) {
   const std::string min = w.facts.scan.min ? to_text(*w.facts.scan.min) : w.value();
@@ -248,10 +246,10 @@ void write_off_range(ViolationWriter& w) {
     w.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}", w.facts.scan.bad,
                       w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look));
     if (is_marker(w.integer())) {
-      w.fix(
-          fmt::format("if {} marks what is not to count, use an id that has a row, and leave out what becomes "
-                      "of those elements",
-                      w.value()));
+      w.fix(fmt::format(
+          "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
+          "of those elements",
+          w.value()));
     }
   }
   w.fix_sample();
@@ -338,10 +336,10 @@ void write_position(ViolationWriter& w) {
       counted ? std::max(length, *w.facts.generation->prompt + *w.facts.generation->wanted) : length;
   if (values) {
     // Coordinates and time steps: more rows would take what was not scaled, without a word.
-    w.fix(
-        fmt::format("keep them below {}: look at where {} {} computed; coordinates and time steps are scaled to "
-                    "the range that the model was made for",
-                    w.hi(), w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are"));
+    w.fix(fmt::format(
+        "keep them below {}: look at where {} {} computed; coordinates and time steps are scaled to "
+        "the range that the model was made for",
+        w.hi(), w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are"));
     return w.fix_sample();
   }
   if (!setting.empty()) {

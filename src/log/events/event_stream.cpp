@@ -24,16 +24,16 @@ bool contains(std::string_view text, std::string_view part) {
 // Python's warnings, and lines of glog and of TensorRT at that level. Levels of loggers are none: programs
 // log what ends them as they like.
 bool is_warning(std::string_view text) {
-  static const RE2* const pattern =
-      new RE2(R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re"
-              // A program that says how it goes on.
-              R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
-              RE2::Latin1);
+  static const RE2* const pattern = new RE2(
+      R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re"
+      // A program that says how it goes on.
+      R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
+      RE2::Latin1);
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
 }
 
-// Whether the line only speaks about an error: advice, a question, the help of an option, a table of what errors
-// mean, the subject of a commit. Whoever reports one begins otherwise.
+// Whether the line only speaks about an error: advice, a question, the help of an option, a table of what
+// errors mean, the subject of a commit. Whoever reports one begins otherwise.
 bool is_about_errors(std::string_view text) {
   static const RE2* const about = new RE2(
       R"re(^[\s#>*/-]*(?:(?i:(?:note|tip|hint|info|q(?:uestion)?|a(?:nswer)?)\s*:\s*)?(?:[Ii]f|[Ww]hen|[Ii]n case) (?:you|your|the|this|it|there|CUDA|an?)\b)re"

@@ -298,8 +298,8 @@ Decision decide_wording(const Event& event, const EventContext& scene) {
   return d;
 }
 
-// A message of PyTorch's in a line that is no exception's: in another program it may be about a value that came
-// from its GPU.
+// A message of PyTorch's in a line that is no exception's: in another program it may be about a value that
+// came from its GPU.
 bool is_out_of_place(const Event& event, const Decision& d) {
   const WordingRow& row = *event.wording;
   return row.kind == WordingKind::kHost && row.effect.meaning == Meaning::kOwn && event.host == nullptr &&

@@ -38,17 +38,27 @@ TEST(Programs, AStatusIsKnownWhereverItStandsBehindAWordOfItsRuntime) {
 // A dying program's last words, whatever it was written in and whatever started it.
 TEST(Programs, WhatDiedIsNeverClean) {
   for (const std::string_view line :
-       {"omegaconf.errors.MissingMandatoryValue: Missing mandatory value: data.path", "exit status 2",
-        "FAILURE: Build failed with an exception.", "npm error code ELIFECYCLE",
+       {"omegaconf.errors.MissingMandatoryValue: Missing mandatory value: data.path",
+        "exit status 2",
+        "FAILURE: Build failed with an exception.",
+        "npm error code ELIFECYCLE",
         "lua: train.lua:3: attempt to index a nil value\nstack traceback:",
         "train.rb:3:in `run': undefined method `x' for nil:NilClass (NoMethodError)",
-        "Fortran runtime error: End of file", " *** caught segfault ***", "thread 123 panic: index out of bounds",
-        "[  FAILED  ] Gather.OutOfRange (3 ms)", "50% tests passed, 1 tests failed out of 2",
-        "test result: FAILED. 3 passed; 1 failed; 0 ignored", "--- FAIL: TestGather (0.00s)",
-        "train-0  0/1   Error    0   3m", "train-0  0/1   Evicted   0   3m",
-        "rpc error: code = Unavailable desc = connection error", "Finished: FAILURE",
-        "Error executing job with overrides: ['a=1']", "./train.sh: line 3: DATA: unbound variable",
-        "Command terminated by signal 9", "Exception in worker process",
+        "Fortran runtime error: End of file",
+        " *** caught segfault ***",
+        "thread 123 panic: index out of bounds",
+        "[  FAILED  ] Gather.OutOfRange (3 ms)",
+        "50% tests passed, 1 tests failed out of 2",
+        "test result: FAILED. 3 passed; 1 failed; 0 ignored",
+        "--- FAIL: TestGather (0.00s)",
+        "train-0  0/1   Error    0   3m",
+        "train-0  0/1   Evicted   0   3m",
+        "rpc error: code = Unavailable desc = connection error",
+        "Finished: FAILURE",
+        "Error executing job with overrides: ['a=1']",
+        "./train.sh: line 3: DATA: unbound variable",
+        "Command terminated by signal 9",
+        "Exception in worker process",
         "IndexError                    Traceback (most recent call last)",
         "[e5d1ed26:00503] [24] /usr/lib/bindings.so(+0xcd949)[0x7fc8da6aa949]"}) {
     EXPECT_NE(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
@@ -80,7 +90,8 @@ TEST(Programs, WhatOtherFrameworksRefuseIsNamed) {
       {"ValueError: Shapes (None, 1) and (None, 10) are incompatible", kShapeMismatch},
       {"ValueError: For 'MatMul', the input dimensions must be equal, but got 'x1_col': 3 and 'x2_row': 4.",
        kShapeMismatch},
-      {"ValueError: [matmul] Last dimension of first input with shape (2,3) must match second to last dimension "
+      {"ValueError: [matmul] Last dimension of first input with shape (2,3) must match second to last "
+       "dimension "
        "of second input with shape (4,5).",
        kShapeMismatch},
       {"TypeError: lax.dot_general requires arguments to have the same dtypes, got float32, int32.",
