@@ -71,7 +71,7 @@ KINDS: dict[str, Any] = {
 
 
 def hold(optimizer: Any, *_: Any) -> None:
-    """The same work without learning: a few hundred steps on one batch may diverge, and NaN ends the watch."""
+    """The same work without learning: many steps on one batch may diverge, and NaN ends the watch."""
     for group in optimizer.param_groups:
         group["lr"] = 0.0
 
