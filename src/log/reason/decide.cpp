@@ -350,6 +350,15 @@ Decision decide_exception(const Event& event, const EventContext&) {
   return d;
 }
 
+// Whether a row's words are a name or a path in the message of an exception that the row does not know.
+bool is_only_named(const Event& event) {
+  const WordingRow& row = *event.wording;
+  const bool is_sure = row.certainty == Certainty::kDetermined || row.kind == WordingKind::kDeviceAssert;
+  const std::string_view last = std::string_view(event.exception).substr(event.exception.rfind('.') + 1);
+  return is_sure && (row.kind == WordingKind::kFault || row.kind == WordingKind::kDeviceAssert) &&
+         is_of_program(event.exception) && !contains(row.sample, last);
+}
+
 }  // namespace
 
 Decision decide(const Event& event, const EventContext& scene) {
@@ -357,6 +366,7 @@ Decision decide(const Event& event, const EventContext& scene) {
     case EventKind::kAssert:
       return decide_assert(event, scene);
     case EventKind::kWording: {
+      if (is_only_named(event)) return decide_exception(event, scene);
       Decision d = decide_wording(event, scene);
       if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
       return d;
