@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "catalogue/patterns.hpp"
+#include "catalogue/statuses.hpp"
 #include "catalogue/xids.hpp"
 #include "diagnose/diagnose.hpp"
 #include "log/reason/decide_assert.hpp"
@@ -350,6 +351,24 @@ Decision decide_exception(const Event& event, const EventContext&) {
   return d;
 }
 
+// Whether a status was known by its number alone: another enumeration, or the program's own, may have it, too.
+bool is_bare_number(const Event& event) {
+  const WordingRow& row = *event.wording;
+  if (!row.phrase.empty() || row.id != row.sample || contains(event.text, row.id)) return false;
+  const auto rows = status_rows();
+  const auto status = std::ranges::find(rows, row.id, &StatusRow::name);
+  if (status == rows.end() || contains(event.text, "0x")) return false;
+  std::string low = event.text;
+  for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c;
+  std::string_view words = status->text;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::size_t end = std::min(words.find(' ', at), words.size());
+    if (end - at > 3 && contains(low, words.substr(at, end - at))) return false;  // some of its text is there
+    at = end;
+  }
+  return true;
+}
+
 // Whether a row's words are a name or a path in the message of an exception that the row does not know.
 bool is_only_named(const Event& event) {
   const WordingRow& row = *event.wording;
@@ -369,6 +388,10 @@ Decision decide(const Event& event, const EventContext& scene) {
       if (is_only_named(event)) return decide_exception(event, scene);
       Decision d = decide_wording(event, scene);
       if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
+      if (d.certainty == Certainty::kDetermined && is_bare_number(event)) {
+        d.certainty = Certainty::kLikely;
+        d.also.push_back(kNotCuda);
+      }
       return d;
     }
     case EventKind::kException:
