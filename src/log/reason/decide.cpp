@@ -369,6 +369,13 @@ bool is_bare_number(const Event& event) {
   return true;
 }
 
+// Whether Metal refused next to nothing while next to nothing was held: not for want of memory.
+bool is_tiny_refusal(const Event& event) {
+  static const RE2* const tiny = new RE2(
+      R"re(MPS allocated: [\d.]+ (?:bytes|[KM]B), .*Tried to allocate [\d.]+ (?:bytes|KB)\b)re", RE2::Latin1);
+  return RE2::PartialMatch(event.text, *tiny);
+}
+
 // Whether a row's words are a name or a path in the message of an exception that the row does not know.
 bool is_only_named(const Event& event) {
   const WordingRow& row = *event.wording;
@@ -388,7 +395,8 @@ Decision decide(const Event& event, const EventContext& scene) {
       if (is_only_named(event)) return decide_exception(event, scene);
       Decision d = decide_wording(event, scene);
       if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
-      if (d.certainty == Certainty::kDetermined && is_bare_number(event)) {
+      if (d.certainty == Certainty::kDetermined &&
+          (is_bare_number(event) || is_tiny_refusal(event))) {
         d.certainty = Certainty::kLikely;
         d.also.push_back(kNotCuda);
       }
