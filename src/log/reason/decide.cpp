@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "catalogue/patterns.hpp"
-#include "catalogue/statuses.hpp"
 #include "catalogue/xids.hpp"
 #include "diagnose/diagnose.hpp"
 #include "log/reason/decide_assert.hpp"

@@ -90,7 +90,7 @@ TEST(Programs, AWordInTheNameOfAFileIsNoFault) {
 TEST(Programs, FramesAloneAreNotClean) {
   for (const std::string_view line :
        {"  File \"train.py\", line 3, in main", "----> 1 run(model)", "---> 12 loss = f(x)",
-        "             at /root/src/a.rs:12:5", "\t/app/main.go:12 +0x1d", "\tat org.apache.spark.Foo.bar(Foo.java:12)",
+        "             at src/a.rs:12:5", "\t/app/main.go:12 +0x1d", "\tat org.apache.spark.Foo.bar(Foo.java:12)",
         "    at Object.<anonymous> (/app/index.js:12:3)", "   at Program.Main() in C:\\a\\b.cs:line 12",
         "#3  0x00007f1234 in foo () from /lib/libc.so.6", "#1 main (argc=1) at a.cc:12",
         "frame #3: c10::foo() + 0x12 (0x7f12 in /usr/lib/libc10.so)", "    @     0x7f1234567890  raise"})
