@@ -36,6 +36,7 @@ constexpr Pattern kPatterns[] = {
 // The first that matches counts: how it died comes after what tells why.
 
 #include "catalogue/patterns_deaths.def"
+#include "catalogue/patterns_frames.def"
 #include "catalogue/patterns_ends.def"
 #undef TRAPLINE_PATTERN
 };
@@ -279,6 +280,11 @@ const WordingRow* trouble(std::string_view line) {
 }  // namespace
 
 std::span<const PatternRow> pattern_rows() { return rows(); }
+
+const WordingRow& error_line() {
+  static const WordingRow row = wording_of("level.error", Meaning::kErrorLine, {}, {});
+  return row;
+}
 
 std::span<const NumberForm> number_forms() { return kNumbers; }
 

@@ -25,6 +25,9 @@ struct NumberForm {
 };
 
 std::span<const PatternRow> pattern_rows();
+
+// Of a line of which no more is known than that its logger calls it an error.
+const WordingRow& error_line();
 std::span<const NumberForm> number_forms();
 
 // Whether the text has a word of GPUs or their software; names of environment variables are none.

@@ -132,6 +132,7 @@ void LineMaker::emit(std::string_view text, Line& line, const Origin& origin) {
   line.rank = origin.rank >= 0 ? origin.rank : path_.rank;
   line.pid = origin.pid >= 0 ? origin.pid : path_.pid;
   line.host = origin.host;
+  line.is_error = origin.is_error;
   line.progress = progress_;
   sink_.line(line);
 }

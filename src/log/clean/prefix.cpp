@@ -22,6 +22,7 @@ bool take_level(Cursor& at) {
     Cursor tried = at;
     if (!tried.take_word(level) || prefix::word(tried.peek())) continue;
     at = tried;
+    at.is_error = at.is_error || level == "error" || level == "critical" || level == "fatal";
     return true;
   }
   return false;
@@ -477,6 +478,7 @@ std::string_view without_prefix(std::string_view line, Origin& origin) {
       Cursor at(line);
       if (!one.take(at, origin)) continue;
       line = at.rest();
+      origin.is_error = origin.is_error || at.is_error;
       taken = true;
       break;
     }

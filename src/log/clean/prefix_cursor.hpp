@@ -21,6 +21,8 @@ class Cursor {
     return next_ + ahead < text_.size() ? text_[next_ + ahead] : '\0';
   }
   bool at_end() const { return next_ == text_.size(); }
+  // Whether one of the levels that were taken is an error's.
+  bool is_error = false;
 
   bool take(char c) {
     if (peek() != c) return false;

@@ -66,6 +66,12 @@ bool names_its_program(std::string_view text) {
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *own);
 }
 
+// Whether it is a message: no blank, no frame's line, no rule of dashes.
+bool speaks(std::string_view text) {
+  return !text.empty() && text.front() != ' ' && text.front() != '\t' &&
+         std::ranges::any_of(text, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
+}
+
 // Whether the line names a failure, and tells more than that something failed.
 bool tells_of_failure(const LineMatches& matches) {
   return std::any_of(matches.wordings.begin(), matches.wordings.end(), [](const WordingRow* row) {
@@ -120,7 +126,10 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
       add_assert(found, origin, order);
   }
   add_messages(text, matches, origin, order, !is_status && asserts_.took_line());
-  if (frames_.closed_now()) add_exception(text, matches, origin, order);
+  if (frames_.closed_now())
+    add_exception(text, matches, origin, order);
+  else if (origin.is_error && matches.wordings.empty() && !asserts_.took_line() && speaks(text))
+    add_wording(error_line(), text, origin, order, {});
   if (before_length_ < kMinWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
   before_length_ = text.size();
   before_number_ = origin.number;

@@ -149,6 +149,12 @@ constexpr Literal kLiterals[] = {
     {"missing option", kStrong},
     {"no such file or", kStrong},
     {")[0x", kStrong},  // a native frame
+    {" +0x", kStrong},  // Go's
+    {" 0x0000", kStrong},
+    {"(0x7f", kStrong},
+    {"----> ", kStrong},
+    {"@     0x", kStrong},
+    {"** (", kStrong},
     // Rows of the catalogue that are no failure but speak for a cause.
     {"wrong annot", kWeak},
     {"gpu_mem", kWeak},

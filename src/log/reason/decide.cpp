@@ -350,6 +350,40 @@ Decision decide_exception(const Event& event, const EventContext&) {
   return d;
 }
 
+// Whether a status was known by its number alone: another enumeration, or the program's own, may have it, too.
+bool is_bare_number(const Event& event) {
+  const WordingRow& row = *event.wording;
+  if (!row.phrase.empty() || row.id != row.sample || contains(event.text, row.id)) return false;
+  const auto rows = status_rows();
+  const auto status = std::ranges::find(rows, row.id, &StatusRow::name);
+  if (status == rows.end() || contains(event.text, "0x")) return false;
+  std::string low = event.text;
+  for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c;
+  std::string_view words = status->text;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::size_t end = std::min(words.find(' ', at), words.size());
+    if (end - at > 3 && contains(low, words.substr(at, end - at))) return false;  // some of its text is there
+    at = end;
+  }
+  return true;
+}
+
+// Whether Metal refused next to nothing while next to nothing was held: not for want of memory.
+bool is_tiny_refusal(const Event& event) {
+  static const RE2* const tiny = new RE2(
+      R"re(MPS allocated: [\d.]+ (?:bytes|[KM]B), .*Tried to allocate [\d.]+ (?:bytes|KB)\b)re", RE2::Latin1);
+  return RE2::PartialMatch(event.text, *tiny);
+}
+
+// Whether a row's words are a name or a path in the message of an exception that the row does not know.
+bool is_only_named(const Event& event) {
+  const WordingRow& row = *event.wording;
+  const bool is_sure = row.certainty == Certainty::kDetermined || row.kind == WordingKind::kDeviceAssert;
+  const std::string_view last = std::string_view(event.exception).substr(event.exception.rfind('.') + 1);
+  return is_sure && (row.kind == WordingKind::kFault || row.kind == WordingKind::kDeviceAssert) &&
+         is_of_program(event.exception) && !contains(row.sample, last);
+}
+
 }  // namespace
 
 Decision decide(const Event& event, const EventContext& scene) {
@@ -357,8 +391,14 @@ Decision decide(const Event& event, const EventContext& scene) {
     case EventKind::kAssert:
       return decide_assert(event, scene);
     case EventKind::kWording: {
+      if (is_only_named(event)) return decide_exception(event, scene);
       Decision d = decide_wording(event, scene);
       if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
+      if (d.certainty == Certainty::kDetermined &&
+          (is_bare_number(event) || is_tiny_refusal(event))) {
+        d.certainty = Certainty::kLikely;
+        d.also.push_back(kNotCuda);
+      }
       return d;
     }
     case EventKind::kException:
