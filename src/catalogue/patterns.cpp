@@ -36,8 +36,8 @@ constexpr Pattern kPatterns[] = {
 // The first that matches counts: how it died comes after what tells why.
 
 #include "catalogue/patterns_deaths.def"
-#include "catalogue/patterns_frames.def"
 #include "catalogue/patterns_ends.def"
+#include "catalogue/patterns_frames.def"
 #undef TRAPLINE_PATTERN
 };
 

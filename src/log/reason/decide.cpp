@@ -350,7 +350,8 @@ Decision decide_exception(const Event& event, const EventContext&) {
   return d;
 }
 
-// Whether a status was known by its number alone: another enumeration, or the program's own, may have it, too.
+// Whether a status was known by its number alone: another enumeration, or the program's own, may have it,
+// too.
 bool is_bare_number(const Event& event) {
   const WordingRow& row = *event.wording;
   if (!row.phrase.empty() || row.id != row.sample || contains(event.text, row.id)) return false;
@@ -394,8 +395,7 @@ Decision decide(const Event& event, const EventContext& scene) {
       if (is_only_named(event)) return decide_exception(event, scene);
       Decision d = decide_wording(event, scene);
       if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
-      if (d.certainty == Certainty::kDetermined &&
-          (is_bare_number(event) || is_tiny_refusal(event))) {
+      if (d.certainty == Certainty::kDetermined && (is_bare_number(event) || is_tiny_refusal(event))) {
         d.certainty = Certainty::kLikely;
         d.also.push_back(kNotCuda);
       }

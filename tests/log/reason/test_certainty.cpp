@@ -61,18 +61,23 @@ TEST(Certainty, WordsThatARuntimeHasForTheHostAsWellAreLikely) {
 TEST(Certainty, ANumberWithoutItsNameIsLikely) {
   for (const std::string_view line : {"CUDA error 700 at main.cu:12\n", "CUDA error 2\n"})
     EXPECT_EQ(root(line).certainty, Certainty::kLikely) << line;
-  EXPECT_EQ(root("CUDA error 700: an illegal memory access was encountered\n").certainty, Certainty::kDetermined);
+  EXPECT_EQ(root("CUDA error 700: an illegal memory access was encountered\n").certainty,
+            Certainty::kDetermined);
 }
 
 TEST(Certainty, ATinyRefusalOfMetalIsLikely) {
   const std::string tail = " on shared pool.\n";
   const std::string head = "RuntimeError: MPS backend out of memory (MPS allocated: ";
-  EXPECT_EQ(root(head + "1.00 KB, other allocations: 0 bytes, max allowed: 9.07 GB). Tried to allocate 256 bytes" + tail)
-                .certainty,
-            Certainty::kLikely);
-  EXPECT_EQ(root(head + "9.05 GB, other allocations: 0 bytes, max allowed: 9.07 GB). Tried to allocate 256 bytes" + tail)
-                .certainty,
-            Certainty::kDetermined);
+  EXPECT_EQ(
+      root(head + "1.00 KB, other allocations: 0 bytes, max allowed: 9.07 GB). Tried to allocate 256 bytes" +
+           tail)
+          .certainty,
+      Certainty::kLikely);
+  EXPECT_EQ(
+      root(head + "9.05 GB, other allocations: 0 bytes, max allowed: 9.07 GB). Tried to allocate 256 bytes" +
+           tail)
+          .certainty,
+      Certainty::kDetermined);
 }
 
 TEST(Certainty, AnXidSaysNoMoreThanItsNumber) {

@@ -74,19 +74,23 @@ TEST(Programs, ALevelThatIsAnErrorsIsKeptWithItsLine) {
         "2026-01-02 03:04:05.678 | CRITICAL | __main__:run:12 - no model"})
     EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kUnknown) << line;
   for (const std::string_view line :
-       {"I0101 12:00:00.000000 123 file.cc:12] the table is read", "[2026-01-02 03:04:05.678] [main] [info] no model",
+       {"I0101 12:00:00.000000 123 file.cc:12] the table is read",
+        "[2026-01-02 03:04:05.678] [main] [info] no model",
         "2026-01-02 03:04:05,678 - main - WARNING - no model", "E0101 of the list"})
     EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
 }
 
 TEST(Programs, LastWordsWithoutTheWordErrorAreNotClean) {
   for (const std::string_view line :
-       {"STOP 1", "ERROR STOP", "** (Ecto.NoResults) expected one", "RESOURCE_EXHAUSTED: quota", "** (MatchError) no match", "** (exit) shutdown",
-        "** (EXIT from #PID<0.1.0>) killed by its link", "queue.Empty", "_queue.Empty", "socket.timeout: timed out",
-        "subprocess.TimeoutExpired: Command 'nvcc' took long", "2026/01/02 03:04:05 open x.bin: no such file or directory"})
+       {"STOP 1", "ERROR STOP", "** (Ecto.NoResults) expected one", "RESOURCE_EXHAUSTED: quota",
+        "** (MatchError) no match", "** (exit) shutdown", "** (EXIT from #PID<0.1.0>) killed by its link",
+        "queue.Empty", "_queue.Empty", "socket.timeout: timed out",
+        "subprocess.TimeoutExpired: Command 'nvcc' took long",
+        "2026/01/02 03:04:05 open x.bin: no such file or directory"})
     EXPECT_NE(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
-  for (const std::string_view line : {"STOP", "STOP 0", "** (optional) skip this", "** note **", "torch.nn.Linear",
-                                      "queue.Empty is raised when nothing is there", "collections.OrderedDict"})
+  for (const std::string_view line :
+       {"STOP", "STOP 0", "** (optional) skip this", "** note **", "torch.nn.Linear",
+        "queue.Empty is raised when nothing is there", "collections.OrderedDict"})
     EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
 }
 
@@ -100,10 +104,11 @@ TEST(Programs, AWordInTheNameOfAFileIsNoFault) {
 TEST(Programs, FramesAloneAreNotClean) {
   for (const std::string_view line :
        {"  File \"train.py\", line 3, in main", "----> 1 run(model)", "---> 12 loss = f(x)",
-        "             at src/a.rs:12:5", "\t/app/main.go:12 +0x1d", "\tat org.apache.spark.Foo.bar(Foo.java:12)",
-        "    at Object.<anonymous> (/app/index.js:12:3)", "   at Program.Main() in C:\\a\\b.cs:line 12",
-        "#3  0x00007f1234 in foo () from /lib/libc.so.6", "#1 main (argc=1) at a.cc:12",
-        "frame #3: c10::foo() + 0x12 (0x7f12 in /usr/lib/libc10.so)", "    @     0x7f1234567890  raise"})
+        "             at src/a.rs:12:5", "\t/app/main.go:12 +0x1d",
+        "\tat org.apache.spark.Foo.bar(Foo.java:12)", "    at Object.<anonymous> (/app/index.js:12:3)",
+        "   at Program.Main() in C:\\a\\b.cs:line 12", "#3  0x00007f1234 in foo () from /lib/libc.so.6",
+        "#1 main (argc=1) at a.cc:12", "frame #3: c10::foo() + 0x12 (0x7f12 in /usr/lib/libc10.so)",
+        "    @     0x7f1234567890  raise"})
     EXPECT_NE(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
   for (const std::string_view line : {"train.py\nqueue.py\nmain.go", "--> 12 files", "    at /data/train.bin",
                                       "#1 first\n#2 second", "  see main.go:12"})
