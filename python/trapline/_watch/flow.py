@@ -26,8 +26,6 @@ _MASKS = frozenset(
         "scalar_tensor",
         "lift",
         "lift_fresh",
-    )
-    + (
         "lift_fresh_copy",
         "copy",
         "clone",
@@ -37,9 +35,17 @@ _MASKS = frozenset(
         "new_zeros",
         "new_ones",
         "index_put",
+        "_index_put_impl",
+        "scatter",
+        "scatter_add",
+        "scatter_reduce",
+        "masked_scatter",
+        "index_fill",
+        "index_copy",
+        "cat",
+        "stack",
+        "constant_pad_nd",
     )
-    + ("_index_put_impl", "scatter", "scatter_add", "scatter_reduce", "masked_scatter", "index_fill")
-    + ("index_copy", "cat", "stack", "constant_pad_nd")
 )
 # So only where one of their operands is infinite: a number, as a tensor that is infinite is seen anyhow.
 _SUMS = frozenset(("add", "sub", "rsub", "mul"))

@@ -200,6 +200,6 @@ def test_an_error_of_pytorchs_own_is_told_where_it_began(watch):
     model = nn.Linear(2, 2)
     train(model, [GOOD, GOOD * math.nan])
     with pytest.raises(ValueError) as raised:
-        torch.distributions.Categorical(logits=model(GOOD))
+        torch.distributions.Categorical(logits=model(GOOD), validate_args=True)
     facts = host_facts.collect(raised.value)
     assert facts["watch"]["kind"] == "input" and facts["watch"]["step"] == 2
