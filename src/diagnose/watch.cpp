@@ -60,6 +60,9 @@ std::string look_text(const WatchFact& watch) {
   if (at.kind == "loss" && at.op.empty()) {
     return fmt::format("look at the loss of {} {}: log(0), 0/0 or an empty mean", at.unit, at.step);
   }
+  if (at.kind == "loss" && (at.op == "var" || at.op == "std"))
+    return fmt::format(
+        "`{}` of one row is NaN: leave out batches of one (drop_last=True), or take correction=0", at.op);
   if (at.kind == "loss")
     return fmt::format("keep the input of `{}` where it is defined: add an epsilon or clamp it", at.op);
   if (at.kind == "gradient" && at.op.empty() && watch.half)

@@ -99,6 +99,12 @@ TEST(Watch, SaysThatAPlaceWasNotFound) {
             "the first NaN of this run was in step 38, in what leads to the loss, by `div`");
 }
 
+TEST(Watch, AVarianceOfOneRowWantsMoreRows) {
+  const json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 1}, {"unit", "step"}, {"op", "var"}};
+  EXPECT_TRUE(advises(watch, "drop_last"));
+  EXPECT_FALSE(advises(watch, "epsilon"));
+}
+
 TEST(Watch, GradientsOfFloat16Overflow) {
   json watch = {{"what", "inf"}, {"kind", "gradient"}, {"step", 1}, {"unit", "step"}, {"name", "fc.bias"}};
   EXPECT_TRUE(advises(watch, "where() around log"));
