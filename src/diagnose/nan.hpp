@@ -10,6 +10,8 @@
 
 namespace trapline::diagnose {
 
+struct HostError;
+
 struct NanFact {
   std::optional<Variable> input;  // of the user's code, not finite, and given to `module` or to the cast
   std::optional<Scalar> value;    // what it holds there
@@ -34,7 +36,6 @@ struct WeightsFact {
 
 // A NaN that PyTorch itself found in `argument` (a parameter of a distribution): adds to summary and fix what
 // surrounds it. False when that tells nothing that is enough.
-bool explain_host_nan(const std::optional<NanFact>& nan, const std::optional<WeightsFact>& weights,
-                      const std::string& argument, Finding& finding);
+bool explain_host_nan(const HostError& facts, const std::string& argument, Finding& finding);
 
 }  // namespace trapline::diagnose

@@ -26,6 +26,12 @@ struct WatchFact {
   std::optional<Frame> origin{};   // the user's line that made it
   std::optional<Sample> sample{};  // whose data held it
   std::string growth{};            // "the gradient norm grew from 0.8 to 3e4 in the 20 steps before"
+  // What was seen of the place; else nothing is said of it.
+  bool looked = true;             // at the layers; false: only the loss or a gradient is known to be bad
+  bool half = false;              // something was float16
+  bool input_finite = false;      // what went into the model
+  bool finite_before = false;     // what the operation was given
+  bool gradients_finite = false;  // those that the optimizer took
 };
 
 // A run whose numbers went bad without a fault.

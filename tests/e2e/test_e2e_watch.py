@@ -59,7 +59,7 @@ def test_C6_later_fault_names_where_the_nan_began(tmp_path: Path) -> None:
     assert outcome.report is not None
     (finding,) = outcome.report["findings"]
     assert finding["cause"] == "invalid_probability"
-    assert finding["fix"][0] == "print the input of `body` in step 4: everything before it was finite"
+    assert finding["fix"][0] == "print the input of `body` in step 4"
     assert finding["evidence"][-1]["source"] == "watch"
 
 

@@ -16,7 +16,7 @@ from typing import Any, Optional
 
 from trapline._exceptions import batch_facts, checks, devices, not_finite, raised, roles
 from trapline._fault import write
-from trapline._fault.data import values
+from trapline._fault.data import recorded, values
 from trapline._fault.model import positions
 from trapline._fault.program import frames, graphs, libraries, owners, places, scope, source
 from trapline._library.say import debug_failure
@@ -99,6 +99,9 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
             _around(facts, error, outer, visible, visible[position][0])
         if "library" not in facts:
             facts["library"] = _libraries([frame for frame, _ in reversed(visible)])
+    seen = recorded.watched() if "nan" in facts else None
+    if seen is not None:
+        facts["watch"] = seen
     facts["process"] = write.process_facts(
         next((o["device"] for o in operands if o["device"] not in ("cpu", "meta")), "cpu")
     )

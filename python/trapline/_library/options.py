@@ -59,7 +59,7 @@ def quarantine() -> str | None:
 
 
 def watch() -> str:
-    """``nan``: every module; ``nan:stop``: end at the first; ``light``: loss and gradients; else nothing."""
+    """``nan``: every module; ``nan:stop``: and end at the first; ``light``: loss, gradients; else nothing."""
     return _text("TRAPLINE_WATCH")
 
 

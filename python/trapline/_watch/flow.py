@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -11,44 +12,79 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from trapline._fault.program import frames, places
 
 _DEPTH = 3
-# What makes an infinity on purpose, or hands on one that was made on purpose.
-_MASKS = (
-    "masked_fill",
-    "where",
-    "full",
-    "fill",
-    "triu",
-    "tril",
-    "scalar_tensor",
-    "lift",
-    "copy",
-    "clone",
-    "neg",
-    "_to_copy",
-    "empty",
-    "new_",
-    "index_put",
-    "scatter",
-    "cat",
-    "add",
-    "mul",
-    "sub",
+# What makes an infinity on purpose, or hands on one that was made on purpose: whole names, without the "_" of
+# what works in place.
+_MASKS = frozenset(
+    (
+        "masked_fill",
+        "where",
+        "full",
+        "full_like",
+        "fill",
+        "triu",
+        "tril",
+        "scalar_tensor",
+        "lift",
+        "lift_fresh",
+        "lift_fresh_copy",
+        "copy",
+        "clone",
+        "neg",
+        "_to_copy",
+        "new_full",
+        "new_zeros",
+        "new_ones",
+        "index_put",
+        "_index_put_impl",
+        "scatter",
+        "scatter_add",
+        "scatter_reduce",
+        "masked_scatter",
+        "index_fill",
+        "index_copy",
+        "cat",
+        "stack",
+        "constant_pad_nd",
+    )
+)
+# So only where one of their operands is infinite: a number, as a tensor that is infinite is seen anyhow.
+_SUMS = frozenset(("add", "sub", "rsub", "mul"))
+# What multiplies what it is given with a gradient: 0 times Inf, where the output hides the Inf.
+_WEIGHED = frozenset(
+    ("mm", "addmm", "bmm", "baddbmm", "mv", "dot", "convolution", "mkldnn_convolution", "linear", "mul")
 )
 
 
+def _is_mask(name: str, args: Any) -> bool:
+    name = name.rstrip("_")
+    if name in _SUMS:
+        return any(isinstance(number, float) and not math.isfinite(number) for number in args)
+    return name in _MASKS
+
+
 def tensors(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
-    """The floating tensors in tuples, lists and dicts."""
+    """The floating tensors in tuples, lists, mappings, and those that an object holds itself."""
     import torch
 
     if isinstance(value, torch.Tensor):
         if value.dtype.is_floating_point and value.layout is torch.strided and value.device.type != "meta":
             yield value.detach()
-    elif depth > 0 and isinstance(value, dict):
-        for item in value.values():
+    elif depth > 0:
+        for item in parts(value):
             yield from tensors(item, depth - 1)
-    elif depth > 0 and isinstance(value, (tuple, list)):
-        for item in value:
-            yield from tensors(item, depth - 1)
+
+
+def parts(value: Any) -> list[Any]:
+    """What a value is made of: items, or the tensors among the members of an object (a distribution)."""
+    import torch
+
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, (tuple, list)):
+        return list(value)
+    if isinstance(value, (torch.nn.Module, torch.Tensor, type)):
+        return []
+    return [item for item in getattr(value, "__dict__", {}).values() if isinstance(item, torch.Tensor)]
 
 
 class Made(NamedTuple):
@@ -59,6 +95,8 @@ class Made(NamedTuple):
     frame: Any = None
     infinite: Optional[Made] = None  # what made the infinity that became NaN
     given: Optional[tuple[str, str]] = None
+    finite: bool = False  # what the operation was given
+    only_inf: bool = False  # what was given holds no NaN
 
 
 class Flow(TorchDispatchMode):
@@ -66,6 +104,8 @@ class Flow(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
+        self.half = False  # something was float16
+        self.weighed: Optional[Made] = None  # what was given, and is multiplied with a gradient
         self._nan: dict[int, Made] = {}
         self._inf: dict[int, Made] = {}
         self._alive: list[Any] = []  # or another tensor would take the address of one that is gone
@@ -95,7 +135,7 @@ class Flow(TorchDispatchMode):
             for known in given:
                 same = known.shape == tensor.shape and known.dtype == tensor.dtype
                 if _address(known) == _address(tensor) or (same and _are_equal(known, tensor)):
-                    return Made(given=what)
+                    return Made(given=what, only_inf=not bool(known.isnan().any()))
         return None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -109,16 +149,25 @@ class Flow(TorchDispatchMode):
         name = func._schema.name.split("::")[-1]
         if name.startswith(("empty", "new_empty")):
             return output
+        outside = next((made for made in (nan_of, inf_of) if made is not None and made.given), None)
+        if outside is not None and name in _WEIGHED:
+            self.weighed = self.weighed or outside
+        finite = had_nan is None and had_inf is None
         for tensor in tensors(output):
+            self.half |= str(tensor.dtype) == "torch.float16"
             if bool(tensor.isnan().any()):
                 if had_nan is None:
                     # Inf that was given (data, weights) is told as what it is.
-                    nan_of = inf_of if inf_of is not None and inf_of.given else Made(name, *_here(), inf_of)
+                    nan_of = (
+                        inf_of
+                        if inf_of is not None and inf_of.given
+                        else Made(name, *_here(), inf_of, finite=finite)
+                    )
                 if nan_of is not None:
                     self._keep(self._nan, tensor, nan_of)
             if bool(tensor.isinf().any()):
-                if had_inf is None and not name.startswith(_MASKS):
-                    inf_of = Made(name, *_here())
+                if had_inf is None and not _is_mask(name, args):
+                    inf_of = Made(name, *_here(), finite=finite)
                 if inf_of is not None:
                     self._keep(self._inf, tensor, inf_of)
         return output

@@ -100,6 +100,7 @@ class Light:
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._turn = 0
+        self._began_bad: set[int] = set()  # parameters that were not finite before an optimizer's first step
         self._steps = 0
         self._loss: Optional[float] = None
         self._norm: Optional[float] = None
@@ -271,7 +272,9 @@ class Light:
         calls = [call for call in self.calls if place.is_of(call, reached)]
         self._mark = len(self.calls)
         what = "nan" if math.isnan(value) else "inf"
-        self._suspects(lambda: place.of_loss(calls, loss, self._counts), what, "loss", reached)
+        self._suspects(
+            lambda: place.of_loss(calls, loss, self._counts, self._began_bad), what, "loss", reached
+        )
         return True
 
     def _after_backward(self) -> None:
@@ -296,7 +299,7 @@ class Light:
     def _suspects(
         self, look: Callable[[], dict[str, Any]], what: str, kind: str, reached: dict[int, Any]
     ) -> None:
-        found: dict[str, Any] = {"kind": kind}
+        found: dict[str, Any] = {"kind": kind, "looked": False}
         if self.places < _MAX_PLACES:
             self.places += 1
             self._busy = True
@@ -309,10 +312,13 @@ class Light:
         out = {"what": what, "step": self._coming(), "unit": "step", **found}
         if found["kind"] == "optimizer":
             out["step"] = self._steps
+            last = self.ring[-1][2] if self.ring and len(self._counts) == 1 else None
+            if last is not None and math.isfinite(last):
+                out["gradients_finite"] = True
         growth = self._growth()
         if growth is not None:
             out["growth"] = growth
-        self.suspect = Suspect(out, [*self._parameters()], reached)
+        self.suspect = Suspect(out, what == "nan", [*self._parameters()], reached)
 
     def _coming(self) -> int:
         """The number of the step that is being made: by the optimizer that has not stepped for longest."""
@@ -339,6 +345,7 @@ class Light:
         try:
             if optimizer not in self._counts:
                 self._counts[optimizer] = self._turns[optimizer] = 0
+                self._began_bad |= {id(p) for p in parameters_of(optimizer) if not are_finite([p])}
             if self._steps >= ALWAYS and self.suspect is None and time.perf_counter() < self._next:
                 return
             began = time.perf_counter()

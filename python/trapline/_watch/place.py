@@ -20,7 +20,7 @@ from typing import Any, Optional
 from trapline._fault.data import batches, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
-from trapline._watch.flow import Flow, tensors
+from trapline._watch.flow import Flow, parts, tensors
 from trapline._watch.suspect import parameters_of, values
 
 _DEPTH = 3
@@ -108,39 +108,75 @@ def is_of(call: Call, reached: dict[int, Any]) -> bool:
     return module is not None and (not ids or any(one in reached for one in ids))
 
 
-def of_loss(calls: list[Call], loss: Any, optimizers: Any) -> dict[str, Any]:
-    """For a loss that is not finite, before `backward` has used up the graph."""
+def of_loss(calls: list[Call], loss: Any, optimizers: Any, began_bad: set[int]) -> dict[str, Any]:
+    """For a loss that is not finite, before `backward` has used up the graph. `began_bad`: the parameters
+    that were not finite before an optimizer's first step.
+    """
+    looked = bool(calls)
+    seen = seen_of(calls)
     for call in calls:
         if call.module() is None or _has_collectives(call):
+            looked = False
             continue
         inner = _inner(call)
-        flow = Flow()
-        flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
-        for name, parameter in [*inner.named_parameters(), *inner.named_buffers()]:
-            if _is_bad_weight(parameter):
-                flow.names([parameter.detach()], ("weights", name))
-        import torch
-
-        with _Kept(inner), torch.no_grad(), _autocast(call), flow:
-            _draw_again(call)
-            output = inner(*_copies(call.args), **_copies(call.kwargs))
+        output, flow = _followed(call)
+        if flow.half:
+            seen["half"] = True
         made = flow.origin_of(output)
         if made is None:
+            known = list(tensors(output))
+            looked = looked and bool(known) and all(bool(tensor.isfinite().all()) for tensor in known)
             continue
         if made.given is not None:
             kind, name = made.given
+            what = {"what": "inf"} if made.only_inf else {}
             if kind == "weights":
-                return _of_weights(inner, name, optimizers)
+                return {**_of_weights(inner, name, optimizers, began_bad), **what}
             if call is calls[0] or _sample():  # else it may be what another part of the program made
-                return {"kind": "input", **(_sample() or {"type": name})}
+                return {"kind": "input", **(_sample() or {"type": name}), **what}
+            looked = False
             continue
         found = _named(made, inner)
+        first = made
         if made.infinite is not None:
-            before = _named(made.infinite, inner)
+            first = made.infinite
+            before = _named(first, inner)
             before.pop("origin", None)
             found["inf_before"] = before
-        return found
-    return {"kind": "loss", **_in_graph(loss.grad_fn, _is_bad_value, _MASKING)}
+        return {**found, **seen, "finite_before": first.finite}
+    return {"kind": "loss", "looked": looked, **seen, **_in_graph(loss.grad_fn, _is_bad_value, _MASKING)}
+
+
+def _followed(call: Call) -> tuple[Any, Flow]:
+    """The output of the call when it runs again, and what made the numbers in it."""
+    import torch
+
+    inner = _inner(call)
+    flow = Flow()
+    flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
+    for name, parameter in [*inner.named_parameters(), *inner.named_buffers()]:
+        if _is_bad_weight(parameter):
+            flow.names([parameter.detach()], ("weights", name))
+    with _Kept(inner), torch.no_grad(), _autocast(call), flow:
+        _draw_again(call)
+        output = inner(*_copies(call.args), **_copies(call.kwargs))
+    return output, flow
+
+
+def seen_of(calls: list[Call]) -> dict[str, Any]:
+    """`input_finite`, `half`: only where that was seen."""
+    import torch
+
+    out: dict[str, Any] = {}
+    given = [tensor for call in calls for tensor in tensors([call.args, call.kwargs])]
+    if given and all(bool(tensor.isfinite().all()) for tensor in given):
+        out["input_finite"] = True
+    modules = [module for module in (call.module() for call in calls) if module is not None]
+    held = [parameter for module in modules for parameter in module.parameters()]
+    dtypes = {one.dtype for one in [*given, *held]} | {call.autocast for call in calls}
+    if torch.float16 in dtypes:
+        out["half"] = True
+    return out
 
 
 def _is_bad_weight(parameter: Any) -> bool:
@@ -152,9 +188,11 @@ def _is_bad_weight(parameter: Any) -> bool:
     return bool(bad.any())
 
 
-def _of_weights(module: Any, name: str, optimizers: Any) -> dict[str, Any]:
-    """Of a checkpoint or an initialisation, unless an optimizer has changed them since."""
+def _of_weights(module: Any, name: str, optimizers: Any, began_bad: set[int]) -> dict[str, Any]:
+    """Of a checkpoint or an initialisation, unless an optimizer has made them so."""
     mine = dict(module.named_parameters()).get(name)
+    if id(mine) in began_bad:
+        return {"kind": "weights", "name": name}
     for optimizer, steps in list(optimizers.items()):
         if steps and any(parameter is mine for parameter in parameters_of(optimizer)):
             return {"kind": "optimizer", "name": name}
@@ -167,8 +205,16 @@ def of_gradients(calls: list[Call], bad: list[tuple[Any, Any]]) -> dict[str, Any
     """
     import torch
 
-    found: dict[str, Any] = {"kind": "gradient"}
     owned = {id(parameter) for parameter, _ in bad}
+    mine = [call for call in calls if call.module() is not None and call.has_one_of(owned)]
+    seen = seen_of(mine)
+    if "input_finite" not in seen:
+        given = _weighed(mine)
+        if given:
+            return given
+    if any(str(gradient.dtype) == "torch.float16" for _, gradient in bad):
+        seen["half"] = True
+    found: dict[str, Any] = {"kind": "gradient", **seen}
     for call in calls:
         module = call.module()
         for name, parameter in module.named_parameters() if module is not None else ():
@@ -190,18 +236,32 @@ def of_gradients(calls: list[Call], bad: list[tuple[Any, Any]]) -> dict[str, Any
 def _outputs(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
     if hasattr(value, "grad_fn"):
         yield value
-    elif depth > 0 and isinstance(value, (tuple, list, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
+    elif depth > 0:
+        for item in parts(value):
             yield from _outputs(item, depth - 1)
 
 
+def _weighed(calls: list[Call]) -> dict[str, Any]:
+    """Data that are not finite, and that weights are multiplied with: their gradient is 0 times Inf where the
+    output hides it (a sigmoid).
+    """
+    for call in calls:
+        if _has_collectives(call):
+            continue
+        made = _followed(call)[1].weighed
+        if made is not None and made.given is not None and made.given[0] == "input":
+            what = {"what": "inf"} if made.only_inf else {}
+            return {"kind": "input", **(_sample() or {"type": made.given[1]}), **what}
+    return {}
+
+
 def _sample() -> dict[str, Any]:
-    """The sample of the newest batch that holds a NaN."""
+    """The sample of the newest batch that holds a number that is not finite."""
     for batch in batches.newest_first()[:2]:
         for tensor in batch.tensors():
-            if not tensor.dtype.is_floating_point or not bool(tensor.isnan().any()):
+            if not tensor.dtype.is_floating_point or bool(tensor.isfinite().all()):
                 continue
-            at = unravel(int(tensor.detach().isnan().reshape(-1).int().argmax()), tensor.shape)
+            at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
             located = samples.Located(batch, tensor, Match(at, None, 0, True))
             return {"sample": samples.sample_facts(located)}
     return {}
@@ -342,11 +402,48 @@ def _is_bad_value(name: str, node: Any) -> bool:
         other = node._saved_other
         return other is not None and _finite(other) and bool((other == 0).any())
     if name.startswith(("SqrtBackward", "ExpBackward", "ReciprocalBackward", "RsqrtBackward")):
-        return not _finite(node._saved_result)
+        # These save no input: what hands a NaN on is not accused.
+        return not _finite(node._saved_result) and _is_finite_below(node)
+    if name.startswith(("VarBackward", "StdBackward")):
+        given = node._saved_self
+        return _finite(given) and not _finite(_spread_again(node, given))
     if name.startswith("PowBackward"):
         base = node._saved_self
         return _finite(base) and not _finite(base**node._saved_exponent)
     return False
+
+
+def _spread_again(node: Any, given: Any) -> Any:
+    """The variance, NaN or Inf where there are no more elements than the correction takes off."""
+    dims = node._saved_dim
+    dims = None if dims is None else [at - 2**64 if at >= 2**63 else at for at in dims]  # read as unsigned
+    return given.detach().var(dims, correction=node._saved_correction)
+
+
+def _is_finite_below(node: Any) -> bool:
+    """All that the graph has saved before this operation is finite."""
+    seen, queue = {node}, deque(following for following, _ in node.next_functions)
+    while queue:
+        before = queue.popleft()
+        if before is None or before in seen:
+            continue
+        if len(seen) >= _MAX_NODES:
+            return False
+        seen.add(before)
+        name = before.name()
+        of_spread = "VarBackward" in name or "StdBackward" in name
+        if of_spread and _is_bad_value(name.split("::")[-1], before):
+            return False
+        variable = getattr(before, "variable", None)
+        saved = [variable, *(getattr(before, key, None) for key in dir(before) if key.startswith("_saved_"))]
+        if not all(_finite(one) for one in saved if _is_floating(one)):
+            return False
+        queue.extend(following for following, _ in before.next_functions)
+    return True
+
+
+def _is_floating(value: Any) -> bool:
+    return hasattr(value, "is_floating_point") and value.is_floating_point()
 
 
 def _is_bad_slope(name: str, node: Any) -> bool:

@@ -25,8 +25,11 @@ def are_finite(tensors: Iterable[Any]) -> bool:
 class Suspect:
     """`fact` says what and where. The verdict is on the optimizer that has the gradients it spoiled."""
 
-    def __init__(self, fact: dict[str, Any], parameters: list[Any], reached: dict[int, Any]) -> None:
+    def __init__(
+        self, fact: dict[str, Any], is_nan: bool, parameters: list[Any], reached: dict[int, Any]
+    ) -> None:
         self.fact = fact
+        self._is_nan = is_nan  # the loss or the gradient: an Inf in the data may become one
         self._reached = {
             key: weakref.ref(p) for key, p in reached.items()
         }  # of the parameters that the loss depends on
@@ -43,7 +46,7 @@ class Suspect:
         # Reentrant checkpoints hide parameters from the graph.
         bad = [p for p in bad if id(p) in self._reached] or bad
         self._bad = [weakref.ref(p) for p in bad]
-        if self.fact["what"] == "nan":
+        if self._is_nan:
             spoiled = {id(p) for p in bad}
             fine = [p for p in given if id(p) in self._reached and id(p) not in spoiled]
             self._fine = [weakref.ref(p) for p in fine if bool(values(p.grad).any())]

@@ -319,7 +319,7 @@ std::optional<Finding> finding_of_check(const HostError& facts) {
     f.summary =
         fmt::format("{}{} is {}{}", opening(check), element_name(check),
                     std::isnan(as_double(*check.element->value)) ? "NaN" : "Inf", count(*check.element));
-    if (explain_host_nan(facts.nan, facts.weights, tensor_name(check), f)) return f;
+    if (explain_host_nan(facts, tensor_name(check), f)) return f;
     f.fix.push_back(
         check.variable
             ? fmt::format("look for the first NaN before the call: `torch.isfinite({}).all()`",

@@ -13,6 +13,7 @@
 #include "diagnose/host/check.hpp"
 #include "diagnose/nan.hpp"
 #include "diagnose/position.hpp"
+#include "diagnose/watch.hpp"
 
 namespace trapline::diagnose {
 
@@ -98,6 +99,7 @@ struct HostError {
   std::optional<Element> element;  // the first one that is not finite
   std::optional<NanFact> nan;
   std::optional<WeightsFact> weights;
+  std::optional<WatchFact> watch;
   std::optional<CheckFact> check;
   std::optional<SelectionFact> selection;
   std::optional<ShortBatchFact> batch;

@@ -18,7 +18,7 @@ constexpr auto kProbability = Cause::kInvalidProbability;
 
 void look_upstream(const HostCase& c, const std::string& name, Finding& f) {
   if (c.facts().element) f.element = c.facts().element;
-  if (explain_host_nan(c.facts().nan, c.facts().weights, name, f)) return;
+  if (explain_host_nan(c.facts(), name, f)) return;
   f.fix.push_back(
       fmt::format("find the first NaN: check the loss and `torch.isfinite({}).all()` each step; usual "
                   "sources are log(0), 0/0, a too "

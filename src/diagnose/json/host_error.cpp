@@ -122,6 +122,7 @@ HostError read_host_error(const json& json) {
   facts.element = element(json);
   facts.nan = read_nan(json);
   facts.weights = read_weights(json);
+  facts.watch = read_watch(json);
   facts.check = read_check(json);
   facts.selection = selection(json);
   if (const nlohmann::json* batch = object_member(json, "batch")) {

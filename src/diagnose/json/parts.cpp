@@ -221,7 +221,12 @@ std::optional<WatchFact> read_watch(const json& facts) {
                    read_seen(object_member(*object, "inf_before")),
                    read_frame(member(*object, "origin")),
                    read_sample(*object),
-                   growth_text(object_member(*object, "growth"))};
+                   growth_text(object_member(*object, "growth")),
+                   boolean(*object, "looked").value_or(true),
+                   boolean(*object, "half").value_or(false),
+                   boolean(*object, "input_finite").value_or(false),
+                   boolean(*object, "finite_before").value_or(false),
+                   boolean(*object, "gradients_finite").value_or(false)};
 }
 
 Result<Watch> read_watched_run(const json& json) {

@@ -5,7 +5,9 @@
 
 #include <cmath>
 
+#include "diagnose/host/facts.hpp"
 #include "diagnose/violation/writer.hpp"
+#include "diagnose/watch.hpp"
 
 namespace trapline::diagnose {
 namespace {
@@ -173,17 +175,21 @@ std::string nan_cast_source(const ViolationWriter& w) {
   return fmt::format("{} is {}", to_text(*nan.input), std::isnan(as_double(*nan.value)) ? "NaN" : "Inf");
 }
 
-bool explain_host_nan(const std::optional<NanFact>& nan, const std::optional<WeightsFact>& weights,
-                      const std::string& argument, Finding& finding) {
-  if (!nan && !weights) return false;
+bool explain_host_nan(const HostError& host, const std::string& argument, Finding& finding) {
+  if (!host.nan && !host.weights) {
+    if (host.watch) add_watch(*host.watch, finding);
+    return false;
+  }
   Violation facts;
-  facts.nan = nan;
-  facts.weights = weights;
+  facts.nan = host.nan;
+  facts.weights = host.weights;
   facts.column = argument;
   facts.scan.reason = Reason::kNan;
   if (finding.tensor) facts.tensor = *finding.tensor;
   ViolationWriter writer(facts, finding);
-  return explain_nan(writer);
+  const bool explained = explain_nan(writer);
+  if (host.watch) add_watch(*host.watch, finding);
+  return explained;
 }
 
 }  // namespace trapline::diagnose

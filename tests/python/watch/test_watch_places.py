@@ -1,0 +1,205 @@
+"""What `--watch light` says of a place: only what it has seen."""
+
+from __future__ import annotations
+
+import math
+from collections import UserDict
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from trapline._watch import light  # noqa: E402
+
+GOOD = torch.ones(3, 2)
+
+
+@pytest.fixture
+def watch():
+    light.install()
+    yield light
+    light.uninstall()
+
+
+def squares(out):
+    return (out**2).sum()
+
+
+def train(model, batches, loss=lambda out: out.sum(), kind=torch.optim.SGD, **options):
+    optimizer = kind(model.parameters(), **{"lr": 0.1, **options})
+    for batch in batches:
+        optimizer.zero_grad()
+        loss(model(batch)).backward()
+        optimizer.step()
+
+
+def calls(function, *modules):
+    """A module that holds `modules`, and whose forward is `function` of it and the batch."""
+
+    class Calls(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList(modules)
+
+        def forward(self, x):
+            return function(self.parts, x)
+
+    return Calls()
+
+
+def test_product_that_overflows_is_no_mask(watch):
+    model = nn.Sequential(nn.Linear(2, 2))
+    nn.init.constant_(model[0].weight, 3e38)
+    train(model, [GOOD], loss=squares)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["name"], seen["op"], seen["what"]) == ("output", "0", "addmm", "inf")
+    assert seen["finite_before"]
+
+
+@pytest.mark.parametrize("function", [lambda x: x + x, lambda x: x * 2.0, lambda x: x - (-x)])
+def test_sum_and_product_that_overflow(watch, function):
+    train(calls(lambda parts, x: function(parts[0](x) * 0 + 3e38), nn.Linear(2, 1)), [GOOD], squares)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"]) in [("output", "add"), ("output", "mul"), ("output", "sub")]
+
+
+def test_product_with_infinity_is_a_mask(watch):
+    def attend(parts, x):
+        scores = parts[0](x)
+        return (scores + torch.tensor([[0.0], [0.0], [1.0]]) * -1e30 * math.inf).nan_to_num() * x.log().sum()
+
+    train(calls(attend, nn.Linear(2, 1)), [GOOD, -GOOD])
+    assert watch.verdict()["op"] == "log"
+
+
+def test_output_of_a_kind_of_its_own_is_followed(watch):
+    model = calls(lambda parts, x: UserDict(out=parts[0](x) / 0.0), nn.Linear(2, 1))
+    train(model, [GOOD], loss=lambda out: out["out"].sum())
+    assert (watch.verdict()["kind"], watch.verdict()["op"]) == ("output", "div")
+
+
+def test_distribution_as_output_is_followed(watch):
+    model = calls(
+        lambda parts, x: torch.distributions.Normal(parts[0](x) / 0.0, 1.0, validate_args=False),
+        nn.Linear(2, 1),
+    )
+    train(model, [GOOD], loss=lambda out: out.mean.sum())
+    assert (watch.verdict()["kind"], watch.verdict()["op"]) == ("output", "div")
+
+
+def test_no_place_is_said_where_none_was_looked_at(watch, monkeypatch):
+    monkeypatch.setattr(light, "_MAX_PLACES", 0)
+    train(nn.Linear(2, 1), [GOOD], loss=lambda out: out.sum() * math.nan)
+    assert watch.verdict()["kind"] == "loss" and watch.verdict()["looked"] is False
+
+
+def test_no_place_is_said_where_the_output_is_not_known(watch):
+    hidden = []
+    model = calls(lambda parts, x: hidden.append(parts[0](x) * math.nan), nn.Linear(2, 1))
+    train(model, [GOOD], loss=lambda _: hidden[-1].sum())
+    assert watch.verdict()["kind"] == "loss" and watch.verdict()["looked"] is False
+
+
+def test_the_loss_where_the_output_is_finite(watch):
+    train(nn.Linear(2, 1), [GOOD], loss=lambda out: out.sum() * math.nan)
+    seen = watch.verdict()
+    assert seen["kind"] == "loss" and seen["looked"] and seen["input_finite"] and "half" not in seen
+
+
+def test_float16_is_said_where_it_was_seen(watch):
+    model = calls(lambda parts, x: parts[0](x).half() * 6e4 * 6e4, nn.Linear(2, 1))
+    train(model, [GOOD], loss=lambda out: out.float().sum())
+    assert watch.verdict()["half"] is True
+
+
+def loaded(data, model, **options):
+    from trapline._fault.data import batches
+
+    batches.install()
+    try:
+        loader = torch.utils.data.DataLoader(data, batch_size=2)
+        train(model, (batch for (batch,) in loader), **options)
+    finally:
+        batches.uninstall()
+
+
+def test_infinity_in_the_data_of_a_subset(watch):
+    data = torch.ones(8, 2)
+    data[5, 1] = math.inf
+    subset = torch.utils.data.Subset(torch.utils.data.TensorDataset(data), [7, 6, 5, 4])
+    loaded(subset, nn.Linear(2, 1))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["what"], seen["step"]) == ("input", "inf", 2)
+    assert (seen["sample"]["dataset_index"], seen["sample"]["base_index"]) == (2, 5)
+
+
+def test_infinity_in_the_data_that_the_output_hides(watch):
+    data = torch.ones(8, 2)
+    data[5, 1] = math.inf
+    loaded(torch.utils.data.TensorDataset(data), nn.Sequential(nn.Linear(2, 2), nn.Sigmoid()))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["what"], seen["step"]) == ("input", "inf", 3)
+    assert seen["sample"]["dataset_index"] == 5
+
+
+def test_missing_values_that_are_filled_make_no_bad_gradient(watch):
+    model = calls(lambda parts, x: parts[0](x.nan_to_num()).sqrt(), nn.Linear(2, 1, bias=False))
+    nn.init.zeros_(model.parts[0].weight)
+    train(model, [torch.tensor([[1.0, math.nan]])])
+    assert (watch.verdict()["kind"], watch.verdict()["op"]) == ("gradient", "sqrt")
+
+
+def test_weights_that_were_bad_from_the_start_are_not_the_optimizers(watch):
+    model = nn.Embedding(5, 2)
+    with torch.no_grad():
+        model.weight[4] = math.inf
+    train(model, [torch.tensor([0, 1])] * 3 + [torch.tensor([4])])
+    seen = watch.verdict()
+    if seen is None:
+        seen = light._light.suspect.fact if light._light.suspect else None
+    assert seen is None or seen["kind"] == "weights"
+    train(nn.Sequential(model, nn.Linear(2, 1)), [torch.tensor([0, 1])] * 3 + [torch.tensor([4])])
+    assert (watch.verdict()["kind"], watch.verdict()["what"]) == ("weights", "inf")
+
+
+def test_update_by_finite_gradients(watch):
+    def with_rate(parameters, lr):
+        optimizer = torch.optim.SGD(parameters, lr)
+        optimizer.param_groups[0]["lr"] = math.nan
+        return optimizer
+
+    train(nn.Linear(2, 1), [GOOD] * 3, kind=with_rate)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["gradients_finite"]) == ("optimizer", 1, True)
+
+
+def test_root_of_a_variance_of_one_row(watch):
+    train(nn.Linear(2, 2), [GOOD, GOOD[:1]], loss=lambda out: (out.var(0) + 1e-4).sqrt().sum())
+    assert (watch.verdict()["kind"], watch.verdict()["op"], watch.verdict()["step"]) == ("loss", "var", 2)
+
+
+def test_deviation_of_one_row(watch):
+    train(nn.Linear(2, 2), [GOOD[:1]], loss=lambda out: (out - out.std(0)).sum())
+    assert (watch.verdict()["kind"], watch.verdict()["op"]) == ("loss", "std")
+
+
+def test_root_of_a_nan_is_not_accused(watch):
+    train(nn.Linear(2, 2), [GOOD], loss=lambda out: (out.detach() * math.nan * out).exp().sqrt().sum())
+    assert "op" not in watch.verdict()
+
+
+def test_exponential_that_overflows(watch):
+    train(nn.Linear(2, 2), [GOOD], loss=lambda out: (out + 1000.0).exp().sum())
+    assert (watch.verdict()["kind"], watch.verdict()["op"]) == ("loss", "exp")
+
+
+def test_an_error_of_pytorchs_own_is_told_where_it_began(watch):
+    from trapline._exceptions import host_facts
+
+    model = nn.Linear(2, 2)
+    train(model, [GOOD, GOOD * math.nan])
+    with pytest.raises(ValueError) as raised:
+        torch.distributions.Categorical(logits=model(GOOD), validate_args=True)
+    facts = host_facts.collect(raised.value)
+    assert facts["watch"]["kind"] == "input" and facts["watch"]["step"] == 2
