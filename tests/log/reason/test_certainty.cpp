@@ -118,7 +118,8 @@ TEST(Certainty, JobLinesOfShellsAndSchedulers) {
         "slurmstepd: error: *** JOB 42 ON node01 CANCELLED AT 2026-01-02T03:04:05 ***",
         "    Exit_status = 265", "job 42.1 died through signal KILL (9)",
         "Job terminated of its own accord at 2026-01-02T03:04:05Z with signal 9",
-        "/var/spool/slurm/job42/slurm_script: line 31:  6521 Killed python train.py",  // blanks folded on a page
+        "/var/spool/slurm/job42/slurm_script: line 31:  6521 Killed python train.py",  // blanks folded on a
+                                                                                       // page
         "run.sh: line 3: 77 Segmentation fault python train.py",
         "Thread 1 \"python\" received signal SIGSEGV, Segmentation fault."}) {
     EXPECT_EQ(root(std::string(line) + "\n").cause, kNotCuda) << line;
@@ -126,9 +127,8 @@ TEST(Certainty, JobLinesOfShellsAndSchedulers) {
   for (const std::string_view line :
        {"[1]    13708 abort (core dumped)  python train.py", "Abort trap: 6",
         "fish: Job 1, 'python train.py' terminated by signal SIGABRT (Abort)",
-        "run.sh: line 3: 77 Aborted python train.py",
-        "srun: error: Node failure on node01", "failed       100 : assumedly after job",
-        "      Reason:       Error", "    Exit_status = 271"}) {
+        "run.sh: line 3: 77 Aborted python train.py", "srun: error: Node failure on node01",
+        "failed       100 : assumedly after job", "      Reason:       Error", "    Exit_status = 271"}) {
     EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kUnknown) << line;
   }
   for (const std::string_view line :
