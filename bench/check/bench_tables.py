@@ -97,16 +97,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--only", choices=FORMATS, help="one of the formats")
+    parser.add_argument("--folder", type=Path, help="where the files are kept for the next time")
     given = parser.parse_args()
     there = [name for name in ("polars", "duckdb") if importlib.util.find_spec(name)]
     for name in {"polars", "duckdb"} - set(there):
         print(f"trapline: bench: {name} is missing: it is left out")
     if "polars" not in there:
         raise SystemExit("trapline: bench: polars writes the files: install it")
-    with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder), given.rows)
+    with tempfile.TemporaryDirectory() as passing:
+        folder = (given.folder or Path(passing)) / str(given.rows)
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            write(folder, given.rows)
         for ending, (of_polars, of_duckdb) in FORMATS.items():
-            file = Path(folder) / f"t.{ending}"
+            if given.only not in (None, ending):
+                continue
+            file = folder / f"t.{ending}"
             ours = [str(BUILD / "bin" / "trapline"), "check", "labels", str(file), "--column", "label"]
             ours += ["--classes", str(CLASSES)]
             seen: dict = {}

@@ -1,6 +1,7 @@
 #include "inputs/json_records.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace trapline::inputs {
@@ -9,7 +10,7 @@ namespace {
 using simdjson::SUCCESS;
 
 constexpr std::size_t kMaxKeys = 65536;  // of one object; more are data, not names
-constexpr std::size_t kMaxNulls = 64;
+constexpr std::size_t kMaxNulls = JsonKey::kMaxNulls;
 constexpr std::size_t kMaxRaw = 80;
 constexpr std::size_t kValuesPerPiece = std::size_t{1} << 14U;
 
@@ -25,6 +26,13 @@ JsonRecords::Key& JsonRecords::below(Key& key, std::string_view name) {
   auto fresh = std::make_unique<Key>();
   fresh->name = std::string(name);
   fresh->path = key.path.empty() ? fresh->name : key.path + "." + fresh->name;
+  fresh->id = keys_.size();
+  for (const char c : fresh->name) {
+    fresh->plain = fresh->plain && static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+    fresh->ascii = fresh->ascii && static_cast<unsigned char>(c) < 0x80;
+  }
+  keys_.push_back(fresh.get());
+  ++changes_;
   key.below.push_back(std::move(fresh));
   key.guess = key.below.size();
   return *key.below.back();
@@ -35,10 +43,12 @@ ValueColumn* JsonRecords::column_of(Key& key) {
   if (key.column == nullptr) {
     if (columns_ == kMaxJsonColumns) {
       if (!key.told) sink_.skipped(key.path, "more than 1024 different keys with numbers");
+      changes_ += key.told ? 0 : 1;
       key.told = true;
       return nullptr;
     }
     ++columns_;
+    ++changes_;
     key.column = std::make_unique<ValueColumn>(sink_, Column{key.path, DType::kInt64, {-1}}, kValuesPerPiece);
     key.column->begin();
     for (const auto& [row, line] : key.nulls) key.column->malformed(row, line, "");
@@ -91,6 +101,7 @@ void JsonRecords::null(Key& key) {
   if (key.column != nullptr) {
     key.column->malformed(row_, line_, "");
   } else if (key.nulls.size() < kMaxNulls) {
+    changes_ += key.nulls.empty() ? 1 : 0;
     key.nulls.emplace_back(row_, line_);
   }
 }
@@ -98,8 +109,7 @@ void JsonRecords::null(Key& key) {
 void JsonRecords::note_absent(Key& object, std::size_t fields) {
   if (fields == object.below.size()) return;
   for (auto& key : object.below) {
-    if (key->latest == object.objects || key->absent.size() >= kMaxNulls) continue;
-    if (key->column != nullptr || !key->nulls.empty()) key->absent.emplace_back(row_, line_);
+    if (key->latest != object.objects && key->counts_absent()) key->absent.emplace_back(row_, line_);
   }
 }
 
@@ -125,6 +135,7 @@ void JsonRecords::text(Key& key, std::string_view raw) {
       key.texts = nullptr;
       sink_.skipped(key.path, "text");
     }
+    ++changes_;
   }
   key.told = true;
   if (key.texts != nullptr) key.texts->malformed(row_, line_, raw);
@@ -153,10 +164,11 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
     case ondemand::json_type::array: {
       ondemand::array elements;
       if (const auto problem = value.get_array().get(elements); problem != SUCCESS) return problem;
-      if (is_number(key)) return other_kind(elements, key);
+      if (key.is_number()) return other_kind(elements, key);
       for (auto element : elements) {
         if (element.error() != SUCCESS) return element.error();
         ondemand::value each = element.value_unsafe();
+        changes_ += key.lists ? 0 : 1;
         key.lists = true;
         if (const auto problem = this->value(each, key, depth + 1); problem != SUCCESS) return problem;
       }
@@ -165,7 +177,7 @@ simdjson::error_code JsonRecords::value(T& value, Key& key, int depth) {
     case ondemand::json_type::object: {
       ondemand::object fields;
       if (const auto problem = value.get_object().get(fields); problem != SUCCESS) return problem;
-      if (is_number(key)) return other_kind(fields, key);
+      if (key.is_number()) return other_kind(fields, key);
       key.guess = 0;
       if (key.objects++ == 0) key.began = {row_, line_};
       std::size_t count = 0;
@@ -229,6 +241,40 @@ std::string JsonRecords::record(ondemand::document& document, std::int64_t row, 
   if (problem != SUCCESS) return json_problem(problem);
   if (!at_end(document)) return "text behind the end of the record";
   return {};
+}
+
+void JsonRecords::taken(const JsonStretch& stretch, const JsonStretch::Run& run, std::int64_t row,
+                        std::int64_t line) {
+  using Kind = JsonStretch::Kind;
+  next_.resize(stretch.cells.size());
+  if (run.first == 0) std::fill(next_.begin(), next_.end(), 0);
+  for (std::size_t id = 0; id < stretch.cells.size(); ++id) {
+    Key& key = *keys_[id];
+    key.seen += run.seen[id];
+    key.objects += run.objects[id];
+    const std::vector<JsonStretch::Cell>& cells = stretch.cells[id];
+    std::size_t& next = next_[id];
+    if (next == cells.size()) continue;
+    if (key.column != nullptr && key.lists) key.column->has_lists();
+    for (; next < cells.size() && cells[next].record < run.last; ++next) {
+      const JsonStretch::Cell& cell = cells[next];
+      row_ = row + (cell.record - run.first);
+      line_ = line + stretch.line_of[cell.record];
+      switch (cell.kind) {
+        case Kind::kInteger:
+          key.column->add(row_, line_, std::bit_cast<std::int64_t>(cell.bits));
+          break;
+        case Kind::kReal:
+          key.column->add(row_, line_, std::bit_cast<double>(cell.bits));
+          break;
+        case Kind::kNull:
+          null(key);
+          break;
+        case Kind::kText:
+          text(key, stretch.texts[cell.bits]);
+      }
+    }
+  }
 }
 
 namespace {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../inputs/column_log.hpp"
+#include "inputs/json_lines.hpp"
 #include "inputs/reader.hpp"
 
 namespace {
@@ -62,6 +64,17 @@ struct Checked final : inputs::Sink {
   unsigned sum = 0;
 };
 
+// Lines that are read in stretches say what they say one after the other.
+void require_same_lines(const inputs::Source& source) {
+  inputs::ColumnLog alone;
+  const std::string line_by_line = inputs::outcome(inputs::read_json_lines(source, alone, source.bytes.size() + 1));
+  for (const std::size_t stretch : {std::size_t{1}, std::size_t{48}}) {
+    inputs::ColumnLog together;
+    require(inputs::outcome(inputs::read_json_lines(source, together, stretch)) == line_by_line);
+    require(alone == together);
+  }
+}
+
 // Of a DuckDB database only DuckDB reads anything, and that is another program.
 [[maybe_unused]] const int g_no_other_program = ::setenv("TRAPLINE_DUCKDB", "off", 1);
 
@@ -80,6 +93,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                               {bytes.get(), contents.size()}};
   const inputs::Reader* reader = inputs::find_reader(source);
   if (reader == nullptr) return 0;
+  if (reader->name() == "jsonl") require_same_lines(source);
   Checked sink;
   const Result<bool> read = reader->read(source, sink);
   if (!read) require(!read.error().what.empty() && read.error().line().find('\n') == std::string::npos);

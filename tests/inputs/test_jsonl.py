@@ -1,5 +1,6 @@
 """JSON lines as pandas, datasets and people write them."""
 
+import gzip
 import json
 
 import pytest
@@ -137,3 +138,38 @@ def test_keys_that_are_data_are_bounded(tmp_path):
     assert reading.skipped["k2999"] == "more than 1024 different keys with numbers"
     many = {f"k{i}": i for i in range(70000)}
     assert "an object of it has more than 65536 keys" in read(lines(tmp_path / "u.jsonl", [many])).error
+
+
+def test_many_records_keep_their_rows_and_lines(tmp_path):
+    """More than threads read at a time, with what makes them stop: blank lines, late keys, other values."""
+    records: list = []
+    text, first_lines = [], {}
+    for row in range(60000):
+        record: dict = {"id": row, "text": "x" * (row % 40), "label": row % 7, "ids": list(range(row % 5))}
+        if row > 50000 and row % 3 == 0:
+            record["late"] = row / 4
+        if row in (31000, 59999):
+            record["label"] = "cat"
+        if row == 40000:
+            del record["label"]
+        records.append(record)
+        first_lines[row] = len(text) + 1
+        text.append(json.dumps(record) + ("\r\n" if row % 11 == 0 else "\n"))
+        if row % 1000 == 999:
+            text.append(" \n")
+    data = "".join(text).encode()
+    plain = write(tmp_path / "t.jsonl", data)
+    for path in (plain, write(tmp_path / "u.jsonl.gz", gzip.compress(data, 1))):
+        columns = read_well(path).columns
+        assert columns["id"].values == list(range(60000))
+        assert [piece["first_line"] for piece in columns["id"].pieces] == [
+            first_lines[piece["first_row"]] for piece in columns["id"].pieces
+        ]
+        whole = [(row, record["label"]) for row, record in enumerate(records) if "label" in record]
+        assert list(zip(columns["label"].rows, columns["label"].values)) == [
+            (row, label) for row, label in whole if label != "cat"
+        ]
+        assert columns["label"].malformed == [(31000, "cat"), (59999, "cat"), (40000, "")]
+        assert columns["ids"].values == [value for record in records for value in record["ids"]]
+        assert columns["late"].values == [record["late"] for record in records if "late" in record]
+        assert columns["late"].malformed == []
