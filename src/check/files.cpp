@@ -9,6 +9,7 @@
 #include <set>
 
 #include "check/class_gaps.hpp"
+#include "check/shards.hpp"
 #include "check/survey.hpp"
 #include "diagnose/diagnose.hpp"
 #include "inputs/mapped_file.hpp"
@@ -110,7 +111,8 @@ void add_path(const std::string& path, std::vector<std::string>& files, std::vec
 }
 
 // The error is the reader's, or that no column is the one that is wanted.
-Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool* table) {
+Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64_t& bytes,
+                         FileResult* about) {
   const Result<MappedFile> file = MappedFile::open(path);
   if (!file) return file.error();
   bytes = static_cast<std::int64_t>(file->bytes().size());
@@ -118,16 +120,20 @@ Result<bool> read_mapped(const std::string& path, inputs::Sink& sink, std::int64
   const inputs::Reader* reader = inputs::find_reader(source);
   if (reader == nullptr)
     return Error{"cannot check " + path, "its format is not known", "docs/formats.md lists those that are"};
-  if (table != nullptr) *table = reader->is_table(source);
+  if (about != nullptr) {
+    about->table = reader->is_table(source);
+    about->records = about->table && reader->name() != "hdf5";  // which holds whatever a program keeps
+    about->annotations = reader->annotations(source);
+  }
   return inputs::read_with_surroundings(*reader, source, sink);
 }
 
 // One reading. `changed`: somebody wrote to the file meanwhile, or to one of those that it stands for, so
 // nothing that was seen of it counts.
 Result<bool> read(const std::string& path, inputs::Sink& sink, std::int64_t& bytes, bool& changed,
-                  bool* table = nullptr) {
+                  FileResult* about = nullptr) {
   inputs::take_changed_file();  // of whatever was read before
-  Result<bool> whole = read_mapped(path, sink, bytes, table);
+  Result<bool> whole = read_mapped(path, sink, bytes, about);
   const std::optional<Error> problem = inputs::take_changed_file();
   changed = problem.has_value();
   if (changed) return *problem;
@@ -259,7 +265,7 @@ FileResult check_file(const Rule& rule, const ColumnFilter& wanted, const std::s
   if (!by_role || !want.only.empty()) {
     ColumnSink sink(rule, want, false, parallel, job.stop);
     bool changed = false;
-    const Result<bool> whole = read(path, sink, result.bytes, changed, &result.table);
+    const Result<bool> whole = read(path, sink, result.bytes, changed, &result);
     if (!changed) result.columns = sink.take();
     result.objects = sink.objects();
     result.error.reset();
@@ -298,15 +304,6 @@ std::vector<FileResult> check_files(const Rule& rule, const ColumnFilter& wanted
 }
 
 namespace {
-
-// A column that a folder's name gives to all files below it is told of once.
-std::optional<std::string> folder_value(const FileResult& file, const ColumnResult& column) {
-  if (column.last_file.empty() || column.last_file.find('=') == std::string::npos ||
-      !file.path.starts_with(column.last_file + "/")) {
-    return std::nullopt;
-  }
-  return column.name + "\n" + column.last_file;
-}
 
 std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
 
@@ -423,7 +420,6 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
   std::map<std::string, Range> ranges;  // by name: two columns of labels need not have the same classes
   std::int64_t values = 0;
   std::size_t columns = 0, unread = 0;
-  std::set<std::string> folders;
   for (const FileResult& file : results) {
     for (const ColumnResult& column : file.columns) {
       ranges[column.name].add(column.tally, rule);
@@ -435,26 +431,28 @@ Report report_of(const Rule& rule, const std::vector<FileResult>& results) {
     if (!file.whole) ++unread;
   }
   judge_texts(rule, results, report.findings);
-  for (const FileResult& file : results) {
-    if (rule.kind == RuleKind::kLabels) judge_tree(file, report.findings);
-    for (const ColumnResult& column : file.columns) {
-      // The folder that is no class has moved the numbers of the others: they are judged without it.
-      if (rule.kind == RuleKind::kLabels && std::ranges::any_of(column.classes, is_hidden)) continue;
-      const Range& range = ranges[column.name];
-      const std::optional<Range> seen =
-          is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
-      const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
-      const Subject subject{file.path, column.name, dtype, column.sizes, column.classes};
-      if (const auto folder = folder_value(file, column); folder && !folders.insert(*folder).second) continue;
-      Rule its = rule;
-      its.missing_is_fine = rule.missing_is_fine || column.often_missing;
-      for (Finding& finding : findings_of(its, subject, column.tally, seen)) {
-        report.findings.push_back(std::move(finding));
-      }
-      if (column.unnamed) report.findings.push_back(finding_of(subject, column));
-      if (auto finding = finding_of(rule, subject, column.lengths)) {
-        report.findings.push_back(std::move(*finding));
-      }
+  const FileResult* last = nullptr;
+  for (const WholeColumn& part : whole_columns(results)) {
+    const FileResult& file = *part.file;
+    const ColumnResult& column = part.whole();
+    if (rule.kind == RuleKind::kLabels && &file != last) judge_tree(file, report.findings);
+    last = &file;
+    // The folder that is no class has moved the numbers of the others: they are judged without it.
+    if (rule.kind == RuleKind::kLabels && std::ranges::any_of(column.classes, is_hidden)) continue;
+    const Range& range = ranges[column.name];
+    const std::optional<Range> seen =
+        is_integral(rule.kind) && range.count > 0 && unread == 0 ? std::optional(range) : std::nullopt;
+    const std::string dtype = column.stored.empty() ? std::string(name_of(column.dtype)) : column.stored;
+    const Subject subject{file.path,      column.name,  dtype,           column.sizes,
+                          column.classes, file.records, file.annotations};
+    Rule its = rule;
+    its.missing_is_fine = rule.missing_is_fine || column.often_missing;
+    for (Finding& finding : findings_of(its, subject, column.tally, seen)) {
+      report.findings.push_back(std::move(finding));
+    }
+    if (column.unnamed) report.findings.push_back(finding_of(subject, column));
+    if (auto finding = finding_of(rule, subject, column.lengths)) {
+      report.findings.push_back(std::move(*finding));
     }
   }
   report.verdict = !report.findings.empty() ? Verdict::kFault

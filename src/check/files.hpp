@@ -21,11 +21,13 @@ struct FileResult {
   std::int64_t bytes = 0;
   std::optional<Error> error;
   std::vector<ColumnResult> columns;
-  std::vector<std::string> objects;  // what is no tensor and was not looked into
-  bool whole = false;                // read to the end
-  bool table = false;                // its reader knows tables, of which programs pick columns
-  std::vector<std::string> looked;   // all columns, also those that were not checked: "id", "title (text)"
-  std::size_t unclear = 0;           // columns of integers that nothing tells about
+  std::vector<std::string> objects;   // what is no tensor and was not looked into
+  bool whole = false;                 // read to the end
+  bool table = false;                 // its reader knows tables, of which programs pick columns
+  bool records = false;               // and they are tables of records: nothing in them is a weight
+  std::string_view annotations = {};  // "COCO": its labels are those of boxes in pictures
+  std::vector<std::string> looked;    // all columns, also those that were not checked: "id", "title (text)"
+  std::size_t unclear = 0;            // columns of integers that nothing tells about
 };
 
 struct Progress {

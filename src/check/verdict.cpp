@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "check/weight_names.hpp"
 #include "diagnose/diagnose.hpp"
 
 namespace trapline::check {
@@ -76,13 +77,6 @@ diagnose::Violation common_facts(const Subject& subject, std::string_view contra
   return facts;
 }
 
-// As torch names the parameters and buffers of a module: rows of those are not dropped or filled.
-bool is_called_weight(std::string_view name) {
-  constexpr std::string_view kEnds[] = {"weight", "bias", "running_mean", "running_var", "lora_A", "lora_B"};
-  const std::string_view last = name.substr(name.rfind('.') + 1);
-  return std::ranges::find(kEnds, last) != std::end(kEnds) || name.find(".weight") != name.npos;
-}
-
 std::string called(const Rule& rule, const Subject& subject) {
   if (!subject.name.empty()) return subject.name;
   if (!is_integral(rule.kind)) return "values";
@@ -124,8 +118,10 @@ Finding violation(const Rule& rule, const Subject& subject, const Tally& tally,
   facts.layer = rule.layer;
   facts.special_ids = rule.special_ids;
   if (rule.kind == RuleKind::kIds && rule.layer) facts.table = "token";
-  if (rule.weights || (rule.kind == RuleKind::kFinite && is_called_weight(subject.name)))
-    facts.table = "weight";
+  if (rule.kind == RuleKind::kFinite && !subject.records) facts.table = kept_as(subject.name);
+  if (rule.weights) facts.table = "weight";
+  facts.annotations = subject.annotations;
+  if (!facts.annotations.empty()) facts.scan.also.reset();
   const std::vector<Place>& places = tally.detail.places;
   for (const Place& place : places.empty() ? std::vector{*tally.first} : places) {
     facts.places.emplace_back(place_fact(subject, place), place.value);

@@ -22,6 +22,8 @@ struct Subject {
   std::string dtype;   // "int64"
   std::vector<std::int64_t> shape;
   std::span<const inputs::ClassName> classes{};  // that the source itself has names for; outlive it
+  bool records = false;               // a table of records: a column "weight" is no weight of a model
+  std::string_view annotations = {};  // "COCO": labels of boxes in pictures
 };
 
 // The labels of a whole data set, which a hint may need that goes over several files.

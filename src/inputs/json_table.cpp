@@ -120,6 +120,10 @@ class JsonReader final : public Reader {
            outline_json(text).kind == JsonOutline::Kind::kRecords;
   }
   bool is_table(const Source&) const override { return true; }
+  std::string_view annotations(const Source& source) const override {
+    const std::string_view text = as_text(source.bytes);
+    return !is_list_of_objects(text) && is_coco(text) ? "COCO" : "";
+  }
   Result<bool> read(const Source& source, Sink& sink) const override {
     const std::string_view text = as_text(source.bytes);
     const std::string key = is_list_of_objects(text) ? ""

@@ -10,7 +10,7 @@
 namespace trapline::inputs {
 
 Column npy_column(const NpyHeader& header, std::string name) {
-  return {std::move(name), header.encoding.dtype(), header.sizes};
+  return {std::move(name), header.encoding.dtype(), header.sizes, name_of(header.encoding.stored)};
 }
 
 bool deliver_npy(Sink& sink, const Column& column, const NpyHeader& header, std::span<const std::byte> data) {

@@ -115,7 +115,7 @@ std::optional<Error> read_png(const std::string& path, std::span<const std::byte
                       "save the class of each pixel as gray or palette");
   }
   const Encoding encoding{shape.depth == 16 ? Stored::kUInt16 : Stored::kUInt8, shape.depth == 16};
-  const Column column{"", encoding.dtype(), {shape.height, shape.width}};
+  const Column column{"", encoding.dtype(), {shape.height, shape.width}, name_of(encoding.stored)};
   if (!sink.begin(column)) return std::nullopt;
   if (!file.empty()) sink.file(column, file, 0);
   DenseDelivery delivery(sink, column, encoding);

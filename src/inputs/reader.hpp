@@ -116,6 +116,11 @@ class Reader {
     static_cast<void>(source);
     return false;
   }
+  // Its labels are those of boxes in pictures: the format's name, "COCO". Static text.
+  virtual std::string_view annotations(const Source& source) const {
+    static_cast<void>(source);
+    return {};
+  }
   virtual Result<bool> read(const Source& source,
                             Sink& sink) const = 0;  // true: read to the end; false: stopped
 };

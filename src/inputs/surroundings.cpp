@@ -1,9 +1,13 @@
 #include "inputs/surroundings.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -54,17 +58,39 @@ std::vector<Partition> partitions_of(const std::string& path) {
   return found;
 }
 
-std::map<std::string, std::vector<ClassName>> classes_beside(const std::string& path) {
+using Classes = std::map<std::string, std::vector<ClassName>>;  // by column
+
+std::optional<Classes> classes_in(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path info = folder / "dataset_info.json";
+  if (!fs::is_regular_file(info, ignored)) return std::nullopt;
+  const Result<MappedFile> file = MappedFile::open(info.string());
+  if (!file || file->bytes().size() > kMaxInfo) return std::nullopt;
+  return class_labels(as_text(file->bytes()));
+}
+
+// Of each table of the source. A DatasetDict has one for each split, with a dataset_info.json of its own.
+std::vector<Classes> classes_of_splits(const std::string& path) {
+  std::vector<Classes> classes;
+  const Result<MappedFile> file = MappedFile::open((fs::path(path) / "dataset_dict.json").string());
+  if (!file || file->bytes().size() > kMaxInfo) return classes;
+  const auto json = nlohmann::json::parse(as_text(file->bytes()), nullptr, false);
+  if (!json.is_object() || !json.contains("splits") || !json["splits"].is_array()) return classes;
+  for (const auto& split : json["splits"]) {
+    const std::string name = split.is_string() ? split.get<std::string>() : "";
+    const bool plain = !name.empty() && name.find('/') == name.npos && !name.starts_with('.');
+    classes.push_back(plain ? classes_in(fs::path(path) / name).value_or(Classes{}) : Classes{});
+  }
+  if (std::all_of(classes.begin(), classes.end(), [](const Classes& one) { return one.empty(); })) return {};
+  return classes;
+}
+
+Classes classes_beside(const std::string& path) {
   std::error_code error;
   const bool saved = fs::is_regular_file(fs::path(path) / "state.json", error);  // by save_to_disk: a split
   fs::path folder = saved ? fs::path(path) : fs::path(path).parent_path();
   for (int up = 0; up < 3; ++up, folder = folder.parent_path()) {
-    std::error_code ignored;
-    const fs::path info = folder / "dataset_info.json";
-    if (fs::is_regular_file(info, ignored)) {
-      const Result<MappedFile> file = MappedFile::open(info.string());
-      if (file && file->bytes().size() <= kMaxInfo) return class_labels(as_text(file->bytes()));
-    }
+    if (std::optional<Classes> found = classes_in(folder)) return std::move(*found);
     if (!folder.has_parent_path() || folder == folder.parent_path()) break;
   }
   return {};
@@ -72,14 +98,17 @@ std::map<std::string, std::vector<ClassName>> classes_beside(const std::string& 
 
 class Around final : public Sink {
  public:
-  Around(Sink& sink, std::map<std::string, std::vector<ClassName>> classes)
-      : sink_(sink), classes_(std::move(classes)) {}
+  Around(Sink& sink, std::vector<Classes> classes) : sink_(sink), classes_(std::move(classes)) {}
 
   bool begin(const Column& column) override {
     names_.insert(column.name);
     const bool wanted = sink_.begin(column);
-    const auto names = classes_.find(column.name);
-    if (wanted && names != classes_.end()) sink_.class_names(column, names->second);
+    if (!column.sizes.empty()) rows_ = std::max(rows_, column.sizes[0]);
+    if (classes_.empty()) return wanted;
+    // Each table of the source begins its columns once.
+    const Classes& classes = classes_[std::min(begun_[column.name]++, classes_.size() - 1)];
+    const auto names = classes.find(column.name);
+    if (wanted && names != classes.end()) sink_.class_names(column, names->second);
     return wanted;
   }
   bool begin_text(const Column& column) override {
@@ -89,7 +118,11 @@ class Around final : public Sink {
   bool text(const Column& column, std::int64_t row, std::int64_t line, std::string_view text) override {
     return sink_.text(column, row, line, text);
   }
-  bool piece(const Piece& piece) override { return sink_.piece(piece); }
+  bool piece(const Piece& piece) override {
+    const std::int64_t rows = piece.view.sizes.empty() ? 1 : piece.view.sizes[0];
+    rows_ = std::max(rows_, piece.row_of.empty() ? piece.first_row + rows : piece.row_of.back() + 1);
+    return sink_.piece(piece);
+  }
   void malformed(const Column& column, std::int64_t row, std::int64_t line, std::string_view text) override {
     sink_.malformed(column, row, line, text);
   }
@@ -119,14 +152,30 @@ class Around final : public Sink {
     ValueColumn column(*this, {partition.name, real ? DType::kFloat64 : DType::kInt64, {1}}, 1);
     if (!column.begin()) return;
     column.in_file(partition.folder, 0);
-    column.add(0, 0, missing ? Number{Number::Kind::kMissing} : number, missing ? "" : partition.value);
-    column.flush();
+    // All rows of the file have it; where nobody read any of them, how many is not known.
+    constexpr std::int64_t kMost = std::int64_t{1} << 40U;
+    const std::int64_t rows = std::clamp<std::int64_t>(rows_, 1, kMost);
+    if (missing || number.huge) {
+      for (std::int64_t row = 0; row < rows && column.wanted() && !stopped(); ++row)
+        column.add(row, 0, missing ? Number{Number::Kind::kMissing} : number, missing ? "" : partition.value);
+      return;
+    }
+    const std::array<std::int64_t, 1> sizes{rows};
+    constexpr std::array<std::int64_t, 1> kNoStride{0};
+    Piece piece;
+    piece.column = &column.column();
+    const void* value = &number.integer;
+    if (real) value = &number.number;
+    piece.view = {value, real ? DType::kFloat64 : DType::kInt64, sizes, kNoStride};
+    sink_.piece(piece);
   }
 
  private:
   Sink& sink_;
-  std::map<std::string, std::vector<ClassName>> classes_;
+  std::vector<Classes> classes_;  // of each table of the source; the last holds for those behind it
+  std::unordered_map<std::string, std::size_t> begun_;
   std::unordered_set<std::string> names_;
+  std::int64_t rows_ = 0;  // that were seen
 };
 
 }  // namespace
@@ -134,7 +183,11 @@ class Around final : public Sink {
 Result<bool> read_with_surroundings(const Reader& reader, const Source& source, Sink& sink) {
   const bool folder = source.bytes.empty();
   const std::vector<Partition> partitions = folder ? std::vector<Partition>{} : partitions_of(source.path);
-  std::map<std::string, std::vector<ClassName>> classes = classes_beside(source.path);
+  std::vector<Classes> classes = folder ? classes_of_splits(source.path) : std::vector<Classes>{};
+  if (classes.empty()) {
+    classes.push_back(classes_beside(source.path));
+    if (classes[0].empty()) classes.clear();
+  }
   if (partitions.empty() && classes.empty()) return reader.read(source, sink);
   Around around(sink, std::move(classes));
   Result<bool> whole = reader.read(source, around);

@@ -154,6 +154,7 @@ class Labels {
 class YoloReader final : public Reader {
  public:
   std::string_view name() const override { return "yolo"; }
+  std::string_view annotations(const Source&) const override { return "YOLO"; }
   bool knows(const Source& source) const override {
     if (!source.bytes.empty()) return is_label_name(source.path) && are_labels(source.bytes);
     if (!is_folder(source.path)) return false;

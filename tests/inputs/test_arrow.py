@@ -298,3 +298,41 @@ def test_without_the_plugin_it_says_what_to_install(tmp_path):
         "Parquet and Arrow need Arrow C++ (there is no libtrapline_arrow.so): check the columns in Python"
         in done.stderr
     )
+
+
+def many_groups(path, **how):
+    rows = 40000
+    table = pa.table(
+        {
+            "label": pa.array([i % 7 if i % 1000 != 999 else None for i in range(rows)], pa.int16()),
+            "ids": [[i] * (i % 4) for i in range(rows)],
+            "text": [str(i % 5) for i in range(rows)],
+        }
+    )
+    parquet.write_table(table, path, row_group_size=1500, **how)
+    return rows
+
+
+def test_row_groups_that_are_decoded_together(tmp_path):
+    path = tmp_path / "t.parquet"
+    rows = many_groups(path)
+    columns = read_well(path, "label", "ids", **LIMIT).columns
+    assert columns["label"].rows == [i for i in range(rows) if i % 1000 != 999]
+    assert columns["label"].values == [i % 7 for i in columns["label"].rows]
+    assert columns["label"].malformed == [(i, "") for i in range(999, rows, 1000)]
+    assert columns["ids"].values == [i for i in range(rows) for _ in range(i % 4)]
+    assert columns["ids"].rows == columns["ids"].values
+
+
+def test_what_stands_before_a_broken_row_group_is_read(tmp_path):
+    path = tmp_path / "t.parquet"
+    many_groups(path, use_dictionary=False, compression="zstd", write_page_index=False)
+    chunk = parquet.ParquetFile(path).metadata.row_group(11).column(0)
+    data = bytearray(path.read_bytes())
+    start = chunk.data_page_offset
+    data[start + 40 : start + chunk.total_compressed_size] = b"\xff" * (chunk.total_compressed_size - 40)
+    reading = read(write(path, bytes(data)), "label", **LIMIT)
+    assert reading.code == 2 and f"cannot read {path}: " in reading.error
+    good = [i for i in range(11 * 1500) if i % 1000 != 999]
+    assert reading.columns["label"].rows == good
+    assert reading.columns["label"].values == [i % 7 for i in good]

@@ -103,7 +103,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::vector<Frame> stack;
   std::optional<Layer> layer;
   bool layer_certain = true;
-  std::string table;  // "position", "token", "other", or empty: not known
+  std::string table;        // "position", "token", "other", "weight", "optimizer", or empty: not known
+  std::string annotations;  // "COCO", "YOLO": the labels are those of boxes in pictures
   std::optional<SettingFact> setting;
   std::map<std::string, std::int64_t> special_ids;
   std::string resizable;  // the variable of the model that has resize_token_embeddings and owns the table

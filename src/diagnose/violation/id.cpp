@@ -181,10 +181,12 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
       "if not, load tokenizer and model from the same checkpoint: len(tokenizer) must not exceed the table");
 }
 
-// 255 alone, far above the others.
-std::string of_uint8(const ViolationWriter& w) {
-  constexpr std::int64_t kMax = 255;
-  return w.only(kMax) ? "; 255 is also what -1 becomes in uint8, and a usual fill value" : "";
+// The largest number of an unsigned type alone, far above the others.
+std::string of_unsigned(const ViolationWriter& w) {
+  if (w.only(255)) return "; 255 is also what -1 becomes in uint8, and a usual fill value";
+  if (w.only(65535)) return "; 65535 is also what -1 becomes in uint16";
+  if (w.only(4294967295)) return "; 4294967295 is also what -1 becomes in uint32";
+  return "";
 }
 
 // A special token that has no row: it is meant to have one, or to be another.
@@ -212,7 +214,7 @@ void fix_table(ViolationWriter& w, bool special) {
   }
   if (!w.likely()) {
     w.fix_sample();
-    w.fix(fmt::format("{}: {}{}", look_at_computation(w), w.outside(), of_uint8(w)));
+    w.fix(fmt::format("{}: {}{}", look_at_computation(w), w.outside(), of_unsigned(w)));
     w.fix_size(Situation::kIds, otherwise);
     return;
   }

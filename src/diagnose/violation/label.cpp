@@ -30,8 +30,33 @@ void write_summary(ViolationWriter& w) {
   w.finding().summary = fmt::format("{}, but {}: valid labels are {}", w.opening(), owner(w), w.range());
 }
 
+// A detector has no label that does not count.
+void write_annotation(ViolationWriter& w, std::int64_t label) {
+  const std::string& format = w.facts.annotations;
+  w.finding().summary += fmt::format("; {} annotations have no label to ignore", format);
+  w.fix(fmt::format("if {} marks what is not to be found, take the object out: what has no box is background",
+                    label));
+  if (format == "COCO")
+    w.fix("if it is there and not to count, as in a crowd, give it its category and \"iscrowd\": 1");
+  w.fix("else give it the number of its class");
+}
+
+// The unsigned number that a -1 becomes where it is stored.
+struct Wrapped {
+  std::int64_t value;
+  std::string_view dtype;
+};
+constexpr Wrapped kWrapped[] = {{255, "uint8"}, {65535, "uint16"}, {4294967295, "uint32"}};
+
+bool is_wrapped(const ViolationWriter& w, std::int64_t value) {
+  return std::any_of(std::begin(kWrapped), std::end(kWrapped), [&](const Wrapped& row) {
+    return row.value == value && row.dtype == w.facts.tensor.dtype;
+  });
+}
+
 // "-1 looks like an ignore label": one value far from the classes marks what is not to count.
 void write_ignore_label(ViolationWriter& w, std::int64_t label) {
+  if (!w.facts.annotations.empty()) return write_annotation(w, label);
   if (w.facts.contract->predicate == Predicate::kEndedIndex) {
     w.finding().summary += "; only -1 ends the labels of a row";
     w.fix(fmt::format("fill each row with -1 behind its last label: {0}[{0} == {1}] = -1", w.argument(),
@@ -86,8 +111,10 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
             ? fmt::format("if {0} marks what is not to count, mark it with {1}: labels[labels == {0}] = {1}",
                           label, ignored)
             : fmt::format("or mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored));
-  if (label == 255 && w.facts.tensor.dtype == "uint8") {
-    w.fix("255 in uint8 can also be a -1 that was stored there: read the labels as int64 from the start");
+  if (is_wrapped(w, label)) {
+    w.fix(fmt::format(
+        "{} in {} can also be a -1 that was stored there: read the labels as int64 from the start", label,
+        w.facts.tensor.dtype));
   }
 }
 
@@ -328,6 +355,8 @@ void diagnose_label(ViolationWriter& w) {
     write_negative(w);
   } else if (w.only(kIgnored) && w.hi() < kIgnored && !(w.facts.seen && w.facts.seen->max > kIgnored)) {
     two_colours(w) ? write_two_colours(w) : write_ignore_label(w, kIgnored);
+  } else if (w.integer() > kIgnored && w.only(w.integer()) && is_wrapped(w, w.integer())) {
+    write_ignore_label(w, w.integer());
   } else if (w.facts.named_classes > 0) {
     w.facts.value_is_named ? write_all_named(w) : write_unnamed(w);
   } else if (w.write_part()) {

@@ -253,6 +253,17 @@ void write_sampler(ViolationWriter& w) {
 
 }  // namespace
 
+// A checkpoint that a training goes on from: at its next step the weights are as bad as the state.
+void fix_optimizer(ViolationWriter& w) {
+  w.fix("take an earlier checkpoint: with this state the next step makes the weights NaN");
+  w.fix(
+      "if the weights of this one are finite (`trapline check finite`), load them and begin with a new "
+      "optimizer");
+  w.fix(
+      "find the step that made it: torch.nn.utils.clip_grad_norm_(parameters, norm, error_if_nonfinite=True) "
+      "before optimizer.step()");
+}
+
 void diagnose_finite(ViolationWriter& w) {
   const bool weight = w.facts.table == "weight";
   const ScanFact& scan = w.facts.scan;
@@ -262,9 +273,13 @@ void diagnose_finite(ViolationWriter& w) {
   if (scan.reason == Reason::kInf && w.facts.tensor.dtype == "float16") {
     w.fix(fmt::format("float16 ends at {}: keep the values in bfloat16 or float32", kMaxFloat16));
   }
+  if (w.facts.table == "optimizer") return fix_optimizer(w);
   if (weight) {
     w.fix("take an earlier checkpoint: training does not recover from a weight that is NaN or Inf");
-    w.fix("find the step that made it: assert torch.isfinite(loss) before loss.backward()");
+    // Of a path in HDF5, which Keras writes.
+    w.fix(w.facts.column.starts_with('/')
+              ? "find the step that made it: keras.callbacks.TerminateOnNaN() among the callbacks of fit()"
+              : "find the step that made it: assert torch.isfinite(loss) before loss.backward()");
     if (scan.bad == scan.total)
       w.fix("every value is bad: the file may have been written from memory that was never filled");
     return;

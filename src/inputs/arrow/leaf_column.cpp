@@ -55,7 +55,7 @@ bool holds_list(arrow::Type::type type) {
 }  // namespace
 
 LeafColumn::LeafColumn(Sink& sink, Leaf leaf, std::int64_t rows) : sink_(&sink), leaf_(std::move(leaf)) {
-  column_ = {leaf_.name, leaf_.encoding.dtype(), {rows}, {}, leaf_.text};
+  column_ = {leaf_.name, leaf_.encoding.dtype(), {rows}, name_of(leaf_.encoding.stored), leaf_.text};
   if (!leaf_.ragged && product(leaf_.fixed)) {
     column_.sizes.insert(column_.sizes.end(), leaf_.fixed.begin(), leaf_.fixed.end());
   } else if (leaf_.ragged || !leaf_.fixed.empty()) {

@@ -3,20 +3,15 @@
 #include <arrow/io/memory.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/util/key_value_metadata.h>
-#include <parquet/arrow/reader.h>
-#include <parquet/exception.h>
-#include <parquet/file_reader.h>
-#include <parquet/schema.h>
 
 #include <algorithm>
 #include <exception>
-#include <functional>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 
 #include "inputs/arrow/leaf_column.hpp"
+#include "inputs/arrow/parquet_part.hpp"
 #include "inputs/arrow_plugin.hpp"
 #include "inputs/damage.hpp"
 #include "inputs/features.hpp"
@@ -26,58 +21,6 @@ namespace {
 
 // For pages that a file claims to decompress to; a page of Parquet is a megabyte as everybody writes it.
 constexpr std::int64_t kMaxMemory = std::int64_t{1} << 30U;
-constexpr std::int64_t kRowsPerBatch = std::int64_t{1} << 16U;
-
-using Batches = std::function<arrow::Result<std::shared_ptr<arrow::RecordBatch>>()>;  // null: the end
-
-// One file of the table, opened.
-class Part {
- public:
-  virtual ~Part() = default;
-  virtual std::shared_ptr<arrow::Schema> schema() const = 0;
-  virtual std::int64_t rows() const = 0;  // -1: not known beforehand
-  // Batches with just these fields of the schema, in its order. Called once.
-  virtual arrow::Result<Batches> batches(const std::vector<int>& fields) = 0;
-};
-
-class ParquetPart final : public Part {
- public:
-  static arrow::Result<std::unique_ptr<Part>> open(std::shared_ptr<arrow::io::RandomAccessFile> file,
-                                                   arrow::MemoryPool* pool) {
-    auto part = std::make_unique<ParquetPart>();
-    parquet::arrow::FileReaderBuilder builder;
-    ARROW_RETURN_NOT_OK(builder.Open(std::move(file)));
-    parquet::ArrowReaderProperties properties;
-    properties.set_use_threads(false);
-    properties.set_pre_buffer(false);
-    properties.set_batch_size(kRowsPerBatch);
-    ARROW_RETURN_NOT_OK(builder.memory_pool(pool)->properties(properties)->Build(&part->reader_));
-    ARROW_RETURN_NOT_OK(part->reader_->GetSchema(&part->schema_));
-    if (part->rows() < 0) return arrow::Status::Invalid("it claims ", part->rows(), " rows");
-    return part;
-  }
-  std::shared_ptr<arrow::Schema> schema() const override { return schema_; }
-  std::int64_t rows() const override { return reader_->parquet_reader()->metadata()->num_rows(); }
-  arrow::Result<Batches> batches(const std::vector<int>& fields) override {
-    // The columns of Parquet are the leaves; a field has those that begin with its name.
-    const parquet::SchemaDescriptor* schema = reader_->parquet_reader()->metadata()->schema();
-    std::vector<int> columns;
-    for (int column = 0; column < schema->num_columns(); ++column) {
-      const int field = schema->group_node()->FieldIndex(*schema->GetColumnRoot(column));
-      if (std::binary_search(fields.begin(), fields.end(), field)) columns.push_back(column);
-    }
-    std::vector<int> groups(static_cast<std::size_t>(reader_->num_row_groups()));
-    std::iota(groups.begin(), groups.end(), 0);
-    ARROW_ASSIGN_OR_RAISE(batches_, reader_->GetRecordBatchReader(groups, columns));
-    return [this] { return batches_->Next(); };
-  }
-
- private:
-  std::unique_ptr<parquet::arrow::FileReader> reader_;
-  std::shared_ptr<arrow::Schema> schema_;
-  std::unique_ptr<arrow::RecordBatchReader> batches_;
-};
-
 // Arrow's file format (Feather 2) and its stream format. Both are opened twice: for the schema, and again
 // with the wanted fields, so that nothing else is decompressed.
 template <class Reader>
@@ -94,7 +37,7 @@ class IpcPart final : public Part {
   }
   std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
   std::int64_t rows() const override { return -1; }
-  arrow::Result<Batches> batches(const std::vector<int>& fields) override {
+  arrow::Result<Batches> batches(const std::vector<int>& fields, Sink&) override {
     options_.included_fields = fields;
     ARROW_RETURN_NOT_OK(file_->Seek(0));
     ARROW_ASSIGN_OR_RAISE(reader_, Reader::Open(file_.get(), options_));
@@ -117,13 +60,13 @@ class IpcPart final : public Part {
 arrow::Result<std::unique_ptr<Part>> open(const ArrowPart& part, arrow::MemoryPool* pool) {
   auto buffer = std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(part.bytes.data()),
                                                 static_cast<std::int64_t>(part.bytes.size()));
-  auto file = std::make_shared<arrow::io::BufferReader>(std::move(buffer));
   const std::string_view text = as_text(part.bytes);
   if (text.starts_with("FEA1"))
     return arrow::Status::Invalid("Feather version 1 is not read; write version 2");
   if (text.starts_with("PAR1") || (!text.starts_with("ARROW1") && part.path.ends_with(".parquet"))) {
-    return ParquetPart::open(std::move(file), pool);
+    return open_parquet(std::move(buffer), pool);
   }
+  auto file = std::make_shared<arrow::io::BufferReader>(std::move(buffer));
   if (text.starts_with("ARROW1")) return IpcPart<arrow::ipc::RecordBatchFileReader>::open(file, pool);
   return IpcPart<arrow::ipc::RecordBatchStreamReader>::open(file, pool);
 }
@@ -173,7 +116,7 @@ class Table {
       if (part.named && column.wanted()) column.in_file(part.path);
     }
     const std::vector<int> wanted(fields.begin(), fields.end());
-    ARROW_ASSIGN_OR_RAISE(const Batches next, opened->batches(wanted));
+    ARROW_ASSIGN_OR_RAISE(const Batches next, opened->batches(wanted, sink_));
     std::int64_t rows = 0;
     for (;;) {
       ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, next());

@@ -96,7 +96,7 @@ class DataSet {
   std::optional<std::string> column(const std::string& name, const Element& element) {
     if (element.kind == Element::Kind::kNone) return nothing(name, element.why);
     if (element.kind == Element::Kind::kText) return text(name, element);
-    Column column{name, element.encoding.dtype(), {}};
+    Column column{name, element.encoding.dtype(), {}, name_of(element.encoding.stored)};
     for (const hsize_t size : sizes_) column.sizes.push_back(static_cast<std::int64_t>(size));
     column.sizes.insert(column.sizes.end(), element.sizes.begin(), element.sizes.end());
     if (element.kind == Element::Kind::kRagged) {
