@@ -66,10 +66,7 @@ ColumnResult named(const ColumnResult& column, const std::string& path) {
 }
 
 void add(ColumnResult& to, const ColumnResult& later) {
-  // A part that is good was not looked at closely: which classes occur in it is not known.
-  const bool known = to.tally.detailed && later.tally.detailed;
   to.tally.merge(later.tally);
-  if (!known) to.tally.detail.seen.clear();
   to.lengths.merge(later.lengths);
   if (to.unnamed && later.unnamed) {
     to.unnamed->bad += later.unnamed->bad;
@@ -100,6 +97,9 @@ std::vector<WholeColumn> whole_columns(const std::vector<FileResult>& results) {
         if (same_classes(*first.column, column) && first.column->often_missing == column.often_missing) {
           if (!first.merged) first.merged = named(*first.column, first.file->path);
           add(*first.merged, named(column, file.path));
+          // A part that is good was not: which classes occur in it is not known.
+          first.closely = first.closely && first.column->tally.detailed && column.tally.detailed;
+          if (!first.closely) first.merged->tally.detail.seen.clear();
           continue;
         }
       }

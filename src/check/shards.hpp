@@ -13,6 +13,7 @@ struct WholeColumn {
   const FileResult* file = nullptr;      // the first that has it
   const ColumnResult* column = nullptr;  // and what was seen there
   std::optional<ColumnResult> merged{};  // of several files; without its texts
+  bool closely = true;                   // each of them was looked at closely
 
   const ColumnResult& whole() const { return merged ? *merged : *column; }
 };
