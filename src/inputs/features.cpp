@@ -39,6 +39,23 @@ std::vector<ClassName> names_of(ondemand::object& feature, int depth = 0) {
 
 }  // namespace
 
+std::vector<std::string> split_names(std::string_view json) {
+  std::vector<std::string> names;
+  JsonText text;
+  ondemand::parser parser;
+  ondemand::document document;
+  ondemand::array splits;
+  const auto view = text.of(json);
+  if (parser.iterate(view).get(document) != SUCCESS) return names;
+  if (document["splits"].get_array().get(splits) != SUCCESS) return names;
+  for (auto split : splits) {
+    std::string_view name;
+    if (split.get_string().get(name) != SUCCESS) return {};
+    names.emplace_back(name);
+  }
+  return names;
+}
+
 std::map<std::string, std::vector<ClassName>> class_labels(std::string_view json) {
   std::map<std::string, std::vector<ClassName>> found;
   JsonText text;

@@ -14,4 +14,7 @@ namespace trapline::inputs {
 // classes.
 std::map<std::string, std::vector<ClassName>> class_labels(std::string_view json);
 
+// The tables of a DatasetDict, in their order: `json` is its dataset_dict.json.
+std::vector<std::string> split_names(std::string_view json);
+
 }  // namespace trapline::inputs

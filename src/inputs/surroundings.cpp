@@ -5,7 +5,6 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -74,10 +73,7 @@ std::vector<Classes> classes_of_splits(const std::string& path) {
   std::vector<Classes> classes;
   const Result<MappedFile> file = MappedFile::open((fs::path(path) / "dataset_dict.json").string());
   if (!file || file->bytes().size() > kMaxInfo) return classes;
-  const auto json = nlohmann::json::parse(as_text(file->bytes()), nullptr, false);
-  if (!json.is_object() || !json.contains("splits") || !json["splits"].is_array()) return classes;
-  for (const auto& split : json["splits"]) {
-    const std::string name = split.is_string() ? split.get<std::string>() : "";
+  for (const std::string& name : split_names(as_text(file->bytes()))) {
     const bool plain = !name.empty() && name.find('/') == name.npos && !name.starts_with('.');
     classes.push_back(plain ? classes_in(fs::path(path) / name).value_or(Classes{}) : Classes{});
   }
