@@ -267,6 +267,7 @@ def test_a_finding_that_could_not_be_written_is_known_at_the_end(diagnosed, monk
         write.report, "write_finding", lambda *_: (_ for _ in ()).throw(write.report.NotWritten("full"))
     )
     monkeypatch.setattr(write, "_lost", 0)
+    monkeypatch.setattr(write, "_told", set())
     faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
     (ended,) = tmp_path.glob("ended-*.json")  # at once: the process may be killed
     assert json.loads(ended.read_text())["lost"] == 1
