@@ -54,7 +54,7 @@ int failed(const char* why, char** text) {
 // A finding is in no file; the report of the run is not to be clean without it.
 int lost(const char* folder, const char* why, char** text) {
   try {
-    trapline::mark_lost(std::string(given(folder)));
+    trapline::mark_lost(given(folder));
   } catch (const std::exception&) {  // no memory for the name of a file
   }
   return failed(why, text);

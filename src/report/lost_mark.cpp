@@ -19,11 +19,12 @@ constexpr std::string_view kMember = R"("lost":0})";
 struct Marker {
   std::string folder;
   char* digit = nullptr;  // in the mapped file
+  Marker* before = nullptr;
 };
 
-// A child made by fork has its parent's. Never freed, and a marker that is written anew leaves the old one
-// where it is: another thread may be about to use it.
-std::atomic<const Marker*> g_marker{nullptr};
+// A child made by fork has its parent's. None is ever freed, nor one that was written anew: another thread
+// may be about to use it.
+std::atomic<Marker*> g_marker{nullptr};
 
 // '0' becomes '1' by its lowest bit. Through the kernel: a store would end the process (SIGBUS) where
 // somebody has shortened the file, or its file system takes no page any more. Every sandbox in which threads
@@ -47,14 +48,18 @@ Result<std::string> write_guard_marker(const std::string& folder, const std::str
   text += kMember;
   char* bytes = nullptr;
   auto path = write_into_folder(folder, folder_file_name("guard"), text, &bytes);
-  if (path && bytes != nullptr) g_marker.store(new Marker{folder, bytes + text.size() - 2});
+  if (path && bytes != nullptr) {
+    auto* const marker = new Marker{folder, bytes + text.size() - 2, g_marker.load()};
+    while (!g_marker.compare_exchange_weak(marker->before, marker)) {
+    }
+  }
   return path;
 }
 
-void mark_lost(const std::string& folder) {
+void mark_lost(std::string_view folder) {
   const Marker* const marker = g_marker.load();
   if (marker != nullptr && marker->folder == folder && put_one(marker->digit)) return;
-  static_cast<void>(write_into_folder(folder, folder_file_name("lost"), ""));
+  static_cast<void>(write_into_folder(std::string(folder), folder_file_name("lost"), ""));
 }
 
 }  // namespace trapline

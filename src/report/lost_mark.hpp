@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/result.hpp"
 
@@ -13,8 +14,8 @@ namespace trapline {
 // "lost", which is 0.
 Result<std::string> write_guard_marker(const std::string& folder, const std::string& object);
 
-// Makes that 1; forked children, which have no marker, tell it in their parent's. A process without one
-// leaves an empty file lost-HOST-PID.json, where it can.
-void mark_lost(const std::string& folder);
+// Makes that 1, without memory for it; forked children, which have no marker, tell it in their parent's. A
+// process without one leaves an empty file lost-HOST-PID.json, where it can.
+void mark_lost(std::string_view folder);
 
 }  // namespace trapline
