@@ -14,6 +14,7 @@
 #include "report/folder.hpp"
 #include "report/html/page.hpp"
 #include "report/json.hpp"
+#include "report/lost_mark.hpp"
 #include "report/style.hpp"
 #include "report/text.hpp"
 #include "trapline/capi.h"
@@ -48,6 +49,15 @@ int answer(const trapline::Result<std::string>& path, char** text) {
 int failed(const char* why, char** text) {
   *text = copy(why);
   return TRAPLINE_FILE_FAILED;
+}
+
+// A finding is in no file; the report of the run is not to be clean without it.
+int lost(const char* folder, const char* why, char** text) {
+  try {
+    trapline::mark_lost(given(folder));
+  } catch (const std::exception&) {  // no memory for the name of a file
+  }
+  return failed(why, text);
 }
 
 // A finding as JSON, written by `render` for the terminal or file behind the descriptor.
@@ -139,7 +149,7 @@ int trapline_write_finding(const char* folder, const char* finding, const char* 
     json found = json::parse(given(finding), nullptr, /*allow_exceptions=*/false);
     json noted = json::parse(notes == nullptr ? "[]" : notes, nullptr, /*allow_exceptions=*/false);
     if (!found.is_object())
-      return failed("cannot write the report: this is not a finding: pass a JSON object", text);
+      return lost(folder, "cannot write the report: this is not a finding: pass a JSON object", text);
     if (!noted.is_array()) noted = json::array();
     const json in_few_words = in_short(found);
     const std::string report = as_report(std::move(found), std::move(noted));
@@ -158,18 +168,25 @@ int trapline_write_finding(const char* folder, const char* finding, const char* 
                                                path.error().why})));
       if (shorter) path = std::move(shorter);
     }
-    if (path) ++g_written->findings;
+    if (!path) return lost(folder, path.error().line().c_str(), text);
+    ++g_written->findings;
     return answer(path, text);
   } catch (const std::exception&) {
-    return failed(kNoMemory, text);
+    return lost(folder, kNoMemory, text);
   }
 }
 
 int trapline_write_file(const char* folder, const char* kind, const char* content, char** text) {
   *text = nullptr;
   try {
-    return answer(trapline::write_into_folder(std::string(given(folder)),
-                                              trapline::folder_file_name(given(kind)), given(content)),
+    const std::string into(given(folder));
+    if (given(kind) == "guard") {
+      json marker = json::parse(given(content), nullptr, /*allow_exceptions=*/false);
+      if (!marker.is_object()) marker = json::object();
+      marker.erase("lost");
+      return answer(trapline::write_guard_marker(into, dump(marker)), text);
+    }
+    return answer(trapline::write_into_folder(into, trapline::folder_file_name(given(kind)), given(content)),
                   text);
   } catch (const std::exception&) {
     return failed(kNoMemory, text);

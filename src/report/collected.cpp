@@ -66,9 +66,22 @@ void read_finding(const File& file, const std::string& name, Collected& out) {
   add_findings(*report, file.written, name, out);
 }
 
-void read_marker(const File& file, Collected& out) {
+// "finding-HOST-PID.json" and the other files of a process: "HOST-PID".
+std::string process_of(std::string_view name) {
+  name.remove_prefix(name.find('-') + 1);
+  name.remove_suffix(std::string_view(".json").size());
+  return std::string(name);
+}
+
+void note_lost(const std::string& name, Collected& out) {
+  add_note(out.omissions,
+           "process " + process_of(name) + ": findings could not be written: its own output tells them");
+}
+
+void read_marker(const File& file, const std::string& name, Collected& out) {
   ++out.guarded_processes;
   const auto marker = nlohmann::json::parse(valid_utf8(file.text), nullptr, /*allow_exceptions=*/false);
+  if (jsonio::integer(marker, "lost").value_or(0) > 0) note_lost(name, out);
   for (const std::string& note : jsonio::texts(marker, "notes")) add_note(out.notes, note);
   for (const std::string& guard : jsonio::texts(marker, "guard")) add_note(out.guards, guard);
 }
@@ -110,10 +123,7 @@ void read_end(const File& file, const std::string& file_name, Collected& out) {
       if (times >= 0) end.raised[code] = static_cast<std::uint64_t>(times);
     }
   }
-  if (end.lost) {
-    add_note(out.omissions,
-             file_name + ": findings of this process could not be written: its own output tells them");
-  }
+  if (end.lost) note_lost(file_name, out);
   out.ends.push_back(std::move(end));
 }
 
@@ -125,7 +135,7 @@ bool is_named(std::string_view name, std::string_view start) {
 
 bool is_report_file(std::string_view name) {
   return is_named(name, "finding-") || is_named(name, "guard-") || is_named(name, "ended-") ||
-         is_named(name, "skip-");
+         is_named(name, "skip-") || is_named(name, "lost-");
 }
 
 void read_report_file(const fs::path& path, Collected& out, std::optional<uid_t> owner) {
@@ -138,7 +148,8 @@ void read_report_file(const fs::path& path, Collected& out, std::optional<uid_t>
                                        std::to_string(file->owner));
   if (is_finding) return read_finding(*file, name, out);
   if (name.starts_with("ended-")) return read_end(*file, name, out);
-  name.starts_with("guard-") ? read_marker(*file, out) : read_skips(*file, name, out);
+  if (name.starts_with("lost-")) return note_lost(name, out);
+  name.starts_with("guard-") ? read_marker(*file, name, out) : read_skips(*file, name, out);
 }
 
 bool add_report(const fs::path& path, Collected& out) {

@@ -53,7 +53,8 @@ struct Collected {
   SkipCounts skip;
 };
 
-// Whether a file of this name is a process's finding-*.json, guard-*.json, ended-*.json or skip-*.json.
+// Whether a file of this name is a process's: finding-*.json, guard-*.json, ended-*.json, skip-*.json or
+// lost-*.json.
 bool is_report_file(std::string_view name);
 
 // Adds what the file says; a file that cannot be read or makes no sense becomes an omission, and so does one

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <ctime>
 #include <system_error>
+#include <utility>
 
 namespace trapline {
 namespace {
@@ -73,11 +75,15 @@ std::string random_letters() {
 }
 
 // 0, or errno.
-int write_new(const std::string& path, std::string_view text) {
+int write_new(const std::string& path, std::string_view text, char** bytes) {
   // Others may be able to write to the folder, and have put a link in the way.
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor < 0) return errno;
   const int problem = write_all(descriptor, text);
+  if (problem == 0 && bytes != nullptr) {
+    void* const start = ::mmap(nullptr, text.size(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (start != MAP_FAILED) *bytes = static_cast<char*>(start);
+  }
   // A file system on the network says only now that it is full.
   const int at_close = ::close(descriptor) == 0 ? 0 : errno;
   return problem != 0 ? problem : at_close;
@@ -92,19 +98,21 @@ std::string folder_file_name(std::string_view kind, int number) {
 }
 
 Result<std::string> write_into_folder(const std::string& folder, const std::string& name,
-                                      std::string_view text) {
+                                      std::string_view text, char** bytes) {
   const WithoutSizeSignal blocked;
+  if (bytes != nullptr) *bytes = nullptr;
   std::string path = folder + "/" + name;
   // Nobody can tell its name before, and two threads may write the same file.
   std::string temporary;
   int problem = EEXIST;
   for (int attempt = 0; problem == EEXIST && attempt < 16; ++attempt) {
     temporary = path + ".tmp" + random_letters();
-    problem = write_new(temporary, text);
+    problem = write_new(temporary, text, bytes);
   }
   if (problem == EEXIST) temporary.clear();  // not ours
   if (problem == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) problem = errno;
   if (problem == 0) return path;
+  if (bytes != nullptr && *bytes != nullptr) ::munmap(std::exchange(*bytes, nullptr), text.size());
   if (!temporary.empty()) ::unlink(temporary.c_str());
   return Error{"cannot write the report into " + folder, std::generic_category().message(problem),
                "give a folder that this process can write to with --report DIR"};

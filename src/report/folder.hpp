@@ -13,8 +13,9 @@ namespace trapline {
 std::string folder_file_name(std::string_view kind, int number = -1);
 
 // Writes the text beside and renames it: nobody reads half a file. The path, or why not. The process is not
-// ended by a limit on the size of files either.
+// ended by a limit on the size of files either. `bytes` receives the file's bytes, shared with it for as long
+// as the process lives, or nullptr where the file system has none to share.
 Result<std::string> write_into_folder(const std::string& folder, const std::string& name,
-                                      std::string_view text);
+                                      std::string_view text, char** bytes = nullptr);
 
 }  // namespace trapline

@@ -98,8 +98,13 @@ RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
                            prepared.folder.path().string() + ": " + full +
                            "; where they found a fault, the program's own output says so");
   } else if (!failed && is_silent && outcome.unchecked.empty()) {
-    const std::string why = why_unguarded(prepared.arguments, prepared.environment);
+    std::string why = why_unguarded(prepared.arguments, prepared.environment);
     outcome.torchless = why.empty();
+    if (why.empty() && prepared.is_preloaded)
+      why =
+          "none of its processes had a guard for its libtorch: where a line at its start says so, build it "
+          "with "
+          "that line's command, and run again";
     leave_open(report, "nothing was guarded, so this run says nothing about the program: " +
                            (why.empty() ? "none of its processes imported torch, or Python could not see the "
                                           "guard (env -i, python -I, -E, -S)"

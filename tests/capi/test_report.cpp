@@ -44,6 +44,15 @@ struct Folder {
   }
 };
 
+using Kinds = std::vector<std::string>;
+
+// "guard" of guard-HOST-PID.json.
+Kinds kinds_in(const Folder& folder) {
+  Kinds kinds;
+  for (const std::string& name : folder.names()) kinds.push_back(name.substr(0, name.find('-')));
+  return kinds;
+}
+
 struct Answer {
   int verdict;
   std::string text;
@@ -130,7 +139,62 @@ TEST(WriteFinding, ADiskThatTakesNoMoreIsSaid) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(folder.names().size(), 1U);  // nothing half written is left
+  EXPECT_EQ(kinds_in(folder), (Kinds{"finding", "lost"}));  // nothing half written is left
+}
+
+// In a child, which may limit itself: what write_finding() says after `limit`.
+template <class Limit>
+int verdict_in_child(const Folder& folder, Limit limit) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    limit();
+    ::_exit(write_finding(folder.path).verdict);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void no_descriptors() {
+  const rlimit limit{0, 0};
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void no_bytes() {
+  const rlimit limit{0, 0};
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+TEST(LostFinding, IsToldInTheMarkerWhateverTheProcessMayStillDo) {
+  for (void (*const limit)() : {no_descriptors, no_bytes}) {
+    const Folder folder;
+    const Answer marker = write_file(folder.path, "guard", R"({"adapter": "compiled"})");
+    ASSERT_EQ(marker.verdict, TRAPLINE_FILE_WRITTEN);
+    EXPECT_EQ(read(marker.text), json({{"adapter", "compiled"}, {"lost", 0}}));
+    EXPECT_EQ(verdict_in_child(folder, limit), TRAPLINE_FILE_FAILED);
+    EXPECT_EQ(read(marker.text), json({{"adapter", "compiled"}, {"lost", 1}}));
+    EXPECT_EQ(kinds_in(folder), Kinds{"guard"});
+  }
+}
+
+TEST(LostFinding, OneThatIsWrittenIsNotLost) {
+  const Folder folder;
+  const Answer marker = write_file(folder.path, "guard", "{}");
+  EXPECT_EQ(verdict_in_child(folder, [] {}), TRAPLINE_FILE_WRITTEN);
+  EXPECT_EQ(read(marker.text), json({{"lost", 0}}));
+}
+
+TEST(LostFinding, AShortenedMarkerEndsNobody) {
+  const Folder folder;
+  const Answer marker = write_file(folder.path, "guard", "{}");
+  fs::resize_file(marker.text, 0);
+  EXPECT_EQ(verdict_in_child(folder, no_bytes), TRAPLINE_FILE_FAILED);
+  EXPECT_EQ(kinds_in(folder), (Kinds{"guard", "lost"}));
+}
+
+TEST(LostFinding, WithoutAMarkerAnEmptyFileTellsIt) {
+  const Folder folder;
+  EXPECT_EQ(verdict_in_child(folder, no_bytes), TRAPLINE_FILE_FAILED);
+  EXPECT_EQ(kinds_in(folder), Kinds{"lost"});
 }
 
 TEST(WriteFinding, WhereAShortFileIsTakenTheFindingIsShortened) {
@@ -174,7 +238,7 @@ TEST(WriteFinding, ALimitOnFilesDoesNotEndTheProcess) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(folder.names().empty());
+  EXPECT_EQ(kinds_in(folder), Kinds{"lost"});
 }
 
 TEST(WriteFinding, ForkedChildrenCountForThemselvesAndDoNotWait) {
@@ -212,16 +276,16 @@ TEST(WriteFinding, GarbageIsNoFinding) {
     EXPECT_EQ(write_finding(folder.path, false, wrong).verdict, TRAPLINE_FILE_FAILED) << wrong;
   }
   EXPECT_EQ(write_finding(folder.path, false, nullptr).verdict, TRAPLINE_FILE_FAILED);
-  EXPECT_TRUE(folder.names().empty());
+  EXPECT_EQ(kinds_in(folder), Kinds{"lost"});
 }
 
 TEST(WriteFile, IsOneOfEachKind) {
   const Folder folder;
   const Answer answer = write_file(folder.path, "guard", R"({"torch": "2"})");
   EXPECT_TRUE(answer.text.ends_with("-" + std::to_string(::getpid()) + ".json"));
-  EXPECT_EQ(read(answer.text), json({{"torch", "2"}}));
+  EXPECT_EQ(read(answer.text), json({{"torch", "2"}, {"lost", 0}}));
   EXPECT_EQ(write_file(folder.path, "guard", R"({"torch": "3"})").text, answer.text);
-  EXPECT_EQ(read(answer.text), json({{"torch", "3"}}));
+  EXPECT_EQ(read(answer.text), json({{"torch", "3"}, {"lost", 0}}));
   EXPECT_EQ(folder.names().size(), 1U);
 }
 

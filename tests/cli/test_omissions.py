@@ -39,6 +39,11 @@ PASSED_OVER = {
     "tar": (archive, "this is a tar archive"),
     "pipe": (lambda folder: os.mkfifo(folder / "r.log"), "it is a pipe"),
     "finding": (lambda folder: (folder / "finding-h-1-0.json").write_text('{"x'), "truncated or not JSON"),
+    "lost": (lambda folder: (folder / "lost-h-1.json").touch(), "process h-1: findings could not be written"),
+    "lost, by the marker": (
+        lambda folder: (folder / "guard-h-2.json").write_text('{"lost":1}'),
+        "process h-2: findings could not be written",
+    ),
     "ring": (lambda folder: (folder / "up").symlink_to(".."), "the link leads to a folder around this one"),
 }
 

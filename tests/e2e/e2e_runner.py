@@ -42,7 +42,8 @@ def environment(**extra: str) -> dict[str, str]:
         name: value
         for name, value in os.environ.items()
         if not name.startswith("TRAPLINE_")
-        and name not in ("PYTHONPATH", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
+        # Unbuffered, print() writes a line in two pieces, and those of two processes mingle.
+        and name not in ("PYTHONPATH", "PYTHONUNBUFFERED", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
     }
     env["TRAPLINE_BUILD_DIR"] = str(BUILD)
     env["PYTHONDONTWRITEBYTECODE"] = "1"

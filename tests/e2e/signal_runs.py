@@ -63,6 +63,14 @@ def stat_of(pid: int) -> Optional[list[str]]:
         return None
 
 
+def name_of(pid: int) -> str:
+    """Its program's name; "" when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
 def processes(accept: Callable[[list[str]], bool]) -> list[int]:
     """The living processes whose stat is accepted, by pid."""
     found = []

@@ -67,7 +67,7 @@ LAUNCHERS = {
     "timeout": "timeout 0.7 {} sleep 60",
     "timeout kill": "timeout -s KILL 0.7 {} sleep 60",
     "timeout foreground": "timeout --foreground 0.7 {} sleep 60",
-    "timeout then kill": "timeout -k 0.3 0.7 {} sh -c 'trap \"\" TERM; while :; do sleep 0.05; done'",
+    "timeout then kill": "timeout -k 0.3 3 {} sh -c 'trap \"\" TERM; while :; do sleep 0.05; done'",
     "timeout inside": "{} timeout 0.7 sleep 60",
     "setsid": "setsid -w timeout 0.7 {} sleep 60",
     "nice": "nice {} sh -c 'exit 3'",
@@ -82,7 +82,7 @@ LAUNCHERS = {
     "fork storm": "{} sh -c 'for i in $(seq 300); do true & done; wait; exit 7'",
     "pid 1": "unshare -pf --kill-child {} sh -c 'exit 8'",
     "user namespace": "unshare -Ur {} sh -c 'exit 9'",
-    "ignored": "trap '' TERM; timeout -k 1 0.5 {} sh -c 'sleep 0.8; exit 5'",
+    "ignored": "trap '' TERM; timeout -k 30 0.5 {} sh -c 'sleep 0.8; exit 5'",
     "alarm": "{} python3 -c 'import signal, time; signal.alarm(1); time.sleep(60)'",
     "alarm of the launcher": "python3 -c 'import os, signal, sys; signal.alarm(1);"
     " os.execvp(sys.argv[1], sys.argv[1:])' {} sleep 60",

@@ -28,10 +28,12 @@ def on(name):
         if name == "TSTP":
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTSTP)
+        if name == "WINCH":
+            os.write(1, f"size {counts[name]}\\n".encode())
     return handler
 for name in counts:
     signal.signal(getattr(signal, "SIG" + name), on(name))
-print("rea" + "dy", flush=True)
+os.write(1, b"rea" + b"dy\\n")
 end = time.monotonic() + 60
 while not counts["INT"] and time.monotonic() < end:
     time.sleep(0.01)
@@ -66,6 +68,17 @@ class Screen:
             self.read(0.1)
         before, _, self.text = self.text.partition(what)
         return before
+
+    def wait_for_job(self) -> None:
+        """Until a job has the terminal and runs: keys that are typed before go to the shell, and its CONT
+        takes back a stop that is pending."""
+
+        def runs_in_front() -> bool:
+            group = os.tcgetpgrp(self.master)
+            states = [runs.stat_of(one) for one in runs.processes(lambda stat: int(stat[2]) == group)]
+            return group != self.pid and bool(states) and all(stat and stat[0] != "T" for stat in states)
+
+        runs.wait_for(runs_in_front)
 
     def hang_up(self) -> None:
         os.close(self.master)
@@ -135,12 +148,12 @@ def test_stop_list_background_foreground_interrupt(shell: Screen, tmp_path: Path
     shell.wait_for("Stopped")
     shell.type("jobs\n")
     shell.wait_for("Stopped")
-    shell.type("bg; echo in; echo back\n")
-    shell.wait_for("back")
+    shell.type("bg; echo it goes on\n")
+    shell.wait_for("it goes on")
     shell.type("jobs\n")
     shell.wait_for("Running")
     shell.type("fg\n")
-    time.sleep(0.5)
+    shell.wait_for_job()
     shell.type("\x03")
     shell.wait_for("counted INT1 TSTP1 CONT1 WINCH0 HUP0")
     shell.wait_for("$ ")
@@ -157,8 +170,7 @@ def test_many_stops(shell: Screen, guarded: bool) -> None:
         shell.wait_for("Stopped")
         shell.wait_for("$ ")
         shell.type("fg\n")
-        shell.wait_for("sleep 60")
-        time.sleep(0.2)
+        shell.wait_for_job()
     shell.type("\x03")
     shell.wait_for("$ ")
     shell.type("echo code=$?\n")
@@ -175,7 +187,7 @@ def test_a_background_job_that_reads_the_terminal(shell: Screen, guarded: bool) 
         shell.read(0.3)
     shell.wait_for("Stopped")
     shell.type("fg\n")
-    time.sleep(0.5)
+    shell.wait_for_job()
     shell.type("typed\n")
     shell.wait_for("got:typed")
     shell.wait_for("$ ")
@@ -201,7 +213,8 @@ def test_ctrl_c_ends_a_script_with_its_program(shell: Screen, tmp_path: Path, gu
     script = runner.write_program(tmp_path / "loop.sh", text)
     shell.type(f"bash {script}\n")
     shell.wait_for("turn 1")
-    time.sleep(0.5)  # bash loses a Ctrl-C that comes while it starts `sleep`
+    # A shell loses a Ctrl-C that comes while it starts `sleep`.
+    runs.wait_for(lambda: "sleep" in map(runs.name_of, runs.below(shell.pid)))
     shell.type("\x03")
     assert "turn" not in shell.wait_for("$ ")
     shell.type("echo code=$?\n")
@@ -252,10 +265,12 @@ def test_the_terminal_is_closed_under_a_shell(shell: Screen, tmp_path: Path, gua
 
 @both
 def test_nohup_goes_on(shell: Screen, tmp_path: Path, guarded: bool) -> None:
-    text = f"'sleep 1; echo done > {tmp_path}/done'"
+    text = f"'touch {tmp_path}/up; while [ ! -e {tmp_path}/gone ]; do sleep 0.1; done; touch {tmp_path}/done'"
     shell.type("nohup " + line(guarded, "sh", "-c", text) + " > /dev/null 2>&1 < /dev/null &\n")
-    time.sleep(0.3)
+    runs.wait_for((tmp_path / "up").exists)
     shell.hang_up()
+    shell.ended()
+    (tmp_path / "gone").touch()
     runs.wait_for((tmp_path / "done").exists)
 
 
@@ -264,10 +279,9 @@ def test_the_window_size_is_told_once(screen: Callable[..., Screen], tmp_path: P
     script = runner.write_program(tmp_path / "counts.py", COUNTS)
     one = screen([*(runs.under_trapline([]) if guarded else []), runner.PYTHON, "-S", script])
     one.wait_for("ready")
-
-    for rows in (30, 31, 32):
+    for turn, rows in enumerate((30, 31, 32), 1):
         fcntl.ioctl(one.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 99, 0, 0))
-        time.sleep(0.1)
+        one.wait_for(f"size {turn}")  # one that is not handled yet would be merged with the next
     one.type("\x03")
     one.wait_for("counted INT1 TSTP0 CONT0 WINCH3 HUP0")
     assert one.ended() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -215,6 +216,21 @@ def test_a_servers_fault_is_on_stderr_while_it_runs(tmp_path: Path) -> None:
 def test_a_short_program_says_nothing_in_between(tmp_path: Path) -> None:
     outcome = start(tmp_path, "index()\n")
     assert "[TL105]" not in outcome.stderr
+
+
+def test_a_fault_under_a_profiler_that_ends_well_is_not_handled(tmp_path: Path) -> None:
+    """py-spy starts the program itself, and ends with 0 whatever became of it."""
+    found = shutil.which("py-spy", path=f"{Path(runner.PYTHON).parent}:{os.environ['PATH']}")
+    if found is None:
+        pytest.skip("needs py-spy: pip install py-spy")
+    script = runner.write_program(tmp_path / "program.py", HEAD + "index()\n")
+    command = [found, "record", "-o", tmp_path / "profile.svg", "--", runner.PYTHON, script]
+    outcome = runner.trapline_json(tmp_path / "out", command)
+    if "Permission denied" in outcome.stderr:
+        pytest.skip("py-spy may not look into processes here")
+    assert outcome.returncode == 0
+    assert (codes(outcome), outcome.report["verdict"], outcome.report["notes"]) == (["TL105"], "fault", [])
+    assert "the program caught" not in runner.trapline([], command).stderr
 
 
 def test_a_cpu_run_that_failed_before_anything_was_checked_says_so(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def on_terminal(
     pid, master = pty.fork()
     if pid == 0:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it, and so would we
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
         os.execve(command[0], command, env)
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
     screen, deadline = b"", time.monotonic() + runner.TIME_LIMIT
     while time.monotonic() < deadline:
         if not select.select([master], [], [], 1.0)[0]:
@@ -78,7 +78,7 @@ def _run(script: Path, env: dict[str, str], typed: Optional[tuple[str, bytes]] =
 
 
 def test_program_sees_the_users_terminal(tmp_path: Path) -> None:
-    script = runner.write_program(tmp_path / "tty.py", "import time; time.sleep(0.5)\n" + TERMINAL)
+    script = runner.write_program(tmp_path / "tty.py", TERMINAL)
     code, screen = _run(script, runner.environment(TERM="xterm"))
     assert code == 0
     assert "[True, True, True] os.terminal_size(columns=101, lines=33)" in screen

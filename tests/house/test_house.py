@@ -129,6 +129,7 @@ PUBLIC = {
         "report/details.hpp",
         "report/ends.hpp",
         "report/folder.hpp",
+        "report/lost_mark.hpp",
         "report/html/page.hpp",
         "report/json.hpp",
         "report/lines.hpp",

@@ -31,15 +31,27 @@ def libtorch() -> Path:
     return Path(SPEC.origin).parent
 
 
-@pytest.fixture(scope="session")
-def program(libtorch: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("classifier")
+def build(source: Path, libtorch: Path, folder: Path) -> None:
     options = [f"-DCMAKE_PREFIX_PATH={libtorch}"]
     if shutil.which("ccache"):
         options.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
-    run_or_fail("cmake", "-S", EXAMPLE, "-B", folder, *options)
+    run_or_fail("cmake", "-S", source, "-B", folder, *options)
     run_or_fail("cmake", "--build", folder)
+
+
+@pytest.fixture(scope="session")
+def program(libtorch: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("classifier")
+    build(EXAMPLE, libtorch, folder)
     return folder / "classifier"
+
+
+@pytest.fixture(scope="session")
+def handled(libtorch: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """It catches its fault after it has limited itself."""
+    folder = tmp_path_factory.mktemp("handled")
+    build(Path(__file__).parent / "handled", libtorch, folder)
+    return folder / "handled"
 
 
 @pytest.fixture(scope="session")

@@ -70,6 +70,13 @@ def test_without_the_guard(program):
     assert outcome.stderr.splitlines()[-1].startswith("trapline: the program failed without a fault that")
 
 
+def test_an_unguarded_run_that_ends_well_says_why(tmp_path):
+    outcome = runner.trapline_json(tmp_path, ["true"], env=runner.environment(TRAPLINE_LIBTORCH="1"))
+    assert (outcome.returncode, outcome.stderr, outcome.report["verdict"]) == (0, "", "unknown")
+    (note,) = outcome.report["notes"]
+    assert "none of its processes had a guard for its libtorch" in note
+
+
 def test_without_debug_information(program, tmp_path):
     stripped = tmp_path / "classifier"
     shutil.copy(program, stripped)
@@ -159,3 +166,27 @@ def test_the_report_folder_has_a_marker(program, tmp_path):
     runner.trapline(["--report", tmp_path], [program, "--fixed"])
     (marker,) = tmp_path.glob("guard-*.json")
     assert json.loads(marker.read_text())["adapter"] == "libtorch"
+
+
+HANDLED = "embedding: input[0] is 7, but the table has 3 rows: valid ids are [0, 3)"
+
+
+def test_a_fault_that_is_caught_is_a_fault(handled, tmp_path):
+    for how in ("nothing", "no environment"):
+        outcome = runner.trapline_json(tmp_path / how, [handled, how])
+        assert (outcome.returncode, outcome.stdout) == (0, "caught\n")
+        assert outcome.stderr.startswith("trapline: the program caught 1 fault (TL103); see ")
+        assert (outcome.report["verdict"], runner.only_root(outcome)["summary"]) == ("fault", HANDLED)
+
+
+@pytest.mark.parametrize("how", ["no bytes", "no descriptors"])
+def test_a_fault_that_is_in_no_file_is_not_clean(handled, tmp_path, how):
+    outcome = runner.trapline_json(tmp_path, [handled, how])
+    assert (outcome.returncode, outcome.stdout) == (0, "caught\n")
+    assert (outcome.report["verdict"], outcome.report["findings"]) == ("unknown", [])
+    (note,) = outcome.report["notes"]
+    assert note.startswith("process ")
+    assert note.endswith(": findings could not be written: its own output tells them")
+    complaint, said = outcome.stderr.splitlines()
+    assert complaint.startswith("trapline: cannot write the report into ")
+    assert said.startswith(f"trapline: [TL103] {HANDLED}")

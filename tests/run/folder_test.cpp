@@ -93,12 +93,16 @@ TEST(Collect, WhatAProcessCouldNotWriteIsAnOmission) {
   const auto folder = ReportFolder::open(temporary.path());
   temporary.write("ended-h-1.json", R"({"over": true, "raised": {"TL101": 1}, "lost": 1})");
   temporary.write("ended-h-2.json", R"({"over": true, "raised": {"TL101": 1}, "lost": 0})");
+  temporary.write("guard-h-1.json", R"({"adapter": "compiled", "lost":1})");  // it is said once
+  temporary.write("guard-h-2.json", R"({"adapter": "compiled", "lost":0})");
+  temporary.write("guard-h-3.json", R"({"adapter": "libtorch", "lost":1})");
+  temporary.write("lost-h-4.json", "");
   const Collected collected = collect(*folder);
   ASSERT_EQ(collected.ends.size(), 2U);
   EXPECT_TRUE(collected.ends[0].lost && !collected.ends[1].lost);
+  const std::string words = ": findings could not be written: its own output tells them";
   EXPECT_EQ(collected.omissions,
-            std::vector<std::string>{"ended-h-1.json: findings of this process could not be written: its own "
-                                     "output tells them"});
+            (std::vector<std::string>{"process h-1" + words, "process h-3" + words, "process h-4" + words}));
 }
 
 TEST(Collect, AFindingOfAnotherUserIsLeftOutOfASharedFolder) {

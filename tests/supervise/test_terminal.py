@@ -22,8 +22,8 @@ class Terminal:
             # What a shell started in the background ignores is inherited, and /bin/sh cannot trap it then.
             for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTSTP):
                 signal.signal(number, signal.SIG_DFL)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
             os.execv(TRAPLINE, ["trapline", "supervise", "--delay", "0.05", "--", "/bin/sh", "-c", script])
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
         self.text = ""
         self.status = None
 
@@ -71,9 +71,7 @@ def terminal():
 
 
 def test_the_program_has_the_terminal(terminal):
-    one = terminal(
-        "sleep 0.3; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && stty size; read line; echo got $line; exit 3"
-    )
+    one = terminal("[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && stty size; read line; echo got $line; exit 3")
     until(lambda: "33 77" in one.read())
     one.type("hello\n")
     until(lambda: "got hello" in one.read())
@@ -81,7 +79,8 @@ def test_the_program_has_the_terminal(terminal):
 
 def test_ctrl_c_reaches_the_program_once_and_is_no_fault(terminal):
     one = terminal(
-        "trap 'n=$((n+1)); echo int $n' INT; echo up; for i in 1 2 3 4 5 6; do sleep 0.1; done; exit 130"
+        "trap 'n=$((n+1)); echo int $n' INT; echo up;"
+        ' until [ -n "$n" ]; do sleep 0.1; done; sleep 0.5; exit 130'
     )
     until(lambda: "up" in one.read())
     time.sleep(0.1)

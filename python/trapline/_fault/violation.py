@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from trapline._fault import brief, history, life, write
 from trapline._fault.data import (
@@ -56,6 +56,7 @@ def handler(violation: dict[str, Any]) -> BaseException:
     except Exception as error:
         debug_failure("handler")
         finding = _bare(violation, f"{type(error).__name__}: {error}")
+        file = file or _keep(finding)
     exception = DeviceAssertError(_text(finding, violation), finding)
     current.told(finding, late)
     try:
@@ -67,6 +68,15 @@ def handler(violation: dict[str, Any]) -> BaseException:
         debug_failure("life")
     violation[_RAISED] = exception
     return exception
+
+
+def _keep(finding: dict[str, Any]) -> Optional[str]:
+    """Writes a bare finding, or marks it as lost: a program that catches it is not clean."""
+    try:
+        return write.write_finding(finding, [])
+    except Exception:
+        debug_failure("keeping a bare finding")
+        return None
 
 
 def _summed_up(violation: dict[str, Any], site: Any) -> BaseException:

@@ -23,6 +23,7 @@ _RANK_VARIABLES = {
 
 _complained = False
 _lost = 0  # findings that could not be written
+_told: set[str] = set()  # their lines on stderr
 _MAX_LINES = 20
 
 
@@ -104,13 +105,16 @@ def lost() -> int:
 def _lose(finding: dict[str, Any]) -> None:
     global _lost
     _lost += 1
-    if _lost <= _MAX_LINES:
-        say(line(finding))
+    text = line(finding)
+    if text not in _told and len(_told) < _MAX_LINES:  # what ends the program is tried again
+        _told.add(text)
+        say(text)
 
 
 def _start_over() -> None:
     global _lost
     _lost = 0
+    _told.clear()
 
 
 forks.in_child(_start_over)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trapline._extension import finder
 from trapline._library import diagnose, forks, options, paths, report
 from trapline._library.errors import DeviceAssertError
-from trapline._library.say import debug
+from trapline._library.say import debug, say
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -164,7 +164,29 @@ def on_violation(violation: dict[str, Any]) -> Any:
             return answer
     except Exception as problem:
         debug(f"the finding could not be made: {problem!r}")
+        _keep_bare(violation, f"{type(problem).__name__}: {problem}")
     return DeviceAssertError(diagnose.bare_sentence(violation.get("contract"), violation.get("scan")))
+
+
+_MAX_LINES = 20
+_said = 0
+
+
+def _keep_bare(violation: dict[str, Any], why: str) -> None:
+    """Writes what the check saw, or says it and marks it as lost: a program that catches it is not clean.
+    Imports nothing: that may be what has failed."""
+    global _said
+    folder = options.report_dir()
+    if folder is None:
+        return
+    finding = diagnose.bare_finding(violation.get("contract"), violation.get("scan"), why)
+    try:
+        report.write_finding(folder, finding, [], False)
+    except Exception as problem:
+        debug(f"the bare finding could not be written: {problem!r}")
+        _said += 1
+        if _said <= _MAX_LINES:
+            say(f"[{finding.get('code', 'TL901')}] {finding.get('summary')}")
 
 
 # Which adapter ------------------------------------------------------------------------------------

@@ -137,16 +137,34 @@ using Text = std::unique_ptr<char, void (*)(char*)>;
 
 std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-// Calls write(folder, &text), and says once why it failed.
+// The report folder and what is done on a fault, as they were when the guard came in: the program may empty
+// its environment. Leaked: threads may have a fault while the process ends.
+struct Settings {
+  std::string folder = value_of("TRAPLINE_REPORT_DIR");
+  std::string on_fault = value_of("TRAPLINE_ON_FAULT");
+
+  static std::string value_of(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value == nullptr ? "" : value;
+  }
+};
+
+const Settings& settings() {
+  static const Settings* const once = new Settings;
+  return *once;
+}
+
+// Calls write(folder, &text), and says once why it failed. False: it failed.
 template <class Write>
-void write_into_folder(const Write& write) {
-  const char* folder = std::getenv("TRAPLINE_REPORT_DIR");
-  if (folder == nullptr || *folder == '\0') return;
+bool write_into_folder(const Write& write) {
+  const std::string& folder = settings().folder;
+  if (folder.empty()) return true;
   char* text = nullptr;
-  const bool failed = write(folder, &text) == TRAPLINE_FILE_FAILED;
+  const bool failed = write(folder.c_str(), &text) == TRAPLINE_FILE_FAILED;
   const Text line(text, trapline_free);
   static std::atomic<bool> said{false};
   if (failed && line && !said.exchange(true)) std::fprintf(stderr, "trapline: %s\n", line.get());
+  return !failed;
 }
 
 // What is left to say when the diagnosis fails.
@@ -154,6 +172,28 @@ std::string bare_sentence(const trapline_native_fault& fault) {
   char text[1024];
   return {text,
           static_cast<std::size_t>(trapline_bare_sentence(fault.row->id, fault.scan, text, sizeof text))};
+}
+
+// The finding in one line: code, sentence, place.
+std::string line_of(const json& finding) {
+  const auto text = [](const json& of, const char* name) {
+    return of.is_object() && of.contains(name) && of[name].is_string() ? of[name].get<std::string>() : "";
+  };
+  std::string line = "[" + text(finding, "code") + "] " + text(finding, "summary");
+  const json origin = finding.value("origin", json());
+  const std::string file = text(origin, "file");
+  if (!file.empty())
+    line += " (" + file.substr(file.rfind('/') + 1) + ":" + std::to_string(origin.value("line", 0)) + ")";
+  std::ranges::replace_if(
+      line, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+  return line;
+}
+
+// A finding that is in no file is said; a program in a loop does not fill its log with them.
+void say_lost(const std::string& line) {
+  constexpr int kMaxLines = 20;
+  static std::atomic<int> lines{0};
+  if (lines.fetch_add(1) < kMaxLines) std::fprintf(stderr, "trapline: %s\n", line.c_str());
 }
 
 json diagnose(const json& facts, const trapline_native_fault& fault) {
@@ -169,15 +209,19 @@ json diagnose(const json& facts, const trapline_native_fault& fault) {
 std::string report(const trapline_native_fault& fault) {
   const json finding = diagnose(collect(fault), fault);
   const std::string text = dump(finding);
-  write_into_folder([&](const char* folder, char** said) {
+  const bool written = write_into_folder([&](const char* folder, char** said) {
     return trapline_write_finding(folder, text.c_str(), nullptr, 0, said);
   });
+  if (!written) say_lost(line_of(finding));
   return finding.contains("summary") ? finding.value("summary", "") : bare_sentence(fault);
 }
 
-bool is_mode(const char* mode) {
-  const char* value = std::getenv("TRAPLINE_ON_FAULT");
-  return value != nullptr && std::strcmp(value, mode) == 0;
+// No memory for a whole finding. Written as it is, or marked as lost: a program that catches it is not clean.
+void keep_bare(const trapline_native_fault& fault) {
+  const Text bare(trapline_bare_finding(fault.row->id, fault.scan, "out of memory"), trapline_free);
+  write_into_folder([&](const char* folder, char** said) {
+    return trapline_write_finding(folder, bare.get(), nullptr, 0, said);
+  });
 }
 
 void end_here(const std::string& headline) {
@@ -193,7 +237,7 @@ void end_here(const std::string& headline) {
 void trapline_native_started(const char* torch_version) try {
   using namespace trapline::native;  // NOLINT(google-build-using-namespace): this file's own
   nlohmann::json notes = nlohmann::json::array();
-  if (is_mode("skip"))
+  if (settings().on_fault == "skip")
     notes.push_back("--on-fault skip is for Python programs: this C++ program's faults are raised");
   const std::string marker = dump({{"torch", torch_version}, {"adapter", "libtorch"}, {"notes", notes}});
   write_into_folder([&](const char* folder, char** said) {
@@ -205,9 +249,10 @@ void trapline_native_started(const char* torch_version) try {
 char* trapline_native_report(const trapline_native_fault* fault) {
   try {
     const std::string headline = trapline::native::report(*fault);
-    if (trapline::native::is_mode("stop")) trapline::native::end_here(headline);
+    if (trapline::native::settings().on_fault == "stop") trapline::native::end_here(headline);
     return ::strdup(headline.c_str());
   } catch (const std::exception&) {
+    trapline::native::keep_bare(*fault);
     char text[1024];
     trapline_bare_sentence(fault->row->id, fault->scan, text, sizeof text);
     return ::strdup(text);

@@ -19,7 +19,7 @@ constexpr auto kSources = std::to_array<std::string_view>(
     {".py", ".pyi", ".cu", ".cuh", ".cpp", ".cc", ".c", ".h", ".hpp", ".hip", ".def"});
 
 // What a guarded process leaves; report/collected.hpp reads them.
-constexpr std::array<std::string_view, 4> kReports = {"finding-", "guard-", "ended-", "skip-"};
+constexpr std::array<std::string_view, 5> kReports = {"finding-", "guard-", "ended-", "skip-", "lost-"};
 
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 

@@ -191,6 +191,33 @@ TEST(ReaderFiles, TooManyFilesAreSaid) {
             (Texts{folder.path() + ": 2 files were not read: there are more than 3"}));
 }
 
+// Shortens the file, as logrotate's copytruncate does, when its first line arrives.
+struct Shortening : Kept {
+  explicit Shortening(std::string file) : file_(std::move(file)) {}
+  void line(const Line& line) override {
+    if (lines.empty()) std::filesystem::resize_file(file_, 0);
+    Kept::line(line);
+  }
+
+ private:
+  std::string file_;
+};
+
+TEST(ReaderFiles, OneThatIsShortenedWhileItIsReadIsAProblem) {
+  const Folder folder;
+  std::string log = "error\n";
+  while (log.size() < 8U << 20U) log += std::string(1000, 'x') + "\n";
+  const std::string path = folder.write("job.log", log + "RuntimeError: x\n");
+  Shortening kept(path);
+  LogReader reader(kept);
+  reader.read_path(path);
+  ASSERT_EQ(kept.ends.size(), 1U);
+  EXPECT_TRUE(problem_of(kept.ends[0]).starts_with(path + ": it became shorter while it was read"))
+      << problem_of(kept.ends[0]);
+  EXPECT_EQ(kept.lines.front().text, "error");
+  EXPECT_NE(kept.lines.back().text, "RuntimeError: x");
+}
+
 TEST(ReaderFiles, WhatCannotBeReadIsAProblemAndTheRestIsRead) {
   const Folder folder;
   Kept kept;

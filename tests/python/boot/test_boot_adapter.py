@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -384,6 +385,22 @@ def test_handler_that_fails_leaves_a_plain_sentence(world, monkeypatch):
     )
     assert type(error) is DeviceAssertError
     assert str(error) == "take: 1 of 3 elements of index is not valid: 9, at position 2"
+
+
+def test_what_a_failing_handler_saw_is_kept_or_said(world, monkeypatch, tmp_path, capsys):
+    violation = {"contract": "take.index", "scan": {"bad": 1, "total": 3, "value": 9, "first": 2}}
+    monkeypatch.setattr(active, "_answer", lambda violation: 1 / 0)
+    monkeypatch.setenv("TRAPLINE_REPORT_DIR", str(tmp_path))
+    active.on_violation(violation)
+    (file,) = tmp_path.glob("finding-*.json")
+    (finding,) = json.loads(file.read_text())["findings"]
+    assert (finding["code"], finding["op"]) == ("TL901", "take")
+    assert "ZeroDivisionError: division by zero" in finding["fix"][0]
+    monkeypatch.setenv("TRAPLINE_REPORT_DIR", str(tmp_path / "missing"))
+    active.on_violation(violation)
+    assert capsys.readouterr().err == (
+        "trapline: [TL901] take: 1 of 3 elements of index is not valid: 9, at position 2\n"
+    )
 
 
 def test_free_threaded_python_is_refused_by_both_adapters(world, monkeypatch):

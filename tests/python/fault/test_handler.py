@@ -245,7 +245,8 @@ def test_a_file_size_limit_costs_the_file_not_the_process(diagnosed, tmp_path, c
         resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
         os._exit(0 if write.write_finding(FINDING, []) is None else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert list(tmp_path.iterdir()) == []
+    (lost,) = tmp_path.iterdir()  # an empty file, which tells that
+    assert (lost.name.split("-")[0], lost.stat().st_size) == ("lost", 0)
 
 
 def test_a_folder_that_cannot_be_written_is_said_once(diagnosed, monkeypatch, tmp_path, capsys):
@@ -266,6 +267,7 @@ def test_a_finding_that_could_not_be_written_is_known_at_the_end(diagnosed, monk
         write.report, "write_finding", lambda *_: (_ for _ in ()).throw(write.report.NotWritten("full"))
     )
     monkeypatch.setattr(write, "_lost", 0)
+    monkeypatch.setattr(write, "_told", set())
     faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
     (ended,) = tmp_path.glob("ended-*.json")  # at once: the process may be killed
     assert json.loads(ended.read_text())["lost"] == 1
@@ -292,6 +294,16 @@ def test_a_library_that_fails_leaves_a_bare_finding(diagnosed, monkeypatch, tmp_
     finding = json.loads(file.read_text())["findings"][0]
     assert finding["code"] == "TL901" and finding["origin"]["user"] is True
     assert "no libtrapline.so" in finding["fix"][0]
+
+
+def test_a_handler_that_fails_keeps_a_bare_finding(diagnosed, monkeypatch, tmp_path):
+    monkeypatch.setattr(faults, "collect", lambda *_: 1 / 0)
+    error = faults.handler(label_violation(torch.zeros(2, 3), torch.tensor([0, 3])))
+    assert str(error).startswith(BARE)
+    (file,) = tmp_path.glob("finding-*.json")
+    (finding,) = json.loads(file.read_text())["findings"]
+    assert finding["code"] == "TL901"
+    assert "ZeroDivisionError: division by zero" in finding["fix"][0]
 
 
 def test_garbage_instead_of_a_violation_gives_an_exception_not_an_error():
