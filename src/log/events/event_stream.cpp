@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "catalogue/last_words.hpp"
 #include "catalogue/patterns.hpp"
 #include "catalogue/xids.hpp"
 #include "log/clean/text.hpp"
@@ -15,6 +16,7 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kMaxEvents = 128, kMaxText = 400;
+constexpr std::size_t kKeptLines = 3;  // what a program says, a launcher's word about it, and one more
 constexpr std::size_t kMaxLine = std::size_t{256} << 10U;  // one pasted log without line ends
 
 bool contains(std::string_view text, std::string_view part) {
@@ -130,6 +132,7 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
     add_exception(text, matches, origin, order);
   else if (origin.is_error && matches.wordings.empty() && !asserts_.took_line() && speaks(text))
     add_wording(error_line(), text, origin, order, {});
+  note_last(text, origin, matches);
   if (before_length_ < kMinWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
   before_length_ = text.size();
   before_number_ = origin.number;
@@ -238,6 +241,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   Event event;
   event.wording = &row;
   event.warned = is_warning(text) && can_go_on(row);
+  event.phrase_only = check.row != nullptr && check.message.empty();
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
@@ -289,6 +293,40 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
   return true;
 }
 
+void EventStream::note_last(std::string_view text, const Line& origin, const LineMatches& matches) {
+  if (piece_.text.empty() && (contains(text, "hread: [") || contains(text, "Assertion `")))
+    piece_ = {std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number};
+  if (std::ranges::none_of(text, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; })) return;
+  const bool is_known = std::ranges::any_of(matches.wordings, [](const WordingRow* row) {
+    return row->kind == WordingKind::kHint || row->kind == WordingKind::kEvidence;
+  });
+  KeptLine line{std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number,
+                is_known || is_warning(text)};
+  if (last_.size() == kKeptLines) last_.pop_front();
+  last_.push_back(std::move(line));
+}
+
+std::optional<Event> EventStream::last_words() const {
+  const auto event_of = [](const KeptLine& line, const WordingRow& row) {
+    Event event;
+    event.wording = &row;
+    event.count = 1;
+    event.number = line.number;
+    event.source = line.source;
+    event.text = single_spaced(trim(line.text));
+    return event;
+  };
+  if (!piece_.text.empty()) return event_of(piece_, piece_of_assertion());
+  for (std::size_t i = last_.size(); i-- > 0;) {
+    const KeptLine& line = last_[i];
+    if (line.excused || is_about_errors(line.text)) continue;
+    const LastLine said = judge_last(line.text, i + 1 == last_.size());
+    if (said == LastLine::kWell) break;
+    if (said == LastLine::kBad) return event_of(line, trapline::last_words());
+  }
+  return std::nullopt;
+}
+
 // torchrun's summary: "Root Cause (first observed failure)", then the process.
 void EventStream::note_launcher(std::string_view text) {
   if (contains(text, "(first observed failure)")) launcher_speaks_ = true;
@@ -323,6 +361,7 @@ void EventStream::compact() {
   last_head_ = {};
   last_tail_ = {};
   before_ = {};
+  if (!events_.empty()) last_ = {};
   last_assert_ = -1;
   matcher_ = {};
   asserts_ = {};

@@ -395,6 +395,8 @@ Decision decide(const Event& event, const EventContext& scene) {
       if (is_only_named(event)) return decide_exception(event, scene);
       Decision d = decide_wording(event, scene);
       if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
+      // Of a message that is legible in part the rest may say something else.
+      if (event.phrase_only && d.certainty < Certainty::kLikely) d.certainty = Certainty::kLikely;
       if (d.certainty == Certainty::kDetermined && (is_bare_number(event) || is_tiny_refusal(event))) {
         d.certainty = Certainty::kLikely;
         d.also.push_back(kNotCuda);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <limits>
 #include <set>
@@ -433,6 +434,15 @@ Report Reasoner::finish() {
   }
   // Warnings tell the cause of what failed later; alone they are none.
   if (std::ranges::all_of(candidates, [](const Candidate& c) { return c.event->warned; })) candidates.clear();
+  std::deque<Event> last_words;  // what the candidates point to
+  if (candidates.empty()) {
+    for (const EventStream* stream : job.streams) {
+      if (auto event = stream->last_words()) {
+        const Event& last = last_words.emplace_back(std::move(*event));
+        candidates.push_back({stream, &last, precedence(last)});
+      }
+    }
+  }
   std::stable_sort(candidates.begin(), candidates.end(), nearer);
   if (candidates.empty() || candidates.front().precedence == Precedence::kEnded) {
     report.verdict = Verdict::kClean;
