@@ -328,6 +328,13 @@ bool is_of_runtime(std::string_view exception) {
          last == "InternalError" || last == "UnknownError";
 }
 
+// An exception that only software of a GPU raises, whatever it says.
+bool is_of_gpu(std::string_view exception) {
+  const std::string_view last = exception.substr(exception.rfind('.') + 1);
+  return last == "XlaRuntimeError" || last == "JaxRuntimeError" || last == "CUDARuntimeError" ||
+         last == "CUDADriverError" || last == "CudaAPIError" || last == "NVRTCError" || last == "AcceleratorError";
+}
+
 Decision decide_exception(const Event& event, const EventContext&) {
   Decision d;
   d.synchronous = true;
@@ -341,7 +348,7 @@ Decision decide_exception(const Event& event, const EventContext&) {
   const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
   const bool is_named = contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
                         contains(event.message, "HIP error") || is_of_runtime(event.exception);
-  if (is_bare || contains(name, "cuda.") || contains(name, "hip.") ||
+  if (is_bare || is_of_gpu(event.exception) || contains(name, "cuda.") || contains(name, "hip.") ||
       (is_named && speaks_of_gpu(event.message))) {
     d.cause = kInsufficientEvidence;  // an error of a GPU's software that the catalogue does not know
     d.certainty = Certainty::kUnknown;
