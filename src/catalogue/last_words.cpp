@@ -63,6 +63,17 @@ const WordingRow& last_words() {
   return row;
 }
 
+bool reports_nan_loss(std::string_view line) {
+  static const RE2* const nan =
+      compiled(R"re((?i)(?:^|[^a-z])\w*(?:loss|cost)(?:es)?\w*["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re");
+  return has(line, *nan);
+}
+
+const WordingRow& nan_loss() {
+  static const WordingRow row = wording_of("loss.nan", Meaning::kNotFinite, {}, {});
+  return row;
+}
+
 const WordingRow& piece_of_assertion() {
   static const WordingRow row = wording_of("assertion.piece", Meaning::kAsserted, {}, {});
   return row;

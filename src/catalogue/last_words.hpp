@@ -21,6 +21,10 @@ LastLine judge_last(std::string_view line, bool is_last);
 // What such a line means.
 const WordingRow& last_words();
 
+// Whether the line reports a loss that is not finite: a run that ends with it has learned nothing.
+bool reports_nan_loss(std::string_view line);
+const WordingRow& nan_loss();
+
 // Of a line that is a piece of a device-side assertion, and no more of it is legible.
 const WordingRow& piece_of_assertion();
 

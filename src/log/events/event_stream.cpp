@@ -31,7 +31,9 @@ bool is_warning(std::string_view text) {
       // A program that says how it goes on.
       R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
       RE2::Latin1);
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
+  // TensorFlow logs the failure of an operation at that level, too (core/framework/op_kernel.cc).
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern) &&
+         !contains(text, "OP_REQUIRES failed");
 }
 
 // Whether the line only speaks about an error: advice, a question, the help of an option, a table of what
@@ -317,6 +319,7 @@ std::optional<Event> EventStream::last_words() const {
     return event;
   };
   if (!piece_.text.empty()) return event_of(piece_, piece_of_assertion());
+  if (!last_.empty() && reports_nan_loss(last_.back().text)) return event_of(last_.back(), nan_loss());
   for (std::size_t i = last_.size(); i-- > 0;) {
     const KeptLine& line = last_[i];
     if (line.excused || is_about_errors(line.text)) continue;

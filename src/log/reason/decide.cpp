@@ -148,6 +148,14 @@ bool is_cast_of_nan(const Event& event) {
   return contains(event.text, "-2147483648") || contains(event.text, "-9223372036854775808");
 }
 
+// "indices[0,529] = 529 is not in [0, 512)": an index that is the number of its own column is a position.
+bool is_its_own_position(const Event& event) {
+  static const RE2* const index =
+      new RE2(R"re(\bindices\[(?:\d+,)+(\d+)\] = (\d+) is not in \[0,)re", RE2::Latin1);
+  std::string column, value;
+  return RE2::PartialMatch(event.text, *index, &column, &value) && column == value && column.size() > 1;
+}
+
 Decision decide_host_value(const Event& event, const EventContext& scene) {
   Decision d;
   const WordingRow& row = *event.wording;
@@ -181,6 +189,13 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
       d.certainty = Certainty::kLikely;
       break;
     case Refine::kTableOrIndex:
+      if (is_its_own_position(event)) {
+        d.also = {kEmbeddingIndexOutOfRange, kIndexOutOfRange};
+        d.cause = kPositionIndexOutOfRange;
+        d.certainty = Certainty::kLikely;
+        d.op = "embedding";
+        break;
+      }
       if (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kPositions)) {
         d.also = {kEmbeddingIndexOutOfRange};
         d.cause = kPositionIndexOutOfRange;
@@ -332,7 +347,8 @@ bool is_of_runtime(std::string_view exception) {
 bool is_of_gpu(std::string_view exception) {
   const std::string_view last = exception.substr(exception.rfind('.') + 1);
   return last == "XlaRuntimeError" || last == "JaxRuntimeError" || last == "CUDARuntimeError" ||
-         last == "CUDADriverError" || last == "CudaAPIError" || last == "NVRTCError" || last == "AcceleratorError";
+         last == "CUDADriverError" || last == "CudaAPIError" || last == "NVRTCError" ||
+         last == "AcceleratorError";
 }
 
 Decision decide_exception(const Event& event, const EventContext&) {
@@ -364,7 +380,7 @@ bool is_bare_number(const Event& event) {
   if (!row.phrase.empty() || row.id != row.sample || contains(event.text, row.id)) return false;
   const auto rows = status_rows();
   const auto status = std::ranges::find(rows, row.id, &StatusRow::name);
-  if (status == rows.end() || contains(event.text, "0x")) return false;
+  if (status == rows.end()) return false;
   std::string low = event.text;
   for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c;
   std::string_view words = status->text;
