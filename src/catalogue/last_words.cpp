@@ -21,7 +21,7 @@ constexpr const char* kSure =
     R"re(|(?i)\b(?:exit(?:ed|ing|s)?(?: with)?(?: (?:code|status|value))?|return(?:ed)? code|rc|status code|signal)[ =:(]+-?(?:[1-9]|1[0-1]|1[6-9]|[2-9]\d|12[0-9]|1(?:0[0-9]|1[0-9]|3[1-9]|4[0-24-9])|2\d\d)\b)re";
 // ... that are cut off at the end of the log.
 constexpr const char* kCut =
-    R"re((?:^|[\s:.])(?:[A-Z]\w+(?:Err(?:o)?|Exce(?:p(?:t(?:i(?:on?)?)?)?)?)|Segmentation f\w*|Traceback(?: \(.{0,24})?|Assert\w*|Abort\w*|Killed?)$)re";
+    R"re((?:^|[\s:.])(?:[A-Z]\w+(?:Err(?:o)?|Exce(?:p(?:t(?:i(?:on?)?)?)?)?)|Segmentation f\w*|Traceback(?: \(.{0,24})?|Assert\w*|Abort\w*|Killed?)$|[\\|/-]\s*Terminated\s*$)re";
 // Said of what went well, of what somebody else shall do, of a plan; a count, a measure.
 constexpr const char* kFine =
     R"re((?i)\b(?:0|no|none|zero|without|any|non|not|never|if|when|on|until|after|handled?|handling|tolerat\w+|ignor\w+|possible|potential|known|max(?:imum)?|of|for)[ -](?:\w+ ){0,2}(?:errors?|fail\w*|exceptions?|crash\w*|killed|died|abort\w*|out of memory|oom|signals?|timed out)\b)re"
@@ -61,6 +61,12 @@ LastLine judge_last(std::string_view line, bool is_last) {
 const WordingRow& last_words() {
   static const WordingRow row = wording_of("last.words", Meaning::kErrorLine, {}, {});
   return row;
+}
+
+bool reports_nan_gradient(std::string_view line) {
+  static const RE2* const nan =
+      compiled(R"re((?i)\bgrad(?:ient)?[ _]?norm["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re");
+  return has(line, *nan);
 }
 
 bool reports_nan_loss(std::string_view line) {

@@ -23,6 +23,8 @@ const WordingRow& last_words();
 
 // Whether the line reports a loss that is not finite: a run that ends with it has learned nothing.
 bool reports_nan_loss(std::string_view line);
+// A step alone may have such a gradient, where a scaler skips it.
+bool reports_nan_gradient(std::string_view line);
 const WordingRow& nan_loss();
 
 // Of a line that is a piece of a device-side assertion, and no more of it is legible.

@@ -320,6 +320,9 @@ std::optional<Event> EventStream::last_words() const {
   };
   if (!piece_.text.empty()) return event_of(piece_, piece_of_assertion());
   if (!last_.empty() && reports_nan_loss(last_.back().text)) return event_of(last_.back(), nan_loss());
+  if (last_.size() == kKeptLines &&
+      std::ranges::all_of(last_, [](const KeptLine& line) { return reports_nan_gradient(line.text); }))
+    return event_of(last_.back(), nan_loss());
   for (std::size_t i = last_.size(); i-- > 0;) {
     const KeptLine& line = last_[i];
     if (line.excused || is_about_errors(line.text)) continue;

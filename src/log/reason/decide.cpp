@@ -107,7 +107,8 @@ Decision decide_report(const Event& event, const EventContext& scene) {
           "this is a segmentation program, and masks often hold values outside the classes");
   } else if (s.statement == Statement::kCannotFail ||
              (scene.traceback == nullptr &&
-              (contains(event.text, "atchdog") || contains(event.text, "failed to synchronize")))) {
+              (contains(event.text, "atchdog") || contains(event.text, "failed to synchronize") ||
+               contains(event.text, "NCCL WARN Cuda failure")))) {
     d.cause = kPoisonedContext;
     d.also = {kInsufficientEvidence};
     d.certainty = Certainty::kLikely;
@@ -175,6 +176,17 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
     d.certainty = Certainty::kLikely;
     d.because = "the smallest integer is what NaN becomes when it is cast to one";
     d.live.reset();
+  }
+  // Sizes that differ in the number of classes alone.
+  static const RE2* const classes =
+      new RE2(R"re(logits_size=\[(\d+),(\d+)\] labels_size=\[(\d+),(\d+)\])re", RE2::Latin1);
+  std::string rows, columns, label_rows, label_columns;
+  if (d.cause == kShapeMismatch &&
+      RE2::PartialMatch(event.text, *classes, &rows, &columns, &label_rows, &label_columns) &&
+      rows == label_rows) {
+    d.cause = kNumClassesMismatch;
+    d.also = {kShapeMismatch};
+    d.certainty = Certainty::kLikely;
   }
   const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
   switch (row.effect.refine) {
@@ -392,6 +404,14 @@ bool is_bare_number(const Event& event) {
   return true;
 }
 
+// Whether an illegal access is told by the words of a program of its own ("Illegal address in cuMemcpyDtoH"),
+// which stand for more than CUDA's sentence does.
+bool is_short_text(const Event& event) {
+  static const RE2* const bare = new RE2(R"re((?i)(?:^|[\s:(])illegal[ _]address\b)re", RE2::Latin1);
+  return event.wording->cause == kIllegalMemoryAccess && RE2::PartialMatch(event.text, *bare) &&
+         !contains(event.text, "an illegal");
+}
+
 // Whether Metal refused next to nothing while next to nothing was held: not for want of memory.
 bool is_tiny_refusal(const Event& event) {
   static const RE2* const tiny = new RE2(
@@ -419,6 +439,7 @@ Decision decide(const Event& event, const EventContext& scene) {
       Decision d = decide_wording(event, scene);
       if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
       // Of a message that is legible in part the rest may say something else.
+      if (is_short_text(event) && d.certainty < Certainty::kLikely) d.certainty = Certainty::kLikely;
       if (event.phrase_only && d.certainty < Certainty::kLikely) d.certainty = Certainty::kLikely;
       if (d.certainty == Certainty::kDetermined && (is_bare_number(event) || is_tiny_refusal(event))) {
         d.certainty = Certainty::kLikely;

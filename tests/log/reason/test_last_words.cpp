@@ -108,6 +108,56 @@ TEST(LastWords, APhraseAloneIsLikelyAtMostAndAShortOneWantsAnError) {
             Certainty::kDetermined);
 }
 
+TEST(LastWords, ALossOfNanAtTheEndIsNotFinite) {
+  EXPECT_EQ(root("333 160 Loss=nan Time=0.040\n333 161 Loss=nan Time=0.042\n").cause, Cause::kNonFiniteValue);
+  EXPECT_EQ(root("it 1 grad norm: nan |\nit 2 grad norm: nan |\nit 3 grad norm: nan |\n").cause,
+            Cause::kNonFiniteValue);
+  EXPECT_EQ(explain("it 1 grad norm: 1.0 |\nit 2 grad norm: nan |\n").verdict, Verdict::kClean);
+  EXPECT_EQ(explain("step 1 loss nan\nstep 2 loss 0.5\n").verdict, Verdict::kClean);
+}
+
+TEST(LastWords, WhoKilledAProcessIsSaidOnlyByALimit) {
+  EXPECT_EQ(root("step 1\nKilled\n").certainty, Certainty::kUnknown);
+  EXPECT_EQ(root("step 1\n\u5df2\u6740\u6b7b\n").cause, Cause::kNotCuda);
+  const Finding limit =
+      root("slurmstepd: error: *** JOB 42 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***\n");
+  EXPECT_EQ(limit.cause, Cause::kNotCuda);
+  EXPECT_EQ(limit.certainty, Certainty::kLikely);
+  EXPECT_EQ(root("MOAB_INFO:  job exceeded wallclock limit\n").certainty, Certainty::kLikely);
+  EXPECT_EQ(explain("Terminated\n").verdict, Verdict::kClean);
+}
+
+TEST(LastWords, SizesAndIndicesThatTellMore) {
+  const Finding classes = root(
+      "InvalidArgumentError: logits and labels must be broadcastable: logits_size=[32,8] "
+      "labels_size=[32,7]\n");
+  EXPECT_EQ(classes.cause, Cause::kNumClassesMismatch);
+  EXPECT_EQ(classes.certainty, Certainty::kLikely);
+  EXPECT_EQ(root("InvalidArgumentError: indices[0,529] = 529 is not in [0, 512) [Op:ResourceGather]\n").cause,
+            Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(root("InvalidArgumentError: indices[0,52] = 529 is not in [0, 512)\n").cause,
+            Cause::kIndexOutOfRange);
+  EXPECT_EQ(root("IndexError: index 2 is out of bounds for axis 0 with size 2\n").cause,
+            Cause::kIndexOutOfRange);
+  EXPECT_EQ(root("IndexError: index -2147483648 is out of bounds for axis 0 with size 64\n").cause,
+            Cause::kNanToIndex);
+}
+
+TEST(LastWords, TheLongerOfTwoMessagesThatOverlapCounts) {
+  const Finding capture =
+      root("RuntimeError: CUDA error: operation not permitted when stream is capturing\n");
+  EXPECT_EQ(capture.also, (std::vector{Cause::kNotCuda, Cause::kPoisonedContext}));
+}
+
+TEST(LastWords, AFailedOperationOfTensorFlowIsNoWarning) {
+  EXPECT_EQ(
+      root("2021-11-09 23:33:14.027593: W tensorflow/core/framework/op_kernel.cc:1767] OP_REQUIRES failed at "
+           "sparse_xent_op.cc:90 : Invalid argument: Received a label value of 67 which is outside the valid "
+           "range of [0, 1).  Label values: 0 0\n")
+          .cause,
+      Cause::kLabelOutOfRange);
+}
+
 TEST(LastWords, ALaunchersSummaryNamesNoCause) {
   EXPECT_EQ(explain("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
                     "train.py FAILED\n  exitcode  : 1 (pid: 4242)\n")
