@@ -53,6 +53,7 @@ const Traceback* traceback_of(const EventStream& stream, const Event& event) {
 
 struct Job {
   std::vector<const EventStream*> streams;
+  bool has_peers = false;
 
   // The stream's own traceback, else another one's of the same source: assertions are printed by the driver,
   // without the prefix that a launcher gives to the program's lines.
@@ -80,6 +81,7 @@ struct Job {
     scene.traceback = find_traceback(stream, event);
     scene.surface = surface_of(scene.traceback, stream.lone_code());
     scene.hints = hints_of(stream.source);
+    scene.beside_peers = has_peers;
     // Since 1.13 a build without DSA adds its advice to every error; the warning about asynchronous reports
     // is left out only when launches were blocking.
     scene.blocking = scene.hints.has(Hint::kBlockingLaunches) ||
@@ -444,6 +446,8 @@ Report Reasoner::finish() {
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(), nearer);
+  job.has_peers =
+      std::ranges::any_of(candidates, [](const Candidate& c) { return c.precedence == Precedence::kPeer; });
   if (candidates.empty() || candidates.front().precedence == Precedence::kEnded) {
     report.verdict = Verdict::kClean;
     for (const EventStream* stream : job.streams) {
