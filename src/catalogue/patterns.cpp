@@ -184,11 +184,6 @@ std::string lower(std::string_view text) {
   return low;
 }
 
-bool is_harmless(std::string_view line) {
-  static const RE2* const harmless = new RE2(kHarmless, options());
-  return RE2::PartialMatch(piece(line), *harmless);
-}
-
 // The texts of statuses that count in a line, in small letters. Backward: a text before those that it begins
 // with.
 using Texts = std::map<std::string, const WordingRow*, std::greater<>>;
@@ -278,6 +273,11 @@ const WordingRow* trouble(std::string_view line) {
 }
 
 }  // namespace
+
+bool is_harmless(std::string_view line) {
+  static const RE2* const harmless = new RE2(kHarmless, options());
+  return RE2::PartialMatch(piece(line), *harmless);
+}
 
 std::span<const PatternRow> pattern_rows() { return rows(); }
 

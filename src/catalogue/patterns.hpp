@@ -37,6 +37,10 @@ bool speaks_of_gpu(std::string_view text);
 // what failed, not a kernel's condition.
 bool checks_status(std::string_view line);
 
+// Whether a line that has a word of failure tells of none: a program that goes on, a count of nothing, a
+// measured error, source code.
+bool is_harmless(std::string_view line);
+
 // What the line says of a failure; nullptr: nothing. To be asked for lines in which no phrase names a
 // failure.
 const WordingRow* find_pattern(std::string_view line);

@@ -328,7 +328,9 @@ std::span<const HostErrorRow> sampling_rows() {
        "input",
        class_value,
        {"Class values must be smaller than num_classes.", "Class values must be non-negative.",
-        "one_hot: Class values must be smaller than num_classes."}},  // traced by torch.compile
+        "one_hot: Class values must be smaller than num_classes."},  // traced by torch.compile
+       nullptr,
+       {.certainty = Certainty::kLikely}},  // what is counted may be no label
   };
   return *rows;
 }

@@ -174,6 +174,18 @@ bool is_said(std::string_view inside) {
   return false;
 }
 
+bool is_level(std::string_view key) {
+  return key == "level" || key == "levelname" || key == "severity" || key == "log_level" || key == "lvl" ||
+         key == "log.level";
+}
+
+bool is_error_level(std::string_view text) {
+  constexpr std::string_view kLevels[] = {"error", "err", "critical", "fatal", "panic", "alert", "emergency"};
+  return std::ranges::any_of(kLevels, [&](std::string_view level) {
+    return std::ranges::equal(text, level, {}, [](char c) { return c >= 'A' && c <= 'Z' ? c | 32 : c; });
+  });
+}
+
 struct Text {
   std::string_view inside;  // of a string, still escaped
   bool trace;               // goes behind the messages of its record
@@ -254,6 +266,7 @@ class Walk {
       if (!at_.string(key) || !at_.take(':')) return false;
       const Kind kind = kind_of(key);
       if (!value(kind, key, depth, text)) return false;
+      if (is_level(key) && is_error_level(text)) out_.is_error = true;
       if (kind == Kind::kFile) file = text;
       if (kind == Kind::kLine) line = text;
       if (kind == Kind::kFunction) function = text;

@@ -13,6 +13,7 @@ struct JsonLine {
   std::int64_t rank = -1;
   std::int64_t pid = -1;
   std::string host;
+  bool is_error = false;  // its level says so
 };
 
 // False when `line` is not a JSON object, or one without a message.

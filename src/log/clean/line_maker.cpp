@@ -105,6 +105,7 @@ void LineMaker::segment(std::string_view text, Line& line, Origin& origin, int d
     if (json.rank >= 0) origin.rank = static_cast<int>(std::min<std::int64_t>(json.rank, 1'000'000));
     if (json.pid >= 0) origin.pid = json.pid;
     if (!json.host.empty()) origin.host = json.host;
+    origin.is_error = origin.is_error || json.is_error;
     // The message is a line of its own right: colours, prefixes and line breaks of its own.
     bool ignored = false;
     std::string cleaned;

@@ -161,7 +161,9 @@ void AssertAssembler::read_condition(std::string_view text, const LineMatches& m
     return;
   }
   const bool placed = place_at_ >= 0 && matches.end - place_at_ <= kNear;
-  if (!matches.assertion || !(placed || contains(text, "failed"))) return;
+  // "Assertion `...", cut behind its condition: a device's, where no exception speaks.
+  const bool is_cut = contains(text, "Assertion `") && !contains(text, "rror: ");
+  if (!matches.assertion || !(placed || is_cut || contains(text, "failed"))) return;
   const bool on_host = contains(text, "' failed") && (contains(text, " at ") || text.ends_with(" at"));
   if (!on_host) emit_condition(text, *matches.condition);
 }

@@ -52,11 +52,12 @@ struct Event {
   const WordingRow* wording = nullptr;
   const diagnose::HostErrorRow* host = nullptr;  // kWording: a host check, of which the line has ...
   std::string host_message;                      // ... the whole message
-  bool by_condition = true;                      // kAssert: the condition was legible
-  bool warned = false;                           // the line is a warning: the program went on
-  bool cut = false;                              // kAssert: a piece of the line is missing
-  bool known_file = false;                       // kAssert: the file is one of the table's
-  std::string file, kernel, condition;           // kAssert, as printed
+  bool phrase_only = false;             // of a host check's message no more than a phrase was legible
+  bool by_condition = true;             // kAssert: the condition was legible
+  bool warned = false;                  // the line is a warning: the program went on
+  bool cut = false;                     // kAssert: a piece of the line is missing
+  bool known_file = false;              // kAssert: the file is one of the table's
+  std::string file, kernel, condition;  // kAssert, as printed
   std::int64_t file_line = 0;
   std::int64_t bound = -1;  // of a compiled index check
   std::string exception, message;

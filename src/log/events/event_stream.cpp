@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "catalogue/last_words.hpp"
 #include "catalogue/patterns.hpp"
 #include "catalogue/xids.hpp"
 #include "log/clean/text.hpp"
@@ -15,6 +16,7 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kMaxEvents = 128, kMaxText = 400;
+constexpr std::size_t kKeptLines = 3;  // what a program says, a launcher's word about it, and one more
 constexpr std::size_t kMaxLine = std::size_t{256} << 10U;  // one pasted log without line ends
 
 bool contains(std::string_view text, std::string_view part) {
@@ -29,7 +31,9 @@ bool is_warning(std::string_view text) {
       // A program that says how it goes on.
       R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
       RE2::Latin1);
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
+  // TensorFlow logs the failure of an operation at that level, too (core/framework/op_kernel.cc).
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern) &&
+         !contains(text, "OP_REQUIRES failed");
 }
 
 // Whether the line only speaks about an error: advice, a question, the help of an option, a table of what
@@ -130,6 +134,7 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
     add_exception(text, matches, origin, order);
   else if (origin.is_error && matches.wordings.empty() && !asserts_.took_line() && speaks(text))
     add_wording(error_line(), text, origin, order, {});
+  note_last(text, origin, matches);
   if (before_length_ < kMinWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
   before_length_ = text.size();
   before_number_ = origin.number;
@@ -238,6 +243,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   Event event;
   event.wording = &row;
   event.warned = is_warning(text) && can_go_on(row);
+  event.phrase_only = check.row != nullptr && check.message.empty();
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
@@ -289,6 +295,44 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
   return true;
 }
 
+void EventStream::note_last(std::string_view text, const Line& origin, const LineMatches& matches) {
+  if (piece_.text.empty() && (contains(text, "hread: [") || contains(text, "Assertion `")))
+    piece_ = {std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number};
+  if (std::ranges::none_of(text, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; })) return;
+  const bool is_known = std::ranges::any_of(matches.wordings, [](const WordingRow* row) {
+    return row->kind == WordingKind::kHint || row->kind == WordingKind::kEvidence;
+  });
+  KeptLine line{std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number,
+                is_known || is_warning(text)};
+  if (last_.size() == kKeptLines) last_.pop_front();
+  last_.push_back(std::move(line));
+}
+
+std::optional<Event> EventStream::last_words() const {
+  const auto event_of = [](const KeptLine& line, const WordingRow& row) {
+    Event event;
+    event.wording = &row;
+    event.count = 1;
+    event.number = line.number;
+    event.source = line.source;
+    event.text = single_spaced(trim(line.text));
+    return event;
+  };
+  if (!piece_.text.empty()) return event_of(piece_, piece_of_assertion());
+  if (!last_.empty() && reports_nan_loss(last_.back().text)) return event_of(last_.back(), nan_loss());
+  if (last_.size() == kKeptLines &&
+      std::ranges::all_of(last_, [](const KeptLine& line) { return reports_nan_gradient(line.text); }))
+    return event_of(last_.back(), nan_loss());
+  for (std::size_t i = last_.size(); i-- > 0;) {
+    const KeptLine& line = last_[i];
+    if (line.excused || is_about_errors(line.text)) continue;
+    const LastLine said = judge_last(line.text, i + 1 == last_.size());
+    if (said == LastLine::kWell) break;
+    if (said == LastLine::kBad) return event_of(line, trapline::last_words());
+  }
+  return std::nullopt;
+}
+
 // torchrun's summary: "Root Cause (first observed failure)", then the process.
 void EventStream::note_launcher(std::string_view text) {
   if (contains(text, "(first observed failure)")) launcher_speaks_ = true;
@@ -323,6 +367,7 @@ void EventStream::compact() {
   last_head_ = {};
   last_tail_ = {};
   before_ = {};
+  if (!events_.empty()) last_ = {};
   last_assert_ = -1;
   matcher_ = {};
   asserts_ = {};

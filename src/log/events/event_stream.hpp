@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +30,9 @@ class EventStream {
   void finish(std::int64_t& order);
   // The indented line before the first exception: a source line whose frame was not copied. Often empty.
   const std::string& lone_code() const { return lone_code_; }
+  // One of the last lines, where it speaks of a failure in words that the catalogue does not know; nullopt:
+  // none. To be asked of a stream without any failure.
+  std::optional<Event> last_words() const;
   // Forgets what only the root of a report needs, to keep memory flat over thousands of files.
   void compact();
 
@@ -50,6 +55,15 @@ class EventStream {
   void note_launcher(std::string_view text);
   Event& push(Event event, std::string_view text, const Line& origin, std::int64_t& order);
 
+  struct KeptLine {
+    std::string text, source;
+    std::int64_t number = 0;
+    bool excused = false;  // the catalogue knows the line, and that it is none of a failure
+  };
+  void note_last(std::string_view text, const Line& origin, const LineMatches& matches);
+
+  std::deque<KeptLine> last_;  // lines with words in them
+  KeptLine piece_;             // the first line that is a piece of an assertion
   std::vector<Event> events_;
   FrameParser frames_;
   MessageMatcher matcher_;

@@ -35,6 +35,7 @@ struct Patterns {
   RE2 cell{R"re(^\s*((?:Cell |Input )In ?\[\d+\])(?:, line |, in <cell line: )(\d{1,8}))re", options};
   RE2 arrow{R"re(^\s*-{1,6}>\s*(\d{1,8})(?:\s(.*))?$)re", options};
   RE2 box{R"re(^\s*([^\s"].*?\.pyx?|<[\w-]+>):(\d{1,8}) in ([\w<>.]+))re", options};
+  RE2 whole_box{R"re(/[^\s"]*\.pyx?:\d{1,8} in [\w<>.]+)re", options};
   RE2 box_arrow{R"re(^\s*(?:\xE2\x9D\xB1|>|\xE2\x9D\xAF)\s*(\d{1,8})\s+(?:\xE2\x94\x82)?(.*)$)re", options};
   RE2 prose{R"re(^\s*Line (\d{1,8}) of (\S+) in ([\w<>.]+):?)re", options};
   RE2 lua{R"re(^\s*([\w./~-]+\.lua):(\d{1,8}): in (.*)$)re", options};
@@ -294,6 +295,8 @@ void FrameParser::line(std::string_view text, std::int64_t number) {
       text.find("In [") != std::string_view::npos || body.starts_with("in ") || body.starts_with("-")) {
     if (notebook_frame(text, number) || (open_now && box_frame(text, number)) || other_frame(text, number))
       return;
+    // A frame of a box whose head was cut off has its whole line.
+    if (RE2::FullMatch(piece(body), patterns().whole_box) && box_frame(body, number)) return;
   } else if (open_now &&
              (body.starts_with("\u2771") || body.starts_with(">") || body.starts_with("\u276F"))) {
     if (box_frame(body, number)) return;

@@ -59,7 +59,9 @@ void MessageMatcher::keep_the_longest() {
     bool is_inside = false;
     for (std::size_t k = 0; k < spans_.size() && !is_inside; ++k) {
       const WordingRow& other = *matches_.wordings[k];
-      const bool holds = spans_[k].begin <= spans_[i].begin && spans_[i].end <= spans_[k].end &&
+      // Also one that shares words with a longer one: "CUDA error: operation not permitted" of "operation not
+      // permitted when stream is capturing".
+      const bool holds = spans_[k].begin < spans_[i].end && spans_[i].begin < spans_[k].end &&
                          spans_[k].end - spans_[k].begin > spans_[i].end - spans_[i].begin;
       is_inside = holds && (other.is_failure() || other.kind == WordingKind::kHint);
     }

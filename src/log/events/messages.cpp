@@ -13,6 +13,8 @@ using diagnose::HostErrorRow;
 
 // Shorter phrases, folded, stand in ordinary lines, too: they only count with their whole message.
 constexpr std::size_t kMinPhraseAlone = 14;
+// And these stand in sentences that complain about nothing, unless something says that it is an error.
+constexpr std::size_t kMinPhraseInAnyLine = 22;
 constexpr std::size_t kMaxKey = 20;
 constexpr std::string_view kGap = "...";  // in a phrase: whatever stands between its parts
 
@@ -94,7 +96,9 @@ HostCheck host_check_in(const std::vector<const HostErrorRow*>& rows, std::strin
 
   HostCheck check;
   const std::string folded = fold(line);
-  std::size_t longest = kMinPhraseAlone - 1;
+  const bool is_error = line.find("rror") != std::string_view::npos ||
+                        line.find("xception") != std::string_view::npos || !exception.empty();
+  std::size_t longest = (is_error ? kMinPhraseAlone : kMinPhraseInAnyLine) - 1;
   for (const bool needs_facts : {false, true}) {
     if (check.row != nullptr) break;
     for (const HostErrorRow* row : rows) {

@@ -74,7 +74,22 @@ void Window::finish(bool unasked) {
     process(end_, false);
     ++lines_;
   }
+  if (prefilter_) take_last_of_glog();
   if (!hit_ && unasked && bytes() <= kHead) deliver(0, end_);
+}
+
+// glog's line of the level FATAL (or ERROR) is told by its first letter alone, "F0101 12:00:00": no literal
+// finds it. It is the last one that a program prints, but for a stack.
+void Window::take_last_of_glog() {
+  constexpr std::size_t kTail = 8192;
+  const auto is_digit = [&](std::size_t at) { return at < end_ && buffer_[at] >= '0' && buffer_[at] <= '9'; };
+  for (std::size_t at = std::max(done_, end_ - std::min(end_, kTail)); at < end_; at = line_end(at, end_)) {
+    if (!at_line_start(at) || (buffer_[at] != 'F' && buffer_[at] != 'E')) continue;
+    if (!is_digit(at + 1) || !is_digit(at + 2) || !is_digit(at + 3) || !is_digit(at + 4)) continue;
+    take_hit({static_cast<std::uint32_t>(at), HitKind::kStrong}, 0, end_);
+    surround(end_, end_);
+    return;
+  }
 }
 
 bool Window::at_line_start(std::size_t position) const {

@@ -8,6 +8,7 @@
 #include "catalogue/xids.hpp"
 #include "diagnose/diagnose.hpp"
 #include "log/reason/decide_assert.hpp"
+#include "log/reason/doubts.hpp"
 #include "log/reason/topics.hpp"
 
 namespace trapline {
@@ -107,7 +108,8 @@ Decision decide_report(const Event& event, const EventContext& scene) {
           "this is a segmentation program, and masks often hold values outside the classes");
   } else if (s.statement == Statement::kCannotFail ||
              (scene.traceback == nullptr &&
-              (contains(event.text, "atchdog") || contains(event.text, "failed to synchronize")))) {
+              (contains(event.text, "atchdog") || contains(event.text, "failed to synchronize") ||
+               contains(event.text, "NCCL WARN Cuda failure")))) {
     d.cause = kPoisonedContext;
     d.also = {kInsufficientEvidence};
     d.certainty = Certainty::kLikely;
@@ -148,6 +150,14 @@ bool is_cast_of_nan(const Event& event) {
   return contains(event.text, "-2147483648") || contains(event.text, "-9223372036854775808");
 }
 
+// "indices[0,529] = 529 is not in [0, 512)": an index that is the number of its own column is a position.
+bool is_its_own_position(const Event& event) {
+  static const RE2* const index =
+      new RE2(R"re(\bindices\[(?:\d+,)+(\d+)\] = (\d+) is not in \[0,)re", RE2::Latin1);
+  std::string column, value;
+  return RE2::PartialMatch(event.text, *index, &column, &value) && column == value && column.size() > 1;
+}
+
 Decision decide_host_value(const Event& event, const EventContext& scene) {
   Decision d;
   const WordingRow& row = *event.wording;
@@ -168,6 +178,17 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
     d.because = "the smallest integer is what NaN becomes when it is cast to one";
     d.live.reset();
   }
+  // Sizes that differ in the number of classes alone.
+  static const RE2* const classes =
+      new RE2(R"re(logits_size=\[(\d+),(\d+)\] labels_size=\[(\d+),(\d+)\])re", RE2::Latin1);
+  std::string rows, columns, label_rows, label_columns;
+  if (d.cause == kShapeMismatch &&
+      RE2::PartialMatch(event.text, *classes, &rows, &columns, &label_rows, &label_columns) &&
+      rows == label_rows) {
+    d.cause = kNumClassesMismatch;
+    d.also = {kShapeMismatch};
+    d.certainty = Certainty::kLikely;
+  }
   const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
   switch (row.effect.refine) {
     case Refine::kNothing:
@@ -181,6 +202,13 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
       d.certainty = Certainty::kLikely;
       break;
     case Refine::kTableOrIndex:
+      if (is_its_own_position(event)) {
+        d.also = {kEmbeddingIndexOutOfRange, kIndexOutOfRange};
+        d.cause = kPositionIndexOutOfRange;
+        d.certainty = Certainty::kLikely;
+        d.op = "embedding";
+        break;
+      }
       if (scene.traceback != nullptr && speaks_of(*scene.traceback, Topic::kPositions)) {
         d.also = {kEmbeddingIndexOutOfRange};
         d.cause = kPositionIndexOutOfRange;
@@ -328,6 +356,14 @@ bool is_of_runtime(std::string_view exception) {
          last == "InternalError" || last == "UnknownError";
 }
 
+// An exception that only software of a GPU raises, whatever it says.
+bool is_of_gpu(std::string_view exception) {
+  const std::string_view last = exception.substr(exception.rfind('.') + 1);
+  return last == "XlaRuntimeError" || last == "JaxRuntimeError" || last == "CUDARuntimeError" ||
+         last == "CUDADriverError" || last == "CudaAPIError" || last == "NVRTCError" ||
+         last == "AcceleratorError";
+}
+
 Decision decide_exception(const Event& event, const EventContext&) {
   Decision d;
   d.synchronous = true;
@@ -341,39 +377,13 @@ Decision decide_exception(const Event& event, const EventContext&) {
   const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
   const bool is_named = contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
                         contains(event.message, "HIP error") || is_of_runtime(event.exception);
-  if (is_bare || contains(name, "cuda.") || contains(name, "hip.") ||
+  if (is_bare || is_of_gpu(event.exception) || contains(name, "cuda.") || contains(name, "hip.") ||
       (is_named && speaks_of_gpu(event.message))) {
     d.cause = kInsufficientEvidence;  // an error of a GPU's software that the catalogue does not know
     d.certainty = Certainty::kUnknown;
     d.also = {kNotCuda};
   }
   return d;
-}
-
-// Whether a status was known by its number alone: another enumeration, or the program's own, may have it,
-// too.
-bool is_bare_number(const Event& event) {
-  const WordingRow& row = *event.wording;
-  if (!row.phrase.empty() || row.id != row.sample || contains(event.text, row.id)) return false;
-  const auto rows = status_rows();
-  const auto status = std::ranges::find(rows, row.id, &StatusRow::name);
-  if (status == rows.end() || contains(event.text, "0x")) return false;
-  std::string low = event.text;
-  for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c;
-  std::string_view words = status->text;
-  for (std::size_t at = 0; at < words.size(); ++at) {
-    const std::size_t end = std::min(words.find(' ', at), words.size());
-    if (end - at > 3 && contains(low, words.substr(at, end - at))) return false;  // some of its text is there
-    at = end;
-  }
-  return true;
-}
-
-// Whether Metal refused next to nothing while next to nothing was held: not for want of memory.
-bool is_tiny_refusal(const Event& event) {
-  static const RE2* const tiny = new RE2(
-      R"re(MPS allocated: [\d.]+ (?:bytes|[KM]B), .*Tried to allocate [\d.]+ (?:bytes|KB)\b)re", RE2::Latin1);
-  return RE2::PartialMatch(event.text, *tiny);
 }
 
 // Whether a row's words are a name or a path in the message of an exception that the row does not know.
@@ -394,7 +404,13 @@ Decision decide(const Event& event, const EventContext& scene) {
     case EventKind::kWording: {
       if (is_only_named(event)) return decide_exception(event, scene);
       Decision d = decide_wording(event, scene);
+      // Who killed it is not known; that its peers lost it by that, is.
+      if (event.wording->kind == WordingKind::kDeath && d.cause == kNotCuda && scene.beside_peers)
+        d.certainty = Certainty::kLikely;
       if (is_out_of_place(event, d)) d.certainty = Certainty::kLikely;
+      // Of a message that is legible in part the rest may say something else.
+      if (is_short_text(event) && d.certainty < Certainty::kLikely) d.certainty = Certainty::kLikely;
+      if (event.phrase_only && d.certainty < Certainty::kLikely) d.certainty = Certainty::kLikely;
       if (d.certainty == Certainty::kDetermined && (is_bare_number(event) || is_tiny_refusal(event))) {
         d.certainty = Certainty::kLikely;
         d.also.push_back(kNotCuda);

@@ -20,6 +20,7 @@ struct EventContext {
   bool blocking = false;             // launches were blocking: the frame is the launch
   const Event* other_run = nullptr;  // a host check's message, from the same program run on the CPU
   const Traceback* other_traceback = nullptr;
+  bool beside_peers = false;       // other processes complain about one that is gone
   bool only_consequences = false;  // nothing but followers and peers was printed
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <limits>
 #include <set>
@@ -52,6 +53,7 @@ const Traceback* traceback_of(const EventStream& stream, const Event& event) {
 
 struct Job {
   std::vector<const EventStream*> streams;
+  bool has_peers = false;
 
   // The stream's own traceback, else another one's of the same source: assertions are printed by the driver,
   // without the prefix that a launcher gives to the program's lines.
@@ -79,6 +81,7 @@ struct Job {
     scene.traceback = find_traceback(stream, event);
     scene.surface = surface_of(scene.traceback, stream.lone_code());
     scene.hints = hints_of(stream.source);
+    scene.beside_peers = has_peers;
     // Since 1.13 a build without DSA adds its advice to every error; the warning about asynchronous reports
     // is left out only when launches were blocking.
     scene.blocking = scene.hints.has(Hint::kBlockingLaunches) ||
@@ -433,7 +436,18 @@ Report Reasoner::finish() {
   }
   // Warnings tell the cause of what failed later; alone they are none.
   if (std::ranges::all_of(candidates, [](const Candidate& c) { return c.event->warned; })) candidates.clear();
+  std::deque<Event> last_words;  // what the candidates point to
+  if (candidates.empty()) {
+    for (const EventStream* stream : job.streams) {
+      if (auto event = stream->last_words()) {
+        const Event& last = last_words.emplace_back(std::move(*event));
+        candidates.push_back({stream, &last, precedence(last)});
+      }
+    }
+  }
   std::stable_sort(candidates.begin(), candidates.end(), nearer);
+  job.has_peers =
+      std::ranges::any_of(candidates, [](const Candidate& c) { return c.precedence == Precedence::kPeer; });
   if (candidates.empty() || candidates.front().precedence == Precedence::kEnded) {
     report.verdict = Verdict::kClean;
     for (const EventStream* stream : job.streams) {

@@ -191,7 +191,9 @@ std::string unknown_subject(const Event& event, const Decision& d) {
 std::string subject(const Event& event, const Decision& d, const Finding& f) {
   const std::string where = event.kind == EventKind::kAssert ? place(event) : std::string();
   const std::string at = where.empty() ? "" : fmt::format(" ({})", where);
-  switch (d.cause) {
+  // A check of another library's names neither a kernel nor an operation of PyTorch's.
+  const bool is_foreign = event.wording != nullptr && event.wording->effect.meaning == Meaning::kIndexRefused;
+  switch (is_foreign ? kNotCuda : d.cause) {
     case kLabelOutOfRange:
       return fmt::format("a class label is outside the range of classes in {}{}", who(f), at);
     case kNumClassesMismatch:

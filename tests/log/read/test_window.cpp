@@ -207,5 +207,13 @@ TEST(ReaderWindow, AnEndlessLineIsTakenInPiecesAndSaysSo) {
   EXPECT_EQ(lines.back(), (Raw{"Killed", 2, false}));
 }
 
+TEST(ReaderWindow, GlogsLastLineIsDeliveredByItsFirstLetter) {
+  const std::string last = "F0101 12:00:00.000000 123 file.cc:12] the table is empty";
+  const std::vector<Raw> lines = read(filler(20'000) + last + "\n", 0);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.back(), (Raw{last, 20'001, false}));
+  EXPECT_TRUE(read(filler(20'000) + "I0101 12:00:00.000000 123 file.cc:12] read\n", 0).empty());
+}
+
 }  // namespace
 }  // namespace trapline

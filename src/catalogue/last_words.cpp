@@ -1,0 +1,88 @@
+#include "catalogue/last_words.hpp"
+
+#include <re2/re2.h>
+
+#include "catalogue/patterns.hpp"
+
+namespace trapline {
+namespace {
+
+// Words of failure. In the midst of a log they stand in any line of a healthy program; a healthy program does
+// not end with them.
+constexpr const char* kBad =
+    R"re((?i)(?:^|[^\w./-])(?:errors?|fail(?:ed|ures?|s|ing)|fatal(?:ly)?|abort(?:ed|ing|s)|crash(?:ed|es|ing)|exceptions?|segfault(?:ed)?|panic(?:ked)?|unhandled|uncaught|unrecoverable)\b)re"
+    R"re(|(?i)\b(?:(?:was|were|is|been|got|being|gets) (?:forcibly )?killed|killed by|connection refused|refused (?:to|by)|(?:permission|access) denied|(?:is|are|was|were|seems|be) (?:\w+ )?corrupt(?:ed)?|corrupted (?:file|data|header|archive|checkpoint|memory|image)|segmentation fault|core dumped|stack overflow|access violation|out of memory|timed out|could ?n(?:o|')t be|giving up|gave up|no longer (?:alive|running|responding)|not responding|(?:process|worker|rank|node|server|job|child|engine|kernel|thread|run|gpu|task|actor|subprocess|container|pod|session|runner|it)(?: \S+)? (?:has |have |just )?(?:died|vanished|disappeared))\b)re"
+    R"re(|(?i)\b(?:exit(?:ed|s|ing)?|stopp?(?:ed|ing|s)|terminat(?:ed|es|ing)|shut(?:ting)? down|ended|quit(?:ting)?) (?:unexpectedly|abnormally|prematurely)\b|^\W*(?:unable to|cannot|can't|could not|couldn't|did not|failed)\b|: (?:unable to|cannot|can't|could not|couldn't)\b)re";
+// ... that say so even where a line or two come behind.
+constexpr const char* kSure =
+    R"re(\b[A-Z]\w*(?:Error|Exception)\b|\bSIG(?:SEGV|ABRT|KILL|BUS|ILL|FPE|TRAP)\b|\b(?:NaNs?|nan) (?:detected|found|encountered|loss|in)\b|\bXid \d+\b)re"
+    R"re(|(?i)\b(?:failed to|failed with|failed:|error (?:while|in|at|during|on|from|code)|crashed|fatal error|killed by)\b|: error:|(?:^|\s)error: ?[a-z])re"
+    // Exit codes and signals by their number.
+    R"re(|(?i)\b(?:exit(?:ed|ing|s)?(?: with)?(?: (?:code|status|value))?|return(?:ed)? code|rc|status code|signal)[ =:(]+-?(?:[1-9]|1[0-1]|1[6-9]|[2-9]\d|12[0-9]|1(?:0[0-9]|1[0-9]|3[1-9]|4[0-24-9])|2\d\d)\b)re";
+// ... that are cut off at the end of the log.
+constexpr const char* kCut =
+    R"re((?:^|[\s:.])(?:[A-Z]\w+(?:Err(?:o)?|Exce(?:p(?:t(?:i(?:on?)?)?)?)?)|Segmentation f\w*|Traceback(?: \(.{0,24})?|Assert\w*|Abort\w*|Killed?)$|[\\|/-]\s*Terminated\s*$)re";
+// Said of what went well, of what somebody else shall do, of a plan; a count, a measure.
+constexpr const char* kFine =
+    R"re((?i)\b(?:0|no|none|zero|without|any|non|not|never|if|when|on|until|after|handled?|handling|tolerat\w+|ignor\w+|possible|potential|known|max(?:imum)?|of|for)[ -](?:\w+ ){0,2}(?:errors?|fail\w*|exceptions?|crash\w*|killed|died|abort\w*|out of memory|oom|signals?|timed out)\b)re"
+    R"re(|(?i)\berror[- _](?:bars?|bounds?|functions?|rates?|metrics?|logs?|margins?|terms?|analysis|correction|estimates?|handl\w+|budget|tolerance|threshold|per|over|between|of|is|was)\b)re"
+    R"re(|(?i)\b(?:errors?|failures?|failed|aborted|crashed|killed|exceptions?|timed out|corrupt(?:ed)?)(?: [a-z]+){0,2} *[=:|]? *(?:-?\d+(?:\.\d+)?(?:e-?\d+)?%?|\.\d|none)(?:$|[\s,;/)%]))re"
+    R"re(|(?i)\b\d+ (?:errors?|failures?|failed|aborted|crashed|killed|exceptions?|timed out|refused|corrupt(?:ed)?)\b|\b(?:precision|recall|accuracy|f1|mse|mae|rmse)\b)re"
+    R"re(|(?i)\b(?:normally|successful(?:ly)?|succeeded|success|gracefully|passed|recover(?:ed|y|ing)|early stopping|converged|reached|retry\w*|retries|continu(?:es?|ing)|dropping|skipp\w+|instead|installed|enabled|registered|exit(?:ed|ing|s)?(?: with)?(?: code| status)?[ =:(]+0)\b|\?$)re"
+    R"re(|(?i)\b(?:completed|finished|done|saved)\b(?:$|[^a-z]*$|.{0,40}(?:[^a-z](?:0|no) ))|^\W*(?:completed|finished|done|saved)\b)re";
+// A line that says that it went well: what stands before it did not end the program.
+constexpr const char* kWell =
+    R"re((?i)\b(?:ok|okay|done|finished|complete[d]?|succe\w+|saved?|saving|bye|goodbye|passed|epoch|step|iter(?:ation)?|loss|acc(?:uracy)?|it/s|100%)\b|\b(?:exit(?:ed|ing|s)?(?: with)?(?: code| status)?[ =:(]+0)\b)re";
+
+const RE2* compiled(const char* text) {
+  RE2::Options options;
+  options.set_encoding(RE2::Options::EncodingLatin1);
+  return new RE2(text, options);
+}
+
+bool has(std::string_view line, const RE2& pattern) {
+  return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), pattern);
+}
+
+}  // namespace
+
+LastLine judge_last(std::string_view line, bool is_last) {
+  static const RE2* const bad = compiled(kBad);
+  static const RE2* const sure = compiled(kSure);
+  static const RE2* const cut = compiled(kCut);
+  static const RE2* const fine = compiled(kFine);
+  static const RE2* const well = compiled(kWell);
+  if (is_last && has(line, *cut)) return LastLine::kBad;
+  const bool is_bad = has(line, *sure) || (is_last && has(line, *bad));
+  if (is_bad && !has(line, *fine) && !is_harmless(line)) return LastLine::kBad;
+  return has(line, *well) ? LastLine::kWell : LastLine::kOpen;
+}
+
+const WordingRow& last_words() {
+  static const WordingRow row = wording_of("last.words", Meaning::kErrorLine, {}, {});
+  return row;
+}
+
+bool reports_nan_gradient(std::string_view line) {
+  static const RE2* const nan =
+      compiled(R"re((?i)\bgrad(?:ient)?[ _]?norm["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re");
+  return has(line, *nan);
+}
+
+bool reports_nan_loss(std::string_view line) {
+  static const RE2* const nan =
+      compiled(R"re((?i)(?:^|[^a-z])\w*(?:loss|cost)(?:es)?\w*["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re");
+  return has(line, *nan);
+}
+
+const WordingRow& nan_loss() {
+  static const WordingRow row = wording_of("loss.nan", Meaning::kNotFinite, {}, {});
+  return row;
+}
+
+const WordingRow& piece_of_assertion() {
+  static const WordingRow row = wording_of("assertion.piece", Meaning::kAsserted, {}, {});
+  return row;
+}
+
+}  // namespace trapline

@@ -1,0 +1,33 @@
+// The net below the tables: whether the last lines of a log speak of a failure in words that no row has.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "catalogue/wordings.hpp"
+
+namespace trapline {
+
+enum class LastLine : std::uint8_t {
+  kBad,   // speaks of a failure
+  kOpen,  // tells nothing
+  kWell,  // the program went on, or ended well
+};
+
+// What the line, one of the last of its log, speaks of. `is_last`: nothing comes behind it, so that its last
+// word may have been cut off.
+LastLine judge_last(std::string_view line, bool is_last);
+
+// What such a line means.
+const WordingRow& last_words();
+
+// Whether the line reports a loss that is not finite: a run that ends with it has learned nothing.
+bool reports_nan_loss(std::string_view line);
+// A step alone may have such a gradient, where a scaler skips it.
+bool reports_nan_gradient(std::string_view line);
+const WordingRow& nan_loss();
+
+// Of a line that is a piece of a device-side assertion, and no more of it is legible.
+const WordingRow& piece_of_assertion();
+
+}  // namespace trapline

@@ -1,0 +1,169 @@
+// The net below the tables: the last lines of a log decide whether it may be called clean.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "reason_case.hpp"
+
+namespace trapline {
+namespace {
+
+Verdict after_a_step(std::string_view end) {
+  return explain("step 1 loss 0.3\n" + std::string(end) + "\n").verdict;
+}
+
+TEST(LastWords, ALogThatEndsInAFailureIsNotClean) {
+  for (const std::string_view end : {"2026/01/02 03:04:05 failed to start server: listen tcp :8080: bind: no",
+                                     "the worker was killed by its parent",
+                                     "cannot open the display",
+                                     "child 3 has died",
+                                     "ValueErr",
+                                     "Segmentation fa",
+                                     "AssertionErr",
+                                     "Traceback (most rec",
+                                     "Trainer stopped: NaN loss",
+                                     "GPU process exited unexpectedly",
+                                     "rank 3 left with rc=3",
+                                     "error 700",
+                                     "GPU 3 reported Xid 31",
+                                     "gpu health: xid=48 detected on node-3",
+                                     "JobState=FAILED Reason=NonZeroExitCode",
+                                     "42.batch|FAILED|1:0",
+                                     "Stacktrace:",
+                                     "SIGABRT received",
+                                     "Got SIGSEGV, bye",
+                                     "SystemExit: 2",
+                                     "Primary job  terminated normally, but 1 process returned",
+                                     "1 failed, 3 passed in 2.10s",
+                                     "{\"level\":\"fatal\",\"msg\":\"no model\"}",
+                                     "{\"levelname\":\"ERROR\",\"message\":\"worker gone\"}"})
+    EXPECT_NE(after_a_step(end), Verdict::kClean) << end;
+}
+
+TEST(LastWords, ALineBehindThemSaysThatItWentWell) {
+  EXPECT_NE(explain("worker 3: failed to reach its peer\nleaving\n").verdict, Verdict::kClean);
+  EXPECT_EQ(explain("worker 3: failed to reach its peer\nepoch 2 loss 0.3\n").verdict, Verdict::kClean);
+}
+
+TEST(LastWords, HealthyEndsAreClean) {
+  for (const std::string_view end : {"Training completed. Best model saved to out/best.pt",
+                                     "test error 3.2 %, train error 1.1 %",
+                                     "All tests passed. 0 failed.",
+                                     "Early stopping: validation loss did not improve for 5 epochs",
+                                     "Process exited with code 0",
+                                     "Failed samples: 0",
+                                     "number of failed requests:  0",
+                                     "ECC errors: 0",
+                                     "faulthandler enabled for SIGSEGV, SIGABRT",
+                                     "mean absolute error: 0.123",
+                                     "Top-1 error: 23.9",
+                                     "Word error rate (WER): 4.2",
+                                     "exact match error tolerance 1e-5 satisfied",
+                                     "Classes: ['failure', 'no failure']",
+                                     "killed 0 orphan processes",
+                                     "`Trainer.fit` stopped: `max_epochs=10` reached.",
+                                     "tokens/s 120, requests 50, failed 0, timed out 0",
+                                     "agent died at step 512; return 15.0",
+                                     "FAILED: 0  PASSED: 30",
+                                     "Stopped because max_epochs reached",
+                                     "Report: gradient clipping killed 0.1% of gradients",
+                                     "web exited with code 143",
+                                     "Dataset: 100 images, 2 corrupt, 98 ok",
+                                     "harmbench: 97 refused, 3 complied",
+                                     "Exception handling test passed",
+                                     "Saved the figure error_bars.png",
+                                     "Aborted runs: none"})
+    EXPECT_EQ(after_a_step(end), Verdict::kClean) << end;
+}
+
+TEST(LastWords, APieceOfAnAssertionIsOne) {
+  for (const std::string_view line :
+       {"[1,0,0], thread: [33,0,0] Assertion `srcIndex < srcSelectDi",
+        "nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], thread: [3,0,"}) {
+    const Report report = explain(std::string(line) + "\nstep 3\n");
+    ASSERT_FALSE(report.findings.empty()) << line;
+    EXPECT_EQ(report.findings.front().device_assert, true) << line;
+  }
+  EXPECT_EQ(root("... Assertion `idx_dim >= 0 && idx_dim < index_size && \"index out of bounds\"\n").cause,
+            Cause::kIndexOutOfRange);
+}
+
+TEST(LastWords, ABoxWithoutItsHeadAndItsErrorIsNotClean) {
+  EXPECT_EQ(explain("\u2502 /home/u/train.py:42 in main             \u2502\n"
+                    "\u2502                                         \u2502\n"
+                    "\u2502 \u2771 42 \u2502   out = model(x)                  \u2502\n")
+                .verdict,
+            Verdict::kUnknown);
+  EXPECT_EQ(explain("/home/u/train.py:42: UserWarning: slow\n").verdict, Verdict::kClean);
+}
+
+TEST(LastWords, APhraseAloneIsLikelyAtMostAndAShortOneWantsAnError) {
+  const Finding cut = root("RuntimeError: ... foo\" not implemented for 'Ha\n");
+  EXPECT_EQ(cut.cause, Cause::kDtypeMismatch);
+  EXPECT_EQ(cut.certainty, Certainty::kLikely);
+  EXPECT_EQ(
+      explain("attention is not implemented for dtype float16, the eager one is used\nepoch 2\n").verdict,
+      Verdict::kClean);
+  EXPECT_EQ(root("RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'\n").certainty,
+            Certainty::kDetermined);
+}
+
+TEST(LastWords, ALossOfNanAtTheEndIsNotFinite) {
+  EXPECT_EQ(root("333 160 Loss=nan Time=0.040\n333 161 Loss=nan Time=0.042\n").cause, Cause::kNonFiniteValue);
+  EXPECT_EQ(root("it 1 grad norm: nan |\nit 2 grad norm: nan |\nit 3 grad norm: nan |\n").cause,
+            Cause::kNonFiniteValue);
+  EXPECT_EQ(explain("it 1 grad norm: 1.0 |\nit 2 grad norm: nan |\n").verdict, Verdict::kClean);
+  EXPECT_EQ(explain("step 1 loss nan\nstep 2 loss 0.5\n").verdict, Verdict::kClean);
+}
+
+TEST(LastWords, WhoKilledAProcessIsSaidOnlyByALimit) {
+  EXPECT_EQ(root("step 1\nKilled\n").certainty, Certainty::kUnknown);
+  EXPECT_EQ(root("step 1\n\u5df2\u6740\u6b7b\n").cause, Cause::kNotCuda);
+  const Finding limit =
+      root("slurmstepd: error: *** JOB 42 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***\n");
+  EXPECT_EQ(limit.cause, Cause::kNotCuda);
+  EXPECT_EQ(limit.certainty, Certainty::kLikely);
+  EXPECT_EQ(root("MOAB_INFO:  job exceeded wallclock limit\n").certainty, Certainty::kLikely);
+  EXPECT_EQ(explain("Terminated\n").verdict, Verdict::kClean);
+}
+
+TEST(LastWords, SizesAndIndicesThatTellMore) {
+  const Finding classes = root(
+      "InvalidArgumentError: logits and labels must be broadcastable: logits_size=[32,8] "
+      "labels_size=[32,7]\n");
+  EXPECT_EQ(classes.cause, Cause::kNumClassesMismatch);
+  EXPECT_EQ(classes.certainty, Certainty::kLikely);
+  EXPECT_EQ(root("InvalidArgumentError: indices[0,529] = 529 is not in [0, 512) [Op:ResourceGather]\n").cause,
+            Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(root("InvalidArgumentError: indices[0,52] = 529 is not in [0, 512)\n").cause,
+            Cause::kIndexOutOfRange);
+  EXPECT_EQ(root("IndexError: index 2 is out of bounds for axis 0 with size 2\n").cause,
+            Cause::kIndexOutOfRange);
+  EXPECT_EQ(root("IndexError: index -2147483648 is out of bounds for axis 0 with size 64\n").cause,
+            Cause::kNanToIndex);
+}
+
+TEST(LastWords, TheLongerOfTwoMessagesThatOverlapCounts) {
+  const Finding capture =
+      root("RuntimeError: CUDA error: operation not permitted when stream is capturing\n");
+  EXPECT_EQ(capture.also, (std::vector{Cause::kNotCuda, Cause::kPoisonedContext}));
+}
+
+TEST(LastWords, AFailedOperationOfTensorFlowIsNoWarning) {
+  EXPECT_EQ(
+      root("2021-11-09 23:33:14.027593: W tensorflow/core/framework/op_kernel.cc:1767] OP_REQUIRES failed at "
+           "sparse_xent_op.cc:90 : Invalid argument: Received a label value of 67 which is outside the valid "
+           "range of [0, 1).  Label values: 0 0\n")
+          .cause,
+      Cause::kLabelOutOfRange);
+}
+
+TEST(LastWords, ALaunchersSummaryNamesNoCause) {
+  EXPECT_EQ(explain("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+                    "train.py FAILED\n  exitcode  : 1 (pid: 4242)\n")
+                .verdict,
+            Verdict::kUnknown);
+}
+
+}  // namespace
+}  // namespace trapline
