@@ -31,7 +31,7 @@ from trapline._watch.suspect import Suspect, are_finite, parameters_of
 _KEPT = 50  # steps whose loss and gradient norm are remembered
 _LEARN = 2  # steps in which the outermost modules are found
 ALWAYS = 64  # steps whose gradients are looked at whatever it costs
-_SHARE = 0.01  # of the time since the first step, from then on
+_SHARE = 0.005  # of the time since the first step, from then on
 LASTING = 5  # losses in a row that are NaN, and whose step a scaler left out
 _MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
@@ -86,9 +86,19 @@ def recent() -> list[tuple[int, Optional[float], Optional[float]]]:
     return [] if _light is None else list(_light.ring)
 
 
+class Tally:
+    """Of one optimizer: its steps, and when it took the last one."""
+
+    __slots__ = ("count", "turn")
+
+    def __init__(self) -> None:
+        self.count = self.turn = 0
+
+
 class Light:
     def __init__(self) -> None:
-        self.found: Optional[dict[str, Any]] = None  # by the rule, a fault
+        self.notes = True  # neither was anything found, nor is stage two running
+        self._found: Optional[dict[str, Any]] = None
         self.suspect: Optional[Suspect] = None
         self.ring: deque[tuple[int, Optional[float], Optional[float]]] = deque(maxlen=_KEPT)
         self.calls: deque[place.Call] = deque(maxlen=_MAX_CALLS)  # of outermost modules, in this step
@@ -97,11 +107,15 @@ class Light:
         self._lasting = 0
         self._lasting_first: Optional[dict[str, Any]] = None
         # Steps of each optimizer. A step of the training is one of the optimizer that steps most.
-        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._tallies: weakref.WeakKeyDictionary[Any, Tally] = weakref.WeakKeyDictionary()
+        self._only: Callable[[], Any] = _nobody  # the optimizer, where there is one
+        self._tally = Tally()  # its own
         self._turn = 0
         self._began_bad: set[int] = set()  # parameters that were not finite before an optimizer's first step
-        self._steps = 0
+        self.steps = 0
+        self._backwards = 0  # of losses, in this step
+        self._several = False  # some step had another number of them than one
+        self.looks = True  # this step's gradients are looked at
         self._loss: Optional[float] = None
         self._norm: Optional[float] = None
         self._nan_loss = False  # since the last step, taken or left out
@@ -109,20 +123,29 @@ class Light:
         self._spent, self._began, self._next = 0.0, 0.0, 0.0
         self._depth = 0
         self._before: Any = None  # the random state when the outermost forward began
-        self._busy = False
+        self._busy = False  # stage two is running
         self._stepping = False
         self._roots: weakref.WeakKeyDictionary[Any, Root] = weakref.WeakKeyDictionary()
         self._learning: list[Any] = []
         self._handles: list[Any] = []
         self._restore: list[Callable[[], None]] = []
 
+    @property
+    def found(self) -> Optional[dict[str, Any]]:
+        """By the rule, a fault."""
+        return self._found
+
+    @found.setter
+    def found(self, fact: Optional[dict[str, Any]]) -> None:
+        self._found = fact
+        self.notes = fact is None
+
     def start(self) -> None:
         import torch
         from torch.nn.modules import module as modules
         from torch.optim import optimizer as optimizers
 
-        self._grad_enabled, self._is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
-        self._autocast_enabled = torch.is_autocast_enabled
+        self._is_compiling = torch.compiler.is_dynamo_compiling
         self._learning = [
             modules.register_module_forward_pre_hook(self._enters),
             modules.register_module_forward_hook(self._leaves, always_call=True),
@@ -183,7 +206,7 @@ class Light:
             module.__dict__["_compiled_call_impl"] = root
             # This call is on its way already, and a global hook is not given the keywords.
             kwargs = sys._getframe(1).f_locals.get("kwargs")
-            self.root_runs(root, module, args, kwargs if isinstance(kwargs, dict) else {})
+            root.notes(module, args, kwargs if isinstance(kwargs, dict) else {})
 
     def _end_learning(self) -> None:
         learning, self._learning = self._learning, []
@@ -203,36 +226,37 @@ class Light:
         if not torch.equal(self._before, torch.get_rng_state()):
             known.draws = True
             if self.calls and self.calls[-1].module() is module:
-                self.calls[-1].random = self._before
-
-    def root_runs(self, root: Root, module: Any, args: Any, kwargs: Any) -> None:
-        if self._busy or self.found is not None or not self._grad_enabled() or self._is_compiling():
-            return
-        if module.training:
-            root.trained = True
-        elif root.trained:  # evaluation
-            return
-        call = place.Call(root.module, args, kwargs, self._steps)
-        if root.draws:
-            import torch
-
-            call.random = torch.get_rng_state()
-        if self._autocast_enabled("cpu"):
-            import torch
-
-            call.autocast = torch.get_autocast_dtype("cpu")
-        self.calls.append(call)
+                self.calls[-1].drew(self._before)
 
     # The loss ----------------------------------------------------------------------------------
 
     def _around_backward(self, original: Any) -> Any:
+        import torch
+
+        plain, is_finite = torch.Tensor, math.isfinite
+
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             fresh = False
-            if not self._busy:
-                try:
+            try:
+                if (
+                    type(tensors) is plain
+                    and self.notes
+                    and self.suspect is None
+                    and tensors.is_cpu
+                    and tensors.numel() == 1
+                    and not tensors.is_complex()
+                    and is_finite(value := tensors.item())
+                ):
+                    self._loss = value
+                    self._backwards += 1
+                    if self.looks or self._several:
+                        self._keeps_last()
+                    else:  # nobody will ask for them
+                        self.calls.clear()
+                elif not self._busy:
                     fresh = self._sees_loss(tensors)
-                except Exception as error:
-                    debug(f"watch: {error!r}")
+            except Exception as error:
+                debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)
             if fresh:
                 try:
@@ -244,11 +268,17 @@ class Light:
 
         return backward
 
+    def _keeps_last(self) -> None:
+        """Of accumulation only the calls since the backward before this one."""
+        while self._mark > 0 and self.calls:
+            self.calls.popleft()
+            self._mark -= 1
+        self._mark = len(self.calls)
+
     def _sees_loss(self, tensors: Any) -> bool:
         """True where the loss is a new suspect."""
-        loss = tensors[0] if type(tensors) in (list, tuple) and tensors else tensors
-        # A device is not waited for: there the gradients' step and the weights tell.
-        if not _is_plain(loss) or loss.numel() != 1 or loss.is_complex():
+        loss = _loss_of(tensors)
+        if loss is None:
             return False
         value = self._loss = loss.item()
         finite = math.isfinite(value)
@@ -259,11 +289,9 @@ class Light:
         if self.suspect is not None and (finite if self._stepping else not self.suspect.is_pending()):
             # The program has left its step out; inside a step (a closure) the last loss counts.
             self.suspect = None
+        self._backwards += 1
         if finite:
-            while self._mark > 0 and self.calls:  # accumulation: only this backward's own calls are kept
-                self.calls.popleft()
-                self._mark -= 1
-            self._mark = len(self.calls)
+            self._keeps_last()
             return False
         self._nan_loss |= math.isnan(value)
         if self.suspect is not None:
@@ -273,7 +301,7 @@ class Light:
         self._mark = len(self.calls)
         what = "nan" if math.isnan(value) else "inf"
         self._suspects(
-            lambda: place.of_loss(calls, loss, self._counts, self._began_bad), what, "loss", reached
+            lambda: place.of_loss(calls, loss, self._tallies, self._began_bad), what, "loss", reached
         )
         return True
 
@@ -284,7 +312,7 @@ class Light:
             self.suspect = None  # nothing can come of it
 
     def _parameters(self) -> Any:
-        for optimizer in list(self._counts):
+        for optimizer in list(self._tallies):
             yield from parameters_of(optimizer)
         for call in self.calls:
             module = call.module()
@@ -302,17 +330,17 @@ class Light:
         found: dict[str, Any] = {"kind": kind, "looked": False}
         if self.places < _MAX_PLACES:
             self.places += 1
-            self._busy = True
+            self._busy, self.notes = True, False
             try:
                 found = look()
             except Exception as error:
                 debug(f"watch: {error!r}")
             finally:
-                self._busy = False
+                self._busy, self.notes = False, True
         out = {"what": what, "step": self._coming(), "unit": "step", **found}
         if found["kind"] == "optimizer":
-            out["step"] = self._steps
-            last = self.ring[-1][2] if self.ring and len(self._counts) == 1 else None
+            out["step"] = self.steps
+            last = self.ring[-1][2] if self.ring and len(self._tallies) == 1 else None
             if last is not None and math.isfinite(last):
                 out["gradients_finite"] = True
         growth = self._growth()
@@ -322,10 +350,10 @@ class Light:
 
     def _coming(self) -> int:
         """The number of the step that is being made: by the optimizer that has not stepped for longest."""
-        if not self._counts:
+        if not self._tallies:
             return 1
-        following = min(self._counts, key=lambda optimizer: self._turns.get(optimizer, 0))
-        return max(self._steps, self._counts[following] + 1)
+        following = min(self._tallies.values(), key=lambda tally: tally.turn)
+        return max(self.steps, following.count + 1)
 
     def _growth(self) -> Optional[dict[str, Any]]:
         """The gradient norm, or else the loss, that is a hundred times what it was in the steps before."""
@@ -339,15 +367,16 @@ class Light:
     # The step ----------------------------------------------------------------------------------
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if self.found is not None or self._is_compiling():
+        if self._is_compiling() or not self.notes:
             return
         self._stepping = True
+        if not self.looks and self.suspect is None and optimizer is self._only():
+            return
         try:
-            if optimizer not in self._counts:
-                self._counts[optimizer] = self._turns[optimizer] = 0
+            if optimizer not in self._tallies:
+                self._tally = self._tallies[optimizer] = Tally()
+                self._only = weakref.ref(optimizer) if len(self._tallies) == 1 else _nobody
                 self._began_bad |= {id(p) for p in parameters_of(optimizer) if not are_finite([p])}
-            if self._steps >= ALWAYS and self.suspect is None and time.perf_counter() < self._next:
-                return
             began = time.perf_counter()
             self._began = self._began or began
             norm = self._norm = place.norm(optimizer)
@@ -367,8 +396,8 @@ class Light:
         except Exception as error:
             debug(f"watch: {error!r}")
 
-    def _after_step(self, optimizer: Any, *_: Any) -> None:
-        if self.found is not None or self._is_compiling():
+    def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._is_compiling() or not self.notes:
             return
         self._stepping = False
         try:
@@ -386,34 +415,39 @@ class Light:
 
     def _counts_step(self, optimizer: Any) -> None:
         self._turn += 1
-        self._turns[optimizer] = self._turn
-        count = self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
-        self._steps = max(self._steps, count)
-        self.ring.append((self._steps, self._loss, self._norm))
-        self._loss = self._norm = None
-        self._nan_loss = False
-        # What was called with weights that have changed cannot be run again.
-        if len(self._counts) == 1:
-            self.calls.clear()
-        elif self.calls:
+        if optimizer is self._only():
+            tally = self._tally
+            self.calls.clear()  # what was called with weights that have changed cannot be run again
+        else:
+            tally = self._tallies.setdefault(optimizer, Tally())
             owned = {id(parameter) for parameter in parameters_of(optimizer)}
             kept = [
-                call for call in self.calls if call.step >= self._steps - 1 and not call.has_one_of(owned)
+                call for call in self.calls if call.step >= self.steps - 1 and not call.has_one_of(owned)
             ]
             self.calls.clear()
             self.calls.extend(kept)
+        tally.count += 1
+        tally.turn = self._turn
+        self.steps = max(self.steps, tally.count)
+        self.ring.append((self.steps, self._loss, self._norm))
+        self._loss = self._norm = None
+        self._nan_loss = False
+        if self._backwards != 1 and self.steps > 1:
+            self._several = True
+        self._backwards = 0
         self._mark = len(self.calls)
-        self._depth = 0
-        if self._learning and self._steps >= _LEARN:
+        self.looks = self.steps < ALWAYS or time.perf_counter() >= self._next
+        if self._learning and self.steps >= _LEARN:
             self._end_learning()
+        self._depth = 0
 
     def _numbered(self, suspect: Suspect) -> dict[str, Any]:
         """Which step it was is known when an optimizer has taken it."""
         fact = suspect.fact
         if fact["kind"] != "optimizer":
-            fact["step"] = self._steps
+            fact["step"] = self.steps
             if "inf_before" in fact:
-                fact["inf_before"] = {**fact["inf_before"], "step": self._steps, "unit": "step"}
+                fact["inf_before"] = {**fact["inf_before"], "step": self.steps, "unit": "step"}
         return fact
 
     def _around_scaler(self, original: Any) -> Any:
@@ -444,14 +478,24 @@ class Light:
         """At the end of the program."""
         if self.found is not None and self._is_mended():
             self.found = None
-        if self.found is None and self._lasting >= LASTING * max(1, len(self._counts)):
+        if self.found is None and self._lasting >= LASTING * max(1, len(self._tallies)):
             self.found = self._lasting_first
 
 
-def _is_plain(tensor: Any) -> bool:
+def _nobody() -> None:
+    return None
+
+
+def _loss_of(tensors: Any) -> Any:
+    """What `backward` starts from, where it is one number in host memory: a device is not waited for, there
+    the gradients' step and the weights tell.
+    """
     import torch
 
-    return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
+    loss = tensors[0] if type(tensors) in (list, tuple) and tensors else tensors
+    if type(loss) not in (torch.Tensor, torch.nn.Parameter) or not loss.is_cpu:
+        return None
+    return None if loss.numel() != 1 or loss.is_complex() else loss
 
 
 def _is_traced() -> bool:

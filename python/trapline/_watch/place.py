@@ -15,6 +15,7 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
+from operator import itemgetter
 from typing import Any, Optional
 
 from trapline._fault.data import batches, samples
@@ -38,16 +39,20 @@ _MASKING = (
 _COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
 
 
-class Call:
-    """One call of an outermost module, after `step` steps."""
+class Call(list):  # type: ignore[type-arg]
+    """One call of an outermost module. A list, since that is made without a call of Python's."""
 
-    __slots__ = ("args", "autocast", "kwargs", "module", "random", "step")
+    __slots__ = ()
 
-    def __init__(self, module: Any, args: Any, kwargs: Any, step: int) -> None:
-        self.module = module  # a weak reference
-        self.args, self.kwargs, self.step = args, kwargs, step
-        self.autocast: Any = None  # the dtype, where autocast is on
-        self.random: Any = None  # the state of PyTorch's generator, where the module draws
+    module = property(itemgetter(0))  # a weak reference
+    args = property(itemgetter(1))
+    kwargs = property(itemgetter(2))
+    step = property(itemgetter(3))  # how many steps were taken before it
+    autocast = property(itemgetter(4))  # the dtype, where autocast is on
+    random = property(itemgetter(5))  # the state of PyTorch's generator, where the module draws
+
+    def drew(self, state: Any) -> None:
+        self[5] = state
 
     def has_one_of(self, owned: set[int]) -> bool:
         module = self.module()
@@ -193,8 +198,8 @@ def _of_weights(module: Any, name: str, optimizers: Any, began_bad: set[int]) ->
     mine = dict(module.named_parameters()).get(name)
     if id(mine) in began_bad:
         return {"kind": "weights", "name": name}
-    for optimizer, steps in list(optimizers.items()):
-        if steps and any(parameter is mine for parameter in parameters_of(optimizer)):
+    for optimizer, tally in list(optimizers.items()):
+        if tally.count and any(parameter is mine for parameter in parameters_of(optimizer)):
             return {"kind": "optimizer", "name": name}
     return {"kind": "weights", "name": name}
 
