@@ -62,16 +62,18 @@ def _is_mask(name: str, args: Any) -> bool:
     return name in _MASKS
 
 
-def tensors(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
-    """The floating tensors in tuples, lists, mappings, and those that an object holds itself."""
+def tensors(value: Any, depth: int = _DEPTH, trained: bool = False) -> Iterator[Any]:
+    """The floating tensors in tuples, lists, mappings, and those that an object holds itself. Detached, but
+    where `trained` asks for them as they are.
+    """
     import torch
 
     if isinstance(value, torch.Tensor):
         if value.dtype.is_floating_point and value.layout is torch.strided and value.device.type != "meta":
-            yield value.detach()
+            yield value if trained else value.detach()
     elif depth > 0:
         for item in parts(value):
-            yield from tensors(item, depth - 1)
+            yield from tensors(item, depth - 1, trained)
 
 
 def parts(value: Any) -> list[Any]:
