@@ -152,6 +152,16 @@ std::string look_text(const WatchFact& watch) {
         "where() around log) on the way to {}",
         place_text(at));
   }
+  constexpr std::array<std::string_view, 12> kLimited{"log", "log2",       "log10", "log1p", "sqrt", "rsqrt",
+                                                      "div", "reciprocal", "pow",   "acos",  "asin", "atanh"};
+  if (watch.finite_before && at.op == "exp")
+    return fmt::format("`exp` was given finite numbers and overflowed: clamp what goes into it in {} {}",
+                       at.unit, at.step);
+  if (watch.finite_before && std::ranges::find(kLimited, at.op) != kLimited.end())
+    return fmt::format(
+        "`{}` was given finite numbers, some of them where it is not defined or has no finite value: add an "
+        "epsilon to what goes into it, or clamp it",
+        at.op);
   return fmt::format("print the input of {} in {} {}{}",
                      at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step,
                      watch.finite_before && !at.op.empty()

@@ -85,8 +85,8 @@ class Suspect:
         return [weakref.ref(p) for p in bad if given or id(p) not in self._before]
 
     def by_hand(self, at_end: bool) -> list[Any]:
-        """Where no optimizer tells when it has stepped: weak references to the weights that are bad now. Those
-        that were so from the start are only at the end known to have been trained.
+        """Where no optimizer tells when it has stepped: weak references to the weights that are bad now. Of
+        those that were so from the start only the end of the program tells that they were trained.
         """
         given = self.fact["kind"] == "optimizer" or (at_end and self.fact["kind"] == "weights")
         bad = [p for p in _alive(self._reached.values()) if not are_finite([p])]
