@@ -130,7 +130,8 @@ std::string look_text(const WatchFact& watch) {
             : std::string(),
         at.step);
   if (at.kind == "loss" && at.op.empty()) {
-    return fmt::format("look at the loss of {} {}: log(0), 0/0 or an empty mean", at.unit, at.step);
+    return fmt::format("look at the loss of {} {}: targets that are not finite, log(0), 0/0 or an empty mean",
+                       at.unit, at.step);
   }
   if (at.kind == "loss" && (at.op == "var" || at.op == "std"))
     return fmt::format(
@@ -224,7 +225,8 @@ Finding finding_of(const Watch& watch) {
   const bool vague =
       first.op.empty() && first.kind != "input" && first.kind != "weights" && first.kind != "optimizer";
   const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
-  finding.fix = {look_text(watch.seen)};
+  const bool grew = !watch.seen.growth.empty() && !watch.seen.nan && first.kind == "loss" && first.op.empty();
+  if (!grew) finding.fix = {look_text(watch.seen)};  // a loss that has grown until it overflowed is explained
   if (!watch.seen.growth.empty())
     finding.fix.emplace_back("lower the learning rate or clip gradients: the numbers grew from step to step");
   if (watch.seen.half && (overflowed || vague))

@@ -203,6 +203,23 @@ TEST(Watch, HelpsAFaultThatNanCausesAndNoOther) {
   for (const Evidence& evidence : negative->evidence) EXPECT_NE(evidence.source, "watch");
 }
 
+TEST(Watch, ALossThatGrewUntilItOverflowedIsNoLogarithm) {
+  json loss = {{"what", "inf"}, {"kind", "loss"}, {"step", 4}, {"unit", "step"}};
+  EXPECT_TRUE(advises(loss, "log(0)"));
+  loss["growth"] = {{"of", "loss"}, {"low", 1.0}, {"high", 1e15}, {"steps", 3}};
+  EXPECT_FALSE(advises(loss, "log(0)"));
+  EXPECT_TRUE(advises(loss, "learning rate"));
+}
+
+TEST(Watch, AnOperationOutsideOfWhereItIsDefined) {
+  json watch = kOutput;
+  watch["op"] = "div";
+  watch["finite_before"] = true;
+  EXPECT_TRUE(advises(watch, "where it is not defined"));
+  watch["op"] = "mul";
+  EXPECT_FALSE(advises(watch, "where it is not defined"));
+}
+
 }  // namespace
 TEST(Watch, TheDerivativeThatWasSeenIsProven) {
   const json watch = {{"what", "inf"}, {"kind", "gradient"},

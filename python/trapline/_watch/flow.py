@@ -154,7 +154,8 @@ class Flow(TorchDispatchMode):
         outside = next((made for made in (nan_of, inf_of) if made is not None and made.given), None)
         if outside is not None and name in _WEIGHED:
             self.weighed = self.weighed or outside
-        finite = had_nan is None and had_inf is None
+        numbers = [number for number in args if isinstance(number, float)]
+        finite = had_nan is None and had_inf is None and all(map(math.isfinite, numbers))
         for tensor in tensors(output):
             self.half |= str(tensor.dtype) == "torch.float16"
             if bool(tensor.isnan().any()):

@@ -8,7 +8,7 @@ Stage two (:mod:`trapline._watch.place`) runs before the optimizer has changed t
 times. What it finds is a suspect until the optimizer that has the bad gradients has stepped
 (:mod:`trapline._watch.suspect`).
 
-The rule for a finding is in docs/watch.md. Numbers on a device are not looked at: nothing waits for it.
+The rule is in docs/watch.md. Numbers on a device are not looked at: nothing waits for it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from trapline._watch import backward, place
 from trapline._watch.history import History
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
-from trapline._watch.suspect import Suspect, are_finite, parameters_of
+from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
 from trapline._watch.withheld import Streak
 
 ALWAYS = 64  # steps whose gradients are looked at whatever it costs
 _SHARE = 0.005  # of the time since the first step, from then on
 _MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
-_MAX_RETURNED = 8  # times that are not counted, as a scaler left the step out
+_MAX_RETURNED = 8  # times that are not counted, as nothing came of it
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
 
 _light: Optional[Light] = None
@@ -82,7 +82,7 @@ def verdict() -> Optional[dict[str, Any]]:
 
 
 def recent() -> list[tuple[int, Optional[float], Optional[float]]]:
-    """Step, loss and gradient norm (None: not looked at) of the last steps, oldest first."""
+    """See :class:`History`."""
     return [] if _light is None else list(_light.ring)
 
 
@@ -171,6 +171,8 @@ class Light:
 
     def _begins_with(self, optimizer: Any) -> None:
         if self.steps.is_new(optimizer):
+            if self.steps.taken == 0:
+                self.ring.clear()  # of backward passes
             self.begins(parameters_of(optimizer))
 
     def begins(self, parameters: Any) -> None:
@@ -224,9 +226,11 @@ class Light:
         return backward
 
     def _watches(self, loss: Any) -> None:
-        """Where the operations between the modules and a finite loss are watched backward."""
+        """Between the modules and a finite loss."""
         if not self.steps.tallies:  # no step says when that ends
             self.looks = self.backwards < ALWAYS
+            self._several = self.backwards > ALWAYS
+            self.ring.append((self.backwards, self._loss, None))
         if self.looks:
             began = time.perf_counter()
             self._in_loss = backward.watch_loss(loss)
@@ -246,7 +250,7 @@ class Light:
             return False
         value = self._loss = loss.item()
         finite = math.isfinite(value)
-        if finite and self.found is not None and self._is_mended():
+        if finite and self.found is not None and are_mended(self._harmed):
             self.found, self._harmed = None, []
         if self.suspect is not None and not self.steps.tallies:
             self._by_hand()
@@ -281,6 +285,7 @@ class Light:
             return
         if not self.suspect.sees_gradients([*self._parameters()]):
             self.suspect = None  # nothing can come of it
+            self._returns_place()
 
     def _by_hand(self, at_end: bool = False) -> None:
         """The verdict where there is no optimizer: the weights are bad that were not, or are so still."""
@@ -289,6 +294,12 @@ class Light:
             if harmed:
                 self.found, self._harmed, self.suspect = self.suspect.fact, harmed, None
 
+    def _returns_place(self) -> None:
+        """It came to nothing: what comes later may still be looked for."""
+        if self._returned < _MAX_RETURNED and self.places > 0:
+            self._returned += 1
+            self.places -= 1
+
     def _parameters(self) -> Any:
         for optimizer in list(self.steps.tallies):
             yield from parameters_of(optimizer)
@@ -296,11 +307,6 @@ class Light:
             module = call.module()
             if module is not None:
                 yield from module.parameters()
-
-    def _is_mended(self) -> bool:
-        """The program has put good weights back (a checkpoint), and goes on with them."""
-        known = [parameter for parameter in (weak() for weak in self._harmed) if parameter is not None]
-        return bool(known) and are_finite(known)
 
     def _suspects(
         self, look: Callable[[], dict[str, Any]], what: str, kind: str, reached: dict[int, Any]
@@ -317,7 +323,14 @@ class Light:
                 self.busy, self.notes = False, True
         of_step = bool(self.steps.tallies)
         step = self.steps.coming() if of_step else self.backwards
-        out = {"what": what, "step": step, "unit": "step" if of_step else "backward pass", **found}
+        at = {"step": step, "unit": "step" if of_step else "backward pass"}
+        changed = self.steps.taken or (not of_step and self.backwards > 1)
+        if changed and found["kind"] == "loss" and not found.get("looked", True):
+            # Weights that were good and are not tell of an update, also where nothing ran again.
+            found |= place.of_broken(reached, self._began_good, list(self._roots.known))
+        out = {"what": what, **at, **found}
+        if "inf_before" in found:
+            out["inf_before"] = {**found["inf_before"], **at}
         out["last_steps"] = self.ring.facts(step, self._loss, self._norm)
         if found["kind"] == "optimizer":
             out["step"] = self.steps.taken if of_step else step - 1
@@ -373,18 +386,12 @@ class Light:
         self.spends(began)
         if norm is None or math.isfinite(norm):
             return None
-        bad = [p for p in parameters_of(optimizer) if id(p) not in self._began_bad and not are_finite([p])]
+        bad, fact = place.of_update(optimizer, self._began_bad, list(self._roots.known))
         if not bad:
             return None
         self._harmed = [weakref.ref(parameter) for parameter in bad]
-        step = self.steps.taken
-        return {
-            "what": "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf",
-            **{"step": step, "unit": "step", "kind": "optimizer", "gradients_finite": True},
-            **place.name_of(bad[0], list(self._roots.known)),
-            **place.setting_of(optimizer, bad[0]),
-            "last_steps": self.ring.facts(step + 1, None, None),
-        }
+        last = self.ring.facts(self.steps.taken + 1, None, None)
+        return {"step": self.steps.taken, "unit": "step", **fact, "last_steps": last}
 
     def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if self._is_compiling() or not self.notes:
@@ -460,16 +467,15 @@ class Light:
             self._sees_gradients(optimizer)
         self._counts_step(optimizer)
         suspect, self.suspect = self.suspect, None
-        if suspect is not None and self._returned < _MAX_RETURNED:
-            self._returned += 1
-            self.places -= 1
+        if suspect is not None:
+            self._returns_place()
         self._streak.goes_on(nan_loss, None if suspect is None else self._numbered(suspect))
 
     def finish(self) -> None:
         """At the end of the program."""
         if not self.steps.tallies:
             self._by_hand(at_end=True)
-        if self.found is not None and self._is_mended():
+        if self.found is not None and are_mended(self._harmed):
             self.found = None
         if self.found is None:
             self.found = self._streak.verdict(len(self.steps.tallies))

@@ -24,7 +24,7 @@ from trapline._fault.data.values import unravel
 from trapline._watch import backward
 from trapline._watch.flow import Flow, parts, tensors
 from trapline._watch.graph import MASKING, in_graph, is_bad_slope, is_bad_value
-from trapline._watch.suspect import parameters_of, values
+from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
 _MAX_NODES = 20_000
@@ -217,6 +217,24 @@ def _of_weights(
     return {"kind": "weights", "name": name}
 
 
+def of_update(optimizer: Any, began_bad: set[int], modules: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The weights that an update by finite gradients has broken, and what is told of it."""
+    bad = [p for p in parameters_of(optimizer) if id(p) not in began_bad and not are_finite([p])]
+    if not bad:
+        return [], {}
+    what = "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf"
+    named = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
+    return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **named}
+
+
+def of_broken(reached: dict[int, Any], began_good: set[int], modules: list[Any]) -> dict[str, Any]:
+    """Of the parameters that the loss depends on one that was finite and is not."""
+    for key, parameter in reached.items():
+        if key in began_good and not are_finite([parameter]):
+            return {"kind": "optimizer", "looked": True, **name_of(parameter, modules)}
+    return {}
+
+
 def name_of(parameter: Any, modules: list[Any]) -> dict[str, Any]:
     for module in modules:
         for name, candidate in module.named_parameters():
@@ -269,6 +287,8 @@ def of_gradients(
         made = _made_backward(call)
         if made:
             return {**found, **made}
+    if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
+        return {**found, "op": in_loss.op(), "backward": {}}
     for call in calls:
         if call.module() is None or not call.has_one_of(owned) or _has_collectives(call):
             continue

@@ -22,6 +22,12 @@ def are_finite(tensors: Iterable[Any]) -> bool:
     return all(bool(tensor.detach().isfinite().all()) for tensor in tensors)
 
 
+def are_mended(harmed: list[Any]) -> bool:
+    """The program has put good weights back (a checkpoint), and goes on with them."""
+    known = _alive(harmed)
+    return bool(known) and are_finite(known)
+
+
 class Suspect:
     """`fact` says what and where. The verdict is on the optimizer that has the gradients it spoiled."""
 

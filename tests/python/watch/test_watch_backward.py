@@ -193,6 +193,35 @@ def test_update_by_hand(watch):
     assert (seen["kind"], seen["step"], seen["unit"]) == ("optimizer", 2, "backward pass")
 
 
+def test_operation_of_a_program_without_an_optimizer(watch):
+    model = Ends(lambda x: (x + 0.0).log() * 0.0)
+    for _ in range(2):
+        model(GOOD).sum().backward()
+        for parameter in model.parameters():
+            parameter.data -= parameter.grad
+            parameter.grad = None
+    seen = watch.verdict()
+    assert (seen["op"], seen["inf_before"]["op"], seen["inf_before"]["step"]) == ("mul", "log", 1)
+
+
+def test_rate_too_high_without_an_optimizer(watch):
+    torch.manual_seed(0)
+    model, batch = nn.Linear(3, 1), torch.randn(8, 3)
+    for _ in range(15):
+        (model(batch) - 1).square().mean().backward()
+        for parameter in model.parameters():
+            parameter.data -= 1e4 * parameter.grad
+            parameter.grad = None
+    seen = watch.verdict()
+    assert seen["unit"] == "backward pass" and seen["growth"]["of"] == "loss"
+
+
+def test_number_that_is_infinite_is_said(watch):
+    train(Ends(lambda x: (x + 1) * math.inf), lambda out: out.sum(), steps=1)
+    seen = watch.verdict() or watch.facts()
+    assert seen is None or not seen.get("finite_before")
+
+
 def test_mean_over_no_label_is_told_as_that(watch):
     model = nn.Linear(2, 3)
 
