@@ -155,6 +155,12 @@ struct Operation {
   std::string where;              // "train.py:31"
 };
 
+// A step of the training before a NaN; a number that is missing was not looked at.
+struct TrainingStep {
+  std::int64_t step = 0;
+  std::optional<Scalar> loss, gradient_norm;
+};
+
 struct Finding {
   Cause cause = Cause::kInsufficientEvidence;
   std::vector<Cause> also;  // other causes that the same evidence admits, likeliest first
@@ -179,8 +185,9 @@ struct Finding {
   std::vector<Evidence> evidence;
   std::vector<std::pair<Scalar, std::int64_t>> values;  // distinct offending values, most frequent first
   std::optional<Classes> classes;
-  std::vector<std::string> fix;    // most useful first, with this case's own names and numbers
-  std::vector<Operation> history;  // oldest first, at most 20
+  std::vector<std::string> fix;            // most useful first, with this case's own names and numbers
+  std::vector<Operation> history;          // oldest first, at most 20
+  std::vector<TrainingStep> last_steps{};  // oldest first, at most 50
 };
 
 // A column, array or tensor of a file that was looked at.

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "diagnose/diagnose.hpp"
 
 namespace trapline::diagnose {
@@ -12,6 +16,65 @@ std::string by_text(const WatchSeen& seen) {
   return seen.op.empty() ? std::string() : fmt::format(", by `{}`", seen.op);
 }
 
+// Where an operation has no finite derivative, by its name in the graph.
+struct Point {
+  std::string_view op, where;
+};
+constexpr std::array kPoints{
+    Point{"sqrt", "at 0"},
+    Point{"rsqrt", "at 0"},
+    Point{"pow", "at 0, with an exponent below 1"},
+    Point{"norm", "at 0"},
+    Point{"linalgvectornorm", "at 0"},
+    Point{"cdist", "where two points are the same"},
+    Point{"std", "where all elements are the same"},
+    Point{"log", "at 0"},
+    Point{"log2", "at 0"},
+    Point{"log10", "at 0"},
+    Point{"log1p", "at -1"},
+    Point{"acos", "at 1 and -1"},
+    Point{"asin", "at 1 and -1"},
+    Point{"atanh", "at 1 and -1"},
+    Point{"acosh", "at 1"},
+    Point{"atan2", "where both are 0"},
+    Point{"div", "where the divisor is 0 or next to it"},
+    Point{"reciprocal", "at 0"},
+};
+
+// "the derivative of `sqrt`, in `norm` (Norm)"; "`Scale.backward`"
+std::string derivative_text(const WatchFact& watch) {
+  const std::string& op = watch.first.op;
+  std::string text =
+      op.ends_with(".backward") ? fmt::format("`{}`", op) : fmt::format("the derivative of `{}`", op);
+  if (!watch.backward_name.empty()) {
+    text += fmt::format(", in {} ({})", layer_name(watch.backward_name, '`'), watch.backward_type);
+  } else if (!watch.backward_type.empty()) {
+    text += fmt::format(", in {}", watch.backward_type);
+  } else {
+    text += ", outside the modules";
+  }
+  return text;
+}
+
+std::string derivative_help(const WatchFact& watch) {
+  const std::string& op = watch.first.op;
+  if (op.ends_with(".backward"))
+    return fmt::format("`{}` was given finite gradients and made others: look at its divisions and roots",
+                       op);
+  const auto* point = std::ranges::find(kPoints, op, &Point::op);
+  if (point == kPoints.end()) {
+    return fmt::format(
+        "`{}` was finite in the forward pass and its derivative was not: look at what it was "
+        "given in {} {}",
+        op, watch.first.unit, watch.first.step);
+  }
+  return fmt::format(
+      "the derivative of `{}` is not finite {}: keep what goes into it away from there (an epsilon, a "
+      "clamp); "
+      "a where() behind it does not help, one before it does",
+      op, point->where);
+}
+
 // "the output of `fc1` (Linear)", "the gradient of `fc1.weight`", "the loss"
 std::string place_text(const WatchSeen& seen, bool looked = true) {
   if (seen.kind == "input") {
@@ -20,7 +83,8 @@ std::string place_text(const WatchSeen& seen, bool looked = true) {
   if (seen.kind == "weights")
     return fmt::format("the weights that the step began with: {}", layer_name(seen.name, '`'));
   if (seen.kind == "optimizer")
-    return fmt::format("the optimizer's update of {}", layer_name(seen.name, '`'));
+    return fmt::format("{} update of {}", seen.unit == "step" ? "the optimizer's" : "the program's",
+                       seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
   if (seen.kind == "loss") return (looked ? "the loss" : "what leads to the loss") + by_text(seen);
   const std::string noun = seen.kind == "output" ? "output" : "gradient";
   if (seen.name.empty()) {
@@ -50,6 +114,14 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format(
         "look at the checkpoint or the initialisation: the weights were not finite before {} {}", at.unit,
         at.step);
+  if (at.kind == "optimizer" && !watch.setting.empty())
+    return fmt::format("set the optimizer's {}: it cannot be right",
+                       watch.setting.substr(0, watch.setting.find('='))) +
+           fmt::format(" as it is ({})", watch.setting);
+  if (at.kind == "optimizer" && !watch.gradients_finite)
+    return fmt::format(
+        "look at {} {}: its gradients, which were not looked at, and the update that they made", at.unit,
+        at.step);
   if (at.kind == "optimizer")
     return fmt::format(
         "{}look at the optimizer in step {}: its state and its settings (lr, eps) before and after",
@@ -58,13 +130,19 @@ std::string look_text(const WatchFact& watch) {
             : std::string(),
         at.step);
   if (at.kind == "loss" && at.op.empty()) {
-    return fmt::format("look at the loss of {} {}: log(0), 0/0 or an empty mean", at.unit, at.step);
+    return fmt::format("look at the loss of {} {}: targets that are not finite, log(0), 0/0 or an empty mean",
+                       at.unit, at.step);
   }
   if (at.kind == "loss" && (at.op == "var" || at.op == "std"))
     return fmt::format(
         "`{}` of one row is NaN: leave out batches of one (drop_last=True), or take correction=0", at.op);
+  if (at.kind == "loss" && (at.op == "nll_loss" || at.op == "mean"))
+    return fmt::format(
+        "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
+        at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
   if (at.kind == "loss")
     return fmt::format("keep the input of `{}` where it is defined: add an epsilon or clamp it", at.op);
+  if (watch.backward) return derivative_help(watch);
   if (at.kind == "gradient" && at.op.empty() && watch.half)
     return fmt::format(
         "the loss of {} {} was finite, and something is float16: look at the loss scale, and at sums",
@@ -75,6 +153,16 @@ std::string look_text(const WatchFact& watch) {
         "where() around log) on the way to {}",
         place_text(at));
   }
+  constexpr std::array<std::string_view, 12> kLimited{"log", "log2",       "log10", "log1p", "sqrt", "rsqrt",
+                                                      "div", "reciprocal", "pow",   "acos",  "asin", "atanh"};
+  if (watch.finite_before && at.op == "exp")
+    return fmt::format("`exp` was given finite numbers and overflowed: clamp what goes into it in {} {}",
+                       at.unit, at.step);
+  if (watch.finite_before && std::ranges::find(kLimited, at.op) != kLimited.end())
+    return fmt::format(
+        "`{}` was given finite numbers, some of them where it is not defined or has no finite value: add an "
+        "epsilon to what goes into it, or clamp it",
+        at.op);
   return fmt::format("print the input of {} in {} {}{}",
                      at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step,
                      watch.finite_before && !at.op.empty()
@@ -85,6 +173,9 @@ std::string look_text(const WatchFact& watch) {
 // Saved tensors name what may have made it, and a parameter's gradient only where it arrived.
 bool is_seen(const WatchFact& watch) {
   const WatchSeen& first = watch.first;
+  if (watch.backward) return true;
+  if (first.kind == "optimizer") return watch.gradients_finite;
+  if (first.kind == "output" && !first.op.empty()) return watch.finite_before;
   return first.kind != "gradient" && (first.kind != "loss" || (watch.looked && first.op.empty()));
 }
 
@@ -95,6 +186,10 @@ std::string watch_text(const WatchFact& watch) {
     return fmt::format("the first {} that was noticed was in {} {}; its place was not found",
                        watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step);
   }
+  if (watch.backward) {
+    return fmt::format("the first {} of this run was in {} {}, in {}: the forward pass was finite",
+                       watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step, derivative_text(watch));
+  }
   std::string text = fmt::format("the first {} of this run was {}", watch.nan ? "NaN" : "Inf",
                                  where_text(watch.first, watch.looked));
   if (watch.inf_before) text += fmt::format("; before it, Inf {}", where_text(*watch.inf_before));
@@ -103,6 +198,7 @@ std::string watch_text(const WatchFact& watch) {
 
 void add_watch(const WatchFact& watch, Finding& finding) {
   finding.evidence.push_back({"watch", std::nullopt, watch_text(watch)});
+  finding.last_steps = watch.last_steps;
   finding.fix.insert(finding.fix.begin(), look_text(watch));
 }
 
@@ -115,7 +211,13 @@ Finding finding_of(const Watch& watch) {
   finding.contained = true;
   finding.summary = watch_text(watch.seen);
   const WatchSeen& first = watch.seen.first;
-  if (!first.name.empty()) finding.layer = Layer{first.name, first.type, "", {}, {}, ""};
+  if (watch.seen.backward) {
+    if (!watch.seen.backward_name.empty())
+      finding.layer = Layer{watch.seen.backward_name, watch.seen.backward_type, "", {}, {}, ""};
+  } else if (!first.name.empty()) {
+    finding.layer = Layer{first.name, first.type, "", {}, {}, ""};
+  }
+  finding.last_steps = watch.seen.last_steps;
   finding.origin = watch.seen.origin;
   finding.sample = watch.seen.sample;
   if (!watch.seen.growth.empty()) finding.evidence.push_back({"watch", std::nullopt, watch.seen.growth});
@@ -123,7 +225,8 @@ Finding finding_of(const Watch& watch) {
   const bool vague =
       first.op.empty() && first.kind != "input" && first.kind != "weights" && first.kind != "optimizer";
   const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
-  finding.fix = {look_text(watch.seen)};
+  const bool grew = !watch.seen.growth.empty() && !watch.seen.nan && first.kind == "loss" && first.op.empty();
+  if (!grew) finding.fix = {look_text(watch.seen)};  // a loss that has grown until it overflowed is explained
   if (!watch.seen.growth.empty())
     finding.fix.emplace_back("lower the learning rate or clip gradients: the numbers grew from step to step");
   if (watch.seen.half && (overflowed || vague))

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/finding.hpp"
 
@@ -32,6 +33,11 @@ struct WatchFact {
   bool input_finite = false;      // what went into the model
   bool finite_before = false;     // what the operation was given
   bool gradients_finite = false;  // those that the optimizer took
+  // The derivative of `first.op` was given finite gradients and made others: it was seen, not concluded.
+  bool backward = false;
+  std::string backward_name{}, backward_type{};  // the module that it is in; no type: it is in none
+  std::string setting{};                         // of the optimizer, that cannot be right: "lr=inf"
+  std::vector<TrainingStep> last_steps{};
 };
 
 // A run whose numbers went bad without a fault.

@@ -246,6 +246,12 @@ class Reader {
     read(object, "args", out.args);
     read(object, "where", out.where);
   }
+  void read_fields(const json& object, TrainingStep& out) {
+    required(object, "step");
+    read(object, "step", out.step);
+    read(object, "loss", out.loss);
+    read(object, "gradient_norm", out.gradient_norm);
+  }
 
   const ReadLimits& limits_;
   std::string problem_;
@@ -285,6 +291,7 @@ void Reader::read_fields(const json& object, Finding& out) {
   read_object(object, "classes", out.classes);
   read(object, "fix", out.fix);
   read_list(object, "history", out.history);
+  read_list(object, "last_steps", out.last_steps);
 }
 
 Error damaged(std::string why) {

@@ -191,6 +191,13 @@ json to_object(const Operation& operation) {
   return out;
 }
 
+json to_object(const TrainingStep& step) {
+  json out = {{"step", step.step}};
+  put(out, "loss", step.loss);
+  put(out, "gradient_norm", step.gradient_norm);
+  return out;
+}
+
 template <class T>
 void put_object(json& object, const char* key, const std::optional<T>& value) {
   if (value) object[key] = to_object(*value);
@@ -233,6 +240,7 @@ json to_json(const Finding& finding) {
   put_list(out, "values", finding.values);
   put_object(out, "classes", finding.classes);
   put_list(out, "history", finding.history);
+  put_list(out, "last_steps", finding.last_steps);
   return out;
 }
 

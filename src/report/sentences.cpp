@@ -217,4 +217,35 @@ std::string operation_text(const Operation& operation) {
   return fmt::format("{}({})", operation.op, fmt::join(operation.args, ", "));
 }
 
+namespace {
+
+// Values are shortened to those from which a course can be read: the first, the last four that are known.
+std::string course_text(const Finding& finding, const char* name,
+                        std::optional<Scalar> TrainingStep::*number) {
+  constexpr std::size_t kLast = 4;
+  std::vector<const TrainingStep*> known;
+  for (const TrainingStep& step : finding.last_steps)
+    if (step.*number) known.push_back(&step);
+  if (known.size() < 2) return {};
+  std::string text = fmt::format("{}: ", name);
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (i > 0 && i + kLast < known.size()) continue;
+    if (i > 0) text += i > 1 && i + kLast == known.size() ? " -> ... -> " : " -> ";
+    const Scalar& value = *(known[i]->*number);
+    text += fmt::format("{:.3g}", as_double(value));
+  }
+  return text + fmt::format(" over steps {}-{}", known.front()->step, known.back()->step);
+}
+
+}  // namespace
+
+std::vector<std::string> last_steps_texts(const Finding& finding) {
+  std::vector<std::string> texts;
+  for (std::string text : {course_text(finding, "loss", &TrainingStep::loss),
+                           course_text(finding, "gradient norm", &TrainingStep::gradient_norm)}) {
+    if (!text.empty()) texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 }  // namespace trapline

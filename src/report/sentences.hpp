@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/finding.hpp"
 
@@ -24,8 +25,11 @@ std::string sample_text(const Sample& sample);  // train_set[4711] (batch 12, ro
 // 1200, epoch 2.4, validation (Trainer, bert-tiny), after the name of what comes first: "step".
 std::string_view progress_label(const Progress& progress);
 std::string progress_text(const Progress& progress);
-std::string kernel_text(const Kernel& kernel);           // block [0,0,0], thread [31,0,0] and 1 more
-std::string process_text(const Process& process);        // rank 2, cuda:1, pid 4242 on gpu7
+std::string kernel_text(const Kernel& kernel);     // block [0,0,0], thread [31,0,0] and 1 more
+std::string process_text(const Process& process);  // rank 2, cuda:1, pid 4242 on gpu7
+// "gradient norm: 1.2 -> 3e+04 -> inf over steps 401-407", and the loss likewise; none where fewer than two
+// numbers are known.
+std::vector<std::string> last_steps_texts(const Finding& finding);
 std::string operation_text(const Operation& operation);  // embedding(weight float32 [100, 16], ...)
 
 }  // namespace trapline

@@ -117,6 +117,10 @@ class TextReport {
       const auto start = frame.code.find_first_not_of(" \t");
       if (start != std::string::npos) add_item(frame.code.substr(start), Paint::kFaint, 6);
     }
+    if (const auto steps = last_steps_texts(finding); !steps.empty()) {
+      add_title("last steps:");
+      for (const std::string& text : steps) add_item(text, Paint::kPlain, 2);
+    }
     if (!finding.history.empty()) add_title("last operations, the newest last:");
     for (const Operation& operation : finding.history) {
       add_item(operation_text(operation) + (operation.where.empty() ? "" : " at " + operation.where),

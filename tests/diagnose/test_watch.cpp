@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -202,5 +203,81 @@ TEST(Watch, HelpsAFaultThatNanCausesAndNoOther) {
   for (const Evidence& evidence : negative->evidence) EXPECT_NE(evidence.source, "watch");
 }
 
+TEST(Watch, ALossThatGrewUntilItOverflowedIsNoLogarithm) {
+  json loss = {{"what", "inf"}, {"kind", "loss"}, {"step", 4}, {"unit", "step"}};
+  EXPECT_TRUE(advises(loss, "log(0)"));
+  loss["growth"] = {{"of", "loss"}, {"low", 1.0}, {"high", 1e15}, {"steps", 3}};
+  EXPECT_FALSE(advises(loss, "log(0)"));
+  EXPECT_TRUE(advises(loss, "learning rate"));
+}
+
+TEST(Watch, AnOperationOutsideOfWhereItIsDefined) {
+  json watch = kOutput;
+  watch["op"] = "div";
+  watch["finite_before"] = true;
+  EXPECT_TRUE(advises(watch, "where it is not defined"));
+  watch["op"] = "mul";
+  EXPECT_FALSE(advises(watch, "where it is not defined"));
+}
+
 }  // namespace
+TEST(Watch, TheDerivativeThatWasSeenIsProven) {
+  const json watch = {{"what", "inf"}, {"kind", "gradient"},
+                      {"step", 4},     {"name", "fc.weight"},
+                      {"op", "sqrt"},  {"backward", {{"name", "norm"}, {"type", "Norm"}}}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->summary,
+            "the first Inf of this run was in step 4, in the derivative of `sqrt`, in `norm` (Norm): the "
+            "forward pass was finite");
+  EXPECT_EQ(finding->certainty, Certainty::kProven);
+  ASSERT_TRUE(finding->layer);
+  EXPECT_EQ(finding->layer->name, "norm");
+  EXPECT_TRUE(advises(watch, "is not finite at 0"));
+}
+
+TEST(Watch, ADerivativeOfTheProgramsOwn) {
+  const json watch = {{"what", "nan"},          {"kind", "gradient"},         {"step", 4},
+                      {"op", "Scale.backward"}, {"backward", json::object()}, {"name", "w"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 4, in `Scale.backward`, outside the modules: the forward "
+            "pass was finite");
+  EXPECT_TRUE(advises(watch, "look at its divisions and roots"));
+}
+
+TEST(Watch, AnUpdateIsProvenOnlyByFiniteGradients) {
+  json watch = {{"what", "nan"}, {"kind", "optimizer"}, {"step", 3}, {"unit", "step"}, {"name", "w"}};
+  const auto certainty = [&] { return diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty; };
+  EXPECT_EQ(certainty(), Certainty::kLikely);
+  watch["gradients_finite"] = true;
+  EXPECT_EQ(certainty(), Certainty::kProven);
+  watch["setting"] = "eps=0";
+  EXPECT_TRUE(advises(watch, "eps=0"));
+}
+
+TEST(Watch, AnOperationIsProvenOnlyByWhatItWasGiven) {
+  json watch = kOutput;
+  watch["op"] = "log";
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+  watch["finite_before"] = true;
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kProven);
+}
+
+TEST(Watch, AMeanOverNothing) {
+  const json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 3}, {"unit", "step"}, {"op", "nll_loss"}};
+  EXPECT_TRUE(advises(watch, "every target was ignore_index"));
+  EXPECT_FALSE(advises(watch, "epsilon"));
+}
+
+TEST(Watch, KeepsTheLastSteps) {
+  json watch = kOutput;
+  watch["last_steps"] = {{{"step", 6}, {"loss", 0.5}}, {{"step", 7}, {"loss", "nan"}, {"gradient_norm", 2}}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_EQ(finding->last_steps.size(), 2);
+  EXPECT_EQ(finding->last_steps[0].step, 6);
+  EXPECT_EQ(as_double(*finding->last_steps[0].loss), 0.5);
+  EXPECT_FALSE(finding->last_steps[0].gradient_norm);
+  EXPECT_TRUE(std::isnan(as_double(*finding->last_steps[1].loss)));
+}
+
 }  // namespace trapline::diagnose

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -229,6 +230,18 @@ TEST(Html, AHugeReportStaysSmall) {
     report.findings.push_back(finding_with("number " + std::to_string(i)));
   }
   EXPECT_LT(render_html(report, {}).size(), std::size_t{1} << 20U);
+}
+
+TEST(Html, TheLastStepsAreTold) {
+  Finding finding = finding_with("words");
+  finding.last_steps = {{401, Scalar(0.5), Scalar(1.25)},
+                        {402, Scalar(0.6), {}},
+                        {403, Scalar(7.0), Scalar(30000.0)},
+                        {404, {}, Scalar(HUGE_VAL)}};
+  const std::string page = render_html(report_of(finding), {});
+  EXPECT_EQ(problem_of(page), "");
+  EXPECT_EQ(count(page, "loss: 0.5 -&gt; 0.6 -&gt; 7 over steps 401-403"), 1U);
+  EXPECT_EQ(count(page, "gradient norm: 1.25 -&gt; 3e+04 -&gt; inf over steps 401-404"), 1U);
 }
 
 }  // namespace

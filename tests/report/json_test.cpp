@@ -40,6 +40,7 @@ Finding full_finding() {
   finding.evidence = {{"contract", 7, "text"}};
   finding.fix = {"first", "second"};
   finding.history = {{"embedding", {"weight float32 [100, 16]"}, "train.py:31"}};
+  finding.last_steps = {{7, Scalar(0.5), {}}, {8, Scalar(std::nan("")), Scalar(2.0)}};
   return finding;
 }
 
@@ -90,6 +91,8 @@ TEST(Json, EveryFieldSurvivesARoundTrip) {
   EXPECT_EQ(finding["progress"],
             json::parse(R"({"step":1200,"epoch":2.4,"phase":"train","model":"bert","trainer":"Trainer"})"));
   EXPECT_EQ(finding["history"][0]["args"][0], "weight float32 [100, 16]");
+  EXPECT_EQ(finding["last_steps"],
+            json::parse(R"([{"step":7,"loss":0.5},{"step":8,"loss":"nan","gradient_norm":2.0}])"));
   EXPECT_EQ(once["command"], "supervise");
   EXPECT_EQ(once["trapline"]["schema"], 1);
 }

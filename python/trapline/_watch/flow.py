@@ -62,16 +62,18 @@ def _is_mask(name: str, args: Any) -> bool:
     return name in _MASKS
 
 
-def tensors(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
-    """The floating tensors in tuples, lists, mappings, and those that an object holds itself."""
+def tensors(value: Any, depth: int = _DEPTH, trained: bool = False) -> Iterator[Any]:
+    """The floating tensors in tuples, lists, mappings, and those that an object holds itself. Detached, but
+    where `trained` asks for them as they are.
+    """
     import torch
 
     if isinstance(value, torch.Tensor):
         if value.dtype.is_floating_point and value.layout is torch.strided and value.device.type != "meta":
-            yield value.detach()
+            yield value if trained else value.detach()
     elif depth > 0:
         for item in parts(value):
-            yield from tensors(item, depth - 1)
+            yield from tensors(item, depth - 1, trained)
 
 
 def parts(value: Any) -> list[Any]:
@@ -152,7 +154,8 @@ class Flow(TorchDispatchMode):
         outside = next((made for made in (nan_of, inf_of) if made is not None and made.given), None)
         if outside is not None and name in _WEIGHED:
             self.weighed = self.weighed or outside
-        finite = had_nan is None and had_inf is None
+        numbers = [number for number in args if isinstance(number, float)]
+        finite = had_nan is None and had_inf is None and all(map(math.isfinite, numbers))
         for tensor in tensors(output):
             self.half |= str(tensor.dtype) == "torch.float16"
             if bool(tensor.isnan().any()):

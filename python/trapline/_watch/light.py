@@ -1,14 +1,14 @@
 """`--watch light`: loss and gradients, and the place only when they are not finite.
 
 Stage one looks at the loss that ``backward`` starts from, in each step, and at the gradients before
-``Optimizer.step``, in each of the first steps and then as often as costs a hundredth of the run's time. A
+``Optimizer.step``, in each of the first steps and then as often as costs a two hundredth of the run's time. A
 step whose gradients were not looked at is found by the next loss: the weights are bad by then.
 
 Stage two (:mod:`trapline._watch.place`) runs before the optimizer has changed the weights, at most three
 times. What it finds is a suspect until the optimizer that has the bad gradients has stepped
 (:mod:`trapline._watch.suspect`).
 
-The rule for a finding is in docs/watch.md. Numbers on a device are not looked at: nothing waits for it.
+The rule is in docs/watch.md. Numbers on a device are not looked at: nothing waits for it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from typing import Any, Callable, Optional
 from trapline._fault.data import recorded
 from trapline._library import forks
 from trapline._library.say import debug
-from trapline._watch import place
-from trapline._watch.roots import Root, around_replicas, is_watched
-from trapline._watch.suspect import Suspect, are_finite, parameters_of
+from trapline._watch import backward, place
+from trapline._watch.history import History
+from trapline._watch.roots import Roots, around_replicas
+from trapline._watch.steps import Steps
+from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
+from trapline._watch.withheld import Streak
 
-_KEPT = 50  # steps whose loss and gradient norm are remembered
-_LEARN = 2  # steps in which the outermost modules are found
 ALWAYS = 64  # steps whose gradients are looked at whatever it costs
-_SHARE = 0.01  # of the time since the first step, from then on
-LASTING = 5  # losses in a row that are NaN, and whose step a scaler left out
+_SHARE = 0.005  # of the time since the first step, from then on
 _MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
+_MAX_RETURNED = 8  # times that are not counted, as nothing came of it
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
-_MAX_ROOTS = 64
 
 _light: Optional[Light] = None
 
@@ -82,51 +82,55 @@ def verdict() -> Optional[dict[str, Any]]:
 
 
 def recent() -> list[tuple[int, Optional[float], Optional[float]]]:
-    """Step, loss and gradient norm (None: not looked at) of the last steps, oldest first."""
+    """See :class:`History`."""
     return [] if _light is None else list(_light.ring)
 
 
 class Light:
     def __init__(self) -> None:
-        self.found: Optional[dict[str, Any]] = None  # by the rule, a fault
+        self.notes = True  # neither was anything found, nor is stage two running
+        self._found: Optional[dict[str, Any]] = None
         self.suspect: Optional[Suspect] = None
-        self.ring: deque[tuple[int, Optional[float], Optional[float]]] = deque(maxlen=_KEPT)
+        self.ring = History()
         self.calls: deque[place.Call] = deque(maxlen=_MAX_CALLS)  # of outermost modules, in this step
         self.places = 0  # times that stage two ran
         self._harmed: list[Any] = []  # weak references to the weights that `found` is about
-        self._lasting = 0
-        self._lasting_first: Optional[dict[str, Any]] = None
-        # Steps of each optimizer. A step of the training is one of the optimizer that steps most.
-        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._turn = 0
-        self._began_bad: set[int] = set()  # parameters that were not finite before an optimizer's first step
-        self._steps = 0
+        self._streak = Streak()
+        self._returned = 0
+        self.steps = Steps()
+        # Parameters (by id) that were not finite, or were, before the first step.
+        self._began_bad: set[int] = set()
+        self._began_good: set[int] = set()
+        self.backwards = 0  # of losses, in this step
+        self._in_loss: Optional[backward.Culprit] = None
+        self._several = False  # some step had another number of them than one
+        self.looks = True  # this step's gradients are looked at
         self._loss: Optional[float] = None
         self._norm: Optional[float] = None
         self._nan_loss = False  # since the last step, taken or left out
         self._mark = 0  # calls that an earlier backward of this step has done with
         self._spent, self._began, self._next = 0.0, 0.0, 0.0
-        self._depth = 0
-        self._before: Any = None  # the random state when the outermost forward began
-        self._busy = False
+        self.busy = False  # stage two is running
         self._stepping = False
-        self._roots: weakref.WeakKeyDictionary[Any, Root] = weakref.WeakKeyDictionary()
-        self._learning: list[Any] = []
+        self._roots = Roots(self)
         self._handles: list[Any] = []
         self._restore: list[Callable[[], None]] = []
 
+    @property
+    def found(self) -> Optional[dict[str, Any]]:  # by the rule, a fault
+        return self._found
+
+    @found.setter
+    def found(self, fact: Optional[dict[str, Any]]) -> None:
+        self._found = fact
+        self.notes = fact is None
+
     def start(self) -> None:
         import torch
-        from torch.nn.modules import module as modules
         from torch.optim import optimizer as optimizers
 
-        self._grad_enabled, self._is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
-        self._autocast_enabled = torch.is_autocast_enabled
-        self._learning = [
-            modules.register_module_forward_pre_hook(self._enters),
-            modules.register_module_forward_hook(self._leaves, always_call=True),
-        ]
+        self._is_compiling = torch.compiler.is_dynamo_compiling
+        self._roots.start()
         self._handles = [
             optimizers.register_optimizer_step_pre_hook(self._before_step),
             optimizers.register_optimizer_step_post_hook(self._after_step),
@@ -151,88 +155,65 @@ class Light:
         self._restore.append(restore)
 
     def stop(self) -> None:
-        for handle in [*self._learning, *self._handles, *self._roots.values()]:
+        self._roots.stop()
+        for handle in self._handles:
             handle.remove()
         for restore in self._restore:
             restore()
-        self._learning, self._handles, self._restore = [], [], []
-        self._roots.clear()
+        self._handles, self._restore = [], []
         self.calls.clear()
 
     def _in_child(self) -> None:
         """What was seen before a fork is the parent's to tell."""
-        self.found = self.suspect = self._lasting_first = None
-        self._lasting = 0
+        self.found = self.suspect = None
+        self._streak.ends()
         self.calls.clear()
 
-    # The outermost modules ---------------------------------------------------------------------
+    def _begins_with(self, optimizer: Any) -> None:
+        if self.steps.is_new(optimizer):
+            if self.steps.taken == 0:
+                self.ring.clear()  # of backward passes
+            self.begins(parameters_of(optimizer))
 
-    def _enters(self, module: Any, args: Any) -> None:
-        if _is_traced():
-            return
-        if type(module).__name__ == "OptimizedModule":
-            self._end_learning()  # before it is compiled: its guards count global hooks
-        self._depth += 1
-        if self._depth != 1 or self._busy:
-            return
-        import torch
-
-        self._before = torch.get_rng_state()
-        if module not in self._roots and len(self._roots) < _MAX_ROOTS and is_watched(module):
-            root = self._roots[module] = Root(module, self)
-            module.__dict__["_compiled_call_impl"] = root
-            # This call is on its way already, and a global hook is not given the keywords.
-            kwargs = sys._getframe(1).f_locals.get("kwargs")
-            self.root_runs(root, module, args, kwargs if isinstance(kwargs, dict) else {})
-
-    def _end_learning(self) -> None:
-        learning, self._learning = self._learning, []
-        for handle in learning:
-            handle.remove()
-        self._before = None
-
-    def _leaves(self, module: Any, _args: Any, _output: Any) -> None:
-        if self._depth <= 0 or _is_traced():
-            return
-        self._depth -= 1
-        known = self._roots.get(module) if self._depth == 0 and not self._busy else None
-        if known is None or known.draws or self._before is None:
-            return
-        import torch
-
-        if not torch.equal(self._before, torch.get_rng_state()):
-            known.draws = True
-            if self.calls and self.calls[-1].module() is module:
-                self.calls[-1].random = self._before
-
-    def root_runs(self, root: Root, module: Any, args: Any, kwargs: Any) -> None:
-        if self._busy or self.found is not None or not self._grad_enabled() or self._is_compiling():
-            return
-        if module.training:
-            root.trained = True
-        elif root.trained:  # evaluation
-            return
-        call = place.Call(root.module, args, kwargs, self._steps)
-        if root.draws:
-            import torch
-
-            call.random = torch.get_rng_state()
-        if self._autocast_enabled("cpu"):
-            import torch
-
-            call.autocast = torch.get_autocast_dtype("cpu")
-        self.calls.append(call)
+    def begins(self, parameters: Any) -> None:
+        """What these weights are before they are trained."""
+        for parameter in parameters:
+            if are_finite([parameter]):
+                self._began_good.add(id(parameter))
+            else:
+                self._began_bad.add(id(parameter))
+                self._began_good.discard(id(parameter))
 
     # The loss ----------------------------------------------------------------------------------
 
     def _around_backward(self, original: Any) -> Any:
+        import torch
+
+        plain, is_finite = torch.Tensor, math.isfinite
+
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             fresh = False
-            if not self._busy:
-                try:
+            try:
+                if (
+                    type(tensors) is plain
+                    and self.notes
+                    and self.suspect is None
+                    and tensors.is_cpu
+                    and tensors.numel() == 1
+                    and not tensors.is_complex()
+                    and is_finite(value := tensors.item())
+                ):
+                    self._loss = value
+                    self.backwards += 1
+                    if self.looks or self._several:
+                        self._keeps_last()
+                        self._watches(tensors)
+                    else:  # nobody will ask for them
+                        self.calls.clear()
+                elif not self.busy:
                     fresh = self._sees_loss(tensors)
-                except Exception as error:
-                    debug(f"watch: {error!r}")
+            except Exception as error:
+                debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)
             if fresh:
                 try:
@@ -244,26 +225,44 @@ class Light:
 
         return backward
 
+    def _watches(self, loss: Any) -> None:
+        """Between the modules and a finite loss."""
+        if not self.steps.tallies:  # no step says when that ends
+            self.looks = self.backwards < ALWAYS
+            self._several = self.backwards > ALWAYS
+            self.ring.append((self.backwards, self._loss, None))
+        if self.looks:
+            began = time.perf_counter()
+            self._in_loss = backward.watch_loss(loss)
+            self.spends(began)
+
+    def _keeps_last(self) -> None:
+        """Of accumulation only the calls since the backward before this one."""
+        while self._mark > 0 and self.calls:
+            self.calls.popleft()
+            self._mark -= 1
+        self._mark = len(self.calls)
+
     def _sees_loss(self, tensors: Any) -> bool:
         """True where the loss is a new suspect."""
-        loss = tensors[0] if type(tensors) in (list, tuple) and tensors else tensors
-        # A device is not waited for: there the gradients' step and the weights tell.
-        if not _is_plain(loss) or loss.numel() != 1 or loss.is_complex():
+        loss = place.loss_of(tensors)
+        if loss is None:
             return False
         value = self._loss = loss.item()
         finite = math.isfinite(value)
-        if finite and self.found is not None and self._is_mended():
+        if finite and self.found is not None and are_mended(self._harmed):
             self.found, self._harmed = None, []
+        if self.suspect is not None and not self.steps.tallies:
+            self._by_hand()
         if self.found is not None:
             return False
         if self.suspect is not None and (finite if self._stepping else not self.suspect.is_pending()):
             # The program has left its step out; inside a step (a closure) the last loss counts.
             self.suspect = None
+        self.backwards += 1
         if finite:
-            while self._mark > 0 and self.calls:  # accumulation: only this backward's own calls are kept
-                self.calls.popleft()
-                self._mark -= 1
-            self._mark = len(self.calls)
+            self._keeps_last()
+            self._watches(loss)
             return False
         self._nan_loss |= math.isnan(value)
         if self.suspect is not None:
@@ -272,8 +271,12 @@ class Light:
         calls = [call for call in self.calls if place.is_of(call, reached)]
         self._mark = len(self.calls)
         what = "nan" if math.isnan(value) else "inf"
+        good = self._began_good if self.backwards > 1 else set()
         self._suspects(
-            lambda: place.of_loss(calls, loss, self._counts, self._began_bad), what, "loss", reached
+            lambda: place.of_loss(calls, loss, self.steps.tallies, self._began_bad, good),
+            what,
+            "loss",
+            reached,
         )
         return True
 
@@ -282,19 +285,28 @@ class Light:
             return
         if not self.suspect.sees_gradients([*self._parameters()]):
             self.suspect = None  # nothing can come of it
+            self._returns_place()
+
+    def _by_hand(self, at_end: bool = False) -> None:
+        """The verdict where there is no optimizer: the weights are bad that were not, or are so still."""
+        if self.suspect is not None:
+            harmed = self.suspect.by_hand(at_end)
+            if harmed:
+                self.found, self._harmed, self.suspect = self.suspect.fact, harmed, None
+
+    def _returns_place(self) -> None:
+        """It came to nothing: what comes later may still be looked for."""
+        if self._returned < _MAX_RETURNED and self.places > 0:
+            self._returned += 1
+            self.places -= 1
 
     def _parameters(self) -> Any:
-        for optimizer in list(self._counts):
+        for optimizer in list(self.steps.tallies):
             yield from parameters_of(optimizer)
         for call in self.calls:
             module = call.module()
             if module is not None:
                 yield from module.parameters()
-
-    def _is_mended(self) -> bool:
-        """The program has put good weights back (a checkpoint), and goes on with them."""
-        known = [parameter for parameter in (weak() for weak in self._harmed) if parameter is not None]
-        return bool(known) and are_finite(known)
 
     def _suspects(
         self, look: Callable[[], dict[str, Any]], what: str, kind: str, reached: dict[int, Any]
@@ -302,77 +314,95 @@ class Light:
         found: dict[str, Any] = {"kind": kind, "looked": False}
         if self.places < _MAX_PLACES:
             self.places += 1
-            self._busy = True
+            self.busy, self.notes = True, False
             try:
                 found = look()
             except Exception as error:
                 debug(f"watch: {error!r}")
             finally:
-                self._busy = False
-        out = {"what": what, "step": self._coming(), "unit": "step", **found}
+                self.busy, self.notes = False, True
+        of_step = bool(self.steps.tallies)
+        step = self.steps.coming() if of_step else self.backwards
+        at = {"step": step, "unit": "step" if of_step else "backward pass"}
+        changed = self.steps.taken or (not of_step and self.backwards > 1)
+        if changed and found["kind"] == "loss" and not found.get("looked", True):
+            # Weights that were good and are not tell of an update, also where nothing ran again.
+            found |= place.of_broken(reached, self._began_good, list(self._roots.known))
+        out = {"what": what, **at, **found}
+        if "inf_before" in found:
+            out["inf_before"] = {**found["inf_before"], **at}
+        out["last_steps"] = self.ring.facts(step, self._loss, self._norm)
         if found["kind"] == "optimizer":
-            out["step"] = self._steps
-            last = self.ring[-1][2] if self.ring and len(self._counts) == 1 else None
+            out["step"] = self.steps.taken if of_step else step - 1
+            last = self.ring[-1][2] if self.ring and len(self.steps.tallies) == 1 else None
             if last is not None and math.isfinite(last):
                 out["gradients_finite"] = True
-        growth = self._growth()
+        growth = self.ring.growth()
         if growth is not None:
             out["growth"] = growth
-        self.suspect = Suspect(out, what == "nan", [*self._parameters()], reached)
-
-    def _coming(self) -> int:
-        """The number of the step that is being made: by the optimizer that has not stepped for longest."""
-        if not self._counts:
-            return 1
-        following = min(self._counts, key=lambda optimizer: self._turns.get(optimizer, 0))
-        return max(self._steps, self._counts[following] + 1)
-
-    def _growth(self) -> Optional[dict[str, Any]]:
-        """The gradient norm, or else the loss, that is a hundred times what it was in the steps before."""
-        for at, name in ((2, "gradient norm"), (1, "loss")):
-            known = [(row[0], row[at]) for row in list(self.ring)[-20:] if row[at] is not None]
-            values = [abs(value) for _, value in known if math.isfinite(value)]
-            if len(values) >= 3 and min(values[:-1]) > 0 and values[-1] > 100 * min(values[:-1]):
-                return {"of": name, "low": min(values[:-1]), "high": values[-1], "steps": len(values)}
-        return None
+        self.suspect = Suspect(out, what == "nan", [*self._parameters(), *reached.values()], reached)
 
     # The step ----------------------------------------------------------------------------------
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if self.found is not None or self._is_compiling():
+        if self._is_compiling() or not self.notes:
             return
         self._stepping = True
+        if not self.looks and self.suspect is None and optimizer is self.steps.only():
+            return
         try:
-            if optimizer not in self._counts:
-                self._counts[optimizer] = self._turns[optimizer] = 0
-                self._began_bad |= {id(p) for p in parameters_of(optimizer) if not are_finite([p])}
-            if self._steps >= ALWAYS and self.suspect is None and time.perf_counter() < self._next:
-                return
+            self._begins_with(optimizer)
             began = time.perf_counter()
             self._began = self._began or began
-            norm = self._norm = place.norm(optimizer)
-            ended = time.perf_counter()
-            self._spent += ended - began
-            self._next = max(ended, self._began + self._spent / _SHARE)
+            norm = self._norm = place.norm(parameter.grad for parameter in parameters_of(optimizer))
+            self.spends(began - (self._in_loss.spent if self._in_loss is not None else 0.0))
             if norm is None or math.isfinite(norm) or self.suspect is not None:
                 return
-            bad = place.bad_gradients(optimizer)
-            if not bad:  # the sum overflowed, the elements did not
-                return
-            what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
-            mine = {id(parameter): parameter for parameter, _ in bad}
-            self._suspects(lambda: place.of_gradients(list(self.calls), bad), what, "gradient", mine)
-            if self.suspect is not None:
-                self.suspect.sees_gradients([parameter for parameter, _ in bad])
+            self._sees_gradients(optimizer)
         except Exception as error:
             debug(f"watch: {error!r}")
 
-    def _after_step(self, optimizer: Any, *_: Any) -> None:
-        if self.found is not None or self._is_compiling():
+    def _sees_gradients(self, optimizer: Any) -> None:
+        bad = place.bad_gradients(optimizer)
+        if not bad:  # the sum overflowed, the elements did not
+            return
+        what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
+        mine = {id(parameter): parameter for parameter, _ in bad}
+        calls, in_loss = list(self.calls), self._in_loss
+        self._suspects(lambda: place.of_gradients(calls, bad, in_loss), what, "gradient", mine)
+        if self.suspect is not None:
+            self.suspect.sees_gradients([parameter for parameter, _ in bad])
+
+    def spends(self, began: float) -> None:
+        """Looks cost no more than their share: puts the next one off."""
+        ended = time.perf_counter()
+        self._spent += ended - began
+        self._next = max(ended, self._began + self._spent / _SHARE)
+
+    def _sees_weights(self, optimizer: Any) -> Optional[dict[str, Any]]:
+        """What an update by finite gradients has made of the weights, in a step that is looked at."""
+        began = time.perf_counter()
+        norm = place.norm(parameter.detach() for parameter in parameters_of(optimizer))
+        self.spends(began)
+        if norm is None or math.isfinite(norm):
+            return None
+        bad, fact = place.of_update(optimizer, self._began_bad, list(self._roots.known))
+        if not bad:
+            return None
+        self._harmed = [weakref.ref(parameter) for parameter in bad]
+        last = self.ring.facts(self.steps.taken + 1, None, None)
+        return {"step": self.steps.taken, "unit": "step", **fact, "last_steps": last}
+
+    def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._is_compiling() or not self.notes:
             return
         self._stepping = False
         try:
+            well = self.looks and self.suspect is None and self._norm is not None
+            well = well and math.isfinite(self._norm)  # type: ignore[arg-type]
             self._counts_step(optimizer)
+            if well:
+                self.found = self._sees_weights(optimizer)
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))
                 if harmed:
@@ -380,48 +410,50 @@ class Light:
                     self._harmed = [weak for weak in harmed if not are_finite([weak()])]
                 if harmed is not None:
                     self.suspect = None
-            self._lasting, self._lasting_first = 0, None
+            self._streak.ends()
         except Exception as error:
             debug(f"watch: {error!r}")
 
     def _counts_step(self, optimizer: Any) -> None:
-        self._turn += 1
-        self._turns[optimizer] = self._turn
-        count = self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
-        self._steps = max(self._steps, count)
-        self.ring.append((self._steps, self._loss, self._norm))
-        self._loss = self._norm = None
-        self._nan_loss = False
-        # What was called with weights that have changed cannot be run again.
-        if len(self._counts) == 1:
-            self.calls.clear()
-        elif self.calls:
+        self._begins_with(optimizer)
+        self.steps.counts(optimizer)
+        if optimizer is self.steps.only():
+            self.calls.clear()  # what was called with weights that have changed cannot be run again
+        else:
             owned = {id(parameter) for parameter in parameters_of(optimizer)}
             kept = [
-                call for call in self.calls if call.step >= self._steps - 1 and not call.has_one_of(owned)
+                call
+                for call in self.calls
+                if call.step >= self.steps.taken - 1 and not call.has_one_of(owned)
             ]
             self.calls.clear()
             self.calls.extend(kept)
+        self.ring.append((self.steps.taken, self._loss, self._norm))
+        self._loss = self._norm = None
+        self._nan_loss = False
+        if self.backwards != 1 and self.steps.taken > 1:
+            self._several = True
+        self.backwards, self._in_loss = 0, None
         self._mark = len(self.calls)
-        self._depth = 0
-        if self._learning and self._steps >= _LEARN:
-            self._end_learning()
+        self.looks = self.steps.taken < ALWAYS or time.perf_counter() >= self._next
+        if self._roots.learning:
+            self._roots.steps(self.steps.taken)
 
     def _numbered(self, suspect: Suspect) -> dict[str, Any]:
         """Which step it was is known when an optimizer has taken it."""
         fact = suspect.fact
         if fact["kind"] != "optimizer":
-            fact["step"] = self._steps
+            fact["step"], fact["unit"] = self.steps.taken, "step"
             if "inf_before" in fact:
-                fact["inf_before"] = {**fact["inf_before"], "step": self._steps, "unit": "step"}
+                fact["inf_before"] = {**fact["inf_before"], "step": self.steps.taken, "unit": "step"}
         return fact
 
     def _around_scaler(self, original: Any) -> Any:
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            turn, bad = self._turn, self._nan_loss
+            turn, bad = self.steps.turn, self._nan_loss
             result = original(scaler, optimizer, *args, **kwargs)
             try:
-                if self._turn == turn and self.found is None and optimizer is not None:
+                if self.steps.turn == turn and self.found is None and optimizer is not None:
                     self._is_withheld(optimizer, bad)
             except Exception as error:
                 debug(f"watch: {error!r}")
@@ -430,34 +462,23 @@ class Light:
         return step
 
     def _is_withheld(self, optimizer: Any, nan_loss: bool) -> None:
-        """A scaler has left the step out: no fault, unless it leaves out all of them because of the loss."""
+        """A scaler has left the step out: no fault, unless it leaves out all of them."""
+        if not nan_loss and self.suspect is None and self._streak.is_long() and self._streak.is_new():
+            self._sees_gradients(optimizer)
         self._counts_step(optimizer)
         suspect, self.suspect = self.suspect, None
-        if not nan_loss:
-            self._lasting, self._lasting_first = 0, None
-            return
-        self._lasting += 1
-        if self._lasting_first is None and suspect is not None:
-            self._lasting_first = self._numbered(suspect)
+        if suspect is not None:
+            self._returns_place()
+        self._streak.goes_on(nan_loss, None if suspect is None else self._numbered(suspect))
 
     def finish(self) -> None:
         """At the end of the program."""
-        if self.found is not None and self._is_mended():
+        if not self.steps.tallies:
+            self._by_hand(at_end=True)
+        if self.found is not None and are_mended(self._harmed):
             self.found = None
-        if self.found is None and self._lasting >= LASTING * max(1, len(self._counts)):
-            self.found = self._lasting_first
-
-
-def _is_plain(tensor: Any) -> bool:
-    import torch
-
-    return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
-
-
-def _is_traced() -> bool:
-    import torch
-
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+        if self.found is None:
+            self.found = self._streak.verdict(len(self.steps.tallies))
 
 
 def _at_exit() -> None:

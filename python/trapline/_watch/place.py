@@ -13,59 +13,59 @@ from __future__ import annotations
 import copy
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from operator import itemgetter
 from typing import Any, Optional
 
 from trapline._fault.data import batches, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
+from trapline._watch import backward
 from trapline._watch.flow import Flow, parts, tensors
-from trapline._watch.suspect import parameters_of, values
+from trapline._watch.graph import MASKING, in_graph, is_bad_slope, is_bad_value
+from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
 _MAX_NODES = 20_000
-# What hides a bad value on purpose: what lies before it in the graph is not accused.
-_MASKING = (
-    "WhereBackward",
-    "MaskedFillBackward",
-    "NanToNumBackward",
-    "ClampBackward",
-    "MaskedScatter",
-    "Maximum",
-    "Minimum",
-)
 _COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
 
 
-class Call:
-    """One call of an outermost module, after `step` steps."""
+class Call(list):  # type: ignore[type-arg]
+    """One call of an outermost module. A list, since that is made without a call of Python's."""
 
-    __slots__ = ("args", "autocast", "kwargs", "module", "random", "step")
+    __slots__ = ()
 
-    def __init__(self, module: Any, args: Any, kwargs: Any, step: int) -> None:
-        self.module = module  # a weak reference
-        self.args, self.kwargs, self.step = args, kwargs, step
-        self.autocast: Any = None  # the dtype, where autocast is on
-        self.random: Any = None  # the state of PyTorch's generator, where the module draws
+    module = property(itemgetter(0))  # a weak reference
+    args = property(itemgetter(1))
+    kwargs = property(itemgetter(2))
+    step = property(itemgetter(3))  # how many steps were taken before it
+    autocast = property(itemgetter(4))  # the dtype, where autocast is on
+    random = property(itemgetter(5))  # the state of PyTorch's generator, where the module draws
+
+    arrived = property(itemgetter(6))  # at its outputs, in backward; None: not noted
+
+    def drew(self, state: Any) -> None:
+        self[5] = state
+
+    def watches(self, arrived: Any) -> None:
+        self[6] = arrived
 
     def has_one_of(self, owned: set[int]) -> bool:
         module = self.module()
         return module is None or any(id(parameter) in owned for parameter in module.parameters())
 
 
-def norm(optimizer: Any) -> Optional[float]:
-    """The norm of all gradients in host memory; None where there are none, or not plain ones."""
+def norm(tensors: Iterable[Any]) -> Optional[float]:
+    """The norm of all gradients, or weights, in host memory; None where there are none, or not plain ones."""
     import torch
 
     gradients = []
-    for parameter in parameters_of(optimizer):
-        gradient = parameter.grad
-        if gradient is None:
+    for tensor in tensors:
+        if tensor is None or not (tensor.layout is torch.strided or tensor.is_sparse):
             continue
-        if gradient.layout is not torch.strided:
-            gradient = gradient._values() if gradient.is_sparse else None
-        if gradient is not None and gradient.device.type == "cpu" and gradient.numel():
+        gradient = tensor if tensor.layout is torch.strided else tensor._values()
+        if gradient.is_cpu and gradient.numel():
             if type(gradient) is not torch.Tensor:
                 return None
             gradients.append(gradient)
@@ -83,6 +83,18 @@ def bad_gradients(optimizer: Any) -> list[tuple[Any, Any]]:
     """Parameters whose gradient has an element that is not finite."""
     gradients = [(p, values(p.grad)) for p in parameters_of(optimizer) if p.grad is not None]
     return [(p, gradient) for p, gradient in gradients if not bool(gradient.isfinite().all())]
+
+
+def loss_of(tensors: Any) -> Any:
+    """What `backward` starts from, where it is one number in host memory: a device is not waited for, there
+    the gradients' step and the weights tell.
+    """
+    import torch
+
+    loss = tensors[0] if type(tensors) in (list, tuple) and tensors else tensors
+    if type(loss) not in (torch.Tensor, torch.nn.Parameter) or not loss.is_cpu:
+        return None
+    return None if loss.numel() != 1 or loss.is_complex() else loss
 
 
 def reached(loss: Any) -> dict[int, Any]:
@@ -108,9 +120,11 @@ def is_of(call: Call, reached: dict[int, Any]) -> bool:
     return module is not None and (not ids or any(one in reached for one in ids))
 
 
-def of_loss(calls: list[Call], loss: Any, optimizers: Any, began_bad: set[int]) -> dict[str, Any]:
-    """For a loss that is not finite, before `backward` has used up the graph. `began_bad`: the parameters
-    that were not finite before an optimizer's first step.
+def of_loss(
+    calls: list[Call], loss: Any, optimizers: Any, began_bad: set[int], began_good: set[int]
+) -> dict[str, Any]:
+    """For a loss that is not finite, before `backward` has used up the graph. `began_bad`, `began_good`: the
+    parameters that were not finite, or were, before the first step.
     """
     looked = bool(calls)
     seen = seen_of(calls)
@@ -131,7 +145,7 @@ def of_loss(calls: list[Call], loss: Any, optimizers: Any, began_bad: set[int]) 
             kind, name = made.given
             what = {"what": "inf"} if made.only_inf else {}
             if kind == "weights":
-                return {**_of_weights(inner, name, optimizers, began_bad), **what}
+                return {**_of_weights(inner, name, optimizers, began_bad, began_good), **what}
             if call is calls[0] or _sample():  # else it may be what another part of the program made
                 return {"kind": "input", **(_sample() or {"type": name}), **what}
             looked = False
@@ -144,7 +158,7 @@ def of_loss(calls: list[Call], loss: Any, optimizers: Any, began_bad: set[int]) 
             before.pop("origin", None)
             found["inf_before"] = before
         return {**found, **seen, "finite_before": first.finite}
-    return {"kind": "loss", "looked": looked, **seen, **_in_graph(loss.grad_fn, _is_bad_value, _MASKING)}
+    return {"kind": "loss", "looked": looked, **seen, **in_graph(loss.grad_fn, is_bad_value, MASKING)}
 
 
 def _followed(call: Call) -> tuple[Any, Flow]:
@@ -188,18 +202,65 @@ def _is_bad_weight(parameter: Any) -> bool:
     return bool(bad.any())
 
 
-def _of_weights(module: Any, name: str, optimizers: Any, began_bad: set[int]) -> dict[str, Any]:
+def _of_weights(
+    module: Any, name: str, optimizers: Any, began_bad: set[int], began_good: set[int]
+) -> dict[str, Any]:
     """Of a checkpoint or an initialisation, unless an optimizer has made them so."""
     mine = dict(module.named_parameters()).get(name)
     if id(mine) in began_bad:
         return {"kind": "weights", "name": name}
-    for optimizer, steps in list(optimizers.items()):
-        if steps and any(parameter is mine for parameter in parameters_of(optimizer)):
-            return {"kind": "optimizer", "name": name}
+    for optimizer, tally in list(optimizers.items()):
+        if tally.count and any(parameter is mine for parameter in parameters_of(optimizer)):
+            return {"kind": "optimizer", "name": name, **setting_of(optimizer, mine)}
+    if not optimizers and id(mine) in began_good:  # the program updates them itself
+        return {"kind": "optimizer", "name": name}
     return {"kind": "weights", "name": name}
 
 
-def of_gradients(calls: list[Call], bad: list[tuple[Any, Any]]) -> dict[str, Any]:
+def of_update(optimizer: Any, began_bad: set[int], modules: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The weights that an update by finite gradients has broken, and what is told of it."""
+    bad = [p for p in parameters_of(optimizer) if id(p) not in began_bad and not are_finite([p])]
+    if not bad:
+        return [], {}
+    what = "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf"
+    named = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
+    return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **named}
+
+
+def of_broken(reached: dict[int, Any], began_good: set[int], modules: list[Any]) -> dict[str, Any]:
+    """Of the parameters that the loss depends on one that was finite and is not."""
+    for key, parameter in reached.items():
+        if key in began_good and not are_finite([parameter]):
+            return {"kind": "optimizer", "looked": True, **name_of(parameter, modules)}
+    return {}
+
+
+def name_of(parameter: Any, modules: list[Any]) -> dict[str, Any]:
+    for module in modules:
+        for name, candidate in module.named_parameters():
+            if candidate is parameter:
+                return {"name": name}
+    return {}
+
+
+def setting_of(optimizer: Any, parameter: Any) -> dict[str, Any]:
+    """The setting of an optimizer that cannot be right: one that is not finite, an `eps` of 0."""
+    for group in optimizer.param_groups:
+        if all(candidate is not parameter for candidate in group["params"]):
+            continue
+        for name, value in group.items():
+            single = value.item() if hasattr(value, "item") and getattr(value, "numel", int)() == 1 else value
+            for number in single if isinstance(single, tuple) else (single,):
+                if isinstance(number, float) and (
+                    not math.isfinite(number) or (name == "eps" and number == 0)
+                ):
+                    return {"setting": f"{name}={number:g}"}
+    return {}
+
+
+def of_gradients(
+    calls: list[Call], bad: list[tuple[Any, Any]], in_loss: Optional[backward.Culprit] = None
+) -> dict[str, Any]:
     """For gradients that are not finite after a loss that was: the last parameter in forward order, which
     backward reaches first, and an operation of the modules without a finite derivative.
     """
@@ -220,25 +281,58 @@ def of_gradients(calls: list[Call], bad: list[tuple[Any, Any]]) -> dict[str, Any
         for name, parameter in module.named_parameters() if module is not None else ():
             if id(parameter) in owned:
                 found["name"] = name
+    if in_loss is not None and in_loss.node is not None and _has_come(mine):
+        return {**found, "op": in_loss.op(), "backward": {}}
+    for call in reversed(calls):
+        made = _made_backward(call)
+        if made:
+            return {**found, **made}
+    if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
+        return {**found, "op": in_loss.op(), "backward": {}}
     for call in calls:
         if call.module() is None or not call.has_one_of(owned) or _has_collectives(call):
             continue
         with _Kept(_inner(call)), torch.enable_grad(), _autocast(call):
             _draw_again(call)
             output = _inner(call)(*_copies(call.args), **_copies(call.kwargs))
-        for tensor in _outputs(output):
-            node = _in_graph(tensor.grad_fn, _is_bad_slope)
+        for tensor in outputs(output):
+            node = in_graph(tensor.grad_fn, is_bad_slope)
             if node:
                 return {**found, **node}
     return found
 
 
-def _outputs(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
+def _has_come(calls: list[Call]) -> bool:
+    """What the operations of the loss made has come to the modules that have the gradients."""
+    noted = [call.arrived for call in calls if call.arrived is not None]
+    return not noted or any(arrived.is_bad() for arrived in noted)
+
+
+def _made_backward(call: Call) -> Optional[dict[str, Any]]:
+    """The operation of this call, where finite numbers arrived and others came of them."""
+    import torch
+
+    if call.module() is None or call.arrived is None or not call.arrived.is_finite():
+        return None
+    inner = _inner(call)
+    if _has_collectives(call) or not backward.may_run(inner):
+        return None
+    with _Kept(inner), torch.enable_grad(), backward.Intervals() as intervals:
+        _draw_again(call)
+        args, kwargs = _copies(call.args, trained=True), _copies(call.kwargs, trained=True)
+        with _autocast(call), backward.anomaly():
+            output = inner(*args, **kwargs)
+        return backward.culprit_of(
+            inner, list(outputs(output)), list(tensors([args, kwargs], trained=True)), call.arrived, intervals
+        )
+
+
+def outputs(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
     if hasattr(value, "grad_fn"):
         yield value
     elif depth > 0:
         for item in parts(value):
-            yield from _outputs(item, depth - 1)
+            yield from outputs(item, depth - 1)
 
 
 def _weighed(calls: list[Call]) -> dict[str, Any]:
@@ -306,16 +400,16 @@ def _draw_again(call: Call) -> None:
         torch.set_rng_state(call.random)
 
 
-def _copies(value: Any, depth: int = _DEPTH) -> Any:
-    """What a forward that changes its arguments may change."""
+def _copies(value: Any, depth: int = _DEPTH, trained: bool = False) -> Any:
+    """What a forward that changes its arguments may change; `trained`: those that had a gradient have one."""
     import torch
 
     if type(value) in (torch.Tensor, torch.nn.Parameter):
-        return value.detach().clone()
+        return value.detach().clone().requires_grad_(trained and value.requires_grad)
     if depth > 0 and type(value) is dict:
-        return {key: _copies(item, depth - 1) for key, item in value.items()}
+        return {key: _copies(item, depth - 1, trained) for key, item in value.items()}
     if depth > 0 and type(value) in (tuple, list):
-        return type(value)(_copies(item, depth - 1) for item in value)
+        return type(value)(_copies(item, depth - 1, trained) for item in value)
     return value
 
 
@@ -368,96 +462,3 @@ def _named(made: Any, root: Any) -> dict[str, Any]:
     if made.frame is not None:
         found["origin"] = made.frame
     return found
-
-
-# The graph ---------------------------------------------------------------------------------------
-
-
-def _in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The operation nearest to the inputs whose saved tensors show that it is the one."""
-    seen, queue, hit = {root}, [root], None
-    while queue and len(seen) < _MAX_NODES:
-        node = queue.pop(0)
-        if node is None:
-            continue
-        name = node.name().split("::")[-1]
-        try:
-            if is_bad(name, node):
-                hit = name
-        except (RuntimeError, AttributeError):  # saved nothing, or freed already
-            pass
-        if name.startswith(hidden):
-            continue
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                queue.append(following)
-    return {} if hit is None else {"op": hit.rstrip("0123456789").removesuffix("Backward").lower()}
-
-
-def _is_bad_value(name: str, node: Any) -> bool:
-    if name.startswith(("LogBackward", "Log2Backward", "Log10Backward")):
-        return _finite(node._saved_self) and bool((node._saved_self <= 0).any())
-    if name.startswith("DivBackward"):
-        other = node._saved_other
-        return other is not None and _finite(other) and bool((other == 0).any())
-    if name.startswith(("SqrtBackward", "ExpBackward", "ReciprocalBackward", "RsqrtBackward")):
-        # These save no input: what hands a NaN on is not accused.
-        return not _finite(node._saved_result) and _is_finite_below(node)
-    if name.startswith(("VarBackward", "StdBackward")):
-        given = node._saved_self
-        return _finite(given) and not _finite(_spread_again(node, given))
-    if name.startswith("PowBackward"):
-        base = node._saved_self
-        return _finite(base) and not _finite(base**node._saved_exponent)
-    return False
-
-
-def _spread_again(node: Any, given: Any) -> Any:
-    """The variance, NaN or Inf where there are no more elements than the correction takes off."""
-    dims = node._saved_dim
-    dims = None if dims is None else [at - 2**64 if at >= 2**63 else at for at in dims]  # read as unsigned
-    return given.detach().var(dims, correction=node._saved_correction)
-
-
-def _is_finite_below(node: Any) -> bool:
-    """All that the graph has saved before this operation is finite."""
-    seen, queue = {node}, deque(following for following, _ in node.next_functions)
-    while queue:
-        before = queue.popleft()
-        if before is None or before in seen:
-            continue
-        if len(seen) >= _MAX_NODES:
-            return False
-        seen.add(before)
-        name = before.name()
-        of_spread = "VarBackward" in name or "StdBackward" in name
-        if of_spread and _is_bad_value(name.split("::")[-1], before):
-            return False
-        variable = getattr(before, "variable", None)
-        saved = [variable, *(getattr(before, key, None) for key in dir(before) if key.startswith("_saved_"))]
-        if not all(_finite(one) for one in saved if _is_floating(one)):
-            return False
-        queue.extend(following for following, _ in before.next_functions)
-    return True
-
-
-def _is_floating(value: Any) -> bool:
-    return hasattr(value, "is_floating_point") and value.is_floating_point()
-
-
-def _is_bad_slope(name: str, node: Any) -> bool:
-    if name.startswith("SqrtBackward"):
-        return bool((node._saved_result == 0).any())
-    if name.startswith("PowBackward"):
-        exponent = node._saved_exponent
-        return isinstance(exponent, float) and exponent < 1 and bool((node._saved_self == 0).any())
-    if name.startswith("LogBackward"):
-        return bool((node._saved_self == 0).any())
-    if name.startswith("DivBackward"):
-        return node._saved_other is not None and bool((node._saved_other == 0).any())
-    return False
-
-
-def _finite(tensor: Any) -> bool:
-    return tensor is not None and bool(tensor.isfinite().all())

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+import time
 import weakref
 from typing import Any
+
+import torch
+
+from trapline._library.say import debug
+from trapline._watch.backward import Arrived
+from trapline._watch.place import Call, outputs
+
+_LEARN = 2  # steps in which the outermost modules are found
+_MAX_ROOTS = 64
+
+_grad_enabled, _autocast_enabled = torch.is_grad_enabled, torch.is_autocast_enabled
+_is_compiling = torch.compiler.is_dynamo_compiling
+
+
+def gave(call: Call, output: Any) -> None:
+    """From now on what `backward` brings to the output is noted."""
+    try:
+        call.watches(Arrived(outputs(output)))
+    except Exception as error:
+        debug(f"watch: {error!r}")
 
 
 class Root:
@@ -12,18 +34,41 @@ class Root:
     A hook would go with the module into a file or a copy; this place stays empty there, and costs less.
     """
 
-    __slots__ = ("_light", "draws", "module", "trained")
+    __slots__ = ("_light", "_trained", "draws", "module")
 
     def __init__(self, module: Any, light: Any) -> None:
         self.module = weakref.ref(module)
         self._light = light
-        self.trained = False
+        self._trained = False
         self.draws = False  # its forward takes random numbers
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # On the path of every step: as little as can be, and no call of Python's that is not needed.
         module = self.module()
-        self._light.root_runs(self, module, args, kwargs)
+        light = self._light
+        training = module.training
+        if light.notes and (training or not self._trained) and _grad_enabled() and not _is_compiling():
+            autocast = torch.get_autocast_dtype("cpu") if _autocast_enabled("cpu") else None
+            random = torch.get_rng_state() if self.draws else None
+            call = Call((self.module, args, kwargs, light.steps.taken, autocast, random, None))
+            light.calls.append(call)
+            self._trained = self._trained or training  # from then on what is not training is evaluation
+            if light.looks:
+                output = module._call_impl(*args, **kwargs)
+                began = time.perf_counter()
+                gave(call, output)
+                light.spends(began)
+                return output
         return module._call_impl(*args, **kwargs)
+
+    def notes(self, module: Any, args: Any, kwargs: Any) -> None:
+        """The call that was on its way when the module was found."""
+        if self._light.notes and _grad_enabled():
+            autocast = torch.get_autocast_dtype("cpu") if _autocast_enabled("cpu") else None
+            self._light.calls.append(
+                Call((self.module, args, kwargs, self._light.steps.taken, autocast, None, None))
+            )
+            self._trained = module.training
 
     def __reduce__(self) -> Any:
         return (type(None), ())
@@ -32,6 +77,82 @@ class Root:
         module = self.module()
         if module is not None and module._compiled_call_impl is self:
             del module._compiled_call_impl
+
+
+class Roots:
+    """Finds the outermost modules in the first steps, by hooks on all modules."""
+
+    def __init__(self, light: Any) -> None:
+        self.known: weakref.WeakKeyDictionary[Any, Root] = weakref.WeakKeyDictionary()
+        self.learning: list[Any] = []
+        self._light = light
+        self._depth = 0
+        self._before: Any = None  # the random state when the outermost forward began
+
+    def start(self) -> None:
+        from torch.nn.modules import module as modules
+
+        self.learning = [
+            modules.register_module_forward_pre_hook(self._enters),
+            modules.register_module_forward_hook(self._leaves, always_call=True),
+        ]
+
+    def stop(self) -> None:
+        self._ends()
+        for root in self.known.values():
+            root.remove()
+        self.known.clear()
+
+    def steps(self, taken: int) -> None:
+        self._depth = 0
+        if taken >= _LEARN:
+            self._ends()
+
+    def _ends(self) -> None:
+        learning, self.learning = self.learning, []
+        for handle in learning:
+            handle.remove()
+        self._before = None
+
+    def _enters(self, module: Any, args: Any) -> None:
+        if _is_traced():
+            return
+        if type(module).__name__ == "OptimizedModule":
+            self._ends()  # before it is compiled: its guards count global hooks
+        self._depth += 1
+        if self._depth != 1 or self._light.busy:
+            return
+        if not self._light.steps.tallies and self._light.backwards > _LEARN:  # a program without an optimizer
+            self._ends()
+            return
+        self._before = torch.get_rng_state()
+        if module not in self.known and len(self.known) < _MAX_ROOTS and is_watched(module):
+            root = self.known[module] = Root(module, self._light)
+            module.__dict__["_compiled_call_impl"] = root
+            self._light.begins(module.parameters())
+            # This call is on its way already, and a global hook is not given the keywords.
+            kwargs = sys._getframe(1).f_locals.get("kwargs")
+            root.notes(module, args, kwargs if isinstance(kwargs, dict) else {})
+
+    def _leaves(self, module: Any, _args: Any, output: Any) -> None:
+        if self._depth <= 0 or _is_traced():
+            return
+        self._depth -= 1
+        calls = self._light.calls
+        known = self.known.get(module) if self._depth == 0 and not self._light.busy else None
+        call = calls[-1] if known is not None and calls and calls[-1].module() is module else None
+        if call is not None and call.arrived is None:
+            gave(call, output)
+        if known is None or known.draws or self._before is None:
+            return
+        if not torch.equal(self._before, torch.get_rng_state()):
+            known.draws = True
+            if call is not None:
+                call.drew(self._before)
+
+
+def _is_traced() -> bool:
+    return bool(torch.compiler.is_compiling() or torch.jit.is_tracing())
 
 
 def around_replicas(original: Any) -> Any:
@@ -45,8 +166,6 @@ def around_replicas(original: Any) -> Any:
 
 
 def is_watched(module: Any) -> bool:
-    import torch
-
     # Taken, where Module.compile was called, and unknown before 2.1.
     if isinstance(module, torch.jit.ScriptModule) or getattr(module, "_compiled_call_impl", 0) is not None:
         return False

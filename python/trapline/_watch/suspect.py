@@ -22,6 +22,12 @@ def are_finite(tensors: Iterable[Any]) -> bool:
     return all(bool(tensor.detach().isfinite().all()) for tensor in tensors)
 
 
+def are_mended(harmed: list[Any]) -> bool:
+    """The program has put good weights back (a checkpoint), and goes on with them."""
+    known = _alive(harmed)
+    return bool(known) and are_finite(known)
+
+
 class Suspect:
     """`fact` says what and where. The verdict is on the optimizer that has the gradients it spoiled."""
 
@@ -50,11 +56,19 @@ class Suspect:
             spoiled = {id(p) for p in bad}
             fine = [p for p in given if id(p) in self._reached and id(p) not in spoiled]
             self._fine = [weakref.ref(p) for p in fine if bool(values(p.grad).any())]
-        return bool(self._bad or self._fine)
+        return bool(self._bad or self._fine or self._broken())
+
+    def _broken(self) -> list[Any]:
+        """Weights that an update has broken are a fault whatever the gradients are."""
+        if self.fact["kind"] != "optimizer":
+            return []
+        return [p for p in _alive(self._reached.values()) if not are_finite([p])]
 
     def is_pending(self) -> bool:
         """The gradients are still there: neither mended nor cleared without a step."""
         bad = [values(p.grad) for p in _alive(self._bad) if p.grad is not None]
+        if self._broken():
+            return True
         if any(not are_finite([gradient]) for gradient in bad):
             return True
         fine = [values(p.grad) for p in _alive(self._fine) if p.grad is not None]
@@ -67,12 +81,21 @@ class Suspect:
         parameters = {id(p): p for p in stepped}
         spoiled = [p for p in _alive(self._bad) if id(p) in parameters]
         fine = [p for p in _alive(self._fine) if id(p) in parameters]
-        if not spoiled and not fine:
+        broken = any(id(p) in parameters for p in self._broken())
+        if not spoiled and not fine and not broken:
             return None
         given = self.fact["kind"] in ("weights", "optimizer")
-        if not spoiled and not given:
+        if not spoiled and not broken and not given:
             return [weakref.ref(p) for p in fine]
         bad = [p for p in parameters.values() if not are_finite([p])]
+        return [weakref.ref(p) for p in bad if given or id(p) not in self._before]
+
+    def by_hand(self, at_end: bool) -> list[Any]:
+        """Where no optimizer tells when it has stepped: weak references to the weights that are bad now. Of
+        those that were so from the start only the end of the program tells that they were trained.
+        """
+        given = self.fact["kind"] == "optimizer" or (at_end and self.fact["kind"] == "weights")
+        bad = [p for p in _alive(self._reached.values()) if not are_finite([p])]
         return [weakref.ref(p) for p in bad if given or id(p) not in self._before]
 
 

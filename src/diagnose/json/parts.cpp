@@ -54,6 +54,22 @@ std::string growth_text(const json* growth) {
                      number("low"), number("high"), integer(*growth, "steps").value_or(0));
 }
 
+std::vector<TrainingStep> read_last_steps(const json& watch) {
+  constexpr std::size_t kMost = 50;
+  std::vector<TrainingStep> steps;
+  const json* rows = member(watch, "last_steps");
+  if (rows == nullptr || !rows->is_array()) return steps;
+  for (const json& row : *rows) {
+    const auto step = integer(row, "step");
+    if (!step || steps.size() == kMost) continue;
+    steps.push_back({*step, {}, {}});
+    if (const json* loss = member(row, "loss")) steps.back().loss = jsonio::to_scalar(*loss);
+    if (const json* norm = member(row, "gradient_norm"))
+      steps.back().gradient_norm = jsonio::to_scalar(*norm);
+  }
+  return steps;
+}
+
 std::int64_t at_least_zero(const json& object, const char* name) {
   return std::max<std::int64_t>(0, integer(object, name).value_or(0));
 }
@@ -216,17 +232,25 @@ std::optional<WatchFact> read_watch(const json& facts) {
   const json* object = object_member(facts, "watch");
   auto first = read_seen(object);
   if (!first) return std::nullopt;
-  return WatchFact{text(*object, "what") != "inf",
-                   std::move(*first),
-                   read_seen(object_member(*object, "inf_before")),
-                   read_frame(member(*object, "origin")),
-                   read_sample(*object),
-                   growth_text(object_member(*object, "growth")),
-                   boolean(*object, "looked").value_or(true),
-                   boolean(*object, "half").value_or(false),
-                   boolean(*object, "input_finite").value_or(false),
-                   boolean(*object, "finite_before").value_or(false),
-                   boolean(*object, "gradients_finite").value_or(false)};
+  WatchFact watch{text(*object, "what") != "inf",
+                  std::move(*first),
+                  read_seen(object_member(*object, "inf_before")),
+                  read_frame(member(*object, "origin")),
+                  read_sample(*object),
+                  growth_text(object_member(*object, "growth")),
+                  boolean(*object, "looked").value_or(true),
+                  boolean(*object, "half").value_or(false),
+                  boolean(*object, "input_finite").value_or(false),
+                  boolean(*object, "finite_before").value_or(false),
+                  boolean(*object, "gradients_finite").value_or(false)};
+  if (const json* backward = object_member(*object, "backward")) {
+    watch.backward = !watch.first.op.empty();
+    watch.backward_name = text(*backward, "name");
+    watch.backward_type = text(*backward, "type");
+  }
+  watch.setting = text(*object, "setting");
+  watch.last_steps = read_last_steps(*object);
+  return watch;
 }
 
 Result<Watch> read_watched_run(const json& json) {

@@ -126,6 +126,12 @@ Html operations_of(const Finding& finding) {
                        tag("tbody", rows)));
 }
 
+Html last_steps_of(const Finding& finding) {
+  Html items;
+  for (const std::string& course : last_steps_texts(finding)) items += tag("li", text(course));
+  return items.empty() ? items : tag("ul", items);
+}
+
 Html evidence_of(const Finding& finding) {
   Html items;
   std::size_t count = 0;
@@ -185,6 +191,7 @@ Html article(const Finding& finding, const Shown& shown) {
   body += facts_of(finding, shown);
   body += help_of(finding);
   if (shown.is_compact) body += folded("Values", histogram_of(finding));
+  body += folded("Last steps", last_steps_of(finding));
   body += folded("Last operations, the newest last", operations_of(finding));
   body += folded("Stack, outermost first", stack_of(finding, shown.reading.directory));
   if (!shown.is_compact) body += folded("Evidence", evidence_of(finding));

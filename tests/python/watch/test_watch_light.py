@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from trapline._watch import light as _watch_light  # noqa: E402
+from trapline._watch import withheld  # noqa: E402
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def test_masks_are_no_fault(watch):
 
 def test_losses_that_stay_nan_without_a_step(watch):
     model = nn.Linear(2, 1)
-    for _ in range(2 * _watch_light.LASTING):
+    for _ in range(2 * withheld.LASTING):
         (model(GOOD) * math.nan).sum().backward()
     assert found() is None  # the program leaves them out
 

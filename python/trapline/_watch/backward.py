@@ -1,0 +1,224 @@
+"""Which operation's derivative made the numbers of a gradient that are not finite.
+
+In a step whose gradients are looked at (:mod:`trapline._watch.light`), two things are noted while `backward`
+runs: what arrived at the outputs of outermost modules, and the first operation between these and the loss
+that was given finite gradients and handed on others. Where what arrived was finite, the module runs again and
+its own operations are followed backward in the same way, with the lines that PyTorch's anomaly mode notes.
+
+Nothing but an operation that was seen so is named.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Optional
+
+import torch
+
+from trapline._fault.program import places, source
+
+_MARK = "trapline"  # in the metadata of the node that made an output
+_MAX_OUTPUTS = 8
+_MAX_LOSS = 64  # operations between the outputs and the loss that are watched
+_MAX_NODES = 20_000
+_MAX_KEPT = 1 << 24  # elements of a gradient that is kept until the step
+
+_FRAME = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)')
+
+
+class Arrived:
+    """What arrives at the outputs of one call, in the order of its tensors."""
+
+    def __init__(self, tensors: Iterable[Any]) -> None:
+        self.gradients: dict[int, Any] = {}
+        self.too_large = False
+        for at, tensor in enumerate(tensors):
+            node = tensor.grad_fn
+            if at >= _MAX_OUTPUTS or node is None:
+                break
+            node.metadata[_MARK] = True
+            # Nothing here holds the graph; the graph holds this.
+            node.register_prehook(partial(self._sees, at, tensor.output_nr))
+
+    def _sees(self, at: int, output: int, gradients: Any) -> None:
+        gradient = gradients[output] if output < len(gradients) else None
+        if gradient is None:
+            return
+        if gradient.numel() > _MAX_KEPT:
+            self.too_large = True
+        else:
+            self.gradients[at] = gradient.detach()  # or it may hold the graph that holds this
+
+    def is_finite(self) -> bool:
+        return bool(self.gradients) and not self.too_large and all(map(_finite, self.gradients.values()))
+
+    def is_bad(self) -> bool:
+        return not all(map(_finite, self.gradients.values()))
+
+
+class Culprit:
+    """The first operation whose derivative made numbers that are not finite."""
+
+    def __init__(self) -> None:
+        self.node: Any = None
+        self.spent = 0.0  # seconds
+        self._bad = False
+
+    def watches(self, node: Any) -> None:
+        node.register_hook(partial(self._after, _name(node), node.metadata))
+
+    def _after(self, name: str, metadata: Any, made: Any, given: Any) -> None:
+        if self._bad:
+            return
+        began = time.perf_counter()
+        if not all(map(_finite, made)):
+            self._bad = True
+            if all(map(_finite, given)):  # else it came from elsewhere
+                self.node = (name, metadata)
+        self.spent += time.perf_counter() - began
+
+    def op(self) -> str:
+        return str(self.node[0])
+
+    def line(self) -> tuple[Optional[dict[str, Any]], int]:
+        _, metadata = self.node
+        return _frame_of(metadata.get("traceback_") or []), metadata.get(_MARK + "_nr", -1)
+
+
+def watch_loss(loss: Any) -> Culprit:
+    """Watches the operations between the loss and the outputs of outermost modules."""
+    culprit = Culprit()
+    if loss.grad_fn is None or _is_compiled_autograd():
+        return culprit
+    seen, queue = {loss.grad_fn}, deque([loss.grad_fn])
+    while queue and len(seen) < _MAX_LOSS:
+        node = queue.popleft()
+        if hasattr(node, "variable") or _MARK in node.metadata:
+            continue
+        culprit.watches(node)
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return culprit
+
+
+def may_run(module: Any) -> bool:
+    """Hooks on gradients are the program's: they are not called twice."""
+    if any(parameter._backward_hooks for parameter in module.parameters()):
+        return False
+    return not any(m._backward_hooks or m._backward_pre_hooks for m in module.modules())
+
+
+def culprit_of(
+    module: Any, outputs: list[Any], arguments: list[Any], arrived: Arrived, intervals: list[Any]
+) -> Optional[dict[str, Any]]:
+    """The operation of a module that ran again, under anomaly mode: its line, and the module it is in."""
+    pairs = [(outputs[at], g) for at, g in arrived.gradients.items() if at < len(outputs)]
+    if not pairs or any(tensor.shape != gradient.shape for tensor, gradient in pairs):
+        return None
+    culprit = Culprit()
+    queue = deque(tensor.grad_fn for tensor, _ in pairs)
+    seen = set(queue)
+    while queue and len(seen) < _MAX_NODES:
+        node = queue.popleft()
+        if hasattr(node, "variable"):
+            continue
+        node.metadata[_MARK + "_nr"] = node._sequence_nr()
+        culprit.watches(node)
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    leaves = [p for p in module.parameters() if p.requires_grad]
+    leaves += [tensor for tensor in arguments if tensor.requires_grad and tensor.grad_fn is None]
+    torch.autograd.grad([t for t, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
+    if culprit.node is None:
+        return None
+    frame, number = culprit.line()
+    found: dict[str, Any] = {"op": culprit.op(), "backward": {}}
+    if frame is not None:
+        found["origin"] = frame
+    inside = [(last - first, part) for part, first, last in intervals if first <= number < last]
+    if inside:
+        part = min(inside, key=lambda pair: pair[0])[1]
+        name = next((name for name, one in module.named_modules() if one is part), "")
+        found["backward"] = {"name": name, "type": type(part).__name__}
+    return found
+
+
+class Intervals:
+    """Which numbers of the graph's operations belong to which call of a module."""
+
+    def __enter__(self) -> list[Any]:
+        from torch.nn.modules import module as modules
+
+        self.known: list[Any] = []
+        running: list[tuple[Any, int]] = []
+
+        def enters(module: Any, _args: Any) -> None:
+            running.append((module, _number()))
+
+        def leaves(module: Any, _args: Any, _output: Any) -> None:
+            while running:
+                entered, first = running.pop()
+                self.known.append((entered, first, _number()))
+                if entered is module:
+                    break
+
+        self._handles = [
+            modules.register_module_forward_pre_hook(enters),
+            modules.register_module_forward_hook(leaves, always_call=True),
+        ]
+        return self.known
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+
+def anomaly() -> Any:
+    """Notes the line of each operation."""
+    return torch.autograd.set_detect_anomaly(True, check_nan=False)
+
+
+def _number() -> int:
+    return int(torch.autograd._get_sequence_nr())
+
+
+def _name(node: Any) -> str:
+    if isinstance(node, torch.autograd.function.BackwardCFunction):  # of a torch.autograd.Function
+        return str(node.name()).removesuffix("Backward") + ".backward"
+    return str(node.name()).split("::")[-1].rstrip("0123456789").removesuffix("Backward").lower()
+
+
+def _finite(tensor: Any) -> bool:
+    if tensor is None or not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
+        return True
+    return not tensor.is_floating_point() or bool(tensor.detach().isfinite().all())
+
+
+def _frame_of(lines: list[str]) -> Optional[dict[str, Any]]:
+    for text in reversed(lines):
+        match = _FRAME.match(text)
+        if match is None or places.is_library_file(match["file"]) or places.is_own(match["file"]):
+            continue
+        line = int(match["line"])
+        return {
+            "file": match["file"],
+            "line": line,
+            "function": match["function"],
+            "code": source.line_text(match["file"], line),
+            "user": True,
+        }
+    return None
+
+
+def _is_compiled_autograd() -> bool:
+    module = sys.modules.get("torch._dynamo.compiled_autograd")
+    return bool(getattr(module, "compiled_autograd_enabled", False))

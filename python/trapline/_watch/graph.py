@@ -1,0 +1,116 @@
+"""What the graph of a loss has saved tells of the operation that made a number that is not finite."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+_MAX_NODES = 20_000
+_OPS = {"NllLoss": "nll_loss", "NllLoss2D": "nll_loss"}
+# What hides a bad value on purpose: what lies before it in the graph is not accused.
+MASKING = (
+    "WhereBackward",
+    "MaskedFillBackward",
+    "NanToNumBackward",
+    "ClampBackward",
+    "MaskedScatter",
+    "Maximum",
+    "Minimum",
+)
+
+
+def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The operation nearest to the inputs whose saved tensors show that it is the one."""
+    seen, queue, hit = {root}, [root], None
+    while queue and len(seen) < _MAX_NODES:
+        node = queue.pop(0)
+        if node is None:
+            continue
+        name = node.name().split("::")[-1]
+        try:
+            if is_bad(name, node):
+                hit = name
+        except (RuntimeError, AttributeError):  # saved nothing, or freed already
+            pass
+        if name.startswith(hidden):
+            continue
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    if hit is None:
+        return {}
+    name = hit.rstrip("0123456789").removesuffix("Backward")
+    return {"op": _OPS.get(name, name.lower())}
+
+
+def is_bad_value(name: str, node: Any) -> bool:
+    if name.startswith(("LogBackward", "Log2Backward", "Log10Backward")):
+        return _finite(node._saved_self) and bool((node._saved_self <= 0).any())
+    if name.startswith("DivBackward"):
+        other = node._saved_other
+        return other is not None and _finite(other) and bool((other == 0).any())
+    if name.startswith(("SqrtBackward", "ExpBackward", "ReciprocalBackward", "RsqrtBackward")):
+        # These save no input: what hands a NaN on is not accused.
+        return not _finite(node._saved_result) and _is_finite_below(node)
+    if name.startswith(("VarBackward", "StdBackward")):
+        given = node._saved_self
+        return _finite(given) and not _finite(_spread_again(node, given))
+    if name.startswith("PowBackward"):
+        base = node._saved_self
+        return _finite(base) and not _finite(base**node._saved_exponent)
+    if name.startswith("NllLoss"):
+        return bool(node._saved_total_weight == 0)
+    if name.startswith("MeanBackward"):
+        return int(node._saved_self_sym_numel) == 0
+    return False
+
+
+def _spread_again(node: Any, given: Any) -> Any:
+    """The variance, NaN or Inf where there are no more elements than the correction takes off."""
+    dims = node._saved_dim
+    dims = None if dims is None else [at - 2**64 if at >= 2**63 else at for at in dims]  # read as unsigned
+    return given.detach().var(dims, correction=node._saved_correction)
+
+
+def _is_finite_below(node: Any) -> bool:
+    """All that the graph has saved before this operation is finite."""
+    seen, queue = {node}, deque(following for following, _ in node.next_functions)
+    while queue:
+        before = queue.popleft()
+        if before is None or before in seen:
+            continue
+        if len(seen) >= _MAX_NODES:
+            return False
+        seen.add(before)
+        name = before.name()
+        of_spread = "VarBackward" in name or "StdBackward" in name
+        if of_spread and is_bad_value(name.split("::")[-1], before):
+            return False
+        variable = getattr(before, "variable", None)
+        saved = [variable, *(getattr(before, key, None) for key in dir(before) if key.startswith("_saved_"))]
+        if not all(_finite(one) for one in saved if _is_floating(one)):
+            return False
+        queue.extend(following for following, _ in before.next_functions)
+    return True
+
+
+def _is_floating(value: Any) -> bool:
+    return hasattr(value, "is_floating_point") and value.is_floating_point()
+
+
+def is_bad_slope(name: str, node: Any) -> bool:
+    if name.startswith("SqrtBackward"):
+        return bool((node._saved_result == 0).any())
+    if name.startswith("PowBackward"):
+        exponent = node._saved_exponent
+        return isinstance(exponent, float) and exponent < 1 and bool((node._saved_self == 0).any())
+    if name.startswith("LogBackward"):
+        return bool((node._saved_self == 0).any())
+    if name.startswith("DivBackward"):
+        return node._saved_other is not None and bool((node._saved_other == 0).any())
+    return False
+
+
+def _finite(tensor: Any) -> bool:
+    return tensor is not None and bool(tensor.isfinite().all())

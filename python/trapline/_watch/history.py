@@ -1,0 +1,40 @@
+"""Loss and gradient norm of the last steps."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any, Optional
+
+KEPT = 50  # steps
+_RECENT = 20  # of them are asked whether the numbers grew
+
+
+class History(deque[tuple[int, Optional[float], Optional[float]]]):
+    """Rows of step, loss and gradient norm (None: not looked at), oldest first."""
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=KEPT)
+
+    def growth(self) -> Optional[dict[str, Any]]:
+        """The gradient norm, or else the loss, that is a hundred times what it was in the steps before."""
+        for at, name in ((2, "gradient norm"), (1, "loss")):
+            known = [row[at] for row in list(self)[-_RECENT:]]
+            values = [abs(value) for value in known if value is not None and math.isfinite(value)]
+            if len(values) >= 3 and min(values[:-1]) > 0 and values[-1] > 100 * min(values[:-1]):
+                return {"of": name, "low": min(values[:-1]), "high": values[-1], "steps": len(values)}
+        return None
+
+    def facts(self, step: int, loss: Optional[float], norm: Optional[float]) -> list[dict[str, float | str]]:
+        """With the step that is being made. JSON knows no NaN: such numbers are words."""
+        rows = [row for row in self if row[0] < step][-(KEPT - 1) :]
+        if loss is not None or norm is not None:
+            rows.append((step, loss, norm))
+        known = (zip(("step", "loss", "gradient_norm"), row) for row in rows)
+        return [{name: _written(value) for name, value in row if value is not None} for row in known]
+
+
+def _written(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")

@@ -1,0 +1,50 @@
+"""Counts the steps of the training: those of the optimizer that steps most."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Callable
+
+
+class Tally:
+    """Of one optimizer: its steps, and when it took the last one."""
+
+    __slots__ = ("count", "turn")
+
+    def __init__(self) -> None:
+        self.count = self.turn = 0
+
+
+class Steps:
+    def __init__(self) -> None:
+        self.taken = 0
+        self.turn = 0  # steps of all optimizers
+        self.tallies: weakref.WeakKeyDictionary[Any, Tally] = weakref.WeakKeyDictionary()
+        self.only: Callable[[], Any] = _nobody  # the optimizer, where there is one
+        self._tally = Tally()  # its own
+
+    def is_new(self, optimizer: Any) -> bool:
+        """Was not known until now."""
+        if optimizer is self.only() or optimizer in self.tallies:
+            return False
+        self._tally = self.tallies[optimizer] = Tally()
+        self.only = weakref.ref(optimizer) if len(self.tallies) == 1 else _nobody
+        return True
+
+    def counts(self, optimizer: Any) -> None:
+        tally = self._tally if optimizer is self.only() else self.tallies[optimizer]
+        self.turn += 1
+        tally.turn = self.turn
+        tally.count += 1
+        self.taken = max(self.taken, tally.count)
+
+    def coming(self) -> int:
+        """The number of the step that is being made: by the optimizer that has not stepped for longest."""
+        if not self.tallies:
+            return 1
+        following = min(self.tallies.values(), key=lambda tally: tally.turn)
+        return max(self.taken, following.count + 1)
+
+
+def _nobody() -> None:
+    return None
