@@ -236,6 +236,13 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
         event.rank == rank_in(text)) {
       ++event.count;
       event.warned = event.warned && is_warning(text) && can_go_on(row);
+      if (event.phrase_only && !check.message.empty()) {  // a source line's words before the message itself
+        event.phrase_only = false;
+        event.host = check.row;
+        event.host_message = check.message;
+        event.text = single_spaced(trim(text).substr(0, kMaxText));
+        event.number = origin.number;
+      }
       return;
     }
   }

@@ -163,8 +163,8 @@ constexpr Literal kLiterals[] = {
     {"not detected", kStrong},
     {"receiver tim", kStrong},
     {"forwarder tim", kStrong},
-    {"xid=", kStrong},
-    {"xid ", kStrong},
+    {"gpu xid", kStrong},
+    {"xid error", kStrong},
     {"missing key", kStrong},
     {"jobstate=", kStrong},
     {"exit_status", kStrong},
@@ -177,7 +177,10 @@ constexpr Literal kLiterals[] = {
     {"queue.full", kStrong},
     {"timeoutexp", kStrong},
     {"stacktrace:", kStrong},
-    {"    at ", kStrong},  // Java's, JavaScript's
+    {"    at obj", kStrong},  // JavaScript's, Java's
+    {"(native", kStrong},
+    {".java:", kStrong},
+    {"node:", kStrong},
     {"stop 1", kWeak},     // Fortran's
     {"stop 2", kWeak},
     {"curand", kWeak},

@@ -106,6 +106,13 @@ TEST(LastWords, APhraseAloneIsLikelyAtMostAndAShortOneWantsAnError) {
       Verdict::kClean);
   EXPECT_EQ(root("RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'\n").certainty,
             Certainty::kDetermined);
+  // The message itself behind the source line that raises it.
+  EXPECT_EQ(
+      root("Traceback (most recent call last):\n  File \"/home/u/t.py\", line 3, in f\n"
+           "    raise ValueError(\"Target size ({}) must be the same as input size ({})\".format(a, b))\n"
+           "ValueError: Target size (torch.Size([2])) must be the same as input size (torch.Size([2, 1]))\n")
+          .certainty,
+      Certainty::kDetermined);
 }
 
 TEST(LastWords, ALossOfNanAtTheEndIsNotFinite) {
