@@ -2,6 +2,9 @@
 
 #include <re2/re2.h>
 
+#include <algorithm>
+#include <string>
+
 #include "catalogue/patterns.hpp"
 
 namespace trapline {
@@ -63,15 +66,29 @@ const WordingRow& last_words() {
   return row;
 }
 
-bool reports_nan_gradient(std::string_view line) {
-  static const RE2* const nan =
-      compiled(R"re((?i)\bgrad(?:ient)?[ _]?norm["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re");
-  return has(line, *nan);
+GradientNorm gradient_norm_in(std::string_view line) {
+  static const RE2* const norm =
+      compiled(R"re((?i)\b(?:grad(?:ient)?[ _]?norm|gnorm)["']?[^\w"'.]{1,4}["']?[-+]?(nan|inf|\d))re");
+  // Megatron counts the steps that its scaler skipped, DeepSpeed, apex and fairseq say so; a scale other than
+  // 1 means that there is a scaler.
+  static const RE2* const skipped = compiled(
+      R"re((?i)\bskipped iterations: +[1-9]|\boverflow\b|\bskipping (?:the )?(?:\w+ )?step\b|\bloss[ _]scale["']?[^\w"'.]{1,4}(?:[2-9]|1(?:\d|\.0*[1-9]|\.?\d*e\+?0*[1-9])))re");
+  // Asked of every line: most have none of the words.
+  constexpr std::string_view kWords[] = {"norm", "Norm", "NORM", "verflow", "VERFLOW", "kipp"};
+  if (std::ranges::none_of(kWords, [&](std::string_view word) { return line.find(word) != line.npos; }))
+    return GradientNorm::kNotSaid;
+  if (has(line, *skipped)) return GradientNorm::kSkipped;
+  std::string value;
+  if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *norm, &value))
+    return GradientNorm::kNotSaid;
+  return value.front() == 'n' || value.front() == 'N' ? GradientNorm::kNan : GradientNorm::kFinite;
 }
 
 bool reports_nan_loss(std::string_view line) {
-  static const RE2* const nan =
-      compiled(R"re((?i)(?:^|[^a-z])\w*(?:loss|cost)(?:es)?\w*["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re");
+  static const RE2* const nan = compiled(
+      R"re((?i)(?:^|[^a-z])\w*(?:loss|cost|ppl|perplexity)(?:es)?\w*["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re"
+      // Darknet's average; the columns of losses behind a GPU's memory, as YOLOv5 and its heirs have them
+      R"re(|\b-?nan avg\b|\b\d+(?:\.\d+)?G(?:\s+nan){2,})re");
   return has(line, *nan);
 }
 

@@ -23,8 +23,10 @@ const WordingRow& last_words();
 
 // Whether the line reports a loss that is not finite: a run that ends with it has learned nothing.
 bool reports_nan_loss(std::string_view line);
-// A step alone may have such a gradient, where a scaler skips it.
-bool reports_nan_gradient(std::string_view line);
+// What a line says of the norm of a step's gradient. A step alone may have one of NaN, where a scaler skips
+// it.
+enum class GradientNorm : std::uint8_t { kNotSaid, kFinite, kNan, kSkipped };
+GradientNorm gradient_norm_in(std::string_view line);
 const WordingRow& nan_loss();
 
 // Of a line that is a piece of a device-side assertion, and no more of it is legible.

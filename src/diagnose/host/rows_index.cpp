@@ -164,6 +164,14 @@ bool in_quantized_embedding(const HostCase& c) {
          c.call().find("quantized.embedding") != std::string::npos;
 }
 
+void element_of_data(const HostCase& c, Finding& f) {
+  const std::int64_t index = c.number(1), size = c.number(2);
+  f.summary = fmt::format("{}: index {} is outside [0, {})", f.op, index, size);
+  f.element = Element{{}, Scalar{index}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  f.valid = Valid{fmt::format("[0, {})", size), Scalar{std::int64_t{0}}, Scalar{size - 1}, {}};
+  f.fix.push_back("print the index's min() and max() and the tensor's shape before that call");
+}
+
 void gather_dims(const HostCase& c, Finding& f) {
   const Operand* index = c.by_role("index");
   const Operand* x = c.by_role("input");
@@ -266,6 +274,16 @@ std::span<const HostErrorRow> index_rows() {
        {"index 15 is out of bounds for dimension 0 with size 10"},
        nullptr,
        {.refine = Refine::kOpOfStatement}},
+      // TensorAdvancedIndexing.cpp: index_select of one dimension on the CPU
+      {"index.element",
+       "RuntimeError|IndexError",
+       R"(INDICES element is out of DATA bounds, id=(-?\d+) (?:axis|data)_dim=(\d+))",
+       "INDICES element is out of DATA bounds",
+       kIndex,
+       "index_select",
+       "index",
+       element_of_data,
+       {"INDICES element is out of DATA bounds, id=145 axis_dim=1"}},
       {"quantized.row",
        "RuntimeError",
        R"(Index (-?\d+) is out of bounds: (-?\d+), range (-?\d+) to (-?\d+))",

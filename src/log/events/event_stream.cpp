@@ -16,6 +16,8 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kMaxEvents = 128, kMaxText = 400;
+constexpr int kNanGradients = 2;       // one alone may be a spike
+constexpr int kScaled = -1'000'000;    // a scaler skips such steps, and goes on
 constexpr std::size_t kKeptLines = 3;  // what a program says, a launcher's word about it, and one more
 constexpr std::size_t kMaxLine = std::size_t{256} << 10U;  // one pasted log without line ends
 
@@ -135,6 +137,7 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
   else if (origin.is_error && matches.wordings.empty() && !asserts_.took_line() && speaks(text))
     add_wording(error_line(), text, origin, order, {});
   note_last(text, origin, matches);
+  note_gradient(text, origin);
   if (before_length_ < kMinWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
   before_length_ = text.size();
   before_number_ = origin.number;
@@ -302,6 +305,24 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
   return true;
 }
 
+// How many of the last steps whose gradients the log tells of had none that is finite.
+void EventStream::note_gradient(std::string_view text, const Line& origin) {
+  switch (gradient_norm_in(text)) {
+    case GradientNorm::kNotSaid:
+      return;
+    case GradientNorm::kNan:
+      ++nan_gradients_;
+      nan_gradient_ = {std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number};
+      return;
+    case GradientNorm::kFinite:
+      nan_gradients_ = 0;
+      return;
+    case GradientNorm::kSkipped:
+      nan_gradients_ = kScaled;
+      return;
+  }
+}
+
 void EventStream::note_last(std::string_view text, const Line& origin, const LineMatches& matches) {
   if (piece_.text.empty() && (contains(text, "hread: [") || contains(text, "Assertion `")))
     piece_ = {std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number};
@@ -327,9 +348,7 @@ std::optional<Event> EventStream::last_words() const {
   };
   if (!piece_.text.empty()) return event_of(piece_, piece_of_assertion());
   if (!last_.empty() && reports_nan_loss(last_.back().text)) return event_of(last_.back(), nan_loss());
-  if (last_.size() == kKeptLines &&
-      std::ranges::all_of(last_, [](const KeptLine& line) { return reports_nan_gradient(line.text); }))
-    return event_of(last_.back(), nan_loss());
+  if (nan_gradients_ >= kNanGradients) return event_of(nan_gradient_, nan_loss());
   for (std::size_t i = last_.size(); i-- > 0;) {
     const KeptLine& line = last_[i];
     if (line.excused || is_about_errors(line.text)) continue;

@@ -181,8 +181,17 @@ constexpr Literal kLiterals[] = {
     {"(native", kStrong},
     {".java:", kStrong},
     {"node:", kStrong},
-    {"stop 1", kWeak},     // Fortran's
+    {"stop 1", kWeak},  // Fortran's
     {"stop 2", kWeak},
+    {"protection_fault", kStrong},
+    {"previous command", kStrong},
+    {"preemption time", kStrong},
+    {"device wedged", kStrong},
+    {"gpu lockup", kStrong},
+    {"stalled for", kStrong},
+    {"stopped heart", kStrong},
+    {"library not lo", kStrong},
+    {"err` value", kStrong},
     {"curand", kWeak},
     // Rows of the catalogue that are no failure but speak for a cause.
     {"wrong annot", kWeak},

@@ -120,7 +120,30 @@ TEST(LastWords, ALossOfNanAtTheEndIsNotFinite) {
   EXPECT_EQ(root("it 1 grad norm: nan |\nit 2 grad norm: nan |\nit 3 grad norm: nan |\n").cause,
             Cause::kNonFiniteValue);
   EXPECT_EQ(explain("it 1 grad norm: 1.0 |\nit 2 grad norm: nan |\n").verdict, Verdict::kClean);
+  // Two in a row at the end, whatever stands between and behind them.
+  const Finding gradient = root(
+      "it 1 loss: 2.6 grad_norm: 2.7\nit 2 loss: 2.5 grad_norm: nan\nsaved a picture\n"
+      "it 3 loss: 2.4 grad_norm: nan\na line\nanother line\n");
+  EXPECT_EQ(gradient.cause, Cause::kNonFiniteValue);
+  EXPECT_EQ(gradient.certainty, Certainty::kLikely);
+  EXPECT_EQ(root("{'loss': 0.0, 'grad_norm': nan}\n{'loss': 0.0, 'grad_norm': nan}\n").cause,
+            Cause::kNonFiniteValue);
+  EXPECT_EQ(explain("{'loss': 1.0, 'grad_norm': nan}\n{'loss': 1.0, 'grad_norm': nan}\n{'grad_norm': 1.5}\n")
+                .verdict,
+            Verdict::kClean);
+  EXPECT_EQ(root(" 3: -nan, -nan avg loss, 0.001 rate, 3.1 seconds, 192 images\n").cause,
+            Cause::kNonFiniteValue);
   EXPECT_EQ(explain("step 1 loss nan\nstep 2 loss 0.5\n").verdict, Verdict::kClean);
+}
+
+TEST(LastWords, AGradientOfNanThatAScalerSkipsIsNone) {
+  const std::string skipped =
+      "it 1 | loss scale: 1.0 | grad norm: nan | number of skipped iterations:   1 |\n";
+  EXPECT_EQ(explain(skipped + skipped + skipped).verdict, Verdict::kClean);
+  const std::string taken = "it 1 | loss scale: 1.0 | grad norm: nan | number of skipped iterations:   0 |\n";
+  EXPECT_EQ(root(taken + taken + taken).cause, Cause::kNonFiniteValue);
+  const std::string scaled = "step 1 loss 1.1 grad_norm nan loss_scale 65536\n";
+  EXPECT_EQ(explain(scaled + scaled + scaled).verdict, Verdict::kClean);
 }
 
 TEST(LastWords, WhoKilledAProcessIsSaidOnlyByALimit) {
