@@ -16,9 +16,10 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kMaxEvents = 128, kMaxText = 400;
-constexpr int kNanGradients = 2;       // one alone may be a spike
-constexpr int kScaled = -1'000'000;    // a scaler skips such steps, and goes on
-constexpr std::size_t kKeptLines = 3;  // what a program says, a launcher's word about it, and one more
+constexpr int kNanGradients = 2;        // one alone may be a spike
+constexpr std::int64_t kNearEnd = 200;  // lines; a run that went on for longer did not end with them
+constexpr int kScaled = -1'000'000;     // a scaler skips such steps, and goes on
+constexpr std::size_t kKeptLines = 3;   // what a program says, a launcher's word about it, and one more
 constexpr std::size_t kMaxLine = std::size_t{256} << 10U;  // one pasted log without line ends
 
 bool contains(std::string_view text, std::string_view part) {
@@ -348,7 +349,8 @@ std::optional<Event> EventStream::last_words() const {
   };
   if (!piece_.text.empty()) return event_of(piece_, piece_of_assertion());
   if (!last_.empty() && reports_nan_loss(last_.back().text)) return event_of(last_.back(), nan_loss());
-  if (nan_gradients_ >= kNanGradients) return event_of(nan_gradient_, nan_loss());
+  if (nan_gradients_ >= kNanGradients && last_number_ - nan_gradient_.number < kNearEnd)
+    return event_of(nan_gradient_, nan_loss());
   for (std::size_t i = last_.size(); i-- > 0;) {
     const KeptLine& line = last_[i];
     if (line.excused || is_about_errors(line.text)) continue;

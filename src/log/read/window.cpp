@@ -75,6 +75,7 @@ void Window::finish(bool unasked) {
     ++lines_;
   }
   if (prefilter_) take_last_of_glog();
+  if (prefilter_ && hit_) take_end();
   if (!hit_ && unasked && bytes() <= kHead) deliver(0, end_);
 }
 
@@ -90,6 +91,21 @@ void Window::take_last_of_glog() {
     surround(end_, end_);
     return;
   }
+}
+
+// The last lines of a log that holds something: they tell whether the program went on after it.
+void Window::take_end() {
+  constexpr std::size_t kEnd = 1024;
+  constexpr int kEndLines = 3;
+  const std::size_t lowest = std::max(done_, end_ - std::min(end_, kEnd));
+  std::size_t from = end_;
+  for (int lines = 0; lines < kEndLines && from > lowest; ++lines) {
+    const std::size_t start = line_start(from - 1, lowest);
+    if (!at_line_start(start)) break;
+    from = start;
+  }
+  deliver(from, end_);
+  done_ = end_;
 }
 
 bool Window::at_line_start(std::size_t position) const {

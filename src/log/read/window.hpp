@@ -50,6 +50,7 @@ class Window {
  private:
   void process(std::size_t limit, bool cut);
   void take_last_of_glog();
+  void take_end();
   void take_hit(const Hit& hit, std::size_t block, std::size_t limit);
   void deliver_head(std::size_t limit);
   void surround(std::size_t to, std::size_t limit);

@@ -207,6 +207,16 @@ TEST(ReaderWindow, AnEndlessLineIsTakenInPiecesAndSaysSo) {
   EXPECT_EQ(lines.back(), (Raw{"Killed", 2, false}));
 }
 
+TEST(ReaderWindow, TheLastLinesAreDeliveredWithAnyHit) {
+  std::string text = "step 1 loss nan\n";
+  for (int step = 2; step <= 5000; ++step) text += "step " + std::to_string(step) + " loss 0.5\n";
+  const std::vector<Raw> lines = read(text, 0);
+  ASSERT_GE(lines.size(), 4U);
+  EXPECT_EQ(lines[lines.size() - 3], (Raw{"step 4998 loss 0.5", 4998, false}));
+  EXPECT_EQ(lines.back(), (Raw{"step 5000 loss 0.5", 5000, false}));
+  EXPECT_LT(lines.size(), 1000U);
+}
+
 TEST(ReaderWindow, GlogsLastLineIsDeliveredByItsFirstLetter) {
   const std::string last = "F0101 12:00:00.000000 123 file.cc:12] the table is empty";
   const std::vector<Raw> lines = read(filler(20'000) + last + "\n", 0);

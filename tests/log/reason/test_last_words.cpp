@@ -131,6 +131,10 @@ TEST(LastWords, ALossOfNanAtTheEndIsNotFinite) {
   EXPECT_EQ(explain("{'loss': 1.0, 'grad_norm': nan}\n{'loss': 1.0, 'grad_norm': nan}\n{'grad_norm': 1.5}\n")
                 .verdict,
             Verdict::kClean);
+  // It went on, and says no more of gradients.
+  std::string on = "{'loss': 0.9, 'grad_norm': nan}\n{'loss': 0.8, 'grad_norm': nan}\n";
+  for (int step = 0; step < 300; ++step) on += "{'loss': 0." + std::to_string(step + 100) + "}\n";
+  EXPECT_EQ(explain(on).verdict, Verdict::kClean);
   EXPECT_EQ(root(" 3: -nan, -nan avg loss, 0.001 rate, 3.1 seconds, 192 images\n").cause,
             Cause::kNonFiniteValue);
   EXPECT_EQ(explain("step 1 loss nan\nstep 2 loss 0.5\n").verdict, Verdict::kClean);
