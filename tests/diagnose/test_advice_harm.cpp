@@ -89,7 +89,10 @@ TEST(AdviceHarmValues, ComputedTargetsAreNoRecords) {
   facts["sample"] = {{"batch", 1}, {"row", 3}, {"dataset_index", 72}, {"by", "function"}, {"likely", true}};
   const Finding f = diagnose(facts);
   EXPECT_FALSE(says(f, "drop")) << all(f);
-  EXPECT_TRUE(says(f, "look at where `soft` is computed from what the batch holds")) << all(f);
+  EXPECT_TRUE(says(f,
+                   "look at where `soft` is computed from what the batch holds: 2 of 18 are "
+                   "outside [0, 1]"))
+      << all(f);
 }
 
 TEST(AdviceHarmValues, IdsThatAreComputedAreLookedAtBeforeTheTable) {

@@ -323,13 +323,14 @@ void write_position(ViolationWriter& w) {
       next(known ? std::max(w.integer(), std::get<std::int64_t>(*w.facts.scan.max)) : w.integer()) - offset;
   const std::int64_t length =
       w.facts.position && w.facts.position->length ? std::max(*w.facts.position->length, last) : last;
-  w.finding().cause = Cause::kPositionIndexOutOfRange;
-  w.finding().also = {w.facts.contract->cause};
   std::string name = table(w, "position ");
   if (w.layer().empty() && w.facts.position && !w.facts.position->name.empty()) {
     name = fmt::format("the position table `{}`", w.facts.position->name);
   }
   const bool values = are_values(w, offset);
+  // Coordinates and time steps are no places in a text.
+  w.finding().cause = values ? w.facts.contract->cause : Cause::kPositionIndexOutOfRange;
+  w.finding().also = {values ? Cause::kPositionIndexOutOfRange : w.facts.contract->cause};
   w.finding().summary = fmt::format(
       "{}, but {} has {} rows{}: {}", w.opening(), name, w.facts.position ? w.facts.position->rows : w.hi(),
       offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(),

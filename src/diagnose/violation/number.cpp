@@ -57,8 +57,8 @@ void fix_record(ViolationWriter& w) {
   const ScanFact& scan = w.facts.scan;
   w.fix_sample();
   if (w.facts.sample && (w.facts.sample->by == "function" || w.facts.sample->likely)) {
-    w.fix(fmt::format("look at where {} is computed from what the batch holds: {}", w.own("the target"),
-                      w.outside()));
+    w.fix(fmt::format("look at where {} is computed from what the batch holds: {} of {} {} outside [0, 1]",
+                      w.own("the target"), scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
     return;
   }
   w.fix(fmt::format("correct or drop {}: {} of {} targets {} outside [0, 1]",
