@@ -57,6 +57,13 @@ TEST(AdviceHarmHost, LengthsOfCtcAreThoseOfTheNetworksOutput) {
   EXPECT_EQ(below.summary, "ctc_loss: target_lengths is -1, but a length must not be negative");
 }
 
+TEST(AdviceHarmHost, ASizeThatEinopsCannotDivide) {
+  const Finding f = host("RuntimeError", "Shape mismatch, can't divide axis of length 50 in chunks of 8",
+                         {{"operands", {operand("x", "input", {8, 3, 48, 50})}}});
+  EXPECT_EQ(f.summary, "einops: a dimension of x [8, 3, 48, 50] is 50 long, which is no multiple of 8");
+  EXPECT_TRUE(says(f, "48 or 56")) << all(f);
+}
+
 TEST(AdviceHarmHost, WeightsAreCountedOverAllClasses) {
   const Finding f =
       host("RuntimeError",

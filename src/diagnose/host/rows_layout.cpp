@@ -266,7 +266,7 @@ std::span<const HostErrorRow> layout_rows() {
        {"shape '[32, 256]' is invalid for input of size 12800",
         "invalid argument 2: size '[32 x 256]' is invalid for input of with 12800 elements"}},
       {"einops.divide",
-       "EinopsError",
+       "RuntimeError|EinopsError",  // a class of its own, which is a RuntimeError
        R"((?s)(?:.*Input tensor shape: torch\.Size\(\[([\d, ]*)\]\).*)?Shape mismatch, can't divide axis of length (\d{1,18}) in chunks of (\d{1,9}))",
        "Shape mismatch, can't divide axis of length",
        kShape,
