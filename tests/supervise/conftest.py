@@ -1,5 +1,8 @@
-"""Signals as in a shell: whoever starts the tests in the background or by nohup has some ignored, and so would all
-programs here."""
+"""Signals as in a shell.
+
+Whoever starts the tests in the background of a script, or by nohup, has them ignored, and so would all
+programs here.
+"""
 
 import signal
 

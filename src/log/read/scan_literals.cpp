@@ -181,7 +181,7 @@ constexpr Literal kLiterals[] = {
     {"(native", kStrong},
     {".java:", kStrong},
     {"node:", kStrong},
-    {"stop 1", kWeak},     // Fortran's
+    {"stop 1", kWeak},  // Fortran's
     {"stop 2", kWeak},
     {"curand", kWeak},
     // Rows of the catalogue that are no failure but speak for a cause.
