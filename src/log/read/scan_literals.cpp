@@ -200,6 +200,8 @@ constexpr Literal kLiterals[] = {
     {"launch_blocking", kWeak},
 };
 
+static_assert(std::size(kLiterals) <= 256, "Entry holds the row in a byte");
+
 // The bytes of an ordinary log, as weights: the tables are laid out so that ordinary text passes few windows.
 constexpr std::string_view kOrdinary =
     "2024-05-11 21:05:25,123 - INFO - train.py:120 - epoch 12 step 000482 loss 2.1439 lr 0.000394 grad_norm "
