@@ -1,5 +1,6 @@
-/* Included before everything else in an adapter that is to be loaded with glibc 2.28 and the libstdc++ of GCC 8: it is
- * compiled with newer ones. `adapters.py` refuses an adapter that wants something newer; the remedy goes here. */
+/* Included before everything else in an adapter that is to be loaded with glibc 2.28 and the libstdc++ of GCC
+ * 8: it is compiled with newer ones. `adapters.py` refuses an adapter that wants something newer; the remedy
+ * goes here. */
 #ifndef TRAPLINE_OLD_RUNTIME_H_
 #define TRAPLINE_OLD_RUNTIME_H_
 
@@ -62,7 +63,8 @@ __asm__(
     ".hidden _ZNKRSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv\n"
     ".type _ZNKRSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv, %function\n"
     "_ZNKRSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv:\n" TRAPLINE_GO_TO
-    "_ZNKSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv" TRAPLINE_FAR "\n"
+    "_ZNKSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv" TRAPLINE_FAR
+    "\n"
     ".popsection\n");
 
 #endif /* TRAPLINE_OLD_RUNTIME_H_ */

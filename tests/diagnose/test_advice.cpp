@@ -72,6 +72,7 @@ TEST(AdviceHarm, CoordinatesAreScaledAndTheTableStays) {
                          {"counts_from", 1374},
                          {"layer", layer("x_position_embeddings", "num_embeddings", 1024)},
                          {"setting", {{"name", "max_2d_position_embeddings"}, {"value", 1024}}}}));
+  EXPECT_EQ(info(finding.cause).code, "TL103") << "a coordinate is no place in a text";
   EXPECT_TRUE(says(finding, "scaled to the range")) << all(finding);
   EXPECT_FALSE(says(finding, "more positions")) << all(finding);
   EXPECT_FALSE(says(finding, "more rows")) << all(finding);

@@ -140,6 +140,23 @@ json sized(const char* name, const json& shape) {
   return {{"name", name}, {"shape", shape}, {"dtype", "int64"}, {"device", "cpu"}};
 }
 
+TEST(HostCheck, LabelsAtAnotherRate) {
+  const auto of = [](const json& predictions, const json& targets) {
+    return diagnose_host_error(
+        facts_of(shape_check("abs(difference) > allowed", false,
+                             json::array({json::array({"abs(difference)", 50}), json::array({"allowed", 3})}),
+                             json::array({sized("logits", predictions), sized("target", targets)}))));
+  };
+  const auto found = of({6, 50}, {6, 100});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->fix.front(),
+            "target is 2 times as long in dimension 1: where strides or poolings shorten what it belongs to, "
+            "make it at that rate, too: target[:, ::2]");
+  EXPECT_EQ(of({6, 50}, {6, 90})->fix.size(), 1U);   // no multiple
+  EXPECT_EQ(of({50, 6}, {100, 6})->fix.size(), 1U);  // another batch
+  EXPECT_EQ(of({6, 50, 2}, {6, 100, 4})->fix.size(), 1U);
+}
+
 TEST(HostCheck, ClassNumbersWhereAChannelForEachIsExpected) {
   json facts =
       facts_of(shape_check("target.shape != input.shape", false,

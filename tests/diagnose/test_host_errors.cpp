@@ -282,19 +282,20 @@ TEST(HostErrorWords, DevicesOfBothSides) {
 }
 
 TEST(HostErrorWords, LayerOnAnotherDevice) {
-  json weight = operand("head.weight", "weight", {3, 32}, "float32", "meta");
+  json weight = operand("head.weight", "weight", {3, 32}, "float32", "cuda:0");
   weight["user"] = false;
   const Finding f = explained(
       {{"exception", "RuntimeError"},
-       {"message", "Tensor on device meta is not on the expected device cpu!"},
+       {"message",
+        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"},
        {"module",
         {{"name", "head"}, {"type", "Linear"}, {"attributes", {{"in_features", 32}, {"out_features", 3}}}}},
        {"operands", {operand("features", "input", {16, 32}), weight}}});
   EXPECT_EQ(f.op, "linear");
-  EXPECT_EQ(f.summary, "linear: features is on cpu but head.weight is on meta");
+  EXPECT_EQ(f.summary, "linear: features is on cpu but head.weight is on cuda:0");
   ASSERT_EQ(f.fix.size(), 2U);  // moving one layer moves the error to the next
-  EXPECT_EQ(f.fix[0], "use `features.to(\"meta\")`");
-  EXPECT_EQ(f.fix[1], "features is on cpu, head.weight is on meta");
+  EXPECT_EQ(f.fix[0], "use `features.to(\"cuda:0\")`");
+  EXPECT_EQ(f.fix[1], "features is on cpu, head.weight is on cuda:0");
 }
 
 TEST(HostErrorWords, TargetsOfTheAdaptiveSoftmax) {

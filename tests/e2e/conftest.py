@@ -21,9 +21,11 @@ if importlib.util.find_spec("torch") is None:  # scripts/test.sh says so
 
 Start = Callable[[str, str], Outcome]
 
-# Whoever starts the tests in the background of a script has them ignored, and so would all programs here.
+# Whoever starts the tests in the background of a script, or by nohup, has them ignored, and so would all
+# programs here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -67,7 +67,8 @@ struct Checked final : inputs::Sink {
 // Lines that are read in stretches say what they say one after the other.
 void require_same_lines(const inputs::Source& source) {
   inputs::ColumnLog alone;
-  const std::string line_by_line = inputs::outcome(inputs::read_json_lines(source, alone, source.bytes.size() + 1));
+  const std::string line_by_line =
+      inputs::outcome(inputs::read_json_lines(source, alone, source.bytes.size() + 1));
   for (const std::size_t stretch : {std::size_t{1}, std::size_t{48}}) {
     inputs::ColumnLog together;
     require(inputs::outcome(inputs::read_json_lines(source, together, stretch)) == line_by_line);

@@ -116,24 +116,70 @@ TEST(JsonLines, OneLineThatIsOther) {
 TEST(JsonLines, OneValueThatIsOther) {
   const auto record = [](const std::string& key, const std::string& value) {
     std::string line = "{";
-    for (const auto& [name, usual] : {std::pair{"a"s, "1"s}, {"b"s, "[1, 2]"s}, {"text"s, "\"cat\""s},
-                                      {"u"s, "\"dog\""s}, {"n"s, "null"s}, {"y~"s, "3"s}, {"\xc3\xa9"s, "1.5"s}}) {
+    for (const auto& [name, usual] : {std::pair{"a"s, "1"s},
+                                      {"b"s, "[1, 2]"s},
+                                      {"text"s, "\"cat\""s},
+                                      {"u"s, "\"dog\""s},
+                                      {"n"s, "null"s},
+                                      {"y~"s, "3"s},
+                                      {"\xc3\xa9"s, "1.5"s}}) {
       line += (line.size() > 1 ? ", \"" : "\"") + name + "\": " + (name == key ? value : usual);
     }
     return line + "}\n";
   };
   const std::string usual = record("", "");
-  for (const std::string& value :
-       {"null"s, "true"s, "fals"s, "\"x\""s, "\"\xff\""s, "\"\xc3\xa9\""s, "\"a\tb\""s, "\"a\\\"b\""s, "\"\\q\""s,
-        "\"a very long text, of more than eight bytes\""s, "\"a very long text \x01, of more than that\""s,
-        "\"a very long text with an escape \\u00e9\""s, "\"open"s, "[]"s, "[3]"s, "[\"x\"]"s, "[\"x\", 4]"s, "[[]]"s,
-        "[1, ]"s, "[1 2]"s, "{}"s, "{\"k\": 1}"s, "{\"k\": 1"s, "-7"s, "-0"s, "-0.0"s, "0.1"s, "1e2"s, "1E+2"s, "1e"s,
-        "1."s, ".5"s, "+1"s, "01"s, "1e999"s, "1e-999"s, "999999999999999999"s, "-999999999999999999"s,
-        "1000000000000000000"s, "9223372036854775808"s, "NaN"s, "-Infinity"s, "1, \"a\": 2"s, "1, \"a\": 2, \"z\": 1"s,
-        "1x"s, "1 "s, "1\f"s, "\xff"s}) {
+  for (const std::string& value : {"null"s,
+                                   "true"s,
+                                   "fals"s,
+                                   "\"x\""s,
+                                   "\"\xff\""s,
+                                   "\"\xc3\xa9\""s,
+                                   "\"a\tb\""s,
+                                   "\"a\\\"b\""s,
+                                   "\"\\q\""s,
+                                   "\"a very long text, of more than eight bytes\""s,
+                                   "\"a very long text \x01, of more than that\""s,
+                                   "\"a very long text with an escape \\u00e9\""s,
+                                   "\"open"s,
+                                   "[]"s,
+                                   "[3]"s,
+                                   "[\"x\"]"s,
+                                   "[\"x\", 4]"s,
+                                   "[[]]"s,
+                                   "[1, ]"s,
+                                   "[1 2]"s,
+                                   "{}"s,
+                                   "{\"k\": 1}"s,
+                                   "{\"k\": 1"s,
+                                   "-7"s,
+                                   "-0"s,
+                                   "-0.0"s,
+                                   "0.1"s,
+                                   "1e2"s,
+                                   "1E+2"s,
+                                   "1e"s,
+                                   "1."s,
+                                   ".5"s,
+                                   "+1"s,
+                                   "01"s,
+                                   "1e999"s,
+                                   "1e-999"s,
+                                   "999999999999999999"s,
+                                   "-999999999999999999"s,
+                                   "1000000000000000000"s,
+                                   "9223372036854775808"s,
+                                   "NaN"s,
+                                   "-Infinity"s,
+                                   "1, \"a\": 2"s,
+                                   "1, \"a\": 2, \"z\": 1"s,
+                                   "1x"s,
+                                   "1 "s,
+                                   "1\f"s,
+                                   "\xff"s}) {
     for (const std::string key : {"a", "b", "text", "u", "n", "y~", "\xc3\xa9"}) {
       const std::string other = record(key, value);
-      expect_same(repeated(usual, 90) + other + repeated(usual, 40) + other + other + repeated(usual, 9), 500);
+      expect_same(repeated(usual, 90) + other + repeated(usual, 40) + other + other + repeated(usual, 9),
+                  500);
       ASSERT_FALSE(HasFailure()) << other;
     }
   }

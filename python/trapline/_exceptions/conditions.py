@@ -50,6 +50,7 @@ _OF_TENSOR = (
 )
 _WITH_INTEGERS = ("view", "reshape", "squeeze", "unsqueeze", "size", "flatten", "softmax", "max", "min")
 _BUILTINS = {"len": len, "int": int, "float": float, "bool": bool, "abs": abs, "min": min, "max": max}
+_BUILTINS.update(list=list, tuple=tuple)
 # The elements of the result are those of the tensor: what is said of a value holds for it, too.
 KEEPS_VALUES = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "unique", "detach", "cpu", "cuda")
 KEEPS_VALUES = (*KEEPS_VALUES, "contiguous", "long", "int", "to")
@@ -287,6 +288,8 @@ class Place:
                 raise Unknown(name)
             if not hasattr(builtins, name) or (name in ("min", "max") and not _comparable(arguments)):
                 raise Unknown(name)
+            if name in ("list", "tuple") and type(arguments[0]) is not torch_size():
+                raise Unknown(name)
             return _BUILTINS[name](*arguments)
         if not isinstance(node.func, ast.Attribute):
             raise Unknown("call")
@@ -311,6 +314,12 @@ class Place:
             return False
         module = self.frame.f_locals.get(node.id, self.frame.f_globals.get(node.id))
         return any(module is not None and module is sys.modules.get(name) for name in ("torch", "numpy"))
+
+
+def torch_size() -> type:
+    import torch
+
+    return torch.Size
 
 
 def _item_of(node: ast.AST, at: int) -> Optional[ast.AST]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._exceptions import batch_facts, checks, devices, not_finite, raised, roles
+from trapline._exceptions import batch_facts, checks, devices, lengths, not_finite, raised, roles
 from trapline._fault import write
 from trapline._fault.data import recorded, values
 from trapline._fault.model import positions
@@ -176,7 +176,7 @@ def _around(
     longer = outer is not None and len(_joined(error, outer)) > len(_joined(error, None))
     try:
         with torch.no_grad(), scope.frames_of((outer if longer else error).__traceback__):  # type: ignore[union-attr]
-            facts.update(not_finite.facts_of(error))
+            facts.update(not_finite.facts_of(error) or lengths.facts_of(error))
             if "element" in facts:
                 return
             indexed = isinstance(error, IndexError)

@@ -48,8 +48,10 @@ def facts_of(error: BaseException) -> Facts:
         value, valid = inner.f_locals.get("value"), inner.f_locals.get("valid")
         if not inner.f_code.co_filename.replace("\\", "/").endswith("torch/distributions/distribution.py"):
             return {}
-    if not values.is_tensor(value) or not value.dtype.is_floating_point or not value.numel():
+    if not values.is_tensor(value) or not value.numel():
         return {}
+    if not value.dtype.is_floating_point:
+        return _outside(value, valid)
     content = value.detach().cpu()
     bad = ~content.reshape(-1).isfinite()
     finite = not bool(bad.any())
@@ -83,6 +85,42 @@ def facts_of(error: BaseException) -> Facts:
         sample = which.sample_of(violation, None, False, [])
         if sample is not None:
             facts["sample"] = sample
+    return facts
+
+
+def _outside(value: Any, valid: Any) -> Facts:
+    """Class numbers that a distribution does not have: the facts `element` and `sample`."""
+    whole = value.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+    if (
+        not whole
+        or not values.is_tensor(valid)
+        or valid.dtype is not torch.bool
+        or valid.shape != value.shape
+    ):
+        return {}
+    content, good = value.detach().cpu(), valid.detach().cpu()
+    if bool(good.all()) or value.numel() > values.MAX_ELEMENTS:
+        return {}
+    first = int((~good).reshape(-1).nonzero()[0])
+    facts: Facts = {
+        "element": {
+            "index": values.unravel(first, content.shape),
+            "value": int(content.reshape(-1)[first]),
+            "bad": int((~good).sum()),
+            "total": content.numel(),
+            "min": int(content.min()),
+            "max": int(content.max()),
+        }
+    }
+    right = content[good]
+    low, high = (int(right.min()), int(right.max())) if right.numel() else (0, 0)
+    scan = {"first": first, "lo": low, "hi": high + 1, "also": None, "bad": int((~good).sum())}
+    scan.update(
+        value=facts["element"]["value"], total=content.numel(), min=int(content.min()), max=int(content.max())
+    )
+    sample = which.sample_of({"tensor": content, "scan": scan, "args": {}}, None, False, [])
+    if sample is not None:
+        facts["sample"] = sample
     return facts
 
 

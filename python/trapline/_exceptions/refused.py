@@ -452,7 +452,8 @@ def _sizes(place: Place, node: ast.Compare) -> Optional[Refused]:
     seen = set()
     sides = [_inlined(place, node.left), _inlined(place, node.comparators[0])]
     parts = [inner for side in sides for inner in ast.walk(side)]
-    parts += [_inlined(place, part) for part in parts if isinstance(part, ast.Name)]
+    behind = [_inlined(place, part) for part in parts if isinstance(part, ast.Name)]
+    parts += [inner for expression in behind for inner in ast.walk(expression)]
     for part in parts:
         holder = None
         if isinstance(part, ast.Attribute) and part.attr in _SIZES:

@@ -255,6 +255,25 @@ std::string largest(const CheckFact& check) {
   return {};
 }
 
+// Sizes that agree but for one dimension, where one is a multiple of the other: what strides make of frames.
+std::string at_another_rate(const Checked& one, const Checked& other) {
+  const Shape &a = one.tensor.shape, &b = other.tensor.shape;
+  constexpr std::int64_t kMostSteps = 64;
+  if (a.size() != b.size() || a.size() < 2) return {};
+  const auto [at, in_b] = std::mismatch(a.begin(), a.end(), b.begin());
+  if (at == a.end() || at == a.begin() || !std::equal(at + 1, a.end(), in_b + 1)) return {};
+  const std::int64_t low = std::min(*at, *in_b), high = std::max(*at, *in_b);
+  if (low < 2 || high % low != 0 || high / low > kMostSteps) return {};
+  const std::string& longer = *at > *in_b ? one.name : other.name;
+  std::string before;
+  for (auto d = a.begin(); d != at; ++d) before += ":, ";
+  return fmt::format(
+      "{} is {} times as long in dimension {}: where strides or poolings shorten what it belongs to, make it "
+      "at "
+      "that rate, too: {}[{}::{}]",
+      longer, high / low, at - a.begin(), longer, before, high / low);
+}
+
 void write_shapes(const HostError& facts, const CheckFact& check, Finding& f) {
   std::string tensors;
   for (std::size_t i = 0; i < check.tensors.size(); ++i) {
@@ -285,6 +304,7 @@ void write_shapes(const HostError& facts, const CheckFact& check, Finding& f) {
         check.sides[0].second == to_text(a.tensor.shape) && check.sides[1].second == to_text(b.tensor.shape);
     if (whole && !call.empty()) f.fix.push_back(fmt::format("use `{}`", call));
     if (whole && call.empty() && !other.empty()) f.fix.push_back(fmt::format("use `{}`", other));
+    if (const std::string rate = at_another_rate(a, b); !rate.empty()) f.fix.push_back(rate);
   }
   if (const std::string knob = one_hot_knob(facts, check); !knob.empty()) f.fix.push_back(knob);
   if (const std::string most = largest(check); !most.empty()) f.fix.push_back(most);

@@ -104,8 +104,33 @@ const Operand* find_stray(const HostCase& c, const std::string& device, const st
   return on_device(c, device, true);
 }
 
+// Nothing can be moved from there, and what is moved there loses its data: what is missing are the weights.
+void explain_no_data(const HostCase& c, Finding& f, const Operand& empty) {
+  if (f.op.empty()) f.op = c.functional();
+  if (f.op.empty() && c.module() && c.module()->attribute("in_features")) f.op = "linear";
+  const std::string name = called(empty);
+  f.argument = empty.role.empty() ? empty.name : empty.role;
+  f.tensor = TensorInfo{empty.shape, empty.dtype, empty.device};
+  f.summary =
+      fmt::format("{}{} is on meta: it has a size and no data, so no checkpoint that was loaded has it",
+                  f.op.empty() ? "" : f.op + ": ", name);
+  const std::string part = name.substr(0, name.rfind('.'));
+  f.fix.push_back(fmt::format(
+      "load a checkpoint that has `{}`: model.load_state_dict(state, assign=True); all that are still empty: "
+      "[n for n, p in model.named_parameters() if p.is_meta]",
+      name));
+  f.fix.push_back(
+      fmt::format("if `{0}` is new: give it memory and first values, of this part alone (the rest would lose "
+                  "what was loaded): {0}.to_empty(device=...), then {0}.reset_parameters() or your own",
+                  part));
+}
+
 void explain_devices(const HostCase& c, Finding& f, std::string first, std::string second,
                      const std::string& argument) {
+  const Operand* empty = on_device(c, "meta", true);
+  if (empty && !empty->user && called(*empty).find('.') != std::string::npos) {
+    return explain_no_data(c, f, *empty);
+  }
   if (f.op.empty()) f.op = c.functional();
   if (f.op.empty() && c.module() && c.module()->attribute("in_features")) f.op = "linear";
   if (second == "cpu") std::swap(first, second);

@@ -52,11 +52,25 @@ void view(const HostCase& c, Finding& f) {
   std::int64_t rest = 1;  // product of the fixed sizes but the first
   for (std::size_t d = 1; d < want.size(); ++d) rest *= want[d] > 0 ? want[d] : 1;
   const bool inferred = std::find(want.begin(), want.end(), -1) != want.end();
-  if (x && !want.empty() && !x->shape.empty() && want[0] > 0 && want[0] != x->shape[0]) {
+  const bool square = want.size() == 2 && want[0] == want[1] && want[0] > 0 && want[0] < (1 << 20);
+  if (x && x->shape.size() == 1 && x->dtype == "int64" && square && elements > want[0] * want[0]) {
+    f.fix.push_back(fmt::format(
+        "if {0} is torch.bincount({1} * target + pred, minlength={2}): that is its least length, and a "
+        "target "
+        "of {3} made it longer: leave out what is none of the {1} classes before: keep = (target >= 0) & "
+        "(target < {1})",
+        x->name, want[0], want[0] * want[0], (elements - 1) / want[0]));
+    return;
+  }
+  // With the batch's own size it would fill the shape; else something else is wrong.
+  const std::int64_t held = x && !x->shape.empty() ? x->shape[0] : 0;
+  const std::int64_t left = rest > 0 && elements % rest == 0 ? elements / rest : 0;
+  const bool fills = held > 0 && left > 0 && (inferred ? left % held == 0 : left == held);
+  if (!want.empty() && want[0] > 0 && want[0] != held && fills) {
     f.fix.push_back(fmt::format(
         "the batch holds {}, not {}: use `{}.size(0)` instead of a fixed number (the last batch is "
         "smaller, or pass drop_last=True)",
-        x->shape[0], want[0], name));
+        held, want[0], name));
   }
   if (x && want.size() == 2 && x->shape.size() > 2) {
     f.fix.push_back(fmt::format("use `{}.flatten(1)`: it gives {}", name,
@@ -217,6 +231,28 @@ void repeat_interleave(const HostCase& c, Finding& f) {
 
 }  // namespace
 
+// einops names the size, and only some of its ways also the tensor.
+void einops(const HostCase& c, Finding& f) {
+  const Shape shape = c.shape(1);
+  const std::int64_t length = c.number(2), chunk = c.number(3);
+  const Operand* x = nullptr;
+  for (const Operand& operand : c.operands()) {
+    const bool has = std::find(operand.shape.begin(), operand.shape.end(), length) != operand.shape.end();
+    if (x == nullptr && operand.user && has) x = &operand;
+  }
+  const std::string name = x ? x->name : "the tensor";
+  if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
+  const std::string sizes = x ? " " + to_text(x->shape) : shape.empty() ? "" : " " + to_text(shape);
+  f.summary = fmt::format("einops: a dimension of {}{} is {} long, which is no multiple of {}", name, sizes,
+                          length, chunk);
+  f.fix.push_back(
+      fmt::format("give that dimension a multiple of {0} where the data are made (resize, crop, pad): "
+                  "{1} or {2}",
+                  chunk, length / std::max<std::int64_t>(1, chunk) * chunk,
+                  (length / std::max<std::int64_t>(1, chunk) + 1) * chunk));
+  f.fix.push_back("a model that was made for one image size takes that size only");
+}
+
 std::span<const HostErrorRow> layout_rows() {
   static const auto* const rows = new std::vector<HostErrorRow>{
       {"view.size",
@@ -229,6 +265,19 @@ std::span<const HostErrorRow> layout_rows() {
        view,
        {"shape '[32, 256]' is invalid for input of size 12800",
         "invalid argument 2: size '[32 x 256]' is invalid for input of with 12800 elements"}},
+      {"einops.divide",
+       "RuntimeError|EinopsError",  // a class of its own, which is a RuntimeError
+       R"((?s)(?:.*Input tensor shape: torch\.Size\(\[([\d, ]*)\]\).*)?Shape mismatch, can't divide axis of length (\d{1,18}) in chunks of (\d{1,9}))",
+       "Shape mismatch, can't divide axis of length",
+       kShape,
+       "einops",
+       "",
+       einops,
+       {"Shape mismatch, can't divide axis of length 50 in chunks of 8",
+        " Error while processing rearrange-reduction pattern \"b (h p) -> b h p\".\n Input tensor shape: "
+        "torch.Size([8, 50]). Additional info: {'p': 8}.\n Shape mismatch, can't divide axis of length 50 in "
+        "chunks "
+        "of 8"}},
       {"view.stride",
        "RuntimeError",
        R"(view size is not compatible with input tensor's size and stride)",

@@ -1,6 +1,7 @@
 // Invalid probabilities and class values that PyTorch itself tells on the host: torch.distributions' argument
 // checks, and the CPU's own words for multinomial and one_hot when no guard looked first.
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <cmath>
@@ -117,6 +118,33 @@ void distribution(const HostCase& c, Finding& f) {
   }
 }
 
+// The numbers of a Categorical are those of its classes.
+bool classes(const HostCase& c, Finding& f) {
+  const std::optional<Element>& bad = c.facts().element;
+  std::int64_t last = -1;
+  static const RE2 kInterval(R"(IntegerInterval\(lower_bound=0, upper_bound=(\d{1,9})\))");
+  if (!bad || !bad->value || !is_integer(*bad->value) || !RE2::FullMatch(c.capture(2), kInterval, &last))
+    return false;
+  const std::string name = c.name("value", c.shape(1), "value");
+  f.cause = Cause::kLabelOutOfRange;
+  f.element = bad;
+  f.summary = fmt::format("{}: {} is {}, but Categorical has {} classes: valid are [0, {})", f.op,
+                          to_text(Variable{name, bad->index}), to_text(*bad->value), last + 1, last + 1);
+  f.valid = Valid{fmt::format("[0, {})", last + 1), Scalar{std::int64_t{0}}, Scalar{last}, {}};
+  const bool from_one = bad->min && bad->max && as_double(*bad->min) >= 1 && bad->max == Scalar{last + 1};
+  if (from_one) {
+    f.fix.push_back(
+        fmt::format("if they are counted from 1 (no 0 among {} here): {} - 1 where they are read, and 1 more "
+                    "where one is shown",
+                    bad->total.value_or(0), name));
+  }
+  f.fix.push_back(fmt::format("look at where {} is computed: {} of {} {} outside [0, {})", name,
+                              bad->bad.value_or(1), bad->total.value_or(1),
+                              bad->bad.value_or(1) == 1 ? "is" : "are", last + 1));
+  f.fix.push_back("validate_args=False only hides it: the number is then used as an index all the same");
+  return true;
+}
+
 void support(const HostCase& c, Finding& f) {
   const std::string& type = c.capture(3);
   const bool nan = c.capture(4).find("nan") != std::string::npos;
@@ -127,6 +155,7 @@ void support(const HostCase& c, Finding& f) {
                           nan ? "holds NaN" : "is outside the support " + c.capture(2));
   f.valid = Valid{c.capture(2), {}, {}, {}};
   if (nan) return look_upstream(c, "value", f);
+  if (type == "Categorical" && classes(c, f)) return;
   f.fix.push_back(fmt::format(
       "the value must lie in {}; check that the action or label belongs to this distribution", c.capture(2)));
 }

@@ -97,6 +97,8 @@ std::optional<Element> element(const json& facts) {
   element.index = integers(*object, "index");
   element.bad = integer(*object, "bad");
   element.total = integer(*object, "total");
+  if (const auto low = integer(*object, "min")) element.min = Scalar{*low};
+  if (const auto high = integer(*object, "max")) element.max = Scalar{*high};
   return element.value && element.bad && element.total ? std::optional(element) : std::nullopt;
 }
 

@@ -33,9 +33,10 @@ std::string table(const ViolationWriter& w, std::string_view kind) {
                            : fmt::format("the {}table {}", kind, w.layer());
 }
 
-// Positions arrive one at a time, [4, 1]: a loop that generates.
+// Positions arrive one at a time, [4, 1] or [1]: a loop that generates.
 bool one_at_a_time(const ViolationWriter& w) {
-  return w.facts.generation || (w.facts.tensor.shape.size() >= 2 && w.facts.tensor.shape.back() == 1);
+  const auto& shape = w.facts.tensor.shape;
+  return w.facts.generation || (shape.size() >= 2 && shape.back() == 1) || w.facts.scan.total == 1;
 }
 
 void fix_generation(ViolationWriter& w, std::int64_t usable) {
@@ -95,11 +96,11 @@ std::string users_column(const ViolationWriter& w) {
 void fix_setting(ViolationWriter& w) {
   const SettingFact& setting = *w.facts.setting;
   const Need need = w.need();
-  w.fix(fmt::format("config.{}={} made this table: make the model with {}{}, or keep {} below {}",
-                    setting.name, setting.value, need.text(), w.basis(need), users_column(w), w.hi()));
-  if (setting.name == "type_vocab_size" && setting.value == 1) {
-    w.fix("or pass no token_type_ids: this model has one segment only");
-  }
+  const bool one_segment = setting.name == "type_vocab_size" && setting.value == 1;
+  if (one_segment) w.fix("pass no token_type_ids: this model has one segment only");
+  w.fix(fmt::format("{}config.{}={} made this table: make the model with {}{}, or keep {} below {}",
+                    one_segment ? "only for a model that is trained anew: " : "", setting.name, setting.value,
+                    need.text(), w.basis(need), users_column(w), w.hi()));
 }
 
 // "pad_token_id" when a special id is the offending value. T5 starts with its pad token: then it is that one.
@@ -212,6 +213,16 @@ void fix_table(ViolationWriter& w, bool special) {
     const std::string larger = w.enlarge(Situation::kIds, need);
     return w.fix(larger.empty() ? otherwise : larger);
   }
+  if (w.facts.sample && w.facts.sample->by == "function") {  // what the data hold may be right
+    w.fix(fmt::format("{} from what the batch holds: {}", look_at_computation(w), w.outside()));
+    if (w.facts.tensor.shape.size() > 1) {
+      w.fix(
+          "where columns share a table, the offset of a column is the sum of the sizes before it, and 0 for "
+          "the first: torch.cat([sizes.new_zeros(1), sizes.cumsum(0)[:-1]])");
+    }
+    w.fix_size(Situation::kIds, otherwise);
+    return;
+  }
   if (!w.likely()) {
     w.fix_sample();
     w.fix(fmt::format("{}: {}{}", look_at_computation(w), w.outside(), of_unsigned(w)));
@@ -314,13 +325,14 @@ void write_position(ViolationWriter& w) {
       next(known ? std::max(w.integer(), std::get<std::int64_t>(*w.facts.scan.max)) : w.integer()) - offset;
   const std::int64_t length =
       w.facts.position && w.facts.position->length ? std::max(*w.facts.position->length, last) : last;
-  w.finding().cause = Cause::kPositionIndexOutOfRange;
-  w.finding().also = {w.facts.contract->cause};
   std::string name = table(w, "position ");
   if (w.layer().empty() && w.facts.position && !w.facts.position->name.empty()) {
     name = fmt::format("the position table `{}`", w.facts.position->name);
   }
   const bool values = are_values(w, offset);
+  // Coordinates and time steps are no places in a text.
+  w.finding().cause = values ? w.facts.contract->cause : Cause::kPositionIndexOutOfRange;
+  w.finding().also = {values ? Cause::kPositionIndexOutOfRange : w.facts.contract->cause};
   w.finding().summary = fmt::format(
       "{}, but {} has {} rows{}: {}", w.opening(), name, w.facts.position ? w.facts.position->rows : w.hi(),
       offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(),

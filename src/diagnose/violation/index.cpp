@@ -125,11 +125,17 @@ void fix_below(ViolationWriter& w) {
   if (wraps && w.only(-100)) {
     w.finding().summary += "; -100 is the ignore label of losses";
     const std::string knob = w.knob(Situation::kIgnore);
-    w.fix(knob.empty()
-              ? fmt::format("if it marks padding, keep it out of the index: {0}.masked_fill({0} == -100, 0), "
-                            "and leave those results out",
-                            w.in_code("index"))
-              : knob);
+    if (!knob.empty()) return w.fix(knob);
+    if (!w.facts.library.caller.empty() && w.facts.variable) {  // the index is made inside the library
+      w.fix(fmt::format(
+          "if it marks padding, put 0 in its place in {} before {} is called, and leave those results out",
+          w.own(""), w.facts.library.caller));
+      return;
+    }
+    w.fix(
+        fmt::format("if it marks padding, keep it out of the index: {0}.masked_fill({0} == -100, 0), "
+                    "and leave those results out",
+                    w.in_code("index")));
     return;
   }
   if (wraps) {
@@ -177,6 +183,14 @@ void fix_below(ViolationWriter& w) {
       w.facts.scan.min ? fmt::format(", {} is the lowest", to_text(*w.facts.scan.min)) : ""));
 }
 
+// Places one after the other that begin inside, where a pointer has come to, and end outside.
+bool runs_over_the_end(const ViolationWriter& w) {
+  const auto& [min, max] = std::pair(w.facts.scan.min, w.facts.scan.max);
+  if (!min || !max || !is_integer(*min) || !is_integer(*max) || w.facts.scan.total < 2) return false;
+  const std::int64_t low = std::get<std::int64_t>(*min), high = std::get<std::int64_t>(*max);
+  return low > 0 && low < w.hi() && high - low + 1 == w.facts.scan.total && w.facts.tensor.shape.size() == 1;
+}
+
 void fix_above(ViolationWriter& w) {
   if (w.facts.contract->bound == Bound::kProduct) {
     w.fix(fmt::format("pass the size that went into the pooling: {}(x, indices, output_size=input.size())",
@@ -197,6 +211,12 @@ void fix_above(ViolationWriter& w) {
   const bool library = !w.knob(Situation::kIndex, need).empty();
   w.fix_size(Situation::kIndex, "");
   if (!writes(w) || library || !w.layer().empty()) return;
+  if (runs_over_the_end(w)) {
+    w.fix(fmt::format(
+        "if the oldest are to be overwritten in turn (a queue, a replay buffer), go on at the start: "
+        "{} % {}",
+        w.in_code("index"), w.hi()));
+  }
   const auto d = dimension(w);
   w.fix(fmt::format("only if {} is meant to have {} elements: make the tensor that is written to so large{}",
                     d ? fmt::format("dimension {}", *d) : std::string("that dimension"), need.text(),

@@ -56,6 +56,11 @@ bool all_whole(const ViolationWriter& w) {
 void fix_record(ViolationWriter& w) {
   const ScanFact& scan = w.facts.scan;
   w.fix_sample();
+  if (w.facts.sample && (w.facts.sample->by == "function" || w.facts.sample->likely)) {
+    w.fix(fmt::format("look at where {} is computed from what the batch holds: {} of {} {} outside [0, 1]",
+                      w.own("the target"), scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
+    return;
+  }
   w.fix(fmt::format("correct or drop {}: {} of {} targets {} outside [0, 1]",
                     scan.bad == 1 ? "that record" : "those records", scan.bad, scan.total,
                     scan.bad == 1 ? "is" : "are"));
@@ -183,9 +188,11 @@ void fix_multinomial(ViolationWriter& w) {
   switch (w.facts.scan.reason) {
     case Reason::kNan:
       if (explain_nan(w)) break;
-      w.fix(
-          "check the logits: assert torch.isfinite(logits).all() before softmax; float16 overflows: "
-          "torch.softmax(logits.float(), dim=-1)");
+      // Where the model was looked at, and is not float16, nothing overflows there.
+      w.fix(fmt::format("check the logits: assert torch.isfinite(logits).all() before softmax{}",
+                        w.facts.weights && w.facts.tensor.dtype != "float16"
+                            ? ""
+                            : "; float16 overflows: torch.softmax(logits.float(), dim=-1)"));
       if (nan_when(w, "generation")) {
         w.fix(
             "a row in which every logit is -inf gives NaN: keep at least one token in top-k, top-p and "
@@ -329,10 +336,20 @@ void diagnose_probability(ViolationWriter& w) {
     if (min >= -kRounding && max <= 1 + kRounding) {
       w.fix("p.clamp(0, 1): only rounding leaves the range");
     } else {
-      w.fix(
-          "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "
-          "Bernoulli(logits=logits).sample()");
-      w.fix(fmt::format("if they are probabilities, look at where {} is computed", w.own("the input")));
+      // Logits are of both signs, and differ.
+      const bool logits = min < 0 || (max > min && max > 2);
+      if (logits) {
+        w.fix(
+            "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "
+            "Bernoulli(logits=logits).sample()");
+      }
+      w.fix(fmt::format("{}look at where {} is computed: {}", logits ? "if they are probabilities, " : "",
+                        w.own("the input"),
+                        min == max && max > 1
+                            ? fmt::format("all are {}: what grows with the steps needs a limit, "
+                                          "min(1.0, ...)",
+                                          to_text(*w.facts.scan.max))
+                            : w.outside()));
     }
   }
   w.fix_sample();

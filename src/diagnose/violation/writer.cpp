@@ -198,6 +198,16 @@ void ViolationWriter::write_nan_cast() {
     finding_.origin = cast;
     const std::string code = stripped(cast.code);
     const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
+    // Its row of the batch alone is bad, and finite as it was loaded: arithmetic made the NaN.
+    if (facts.sample && facts.sample->by == "row" && !label) {
+      fix(
+          fmt::format("what the batch holds is finite: arithmetic before the cast in {} makes NaN or Inf of "
+                      "that row: 0/0 "
+                      "(a range or a standard deviation of 0), log of 0 or below",
+                      where));
+      fix("keep the divisor above 0, (max - min).clamp(min=eps), or leave such a sample out of the data set");
+      return fix_sample();
+    }
     fix(fmt::format("a missing {} goes into the cast in {}: {}", thing, where, what_to_do));
   } else {
     const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;

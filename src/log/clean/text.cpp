@@ -1,6 +1,8 @@
 #include "log/clean/text.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 namespace trapline {
 namespace {
@@ -95,6 +97,12 @@ void erase_last(std::string& text) {
 std::size_t count_invalid_utf8(std::string_view bytes) {
   std::size_t invalid = 0;
   for (std::size_t i = 0; i < bytes.size();) {
+    std::uint64_t eight = ~std::uint64_t{0};
+    if (i + sizeof eight <= bytes.size()) std::memcpy(&eight, bytes.data() + i, sizeof eight);
+    if ((eight & 0x8080808080808080) == 0) {  // as most of most logs is
+      i += sizeof eight;
+      continue;
+    }
     const std::size_t length = sequence_length(bytes, i);
     if (length == 0 && i + 4 > bytes.size()) break;
     invalid += length == 0 ? 1 : 0;

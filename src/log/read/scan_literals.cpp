@@ -209,6 +209,8 @@ constexpr Literal kLiterals[] = {
     {"launch_blocking", kWeak},
 };
 
+static_assert(std::size(kLiterals) <= 256, "Entry holds the row in a byte");
+
 // The bytes of an ordinary log, as weights: the tables are laid out so that ordinary text passes few windows.
 constexpr std::string_view kOrdinary =
     "2024-05-11 21:05:25,123 - INFO - train.py:120 - epoch 12 step 000482 loss 2.1439 lr 0.000394 grad_norm "
@@ -234,6 +236,14 @@ struct Weights {
     }
   }
 };
+
+// Whether ordinary text has the four bytes with which a window starts: then each of them is looked at.
+bool is_ordinary(std::string_view window) {
+  for (std::size_t i = 0; i + 4 <= kOrdinary.size(); ++i) {
+    if (folded(kOrdinary.data() + i) == folded(window.data())) return true;
+  }
+  return false;
+}
 
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
@@ -283,20 +293,22 @@ const Tables& tables() {
       std::array<double, 8> now{};
       for (unsigned bucket = 0; bucket < 8; ++bucket) now[bucket] = passing(weights, tables, bucket);
       for (std::size_t offset = 0; offset == 0 || offset + kWindow <= text.size(); ++offset) {
+        const double looks = is_ordinary(text.substr(offset, 4)) ? 1 : 0;
         for (unsigned bucket = 0; bucket < 8; ++bucket) {
           if (tables.sizes[bucket] == tables.buckets[bucket].size()) continue;
           Tables tried;  // the nibbles only: the rest is large
           tried.low = tables.low;
           tried.high = tables.high;
           put(tried, bucket, text.substr(offset, kWindow));
-          const double more = passing(weights, tried, bucket) - now[bucket];
+          const double more = passing(weights, tried, bucket) - now[bucket] + looks;
           if (more < best) best = more, best_bucket = bucket, best_offset = offset;
         }
       }
       put(tables, best_bucket, text.substr(best_offset, kWindow));
-      tables.buckets[best_bucket][tables.sizes[best_bucket]++] = {static_cast<std::uint8_t>(row),
-                                                                  static_cast<std::uint8_t>(best_offset)};
-      const unsigned hash = gram(text.data() + best_offset);
+      const char* window = text.data() + best_offset;
+      tables.buckets[best_bucket][tables.sizes[best_bucket]++] = {
+          folded(window), static_cast<std::uint8_t>(row), static_cast<std::uint8_t>(best_offset)};
+      const unsigned hash = gram(window);
       tables.grams[hash / 64] |= std::uint64_t{1} << (hash % 64);
     }
     return tables;
@@ -316,11 +328,13 @@ int verify(const Tables& tables, std::string_view block, std::size_t position, u
            std::size_t& start) {
   if (block.size() - position < 4) return -1;
   if (!may_start(tables, block.data() + position)) return -1;
+  const std::uint32_t first = folded(block.data() + position);
   int found = -1;
   for (; buckets != 0; buckets &= buckets - 1) {
     const auto bucket = static_cast<unsigned>(__builtin_ctz(buckets));
     for (unsigned k = 0; k < tables.sizes[bucket]; ++k) {
       const Entry entry = tables.buckets[bucket][k];
+      if (entry.start != first) continue;
       const Literal& literal = kLiterals[entry.literal];
       if (entry.offset > position || !matches(block, position - entry.offset, literal.text)) continue;
       if (found >= 0 && kLiterals[found].kind <= literal.kind) continue;  // the weightier kind wins

@@ -25,6 +25,7 @@ std::span<const Literal> literals();
 inline constexpr std::size_t kWindow = 6;  // bytes of a literal that the vectors compare
 
 struct Entry {
+  std::uint32_t start;   // the first four bytes of its window, folded
   std::uint8_t literal;  // row of literals()
   std::uint8_t offset;   // where its window starts
 };
@@ -34,7 +35,7 @@ struct Tables {
   alignas(64) std::array<std::array<std::uint8_t, 16>, kWindow> high;  // by the high four bits
   std::array<std::array<Entry, 64>, 8> buckets;
   std::array<std::uint8_t, 8> sizes;
-  std::array<std::uint64_t, 64> grams;  // 4096 bits: hashes of the windows' first four bytes
+  std::array<std::uint64_t, 1024> grams;  // 65,536 bits: hashes of the windows' first four bytes
 };
 
 const Tables& tables();
@@ -44,12 +45,13 @@ inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 
 // Whether `literal` (lower case) stands at `position`.
 bool matches(std::string_view block, std::size_t position, std::string_view literal);
 
-// The hash of four bytes with letters folded (other bytes fold too; that only costs a look).
-inline unsigned gram(const char* at) {
+// Four bytes with letters folded (other bytes fold too; that only costs a look).
+inline std::uint32_t folded(const char* at) {
   std::uint32_t bytes = 0;
   std::memcpy(&bytes, at, 4);
-  return ((bytes | 0x20202020U) * 2654435761U) >> 20;
+  return bytes | 0x20202020U;
 }
+inline unsigned gram(const char* at) { return (folded(at) * 0x85ebca6bU) >> 16; }
 
 // Whether a window can start at `at`: what most candidates fail. Four bytes must be readable.
 inline bool may_start(const Tables& tables, const char* at) {

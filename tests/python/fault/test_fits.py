@@ -36,3 +36,9 @@ def test_a_negative_index_fits_none():
     points = torch.rand(40, 3)
     assert gathered(torch.rand(10, 3), torch.tensor([-1, 12])) is None
     assert points.shape[0] == 40
+
+
+def test_what_goes_with_the_index_element_by_element():
+    logp, alpha = torch.rand(8), torch.rand(4)
+    assert gathered(alpha, torch.tensor([0, 4, 1, 2, 3, 0, 1, 2])) is None
+    assert logp.shape == (8,)

@@ -387,3 +387,38 @@ def test_a_batch_that_no_function_was_given_is_not_named(facts_of):
             facts = facts_of(_gathered(index))
             break
     assert "sample" not in facts
+
+
+def test_a_number_that_the_program_put_in_place_of_the_samples(facts_of):
+    labels = torch.tensor([0, 3, 1, 2, 4, 0, 1, 3, 2, 4, 0, 1])
+    for (y,) in DataLoader(TensorDataset(labels), batch_size=12):
+        drop = torch.zeros(12, dtype=torch.bool)
+        drop[9] = True
+        facts = facts_of(table_violation(torch.zeros(5, 2), torch.where(drop, 5, y)))
+    assert of(facts, "row", "dataset_index", "by", "likely") == (9, 9, "replaced", None)
+
+
+def test_another_number_in_most_places_tells_no_sample(facts_of):
+    labels = torch.tensor([0, 3, 1, 2, 4, 0, 1, 3, 2, 4, 0, 1])
+    for (y,) in DataLoader(TensorDataset(labels), batch_size=12):
+        cond = torch.where(torch.arange(12) < 9, 5, y)
+        facts = facts_of(table_violation(torch.zeros(5, 2), cond))
+    assert "dataset_index" not in (facts.get("sample") or {})
+
+
+def test_columns_with_an_offset_each(facts_of):
+    fields = torch.tensor([[3, 1, 2], [0, 4, 1], [2, 2, 0], [5, 0, 2], [1, 3, 9], [4, 1, 1]])
+    for (x,) in DataLoader(TensorDataset(fields), batch_size=6):
+        facts = facts_of(table_violation(torch.zeros(18, 2), x + torch.tensor([0, 6, 11])))
+    assert of(facts, "row", "dataset_index", "by", "likely") == (4, 4, "function", True)
+
+
+def test_places_that_count_up_are_no_samples(facts_of):
+    def enqueue(x, queue):
+        slots = 18 + torch.arange(6)
+        arguments = {"self": queue, "dim": 0, "index": slots}
+        return facts_of(make_violation("index_copy.index", slots, 0, 20, arguments))
+
+    for (x,) in DataLoader(TensorDataset(torch.randn(24, 3)), batch_size=6):
+        facts = enqueue(x, torch.zeros(20, 3))
+    assert "sample" not in facts

@@ -59,13 +59,16 @@ def test_a_part_that_came_after_the_move(run: Any) -> None:
     assert fix.startswith('1.fc.weight was not moved with the rest of the model: `net.to("meta")` after')
 
 
-def test_the_input_moves_and_no_single_layer(run: Any) -> None:
+def test_nothing_is_moved_to_weights_without_data(run: Any) -> None:
     source = (
         NET.replace("BODY", "return self.fc(x)") + "net = Net().to('meta')\nx = torch.ones(2, 4)\nnet(x)\n"
     )
-    fix = run(source, SETUP).finding["fix"]
-    assert fix[0] == 'use `x.to("meta")`'
-    assert not any("move the layer" in text for text in fix)
+    finding = run(source, SETUP).finding
+    assert finding["summary"].endswith(
+        "fc.weight is on meta: it has a size and no data, so no checkpoint that was loaded has it"
+    )
+    assert finding["fix"][0].startswith("load a checkpoint that has `fc.weight`: model.load_state_dict(")
+    assert not any("move the layer" in text or ".to(" in text for text in finding["fix"])
 
 
 def test_an_exception_that_was_raised_from_the_error(run: Any) -> None:

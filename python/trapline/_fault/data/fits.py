@@ -19,10 +19,13 @@ def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     dim = _dimension(source, scan, arguments)
     if dim is None or most < scan["hi"] or (scan.get("min") or 0) < 0:
         return None
+    beside = tuple(violation["tensor"].shape)  # what has an element for each of the index goes with it
     found: dict[tuple[int, ...], str] = {}
     for frame in holders.user_frames():
         for name, value in holders.held_by(frame):
-            if _is_like(source, value, dim) and value.shape[dim] > most:
+            if not _is_like(source, value, dim) or value.shape[dim] in beside:
+                continue
+            if value.shape[dim] > most:
                 found.setdefault((storage_pointer(value), *value.shape), name)
         if found:
             break

@@ -36,9 +36,12 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     located = by_function(tensor, scan, predicate)
     if located is not None:
         return samples.sample_facts(located, "function", likely=True)
+    located = replaced(tensor, scan, predicate)
+    if located is not None:
+        return samples.sample_facts(located, "replaced")
     located = by_row(tensor, scan, predicate)
     if located is not None:
-        return samples.sample_facts(located, "row", likely=True)
+        return samples.sample_facts(located, "rows" if _is_broken(located) else "row", likely=True)
     return samples.sample_facts(None)
 
 
@@ -76,6 +79,8 @@ def batch_in_hand(violation: dict[str, Any], predicate: Optional[int]) -> Option
     bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
     if bad is None or not bool(bad.any()) or bool(bad.all()):
         return None
+    if not flat.dtype.is_floating_point and bool((flat[1:] - flat[:-1] == 1).all()):
+        return None  # arange(): nobody's numbers
     sample: Sample = {"batch": batch.number}
     indices = batch.indices
     if isinstance(indices, (list, tuple)) and indices and all(samples.is_int(index) for index in indices):
@@ -263,6 +268,13 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
     return Located(batch, parts[0], Match([row] + [0] * (parts[0].dim() - 1), None, 0, False))
 
 
+def _is_broken(located: Located) -> bool:
+    """Whether the batch itself has a NaN or an Inf in that row."""
+    row, count = located.found.place[0], located.tensor.shape[0]
+    floating = (part for part in located.batch.tensors() if part.dim() and part.dtype.is_floating_point)
+    return any(part.shape[0] == count and bool(_broken(part[row]).any()) for part in floating)
+
+
 def _same_rows(part: Any, rows: Any) -> bool:
     return part.shape[0] == len(rows) and bool((_broken(part).reshape(len(rows), -1).any(1) == rows).all())
 
@@ -283,7 +295,44 @@ def by_function(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> 
     found = []
     for part in batch.tensors():
         fits = part.dim() and part.numel() == flat.numel() and not part.is_complex()
-        if fits and _is_function(part.detach().reshape(-1).cpu().double(), flat.double()):
+        if not fits:
+            continue
+        source = part.detach().reshape(-1).cpu()
+        if _is_function(source.double(), flat.double()) or _by_columns(source, flat, tensor.shape):
+            found.append(part)
+    if len(found) != 1:
+        return None
+    place = values.unravel(scan["first"], found[0].shape)
+    return Located(batch, found[0], Match(place, None, 0, False))
+
+
+def _by_columns(source: Any, result: Any, shape: Any) -> bool:
+    """Every column is shifted by a number of its own: the fields of a table that they share."""
+    columns = int(shape[-1]) if len(shape) > 1 else 0
+    if source.dtype.is_floating_point or result.dtype.is_floating_point or columns < 2:
+        return False
+    if source.numel() // columns < _MIN_ROWS:
+        return False
+    differences = (result.long() - source.long()).reshape(-1, columns)
+    return bool((differences == differences[0]).all()) and bool((differences[0] != differences[0, 0]).any())
+
+
+def replaced(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Located]:
+    """The one tensor of the current batch, a number for each sample, that this one equals but where it is
+    bad: there the program has put a number of its own."""
+    batch = hand.in_hand()
+    if batch is None or scan.get("first", -1) < 0 or not _MIN <= tensor.numel() <= _MAX_MASK:
+        return None
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = None if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
+    if bad is None or tensor.shape[0] != flat.numel() or int(bad.sum()) * 2 > flat.numel():
+        return None
+    found = []
+    for part in batch.tensors():
+        if not part.dim() or part.shape[0] != part.numel() or part.numel() != flat.numel():
+            continue
+        equal = part.detach().reshape(-1).cpu() == flat
+        if bool((equal == ~bad).all()) and flat[equal].unique().numel() >= _DIFFERENT - 1:
             found.append(part)
     if len(found) != 1:
         return None

@@ -159,7 +159,8 @@ def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optio
         return sample
     if int(bad.reshape(rows, -1).any(1).sum()) * 2 <= rows:
         return sample
-    return {"batch": sample["batch"]} if "batch" in sample else None
+    kept = ("batch", "by", "likely") if sample.get("by") == "function" else ("batch",)
+    return {name: sample[name] for name in kept if name in sample} if "batch" in sample else None
 
 
 def described(batch: Batch, sample: Sample) -> Sample:

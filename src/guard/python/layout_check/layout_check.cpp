@@ -1,5 +1,5 @@
-// What torch_python.hpp says of PyTorch's own structures, compared with PyTorch's headers. Compiled and thrown away
-// by scripts/adapters.py, with one Python's whole API, which is what those headers need.
+// What torch_python.hpp says of PyTorch's own structures, compared with PyTorch's headers. Compiled and
+// thrown away by scripts/adapters.py, with one Python's whole API, which is what those headers need.
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 

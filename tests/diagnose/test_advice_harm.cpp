@@ -1,0 +1,168 @@
+// Advice that a first look at programs of others found to do harm, and what is said instead.
+#include "advice.hpp"
+#include "host_words.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+Finding host(const char* exception, const char* message, json more = json::object()) {
+  json facts{{"exception", exception}, {"message", message}};
+  facts.update(more);
+  return explained(facts);
+}
+
+TEST(AdviceHarmHost, NothingIsMovedToMeta) {
+  json weight = operand("head.weight", "weight", {1, 12}, "float32", "meta");
+  weight["user"] = false;
+  const Finding f = host("RuntimeError", "Tensor on device meta is not on the expected device cpu!",
+                         {{"operands", {operand("x", "input", {16, 12}), weight}}});
+  EXPECT_EQ(info(f.cause).code, "TL202");
+  EXPECT_EQ(f.summary,
+            "head.weight is on meta: it has a size and no data, so no checkpoint that was loaded has it");
+  EXPECT_FALSE(says(f, "to(\"meta\")")) << all(f);
+  EXPECT_TRUE(says(f, "of this part alone")) << all(f);
+  EXPECT_TRUE(says(f, "head.to_empty(device=...)")) << all(f);
+}
+
+TEST(AdviceHarmHost, ACountThatIsTooLongIsNoBatch) {
+  const json count{{"operands", {operand("hist", "", {1277}, "int64")}}, {"call", "hist.reshape(5, 5)"}};
+  const Finding f = host("RuntimeError", "shape '[5, 5]' is invalid for input of size 1277", count);
+  EXPECT_FALSE(says(f, "batch")) << all(f);
+  EXPECT_TRUE(says(f, "a target of 255 made it longer")) << all(f);
+}
+
+TEST(AdviceHarmHost, TheBatchIsNamedWhereItsSizeWouldFit) {
+  const Finding fits = host("RuntimeError", "shape '[16, 10]' is invalid for input of size 120",
+                            {{"operands", {operand("x", "", {12, 10})}}, {"call", "x.view(16, 10)"}});
+  EXPECT_TRUE(says(fits, "the batch holds 12, not 16")) << all(fits);
+  const Finding other = host("RuntimeError", "shape '[16, 10]' is invalid for input of size 132",
+                             {{"operands", {operand("x", "", {12, 11})}}, {"call", "x.view(16, 10)"}});
+  EXPECT_FALSE(says(other, "the batch holds")) << all(other);
+}
+
+TEST(AdviceHarmHost, LengthsOfCtcAreThoseOfTheNetworksOutput) {
+  json facts{{"operands", {operand("widths", "input_lengths", {6}, "int64")}}};
+  facts["element"] = {{"index", {2}}, {"value", 48}, {"bad", 6}, {"total", 6}};
+  const Finding f = host("RuntimeError",
+                         "Expected input_lengths to have value at most 16, but got value 48 (while checking "
+                         "arguments for ctc_loss_allocate_outputs)",
+                         facts);
+  EXPECT_EQ(info(f.cause).code, "TL201");
+  EXPECT_EQ(f.summary, "ctc_loss: widths[2] is 48, but log_probs has 16 time steps");
+  ASSERT_TRUE(f.element);
+  EXPECT_EQ(f.element->value, Scalar{std::int64_t{48}});
+  EXPECT_TRUE(says(f, "shorten the lengths in the same way")) << all(f);
+  const Finding below =
+      host("RuntimeError", "Expected target_lengths to have value at least 0, but got value -1");
+  EXPECT_EQ(below.summary, "ctc_loss: target_lengths is -1, but a length must not be negative");
+}
+
+TEST(AdviceHarmHost, ASizeThatEinopsCannotDivide) {
+  const Finding f = host("RuntimeError", "Shape mismatch, can't divide axis of length 50 in chunks of 8",
+                         {{"operands", {operand("x", "input", {8, 3, 48, 50})}}});
+  EXPECT_EQ(f.summary, "einops: a dimension of x [8, 3, 48, 50] is 50 long, which is no multiple of 8");
+  EXPECT_TRUE(says(f, "48 or 56")) << all(f);
+}
+
+TEST(AdviceHarmHost, WeightsAreCountedOverAllClasses) {
+  const Finding f =
+      host("RuntimeError",
+           "weight tensor should be defined either for all 6 classes or no classes but got weight "
+           "tensor of shape: [5]");
+  EXPECT_TRUE(says(f, "torch.bincount(labels, minlength=6)")) << all(f);
+  EXPECT_TRUE(says(f, "the outputs stay 6")) << all(f);
+}
+
+TEST(AdviceHarmValues, OnePositionAfterTheOtherIsNoTextToCut) {
+  const json one{{"index", {0}},
+                 {"tensor", {{"shape", {1}}}},
+                 {"table", "position"},
+                 {"sequence", "ids"},
+                 {"scan", {{"bad", 1}, {"total", 1}, {"first", 0}, {"min", 48}, {"max", 48}}}};
+  const Finding f = diagnose(facts_of("embedding.indices", 48, 48, one));
+  EXPECT_EQ(info(f.cause).code, "TL104");
+  EXPECT_FALSE(says(f, "truncate")) << all(f);
+  EXPECT_TRUE(says(f, "generate fewer tokens")) << all(f);
+}
+
+TEST(AdviceHarmValues, ComputedTargetsAreNoRecords) {
+  json facts =
+      facts_of("binary_cross_entropy.target", 1, 1, {{"variable", {{"name", "soft"}, {"index", {3}}}}});
+  facts["tensor"] = {{"shape", {18}}, {"dtype", "float32"}, {"device", "cpu"}};
+  facts["scan"].update(
+      {{"bad", 2}, {"total", 18}, {"value", 1.024}, {"min", 0.05}, {"max", 1.024}, {"is_float", true}});
+  facts["values"] = json::array({json::array({1.024, 2})});
+  EXPECT_TRUE(says(diagnose(facts), "correct or drop those records"));
+  facts["sample"] = {{"batch", 1}, {"row", 3}, {"dataset_index", 72}, {"by", "function"}, {"likely", true}};
+  const Finding f = diagnose(facts);
+  EXPECT_FALSE(says(f, "drop")) << all(f);
+  EXPECT_TRUE(says(f,
+                   "look at where `soft` is computed from what the batch holds: 2 of 18 are "
+                   "outside [0, 1]"))
+      << all(f);
+}
+
+TEST(AdviceHarmValues, IdsThatAreComputedAreLookedAtBeforeTheTable) {
+  json facts = facts_of("embedding.indices", 80, 75,
+                        {{"variable", {{"name", "x"}, {"index", {0, 2}}}},
+                         {"scan", {{"bad", 11}, {"total", 24}, {"min", 43}, {"max", 83}}}});
+  facts["tensor"]["shape"] = {8, 3};
+  facts["index"] = {0, 2};
+  facts["sample"] = {{"batch", 0}, {"by", "function"}, {"likely", true}};
+  const Finding f = diagnose(facts);
+  ASSERT_GE(f.fix.size(), 2U) << all(f);
+  EXPECT_EQ(f.fix[0],
+            "look at where `x` is computed from what the batch holds: 11 of 24 are outside [0, 75)");
+  EXPECT_TRUE(f.fix[1].starts_with("where columns share a table")) << all(f);
+}
+
+TEST(AdviceHarmValues, ANanOfArithmeticIsNoMissingValue) {
+  json facts = facts_of(
+      "gather.index", -1, 256,
+      {{"nan_cast",
+        {{"frame", {{"file", "a.py"}, {"line", 7}, {"function", "cells"}, {"code", "ij = unit.long()"}}},
+         {"bad", 1}}}});
+  EXPECT_TRUE(says(diagnose(facts), "a missing value goes into the cast"));
+  facts["sample"] = {{"batch", 1}, {"row", 5}, {"dataset_index", 19}, {"by", "row"}, {"likely", true}};
+  const Finding f = diagnose(facts);
+  EXPECT_EQ(info(f.cause).code, "TL108");
+  EXPECT_FALSE(says(f, "missing")) << all(f);
+  EXPECT_FALSE(says(f, "nan_to_num")) << all(f);
+  EXPECT_TRUE(says(f, "what the batch holds is finite")) << all(f);
+}
+
+TEST(AdviceHarmValues, APointerThatRunsOverTheEndWraps) {
+  const json run{{"index", {2}},
+                 {"tensor", {{"shape", {12}}}},
+                 {"variable", {{"name", "slots"}, {"index", {2}}}},
+                 {"scan", {{"bad", 10}, {"total", 12}, {"first", 2}, {"min", 48}, {"max", 59}}}};
+  EXPECT_TRUE(says(diagnose(facts_of("index_copy.index", 50, 50, run)), "slots % 50"));
+  json scattered = run;
+  scattered["scan"]["total"] = 64;
+  EXPECT_FALSE(says(diagnose(facts_of("index_copy.index", 50, 50, scattered)), "% 50"));
+}
+
+TEST(AdviceHarmValues, ARateThatGrewIsNoLogit) {
+  json facts = facts_of("bernoulli.p", 1, 1);
+  facts["scan"].update(
+      {{"bad", 144}, {"total", 144}, {"value", 1.005}, {"min", 1.005}, {"max", 1.005}, {"is_float", true}});
+  facts["tensor"] = {{"shape", {144}}, {"dtype", "float32"}, {"device", "cpu"}};
+  facts["values"] = json::array({json::array({1.005, 144})});
+  const Finding f = diagnose(facts);
+  EXPECT_FALSE(says(f, "logits")) << all(f);
+  EXPECT_TRUE(says(f, "min(1.0, ...)")) << all(f);
+}
+
+TEST(AdviceHarmValues, AnIndexMadeInsideALibraryIsHealedInTheUsersTensor) {
+  const json crf{
+      {"index", {0}},
+      {"variable", {{"name", "tags"}, {"index", {0, 4}}}},
+      {"library", {{"owner", "somecrf"}, {"caller", "CRF"}, {"around", json::array()}}},
+      {"scan", {{"bad", 1}, {"total", 6}, {"lo", -5}, {"list_position", 1}, {"min", -100}, {"max", 4}}}};
+  const Finding f = diagnose(facts_of("index.indices", -100, 5, crf));
+  EXPECT_FALSE(says(f, "index.masked_fill")) << all(f);
+  EXPECT_TRUE(says(f, "put 0 in its place in `tags` before CRF is called")) << all(f);
+}
+
+}  // namespace
+}  // namespace trapline::diagnose
