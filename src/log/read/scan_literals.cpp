@@ -76,6 +76,7 @@ constexpr Literal kLiterals[] = {
     {"closed by peer", kStrong},
     {"process down", kStrong},
     {"overflow!", kWeak},
+    {"reducing loss sc", kWeak},
     {"deepep timeout", kStrong},
     {"unhealthy", kStrong},
     {"could not alloc", kStrong},
