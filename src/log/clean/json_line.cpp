@@ -369,7 +369,9 @@ void unescape_json(std::string_view inside, std::string& out) {
           if (i + 1 < inside.size() && inside[i + 1] == '[') {
             std::size_t end = i + 2;
             while (end < inside.size() && inside[end] >= 0x20 && inside[end] <= 0x3f) ++end;
-            i = end < inside.size() ? end : inside.size() - 1;
+            // What ends it, as text.cpp has it; anything else is text.
+            const bool ended = end < inside.size() && inside[end] >= 0x40 && inside[end] <= 0x7e;
+            i = ended ? end : end - 1;
           }
         } else if (unit >= 0x20) {
           append_utf8(out, static_cast<std::uint32_t>(unit));

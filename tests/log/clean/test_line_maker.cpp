@@ -57,6 +57,13 @@ TEST(LineMaker, JsonLinesGiveTheirMessage) {
   EXPECT_EQ(kept.lines[2].rank, 2);
 }
 
+// Where no final byte follows, what does is text, and keeps all of its bytes.
+TEST(LineMaker, JsonEscapeSequencesThatNeverEnd) {
+  const Kept kept =
+      read_text("{\"message\":\"error: \\u001b[\u0650x\"}\n{\"message\":\"error: \\u001b[0;3\"}\n");
+  EXPECT_EQ(kept.texts(), (std::vector<std::string>{"error: \u0650x", "error:"}));
+}
+
 // A tag under one known key hides nothing that stands under another; names are no text, and nothing is said
 // twice.
 TEST(LineMaker, JsonLinesGiveAllThatWasSaid) {
