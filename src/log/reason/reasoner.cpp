@@ -350,7 +350,9 @@ void tell_what_followed(const Job& job, const std::vector<Candidate>& candidates
     }
     report.findings.push_back(std::move(finding));
   }
-  std::ranges::move(peers.consequences(root_rank, nothing_but_peers), std::back_inserter(report.findings));
+  for (Finding& waiting : peers.consequences(root_rank, nothing_but_peers)) {
+    if (report.findings.size() <= kMaxConsequences) report.findings.push_back(std::move(waiting));
+  }
   std::ranges::stable_sort(report.findings, {},
                            [](const Finding& finding) { return finding.role == Role::kConsequence; });
   if (reporting.size() > 1) {
