@@ -5,7 +5,7 @@
 # Plain PyTorch, with a GPU: RuntimeError: Expected all tensors to be on the same device, ... No
 #   device-side assert.
 # Plain PyTorch, without: RuntimeError: Tensor on device meta is not on the expected device cpu!
-# Trapline: TL202, which tensor is where, and the `.to(...)` to add.
+# Trapline: TL202, which tensor is where, and the `.to(...)` to add; of "meta", that nothing is there to move.
 """Train a model whose large head was moved to a device of its own."""
 
 import argparse

@@ -115,14 +115,19 @@ void explain_no_data(const HostCase& c, Finding& f, const Operand& empty) {
       fmt::format("{}{} is on meta: it has a size and no data, so no checkpoint that was loaded has it",
                   f.op.empty() ? "" : f.op + ": ", name);
   const std::string part = name.substr(0, name.rfind('.'));
+  std::string where = "...";
+  for (const Operand& operand : c.operands()) {
+    if (where == "..." && operand.device != "meta" && !operand.device.empty())
+      where = '"' + operand.device + '"';
+  }
   f.fix.push_back(fmt::format(
       "load a checkpoint that has `{}`: model.load_state_dict(state, assign=True); all that are still empty: "
       "[n for n, p in model.named_parameters() if p.is_meta]",
       name));
   f.fix.push_back(
       fmt::format("if `{0}` is new: give it memory and first values, of this part alone (the rest would lose "
-                  "what was loaded): {0}.to_empty(device=...), then {0}.reset_parameters() or your own",
-                  part));
+                  "what was loaded): {0}.to_empty(device={1}), then {0}.reset_parameters() or your own",
+                  part, where));
 }
 
 void explain_devices(const HostCase& c, Finding& f, std::string first, std::string second,
