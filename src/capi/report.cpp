@@ -160,9 +160,9 @@ int trapline_write_finding(const char* folder, const char* finding, const char* 
     }
     if (g_written->findings >= TRAPLINE_MAX_FINDINGS && always == 0) return TRAPLINE_FILE_ENOUGH;
     const std::string name = trapline::folder_file_name("finding", g_written->findings);
-    auto path = trapline::write_into_folder(g_written->folder, name, report);
+    auto path = trapline::give_to_run(g_written->folder, name, report);
     if (!path) {
-      auto shorter = trapline::write_into_folder(
+      auto shorter = trapline::give_to_run(
           g_written->folder, name,
           as_report(in_few_words, json::array({"the finding is shortened: in full it could not be written: " +
                                                path.error().why})));
@@ -186,8 +186,7 @@ int trapline_write_file(const char* folder, const char* kind, const char* conten
       marker.erase("lost");
       return answer(trapline::write_guard_marker(into, dump(marker)), text);
     }
-    return answer(trapline::write_into_folder(into, trapline::folder_file_name(given(kind)), given(content)),
-                  text);
+    return answer(trapline::give_to_run(into, trapline::folder_file_name(given(kind)), given(content)), text);
   } catch (const std::exception&) {
     return failed(kNoMemory, text);
   }

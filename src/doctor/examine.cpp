@@ -212,7 +212,7 @@ Diagnosis examine(const Request& request) {
                      "explain, check and why work without it; run needs your program's Python",
                      python.error().fix});
   } else if (installation) {
-    const GuardPaths paths{installation->python, installation->library, {}, {}};
+    const GuardPaths paths{installation->python, installation->library, {}, {}, {}};
     const PythonAnswer answer = ask_python(*python, guarded_environment(environment, paths, {}),
                                            installation->python, request.seconds);
     append(lines, lines_of_python(*python, answer, request.seconds));

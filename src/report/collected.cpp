@@ -131,6 +131,13 @@ bool is_named(std::string_view name, std::string_view start) {
   return name.starts_with(start) && name.ends_with(".json");
 }
 
+void read_text_of(const File& file, const std::string& name, Collected& out) {
+  if (name.starts_with("finding-")) return read_finding(file, name, out);
+  if (name.starts_with("ended-")) return read_end(file, name, out);
+  if (name.starts_with("lost-")) return note_lost(name, out);
+  name.starts_with("guard-") ? read_marker(file, name, out) : read_skips(file, name, out);
+}
+
 }  // namespace
 
 bool is_report_file(std::string_view name) {
@@ -140,16 +147,17 @@ bool is_report_file(std::string_view name) {
 
 void read_report_file(const fs::path& path, Collected& out, std::optional<uid_t> owner) {
   const std::string name = path.filename().string();
-  const bool is_finding = name.starts_with("finding-");
-  const auto file = read_file(path, is_finding ? ReadLimits{}.bytes : std::size_t{1} << 16U);
+  const auto file =
+      read_file(path, name.starts_with("finding-") ? ReadLimits{}.bytes : std::size_t{1} << 16U);
   if (!file) return add_note(out.omissions, name + " could not be read: " + file.error().why);
   if (owner && file->owner != *owner && file->owner != 0)
     return add_note(out.omissions, name + " was left out: it belongs to another user, with the number " +
                                        std::to_string(file->owner));
-  if (is_finding) return read_finding(*file, name, out);
-  if (name.starts_with("ended-")) return read_end(*file, name, out);
-  if (name.starts_with("lost-")) return note_lost(name, out);
-  name.starts_with("guard-") ? read_marker(*file, name, out) : read_skips(*file, name, out);
+  read_text_of(*file, name, out);
+}
+
+void read_handed_file(const HandedFile& handed, Collected& out) {
+  read_text_of({handed.text, handed.written, 0}, handed.name, out);
 }
 
 bool add_report(const fs::path& path, Collected& out) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/finding.hpp"
+#include "report/report_socket.hpp"
 
 namespace trapline {
 
@@ -61,6 +62,9 @@ bool is_report_file(std::string_view name);
 // that belongs neither to `owner` nor to root. nullopt: to whom it belongs does not matter. Never throws.
 void read_report_file(const std::filesystem::path& path, Collected& out,
                       std::optional<uid_t> owner = std::nullopt);
+
+// The same of one that was handed over and cannot be written into the folder.
+void read_handed_file(const HandedFile& handed, Collected& out);
 
 // A report of any name, e.g. what -o wrote: adds its findings. False, and nothing is added, when the file is
 // no report.

@@ -8,14 +8,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <system_error>
 #include <utility>
+
+#include "report/report_socket.hpp"
 
 namespace trapline {
 namespace {
@@ -89,6 +94,15 @@ int write_new(const std::string& path, std::string_view text, char** bytes) {
   return problem != 0 ? problem : at_close;
 }
 
+// Read when the library is loaded: the program may empty its environment.
+const auto g_socket = [] {
+  std::array<char, 128> address{};
+  const char* const given = std::getenv(ReportSocket::kVariable);
+  if (given != nullptr && std::strlen(given) < address.size())
+    std::memcpy(address.data(), given, std::strlen(given));
+  return address;
+}();
+
 }  // namespace
 
 std::string folder_file_name(std::string_view kind, int number) {
@@ -116,6 +130,13 @@ Result<std::string> write_into_folder(const std::string& folder, const std::stri
   if (!temporary.empty()) ::unlink(temporary.c_str());
   return Error{"cannot write the report into " + folder, std::generic_category().message(problem),
                "give a folder that this process can write to with --report DIR"};
+}
+
+Result<std::string> give_to_run(const std::string& folder, const std::string& name, std::string_view text,
+                                char** bytes) {
+  auto path = write_into_folder(folder, name, text, bytes);
+  if (!path && hand_over(g_socket.data(), name, text)) return folder + "/" + name;
+  return path;
 }
 
 }  // namespace trapline

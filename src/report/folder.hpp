@@ -18,4 +18,9 @@ std::string folder_file_name(std::string_view kind, int number = -1);
 Result<std::string> write_into_folder(const std::string& folder, const std::string& name,
                                       std::string_view text, char** bytes = nullptr);
 
+// The same in a process of the program: what it cannot write it hands to its `trapline run`, which does (see
+// report_socket.hpp). `bytes` is then nullptr.
+Result<std::string> give_to_run(const std::string& folder, const std::string& name, std::string_view text,
+                                char** bytes = nullptr);
+
 }  // namespace trapline

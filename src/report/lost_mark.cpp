@@ -47,7 +47,7 @@ Result<std::string> write_guard_marker(const std::string& folder, const std::str
   if (text != "{") text += ',';
   text += kMember;
   char* bytes = nullptr;
-  auto path = write_into_folder(folder, folder_file_name("guard"), text, &bytes);
+  auto path = give_to_run(folder, folder_file_name("guard"), text, &bytes);
   if (path && bytes != nullptr) {
     auto* const marker = new Marker{folder, bytes + text.size() - 2, g_marker.load()};
     while (!g_marker.compare_exchange_weak(marker->before, marker)) {
@@ -59,7 +59,7 @@ Result<std::string> write_guard_marker(const std::string& folder, const std::str
 void mark_lost(std::string_view folder) {
   const Marker* const marker = g_marker.load();
   if (marker != nullptr && marker->folder == folder && put_one(marker->digit)) return;
-  static_cast<void>(write_into_folder(std::string(folder), folder_file_name("lost"), ""));
+  static_cast<void>(give_to_run(std::string(folder), folder_file_name("lost"), ""));
 }
 
 }  // namespace trapline

@@ -1,6 +1,6 @@
-// How a process tells `trapline run` that it has a finding which is in no file. When that happens the report
-// folder may be out of its reach: full, closed to another user, outside of a new root, or no descriptor is
-// left. So the file by which the process said that it is guarded has a digit for it, and stays mapped.
+// How a process tells `trapline run` that it has a finding which is in no file, and could not be handed over
+// either: no descriptor is left, or no memory. So the file by which the process said that it is guarded has a
+// digit for it, and stays mapped.
 #pragma once
 
 #include <string>

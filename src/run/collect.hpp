@@ -6,8 +6,8 @@
 
 namespace trapline {
 
-// Takes finding-*.json, guard-*.json and skip-*.json of this run; temporary and foreign files are left alone.
-// Never throws.
-Collected collect(const ReportFolder& folder);
+// Takes this run's files (is_report_file); temporary and foreign ones are left alone. What processes handed
+// over is first put into the folder, where that can be done. Never throws.
+Collected collect(const ReportFolder& folder, Handed handed = {});
 
 }  // namespace trapline

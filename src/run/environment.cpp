@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "report/report_socket.hpp"
+
 namespace trapline {
 namespace {
 
@@ -58,6 +60,7 @@ std::vector<std::string> guarded_environment(std::span<const std::string> enviro
       python_path(paths.python, find_variable(environment, "PYTHONPATH").value_or(std::string())));
   set(out, "TRAPLINE_GUARD", "1");
   set(out, "TRAPLINE_LIB", paths.library.string());
+  if (!paths.report_socket.empty()) set(out, ReportSocket::kVariable, paths.report_socket);
   for (const auto& [name, value] : variables_of(options)) set(out, name, value);
   if (paths.preload) {
     const auto inherited = find_variable(environment, "LD_PRELOAD").value_or("");

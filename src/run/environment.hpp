@@ -12,13 +12,14 @@
 
 namespace trapline {
 
-// Where the parts of the guard are.
+// Where the parts of the guard are, and to whom it hands what it cannot write.
 struct GuardPaths {
   std::filesystem::path python;   // the folder that holds the package `trapline`
   std::filesystem::path library;  // libtrapline.so
   // Of a C++ program with libtorch only:
   std::optional<std::filesystem::path> preload;  // libtrapline_preload.so
   std::string libtorch_folders;                  // where it looks for the guard, with colons in between
+  std::string report_socket;                     // ReportSocket::address(); empty: there is none
 };
 
 // `environment` holds NAME=value entries. Entries that Trapline sets are replaced, PYTHONPATH is extended in

@@ -1,5 +1,6 @@
 #include "run/find_program.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +33,9 @@ Error cannot_start(const std::string& name, int error) {
 
 Result<std::string> find_program(const std::string& name, std::string_view path) {
   const auto is_program = [](const std::string& file, struct stat& state) {
-    return ::stat(file.c_str(), &state) == 0 && S_ISREG(state.st_mode) && ::access(file.c_str(), X_OK) == 0;
+    // As exec() decides it: by the effective user, and capabilities count.
+    return ::stat(file.c_str(), &state) == 0 && S_ISREG(state.st_mode) &&
+           ::faccessat(AT_FDCWD, file.c_str(), X_OK, AT_EACCESS) == 0;
   };
   struct stat state {};
   if (name.find('/') != std::string::npos) {

@@ -46,15 +46,18 @@ Result<Prepared> prepare(const RunRequest& request) {
   }
   options.reports = folder->path();
 
-  GuardPaths paths{installation->python, installation->library, {}, {}};
+  GuardPaths paths{installation->python, installation->library, {}, {}, {}};
   const auto environment = current_environment();
   if (uses_libtorch(request.arguments, environment)) {
     paths.preload = installation->library.parent_path() / "libtrapline_preload.so";
     paths.libtorch_folders = libtorch_folders(installation->library.parent_path().parent_path(), environment);
   }
+  ReportSocket socket = ReportSocket::open();
+  paths.report_socket = socket.address();
   return Prepared{std::move(folder).value(), options,
                   request.arguments,         guarded_environment(environment, paths, options),
-                  paths.preload.has_value(), std::move(lock)};
+                  paths.preload.has_value(), std::move(lock),
+                  std::move(socket)};
 }
 
 Result<ExitStatus> attempt(const Prepared& prepared) {
@@ -62,7 +65,7 @@ Result<ExitStatus> attempt(const Prepared& prepared) {
 }
 
 RunOutcome conclude(const Prepared& prepared, const ExitStatus& ended) {
-  Collected collected = collect(prepared.folder);
+  Collected collected = collect(prepared.folder, prepared.socket.take());
   const bool failed = ended.exit_code != 0;
   const Settled settled = settle(collected, failed);
   std::error_code no_error;

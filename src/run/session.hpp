@@ -6,6 +6,7 @@
 
 #include "core/finding.hpp"
 #include "core/result.hpp"
+#include "report/report_socket.hpp"
 #include "run/exit_status.hpp"
 #include "run/folder_lock.hpp"
 #include "run/options.hpp"
@@ -26,6 +27,7 @@ struct Prepared {
   std::vector<std::string> environment;
   bool is_preloaded = false;  // the guard comes in by LD_PRELOAD, and says itself when there is none
   FolderLock lock;            // of a private folder
+  ReportSocket socket;        // for what processes cannot write into the folder
 };
 
 struct RunOutcome {

@@ -7,7 +7,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-const GuardPaths kPaths{"/p", "/lib/libtrapline.so", {}, {}};
+const GuardPaths kPaths{"/p", "/lib/libtrapline.so", {}, {}, {}};
 
 Texts guarded(const Texts& environment, RunOptions options = {}) {
   options.reports = "/reports";
@@ -60,6 +60,13 @@ TEST(Environment, TheGuardOfACppProgramComesInByPreload) {
   EXPECT_EQ(find_variable(out, "TRAPLINE_LIBTORCH_DIRS"), "/a:/b");
   EXPECT_EQ(find_variable(guarded_environment(out, paths, {}), "LD_PRELOAD"), "/lib/preload.so:/mine.so");
   EXPECT_EQ(find_variable(guarded({}), "LD_PRELOAD"), std::nullopt);
+}
+
+TEST(Environment, TellsWhereWhatCannotBeWrittenGoes) {
+  GuardPaths paths = kPaths;
+  paths.report_socket = "name.token";
+  const Texts out = guarded_environment(Texts{"TRAPLINE_REPORT_SOCKET=outer.token"}, paths, {});
+  EXPECT_EQ(find_variable(out, "TRAPLINE_REPORT_SOCKET"), "name.token");
 }
 
 TEST(Environment, NamesMatchWhole) {

@@ -105,6 +105,45 @@ TEST(Collect, WhatAProcessCouldNotWriteIsAnOmission) {
             (std::vector<std::string>{"process h-1" + words, "process h-3" + words, "process h-4" + words}));
 }
 
+TEST(Collect, WhatWasHandedOverIsPutIntoTheFolder) {
+  const Temporary temporary;
+  const auto folder = ReportFolder::open(temporary.path());
+  const Handed handed{{{"finding-h-2-0.json", report_with("second"), 2'000'000'000},
+                       {"finding-h-1-0.json", report_with("first"), 1'000'000'000},
+                       {"guard-h-1.json", R"({"lost":0})", 0},
+                       {"secret.json", "{}", 0}},
+                      false};
+  const Collected collected = collect(*folder, handed);
+  ASSERT_EQ(collected.findings.size(), 2U);
+  EXPECT_EQ(collected.findings[0].finding.summary, "first");
+  EXPECT_EQ(collected.findings[1].finding.summary, "second");
+  EXPECT_EQ(collected.guarded_processes, 1);
+  EXPECT_TRUE(collected.omissions.empty());
+  EXPECT_TRUE(std::filesystem::exists(temporary / "finding-h-2-0.json"));
+  EXPECT_FALSE(std::filesystem::exists(temporary / "secret.json"));
+}
+
+TEST(Collect, WhatWasHandedOverIsReadWhereThereIsNoFolderAnyMore) {
+  const Temporary temporary;
+  const auto folder = ReportFolder::open(temporary / "gone");
+  std::filesystem::remove(temporary / "gone");
+  const Handed handed{{{"finding-h-1-0.json", report_with("handed"), 1},
+                       {"ended-h-1.json", R"({"over": false})", 2},
+                       {"ended-h-1.json", R"({"over": true, "unhandled": ["finding-h-1-0.json"]})", 3}},
+                      true};
+  const Collected collected = collect(*folder, handed);
+  ASSERT_EQ(collected.findings.size(), 1U);
+  EXPECT_EQ(collected.findings[0].finding.summary, "handed");
+  EXPECT_EQ(collected.findings[0].file, "finding-h-1-0.json");
+  ASSERT_EQ(collected.ends.size(), 1U);  // as the last one says it
+  EXPECT_TRUE(collected.ends[0].over);
+  ASSERT_EQ(collected.omissions.size(), 2U);
+  EXPECT_TRUE(collected.omissions[0].starts_with("other processes of this machine have filled the socket"));
+  EXPECT_EQ(collected.omissions[1],
+            "the report folder could not be read, and what this run's processes wrote there is lost: "
+            "No such file or directory");
+}
+
 TEST(Collect, AFindingOfAnotherUserIsLeftOutOfASharedFolder) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const Temporary temporary;
