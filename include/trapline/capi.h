@@ -118,7 +118,7 @@ TRAPLINE_API char* trapline_render_html(const char* finding_json);
  * do. It is to be released with trapline_free; NULL with TRAPLINE_FILE_ENOUGH, and when memory is exhausted.
  */
 
-/* A report with this one finding (JSON) as FOLDER/finding-HOST-PID-N.json; `notes`: a JSON list of texts.
+/* A report with this one finding (JSON) as FOLDER/finding-HOST-PID.TAG-N.json; `notes`: a JSON list of texts.
  * TRAPLINE_FILE_ENOUGH: this process has written TRAPLINE_MAX_FINDINGS of them there. `always`: written all
  * the same, since it ended the program. */
 TRAPLINE_API int trapline_write_finding(const char* folder, const char* finding, const char* notes,
@@ -127,7 +127,7 @@ TRAPLINE_API int trapline_write_finding(const char* folder, const char* finding,
 /* How many findings this process has written into `folder`. */
 TRAPLINE_API int trapline_findings_written(const char* folder);
 
-/* What a process says besides its findings: `content` (JSON) as FOLDER/KIND-HOST-PID.json. */
+/* What a process says besides its findings: `content` (JSON) as FOLDER/KIND-HOST-PID.TAG.json. */
 TRAPLINE_API int trapline_write_file(const char* folder, const char* kind, const char* content, char** text);
 
 /* Releases a text that one of these functions has given. NULL is allowed. */

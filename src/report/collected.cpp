@@ -66,11 +66,11 @@ void read_finding(const File& file, const std::string& name, Collected& out) {
   add_findings(*report, file.written, name, out);
 }
 
-// "finding-HOST-PID.json" and the other files of a process: "HOST-PID".
+// "guard-HOST-PID.TAG.json" and the like: "HOST-PID".
 std::string process_of(std::string_view name) {
   name.remove_prefix(name.find('-') + 1);
   name.remove_suffix(std::string_view(".json").size());
-  return std::string(name);
+  return std::string(name.substr(0, name.find('.', name.rfind('-') + 1)));
 }
 
 void note_lost(const std::string& name, Collected& out) {

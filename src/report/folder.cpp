@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <csignal>
@@ -66,17 +67,33 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
-std::string random_letters() {
+std::string letters(std::uint64_t number, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i, number /= 32) out += "abcdefghijklmnopqrstuvwxyz234567"[number % 32];
+  return out;
+}
+
+std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof number)) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
     number =
-        static_cast<std::uint64_t>(now.tv_nsec) << 32U | static_cast<std::uint64_t>(::syscall(SYS_gettid));
+        static_cast<std::uint64_t>(now.tv_nsec) ^ static_cast<std::uint64_t>(::syscall(SYS_gettid)) << 32U;
   }
-  std::string out;
-  for (int i = 0; i < 12; ++i, number /= 32) out += "abcdefghijklmnopqrstuvwxyz234567"[number % 32];
-  return out;
+  return number;
+}
+
+// Made anew in a forked child. Without a lock: a child may have inherited it held.
+std::string process_tag() {
+  static std::atomic<std::uint64_t> g_tag{0};  // the pid, and random bits
+  const auto pid = static_cast<std::uint64_t>(static_cast<std::uint32_t>(::getpid())) << 32U;
+  std::uint64_t tag = g_tag.load();
+  while (tag >> 32U != pid >> 32U) {
+    const std::uint64_t mine = pid | (random_number() & 0xFFFF'FFFFU);
+    if (g_tag.compare_exchange_strong(tag, mine)) tag = mine;
+  }
+  return letters(tag, 4);
 }
 
 // 0, or errno.
@@ -106,7 +123,8 @@ const auto g_socket = [] {
 }  // namespace
 
 std::string folder_file_name(std::string_view kind, int number) {
-  std::string name = std::string(kind) + "-" + host_name() + "-" + std::to_string(::getpid());
+  std::string name =
+      std::string(kind) + "-" + host_name() + "-" + std::to_string(::getpid()) + "." + process_tag();
   if (number >= 0) name += "-" + std::to_string(number);
   return name + ".json";
 }
@@ -120,7 +138,7 @@ Result<std::string> write_into_folder(const std::string& folder, const std::stri
   std::string temporary;
   int problem = EEXIST;
   for (int attempt = 0; problem == EEXIST && attempt < 16; ++attempt) {
-    temporary = path + ".tmp" + random_letters();
+    temporary = path + ".tmp" + letters(random_number(), 12);
     problem = write_new(temporary, text, bytes);
   }
   if (problem == EEXIST) temporary.clear();  // not ours

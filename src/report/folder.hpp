@@ -8,8 +8,9 @@
 
 namespace trapline {
 
-// "finding-HOST-PID-3.json"; without a number "guard-HOST-PID.json". The host is this machine's name with
-// everything replaced that a file name had better not hold.
+// "finding-HOST-PID.TAG-3.json"; without a number "guard-HOST-PID.TAG.json". The host is this machine's name
+// with everything replaced that a file name had better not hold. The tag, four random letters, tells apart
+// what has the same pid: the first processes of two containers, a program before and after exec().
 std::string folder_file_name(std::string_view kind, int number = -1);
 
 // Writes the text beside and renames it: nobody reads half a file. The path, or why not. The process is not

@@ -10,12 +10,12 @@
 
 namespace trapline {
 
-// Writes the JSON object, without blanks at its ends, as FOLDER/guard-HOST-PID.json, with one member more:
-// "lost", which is 0.
+// Writes the JSON object, without blanks at its ends, as FOLDER/guard-HOST-PID.TAG.json, with one member
+// more: "lost", which is 0.
 Result<std::string> write_guard_marker(const std::string& folder, const std::string& object);
 
 // Makes that 1, without memory for it; forked children, which have no marker, tell it in their parent's. A
-// process without one leaves an empty file lost-HOST-PID.json, where it can.
+// process without one leaves an empty file lost-HOST-PID.TAG.json, where it can.
 void mark_lost(std::string_view folder);
 
 }  // namespace trapline

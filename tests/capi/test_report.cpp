@@ -46,7 +46,7 @@ struct Folder {
 
 using Kinds = std::vector<std::string>;
 
-// "guard" of guard-HOST-PID.json.
+// "guard" of guard-HOST-PID.TAG.json.
 Kinds kinds_in(const Folder& folder) {
   Kinds kinds;
   for (const std::string& name : folder.names()) kinds.push_back(name.substr(0, name.find('-')));

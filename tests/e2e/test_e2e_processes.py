@@ -153,3 +153,26 @@ def test_the_users_own_sitecustomize_still_runs(tmp_path: Path) -> None:
     outcome = runner.trapline_json(tmp_path / "out", [runner.PYTHON, script], env=env)
     assert outcome.stdout == "here\n"
     assert runner.only_root(outcome)["code"] == "TL103"
+
+
+STARTED_ANEW = """
+import os
+import sys
+import torch
+import torch.nn.functional as F
+
+try:
+    F.embedding(torch.tensor([int(sys.argv[1])]), torch.zeros(9, 2))
+except IndexError:
+    if sys.argv[1] == "10":
+        os.execv(sys.executable, [sys.executable, __file__, "11"])
+"""
+
+
+def test_a_program_that_starts_itself_anew_keeps_both_findings(tmp_path: Path) -> None:
+    """Its pid stays the same, as that of the first processes of two containers is."""
+    script = runner.write_program(tmp_path / "anew.py", STARTED_ANEW)
+    outcome = runner.trapline_json(tmp_path / "reports", [runner.PYTHON, script, "10"])
+    assert outcome.returncode == 0, outcome.stderr
+    said = sorted(report["findings"][0]["summary"].split(",")[0] for report in outcome.written)
+    assert said == ["embedding: input[0] is 10", "embedding: input[0] is 11"]

@@ -1,7 +1,7 @@
 """What becomes of a fault after it was raised: caught, or the end of the program.
 
 `raised` is told of every fault, `uncaught` of every exception that nobody caught (`_exceptions` sees them).
-What they know goes into one small file, ``ended-HOST-PID.json``, from which `trapline run` tells the fault
+What they know goes into one small file, ``ended-HOST-PID.TAG.json``, from which `trapline run` tells the fault
 that ended the program from those that it caught. A process that is killed writes none, or an unfinished one.
 
 A fault of a program that is still running a second later is said on stderr at once, in one line: whoever

@@ -73,7 +73,7 @@ def write_finding(finding: dict[str, Any], notes: list[str], last: bool = False)
 
 
 def write_file(kind: str, content: dict[str, Any]) -> None:
-    """Writes ``KIND-HOST-PID.json`` into TRAPLINE_REPORT_DIR, where there is one."""
+    """Writes ``KIND-HOST-PID.TAG.json`` into TRAPLINE_REPORT_DIR, where there is one."""
     folder = options.report_dir()
     if folder:
         try:

@@ -24,7 +24,7 @@ def write_finding(folder: str, finding: dict[str, Any], notes: list[str], always
 
 
 def write_file(folder: str, kind: str, content: dict[str, Any]) -> None:
-    """Writes what this process says besides its findings: ``KIND-HOST-PID.json``. Raises as above."""
+    """Writes what this process says besides its findings: ``KIND-HOST-PID.TAG.json``. Raises as above."""
     _written(folder, "trapline_write_file", kind.encode(), calls.as_json(content))
 
 
