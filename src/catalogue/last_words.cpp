@@ -58,11 +58,17 @@ LastLine judge_last(std::string_view line, bool is_last) {
   if (is_last && has(line, *cut)) return LastLine::kBad;
   const bool is_bad = has(line, *sure) || (is_last && has(line, *bad));
   if (is_bad && !has(line, *fine) && !is_harmless(line)) return LastLine::kBad;
+  if (is_bad) return has(line, *well) ? LastLine::kWell : LastLine::kCalm;
   return has(line, *well) ? LastLine::kWell : LastLine::kOpen;
 }
 
 const WordingRow& last_words() {
   static const WordingRow row = wording_of("last.words", Meaning::kErrorLine, {}, {});
+  return row;
+}
+
+const WordingRow& open_end() {
+  static const WordingRow row = wording_of("last.open", Meaning::kOpenEnd, {}, {});
   return row;
 }
 
@@ -88,7 +94,9 @@ bool reports_nan_loss(std::string_view line) {
   static const RE2* const nan = compiled(
       R"re((?i)(?:^|[^a-z])\w*(?:loss|cost|ppl|perplexity)(?:es)?\w*["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re"
       // Darknet's average; the columns of losses behind a GPU's memory, as YOLOv5 and its heirs have them
-      R"re(|\b-?nan avg\b|\b\d+(?:\.\d+)?G(?:\s+nan){2,})re");
+      R"re(|\b-?nan avg\b|\b\d+(?:\.\d+)?G(?:\s+nan){2,})re"
+      // llama.cpp's perplexity, chunk by chunk: "[1]nan,[2]nan,"
+      R"re(|(?:\[\d+\]-?nan,)+\s*$)re");
   return has(line, *nan);
 }
 

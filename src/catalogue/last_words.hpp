@@ -11,6 +11,7 @@ namespace trapline {
 enum class LastLine : std::uint8_t {
   kBad,   // speaks of a failure
   kOpen,  // tells nothing
+  kCalm,  // has a word of failure, and says that there was none, or of what it is
   kWell,  // the program went on, or ended well
 };
 
@@ -18,8 +19,9 @@ enum class LastLine : std::uint8_t {
 // word may have been cut off.
 LastLine judge_last(std::string_view line, bool is_last);
 
-// What such a line means.
+// What such a line means; and one that is only no ordinary end (catalogue/ends.hpp).
 const WordingRow& last_words();
+const WordingRow& open_end();
 
 // Whether the line reports a loss that is not finite: a run that ends with it has learned nothing.
 bool reports_nan_loss(std::string_view line);

@@ -32,6 +32,7 @@ constexpr Pattern kPatterns[] = {
 #include "catalogue/patterns_values.def"
 // Whatever the words are of, after all that know a program's own.
 
+#include "catalogue/patterns_builds.def"
 #include "catalogue/patterns_programs.def"
 // The first that matches counts: how it died comes after what tells why.
 

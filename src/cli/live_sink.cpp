@@ -46,7 +46,7 @@ void LiveSink::end_of_source(std::string_view source, const SourceEnd& end) {
 void LiveSink::quiet() {
   if (!changed_) return;
   changed_ = false;
-  const Report report = reasoner_.finish();
+  const Report report = reasoner_.finish(false);
   if (report.findings.empty()) return;
   grown_(report);
   const Finding& root = report.findings.front();

@@ -36,6 +36,7 @@ struct Line {
   std::int64_t pid = -1;    // -1: unknown
   int progress = -1;        // percent done, by the last progress bar that was taken off; -1: none so far
   bool is_error = false;    // a logger's level before the text said so
+  bool is_calm = false;     // such a level said that it is none: a warning, or less
   bool shortened = false;   // the line was too long: its middle was left out
 };
 

@@ -38,7 +38,7 @@ void LiveLog::forget() {
 Report LiveLog::report() {
   const std::scoped_lock lock(mutex_);
   if (!changed_ || Clock::now() - last_line_ > kForgotten) return {};
-  return reasoner_->finish();
+  return reasoner_->finish(false);  // how the program ended is known: the last line need not tell
 }
 
 }  // namespace trapline::supervise

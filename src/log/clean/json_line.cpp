@@ -179,9 +179,8 @@ bool is_level(std::string_view key) {
          key == "log.level";
 }
 
-bool is_error_level(std::string_view text) {
-  constexpr std::string_view kLevels[] = {"error", "err", "critical", "fatal", "panic", "alert", "emergency"};
-  return std::ranges::any_of(kLevels, [&](std::string_view level) {
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> levels) {
+  return std::ranges::any_of(levels, [&](std::string_view level) {
     return std::ranges::equal(text, level, {}, [](char c) { return c >= 'A' && c <= 'Z' ? c | 32 : c; });
   });
 }
@@ -266,7 +265,12 @@ class Walk {
       if (!at_.string(key) || !at_.take(':')) return false;
       const Kind kind = kind_of(key);
       if (!value(kind, key, depth, text)) return false;
-      if (is_level(key) && is_error_level(text)) out_.is_error = true;
+      if (is_level(key)) {
+        out_.is_error = out_.is_error ||
+                        is_one_of(text, {"error", "err", "critical", "fatal", "panic", "alert", "emergency"});
+        out_.is_calm =
+            out_.is_calm || is_one_of(text, {"trace", "debug", "info", "notice", "warn", "warning"});
+      }
       if (kind == Kind::kFile) file = text;
       if (kind == Kind::kLine) line = text;
       if (kind == Kind::kFunction) function = text;

@@ -14,6 +14,7 @@ struct JsonLine {
   std::int64_t pid = -1;
   std::string host;
   bool is_error = false;  // its level says so
+  bool is_calm = false;   // its level says that it is none
 };
 
 // False when `line` is not a JSON object, or one without a message.

@@ -106,6 +106,7 @@ void LineMaker::segment(std::string_view text, Line& line, Origin& origin, int d
     if (json.pid >= 0) origin.pid = json.pid;
     if (!json.host.empty()) origin.host = json.host;
     origin.is_error = origin.is_error || json.is_error;
+    origin.is_calm = origin.is_calm || json.is_calm;
     // The message is a line of its own right: colours, prefixes and line breaks of its own.
     bool ignored = false;
     std::string cleaned;
@@ -134,6 +135,7 @@ void LineMaker::emit(std::string_view text, Line& line, const Origin& origin) {
   line.pid = origin.pid >= 0 ? origin.pid : path_.pid;
   line.host = origin.host;
   line.is_error = origin.is_error;
+  line.is_calm = origin.is_calm && !origin.is_error;
   line.progress = progress_;
   sink_.line(line);
 }

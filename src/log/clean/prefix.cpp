@@ -22,7 +22,9 @@ bool take_level(Cursor& at) {
     Cursor tried = at;
     if (!tried.take_word(level) || prefix::word(tried.peek())) continue;
     at = tried;
-    at.is_error = at.is_error || level == "error" || level == "critical" || level == "fatal";
+    const bool is_error = level == "error" || level == "critical" || level == "fatal";
+    at.is_error = at.is_error || is_error;
+    at.is_calm = at.is_calm || (!is_error && level != "exception");
     return true;
   }
   return false;
@@ -479,6 +481,7 @@ std::string_view without_prefix(std::string_view line, Origin& origin) {
       if (!one.take(at, origin)) continue;
       line = at.rest();
       origin.is_error = origin.is_error || at.is_error;
+      origin.is_calm = origin.is_calm || at.is_calm;
       taken = true;
       break;
     }

@@ -13,6 +13,7 @@ struct Origin {
   // Of a path: its name is nothing but a number. A rank where other files have theirs, else of anything.
   bool is_bare_number = false;
   bool is_error = false;  // a logger's level that was taken away said so
+  bool is_calm = false;   // ... said that it is none
 };
 
 // The text behind all prefixes that are known for sure; what they say goes into `origin`. Leading spaces of

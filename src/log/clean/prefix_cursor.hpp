@@ -23,6 +23,7 @@ class Cursor {
   bool at_end() const { return next_ == text_.size(); }
   // Whether one of the levels that were taken is an error's.
   bool is_error = false;
+  bool is_calm = false;
 
   bool take(char c) {
     if (peek() != c) return false;

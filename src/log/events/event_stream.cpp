@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "catalogue/ends.hpp"
 #include "catalogue/last_words.hpp"
 #include "catalogue/patterns.hpp"
 #include "catalogue/xids.hpp"
@@ -231,7 +232,11 @@ void EventStream::add_assert(const FoundAssert& found, const Line& origin, std::
 
 void EventStream::add_wording(const WordingRow& row, std::string_view text, const Line& origin,
                               std::int64_t& order, const HostCheck& check) {
-  hints_ |= row.effect.hints;
+  if (row.kind == WordingKind::kDeviceAssert) last_report_ = origin.number;
+  // The advice tells that the warning of asynchronous reports is missing only where it stands right behind
+  // the report: else lines were left out, and that one may be among them.
+  if (!row.effect.hints.has(Hint::kDsaAdvice) || origin.number <= last_report_ + 1)
+    hints_ |= row.effect.hints;
   if (row.kind == WordingKind::kHint || row.kind == WordingKind::kEvidence) return;
   for (Event& event : events_) {
     const bool is_same_xid =
@@ -332,21 +337,31 @@ void EventStream::note_last(std::string_view text, const Line& origin, const Lin
     return row->kind == WordingKind::kHint || row->kind == WordingKind::kEvidence;
   });
   KeptLine line{std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number,
-                is_known || is_warning(text)};
+                is_known || is_warning(text), origin.is_calm};
   if (last_.size() == kKeptLines) last_.pop_front();
   last_.push_back(std::move(line));
 }
 
+Event EventStream::event_of(const KeptLine& line, const WordingRow& row) {
+  Event event;
+  event.wording = &row;
+  event.count = 1;
+  event.number = line.number;
+  event.source = line.source;
+  event.text = single_spaced(trim(line.text));
+  return event;
+}
+
+std::optional<Event> EventStream::open_end() const {
+  if (last_.empty()) return std::nullopt;
+  const KeptLine& line = last_.back();
+  const bool is_ordinary = line.excused || line.calm || is_about_errors(line.text) ||
+                           judge_last(line.text, true) == LastLine::kCalm || ends_ordinarily(line.text);
+  if (is_ordinary) return std::nullopt;
+  return event_of(line, trapline::open_end());
+}
+
 std::optional<Event> EventStream::last_words() const {
-  const auto event_of = [](const KeptLine& line, const WordingRow& row) {
-    Event event;
-    event.wording = &row;
-    event.count = 1;
-    event.number = line.number;
-    event.source = line.source;
-    event.text = single_spaced(trim(line.text));
-    return event;
-  };
   if (!piece_.text.empty()) return event_of(piece_, piece_of_assertion());
   if (!last_.empty() && reports_nan_loss(last_.back().text)) return event_of(last_.back(), nan_loss());
   if (nan_gradients_ >= kNanGradients && last_number_ - nan_gradient_.number < kNearEnd)

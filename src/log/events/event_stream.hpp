@@ -33,6 +33,11 @@ class EventStream {
   // One of the last lines, where it speaks of a failure in words that the catalogue does not know; nullopt:
   // none. To be asked of a stream without any failure.
   std::optional<Event> last_words() const;
+  // The last line, where it is none that ordinary runs end with; nullopt: it is one, or there is no line. For
+  // a stream that has nothing else to say.
+  std::optional<Event> open_end() const;
+  // Its number; 0: none.
+  std::int64_t last_line() const { return last_.empty() ? 0 : last_.back().number; }
   // Forgets what only the root of a report needs, to keep memory flat over thousands of files.
   void compact();
 
@@ -59,7 +64,9 @@ class EventStream {
     std::string text, source;
     std::int64_t number = 0;
     bool excused = false;  // the catalogue knows the line, and that it is none of a failure
+    bool calm = false;     // its logger's level says that it is no error
   };
+  static Event event_of(const KeptLine& line, const WordingRow& row);
   void note_last(std::string_view text, const Line& origin, const LineMatches& matches);
 
   void note_gradient(std::string_view text, const Line& origin);
@@ -73,7 +80,8 @@ class EventStream {
   MessageMatcher matcher_;
   AssertAssembler asserts_;
   Hints hints_;
-  bool launcher_speaks_ = false;  // torchrun's summary has begun
+  std::int64_t last_report_ = -1;  // the last line that reports a device-side assert
+  bool launcher_speaks_ = false;   // torchrun's summary has begun
   int first_failed_rank_ = -1;
   std::string last_head_, last_tail_;  // of the last assertion line, around block and thread
   int last_assert_ = -1;               // its event

@@ -75,8 +75,11 @@ void Window::finish(bool unasked) {
     ++lines_;
   }
   if (prefilter_) take_last_of_glog();
-  if (prefilter_ && hit_) take_end();
-  if (!hit_ && unasked && bytes() <= kHead) deliver(0, end_);
+  if (!hit_ && unasked && bytes() <= kHead) {
+    deliver(0, end_);
+  } else if (prefilter_ && (hit_ || unasked)) {
+    take_end();
+  }
 }
 
 // glog's line of the level FATAL (or ERROR) is told by its first letter alone, "F0101 12:00:00": no literal
@@ -93,7 +96,8 @@ void Window::take_last_of_glog() {
   }
 }
 
-// The last lines of a log that holds something: they tell whether the program went on after it.
+// The last lines: they tell whether the program went on after what the log holds, and how one ends that holds
+// nothing known.
 void Window::take_end() {
   constexpr std::size_t kEnd = 1024;
   constexpr int kEndLines = 3;

@@ -238,6 +238,7 @@ Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
   Decision decision;
   if (surface.statement == Statement::kLaunches) decision = decide_unseen_assert(scene);
   decision.device_assert.reset();
+  decision.certainty = Certainty::kUnknown;  // the error that is missing may be any
   finding.cause = decision.cause;
   finding.also = decision.also;
   std::erase(finding.also, Cause::kInsufficientEvidence);
@@ -252,6 +253,12 @@ Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
   if (!decision.op.empty()) finding.summary += "; its last frame is in " + decision.op;
   finding.fix.emplace_back("copy the log to its end");
   return finding;
+}
+
+bool is_one_source(const Job& job) {
+  return !job.streams.empty() && std::ranges::all_of(job.streams, [&](const EventStream* stream) {
+    return stream->source == job.streams.front()->source;
+  });
 }
 
 int rank_named(const Candidate& candidate) {
@@ -419,7 +426,7 @@ void Reasoner::end_of_source(std::string_view source, const SourceEnd& end) {
   if (end.shortened > 0) notes_.push_back(std::string(source) + ": very long lines were read in part");
 }
 
-Report Reasoner::finish() {
+Report Reasoner::finish(bool at_end) {
   Report report;
   report.command = Command::kExplain;
   report.notes = notes_;
@@ -445,6 +452,15 @@ Report Reasoner::finish() {
         const Event& last = last_words.emplace_back(std::move(*event));
         candidates.push_back({stream, &last, precedence(last)});
       }
+    }
+  }
+  // "Clean" wants evidence: the log's last line is one that ordinary runs end with. Of several files one may
+  // end anywhere.
+  if (at_end && candidates.empty() && is_one_source(job)) {
+    const auto last = std::ranges::max_element(job.streams, {}, &EventStream::last_line);
+    if (auto event = (*last)->open_end()) {
+      const Event& end = last_words.emplace_back(std::move(*event));
+      candidates.push_back({*last, &end, precedence(end)});
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(), nearer);

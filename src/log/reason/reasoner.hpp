@@ -26,8 +26,9 @@ class Reasoner : public LineSink {
   void line(const Line& line) override;
   void end_of_source(std::string_view source, const SourceEnd& end) override;
 
-  // What is known now. Lines may follow and finish() be called again.
-  Report finish();
+  // What is known now. Lines may follow and finish() be called again. `at_end`: none will, so that the last
+  // line tells how the log ends.
+  Report finish(bool at_end = true);
 
  private:
   using Key = std::tuple<std::string, int, std::int64_t, std::string>;  // source, rank, pid, host

@@ -36,6 +36,13 @@ inline Report explain(std::string_view text) {
   return reasoner.finish();
 }
 
+// What is known of it while it may go on: its last line is not judged.
+inline Report explain_so_far(std::string_view text) {
+  Reasoner reasoner;
+  feed(reasoner, {"job.log", text});
+  return reasoner.finish(false);
+}
+
 inline Report explain(std::initializer_list<Source> sources) {
   Reasoner reasoner;
   for (const Source& source : sources) feed(reasoner, source);

@@ -199,5 +199,66 @@ TEST(LastWords, ALaunchersSummaryNamesNoCause) {
             Verdict::kUnknown);
 }
 
+TEST(LastWords, CleanWantsAnOrdinaryEnd) {
+  for (const std::string_view end :
+       {"the wheel of fortune turns", "This card and that library do not go together",
+        "every worker has left us", "the driver seems to be gone", "Shader model two is what this wants",
+        "frame grabber: lens cap", "4 cards asked for, only 2 are there"}) {
+    const Report report = explain("step 1 loss 0.3\n" + std::string(end) + "\n");
+    EXPECT_EQ(report.verdict, Verdict::kUnknown) << end;
+    ASSERT_EQ(report.findings.size(), 1U) << end;
+    EXPECT_EQ(report.findings.front().cause, Cause::kInsufficientEvidence);
+    EXPECT_EQ(report.findings.front().evidence.front().text, end);
+    EXPECT_EQ(report.findings.front().evidence.front().line, 2);
+  }
+}
+
+TEST(LastWords, OrdinaryEndsOfManyKindsAreClean) {
+  for (const std::string_view end :
+       {"Epoch 3/3: 100%|##########| 40/40 [00:12<00:00, 3.3it/s]",
+        "40/40 [==============================] - 3s 75ms/step - loss: 0.21 - accuracy: 0.93",
+        "2026-01-02 10:00:00,123 - main - INFO - no work is left",
+        "{\"level\":\"info\",\"msg\":\"the queue is not used\"}",
+        "I0102 10:00:00.000000 42 main.cc:12] the cache is not used",
+        "INFO:     127.0.0.1:52144 - \"GET /health HTTP/1.1\" 200 OK",
+        "/opt/py/a.py:12: UserWarning: the rows do not sum to one",
+        "test mIoU 0.71, pixel acc 0.93",
+        "graph splits = 104",
+        "final estimate: PPL = 8.23 +/- 0.06",
+        "total time = 4156.04 ms",
+        "Successfully installed torch-2.9",
+        "-- Build files have been written to: out",
+        "[100%] Built target ops",
+        "salloc: Granted job allocation 173",
+        "sys     0m0.368s",
+        "tensor([0.1, 0.2], device='cuda:0')",
+        "{'accuracy': 0.84, 'f1': 0.89}",
+        "|  No running processes found                 |",
+        "<Figure size 432x288 with 1 Axes>",
+        "[2519 rows x 12 columns]",
+        "out/run-3/best.pt",
+        "user@node:~/run$ ",
+        ">>> ",
+        "node-51",
+        "Saved the weights to out",
+        "Server is listening on port 80",
+        "You should probably TRAIN this model on a down-stream task to be able to use it."})
+    EXPECT_EQ(after_a_step(end), Verdict::kClean) << end;
+}
+
+TEST(LastWords, OfSeveralFilesOneMayEndAnywhere) {
+  EXPECT_EQ(
+      explain({{"0.log", "step 1 loss 0.3\n", 0}, {"1.log", "step 1 loss 0.3\nand so on\n", 1}}).verdict,
+      Verdict::kClean);
+}
+
+TEST(LastWords, ALogThatMayGoOnIsNotJudgedByItsLastLine) {
+  EXPECT_EQ(explain_so_far("step 1 loss 0.3\nthe wheel of fortune turns\n").verdict, Verdict::kClean);
+}
+
+TEST(LastWords, PerplexitiesOfNanAreNotFinite) {
+  EXPECT_EQ(root("perplexity: 12 chunks\n[1]nan,[2]nan,[3]nan,\n").cause, Cause::kNonFiniteValue);
+}
+
 }  // namespace
 }  // namespace trapline

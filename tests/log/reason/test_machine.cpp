@@ -84,5 +84,15 @@ TEST(Machine, AnAllocatorThatOnlyAsksIsNoFailure) {
                   .findings.empty());
 }
 
+TEST(Machine, AGpuThatDoesNotStartIsTheDriversAtLeast) {
+  const Finding init = root("NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x3f:894)\n");
+  EXPECT_EQ(init.cause, kHardwareOrDriver);
+  EXPECT_EQ(init.certainty, Certainty::kLikely);
+  EXPECT_EQ(root("NVRM: osInitNvMapping: *** Cannot attach gpu\n").cause, kHardwareOrDriver);
+  EXPECT_EQ(root("amdgpu 0000:03:00.0: amdgpu: GPU mode1 reset failed\n").cause, kHardwareOrDriver);
+  // Also printed when the machine goes to sleep.
+  EXPECT_EQ(explain("amdgpu 0000:03:00.0: amdgpu: MODE1 reset\n").verdict, Verdict::kUnknown);
+}
+
 }  // namespace
 }  // namespace trapline

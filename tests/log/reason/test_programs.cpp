@@ -73,11 +73,11 @@ TEST(Programs, ALevelThatIsAnErrorsIsKeptWithItsLine) {
         "2026-01-02 03:04:05,678 - main - ERROR - no model",
         "2026-01-02 03:04:05.678 | CRITICAL | __main__:run:12 - no model"})
     EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kUnknown) << line;
-  for (const std::string_view line :
-       {"I0101 12:00:00.000000 123 file.cc:12] the table is read",
-        "[2026-01-02 03:04:05.678] [main] [info] no model",
-        "2026-01-02 03:04:05,678 - main - WARNING - no model", "E0101 of the list"})
+  for (const std::string_view line : {"I0101 12:00:00.000000 123 file.cc:12] the table is read",
+                                      "[2026-01-02 03:04:05.678] [main] [info] no model",
+                                      "2026-01-02 03:04:05,678 - main - WARNING - no model"})
     EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
+  EXPECT_EQ(explain_so_far("E0101 of the list\n").verdict, Verdict::kClean);
 }
 
 TEST(Programs, LastWordsWithoutTheWordErrorAreNotClean) {
@@ -91,7 +91,7 @@ TEST(Programs, LastWordsWithoutTheWordErrorAreNotClean) {
   for (const std::string_view line :
        {"STOP", "STOP 0", "** (optional) skip this", "** note **", "torch.nn.Linear",
         "queue.Empty is raised when nothing is there", "collections.OrderedDict"})
-    EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
+    EXPECT_EQ(explain_so_far(std::string(line) + "\n").verdict, Verdict::kClean) << line;
 }
 
 TEST(Programs, AWordInTheNameOfAFileIsNoFault) {
@@ -112,7 +112,7 @@ TEST(Programs, FramesAloneAreNotClean) {
     EXPECT_NE(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
   for (const std::string_view line : {"train.py\nqueue.py\nmain.go", "--> 12 files", "    at /data/train.bin",
                                       "#1 first\n#2 second", "  see main.go:12"})
-    EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
+    EXPECT_EQ(explain_so_far(std::string(line) + "\n").verdict, Verdict::kClean) << line;
 }
 
 TEST(Programs, ALineThatOnlySpeaksAboutAnErrorIsNone) {
@@ -248,6 +248,41 @@ TEST(Programs, NcclWithoutAnOptionalLibraryIsHealthy) {
         "gpu07:1:1 [0] misc/gdrwrap.cc:73 NCCL WARN Failed to open libgdrapi.so - not found",
         "gpu07:1:1 [0] NCCL WARN NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)"})
     EXPECT_EQ(explain(std::string(line) + "\n").verdict, Verdict::kClean) << line;
+}
+
+TEST(Programs, ABuildThatFailedIsNoFaultOfTheGpu) {
+  for (const std::string_view line :
+       {"ops.cpp:12:7: error: 'AT_CHECK' was not declared in this scope",
+        "csrc/ops.h:3:10: fatal error: cuda_runtime.h: No such file or directory",
+        "kernel.cu(12): error: identifier \"foo\" is undefined",
+        "ops.cpp(12): error C2065: 'foo': undeclared identifier",
+        "/usr/bin/ld: ops.o: in function `f': undefined reference to `launch(float*)'",
+        "ops.obj : error LNK2019: unresolved external symbol f", "ninja: build stopped: subcommand failed.",
+        "RuntimeError: Error compiling objects for extension"}) {
+    const Finding found = of(line);
+    EXPECT_EQ(found.cause, kNotCuda) << line;
+    EXPECT_EQ(found.certainty, Certainty::kLikely) << line;
+  }
+  // What the compiler of device code says of the GPU tells more.
+  EXPECT_EQ(of("nvcc fatal   : Unsupported gpu architecture 'compute_120'").cause, kArchMismatch);
+}
+
+TEST(Programs, AnOperatorWithoutAKernelIsTheProgramsOrTheBuilds) {
+  const Finding aten =
+      of("NotImplementedError: Could not run 'aten::view' with arguments from the 'CUDA' backend.");
+  EXPECT_EQ(aten.cause, kNotCuda);
+  EXPECT_EQ(aten.certainty, Certainty::kLikely);
+  EXPECT_EQ(
+      of("NotImplementedError: Could not run 'my_ops::scan' with arguments from the 'CUDA' backend.").cause,
+      kArchMismatch);
+  EXPECT_EQ(of("RuntimeError: output with backend CPU and dtype Float doesn't match the desired backend CUDA "
+               "and dtype Float")
+                .cause,
+            kDeviceMismatch);
+  EXPECT_EQ(of("RuntimeError: output with backend CUDA and dtype Float doesn't match the desired backend "
+               "CUDA and dtype Half")
+                .cause,
+            kDtypeMismatch);
 }
 
 }  // namespace

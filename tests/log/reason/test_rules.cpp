@@ -223,7 +223,7 @@ TEST(Rules, LookAlikesAreNoDeviceAsserts) {
 
 TEST(Rules, SourceCodeThatAssertsIsNoFailure) {
   EXPECT_EQ(
-      explain(
+      explain_so_far(
           "    tl.device_assert(idx < n, \"index\")\n    assert x.is_cuda\n    CUDA_KERNEL_ASSERT(t >= 0)\n")
           .verdict,
       Verdict::kClean);
@@ -446,6 +446,20 @@ TEST(Flood, OneEventWhateverItsLines) {
   ASSERT_TRUE(report.findings[0].element.has_value());  // block is the position in the index
   EXPECT_EQ(report.findings[0].element->index, std::vector<std::int64_t>{0});
   EXPECT_NE(report.findings[0].evidence[0].text.find("19999 more"), std::string::npos);
+}
+
+TEST(Rules, AnAdviceAwayFromItsReportDoesNotTellOfBlockingLaunches) {
+  const std::string frames =
+      "Traceback (most recent call last):\n  File \"/home/u/train.py\", line 3, in main\n    y = model(x)\n";
+  const Finding cut = root(frames + std::string(kReport) + "...\n" + std::string(kDsa));
+  EXPECT_TRUE(cut.surfaced.has_value());
+}
+
+TEST(Rules, ATracebackWithoutItsErrorIsUnknown) {
+  const Finding cut = root(
+      "Traceback (most recent call last):\n  File \"/home/u/train.py\", line 3, in main\n"
+      "    y.scatter_(1, labels, 1)\n");
+  EXPECT_EQ(cut.certainty, Certainty::kUnknown);
 }
 
 }  // namespace

@@ -1,0 +1,57 @@
+#include "catalogue/ends.hpp"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trapline {
+namespace {
+
+constexpr EndForm kForms[] = {
+#define TRAPLINE_END(id, weight, pattern, sample) EndForm{id, EndWeight::weight, pattern, sample},
+#include "catalogue/ends.def"
+#undef TRAPLINE_END
+};
+
+constexpr std::size_t kMost = 1000;  // bytes: a longer line is data, and costs no more than its beginning
+
+// All forms of one weight as one pattern, compiled when a log asks for it: few logs do.
+std::unique_ptr<RE2> all_of(EndWeight weight) {
+  std::string any;
+  for (const EndForm& form : kForms) {
+    if (form.weight != weight) continue;
+    any += any.empty() ? "(?:" : "|(?:";
+    any.append(form.pattern).append(")");
+  }
+  RE2::Options options;
+  options.set_encoding(RE2::Options::EncodingLatin1);
+  options.set_log_errors(false);
+  return std::make_unique<RE2>(any, options);
+}
+
+}  // namespace
+
+std::span<const EndForm> end_forms() { return kForms; }
+
+bool ends_ordinarily(std::string_view line) {
+  static const auto* const never = all_of(EndWeight::kNever).release();
+  static const auto* const surely = all_of(EndWeight::kSurely).release();
+  static const auto* const complains = all_of(EndWeight::kComplains).release();
+  static const auto* const perhaps = all_of(EndWeight::kPerhaps).release();
+  line = line.substr(0, kMost);
+  const auto has = [&](const RE2* pattern) {
+    return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *pattern);
+  };
+  if (has(never)) return false;
+  if (has(surely)) return true;
+  // A word in an address or a path is a name.
+  static const RE2* const names = new RE2(R"re(\S*(?:://|/|\\)\S+)re", RE2::Latin1);
+  std::string words(line);
+  RE2::GlobalReplace(&words, *names, "/");
+  return !RE2::PartialMatch(words, *complains) && has(perhaps);
+}
+
+}  // namespace trapline
