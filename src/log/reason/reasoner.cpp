@@ -255,12 +255,6 @@ Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
   return finding;
 }
 
-bool is_one_source(const Job& job) {
-  return !job.streams.empty() && std::ranges::all_of(job.streams, [&](const EventStream* stream) {
-    return stream->source == job.streams.front()->source;
-  });
-}
-
 int rank_named(const Candidate& candidate) {
   return candidate.stream->rank >= 0 ? candidate.stream->rank : candidate.event->rank;
 }
@@ -456,12 +450,12 @@ Report Reasoner::finish(bool at_end) {
   }
   // "Clean" wants evidence: the log's last line is one that ordinary runs end with. Of several files one may
   // end anywhere.
-  if (at_end && candidates.empty() && is_one_source(job)) {
+  const bool is_one_source =
+      !streams_.empty() && std::get<0>(streams_.begin()->first) == std::get<0>(streams_.rbegin()->first);
+  if (at_end && candidates.empty() && is_one_source) {
     const auto last = std::ranges::max_element(job.streams, {}, &EventStream::last_line);
-    if (auto event = (*last)->open_end()) {
-      const Event& end = last_words.emplace_back(std::move(*event));
-      candidates.push_back({*last, &end, precedence(end)});
-    }
+    if (auto event = (*last)->open_end())
+      candidates.push_back({*last, &last_words.emplace_back(std::move(*event)), Precedence::kEnded});
   }
   std::stable_sort(candidates.begin(), candidates.end(), nearer);
   job.has_peers =
