@@ -56,6 +56,7 @@ PUBLIC = {
         "catalogue/asserts.hpp",
         "catalogue/fold.hpp",
         "catalogue/hints.hpp",
+        "catalogue/ends.hpp",
         "catalogue/last_words.hpp",
         "catalogue/patterns.hpp",
         "catalogue/wordings.hpp",

@@ -92,7 +92,6 @@ constexpr Literal kLiterals[] = {
     {"mode2 reset", kStrong},
     {"baco reset", kStrong},
     {"undefined ref", kStrong},
-    {"cannot attach", kStrong},
     {"timedout", kStrong},
     {"nvlddmkm", kStrong},
     {"no devices w", kStrong},

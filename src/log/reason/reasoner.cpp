@@ -448,8 +448,7 @@ Report Reasoner::finish(bool at_end) {
       }
     }
   }
-  // "Clean" wants evidence: the log's last line is one that ordinary runs end with. Of several files one may
-  // end anywhere.
+  // "Clean" wants evidence: a last line as ordinary runs end with. Of several files one may end anywhere.
   const bool is_one_source =
       !streams_.empty() && std::get<0>(streams_.begin()->first) == std::get<0>(streams_.rbegin()->first);
   if (at_end && candidates.empty() && is_one_source) {
@@ -477,8 +476,7 @@ Report Reasoner::finish(bool at_end) {
   report.findings.push_back(make_finding(job, candidates.front(), true));
   Finding& root = report.findings.front();
   if (candidates.front().precedence == Precedence::kPeer) name_the_silent_one(job, candidates, root);
-  // What kills a process leaves no traceback: where one is cut off, its error is missing, and may have come
-  // first.
+  // What kills a process leaves no traceback: the error of one that is cut off may have come first.
   const bool misses_error =
       candidates.front().precedence == Precedence::kDeath &&
       std::ranges::none_of(candidates,
@@ -494,7 +492,6 @@ Report Reasoner::finish(bool at_end) {
   if (message == nullptr || message->effect.meaning == Meaning::kOwn ||
       message->effect.meaning == Meaning::kAsserted)
     add_rerun(commands_, root);
-
   tell_what_followed(job, candidates, report);
   return report;
 }
