@@ -136,6 +136,7 @@ PUBLIC = {
         "report/json.hpp",
         "report/lines.hpp",
         "report/merge.hpp",
+        "report/report_socket.hpp",
         "report/style.hpp",
         "report/text.hpp",
         "report/utf8.hpp",
