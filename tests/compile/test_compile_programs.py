@@ -327,3 +327,34 @@ def test_dynamo_leaves_the_guard_alone(guard):
     before = counters["stats"]["unique_graphs"]
     finding_of(compiled, tensor([5]))
     assert counters["stats"]["unique_graphs"] == before
+
+
+@pytest.mark.parametrize(
+    ("make", "checked"),
+    [
+        (lambda x: torch.full([55, 10], 1, dtype=torch.float32).to(torch.int64), False),
+        (lambda x: torch.ones(3, 4).unsqueeze(0).to(torch.int64), False),
+        (lambda x: torch.full([3, 4], float("nan")).to(torch.int64), True),
+        (lambda x: (torch.ones(3, 4) / x).to(torch.int64), True),
+    ],
+)
+def test_a_tensor_filled_with_one_number_is_not_checked(guard, make, checked):
+    """Inductor's patterns look for such tensors: a check between fill and cast would hide them."""
+    graphs = []
+
+    def keep(graph, inputs, **options):
+        def boxed(arguments):
+            return graph(*arguments)
+
+        graphs.append(graph)
+        boxed._boxed_call = True
+        return boxed
+
+    from torch._inductor.compile_fx import compile_fx
+
+    made = torch.compile(make, backend=lambda module, inputs: compile_fx(module, inputs, inner_compile=keep))
+    with torch.no_grad():
+        made(torch.ones(3, 4))
+    assert len(graphs) == 1
+    found = [node for node in graphs[0].graph.nodes if "trapline.check" in str(node.target)]
+    assert len(found) == checked

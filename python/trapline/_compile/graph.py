@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Callable
 
 import torch
@@ -18,6 +19,9 @@ _MAX_WALK = 500
 _PRODUCERS = ("mm", "bmm", "baddbmm", "convolution", "linear", "embedding", "_scaled_mm", "mv", "addmv")
 _VIEWS = ("permute", "t", "transpose", "view", "reshape", "expand", "unsqueeze", "squeeze", "alias", "slice",
           "convert_element_type")  # fmt: skip
+
+# What fills a tensor with one number, and where that is among its arguments.
+_FILLS = {"full": 1, "full_like": 1, "zeros": 0, "zeros_like": 0, "ones": 0, "ones_like": 0}
 
 
 def new_pass(users: Any, program: Program, identity: bytes) -> CustomGraphPass:
@@ -55,7 +59,8 @@ def finish(graph: torch.fx.Graph, program: Program) -> None:
         with torch._subclasses.fake_tensor.unset_fake_temporarily():
             node.meta["val"] = torch.ops.aten.alias.default(node.args[0].meta["val"])
     for node in checks_of(graph):
-        if json.loads(node.args[3])["contract"] == table.CAST and not _leads_to_index(node):
+        cast = json.loads(node.args[3])["contract"] == table.CAST
+        if cast and (_is_finite(node.args[0]) or not _leads_to_index(node)):
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
     checks = set(checks_of(graph))
@@ -171,6 +176,24 @@ def _leads_to_index(cast: Any) -> bool:
             if user not in seen:
                 seen.add(user)
                 queue.append(user)
+    return False
+
+
+def _is_finite(node: Any) -> bool:
+    """Made in the graph of one number that is written there: Inductor has patterns for such tensors, which a
+    check between would hide."""
+    for _ in range(8):
+        if node.op != "call_function":
+            return False
+        name = _name(node)
+        if name in _FILLS:
+            value = node.args[_FILLS[name]] if len(node.args) > _FILLS[name] else None
+            return name not in ("full", "full_like") or (
+                isinstance(value, (int, float)) and math.isfinite(value)
+            )
+        if name not in _VIEWS or not node.all_input_nodes:
+            return False
+        node = node.all_input_nodes[0]
     return False
 
 
