@@ -37,8 +37,9 @@ std::string entry_text(std::int64_t index, const std::optional<DataSet>& data_se
   return fmt::format("data set index {}", index);
 }
 
-std::string candidates_text(const Sample& sample) {
-  std::string text = fmt::format("one of samples {}", fmt::join(sample.one_of, ", "));
+std::string candidates_text(const Sample& sample, std::string_view before = "one of ") {
+  std::string text = fmt::format("{}sample{} {}", before, sample.one_of.size() > 1 ? "s" : "",
+                                 fmt::join(sample.one_of, ", "));
   const auto shown = static_cast<std::int64_t>(sample.one_of.size());
   if (sample.of && *sample.of > shown) text += fmt::format(" and {} more", *sample.of - shown);
   if (sample.dataset && !sample.dataset->name.empty()) {
@@ -49,6 +50,14 @@ std::string candidates_text(const Sample& sample) {
     text += " of the " + set_text(*sample.dataset);
   }
   return text;
+}
+
+// The batch that was worked on, of which no sample is special: "batch 3 of val_loader (samples 12, 40, 7)".
+std::string batch_in_hand_text(const Sample& sample) {
+  std::string text = sample.batch ? fmt::format("batch {}", *sample.batch) : "a batch";
+  if (!sample.loader.empty()) text += " of " + sample.loader;
+  if (!sample.one_of.empty()) text += " (" + candidates_text(sample, "") + ")";
+  return text + ", in hand at the error";
 }
 
 // How the sample was found, where it was not by equality. docs/facts.md lists the words.
@@ -166,7 +175,9 @@ std::string sample_text(const Sample& sample) {
   if (sample.batch) add(batch, ", ", fmt::format("batch {}", *sample.batch));
   if (sample.row) add(batch, ", ", fmt::format("row {}", *sample.row));
   std::string text;
-  if (sample.dataset_index) {
+  if (sample.by == "hand") {
+    batch = batch_in_hand_text(sample);
+  } else if (sample.dataset_index) {
     text = entry_text(*sample.dataset_index, sample.dataset, sample.loader);
     if (sample.base_index && sample.base) add(text, " = ", entry_text(*sample.base_index, sample.base, ""));
   } else if (!sample.one_of.empty()) {

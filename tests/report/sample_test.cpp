@@ -53,6 +53,22 @@ TEST(SampleText, Candidates) {
   EXPECT_EQ(sample_text(sample), "one of samples 3, 19, 22, 7 and 24 more of the Subset of 10 (batch 3)");
 }
 
+TEST(SampleText, ABatchThatIsJustInHand) {
+  Sample sample;
+  sample.batch = 3;
+  sample.by = "hand";
+  EXPECT_EQ(sample_text(sample), "batch 3, in hand at the error");
+  sample.loader = "val_loader";
+  sample.one_of = {12, 40};
+  sample.of = 9;
+  sample.dataset = DataSet{"val_set", "Subset", 50};
+  EXPECT_EQ(sample_text(sample),
+            "batch 3 of val_loader (samples 12, 40 and 7 more of val_set), in hand at the error");
+  sample.one_of = {12};
+  sample.of = 1;
+  EXPECT_EQ(sample_text(sample), "batch 3 of val_loader (sample 12 of val_set), in hand at the error");
+}
+
 TEST(SampleText, HowSure) {
   Sample sample = row(5);
   sample.dataset = DataSet{"train_set", "Texts", 10};

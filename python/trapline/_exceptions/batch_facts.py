@@ -7,7 +7,7 @@ import re
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import batches, hand, samples, where
+from trapline._fault.data import at_work, batches, hand, samples, where
 from trapline._fault.program import scope
 
 Facts = dict[str, Any]
@@ -16,8 +16,9 @@ _FETCH = "torch/utils/data/_utils/fetch.py"
 _LOADER = "torch/utils/data/dataloader.py"
 
 
-def facts_of(message: str) -> Facts:
-    """The facts `sample`, `batch` and `in_hand`, as far as the frames of `scope` tell."""
+def facts_of(message: str, tensors: Optional[list[Any]] = None) -> Facts:
+    """The facts `sample`, `batch` and `in_hand`, as far as the frames of `scope` tell. `tensors`: those that
+    the failing call names; None where nothing of it is known."""
     facts: Facts = {}
     frames = scope.live_frames()
     sample = _of_worker(frames, message) if not _in(frames, _FETCH) else _being_made(frames, message)
@@ -28,6 +29,8 @@ def facts_of(message: str) -> Facts:
         if shorter is not None:
             facts["batch"] = shorter
         later = _first_refused()
+        if later is None and tensors is not None:
+            later = at_work.sample_facts(tensors, message)
         if later is not None:
             facts["in_hand"] = {"sample": later}
     return facts

@@ -96,7 +96,7 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
         facts["given"] = _given(visible[position])
         _devices(facts, error, outer, visible[position:], tensors)
         if "position" not in facts:
-            _around(facts, error, outer, visible, visible[position][0])
+            _around(facts, error, outer, visible, visible[position][0], tensors)
         if "library" not in facts:
             facts["library"] = _libraries([frame for frame, _ in reversed(visible)])
     seen = recorded.watched() if "nan" in facts else None
@@ -169,6 +169,7 @@ def _around(
     outer: Optional[BaseException],
     trace: list[tuple[FrameType, int]],
     user: FrameType,
+    tensors: list[Any],
 ) -> None:
     """What the arguments, the data set and the batch tell; nothing where that is not certain."""
     import torch
@@ -182,7 +183,7 @@ def _around(
             indexed = isinstance(error, IndexError)
             facts.update(checks.argument_facts(trace, user, indexed, facts["message"]))
             if "sample" not in facts:
-                facts.update(batch_facts.facts_of(facts["message"]))
+                facts.update(batch_facts.facts_of(facts["message"], tensors))
     except Exception:
         debug_failure("around")
 

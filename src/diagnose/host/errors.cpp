@@ -202,6 +202,24 @@ void explain_short_batch(const HostError& facts, Finding& finding) {
                   batch.number, batch.rows, batch.size));
 }
 
+// Other sizes than those before it: that speaks of sizes only. A batch that is just in hand is no more than
+// the place where it happened.
+void add_batch_in_hand(const HostError& facts, Finding& finding) {
+  if (!facts.in_hand) return;
+  const bool only_in_hand = facts.in_hand->by == "hand";
+  const bool fits =
+      finding.cause == Cause::kShapeMismatch || (only_in_hand && finding.cause == Cause::kDtypeMismatch);
+  if (!fits) return;
+  if (!finding.sample) {
+    finding.sample = facts.in_hand;
+  } else if (only_in_hand && finding.sample->one_of.empty() && !finding.sample->dataset_index &&
+             finding.sample->batch == facts.in_hand->batch) {
+    const std::string request = finding.sample->request;  // the shorter batch: which samples it is of
+    finding.sample = facts.in_hand;
+    finding.sample->request = request;
+  }
+}
+
 }  // namespace
 
 std::optional<Finding> finding_of(const HostError& facts) {
@@ -221,7 +239,7 @@ std::optional<Finding> finding_of(const HostError& facts) {
     row->write(HostCase(facts, std::move(captures)), *found);
   }
   explain_short_batch(facts, *found);
-  if (!found->sample && found->cause == Cause::kShapeMismatch) found->sample = facts.in_hand;
+  add_batch_in_hand(facts, *found);
   if (found->sample) {
     if (const std::string advice = look_at(*found->sample); !advice.empty()) found->fix.push_back(advice);
   }

@@ -138,4 +138,91 @@ def test_the_batch_that_is_the_first_to_be_refused(run: Any) -> None:
     assert finding["code"] == "TL201"
     assert finding["sample"]["dataset_index"] == 5 and finding["sample"]["batch"] == 5
     # The first batch of all: nothing tells that the others are any different.
-    assert "sample" not in run(program.replace("ODD", "0"), SETUP).reports[-1]["findings"][0]
+    first = run(program.replace("ODD", "0"), SETUP).reports[-1]["findings"][0]
+    assert first["sample"]["by"] == "hand" and first["sample"]["one_of"] == [0]
+
+
+MANY = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+train = TensorDataset(torch.rand(20, 6), torch.arange(20) % 3)
+loader = DataLoader(train, batch_size=4)
+val_loader = DataLoader(TensorDataset(torch.rand(9, 6)), batch_size=3)
+layer = nn.Linear(6, 3)
+
+def step(batch):
+    h = layer(batch["x"]).sum(0)
+    return h + torch.ones(7)
+def late(batch):
+    h = layer(batch["x"])
+    return h @ torch.ones(4, 5)
+class Rows:
+    def __init__(self, x):
+        self.x = x
+def graphs(rows):
+    return Rows(torch.stack([x for x, _ in rows]))
+def stop(at, run):
+    return run() if at == 2 else None
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        # the line names a tensor of the batch, or what was made of it
+        ("for i, (x, y) in enumerate(loader):\n    i == 2 and nn.functional.mse_loss(x[:, :2], x)", "TL201"),
+        ("for i, (x, y) in enumerate(loader):\n    i == 2 and layer(x.double())", "TL203"),
+        (
+            "it, i = iter(loader), 0\nwhile True:\n    x, y = next(it)\n    z = (x * 2).reshape(4, 3, 2)\n"
+            "    i == 2 and z @ torch.ones(4, 7, 2)\n    i += 1",
+            "TL201",
+        ),
+        ("[stop(i, lambda: layer(x.flatten() * 2)) for i, (x, y) in enumerate(loader)]", "TL201"),
+        # a function was given it, in a dictionary; the loop's `with` has been left by then
+        (
+            "for i, (x, y) in enumerate(loader):\n    with torch.enable_grad():\n"
+            "        i == 2 and late({'x': x, 'y': y})",
+            "TL201",
+        ),
+        (
+            "with torch.enable_grad():\n    for i, (x, y) in enumerate(loader):\n"
+            "        h = layer(x)\n        i == 2 and h @ torch.ones(4, 5)",
+            "TL201",
+        ),
+        # an object of the user's own class; another loader's batch in the same function
+        (
+            "for i, b in enumerate(DataLoader(train, batch_size=4, collate_fn=graphs)):\n"
+            "    h = layer(b.x)\n    i == 2 and h @ torch.ones(4, 5)",
+            "TL201",
+        ),
+        (
+            "for i, (x, y) in enumerate(loader):\n    for (v,) in val_loader: pass\n"
+            "    h = layer(x)\n    i == 2 and h @ torch.ones(4, 5)",
+            "TL201",
+        ),
+    ],
+)
+def test_the_batch_that_was_worked_on(run: Any, program: str, code: str) -> None:
+    finding = run(MANY + program + "\n", SETUP).finding
+    assert finding["code"] == code
+    sample = finding["sample"]
+    assert (sample["by"], sample["batch"], sample["of"]) == ("hand", 2, 4)
+    assert sample["one_of"] == [8, 9, 10, 11] and sample["dataset"]["name"] == "train"
+    assert not any("look at sample" in line for line in finding["fix"])  # none is at fault
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "for x, y in loader: pass\ntorch.rand(4, 3) @ torch.rand(4, 3)",  # the loop is over
+        "for x, y in loader: pass\nelse:\n    torch.rand(4, 3) @ torch.rand(4, 3)",
+        "for x, y in loader:\n    step({'x': x})",  # summed over the batch: no rows are left
+        "x, y = next(iter(loader))\nz = torch.rand(4, 3) @ torch.rand(4, 3)",
+        "for (x, y), (v,) in zip(loader, val_loader):\n    h = layer(x)\n    h @ torch.ones(4, 5)",  # of two
+    ],
+)
+def test_no_batch_that_the_call_was_not_made_for(run: Any, program: str) -> None:
+    finding = run(MANY + program + "\n", SETUP).finding
+    assert finding["code"] == "TL201" and "sample" not in finding

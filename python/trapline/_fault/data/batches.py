@@ -129,6 +129,10 @@ class Batch:
                 found += [item for item in held if isinstance(item, torch.Tensor)]
         return found
 
+    def has(self, item: Any) -> bool:
+        """Whether an object of the user's own class is a part of the batch."""
+        return any(isinstance(part, weakref.ref) and part() is item for part in self.parts)
+
     def per_sample(self) -> list[list[Any]]:
         """Tensors of lists with one entry per sample, like members together: [boxes of 0, of 1, ...]."""
         count = len(self.indices) if isinstance(self.indices, (list, tuple)) else 0

@@ -55,7 +55,7 @@ def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Option
             else:
                 held |= found
         if not held:
-            held = _copied(copies, remembered)
+            held = copied(copies, remembered)
         if held:
             return held.pop() if len(held) == 1 else None
     return None
@@ -64,7 +64,7 @@ def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Option
 def tensors_of(frame: FrameType) -> Iterator[Any]:
     """Tensors that are variables of a frame, or items of its containers."""
     for _, value in scope.variables(frame):
-        for item in _items(value):
+        for item in items_of(value):
             if scope.is_tensor(item) and item.device.type != "meta" and item.dim() and item.numel():
                 yield item
 
@@ -77,13 +77,14 @@ def is_argument(batch: Batch) -> bool:
         flags = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
         for name in given[:_MAX_ITEMS]:
-            items = _items(frame.f_locals.get(name))
+            items = items_of(frame.f_locals.get(name))
             if any(scope.is_tensor(item) and storage_pointer(item) in own for item in items):
                 return True
     return False
 
 
-def _items(value: Any) -> list[Any]:
+def items_of(value: Any) -> list[Any]:
+    """The value itself, or the items of a list, tuple or dictionary."""
     kind = type(value)
     if kind in (list, tuple):
         return list(value[:_MAX_ITEMS])
@@ -97,7 +98,7 @@ def _is_map(value: Any) -> bool:
     return isinstance(value, UserDict)
 
 
-def _copied(tensors: list[Any], remembered: list[Batch]) -> set[int]:
+def copied(tensors: list[Any], remembered: list[Batch]) -> set[int]:
     """Batches that a frame's tensors are equal copies of, as `.to(device)` makes them."""
     import torch
 

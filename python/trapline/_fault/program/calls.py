@@ -23,7 +23,7 @@ def model_inputs(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
 
     A variable that some call of a module was assigned to is left out: it may be the output by now.
     """
-    tree = _tree(frame.f_code)
+    tree = tree_of(frame.f_code)
     if tree is None:
         return
     calls = [(node, model) for node in _in_order(tree) for model in [_model(node, frame)] if model]
@@ -37,9 +37,10 @@ def model_inputs(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
                         yield model, name.id, value
 
 
-def _tree(code: CodeType) -> Any:
+def tree_of(code: CodeType) -> Any:
+    """The source of a function or module, parsed; its lines count from first_line()."""
     lines = [number for _, _, number in code.co_lines() if number] if hasattr(code, "co_lines") else []
-    first = 1 if code.co_name == "<module>" else code.co_firstlineno
+    first = first_line(code)
     last = max(lines, default=first)
     if last - first > _MAX_LINES:
         return None
@@ -50,6 +51,10 @@ def _tree(code: CodeType) -> Any:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return None
+
+
+def first_line(code: CodeType) -> int:
+    return 1 if code.co_name == "<module>" else code.co_firstlineno
 
 
 def _in_order(tree: Any) -> list[Any]:

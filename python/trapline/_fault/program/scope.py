@@ -31,14 +31,24 @@ _past = threading.local()  # .frames: of a call that is over, while its finding 
 def frames_of(trace: TracebackType | None) -> Iterator[None]:
     """Inside it, the live frames are those that a traceback has kept."""
     frames: list[FrameType] = []
+    lines: dict[int, int] = {}
     while trace is not None:
         frames.insert(0, trace.tb_frame)
+        lines[id(trace.tb_frame)] = trace.tb_lineno
         trace = trace.tb_next
+    _past.lines = lines
     _past.frames = [frame for frame in frames if not places.is_own(frame.f_code.co_filename)][:_MAX_FRAMES]
     try:
         yield
     finally:
         _past.frames = None
+
+
+def line_of(frame: FrameType) -> int:
+    """The line that a frame of live_frames() is at; of a traceback's the one that raised: leaving a `with`
+    moves the frame's own."""
+    line = getattr(_past, "lines", {}).get(id(frame)) if getattr(_past, "frames", None) else None
+    return frame.f_lineno if line is None else int(line)
 
 
 def live_frames() -> list[FrameType]:

@@ -1,0 +1,44 @@
+"""What the loops around a line have drawn, as the source says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from trapline._fault.program import calls, scope
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def drawn(frame: FrameType) -> Iterator[list[Any]]:
+    """The variables that each loop around a frame's line draws, those of the innermost loop first: the
+    targets of `for`, and what `next()` was assigned to inside a `while`."""
+    tree = calls.tree_of(frame.f_code)
+    if tree is None:
+        return
+    line = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
+    around = [node for node in ast.walk(tree) if _holds(node, line)]
+    for loop in sorted(around, key=lambda node: node.lineno, reverse=True):  # type: ignore[attr-defined]
+        names = [name.id for part in _targets(loop) for name in ast.walk(part) if isinstance(name, ast.Name)]
+        yield [frame.f_locals[name] for name in names if name in frame.f_locals]
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):  # not the line that draws, nor `else`
+        return node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
+    return isinstance(node, _COMPREHENSIONS) and node.lineno <= line <= (node.end_lineno or 0)
+
+
+def _targets(loop: ast.AST) -> list[ast.expr]:
+    if isinstance(loop, (ast.For, ast.AsyncFor)):
+        return [loop.target]
+    if isinstance(loop, ast.While):
+        assigned = [node for node in ast.walk(loop) if isinstance(node, ast.Assign)]
+        return [target for node in assigned if _is_next(node.value) for target in node.targets]
+    return [part.target for part in loop.generators]  # type: ignore[attr-defined]
+
+
+def _is_next(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and getattr(value.func, "id", "") == "next"
