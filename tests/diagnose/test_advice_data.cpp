@@ -92,12 +92,12 @@ TEST(AdviceHarm, OneIsNotTakenOffALargerVariable) {
                         {{"scan", {{"total", 128}, {"min", 1}, {"max", 7}, {"bad", 22}}},
                          {"variable", {{"name", "x_cat"}, {"index", {3, 1}}}},
                          {"seen", {{"min", 1}, {"max", 7}, {"count", 1176}, {"source", "dataset"}}}});
-  EXPECT_TRUE(
-      diagnose(facts).fix.front().starts_with("if they are counted from 1 (no 0 among 1176 seen): ids - 1"))
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with(
+      "if they are counted from 1 (no 0 among 1176 seen), number ids "))
       << all(diagnose(facts));
   facts["variable"] = {{"name", "days"}, {"index", {3}}};
-  EXPECT_TRUE(
-      diagnose(facts).fix.front().starts_with("if they are counted from 1 (no 0 among 1176 seen): days - 1"))
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with(
+      "if they are counted from 1 (no 0 among 1176 seen), number days "))
       << all(diagnose(facts));
 }
 

@@ -131,15 +131,69 @@ TEST(AdviceHarmValues, ANanOfArithmeticIsNoMissingValue) {
   EXPECT_TRUE(says(f, "what the batch holds is finite")) << all(f);
 }
 
-TEST(AdviceHarmValues, APointerThatRunsOverTheEndWraps) {
+TEST(AdviceHarmValues, APointerThatRunsOverTheEndIsNotWrappedUnasked) {
   const json run{{"index", {2}},
                  {"tensor", {{"shape", {12}}}},
                  {"variable", {{"name", "slots"}, {"index", {2}}}},
                  {"scan", {{"bad", 10}, {"total", 12}, {"first", 2}, {"min", 48}, {"max", 59}}}};
-  EXPECT_TRUE(says(diagnose(facts_of("index_copy.index", 50, 50, run)), "slots % 50"));
+  const Finding over = diagnose(facts_of("index_copy.index", 50, 50, run));
+  EXPECT_TRUE(says(over, "goes on at the start, and only where the oldest may be overwritten")) << all(over);
+  EXPECT_TRUE(says(over, "10 places too few")) << all(over);
+  EXPECT_FALSE(says(over, "%")) << all(over);
   json scattered = run;
   scattered["scan"]["total"] = 64;
-  EXPECT_FALSE(says(diagnose(facts_of("index_copy.index", 50, 50, scattered)), "% 50"));
+  EXPECT_FALSE(says(diagnose(facts_of("index_copy.index", 50, 50, scattered)), "at the start"));
+}
+
+// Edits under an "if" that nothing proves: where it does not hold, they hide the fault without a word.
+TEST(AdviceHarmPremise, AClassIsNotIgnoredBecauseOneWasTakenOff) {
+  json facts{{"scan", {{"bad", 7}, {"total", 40}, {"min", -1}, {"max", 3}}}, {"values", {{-1, 7}}}};
+  const Finding shifted = diagnose(facts_of("nll_loss_forward.target", -1, 5, facts));
+  EXPECT_NE(shifted.summary.find("labels run from -1 to 3, one less than there may be"), std::string::npos)
+      << shifted.summary;
+  EXPECT_FALSE(says(shifted, "ignore_index=-1")) << all(shifted);
+  facts["scan"]["max"] = 4;  // all classes are there, and -1 beside them
+  EXPECT_TRUE(says(diagnose(facts_of("nll_loss_forward.target", -1, 5, facts)), "ignore_index=-1"));
+}
+
+TEST(AdviceHarmPremise, AMaskIsDividedWhereItIsOne) {
+  const auto target = [](json shape, json kinds, json values) {
+    json facts = facts_of("binary_cross_entropy.target", 255, 1,
+                          {{"kinds", std::move(kinds)}, {"values", std::move(values)}});
+    facts["tensor"] = {{"shape", std::move(shape)}, {"dtype", "float32"}};
+    facts["scan"].merge_patch({{"bad", 9}, {"total", 64}, {"value", 255.0}, {"min", 0.0}, {"max", 255.0}});
+    return diagnose(facts);
+  };
+  const json values = json::array({json::array({255.0, 9})});
+  const json white = {{"whole", true}, {"zero", true}, {"one", false}};
+  const json classes = {{"whole", true}, {"zero", true}, {"one", true}};
+  EXPECT_TRUE(says(target({1, 8, 8}, white, values), "target = target / 255"));
+  EXPECT_FALSE(says(target({64}, white, values), "/ 255")) << "64 numbers are no picture";
+  const Finding mark = target({1, 8, 8}, classes, values);
+  EXPECT_TRUE(says(mark, "255 stands beside 1, so it is no white")) << all(mark);
+  EXPECT_TRUE(says(mark, "keep = target != 255")) << all(mark);
+  EXPECT_FALSE(says(mark, "/ 255")) << all(mark);
+}
+
+TEST(AdviceHarmPremise, NothingIsDrawnWhereAllWeightsAreZero) {
+  json facts = facts_of("multinomial.self", 0, 0);
+  facts["scan"].merge_patch({{"reason", 4}});
+  for (const std::string& fix : diagnose(facts).fix)
+    EXPECT_EQ(fix.find("keepdim"), std::string::npos) << "uniform weights would draw what a mask forbids";
+}
+
+TEST(AdviceHarmPremise, OnlyKnownMarksAreIgnored) {
+  EXPECT_TRUE(says(host("IndexError", "Target -1 is out of bounds."), "ignore_index=-1"));
+  EXPECT_FALSE(says(host("IndexError", "Target -3 is out of bounds."), "ignore_index"));
+  EXPECT_TRUE(says(host("IndexError", "Target 255 is out of bounds."), "ignore_index=255"));
+  EXPECT_FALSE(says(host("IndexError", "Target 17 is out of bounds."), "ignore_index"));
+}
+
+TEST(AdviceHarmPremise, OneHotIsNotAsWideAsABatch) {
+  const Finding f = host("RuntimeError", "Class values must be smaller than num_classes.",
+                         {{"operands", {operand("labels", "", {8}, "int64")}}});
+  EXPECT_FALSE(says(f, ".max() + 1")) << all(f);
+  EXPECT_TRUE(says(f, "how many there are in all the data")) << all(f);
 }
 
 TEST(AdviceHarmValues, ARateThatGrewIsNoLogit) {

@@ -141,8 +141,8 @@ TEST(DiagnoseIndex, GatherCountsNoNegatives) {
   expect(
       ViolationFacts("gather.index", -2, 20).below().with("args", args), Cause::kIndexOutOfRange,
       "gather: index[3] is -2, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
-      "if -2 marks padding: gather(..., index.clamp(min=0)) for the call, then leave those results out: out "
-      "= out.masked_fill(index < 0, 0)");
+      "if -2 marks padding, gather has no place for it: leave those elements out, or put a place that there "
+      "is in their stead and leave their results out");
   const ViolationFacts last = ViolationFacts("gather.index", 20, 20).scan("min", 1).with("args", args);
   expect(last, Cause::kIndexOutOfRange,
          "gather: index[3] is 20, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
@@ -151,8 +151,8 @@ TEST(DiagnoseIndex, GatherCountsNoNegatives) {
   whole.with("seen", {{"min", 1}, {"max", 20}, {"count", 400}, {"source", "dataset"}});
   EXPECT_EQ(
       diagnose(whole).fix.at(1),
-      "if they are counted from 1 (no 0 among 400 seen): index - 1; where they number a list of names, see "
-      "first what has number 0");
+      "if they are counted from 1 (no 0 among 400 seen), number index from 0 where they are made; where they "
+      "number a list of names, see first what has number 0");
 }
 
 TEST(DiagnoseCounts, WhatTheyAddUpTo) {
@@ -217,7 +217,20 @@ TEST(DiagnoseNumbers, Binomial) {
   EXPECT_EQ(diagnose(ViolationFacts("binomial.count", -1.0, 0).scan("reason", 5)).summary,
             "binomial: count[3] is -1, but a count must not be negative");
   EXPECT_EQ(diagnose(ViolationFacts("binomial.prob", 1.5, 1)).fix.front(),
-            "probs = torch.sigmoid(logits), or Binomial(total_count, logits=logits)");
+            "look at where the prob is computed: 1 of 32 is outside [0, 1]; raw scores go into "
+            "Binomial(total_count, logits=logits)");
+}
+
+TEST(DiagnoseNumbers, ANegativeCountOrRateIsNotMadeZero) {
+  const Finding count = diagnose(ViolationFacts("binomial.count", -3.0, 0).scan("reason", 5));
+  EXPECT_EQ(count.fix.front(), "look at where the count is computed: 1 of 32 is negative");
+  ViolationFacts rate = ViolationFacts("poisson.self", -3.0, 0).scan("reason", 1).scan("min", -3.0);
+  EXPECT_EQ(
+      diagnose(rate).fix.front(),
+      "look at where the rate is computed: 1 of 32 is negative; what a layer puts out becomes a rate by "
+      "F.softplus(raw) or torch.exp(log_rate)");
+  rate.scan("value", -1e-7).scan("min", -1e-7);
+  EXPECT_EQ(diagnose(rate).fix.front(), "rate.clamp(min=0): only rounding makes it negative");
 }
 
 TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
@@ -238,7 +251,7 @@ TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
 
 TEST(DiagnoseLossInput, Targets) {
   EXPECT_EQ(diagnose(ViolationFacts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0)).fix.front(),
-            "if these are pixels of an image or a mask: target = target / 255");
+            "pixels go to 255 and have to be divided by it; a mark has to be left out of input and target");
   EXPECT_EQ(diagnose(ViolationFacts("binary_cross_entropy.target", 2.0, 1).scan("min", 1.0)).fix.front(),
             "if the two classes are called 1 and 2: target = target - 1");
   EXPECT_EQ(
@@ -263,17 +276,17 @@ TEST(DiagnoseLossInput, ProbabilitiesThatWereComputedWrongly) {
 TEST(DiagnoseLossInput, AMaskWithAVoidLabel) {
   const Finding finding = diagnose(
       ViolationFacts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0).with("values", {{255.0, 1}}));
-  ASSERT_EQ(finding.fix.size(), 2U);
-  EXPECT_EQ(finding.fix[1],
-            "if 255 marks what is not labelled, leave it out: keep = target <= 1; loss on input[keep], "
-            "target[keep]");
+  ASSERT_EQ(finding.fix.size(), 1U);  // nothing tells whether a 1 stands beside it
+  EXPECT_EQ(finding.fix[0],
+            "pixels go to 255 and have to be divided by it; a mark has to be left out of input and target");
 }
 
 TEST(DiagnoseCounts, NegativeValuesOfBincount) {
   EXPECT_EQ(diagnose(ViolationFacts("bincount.self", -1, 0).below()).fix,
             (std::vector<std::string>{
                 "find where it comes from: 1 of 32 is negative",
-                "if -1 marks what is not to count, leave it out: torch.bincount(x[x >= 0])"}));
+                "bincount has no place for a mark: what -1 stands for has to be left out before, or counted "
+                "as a number of its own"}));
 }
 
 TEST(DiagnoseProbability, WeightsThatAreNanAlready) {

@@ -67,7 +67,7 @@ TEST(HostCheck, TheLibrarysKnobIsSaid) {
   facts["check"] = check;
   const Finding binary = diagnose_host_error(facts).value_or(Finding{});
   ASSERT_FALSE(binary.fix.empty());
-  EXPECT_EQ(binary.fix.front(), "if -1 and 1 are the two classes: target = (target > 0).long()");
+  EXPECT_EQ(binary.fix.front(), "if -1 and 1 are the two classes, they have to be 0 and 1 here");
   for (const std::string& fix : binary.fix) EXPECT_EQ(fix.find("ignore_index"), std::string::npos) << fix;
 }
 

@@ -57,8 +57,8 @@ TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
   const Finding finding = diagnose(label(195, 195).scan("min", 4));
   EXPECT_EQ(
       finding.fix.at(1),
-      "if they are counted from 1 (no 0 among 32 seen): labels - 1; where they number a list of names, see "
-      "first what has number 0");
+      "if they are counted from 1 (no 0 among 32 seen), number labels from 0 where they are made; where they "
+      "number a list of names, see first what has number 0");
   EXPECT_EQ(finding.fix.at(2),
             "if they are positions, they lie behind the sequence of 195: compute them after it is cut");
   EXPECT_EQ(finding.fix.at(3), "if neither, correct the data: 1 of 32 is outside [0, 195)");

@@ -152,14 +152,15 @@ std::optional<Scalar> marker(const CheckFact& check) {
   const Element& e = *check.element;
   if (e.bad.value_or(1) * 2 > e.total.value_or(e.bad.value_or(1) * 2)) return std::nullopt;
   const double value = as_double(check.values.front().first);
-  return value < 0 || value == 255 ? std::optional(check.values.front().first) : std::nullopt;
+  return value == -1 || value == -100 || value == 255 ? std::optional(check.values.front().first)
+                                                      : std::nullopt;
 }
 
 void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
   const std::string name = tensor_name(check);
   const bool binary = range(check) == "0 or 1";
   if (binary && check.values.size() == 1 && as_double(check.values.front().first) == -1) {
-    f.fix.push_back(fmt::format("if -1 and 1 are the two classes: {} = ({} > 0).long()", name, name));
+    f.fix.push_back("if -1 and 1 are the two classes, they have to be 0 and 1 here");
   }
   if (const auto mark = marker(check)) {
     const std::string value = to_text(*mark);
@@ -209,7 +210,10 @@ void advise_domain(const CheckFact& check, Finding& f) {
   const bool unit =
       check.lower && check.upper && as_double(*check.lower) == 0 && as_double(*check.upper) == 1;
   if (unit && check.tensor.dtype.starts_with("float"))
-    f.fix.push_back(fmt::format("if these are raw scores: `{}.sigmoid()`", tensor_name(check)));
+    f.fix.push_back(
+        fmt::format("raw scores become probabilities by `{}.sigmoid()`; probabilities never "
+                    "leave [0, 1]",
+                    tensor_name(check)));
   f.fix.push_back(fmt::format("look at where {} comes from",
                               check.kind == "rows"
                                   ? fmt::format("{}[{}]", tensor_name(check), check.element->index.front())

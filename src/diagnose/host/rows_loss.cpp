@@ -211,7 +211,8 @@ void label(const HostCase& c, Finding& f) {
   if (value < 0) {
     f.summary = fmt::format("{}: {} holds the label {}, but class labels start at 0", loss,
                             c.name("target", "target"), value);
-    f.fix.push_back(fmt::format("if {0} marks what is not to count: ignore_index={0}", value));
+    if (value == -1 || value == -100)  // -3 marks nothing
+      f.fix.push_back(fmt::format("if {0} marks what is not to count: ignore_index={0}", value));
   } else {
     f.summary = fmt::format("{}: {} holds the label {}, but the input has at most {} classes", loss,
                             c.name("target", "target"), value, value);
@@ -219,7 +220,7 @@ void label(const HostCase& c, Finding& f) {
         fmt::format("if {} is a class: give the last layer (and num_labels) as many outputs as there are "
                     "classes, at least {}",
                     value, value == std::numeric_limits<std::int64_t>::max() ? value : value + 1));
-    f.fix.push_back(fmt::format("if it marks what is not to count: ignore_index={}", value));
+    if (value == 255) f.fix.push_back("if it marks what is not to count: ignore_index=255");
   }
   f.fix.push_back(
       "if not, correct the data: labels must be 0 to the number of classes - 1; print labels.min(), "

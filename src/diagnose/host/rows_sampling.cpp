@@ -134,8 +134,7 @@ bool classes(const HostCase& c, Finding& f) {
   const bool from_one = bad->min && bad->max && as_double(*bad->min) >= 1 && bad->max == Scalar{last + 1};
   if (from_one) {
     f.fix.push_back(
-        fmt::format("if they are counted from 1 (no 0 among {} here): {} - 1 where they are read, and 1 more "
-                    "where one is shown",
+        fmt::format("if they are counted from 1 (no 0 among {} here), number them from 0 where {} is read",
                     bad->total.value_or(0), name));
   }
   f.fix.push_back(fmt::format("look at where {} is computed: {} of {} {} outside [0, {})", name,
@@ -239,8 +238,12 @@ void class_value(const HostCase& c, Finding& f) {
       fmt::format("one_hot: {} {}", name,
                   negative ? "holds a negative class" : "holds a class that is not below num_classes");
   f.fix.push_back(
-      negative ? fmt::format("remove -1 (often an ignore label) first: `{}[{} >= 0]`", name, name)
-               : fmt::format("pass num_classes={}.max() + 1, or subtract 1 if the labels start at 1", name));
+      negative ? fmt::format("look at the labels: print({}.unique()); a mark such as -1 has no class: leave "
+                             "it out, or give it one",
+                             name)
+               : fmt::format("look at the labels: print({}.unique()); num_classes is how many there are in "
+                             "all the data, not in one batch, and they begin at 0",
+                             name));
 }
 
 }  // namespace

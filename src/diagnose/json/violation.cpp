@@ -207,6 +207,7 @@ void read_values(const json& object, Violation& facts) {
   if (const json* kinds = object_member(object, "kinds")) {
     facts.whole = boolean(*kinds, "whole");
     facts.holds_zero = boolean(*kinds, "zero");
+    facts.holds_one = boolean(*kinds, "one");
   }
 }
 

@@ -50,7 +50,7 @@ void write_negative(ViolationWriter& w) {
   w.fix(fmt::format("{} of {} values are wrong: find where they come from", w.facts.scan.bad,
                     w.facts.scan.total));
   if (w.only(std::int64_t{-1}))
-    w.fix(fmt::format("only if -1 means none: {0} = {0}.masked_fill({0} == -1, 0)", w.argument()));
+    w.fix("-1 is often what a look-up gives that found nothing; where none are meant, the count is 0");
   w.fix_sample();
 }
 

@@ -130,6 +130,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<SamplerFact> sampler;
   std::optional<bool> whole;       // all of a floating argument are whole numbers
   std::optional<bool> holds_zero;  // and a 0 is among them
+  std::optional<bool> holds_one;   // and a 1
   std::vector<Operation> history;
   bool contained = true;           // the operation did not get the bad values
   std::string thread;              // that made the call, when the host learned of it later

@@ -64,15 +64,12 @@ void write_count(ViolationWriter& w) {
   const bool one = w.facts.scan.bad == 1;
   w.fix(fmt::format("find where {} from: {} of {} {} negative", one ? "it comes" : "they come",
                     w.facts.scan.bad, w.facts.scan.total, one ? "is" : "are"));
-  if (w.only(w.integer())) {
+  // What the number means is not known: an edit that drops or shifts it would hide a wrong one.
+  if (w.only(w.integer()))
     w.fix(
-        fmt::format("if {} marks what is not to count, leave it out: torch.bincount(x[x >= 0])", w.value()));
-  } else {
-    w.fix(
-        "if negative values are to be counted as well, shift all by one fixed number, the lowest that there "
-        "may "
-        "be: torch.bincount(x - lowest)");
-  }
+        fmt::format("bincount has no place for a mark: what {} stands for has to be left out before, "
+                    "or counted as a number of its own",
+                    w.value()));
   w.fix_sample();
 }
 
@@ -161,14 +158,13 @@ void fix_below(ViolationWriter& w) {
     if (!knob.empty()) w.fix(knob);
     if (!w.facts.library.caller.empty()) {  // the call is not the user's to change
       w.fix(fmt::format(
-          "if {} marks what is not to count, leave such elements out before {} is called: keep = {} "
-          ">= 0",
-          w.value(), w.facts.library.caller, w.in_code("index")));
+          "if {} in {} marks what is not to count, such elements have to be left out before {} is called",
+          w.value(), w.own("the index"), w.facts.library.caller));
       return;
     }
     w.fix(
-        fmt::format("if {} marks padding: {}(..., index.clamp(min=0)) for the call, then leave those results "
-                    "out: out = out.masked_fill(index < 0, 0)",
+        fmt::format("if {} marks padding, {} has no place for it: leave those elements out, or put a place "
+                    "that there is in their stead and leave their results out",
                     w.value(), w.op()));
   }
   if (marks) {
@@ -213,9 +209,9 @@ void fix_above(ViolationWriter& w) {
   if (!writes(w) || library || !w.layer().empty()) return;
   if (runs_over_the_end(w)) {
     w.fix(fmt::format(
-        "if the oldest are to be overwritten in turn (a queue, a replay buffer), go on at the start: "
-        "{} % {}",
-        w.in_code("index"), w.hi()));
+        "the places run on beyond the end: a queue or a replay buffer goes on at the start, and only where "
+        "the oldest may be overwritten; what keeps all has {} places too few",
+        w.facts.scan.bad));
   }
   const auto d = dimension(w);
   w.fix(fmt::format("only if {} is meant to have {} elements: make the tensor that is written to so large{}",

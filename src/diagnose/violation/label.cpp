@@ -155,7 +155,8 @@ void write_one_based_part(ViolationWriter& w) {
       "be counted from 1",
       w.hi());
   w.fix(
-      "compare where this part comes from with the rest: if it is counted from 1, labels - 1 for this part");
+      "compare where this part comes from with the rest: what is counted from 1 has to begin at 0, in this "
+      "part alone");
 }
 
 void write_one_based(ViolationWriter& w) {
@@ -291,7 +292,26 @@ void write_unlabelled(ViolationWriter& w) {
   w.fix("to predict only, call the model without labels: an ignored label everywhere makes the loss NaN");
 }
 
+// The highest class is missing, among labels enough to show it, and -1 is there: 1 was taken off labels that
+// began at 0. To ignore -1 would leave a class out.
+bool shifted_down(const ViolationWriter& w) {
+  return w.integer() == -1 && w.only(-1) && w.op() != "ctc_loss" && w.hi() > 1 && w.hi() != kUnbounded &&
+         w.seen_max() == w.hi() - 2 && w.seen_count() / 3 >= w.hi();
+}
+
+void write_shifted_down(ViolationWriter& w) {
+  w.finding().summary += fmt::format(
+      "; labels run from -1 to {}, one less than there may be: 1 seems to be taken off them", w.hi() - 2);
+  w.fix(fmt::format("look at where 1 is taken off {}: labels that begin at 0 need none", w.users()));
+  w.fix(
+      "only if -1 marks what is not to count, name it to the loss as ignore_index: else a whole class is "
+      "left "
+      "out");
+  w.fix_sample();
+}
+
 void write_negative(ViolationWriter& w) {
+  if (shifted_down(w)) return write_shifted_down(w);
   if (w.integer() == -100 && has_ignore_index(w)) {
     w.finding().summary +=
         fmt::format("; -100 is PyTorch's default ignore label, but this call has ignore_index={}",

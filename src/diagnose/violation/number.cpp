@@ -71,11 +71,16 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
   constexpr double kWhite = 255, kMaxClasses = 100;
   if (min >= 0 && max == kWhite) {
     w.finding().summary += "; they go to 255";
-    w.fix("if these are pixels of an image or a mask: target = target / 255");
-    if (w.only(Scalar(kWhite))) {
+    // Beside 1 it is no white, and between grey values no mark.
+    const bool mark = w.only(Scalar(kWhite)) && w.facts.holds_one.value_or(false);
+    if (mark) {
       w.fix(
-          "if 255 marks what is not labelled, leave it out: keep = target <= 1; loss on input[keep], "
-          "target[keep]");
+          "255 stands beside 1, so it is no white: what marks what is not labelled has to be left out of "
+          "input and target: keep = target != 255; loss on input[keep], target[keep]");
+    } else if (w.facts.tensor.shape.size() >= 3 && w.facts.holds_one && w.facts.holds_zero.value_or(false)) {
+      w.fix("a mask as pictures have it: target = target / 255, or ToTensor() on the picture itself");
+    } else {
+      w.fix("pixels go to 255 and have to be divided by it; a mark has to be left out of input and target");
     }
   } else if (min == 1 && max == 2) {
     w.finding().summary += "; labels look like 1 and 2";
@@ -83,8 +88,8 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
   } else if (min == -1 && max <= 1 && w.facts.holds_zero.value_or(false)) {
     w.finding().summary += "; -1 stands beside 0 and 1";
     w.fix(
-        "if -1 marks what is not labelled, leave it out: keep = target >= 0; loss on input[keep], "
-        "target[keep]");
+        "what is not labelled has to be left out of input and target; three classes need F.cross_entropy, "
+        "with one output per class");
   } else if (min == -1 && max <= 1) {
     w.finding().summary += "; labels look like -1 and 1";
     w.fix("if the two classes are called -1 and 1: target = (target + 1) / 2");
@@ -113,12 +118,12 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
   const bool percent = min >= 0 && max > 2 && max <= kPercent;
   if (few_are_bad(w)) {
     fix_record(w);
-    if (percent) w.fix(fmt::format("if {} is a percentage: divide it by 100, there only", w.value()));
+    if (percent) w.fix("a percentage has to be divided by 100, there only");
     return;
   }
   w.finding().summary +=
       fmt::format("; they run from {} to {}", to_text(*w.facts.scan.min), to_text(*w.facts.scan.max));
-  if (percent) w.fix("if these are percentages: target = target / 100");
+  if (percent) w.fix("percentages have to be divided by 100, where they are read");
   w.fix("if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss");
   w.fix(fmt::format("or rescale them to [0, 1] before training, by the range of the whole data set{}",
                     min > 1 ? ": all of these lie above 1" : ""));
@@ -180,8 +185,8 @@ void write_input(ViolationWriter& w) {
                     w.facts.scan.bad == 1 ? "is" : "are",
                     w.facts.scan.max ? to_text(*w.facts.scan.max) : w.value()));
   w.fix(
-      "if these are raw scores: F.binary_cross_entropy_with_logits(input, target), or "
-      "nn.BCEWithLogitsLoss()");
+      "a probability cannot be above 1: what a layer without sigmoid puts out are raw scores, which "
+      "nn.BCEWithLogitsLoss() takes");
 }
 
 void fix_multinomial(ViolationWriter& w) {
@@ -215,9 +220,8 @@ void fix_multinomial(ViolationWriter& w) {
         w.fix("if the scores are divided by a temperature, it must not be so small that they overflow");
       break;
     case Reason::kZeroSum:
-      w.fix(
-          "every weight of that row is 0: keep at least one, e.g. weights = weights + (weights.sum(-1, "
-          "keepdim=True) == 0)");
+      w.fix(fmt::format("every weight of that row is 0: look at where {} is computed, or leave the row out",
+                        w.own("the input")));
       w.fix("if the weights come from a mask, the mask leaves nothing: check it for that row");
       break;
     default:
@@ -321,15 +325,23 @@ void diagnose_probability(ViolationWriter& w) {
   }
   if (w.op() == "poisson") {
     w.finding().summary = fmt::format("{}, but a rate must not be negative", w.opening());
-    w.fix("rate = F.softplus(raw), or torch.exp(log_rate)");
-    w.fix("or rate.clamp(min=0) when only rounding makes it negative");
+    if (number(w.facts.scan.min) >= -kRounding) {
+      w.fix("rate.clamp(min=0): only rounding makes it negative");
+    } else {
+      w.fix(fmt::format(
+          "look at where {} is computed: {} of {} {} negative; what a layer puts out becomes a "
+          "rate by F.softplus(raw) or torch.exp(log_rate)",
+          w.own("the rate"), w.facts.scan.bad, w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are"));
+    }
   } else if (w.op() == "binomial") {
     const bool is_count = w.argument() == "count";
     w.finding().summary =
         fmt::format("{}, but {}", w.opening(),
                     is_count ? "a count must not be negative" : "a probability lies in [0, 1]");
-    w.fix(is_count ? "count = count.clamp(min=0), or leave those elements out"
-                   : "probs = torch.sigmoid(logits), or Binomial(total_count, logits=logits)");
+    w.fix(fmt::format(
+        "look at where {} is computed: {} of {} {} {}", w.own("the " + w.argument()), w.facts.scan.bad,
+        w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are",
+        is_count ? "negative" : "outside [0, 1]; raw scores go into Binomial(total_count, logits=logits)"));
   } else {
     w.finding().summary = fmt::format("{}, but a probability lies in [0, 1]", w.opening());
     const double min = number(w.facts.scan.min), max = number(w.facts.scan.max);

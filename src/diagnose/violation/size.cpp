@@ -178,8 +178,8 @@ bool ViolationWriter::maybe_from_one() const {
 
 std::string ViolationWriter::from_one(const std::string& name) const {
   return fmt::format(
-      "if they are counted from 1 (no 0 among {} seen): {} - 1; where they number a list of names, see first "
-      "what has number 0",
+      "if they are counted from 1 (no 0 among {} seen), number {} from 0 where they are made; where they "
+      "number a list of names, see first what has number 0",
       seen_count(), name);
 }
 

@@ -109,7 +109,7 @@ class ViolationWriter {
   // resize().
   std::string enlarge(Situation situation, const Need& need);
   // The largest value is the number of places, and no 0 was seen: "if they are counted from 1 (no 0 among 96
-  // seen): ids - 1".
+  // seen), number ids from 0". No edit: what is counted from 0 and lacks a 0 would be shifted without a word.
   bool maybe_from_one() const;
   std::string from_one(const std::string& name) const;
   // "if there are meant to be more than 195 classes: "

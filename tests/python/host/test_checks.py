@@ -272,7 +272,9 @@ def test_assertions_of_torch(refuse: Any) -> None:
     finding = refuse("p = torch.tensor([0.5, 1.5])\nchecker.torch_asserted(p)\n").finding
     assert finding["code"] == "TL106"
     assert finding["summary"] == "torch_asserted: p[1] is 1.5; checker takes [0, 1]"
-    assert finding["fix"][0] == "if these are raw scores: `p.sigmoid()`"
+    assert finding["fix"][0] == (
+        "raw scores become probabilities by `p.sigmoid()`; probabilities never leave [0, 1]"
+    )
     finding = refuse("y = torch.tensor([0, -2])\nchecker.asserted(1, y)\n").finding
     assert finding["summary"] == "asserted: y[1] is -2; checker takes at least 0"
 

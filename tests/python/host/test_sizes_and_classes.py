@@ -76,5 +76,5 @@ for (grade,) in DataLoader(TensorDataset(values), batch_size=12):
     assert finding["summary"] == (
         "Categorical.log_prob: grade[6] is 4, but Categorical has 4 classes: valid are [0, 4)"
     )
-    assert finding["fix"][0].startswith("if they are counted from 1 (no 0 among 12 here): grade - 1")
+    assert finding["fix"][0].startswith("if they are counted from 1 (no 0 among 12 here), number them from 0")
     assert finding["sample"]["dataset_index"] == 6

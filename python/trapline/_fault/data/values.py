@@ -137,6 +137,7 @@ def bad_values(
 
 
 def kinds(content: Any) -> dict[str, bool]:
-    """What sort of numbers a floating tensor holds: whole ones only, and a 0 among them."""
+    """What sort of numbers a floating tensor holds: whole ones only, a 0 and a 1 among them."""
     plain = content.detach()
-    return {"whole": bool((plain == plain.floor()).all()), "zero": bool((plain == 0).any())}
+    whole = bool((plain == plain.floor()).all())
+    return {"whole": whole, "zero": bool((plain == 0).any()), "one": bool((plain == 1).any())}
