@@ -59,8 +59,8 @@ def quarantine() -> str | None:
 
 
 def watch() -> str:
-    """``nan``: every module; ``nan:stop``: and end at the first; ``light``: loss, gradients; else nothing."""
-    return _text("TRAPLINE_WATCH")
+    """``nan``: every module; ``nan:stop``: and end at the first; ``light``: loss, gradients; ``off``: nothing."""
+    return _text("TRAPLINE_WATCH") or "light"
 
 
 def steps() -> int | None:

@@ -14,6 +14,7 @@ The rule is in docs/watch.md. Numbers on a device are not looked at: nothing wai
 from __future__ import annotations
 
 import atexit
+import functools
 import math
 import sys
 import time
@@ -26,13 +27,14 @@ from trapline._library import forks
 from trapline._library.say import debug
 from trapline._watch import backward, place
 from trapline._watch.history import History
+from trapline._watch.hot import Hot
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
 from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
 from trapline._watch.withheld import Streak
 
-ALWAYS = 64  # steps whose gradients are looked at whatever it costs
-_SHARE = 0.005  # of the time since the first step, from then on
+ALWAYS = 32  # steps whose gradients are looked at whatever it costs
+_SHARE = 0.0025  # of the time since the first step, from then on
 _MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
 _MAX_RETURNED = 8  # times that are not counted, as nothing came of it
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
@@ -83,7 +85,10 @@ def verdict() -> Optional[dict[str, Any]]:
 
 def recent() -> list[tuple[int, Optional[float], Optional[float]]]:
     """See :class:`History`."""
-    return [] if _light is None else list(_light.ring)
+    if _light is None:
+        return []
+    _light.catches_up()
+    return list(_light.ring)
 
 
 class Light:
@@ -113,6 +118,8 @@ class Light:
         self.busy = False  # stage two is running
         self._stepping = False
         self._roots = Roots(self)
+        self.hot = Hot()
+        self._has_closures = False
         self._handles: list[Any] = []
         self._restore: list[Callable[[], None]] = []
 
@@ -133,9 +140,11 @@ class Light:
         self._roots.start()
         self._handles = [
             optimizers.register_optimizer_step_pre_hook(self._before_step),
-            optimizers.register_optimizer_step_post_hook(self._after_step),
+            optimizers.register_optimizer_step_post_hook(self._hook_after_step()),
         ]
+        self._before = (self._handles[0].id, optimizers._global_optimizer_pre_hooks)
         self._wrap(torch.autograd, "backward", self._around_backward)
+        self._wrap(torch.optim.Optimizer, "__init__", self._around_init)
         self._wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
@@ -145,7 +154,7 @@ class Light:
     def _wrap(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         original = getattr(owner, name)
         wrapper = make(original)
-        wrapper.__wrapped__ = original
+        functools.update_wrapper(wrapper, original)
         setattr(owner, name, wrapper)
 
         def restore() -> None:
@@ -165,9 +174,26 @@ class Light:
 
     def _in_child(self) -> None:
         """What was seen before a fork is the parent's to tell."""
+        self.catches_up()
         self.found = self.suspect = None
         self._streak.ends()
         self.calls.clear()
+
+    def _around_init(self, original: Any) -> Any:
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            if self.notes:
+                self.catches_up()
+                self._roots.trains()
+
+        return __init__
+
+    def _begins_training(self) -> None:
+        if not self._roots.has_trained():
+            self._roots.trains()
+        for module in list(self._roots.fresh):
+            self.begins(module.parameters())
+        self._roots.fresh.clear()
 
     def _begins_with(self, optimizer: Any) -> None:
         if self.steps.is_new(optimizer):
@@ -184,16 +210,44 @@ class Light:
                 self._began_bad.add(id(parameter))
                 self._began_good.discard(id(parameter))
 
+    def catches_up(self) -> None:
+        """With the steps that were counted in C: they had one loss each, and were not looked at."""
+        if not self.hot.armed:
+            return
+        key, hooks = self._before
+        hooks[key] = self._before_step
+        hooks.move_to_end(key, last=False)
+        count, losses, loss, calls = self.hot.drain()
+        if count:
+            self.steps.adds(count)
+            first = self.steps.taken - len(losses) + 1
+            self.ring.extend((step, known, None) for step, known in enumerate(losses, first))
+        self._loss = loss
+        self.backwards = 0 if loss is None else 1
+        for module, args, kwargs, more in calls:
+            known = (module, args, kwargs or {}, self.steps.taken, *(more or (None, None)), None)
+            self.calls.append(place.Call(known))
+
     # The loss ----------------------------------------------------------------------------------
 
     def _around_backward(self, original: Any) -> Any:
         import torch
 
         plain, is_finite = torch.Tensor, math.isfinite
+        passes, arrived = self.hot.passes, self.hot.arrived
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if passes(tensors):
+                result = original(tensors, *args, **kwargs)
+                if not arrived():
+                    self.catches_up()
+                    self.looks = True  # before the optimizer steps
+                return result
             fresh = False
             try:
+                self.catches_up()
+                if self._roots.fresh or not self._roots.has_trained():
+                    self._begins_training()
                 if (
                     type(tensors) is plain
                     and self.notes
@@ -351,6 +405,7 @@ class Light:
         if not self.looks and self.suspect is None and optimizer is self.steps.only():
             return
         try:
+            self.catches_up()
             self._begins_with(optimizer)
             began = time.perf_counter()
             self._began = self._began or began
@@ -393,11 +448,22 @@ class Light:
         last = self.ring.facts(self.steps.taken + 1, None, None)
         return {"step": self.steps.taken, "unit": "step", **fact, "last_steps": last}
 
-    def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if self._is_compiling() or not self.notes:
+    def _hook_after_step(self) -> Any:
+        is_compiling, stepped, after = self._is_compiling, self.hot.stepped, self._after_step
+
+        def hook(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if not is_compiling() and not stepped(optimizer):
+                after(optimizer, len(args) > 1 or bool(kwargs))
+
+        return hook
+
+    def _after_step(self, optimizer: Any, has_closure: bool) -> None:
+        if not self.notes:
             return
         self._stepping = False
+        self._has_closures |= has_closure  # the loss is made inside the step
         try:
+            self.catches_up()
             well = self.looks and self.suspect is None and self._norm is not None
             well = well and math.isfinite(self._norm)  # type: ignore[arg-type]
             self._counts_step(optimizer)
@@ -411,6 +477,7 @@ class Light:
                 if harmed is not None:
                     self.suspect = None
             self._streak.ends()
+            self._arms()
         except Exception as error:
             debug(f"watch: {error!r}")
 
@@ -439,6 +506,15 @@ class Light:
         if self._roots.learning:
             self._roots.steps(self.steps.taken)
 
+    def _arms(self) -> None:
+        """The next steps are like this one."""
+        optimizer = self.steps.only()
+        plain = self.notes and self.suspect is None and not self.looks and not self._several
+        if plain and optimizer is not None and not self._has_closures and not self._roots.learning and len(self.calls) == 0:
+            self.hot.arm(optimizer, self._next)
+            key, hooks = self._before
+            hooks.pop(key, None)  # a step that is counted in C needs none
+
     def _numbered(self, suspect: Suspect) -> dict[str, Any]:
         """Which step it was is known when an optimizer has taken it."""
         fact = suspect.fact
@@ -450,6 +526,7 @@ class Light:
 
     def _around_scaler(self, original: Any) -> Any:
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            self.catches_up()
             turn, bad = self.steps.turn, self._nan_loss
             result = original(scaler, optimizer, *args, **kwargs)
             try:
@@ -473,6 +550,7 @@ class Light:
 
     def finish(self) -> None:
         """At the end of the program."""
+        self.catches_up()
         if not self.steps.tallies:
             self._by_hand(at_end=True)
         if self.found is not None and are_mended(self._harmed):

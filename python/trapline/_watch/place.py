@@ -289,6 +289,11 @@ def of_gradients(
             return {**found, **made}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
         return {**found, "op": in_loss.op(), "backward": {}}
+    for call in reversed(mine):  # in a step that was not looked at: by another gradient, so without certainty
+        made = _made_backward(call, owned) if call.arrived is None else None
+        if made:
+            del made["backward"]
+            return {**found, **made}
     for call in calls:
         if call.module() is None or not call.has_one_of(owned) or _has_collectives(call):
             continue
@@ -308,11 +313,13 @@ def _has_come(calls: list[Call]) -> bool:
     return not noted or any(arrived.is_bad() for arrived in noted)
 
 
-def _made_backward(call: Call) -> Optional[dict[str, Any]]:
-    """The operation of this call, where finite numbers arrived and others came of them."""
+def _made_backward(call: Call, spoiled: Optional[set[int]] = None) -> Optional[dict[str, Any]]:
+    """The operation of this call, where finite numbers arrived and others came of them. With `spoiled` what
+    arrived is not known, but which gradients are bad is.
+    """
     import torch
 
-    if call.module() is None or call.arrived is None or not call.arrived.is_finite():
+    if call.module() is None or (spoiled is None and (call.arrived is None or not call.arrived.is_finite())):
         return None
     inner = _inner(call)
     if _has_collectives(call) or not backward.may_run(inner):
@@ -322,9 +329,10 @@ def _made_backward(call: Call) -> Optional[dict[str, Any]]:
         args, kwargs = _copies(call.args, trained=True), _copies(call.kwargs, trained=True)
         with _autocast(call), backward.anomaly():
             output = inner(*args, **kwargs)
-        return backward.culprit_of(
-            inner, list(outputs(output)), list(tensors([args, kwargs], trained=True)), call.arrived, intervals
-        )
+        made = list(outputs(output))
+        given = list(tensors([args, kwargs], trained=True))
+        arrived = backward.Arrived.ones(made) if spoiled is not None else call.arrived
+        return backward.culprit_of(inner, made, given, arrived, intervals, spoiled)
 
 
 def outputs(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
