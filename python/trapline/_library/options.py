@@ -59,7 +59,7 @@ def quarantine() -> str | None:
 
 
 def watch() -> str:
-    """``nan``: every module; ``nan:stop``: and end at the first; ``light``: loss, gradients; ``off``: nothing."""
+    """``light``: loss and gradients; ``nan``: every module; ``nan:stop``: and end at the first; ``off``."""
     return _text("TRAPLINE_WATCH") or "light"
 
 

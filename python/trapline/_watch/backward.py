@@ -131,8 +131,9 @@ def culprit_of(
     intervals: list[Any],
     spoiled: Optional[set[int]] = None,
 ) -> Optional[dict[str, Any]]:
-    """The operation of a module that ran again, under anomaly mode: its line, and the module it is in. `spoiled`:
-    only where the gradients of just these parameters (by id) are not finite then.
+    """The operation of a module that ran again, under anomaly mode: its line, and the module it is in.
+
+    With `spoiled`, only where the gradients of just these parameters (by id) are not finite then.
     """
     pairs = [(outputs[at], g) for at, g in arrived.gradients.items() if at < len(outputs)]
     if not pairs or any(tensor.shape != gradient.shape for tensor, gradient in pairs):

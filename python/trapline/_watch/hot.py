@@ -14,7 +14,6 @@ import torch
 from trapline._library import kernel
 from trapline._library.say import debug
 
-
 # Of any device: takes no argument, and costs a third of the question about one.
 any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
 
@@ -56,7 +55,7 @@ class Hot:
             self.armed = True
 
     def drain(self) -> Any:
-        """The steps since, the losses of the last of them, that of the step which is being made, its calls."""
+        """The steps since, the losses of the last of them; of the step being made its loss and calls."""
         self.armed = False
         return (0, [], None, []) if self._c is None else self._c.drain()
 

@@ -17,6 +17,7 @@ from trapline._watch.place import Call, outputs
 
 _LEARN = 2  # steps in which the outermost modules are found
 _MAX_ROOTS = 64
+_MAX_LEARNED = 16  # times: a program may make an optimizer for each step
 _MAX_UNTRAINED = 8  # calls of them that no backward pass and no optimizer has followed
 
 _grad_enabled = torch.is_grad_enabled
@@ -98,25 +99,26 @@ def _called(root: Root, *args: Any, **kwargs: Any) -> Any:
 if _Gate is None:
     Root.__call__ = _called  # type: ignore[method-assign]
 else:
-    # torch.compile reads what stands in the class and goes through it; Python calls the C function that the base
-    # class has. Assigned as an attribute it would replace that.
+    # torch.compile reads what stands in the class and goes through it; Python calls the C function that the
+    # base class has. Assigned as an attribute it would replace that.
     gc.get_referents(Root.__dict__)[0]["__call__"] = _called
 
 
 class Roots:
     """Finds the outermost modules by hooks on all modules, in the first steps of each optimizer.
 
-    In a program that does not train, hooks would only cost: they go at the first call that is none of a training,
-    or after a few calls that no backward pass follows, and come back when an optimizer is made or `backward` called.
+    In a program that does not train, hooks would only cost: they go at the first call that is none of a
+    training, or after a few calls that no backward pass follows, and come back when an optimizer is made or
+    `backward` called.
     """
 
     def __init__(self, light: Any) -> None:
         self.known: weakref.WeakKeyDictionary[Any, Root] = weakref.WeakKeyDictionary()
-        self.fresh: weakref.WeakSet[Any] = weakref.WeakSet()  # nobody has looked at their weights
+        self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()  # nobody has looked at their weights
         self.learning: list[Any] = []
         self._trains = False
         self._is_over = False  # hooks would get into compiled modules
-        self._untrained = 0
+        self._untrained = self._begun = 0
         self._until = _LEARN
         self._light = light
         self._depth = 0
@@ -134,23 +136,33 @@ class Roots:
     def trains(self) -> None:
         """At the first sign of it, and whenever an optimizer is made."""
         self._trains = True
-        self._until = self._light.steps.taken + _LEARN
-        if not self.learning and not self._is_over:
+        self._until = self._light.steps.turn + _LEARN
+        if not self.learning and not self._is_over and self._begun < _MAX_LEARNED:
+            self._begun += 1
             self.start()
 
-    def has_trained(self) -> bool:
-        return self._trains
+    @property
+    def is_new(self) -> bool:
+        """Something is, when `backward` is called."""
+        return not self._trains or bool(self._fresh)
+
+    def take_new(self) -> list[Any]:
+        if not self._trains:
+            self.trains()
+        fresh = list(self._fresh)
+        self._fresh.clear()
+        return fresh
 
     def stop(self) -> None:
         self._ends()
         for root in self.known.values():
             root.remove()
         self.known.clear()
-        self.fresh.clear()
+        self._fresh.clear()
 
-    def steps(self, taken: int) -> None:
+    def steps(self, turn: int) -> None:
         self._depth = 0
-        if taken >= self._until:
+        if turn >= self._until:
             self._ends()
 
     def _ends(self) -> None:
@@ -181,7 +193,7 @@ class Roots:
         if module not in self.known and len(self.known) < _MAX_ROOTS and is_watched(module):
             root = self.known[module] = Root(module, self._light)
             module.__dict__["_compiled_call_impl"] = root
-            self.fresh.add(module)
+            self._fresh.add(module)
             # This call is on its way already, and a global hook is not given the keywords.
             kwargs = sys._getframe(1).f_locals.get("kwargs")
             root.notes(module, args, kwargs if isinstance(kwargs, dict) else {})

@@ -29,9 +29,9 @@ def are_finite(tensors: Iterable[Any]) -> bool:
 def _is_finite(tensor: Any) -> bool:
     tensor = tensor.detach()
     # A norm reads a large one once, and needs no room; it may overflow where no element does.
-    if tensor.numel() > _LARGE and tensor.is_floating_point() and tensor.layout is torch.strided:
-        if bool(torch.linalg.vector_norm(tensor).isfinite()):
-            return True
+    is_large = tensor.numel() > _LARGE and tensor.is_floating_point() and tensor.layout is torch.strided
+    if is_large and bool(torch.linalg.vector_norm(tensor).isfinite()):
+        return True
     return bool(tensor.isfinite().all())
 
 
