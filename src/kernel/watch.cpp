@@ -15,7 +15,8 @@ constexpr int kSteps = 8;   // between two looks at the clock
 constexpr int kCalls = 16;  // of modules in one step: _MAX_CALLS in python/trapline/_watch/light.py
 
 struct Call {
-  PyObject *module, *args, *kwargs, *more;  // a weak reference; what was given; what Python knows of it, or nullptr
+  PyObject *module, *args, *kwargs,
+      *more;  // a weak reference; what was given; what Python knows of it, or nullptr
 };
 
 // What an outermost module's calls go through: base of Root in python/trapline/_watch/roots.py.
@@ -38,7 +39,7 @@ struct Watch {
   int calls_begin = 0, calls_count = 0;
   PyObject *grad_enabled = nullptr, *any_autocast = nullptr;
   PyObject *training = nullptr, *call_impl = nullptr, *grad = nullptr, *noted = nullptr;  // names
-} g_watch;  // under the GIL
+} g_watch;                                                                                // under the GIL
 
 double now() {
   timespec at{};
@@ -189,7 +190,8 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
 PyObject* watch_arm(PyObject*, PyObject* args) {
   PyObject *optimizer = nullptr, *probe = nullptr, *grad_enabled = nullptr, *any_autocast = nullptr;
   double next = 0;
-  if (PyArg_ParseTuple(args, "OOOOd", &optimizer, &probe, &grad_enabled, &any_autocast, &next) == 0) return nullptr;
+  if (PyArg_ParseTuple(args, "OOOOd", &optimizer, &probe, &grad_enabled, &any_autocast, &next) == 0)
+    return nullptr;
   if (g_watch.grad == nullptr) g_watch.grad = PyUnicode_InternFromString("grad");
   forget_calls();
   keep_in(g_watch.optimizer, optimizer);

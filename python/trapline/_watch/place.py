@@ -23,7 +23,7 @@ from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._watch import backward
 from trapline._watch.flow import Flow, parts, tensors
-from trapline._watch.graph import MASKING, in_graph, is_bad_slope, is_bad_value
+from trapline._watch.graph import MASKING, bad_saved, in_graph, is_bad_slope, is_bad_value
 from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
@@ -158,7 +158,22 @@ def of_loss(
             before.pop("origin", None)
             found["inf_before"] = before
         return {**found, **seen, "finite_before": first.finite}
+    target = _target(loss) if looked else None
+    if target is not None:
+        return target
     return {"kind": "loss", "looked": looked, **seen, **in_graph(loss.grad_fn, is_bad_value, MASKING)}
+
+
+def _target(loss: Any) -> Optional[dict[str, Any]]:
+    """What the loss was given beside the modules' outputs, where an operation of it has saved that or what only
+    has its elements that are not finite.
+    """
+    for saved, is_target in bad_saved(loss.grad_fn):
+        sample = _sample(saved)
+        if is_target or sample:
+            what = {} if bool(saved.isnan().any()) else {"what": "inf"}
+            return {"kind": "target", **sample, **what}
+    return None
 
 
 def _followed(call: Call) -> tuple[Any, Flow]:
@@ -357,11 +372,15 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
     return {}
 
 
-def _sample() -> dict[str, Any]:
-    """The sample of the newest batch that holds a number that is not finite."""
+def _sample(like: Any = None) -> dict[str, Any]:
+    """The sample of the newest batch that holds a number that is not finite: just where `like` holds them."""
+    import torch
+
     for batch in batches.newest_first()[:2]:
         for tensor in batch.tensors():
             if not tensor.dtype.is_floating_point or bool(tensor.isfinite().all()):
+                continue
+            if like is not None and not torch.equal(tensor.isfinite().reshape(-1), like.isfinite().reshape(-1)):
                 continue
             at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
             located = samples.Located(batch, tensor, Match(at, None, 0, True))
