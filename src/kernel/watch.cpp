@@ -164,6 +164,9 @@ PyObject* watch_passes(PyObject*, PyObject* loss) {
   if (!g_watch.armed || g_watch.has_loss) Py_RETURN_FALSE;
   if (!read_number(loss, g_watch.loss) || !is_finite(g_watch.loss)) Py_RETURN_FALSE;
   g_watch.has_loss = true;
+  // What one module was given is the program's batch. What several were given is in part made by others, and
+  // memory that backward would use again: it costs a hundredth of a small step to hold that.
+  if (g_watch.calls_count > 1) forget_calls();
   Py_RETURN_TRUE;
 }
 
