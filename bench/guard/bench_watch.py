@@ -78,22 +78,25 @@ class Switch:
     def __init__(self) -> None:
         self._watch = light._light
         self._wrapper = torch.autograd.backward
-        self._hooks = dict(optimizers._global_optimizer_post_hooks)
+        self._hooks = (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)
+        self._mine = [dict(hooks) for hooks in self._hooks]
         self._roots = dict(self._watch._roots.known)
         self._off = 0.0
-        if not self._watch.hot.armed or optimizers._global_optimizer_pre_hooks:
+        if not self._watch.hot.armed:
             raise SystemExit("bench: the watch counts these steps in Python")
 
     def off(self) -> None:
         self._off = time.perf_counter()
         torch.autograd.backward = self._wrapper.__wrapped__
-        optimizers._global_optimizer_post_hooks.clear()
+        for hooks in self._hooks:
+            hooks.clear()
         for module in self._roots:
             module.__dict__.pop("_compiled_call_impl")
 
     def on(self) -> None:
         torch.autograd.backward = self._wrapper
-        optimizers._global_optimizer_post_hooks.update(self._hooks)
+        for hooks, mine in zip(self._hooks, self._mine):
+            hooks.update(mine)
         for module, root in self._roots.items():
             module.__dict__["_compiled_call_impl"] = root
         # Its looks have a share of the time: of that in which it was on.

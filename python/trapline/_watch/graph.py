@@ -49,8 +49,9 @@ _CHOOSING = (*MASKING, "Index", "MaskedSelect", "Gather", "Select", "Slice", "Ta
 
 
 def bad_saved(root: Any) -> list[tuple[Any, bool]]:
-    """Tensors that are not finite and that operations of a loss have saved, nearest to the inputs first; whether it
-    is the target that a loss function was given.
+    """Tensors that are not finite and that operations of a loss have saved, nearest to the inputs first.
+
+    With each, whether it is the target that a loss function was given.
     """
     seen, queue, out = {root}, deque([root]), []
     while queue and len(seen) < _MAX_NODES:

@@ -77,3 +77,7 @@ def _always() -> bool:
 
 def _never(*_: Any) -> bool:
     return False
+
+
+def idle(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    """The hook before a step that is counted in C."""

@@ -165,8 +165,9 @@ def of_loss(
 
 
 def _target(loss: Any) -> Optional[dict[str, Any]]:
-    """What the loss was given beside the modules' outputs, where an operation of it has saved that or what only
-    has its elements that are not finite.
+    """What the loss was given beside the modules' outputs.
+
+    Where an operation of it has saved that, or something that is not finite just where that is not.
     """
     for saved, is_target in bad_saved(loss.grad_fn):
         sample = _sample(saved)
@@ -380,7 +381,8 @@ def _sample(like: Any = None) -> dict[str, Any]:
         for tensor in batch.tensors():
             if not tensor.dtype.is_floating_point or bool(tensor.isfinite().all()):
                 continue
-            if like is not None and not torch.equal(tensor.isfinite().reshape(-1), like.isfinite().reshape(-1)):
+            finite = tensor.isfinite().reshape(-1)
+            if like is not None and not torch.equal(finite, like.isfinite().reshape(-1)):
                 continue
             at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
             located = samples.Located(batch, tensor, Match(at, None, 0, True))

@@ -96,12 +96,13 @@ def _called(root: Root, *args: Any, **kwargs: Any) -> Any:
     return root.module()._call_impl(*args, **kwargs) if _is_compiling() else root._noted(*args, **kwargs)
 
 
-if _Gate is None:
-    Root.__call__ = _called  # type: ignore[method-assign]
-else:
+_members = gc.get_referents(Root.__dict__)
+if _Gate is not None and _members and type(_members[0]) is dict:
     # torch.compile reads what stands in the class and goes through it; Python calls the C function that the
     # base class has. Assigned as an attribute it would replace that.
-    gc.get_referents(Root.__dict__)[0]["__call__"] = _called
+    _members[0]["__call__"] = _called
+else:
+    Root.__call__ = _called  # type: ignore[method-assign]
 
 
 class Roots:

@@ -14,7 +14,7 @@ from trapline._library import forks
 from trapline._library.say import debug
 from trapline._watch import backward, place
 from trapline._watch.history import History
-from trapline._watch.hot import Hot
+from trapline._watch.hot import Hot, idle
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
 from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
@@ -100,6 +100,7 @@ class Light:
         self._restore.append(restore)
 
     def stop(self) -> None:
+        self.hot.drain()
         self._roots.stop()
         for handle in self._handles:
             handle.remove()
@@ -149,7 +150,6 @@ class Light:
             return
         key, hooks = self._before
         hooks[key] = self._before_step
-        hooks.move_to_end(key, last=False)
         count, losses, loss, calls = self.hot.drain()
         if count:
             self.steps.adds(count)
@@ -452,7 +452,7 @@ class Light:
         ):
             self.hot.arm(optimizer, self._next)
             key, hooks = self._before
-            hooks.pop(key, None)  # a step that is counted in C needs none
+            hooks[key] = idle  # not removed: hooks may be running
 
     def _numbered(self, suspect: Suspect) -> dict[str, Any]:
         """Which step it was is known when an optimizer has taken it."""
