@@ -44,7 +44,11 @@ constexpr std::array kPoints{
 // What keeps an operation's input where its result is finite: by its name in the graph or of its kernel.
 struct Domain {
   std::string_view op, advice;
+  bool of_any = false;  // also where it was given infinities: masks
 };
+constexpr std::string_view kNoRow =
+    "a row of which every score is -inf, or one is inf, has none: leave such rows out, or let one score "
+    "stand";
 constexpr std::array kDomains{
     Domain{"log", "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
     Domain{"log2",
@@ -64,6 +68,8 @@ constexpr std::array kDomains{
     Domain{"asin", "clamp what goes into it to -1..1"},
     Domain{"atanh", "clamp what goes into it between -1 and 1, without these"},
     Domain{"logit", "clamp what goes into it between 0 and 1 (its `eps` does that)"},
+    Domain{"_softmax", kNoRow, true},
+    Domain{"_log_softmax", kNoRow, true},
     Domain{"var", "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
     Domain{"std", "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
     Domain{"var_mean",
@@ -73,7 +79,9 @@ constexpr std::array kDomains{
 // "`log` was given finite numbers: clamp ..."; empty: nothing is known of the operation.
 std::string domain_help(const WatchFact& watch, const std::string& op) {
   const auto* domain = std::ranges::find(kDomains, op, &Domain::op);
-  if (domain == kDomains.end()) return {};
+  if (domain == kDomains.end() || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
+    return {};
+  }
   return fmt::format("`{}`{}: {}", op, watch.finite_before ? " was given finite numbers" : "",
                      domain->advice);
 }
@@ -181,7 +189,8 @@ std::string look_text(const WatchFact& watch) {
     const std::string help = domain_help(watch, at.op);
     return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;
   }
-  if (watch.backward) return derivative_help(watch);
+  if (watch.backward || (at.kind == "gradient" && !at.op.empty() && watch.origin))
+    return derivative_help(watch);
   if (at.kind == "gradient" && at.op.empty() && watch.half)
     return fmt::format(
         "the loss of {} {} was finite, and something is float16: look at the loss scale, and at sums",
@@ -192,9 +201,7 @@ std::string look_text(const WatchFact& watch) {
         "where() around log) on the way to {}",
         place_text(at));
   }
-  if (watch.finite_before) {
-    if (std::string help = domain_help(watch, at.op); !help.empty()) return help;
-  }
+  if (std::string help = domain_help(watch, at.op); !help.empty()) return help;
   return fmt::format("print the input of {} in {} {}{}",
                      at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step,
                      watch.finite_before && !at.op.empty()

@@ -119,6 +119,22 @@ TEST(Watch, AdviceFitsTheOperation) {
   EXPECT_FALSE(advises(watch, "epsilon"));
 }
 
+TEST(Watch, ARowWithoutAScoreHasNoSoftmax) {
+  json watch = kOutput;
+  watch["op"] = "_softmax";
+  EXPECT_TRUE(advises(watch, "a row of which every score is -inf"));
+  watch["op"] = "log";  // of what it was given nothing is known
+  EXPECT_FALSE(advises(watch, "clamp"));
+}
+
+TEST(Watch, ALikelyDerivativeIsAdvisedAsASeenOne) {
+  json watch = {{"what", "nan"},  {"kind", "gradient"}, {"step", 40},
+                {"unit", "step"}, {"name", "a.bias"},   {"op", "Gate.backward"}};
+  watch["origin"] = {{"file", "a.py"}, {"line", 3}, {"function", "forward"}};
+  EXPECT_TRUE(advises(watch, "`Gate.backward` was given finite gradients"));
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+}
+
 TEST(Watch, NeitherRateNorDtypeMadeWhatWasGiven) {
   for (const char* kind : {"input", "target", "weights"}) {
     json watch = {{"what", "inf"}, {"kind", kind}, {"step", 2}, {"unit", "step"}, {"half", true}};
