@@ -255,3 +255,23 @@ def test_a_program_that_only_forgot_no_grad(watch):
     gc.collect()
     assert [reference() for reference in known] == [None] * 12
     assert "_compiled_call_impl" not in model.__dict__
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_results_are_the_same_bit_for_bit(watch, autocast):
+    def run():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(2, 8), nn.Dropout(), nn.BatchNorm1d(8), nn.Linear(8, 1))
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(40):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+                loss = model(torch.randn(4, 2)).float().square().mean()
+            loss.backward()
+            optimizer.step()
+        return [*model.state_dict().values(), torch.rand(1)]
+
+    watched = run()
+    assert is_armed()
+    light.uninstall()
+    assert all(map(torch.equal, watched, run()))
