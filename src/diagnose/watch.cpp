@@ -41,6 +41,51 @@ constexpr std::array kPoints{
     Point{"reciprocal", "at 0"},
 };
 
+// What keeps an operation's input where its result is finite: by its name in the graph or of its kernel.
+struct Domain {
+  std::string_view op, advice;
+  bool of_any = false;  // also where it was given infinities: masks
+};
+constexpr std::string_view kNoRow =
+    "a row of which every score is -inf, or one is inf, has none: leave such rows out, or let one score "
+    "stand";
+constexpr std::array kDomains{
+    Domain{"log", "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
+    Domain{"log2",
+           "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
+    Domain{"log10",
+           "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
+    Domain{"log1p", "clamp what goes into it above -1"},
+    Domain{"sqrt", "clamp what goes into it to 0 or more"},
+    Domain{"rsqrt", "clamp what goes into it to a small positive number"},
+    Domain{"div", "add an epsilon to the divisor, or clamp it: it must not be 0"},
+    Domain{"reciprocal", "add an epsilon to what goes into it, or clamp it: it must not be 0"},
+    Domain{"pow",
+           "clamp the base: negative with a fraction as exponent, or 0 with a negative one, has no value"},
+    Domain{"exp", "it overflowed: clamp what goes into it from above"},
+    Domain{"expm1", "it overflowed: clamp what goes into it from above"},
+    Domain{"acos", "clamp what goes into it to -1..1"},
+    Domain{"asin", "clamp what goes into it to -1..1"},
+    Domain{"atanh", "clamp what goes into it between -1 and 1, without these"},
+    Domain{"logit", "clamp what goes into it between 0 and 1 (its `eps` does that)"},
+    Domain{"_softmax", kNoRow, true},
+    Domain{"_log_softmax", kNoRow, true},
+    Domain{"var", "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
+    Domain{"std", "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
+    Domain{"var_mean",
+           "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
+};
+
+// "`log` was given finite numbers: clamp ..."; empty: nothing is known of the operation.
+std::string domain_help(const WatchFact& watch, const std::string& op) {
+  const auto* domain = std::ranges::find(kDomains, op, &Domain::op);
+  if (domain == kDomains.end() || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
+    return {};
+  }
+  return fmt::format("`{}`{}: {}", op, watch.finite_before ? " was given finite numbers" : "",
+                     domain->advice);
+}
+
 // "the derivative of `sqrt`, in `norm` (Norm)"; "`Scale.backward`"
 std::string derivative_text(const WatchFact& watch) {
   const std::string& op = watch.first.op;
@@ -80,6 +125,7 @@ std::string place_text(const WatchSeen& seen, bool looked = true) {
   if (seen.kind == "input") {
     return seen.type.empty() ? "the data" : fmt::format("what goes into {}", seen.type);
   }
+  if (seen.kind == "target") return "the targets that the loss was given";
   if (seen.kind == "weights")
     return fmt::format("the weights that the step began with: {}", layer_name(seen.name, '`'));
   if (seen.kind == "optimizer")
@@ -110,6 +156,8 @@ std::string look_text(const WatchFact& watch) {
   if (at.kind == "input")
     return "the numbers are not finite before the model: mend them, or leave them out; "
            "torch.isfinite(inputs).all() tells";
+  if (at.kind == "target")
+    return "the targets are not finite: mend them, or leave them out; torch.isfinite(targets).all() tells";
   if (at.kind == "weights")
     return fmt::format(
         "look at the checkpoint or the initialisation: the weights were not finite before {} {}", at.unit,
@@ -133,16 +181,16 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format("look at the loss of {} {}: targets that are not finite, log(0), 0/0 or an empty mean",
                        at.unit, at.step);
   }
-  if (at.kind == "loss" && (at.op == "var" || at.op == "std"))
-    return fmt::format(
-        "`{}` of one row is NaN: leave out batches of one (drop_last=True), or take correction=0", at.op);
   if (at.kind == "loss" && (at.op == "nll_loss" || at.op == "mean"))
     return fmt::format(
         "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
         at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
-  if (at.kind == "loss")
-    return fmt::format("keep the input of `{}` where it is defined: add an epsilon or clamp it", at.op);
-  if (watch.backward) return derivative_help(watch);
+  if (at.kind == "loss") {
+    const std::string help = domain_help(watch, at.op);
+    return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;
+  }
+  if (watch.backward || (at.kind == "gradient" && !at.op.empty() && watch.origin))
+    return derivative_help(watch);
   if (at.kind == "gradient" && at.op.empty() && watch.half)
     return fmt::format(
         "the loss of {} {} was finite, and something is float16: look at the loss scale, and at sums",
@@ -153,16 +201,7 @@ std::string look_text(const WatchFact& watch) {
         "where() around log) on the way to {}",
         place_text(at));
   }
-  constexpr std::array<std::string_view, 12> kLimited{"log", "log2",       "log10", "log1p", "sqrt", "rsqrt",
-                                                      "div", "reciprocal", "pow",   "acos",  "asin", "atanh"};
-  if (watch.finite_before && at.op == "exp")
-    return fmt::format("`exp` was given finite numbers and overflowed: clamp what goes into it in {} {}",
-                       at.unit, at.step);
-  if (watch.finite_before && std::ranges::find(kLimited, at.op) != kLimited.end())
-    return fmt::format(
-        "`{}` was given finite numbers, some of them where it is not defined or has no finite value: add an "
-        "epsilon to what goes into it, or clamp it",
-        at.op);
+  if (std::string help = domain_help(watch, at.op); !help.empty()) return help;
   return fmt::format("print the input of {} in {} {}{}",
                      at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step,
                      watch.finite_before && !at.op.empty()
@@ -222,14 +261,17 @@ Finding finding_of(const Watch& watch) {
   finding.sample = watch.seen.sample;
   if (!watch.seen.growth.empty()) finding.evidence.push_back({"watch", std::nullopt, watch.seen.growth});
   // What the place rules out is not advised.
-  const bool vague =
-      first.op.empty() && first.kind != "input" && first.kind != "weights" && first.kind != "optimizer";
+  // Data, targets, weights and updates are told as what they are: neither a rate nor a dtype made them.
+  const bool given = first.kind == "input" || first.kind == "target" || first.kind == "weights";
+  const bool vague = first.op.empty() && !given && first.kind != "optimizer";
   const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
   const bool grew = !watch.seen.growth.empty() && !watch.seen.nan && first.kind == "loss" && first.op.empty();
   if (!grew) finding.fix = {look_text(watch.seen)};  // a loss that has grown until it overflowed is explained
-  if (!watch.seen.growth.empty())
+  const bool by_growth =
+      vague || (overflowed && !given) || (first.kind == "optimizer" && watch.seen.setting.empty());
+  if (!watch.seen.growth.empty() && by_growth)
     finding.fix.emplace_back("lower the learning rate or clip gradients: the numbers grew from step to step");
-  if (watch.seen.half && (overflowed || vague))
+  if (watch.seen.half && first.kind != "optimizer" && ((overflowed && !given) || vague))
     finding.fix.emplace_back(
         "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
   if (vague && !watch.seen.input_finite)

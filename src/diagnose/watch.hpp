@@ -12,7 +12,7 @@
 namespace trapline::diagnose {
 
 struct WatchSeen {
-  std::string kind;  // "output", "loss", "gradient", "input", "weights", "optimizer"
+  std::string kind;  // "output", "loss", "gradient", "input", "target", "weights", "optimizer"
   std::string name;  // of the module or the parameter; empty: unknown
   std::string type;  // of the module: "Linear"
   std::int64_t step = 0;

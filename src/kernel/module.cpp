@@ -6,6 +6,7 @@
 #include "kernel/library.hpp"
 #include "kernel/python.hpp"
 #include "kernel/view.hpp"
+#include "kernel/watch.hpp"
 
 namespace trapline::kernel {
 namespace {
@@ -87,6 +88,17 @@ PyMethodDef kMethods[] = {
      "is_outermost() -> bool: whether a call of this thread is checked now."},
     {"history", history, METH_NOARGS, "history() -> list[dict]: the last guarded calls, oldest first."},
     {"forget", forget, METH_NOARGS, "forget(): drops the history."},
+    {"passes", watch_passes, METH_O, "passes(loss) -> bool: a finite loss, the first of its step."},
+    {"arrived", watch_arrived, METH_NOARGS, "arrived() -> bool: the probe's gradient is finite."},
+    {"stepped", watch_stepped, METH_O, "stepped(optimizer) -> bool: the step was counted here."},
+    {"gate_type", watch_gate_type, METH_NOARGS,
+     "gate_type() -> type: what an outermost module is called through."},
+    {"keep", watch_keep, METH_VARARGS,
+     "keep(module, args, kwargs, more) -> bool: a call, until its step was taken."},
+    {"arm", watch_arm, METH_VARARGS,
+     "arm(optimizer, probe, grad_enabled, any_autocast, next): losses pass and steps are counted."},
+    {"drain", watch_drain, METH_NOARGS,
+     "drain() -> (steps, losses, loss, calls): what was counted since; nothing passes any more."},
     {nullptr, nullptr, 0, nullptr},
 };
 

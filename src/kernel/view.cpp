@@ -5,6 +5,8 @@
 namespace trapline::kernel {
 namespace {
 
+constexpr std::int64_t kMaxProbe = 4096;  // elements: _MAX_PROBE in python/trapline/_watch/hot.py
+
 const DlExchange* g_exchange = nullptr;
 PyTypeObject* g_tensor = nullptr;
 
@@ -196,6 +198,48 @@ bool describe(PyObject* value, trapline_arg& out, Room& room) {
   }
   if (PyList_Check(value)) return describe_list(value, PyList_Size(value), PyList_GetItem, out, room);
   if (PyTuple_Check(value)) return describe_list(value, PyTuple_Size(value), PyTuple_GetItem, out, room);
+  return true;
+}
+
+bool holds_bad(PyObject* tensor) {
+  if (Py_TYPE(tensor) != g_tensor) return false;
+  Room room;
+  trapline_tensor view;
+  if (!describe_tensor(tensor, view, room) || view.data == nullptr || view.dtype != TRAPLINE_FLOAT32) {
+    return false;
+  }
+  std::int64_t count = 1;
+  for (std::int64_t i = view.dim - 1; i >= 0; --i) {
+    if (view.strides[i] != count && view.sizes[i] != 1) return false;
+    count *= view.sizes[i];
+    if (count > kMaxProbe) return false;
+  }
+  constexpr std::uint32_t kExponent = 0x7f800000;  // all ones: NaN or infinite
+  const auto* bits = static_cast<const std::uint32_t*>(view.data);
+  std::uint32_t bad[4] = {};
+  std::int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    for (int lane = 0; lane < 4; ++lane) bad[lane] |= (bits[i + lane] & kExponent) == kExponent ? 1U : 0U;
+  }
+  for (; i < count; ++i) bad[0] |= (bits[i] & kExponent) == kExponent ? 1U : 0U;
+  return (bad[0] | bad[1] | bad[2] | bad[3]) != 0;
+}
+
+bool read_number(PyObject* tensor, double& out) {
+  if (Py_TYPE(tensor) != g_tensor) return false;
+  Room room;
+  trapline_tensor view;
+  if (!describe_tensor(tensor, view, room) || view.data == nullptr) return false;
+  for (std::int64_t i = 0; i < view.dim; ++i) {
+    if (view.sizes[i] != 1) return false;
+  }
+  if (view.dtype == TRAPLINE_FLOAT32) {
+    out = *static_cast<const float*>(view.data);
+  } else if (view.dtype == TRAPLINE_FLOAT64) {
+    out = *static_cast<const double*>(view.data);
+  } else {
+    return false;
+  }
   return true;
 }
 

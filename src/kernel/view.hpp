@@ -30,6 +30,13 @@ bool describe(PyObject* value, trapline_arg& out, Room& room);
 // As torch prints it without "torch."; for those dtypes that the C interface has no number for, too.
 const char* dtype_name(PyObject* tensor, const trapline_tensor& described);
 
+// The only element of a float32 or float64 in host memory. False: it is no such tensor (subclasses are none).
+bool read_number(PyObject* tensor, double& out);
+
+// Whether a tensor holds a number that is not finite. False also where it is no contiguous float32 in host
+// memory, or has more than a few thousand elements.
+bool holds_bad(PyObject* tensor);
+
 // Whether tensors are borrowed through DLPack, or asked for their attributes.
 bool borrows_tensors();
 

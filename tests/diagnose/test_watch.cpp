@@ -106,6 +106,54 @@ TEST(Watch, AVarianceOfOneRowWantsMoreRows) {
   EXPECT_FALSE(advises(watch, "epsilon"));
 }
 
+TEST(Watch, AdviceFitsTheOperation) {
+  json watch = {{"what", "inf"}, {"kind", "loss"}, {"step", 1}, {"unit", "step"}, {"op", "exp"}};
+  EXPECT_TRUE(advises(watch, "`exp`: it overflowed: clamp what goes into it from above"));
+  EXPECT_FALSE(advises(watch, "epsilon"));
+  watch["op"] = "cumprod";
+  EXPECT_EQ(fix_of(watch).front(), "look at what goes into `cumprod` in step 1");
+  watch["kind"] = "output";
+  watch["op"] = "acos";
+  watch["finite_before"] = true;
+  EXPECT_TRUE(advises(watch, "clamp what goes into it to -1..1"));
+  EXPECT_FALSE(advises(watch, "epsilon"));
+}
+
+TEST(Watch, ARowWithoutAScoreHasNoSoftmax) {
+  json watch = kOutput;
+  watch["op"] = "_softmax";
+  EXPECT_TRUE(advises(watch, "a row of which every score is -inf"));
+  watch["op"] = "log";  // of what it was given nothing is known
+  EXPECT_FALSE(advises(watch, "clamp"));
+}
+
+TEST(Watch, ALikelyDerivativeIsAdvisedAsASeenOne) {
+  json watch = {{"what", "nan"},  {"kind", "gradient"}, {"step", 40},
+                {"unit", "step"}, {"name", "a.bias"},   {"op", "Gate.backward"}};
+  watch["origin"] = {{"file", "a.py"}, {"line", 3}, {"function", "forward"}};
+  EXPECT_TRUE(advises(watch, "`Gate.backward` was given finite gradients"));
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+}
+
+TEST(Watch, NeitherRateNorDtypeMadeWhatWasGiven) {
+  for (const char* kind : {"input", "target", "weights"}) {
+    json watch = {{"what", "inf"}, {"kind", kind}, {"step", 2}, {"unit", "step"}, {"half", true}};
+    watch["growth"] = {{"of", "loss"}, {"low", 1.0}, {"high", 1000.0}, {"steps", 5}};
+    EXPECT_FALSE(advises(watch, "learning rate")) << kind;
+    EXPECT_FALSE(advises(watch, "bfloat16")) << kind;
+  }
+}
+
+TEST(Watch, TargetsAreTheData) {
+  const json watch = {{"what", "nan"}, {"kind", "target"}, {"step", 2}, {"unit", "step"}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->summary,
+            "the first NaN of this run was in step 2, in the targets that the loss was given");
+  EXPECT_EQ(finding->certainty, Certainty::kProven);
+  EXPECT_TRUE(advises(watch, "torch.isfinite(targets).all() tells"));
+}
+
 TEST(Watch, GradientsOfFloat16Overflow) {
   json watch = {{"what", "inf"}, {"kind", "gradient"}, {"step", 1}, {"unit", "step"}, {"name", "fc.bias"}};
   EXPECT_TRUE(advises(watch, "where() around log"));
@@ -215,9 +263,9 @@ TEST(Watch, AnOperationOutsideOfWhereItIsDefined) {
   json watch = kOutput;
   watch["op"] = "div";
   watch["finite_before"] = true;
-  EXPECT_TRUE(advises(watch, "where it is not defined"));
+  EXPECT_TRUE(advises(watch, "`div` was given finite numbers: add an epsilon to the divisor"));
   watch["op"] = "mul";
-  EXPECT_FALSE(advises(watch, "where it is not defined"));
+  EXPECT_FALSE(advises(watch, "epsilon"));
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ class Portable:
         return getattr(pure, name)
 
     def install(self, handler):
-        from trapline._guard import kernel, pure
+        from trapline._guard import pure
+        from trapline._library import kernel
 
         return pure.install(handler, kernel.load())
 

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trapline._extension import finder
-from trapline._library import diagnose, forks, options, paths, report
+from trapline._library import diagnose, forks, kernel, options, paths, report
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug, say
 
@@ -221,7 +221,7 @@ def _load_and_install(path: str) -> ModuleType:
 
 def _portable(wanted: str) -> tuple[ModuleType, str]:
     """The guard that fits any torch, installed, and its kind."""
-    from trapline._guard import kernel, pure
+    from trapline._guard import pure
 
     in_c = None
     if wanted != "pure":

@@ -1,62 +1,27 @@
 """The guard's kernels in C (``src/kernel``): one extension module for any torch and any Python.
 
 A kernel is made of a plan, as a dictionary, and calls back for everything that is rare, which is
-:mod:`trapline._guard.pure`'s part. The extension module lies beside libtrapline.so and is linked with neither
-that nor torch.
+:mod:`trapline._guard.pure`'s part.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from trapline._library import paths
+from trapline._library import kernel
 
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Callable
 
     from trapline._guard.plan import Plan
 
-_NAME = "trapline_kernel"
 _LIMITS = {"names": 32, "rows": 8}  # of src/kernel/plan.hpp
 
 # Where a key set leads: Leads in src/kernel/call.hpp.
 ELSEWHERE = 0
 HOST = 1
 DEVICE = 2
-
-_module: ModuleType | None = None
-
-
-def path() -> str:
-    """Where the extension module is, or would be."""
-    return os.path.join(os.path.dirname(paths.library_path()), f"{_NAME}.abi3.so")
-
-
-def load() -> ModuleType:
-    """The extension module, ready for the running torch.
-
-    Raises:
-        ImportError: there is none, it cannot be loaded, or it was built for another libtrapline.
-    """
-    global _module
-    if _module is None:
-        from importlib.machinery import ExtensionFileLoader
-        from importlib.util import module_from_spec, spec_from_loader
-
-        spec = spec_from_loader(_NAME, ExtensionFileLoader(_NAME, path()))
-        assert spec is not None and spec.loader is not None
-        module = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        library = paths.library()
-        check = ctypes.cast(library.trapline_check, ctypes.c_void_p).value
-        module.prepare(torch, check, library.trapline_capi_version())
-        _module = module
-    return _module
 
 
 def fits(plan: Plan) -> bool:
@@ -82,7 +47,7 @@ def make(
         on_device: makes a call whose tensors are in device memory, checked.
     """
     handle = getattr(plan.call, "_handle", None)
-    return load().make(
+    return kernel.load().make(
         {
             "op": plan.op,
             "names": list(plan.names),

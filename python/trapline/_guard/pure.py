@@ -44,7 +44,7 @@ def install(handler: Callable[[dict[str, Any]], Any], in_c: ModuleType | None = 
     """Hook torch; ``handler(violation)`` returns the exception to raise, or the bad tensor healed.
 
     Args:
-        in_c: what :func:`trapline._guard.kernel.load` gives; without it the kernels are in Python.
+        in_c: what :func:`trapline._library.kernel.load` gives; without it the kernels are in Python.
 
     Returns:
         The number of overloads hooked.

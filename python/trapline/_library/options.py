@@ -59,8 +59,8 @@ def quarantine() -> str | None:
 
 
 def watch() -> str:
-    """``nan``: every module; ``nan:stop``: and end at the first; ``light``: loss, gradients; else nothing."""
-    return _text("TRAPLINE_WATCH")
+    """``light``: loss and gradients; ``nan``: every module; ``nan:stop``: and end at the first; ``off``."""
+    return _text("TRAPLINE_WATCH", "off")
 
 
 def steps() -> int | None:

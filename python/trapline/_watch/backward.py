@@ -54,6 +54,14 @@ class Arrived:
         else:
             self.gradients[at] = gradient.detach()  # or it may hold the graph that holds this
 
+    @classmethod
+    def ones(cls, tensors: Iterable[Any]) -> Arrived:
+        """What may have arrived where that was not noted."""
+        arrived = cls(())
+        known = [tensor for tensor in tensors if tensor.grad_fn is not None]
+        arrived.gradients = {at: torch.ones_like(tensor) for at, tensor in enumerate(known)}
+        return arrived
+
     def is_finite(self) -> bool:
         return bool(self.gradients) and not self.too_large and all(map(_finite, self.gradients.values()))
 
@@ -116,9 +124,17 @@ def may_run(module: Any) -> bool:
 
 
 def culprit_of(
-    module: Any, outputs: list[Any], arguments: list[Any], arrived: Arrived, intervals: list[Any]
+    module: Any,
+    outputs: list[Any],
+    arguments: list[Any],
+    arrived: Arrived,
+    intervals: list[Any],
+    spoiled: Optional[set[int]] = None,
 ) -> Optional[dict[str, Any]]:
-    """The operation of a module that ran again, under anomaly mode: its line, and the module it is in."""
+    """The operation of a module that ran again, under anomaly mode: its line, and the module it is in.
+
+    With `spoiled`, only where the gradients of just these parameters (by id) are not finite then.
+    """
     pairs = [(outputs[at], g) for at, g in arrived.gradients.items() if at < len(outputs)]
     if not pairs or any(tensor.shape != gradient.shape for tensor, gradient in pairs):
         return None
@@ -137,8 +153,10 @@ def culprit_of(
                 queue.append(following)
     leaves = [p for p in module.parameters() if p.requires_grad]
     leaves += [tensor for tensor in arguments if tensor.requires_grad and tensor.grad_fn is None]
-    torch.autograd.grad([t for t, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
-    if culprit.node is None:
+    made = torch.autograd.grad([t for t, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
+    mine = {id(p) for p in module.parameters()}
+    bad = {id(leaf) for leaf, gradient in zip(leaves, made) if not _finite(gradient)} & mine
+    if culprit.node is None or (spoiled is not None and bad != spoiled & mine):
         return None
     frame, number = culprit.line()
     found: dict[str, Any] = {"op": culprit.op(), "backward": {}}

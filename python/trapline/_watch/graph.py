@@ -44,6 +44,36 @@ def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, 
     return {"op": _OPS.get(name, name.lower())}
 
 
+# What leaves elements out: what it was given need not have reached the loss.
+_CHOOSING = (*MASKING, "Index", "MaskedSelect", "Gather", "Select", "Slice", "Take", "Narrow", "Nansum")
+
+
+def bad_saved(root: Any) -> list[tuple[Any, bool]]:
+    """Tensors that are not finite and that operations of a loss have saved, nearest to the inputs first.
+
+    With each, whether it is the target that a loss function was given.
+    """
+    seen, queue, out = {root}, deque([root]), []
+    while queue and len(seen) < _MAX_NODES:
+        node = queue.popleft()
+        name = node.name().split("::")[-1]
+        if name.startswith(_CHOOSING):
+            continue
+        for key in ("_saved_target", "_saved_self", "_saved_other"):
+            try:
+                saved = getattr(node, key, None)
+            except RuntimeError:  # freed already
+                continue
+            if _is_floating(saved) and not _finite(saved):
+                given = getattr(node, "_saved_self", None)
+                out.append((saved.detach(), key == "_saved_target" and given is not None and _finite(given)))
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return out[::-1]
+
+
 def is_bad_value(name: str, node: Any) -> bool:
     if name.startswith(("LogBackward", "Log2Backward", "Log10Backward")):
         return _finite(node._saved_self) and bool((node._saved_self <= 0).any())

@@ -23,7 +23,7 @@ from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._watch import backward
 from trapline._watch.flow import Flow, parts, tensors
-from trapline._watch.graph import MASKING, in_graph, is_bad_slope, is_bad_value
+from trapline._watch.graph import MASKING, bad_saved, in_graph, is_bad_slope, is_bad_value
 from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
@@ -158,7 +158,23 @@ def of_loss(
             before.pop("origin", None)
             found["inf_before"] = before
         return {**found, **seen, "finite_before": first.finite}
+    target = _target(loss) if looked else None
+    if target is not None:
+        return target
     return {"kind": "loss", "looked": looked, **seen, **in_graph(loss.grad_fn, is_bad_value, MASKING)}
+
+
+def _target(loss: Any) -> Optional[dict[str, Any]]:
+    """What the loss was given beside the modules' outputs.
+
+    Where an operation of it has saved that, or something that is not finite just where that is not.
+    """
+    for saved, is_target in bad_saved(loss.grad_fn):
+        sample = _sample(saved)
+        if is_target or sample:
+            what = {} if bool(saved.isnan().any()) else {"what": "inf"}
+            return {"kind": "target", **sample, **what}
+    return None
 
 
 def _followed(call: Call) -> tuple[Any, Flow]:
@@ -289,6 +305,11 @@ def of_gradients(
             return {**found, **made}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
         return {**found, "op": in_loss.op(), "backward": {}}
+    for call in reversed(mine):  # in a step that was not looked at: by another gradient, so without certainty
+        made = _made_backward(call, owned) if call.arrived is None else None
+        if made:
+            del made["backward"]
+            return {**found, **made}
     for call in calls:
         if call.module() is None or not call.has_one_of(owned) or _has_collectives(call):
             continue
@@ -308,11 +329,13 @@ def _has_come(calls: list[Call]) -> bool:
     return not noted or any(arrived.is_bad() for arrived in noted)
 
 
-def _made_backward(call: Call) -> Optional[dict[str, Any]]:
-    """The operation of this call, where finite numbers arrived and others came of them."""
+def _made_backward(call: Call, spoiled: Optional[set[int]] = None) -> Optional[dict[str, Any]]:
+    """The operation of this call, where finite numbers arrived and others came of them. With `spoiled` what
+    arrived is not known, but which gradients are bad is.
+    """
     import torch
 
-    if call.module() is None or call.arrived is None or not call.arrived.is_finite():
+    if call.module() is None or (spoiled is None and (call.arrived is None or not call.arrived.is_finite())):
         return None
     inner = _inner(call)
     if _has_collectives(call) or not backward.may_run(inner):
@@ -322,9 +345,10 @@ def _made_backward(call: Call) -> Optional[dict[str, Any]]:
         args, kwargs = _copies(call.args, trained=True), _copies(call.kwargs, trained=True)
         with _autocast(call), backward.anomaly():
             output = inner(*args, **kwargs)
-        return backward.culprit_of(
-            inner, list(outputs(output)), list(tensors([args, kwargs], trained=True)), call.arrived, intervals
-        )
+        made = list(outputs(output))
+        given = list(tensors([args, kwargs], trained=True))
+        arrived = backward.Arrived.ones(made) if spoiled is not None else call.arrived
+        return backward.culprit_of(inner, made, given, arrived, intervals, spoiled)
 
 
 def outputs(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
@@ -349,11 +373,16 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
     return {}
 
 
-def _sample() -> dict[str, Any]:
-    """The sample of the newest batch that holds a number that is not finite."""
+def _sample(like: Any = None) -> dict[str, Any]:
+    """The sample of the newest batch that holds a number that is not finite: just where `like` holds them."""
+    import torch
+
     for batch in batches.newest_first()[:2]:
         for tensor in batch.tensors():
             if not tensor.dtype.is_floating_point or bool(tensor.isfinite().all()):
+                continue
+            finite = tensor.isfinite().reshape(-1)
+            if like is not None and not torch.equal(finite, like.isfinite().reshape(-1)):
                 continue
             at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
             located = samples.Located(batch, tensor, Match(at, None, 0, True))

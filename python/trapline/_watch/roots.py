@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 import weakref
@@ -11,13 +12,20 @@ import torch
 
 from trapline._library.say import debug
 from trapline._watch.backward import Arrived
+from trapline._watch.hot import any_autocast, gate_type
 from trapline._watch.place import Call, outputs
 
 _LEARN = 2  # steps in which the outermost modules are found
 _MAX_ROOTS = 64
+_MAX_LEARNED = 16  # times: a program may make an optimizer for each step
+_MAX_UNTRAINED = 8  # calls of them that no backward pass and no optimizer has followed
 
-_grad_enabled, _autocast_enabled = torch.is_grad_enabled, torch.is_autocast_enabled
+_grad_enabled = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_dynamo_compiling
+
+
+def _autocast_dtype() -> Any:
+    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
 
 
 def gave(call: Call, output: Any) -> None:
@@ -28,47 +36,52 @@ def gave(call: Call, output: Any) -> None:
         debug(f"watch: {error!r}")
 
 
-class Root:
+_Gate = gate_type()
+
+
+class _PlainGate:
+    __slots__ = ("draws", "module", "trained")
+
+
+class Root(_Gate or _PlainGate):  # type: ignore[misc]
     """An outermost module, and what its calls go through: where `Module.compile` puts what it has compiled.
 
     A hook would go with the module into a file or a copy; this place stays empty there, and costs less.
     """
 
-    __slots__ = ("_light", "_trained", "draws", "module")
+    __slots__ = ("_light",)
 
     def __init__(self, module: Any, light: Any) -> None:
         self.module = weakref.ref(module)
         self._light = light
-        self._trained = False
+        self.trained = False  # from then on what is not training is evaluation
         self.draws = False  # its forward takes random numbers
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # On the path of every step: as little as can be, and no call of Python's that is not needed.
-        module = self.module()
-        light = self._light
-        training = module.training
-        if light.notes and (training or not self._trained) and _grad_enabled() and not _is_compiling():
-            autocast = torch.get_autocast_dtype("cpu") if _autocast_enabled("cpu") else None
+    def _noted(self, *args: Any, **kwargs: Any) -> Any:
+        light, module = self._light, self.module()
+        self.trained = self.trained or module.training
+        if light.notes and (module.training or not self.trained) and _grad_enabled():
+            autocast = _autocast_dtype() if any_autocast() else None
             random = torch.get_rng_state() if self.draws else None
-            call = Call((self.module, args, kwargs, light.steps.taken, autocast, random, None))
-            light.calls.append(call)
-            self._trained = self._trained or training  # from then on what is not training is evaluation
-            if light.looks:
-                output = module._call_impl(*args, **kwargs)
-                began = time.perf_counter()
-                gave(call, output)
-                light.spends(began)
-                return output
+            if not light.hot.keep(self.module, args, kwargs, (autocast, random)):
+                call = Call((self.module, args, kwargs, light.steps.taken, autocast, random, None))
+                light.calls.append(call)
+                if light.looks:
+                    output = module._call_impl(*args, **kwargs)
+                    began = time.perf_counter()
+                    gave(call, output)
+                    light.spends(began)
+                    return output
         return module._call_impl(*args, **kwargs)
 
     def notes(self, module: Any, args: Any, kwargs: Any) -> None:
         """The call that was on its way when the module was found."""
         if self._light.notes and _grad_enabled():
-            autocast = torch.get_autocast_dtype("cpu") if _autocast_enabled("cpu") else None
+            autocast = _autocast_dtype() if any_autocast() else None
             self._light.calls.append(
                 Call((self.module, args, kwargs, self._light.steps.taken, autocast, None, None))
             )
-            self._trained = module.training
+            self.trained = module.training
 
     def __reduce__(self) -> Any:
         return (type(None), ())
@@ -79,12 +92,35 @@ class Root:
             del module._compiled_call_impl
 
 
+def _called(root: Root, *args: Any, **kwargs: Any) -> Any:
+    return root.module()._call_impl(*args, **kwargs) if _is_compiling() else root._noted(*args, **kwargs)
+
+
+_members = gc.get_referents(Root.__dict__)
+if _Gate is not None and _members and type(_members[0]) is dict:
+    # torch.compile reads what stands in the class and goes through it; Python calls the C function that the
+    # base class has. Assigned as an attribute it would replace that.
+    _members[0]["__call__"] = _called
+else:
+    Root.__call__ = _called  # type: ignore[method-assign]
+
+
 class Roots:
-    """Finds the outermost modules in the first steps, by hooks on all modules."""
+    """Finds the outermost modules by hooks on all modules, in the first steps of each optimizer.
+
+    In a program that does not train, hooks would only cost: they go at the first call that is none of a
+    training, or after a few calls that no backward pass follows, and come back when an optimizer is made or
+    `backward` called.
+    """
 
     def __init__(self, light: Any) -> None:
         self.known: weakref.WeakKeyDictionary[Any, Root] = weakref.WeakKeyDictionary()
+        self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()  # nobody has looked at their weights
         self.learning: list[Any] = []
+        self._trains = False
+        self._is_over = False  # hooks would get into compiled modules
+        self._untrained = self._begun = 0
+        self._until = _LEARN
         self._light = light
         self._depth = 0
         self._before: Any = None  # the random state when the outermost forward began
@@ -92,20 +128,42 @@ class Roots:
     def start(self) -> None:
         from torch.nn.modules import module as modules
 
+        self._depth = 0
         self.learning = [
             modules.register_module_forward_pre_hook(self._enters),
             modules.register_module_forward_hook(self._leaves, always_call=True),
         ]
+
+    def trains(self) -> None:
+        """At the first sign of it, and whenever an optimizer is made."""
+        self._trains = True
+        self._until = self._light.steps.turn + _LEARN
+        if not self.learning and not self._is_over and self._begun < _MAX_LEARNED:
+            self._begun += 1
+            self.start()
+
+    @property
+    def is_new(self) -> bool:
+        """Something is, when `backward` is called."""
+        return not self._trains or bool(self._fresh)
+
+    def take_new(self) -> list[Any]:
+        if not self._trains:
+            self.trains()
+        fresh = list(self._fresh)
+        self._fresh.clear()
+        return fresh
 
     def stop(self) -> None:
         self._ends()
         for root in self.known.values():
             root.remove()
         self.known.clear()
+        self._fresh.clear()
 
-    def steps(self, taken: int) -> None:
+    def steps(self, turn: int) -> None:
         self._depth = 0
-        if taken >= _LEARN:
+        if turn >= self._until:
             self._ends()
 
     def _ends(self) -> None:
@@ -119,17 +177,24 @@ class Roots:
             return
         if type(module).__name__ == "OptimizedModule":
             self._ends()  # before it is compiled: its guards count global hooks
+            self._is_over = True
         self._depth += 1
         if self._depth != 1 or self._light.busy:
             return
         if not self._light.steps.tallies and self._light.backwards > _LEARN:  # a program without an optimizer
             self._ends()
             return
+        if not self._trains:
+            self._untrained += 1
+            if self._untrained > _MAX_UNTRAINED or not (module.training and _grad_enabled()):
+                self.stop()
+                self._light.calls.clear()
+                return
         self._before = torch.get_rng_state()
         if module not in self.known and len(self.known) < _MAX_ROOTS and is_watched(module):
             root = self.known[module] = Root(module, self._light)
             module.__dict__["_compiled_call_impl"] = root
-            self._light.begins(module.parameters())
+            self._fresh.add(module)
             # This call is on its way already, and a global hook is not given the keywords.
             kwargs = sys._getframe(1).f_locals.get("kwargs")
             root.notes(module, args, kwargs if isinstance(kwargs, dict) else {})

@@ -38,6 +38,13 @@ class Steps:
         tally.count += 1
         self.taken = max(self.taken, tally.count)
 
+    def adds(self, count: int) -> None:
+        """Steps of the only optimizer."""
+        self.turn += count
+        self._tally.turn = self.turn
+        self._tally.count += count
+        self.taken = max(self.taken, self._tally.count)
+
     def coming(self) -> int:
         """The number of the step that is being made: by the optimizer that has not stepped for longest."""
         if not self.tallies:

@@ -6,6 +6,10 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, Optional
 
+import torch
+
+_LARGE = 4096  # elements
+
 
 def parameters_of(optimizer: Any) -> Iterator[Any]:
     for group in optimizer.param_groups:
@@ -19,7 +23,16 @@ def values(gradient: Any) -> Any:
 
 
 def are_finite(tensors: Iterable[Any]) -> bool:
-    return all(bool(tensor.detach().isfinite().all()) for tensor in tensors)
+    return all(map(_is_finite, tensors))
+
+
+def _is_finite(tensor: Any) -> bool:
+    tensor = tensor.detach()
+    # A norm reads a large one once, and needs no room; it may overflow where no element does.
+    is_large = tensor.numel() > _LARGE and tensor.is_floating_point() and tensor.layout is torch.strided
+    if is_large and bool(torch.linalg.vector_norm(tensor).isfinite()):
+        return True
+    return bool(tensor.isfinite().all())
 
 
 def are_mended(harmed: list[Any]) -> bool:

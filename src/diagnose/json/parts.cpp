@@ -36,8 +36,8 @@ std::optional<WatchSeen> read_seen(const json* object) {
   const auto step = integer(*object, "step");
   if (!step) return std::nullopt;
   seen.step = *step;
-  constexpr std::array<std::string_view, 6> kKinds{"output", "loss",    "gradient",
-                                                   "input",  "weights", "optimizer"};
+  constexpr std::array<std::string_view, 7> kKinds{"output", "loss",    "gradient", "input",
+                                                   "target", "weights", "optimizer"};
   if (std::ranges::find(kKinds, seen.kind) == kKinds.end()) return std::nullopt;
   seen.op = text(*object, "op");
   if (seen.unit.empty()) seen.unit = "step";

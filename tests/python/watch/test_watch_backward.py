@@ -263,4 +263,4 @@ def test_last_steps_are_told(watch):
         optimizer.step()
     rows = watch.verdict()["last_steps"]
     assert [row["step"] for row in rows] == list(range(11, 61))
-    assert rows[-1] == {"step": 60, "loss": "nan"} and math.isfinite(rows[-2]["gradient_norm"])
+    assert rows[-1] == {"step": 60, "loss": "nan"} and math.isfinite(rows[0]["gradient_norm"])

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
-from trapline._watch import light  # noqa: E402
+from trapline._watch import light, watching  # noqa: E402
 
 GOOD = torch.ones(3, 2)
 
@@ -89,7 +89,7 @@ def test_distribution_as_output_is_followed(watch):
 
 
 def test_no_place_is_said_where_none_was_looked_at(watch, monkeypatch):
-    monkeypatch.setattr(light, "_MAX_PLACES", 0)
+    monkeypatch.setattr(watching, "_MAX_PLACES", 0)
     train(nn.Linear(2, 1), [GOOD], loss=lambda out: out.sum() * math.nan)
     assert watch.verdict()["kind"] == "loss" and watch.verdict()["looked"] is False
 
@@ -203,3 +203,48 @@ def test_an_error_of_pytorchs_own_is_told_where_it_began(watch):
         torch.distributions.Categorical(logits=model(GOOD), validate_args=True)
     facts = host_facts.collect(raised.value)
     assert facts["watch"]["kind"] == "input" and facts["watch"]["step"] == 2
+
+
+class Rows(torch.utils.data.Dataset):
+    """Sample 5 has a target that is not finite."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, at):
+        return torch.ones(2) * at, torch.tensor([math.nan if at == 5 else 1.0])
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        nn.functional.mse_loss,
+        lambda out, y: (out - y).abs().mean(),
+        lambda out, y: ((out - y / 3.0) ** 2).mean(),
+    ],
+)
+def test_targets_are_named_with_their_sample(watch, loss):
+    from trapline._fault.data import batches
+
+    batches.install()
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for x, y in torch.utils.data.DataLoader(Rows(), batch_size=2):
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["what"]) == ("target", 3, "nan")
+    assert seen["sample"]["dataset_index"] == 5
+
+
+def test_targets_that_a_mask_leaves_out_are_not_accused(watch):
+    model = nn.Linear(2, 1)
+    target = torch.tensor([[1.0], [math.nan], [1.0]])
+
+    def loss(out):
+        known = torch.where(target.isnan(), 0.0, (out - target) ** 2)
+        return known.mean() + (out * 0).sum().log()
+
+    train(model, [GOOD], loss=loss)
+    assert watch.verdict()["kind"] == "loss" and watch.verdict()["op"] == "log"

@@ -1,0 +1,83 @@
+"""What `--watch light` does in each step, in C where that is to be had (``src/kernel/watch.cpp``).
+
+In a step that is as the one before it (one optimizer, one loss, not looked at) the loss is read and the step
+counted without Python. Whatever else happens ends that: what was counted is drained, and Python goes on.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+
+from trapline._library import kernel
+from trapline._library.say import debug
+
+# Of any device: takes no argument, and costs a third of the question about one.
+any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
+
+
+def gate_type() -> Any:
+    """A base class whose instances are called in C; None: it is not to be had."""
+    try:
+        return kernel.load().gate_type()
+    except Exception as error:
+        debug(f"watch: gates in Python: {error!r}")
+        return None
+
+
+_MAX_PROBE = 4096  # elements: kMaxProbe in src/kernel/view.cpp
+
+
+class Hot:
+    """`keep`, `passes`, `stepped`: False where Python has to see to it."""
+
+    def __init__(self) -> None:
+        self.armed = False
+        self._c: Any = None
+        try:
+            self._c = kernel.load()
+        except Exception as error:  # ImportError; a libtrapline of another version
+            debug(f"watch: all in Python: {error!r}")
+        self.keep = _never if self._c is None else self._c.keep
+        self.passes = _never if self._c is None else self._c.passes
+        # After `backward` of a loss that has passed.
+        self.arrived = _always if self._c is None else self._c.arrived
+        self.stepped = _never if self._c is None else self._c.stepped
+        self.drain()
+
+    def arm(self, optimizer: Any, following: float) -> None:
+        """Until `following`, as ``time.perf_counter`` says it, no step is looked at."""
+        if self._c is not None:
+            of = weakref.ref(optimizer)
+            self._c.arm(of, _probe_of(optimizer), torch.is_grad_enabled, any_autocast, following)
+            self.armed = True
+
+    def drain(self) -> Any:
+        """The steps since, the losses of the last of them; of the step being made its loss and calls."""
+        self.armed = False
+        return (0, [], None, []) if self._c is None else self._c.drain()
+
+
+def _probe_of(optimizer: Any) -> Any:
+    """A parameter that is small and stands early, which backward reaches late: what is not finite spreads to
+    all that comes after it.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.grad is not None and parameter.is_cpu and parameter.numel() <= _MAX_PROBE:
+                return weakref.ref(parameter)
+    return weakref.ref(optimizer)  # has no gradient
+
+
+def _always() -> bool:
+    return True
+
+
+def _never(*_: Any) -> bool:
+    return False
+
+
+def idle(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    """The hook before a step that is counted in C."""

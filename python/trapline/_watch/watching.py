@@ -1,0 +1,498 @@
+"""What `--watch light` sees of a training, and what it makes of it (:mod:`trapline._watch.light`)."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import time
+import weakref
+from collections import deque
+from typing import Any, Callable, Optional
+
+from trapline._library import forks
+from trapline._library.say import debug
+from trapline._watch import backward, place
+from trapline._watch.history import History
+from trapline._watch.hot import Hot, idle
+from trapline._watch.roots import Roots, around_replicas
+from trapline._watch.steps import Steps
+from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
+from trapline._watch.withheld import Streak
+
+ALWAYS = 32  # steps whose gradients are looked at whatever it costs
+_SHARE = 0.0025  # of the time since the first step, from then on
+_MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
+_MAX_RETURNED = 8  # times that are not counted, as nothing came of it
+_MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
+
+
+class Light:
+    def __init__(self) -> None:
+        self.notes = True  # neither was anything found, nor is stage two running
+        self._found: Optional[dict[str, Any]] = None
+        self.suspect: Optional[Suspect] = None
+        self.ring = History()
+        self.calls: deque[place.Call] = deque(maxlen=_MAX_CALLS)  # of outermost modules, in this step
+        self.places = 0  # times that stage two ran
+        self._harmed: list[Any] = []  # weak references to the weights that `found` is about
+        self._streak = Streak()
+        self._returned = 0
+        self.steps = Steps()
+        # Parameters (by id) that were not finite, or were, before the first step.
+        self._began_bad: set[int] = set()
+        self._began_good: set[int] = set()
+        self.backwards = 0  # of losses, in this step
+        self._in_loss: Optional[backward.Culprit] = None
+        self._several = False  # some step had another number of them than one
+        self.looks = True  # this step's gradients are looked at
+        self._loss: Optional[float] = None
+        self._norm: Optional[float] = None
+        self._nan_loss = False  # since the last step, taken or left out
+        self._mark = 0  # calls that an earlier backward of this step has done with
+        self._spent, self._began, self._next = 0.0, 0.0, 0.0
+        self.busy = False  # stage two is running
+        self._stepping = False
+        self._roots = Roots(self)
+        self.hot = Hot()
+        self._has_closures = False
+        self._handles: list[Any] = []
+        self._restore: list[Callable[[], None]] = []
+
+    @property
+    def found(self) -> Optional[dict[str, Any]]:  # by the rule, a fault
+        return self._found
+
+    @found.setter
+    def found(self, fact: Optional[dict[str, Any]]) -> None:
+        self._found = fact
+        self.notes = fact is None
+
+    def start(self) -> None:
+        import torch
+        from torch.optim import optimizer as optimizers
+
+        self._is_compiling = torch.compiler.is_dynamo_compiling
+        self._roots.start()
+        self._handles = [
+            optimizers.register_optimizer_step_pre_hook(self._before_step),
+            optimizers.register_optimizer_step_post_hook(self._hook_after_step()),
+        ]
+        self._before = (self._handles[0].id, optimizers._global_optimizer_pre_hooks)
+        self._wrap(torch.autograd, "backward", self._around_backward)
+        self._wrap(torch.optim.Optimizer, "__init__", self._around_init)
+        self._wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
+        scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
+        if scaler is not None:
+            self._wrap(scaler, "step", self._around_scaler)
+        forks.in_child(self._in_child)
+
+    def _wrap(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        original = getattr(owner, name)
+        wrapper = make(original)
+        functools.update_wrapper(wrapper, original)
+        setattr(owner, name, wrapper)
+
+        def restore() -> None:
+            if getattr(owner, name) is wrapper:
+                setattr(owner, name, original)
+
+        self._restore.append(restore)
+
+    def stop(self) -> None:
+        self.hot.drain()
+        self._roots.stop()
+        for handle in self._handles:
+            handle.remove()
+        for restore in self._restore:
+            restore()
+        self._handles, self._restore = [], []
+        self.calls.clear()
+
+    def _in_child(self) -> None:
+        """What was seen before a fork is the parent's to tell."""
+        self.catches_up()
+        self.found = self.suspect = None
+        self._streak.ends()
+        self.calls.clear()
+
+    def _around_init(self, original: Any) -> Any:
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            if self.notes:
+                self.catches_up()
+                self._roots.trains()
+
+        return __init__
+
+    def _begins_training(self) -> None:
+        for module in self._roots.take_new():
+            self.begins(module.parameters())
+
+    def _begins_with(self, optimizer: Any) -> None:
+        if self.steps.is_new(optimizer):
+            if self.steps.taken == 0:
+                self.ring.clear()  # of backward passes
+            self.begins(parameters_of(optimizer))
+
+    def begins(self, parameters: Any) -> None:
+        """What these weights are before they are trained."""
+        for parameter in parameters:
+            if are_finite([parameter]):
+                self._began_good.add(id(parameter))
+            else:
+                self._began_bad.add(id(parameter))
+                self._began_good.discard(id(parameter))
+
+    def catches_up(self) -> None:
+        """With the steps that were counted in C: they had one loss each, and were not looked at."""
+        if not self.hot.armed:
+            return
+        key, hooks = self._before
+        hooks[key] = self._before_step
+        count, losses, loss, calls = self.hot.drain()
+        if count:
+            self.steps.adds(count)
+            first = self.steps.taken - len(losses) + 1
+            self.ring.extend((step, known, None) for step, known in enumerate(losses, first))
+        self._loss = loss
+        self.backwards = 0 if loss is None else 1
+        for module, args, kwargs, more in calls:
+            known = (module, args, kwargs or {}, self.steps.taken, *(more or (None, None)), None)
+            self.calls.append(place.Call(known))
+
+    # The loss ----------------------------------------------------------------------------------
+
+    def _around_backward(self, original: Any) -> Any:
+        import torch
+
+        plain, is_finite = torch.Tensor, math.isfinite
+        passes, arrived = self.hot.passes, self.hot.arrived
+
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if passes(tensors):
+                result = original(tensors, *args, **kwargs)
+                if not arrived():
+                    self.catches_up()
+                    self.looks = True  # before the optimizer steps
+                return result
+            fresh = False
+            try:
+                self.catches_up()
+                if self._roots.is_new:
+                    self._begins_training()
+                if (
+                    type(tensors) is plain
+                    and self.notes
+                    and self.suspect is None
+                    and tensors.is_cpu
+                    and tensors.numel() == 1
+                    and not tensors.is_complex()
+                    and is_finite(value := tensors.item())
+                ):
+                    self._loss = value
+                    self.backwards += 1
+                    if self.looks or self._several:
+                        self._keeps_last()
+                        self._watches(tensors)
+                    else:  # nobody will ask for them
+                        self.calls.clear()
+                elif not self.busy:
+                    fresh = self._sees_loss(tensors)
+            except Exception as error:
+                debug(f"watch: {error!r}")
+            result = original(tensors, *args, **kwargs)
+            if fresh:
+                try:
+                    self._after_backward()
+                except Exception as error:
+                    self.suspect = None
+                    debug(f"watch: {error!r}")
+            return result
+
+        return backward
+
+    def _watches(self, loss: Any) -> None:
+        """Between the modules and a finite loss."""
+        if not self.steps.tallies:  # no step says when that ends
+            self.looks = self.backwards < ALWAYS
+            self._several = self.backwards > ALWAYS
+            self.ring.append((self.backwards, self._loss, None))
+        if self.looks:
+            began = time.perf_counter()
+            self._in_loss = backward.watch_loss(loss)
+            self.spends(began)
+
+    def _keeps_last(self) -> None:
+        """Of accumulation only the calls since the backward before this one."""
+        while self._mark > 0 and self.calls:
+            self.calls.popleft()
+            self._mark -= 1
+        self._mark = len(self.calls)
+
+    def _sees_loss(self, tensors: Any) -> bool:
+        """True where the loss is a new suspect."""
+        loss = place.loss_of(tensors)
+        if loss is None:
+            return False
+        value = self._loss = loss.item()
+        finite = math.isfinite(value)
+        if finite and self.found is not None and are_mended(self._harmed):
+            self.found, self._harmed = None, []
+        if self.suspect is not None and not self.steps.tallies:
+            self._by_hand()
+        if self.found is not None:
+            return False
+        if self.suspect is not None and (finite if self._stepping else not self.suspect.is_pending()):
+            # The program has left its step out; inside a step (a closure) the last loss counts.
+            self.suspect = None
+        self.backwards += 1
+        if finite:
+            self._keeps_last()
+            self._watches(loss)
+            return False
+        self._nan_loss |= math.isnan(value)
+        if self.suspect is not None:
+            return False
+        reached = place.reached(loss)
+        calls = [call for call in self.calls if place.is_of(call, reached)]
+        self._mark = len(self.calls)
+        what = "nan" if math.isnan(value) else "inf"
+        good = self._began_good if self.backwards > 1 else set()
+        self._suspects(
+            lambda: place.of_loss(calls, loss, self.steps.tallies, self._began_bad, good),
+            what,
+            "loss",
+            reached,
+        )
+        return True
+
+    def _after_backward(self) -> None:
+        if self.suspect is None:
+            return
+        if not self.suspect.sees_gradients([*self._parameters()]):
+            self.suspect = None  # nothing can come of it
+            self._returns_place()
+
+    def _by_hand(self, at_end: bool = False) -> None:
+        """The verdict where there is no optimizer: the weights are bad that were not, or are so still."""
+        if self.suspect is not None:
+            harmed = self.suspect.by_hand(at_end)
+            if harmed:
+                self.found, self._harmed, self.suspect = self.suspect.fact, harmed, None
+
+    def _returns_place(self) -> None:
+        """It came to nothing: what comes later may still be looked for."""
+        if self._returned < _MAX_RETURNED and self.places > 0:
+            self._returned += 1
+            self.places -= 1
+
+    def _parameters(self) -> Any:
+        for optimizer in list(self.steps.tallies):
+            yield from parameters_of(optimizer)
+        for call in self.calls:
+            module = call.module()
+            if module is not None:
+                yield from module.parameters()
+
+    def _suspects(
+        self, look: Callable[[], dict[str, Any]], what: str, kind: str, reached: dict[int, Any]
+    ) -> None:
+        found: dict[str, Any] = {"kind": kind, "looked": False}
+        if self.places < _MAX_PLACES:
+            self.places += 1
+            self.busy, self.notes = True, False
+            try:
+                found = look()
+            except Exception as error:
+                debug(f"watch: {error!r}")
+            finally:
+                self.busy, self.notes = False, True
+        of_step = bool(self.steps.tallies)
+        step = self.steps.coming() if of_step else self.backwards
+        at = {"step": step, "unit": "step" if of_step else "backward pass"}
+        changed = self.steps.taken or (not of_step and self.backwards > 1)
+        if changed and found["kind"] == "loss" and not found.get("looked", True):
+            # Weights that were good and are not tell of an update, also where nothing ran again.
+            found |= place.of_broken(reached, self._began_good, list(self._roots.known))
+        out = {"what": what, **at, **found}
+        if "inf_before" in found:
+            out["inf_before"] = {**found["inf_before"], **at}
+        out["last_steps"] = self.ring.facts(step, self._loss, self._norm)
+        if found["kind"] == "optimizer":
+            out["step"] = self.steps.taken if of_step else step - 1
+            last = self.ring[-1][2] if self.ring and len(self.steps.tallies) == 1 else None
+            if last is not None and math.isfinite(last):
+                out["gradients_finite"] = True
+        growth = self.ring.growth()
+        if growth is not None:
+            out["growth"] = growth
+        self.suspect = Suspect(out, what == "nan", [*self._parameters(), *reached.values()], reached)
+
+    # The step ----------------------------------------------------------------------------------
+
+    def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._is_compiling() or not self.notes:
+            return
+        self._stepping = True
+        if not self.looks and self.suspect is None and optimizer is self.steps.only():
+            return
+        try:
+            self.catches_up()
+            self._begins_with(optimizer)
+            began = time.perf_counter()
+            self._began = self._began or began
+            norm = self._norm = place.norm(parameter.grad for parameter in parameters_of(optimizer))
+            self.spends(began - (self._in_loss.spent if self._in_loss is not None else 0.0))
+            if norm is None or math.isfinite(norm) or self.suspect is not None:
+                return
+            self._sees_gradients(optimizer)
+        except Exception as error:
+            debug(f"watch: {error!r}")
+
+    def _sees_gradients(self, optimizer: Any) -> None:
+        bad = place.bad_gradients(optimizer)
+        if not bad:  # the sum overflowed, the elements did not
+            return
+        what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
+        mine = {id(parameter): parameter for parameter, _ in bad}
+        calls, in_loss = list(self.calls), self._in_loss
+        self._suspects(lambda: place.of_gradients(calls, bad, in_loss), what, "gradient", mine)
+        if self.suspect is not None:
+            self.suspect.sees_gradients([parameter for parameter, _ in bad])
+
+    def spends(self, began: float) -> None:
+        """Looks cost no more than their share: puts the next one off."""
+        ended = time.perf_counter()
+        self._spent += ended - began
+        self._next = max(ended, self._began + self._spent / _SHARE)
+
+    def _sees_weights(self, optimizer: Any) -> Optional[dict[str, Any]]:
+        """What an update by finite gradients has made of the weights, in a step that is looked at."""
+        began = time.perf_counter()
+        norm = place.norm(parameter.detach() for parameter in parameters_of(optimizer))
+        self.spends(began)
+        if norm is None or math.isfinite(norm):
+            return None
+        bad, fact = place.of_update(optimizer, self._began_bad, list(self._roots.known))
+        if not bad:
+            return None
+        self._harmed = [weakref.ref(parameter) for parameter in bad]
+        last = self.ring.facts(self.steps.taken + 1, None, None)
+        return {"step": self.steps.taken, "unit": "step", **fact, "last_steps": last}
+
+    def _hook_after_step(self) -> Any:
+        is_compiling, stepped, after = self._is_compiling, self.hot.stepped, self._after_step
+
+        def hook(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if not is_compiling() and not stepped(optimizer):
+                after(optimizer, len(args) > 1 or bool(kwargs))
+
+        return hook
+
+    def _after_step(self, optimizer: Any, has_closure: bool) -> None:
+        if not self.notes:
+            return
+        self._stepping = False
+        self._has_closures |= has_closure  # the loss is made inside the step
+        try:
+            self.catches_up()
+            well = self.looks and self.suspect is None and self._norm is not None
+            well = well and math.isfinite(self._norm)  # type: ignore[arg-type]
+            self._counts_step(optimizer)
+            if well:
+                self.found = self._sees_weights(optimizer)
+            if self.suspect is not None:
+                harmed = self.suspect.verdict(parameters_of(optimizer))
+                if harmed:
+                    self.found = self._numbered(self.suspect)
+                    self._harmed = [weak for weak in harmed if not are_finite([weak()])]
+                if harmed is not None:
+                    self.suspect = None
+            self._streak.ends()
+            self._arms()
+        except Exception as error:
+            debug(f"watch: {error!r}")
+
+    def _counts_step(self, optimizer: Any) -> None:
+        self._begins_with(optimizer)
+        self.steps.counts(optimizer)
+        if optimizer is self.steps.only():
+            self.calls.clear()  # what was called with weights that have changed cannot be run again
+        else:
+            owned = {id(parameter) for parameter in parameters_of(optimizer)}
+            kept = [
+                call
+                for call in self.calls
+                if call.step >= self.steps.taken - 1 and not call.has_one_of(owned)
+            ]
+            self.calls.clear()
+            self.calls.extend(kept)
+        self.ring.append((self.steps.taken, self._loss, self._norm))
+        self._loss = self._norm = None
+        self._nan_loss = False
+        if self.backwards != 1 and self.steps.taken > 1:
+            self._several = True
+        self.backwards, self._in_loss = 0, None
+        self._mark = len(self.calls)
+        self.looks = self.steps.taken < ALWAYS or time.perf_counter() >= self._next
+        if self._roots.learning:
+            self._roots.steps(self.steps.turn)
+
+    def _arms(self) -> None:
+        """The next steps are like this one."""
+        optimizer = self.steps.only()
+        plain = self.notes and self.suspect is None and not self.looks and not self._several
+        if (
+            plain
+            and optimizer is not None
+            and not self._has_closures
+            and not self._roots.learning
+            and len(self.calls) == 0
+        ):
+            self.hot.arm(optimizer, self._next)
+            key, hooks = self._before
+            hooks[key] = idle  # not removed: hooks may be running
+
+    def _numbered(self, suspect: Suspect) -> dict[str, Any]:
+        """Which step it was is known when an optimizer has taken it."""
+        fact = suspect.fact
+        if fact["kind"] != "optimizer":
+            fact["step"], fact["unit"] = self.steps.taken, "step"
+            if "inf_before" in fact:
+                fact["inf_before"] = {**fact["inf_before"], "step": self.steps.taken, "unit": "step"}
+        return fact
+
+    def _around_scaler(self, original: Any) -> Any:
+        def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            self.catches_up()
+            turn, bad = self.steps.turn, self._nan_loss
+            result = original(scaler, optimizer, *args, **kwargs)
+            try:
+                if self.steps.turn == turn and self.found is None and optimizer is not None:
+                    self._is_withheld(optimizer, bad)
+            except Exception as error:
+                debug(f"watch: {error!r}")
+            return result
+
+        return step
+
+    def _is_withheld(self, optimizer: Any, nan_loss: bool) -> None:
+        """A scaler has left the step out: no fault, unless it leaves out all of them."""
+        if not nan_loss and self.suspect is None and self._streak.is_long() and self._streak.is_new():
+            self._sees_gradients(optimizer)
+        self._counts_step(optimizer)
+        suspect, self.suspect = self.suspect, None
+        if suspect is not None:
+            self._returns_place()
+        self._streak.goes_on(nan_loss, None if suspect is None else self._numbered(suspect))
+
+    def finish(self) -> None:
+        """At the end of the program."""
+        self.catches_up()
+        if not self.steps.tallies:
+            self._by_hand(at_end=True)
+        if self.found is not None and are_mended(self._harmed):
+            self.found = None
+        if self.found is None:
+            self.found = self._streak.verdict(len(self.steps.tallies))

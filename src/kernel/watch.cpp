@@ -1,0 +1,235 @@
+#include "kernel/watch.hpp"
+
+#include <structmember.h>
+#include <time.h>
+
+#include <cstddef>
+
+#include "kernel/view.hpp"
+
+namespace trapline::kernel {
+namespace {
+
+constexpr int kKept = 50;   // losses: KEPT in python/trapline/_watch/history.py
+constexpr int kSteps = 8;   // between two looks at the clock
+constexpr int kCalls = 16;  // of modules in one step: _MAX_CALLS in python/trapline/_watch/light.py
+
+struct Call {
+  PyObject *module, *args, *kwargs,
+      *more;  // a weak reference; what was given; what Python knows of it, or nullptr
+};
+
+// What an outermost module's calls go through: base of Root in python/trapline/_watch/roots.py.
+struct Gate {
+  PyObject_HEAD PyObject* module;  // a weak reference
+  char trained;                    // from then on what is not training is evaluation
+  char draws;                      // random numbers: Python keeps its calls
+};
+
+struct Watch {
+  bool armed = false;
+  bool has_loss = false;          // of the step that is being made
+  PyObject* optimizer = nullptr;  // a weak reference
+  PyObject* probe = nullptr;      // a weak reference to a parameter
+  double loss = 0;
+  double next = 0;
+  long long steps = 0;
+  double losses[kKept] = {};  // that of step n is in n % kKept
+  Call calls[kCalls] = {};
+  int calls_begin = 0, calls_count = 0;
+  PyObject *grad_enabled = nullptr, *any_autocast = nullptr;
+  PyObject *training = nullptr, *call_impl = nullptr, *grad = nullptr, *noted = nullptr;  // names
+} g_watch;                                                                                // under the GIL
+
+double now() {
+  timespec at{};
+  ::clock_gettime(CLOCK_MONOTONIC, &at);  // what time.perf_counter() is
+  return static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9;
+}
+
+// Without a function of the C++ runtime: the difference of a number with itself is 0 only where it is finite.
+bool is_finite(double value) { return value - value == 0; }
+
+void keep_in(PyObject*& place, PyObject* value) {
+  PyObject* old = place;
+  Py_INCREF(value);
+  place = value;
+  Py_XDECREF(old);
+}
+
+Call take_oldest() {
+  const Call call = g_watch.calls[g_watch.calls_begin];
+  g_watch.calls_begin = (g_watch.calls_begin + 1) % kCalls;
+  --g_watch.calls_count;
+  return call;
+}
+
+// May run anything, also this.
+void release(const Call& call) {
+  Py_XDECREF(call.module);
+  Py_XDECREF(call.args);
+  Py_XDECREF(call.kwargs);
+  Py_XDECREF(call.more);
+}
+
+void forget_calls() {
+  while (g_watch.calls_count > 0) release(take_oldest());
+}
+
+void keep_call(const Call& call) {
+  Py_XINCREF(call.module);
+  Py_XINCREF(call.args);
+  Py_XINCREF(call.kwargs);
+  Py_XINCREF(call.more);
+  if (g_watch.calls_count == kCalls) release(take_oldest());
+  g_watch.calls[(g_watch.calls_begin + g_watch.calls_count++) % kCalls] = call;
+}
+
+// -1, with an exception set: it failed.
+int answer_of(PyObject* question) {
+  const Ref answer(PyObject_CallObject(question, nullptr));
+  return answer ? PyObject_IsTrue(answer.get()) : -1;
+}
+
+// Whether it was seen to here, as far as keeping goes; -1: failed.
+int keeps(Gate& gate, PyObject* module, PyObject* args, PyObject* kwargs) {
+  const Ref training(PyObject_GetAttr(module, g_watch.training));
+  if (!training) return -1;
+  if (training.get() == Py_True) {
+    gate.trained = 1;
+  } else if (gate.trained != 0) {
+    return 1;
+  }
+  if (!g_watch.armed || gate.draws != 0) return 0;
+  const int trains = answer_of(g_watch.grad_enabled);
+  const int casts = trains > 0 ? answer_of(g_watch.any_autocast) : 0;
+  if (trains < 0 || casts < 0) return -1;
+  if (casts > 0) return 0;  // its dtype is to be told
+  if (trains > 0) keep_call({gate.module, args, kwargs, nullptr});
+  return 1;
+}
+
+PyObject* gate_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  auto& gate = *reinterpret_cast<Gate*>(self);
+  const Ref module = Ref::borrow(gate.module != nullptr ? PyWeakref_GetObject(gate.module) : Py_None);
+  const int kept = keeps(gate, module.get(), args, kwargs);
+  if (kept < 0) return nullptr;
+  const Ref call(kept > 0 ? PyObject_GetAttr(module.get(), g_watch.call_impl)
+                          : PyObject_GetAttr(self, g_watch.noted));
+  return call ? PyObject_Call(call.get(), args, kwargs) : nullptr;
+}
+
+void gate_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(reinterpret_cast<Gate*>(self)->module);
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef kGateMembers[] = {
+    {"module", T_OBJECT, offsetof(Gate, module), 0, nullptr},
+    {"trained", T_BOOL, offsetof(Gate, trained), 0, nullptr},
+    {"draws", T_BOOL, offsetof(Gate, draws), 0, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyType_Slot kGateSlots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(gate_call)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(gate_dealloc)},
+    {Py_tp_members, kGateMembers},
+    {0, nullptr},
+};
+
+PyType_Spec kGateSpec = {"trapline_kernel.Gate", sizeof(Gate), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                         kGateSlots};
+
+}  // namespace
+
+PyObject* watch_gate_type(PyObject*, PyObject*) {
+  g_watch.training = PyUnicode_InternFromString("training");
+  g_watch.call_impl = PyUnicode_InternFromString("_call_impl");
+  g_watch.noted = PyUnicode_InternFromString("_noted");
+  return PyType_FromSpec(&kGateSpec);
+}
+
+PyObject* watch_keep(PyObject*, PyObject* args) {
+  Call call{};
+  if (PyArg_ParseTuple(args, "OOOO", &call.module, &call.args, &call.kwargs, &call.more) == 0) return nullptr;
+  if (!g_watch.armed) Py_RETURN_FALSE;
+  keep_call(call);
+  Py_RETURN_TRUE;
+}
+
+PyObject* watch_passes(PyObject*, PyObject* loss) {
+  if (!g_watch.armed || g_watch.has_loss) Py_RETURN_FALSE;
+  if (!read_number(loss, g_watch.loss) || !is_finite(g_watch.loss)) Py_RETURN_FALSE;
+  g_watch.has_loss = true;
+  // What one module was given is the program's batch. What several were given is in part made by others, and
+  // memory that backward would use again: it costs a hundredth of a small step to hold that.
+  if (g_watch.calls_count > 1) forget_calls();
+  Py_RETURN_TRUE;
+}
+
+PyObject* watch_arrived(PyObject*, PyObject*) {
+  if (!g_watch.armed) Py_RETURN_TRUE;  // Python has seen to this step
+  const Ref probe = Ref::borrow(PyWeakref_GetObject(g_watch.probe));
+  if (probe.get() == Py_None) Py_RETURN_TRUE;
+  const Ref grad(PyObject_GetAttr(probe.get(), g_watch.grad));
+  if (!grad) PyErr_Clear();
+  return PyBool_FromLong(!grad || grad.get() == Py_None || !holds_bad(grad.get()));
+}
+
+PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
+  if (!g_watch.armed || !g_watch.has_loss) Py_RETURN_FALSE;
+  if (PyWeakref_GetObject(g_watch.optimizer) != optimizer) Py_RETURN_FALSE;
+  if (g_watch.steps % kSteps == kSteps - 1 && now() >= g_watch.next) Py_RETURN_FALSE;
+  g_watch.losses[g_watch.steps % kKept] = g_watch.loss;
+  ++g_watch.steps;
+  g_watch.has_loss = false;
+  forget_calls();
+  Py_RETURN_TRUE;
+}
+
+PyObject* watch_arm(PyObject*, PyObject* args) {
+  PyObject *optimizer = nullptr, *probe = nullptr, *grad_enabled = nullptr, *any_autocast = nullptr;
+  double next = 0;
+  if (PyArg_ParseTuple(args, "OOOOd", &optimizer, &probe, &grad_enabled, &any_autocast, &next) == 0)
+    return nullptr;
+  if (g_watch.grad == nullptr) g_watch.grad = PyUnicode_InternFromString("grad");
+  forget_calls();
+  keep_in(g_watch.optimizer, optimizer);
+  keep_in(g_watch.probe, probe);
+  keep_in(g_watch.grad_enabled, grad_enabled);
+  keep_in(g_watch.any_autocast, any_autocast);
+  g_watch.next = next;
+  g_watch.has_loss = false;
+  g_watch.steps = 0;
+  g_watch.armed = true;
+  Py_RETURN_NONE;
+}
+
+PyObject* watch_drain(PyObject*, PyObject*) {
+  g_watch.armed = false;
+  const long long kept = g_watch.steps < kKept ? g_watch.steps : kKept;
+  Ref losses(PyList_New(kept));
+  if (!losses) return nullptr;
+  for (long long i = 0; i < kept; ++i) {
+    PyObject* one = PyFloat_FromDouble(g_watch.losses[(g_watch.steps - kept + i) % kKept]);
+    if (one == nullptr) return nullptr;
+    PyList_SetItem(losses.get(), i, one);
+  }
+  Ref calls(PyList_New(0));
+  if (!calls) return nullptr;
+  for (int i = 0; i < g_watch.calls_count; ++i) {
+    const Call& call = g_watch.calls[(g_watch.calls_begin + i) % kCalls];
+    const Ref one(PyTuple_Pack(4, call.module, call.args, call.kwargs != nullptr ? call.kwargs : Py_None,
+                               call.more != nullptr ? call.more : Py_None));
+    if (!one || PyList_Append(calls.get(), one.get()) != 0) return nullptr;
+  }
+  forget_calls();
+  Ref loss(g_watch.has_loss ? PyFloat_FromDouble(g_watch.loss) : Ref::borrow(Py_None).release());
+  if (!loss) return nullptr;
+  return Py_BuildValue("LNNN", g_watch.steps, losses.release(), loss.release(), calls.release());
+}
+
+}  // namespace trapline::kernel
