@@ -21,6 +21,7 @@ constexpr AssertRow kRows[] = {
 #define TRAPLINE_ASSERT(...) AssertRow{__VA_ARGS__},
 #include "catalogue/asserts_other.def"
 #include "catalogue/asserts_torch.def"
+#include "catalogue/asserts_xpu.def"
 #undef TRAPLINE_ASSERT
 };
 

@@ -32,26 +32,36 @@ std::unique_ptr<RE2> all_of(EndWeight weight) {
   return std::make_unique<RE2>(any, options);
 }
 
+bool has(std::string_view line, const RE2& pattern) {
+  return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), pattern);
+}
+
+enum class Judged : std::uint8_t { kOrdinary, kNot, kOpen };
+
+Judged judge(std::string_view line) {
+  static const auto* const never = all_of(EndWeight::kNever).release();
+  static const auto* const surely = all_of(EndWeight::kSurely).release();
+  static const auto* const complaint = all_of(EndWeight::kComplains).release();
+  if (has(line, *never)) return Judged::kNot;
+  if (has(line, *surely)) return Judged::kOrdinary;
+  // A word in an address or a path is a name.
+  static const RE2* const names = new RE2(R"re(\S*(?:://|/|\\)\S+)re", RE2::Latin1);
+  std::string words(line);
+  RE2::GlobalReplace(&words, *names, "/");
+  return has(words, *complaint) ? Judged::kNot : Judged::kOpen;
+}
+
 }  // namespace
 
 std::span<const EndForm> end_forms() { return kForms; }
 
 bool ends_ordinarily(std::string_view line) {
-  static const auto* const never = all_of(EndWeight::kNever).release();
-  static const auto* const surely = all_of(EndWeight::kSurely).release();
-  static const auto* const complains = all_of(EndWeight::kComplains).release();
+  const Judged judged = judge(line.substr(0, kMost));
+  if (judged != Judged::kOpen) return judged == Judged::kOrdinary;
   static const auto* const perhaps = all_of(EndWeight::kPerhaps).release();
-  line = line.substr(0, kMost);
-  const auto has = [&](const RE2* pattern) {
-    return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *pattern);
-  };
-  if (has(never)) return false;
-  if (has(surely)) return true;
-  // A word in an address or a path is a name.
-  static const RE2* const names = new RE2(R"re(\S*(?:://|/|\\)\S+)re", RE2::Latin1);
-  std::string words(line);
-  RE2::GlobalReplace(&words, *names, "/");
-  return !RE2::PartialMatch(words, *complains) && has(perhaps);
+  return has(line.substr(0, kMost), *perhaps);
 }
+
+bool complains(std::string_view line) { return judge(line.substr(0, kMost)) == Judged::kNot; }
 
 }  // namespace trapline

@@ -28,4 +28,7 @@ std::span<const EndForm> end_forms();
 // Whether a log that holds nothing known may end with the line.
 bool ends_ordinarily(std::string_view line);
 
+// Whether the line complains, and has no form that is certain: as a heading of the numbers behind it, too.
+bool complains(std::string_view line);
+
 }  // namespace trapline

@@ -27,11 +27,11 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Python's warnings, and lines of glog and of TensorRT at that level. Levels of loggers are none: programs
-// log what ends them as they like.
+// Python's warnings, and lines of glog, of TensorRT and of the X server (os/log.c: what its marks mean) at
+// that level. Levels of loggers are none: programs log what ends them as they like.
 bool is_warning(std::string_view text) {
   static const RE2* const pattern = new RE2(
-      R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\])re"
+      R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\]|^(?:\[ *[\d.]+\] *)?\((?:II|WW|--|==|\*\*|\+\+)\) )re"
       // A program that says how it goes on.
       R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
       RE2::Latin1);
@@ -54,8 +54,10 @@ bool is_about_errors(std::string_view text) {
 }
 
 // Whether a program can do what it was started for after a warning of it: not with a context that is lost,
-// not without its GPU.
+// not without its GPU. Without a compiler of device code it can: the driver has one (XLA's
+// redzone_allocator.cc).
 bool can_go_on(const WordingRow& row) {
+  if (row.effect.meaning == Meaning::kCompiler) return true;
   return row.kind != WordingKind::kDeviceAssert && row.cause != Cause::kIllegalMemoryAccess &&
          row.cause != Cause::kArchMismatch && row.cause != Cause::kHardwareOrDriver;
 }
@@ -67,12 +69,15 @@ bool begins_alike(std::string_view one, std::string_view other) {
   return end != std::string_view::npos && end >= 3 && other.substr(0, end + 1) == one.substr(0, end + 1);
 }
 
-// "srun: error: task 0: Killed": a program's own line begins with its name and a level.
+// "srun: error: task 0: Killed": a program's own line begins with its name and a level, a C program's with
+// the function that prints it ("llama_model_load: ...").
 bool names_its_program(std::string_view text) {
-  static const RE2* const own =
-      new RE2(R"re(^[\w.-]+: (?:error|fatal|warning|info|critical)\b)re", RE2::Latin1);
+  static const RE2* const own = new RE2(
+      R"re(^[\w.-]+: (?:error|fatal|warning|info|critical)\b|^(?:[a-z]\w*_\w+|main): )re", RE2::Latin1);
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *own);
 }
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Whether it is a message: no blank, no frame's line, no rule of dashes.
 bool speaks(std::string_view text) {
@@ -332,7 +337,11 @@ void EventStream::note_gradient(std::string_view text, const Line& origin) {
 void EventStream::note_last(std::string_view text, const Line& origin, const LineMatches& matches) {
   if (piece_.text.empty() && (contains(text, "hread: [") || contains(text, "Assertion `")))
     piece_ = {std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number};
-  if (std::ranges::none_of(text, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; })) return;
+  if (std::ranges::none_of(text, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; })) {
+    numbers_follow_ = numbers_follow_ || std::ranges::count_if(text, is_digit) > 1;
+    return;
+  }
+  numbers_follow_ = false;
   const bool is_known = std::ranges::any_of(matches.wordings, [](const WordingRow* row) {
     return row->kind == WordingKind::kHint || row->kind == WordingKind::kEvidence;
   });
@@ -356,7 +365,8 @@ std::optional<Event> EventStream::open_end() const {
   if (last_.empty()) return std::nullopt;
   const KeptLine& line = last_.back();
   const bool is_ordinary = line.excused || line.calm || is_about_errors(line.text) ||
-                           judge_last(line.text, true) == LastLine::kCalm || ends_ordinarily(line.text);
+                           judge_last(line.text, true) == LastLine::kCalm || ends_ordinarily(line.text) ||
+                           (numbers_follow_ && !complains(line.text));
   if (is_ordinary) return std::nullopt;
   return event_of(line, trapline::open_end());
 }

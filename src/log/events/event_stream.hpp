@@ -71,10 +71,11 @@ class EventStream {
 
   void note_gradient(std::string_view text, const Line& origin);
 
-  int nan_gradients_ = 0;      // steps in a row, the last ones
-  KeptLine nan_gradient_;      // the last of them
-  std::deque<KeptLine> last_;  // lines with words in them
-  KeptLine piece_;             // the first line that is a piece of an assertion
+  int nan_gradients_ = 0;        // steps in a row, the last ones
+  KeptLine nan_gradient_;        // the last of them
+  std::deque<KeptLine> last_;    // lines with words in them
+  bool numbers_follow_ = false;  // behind the last of them
+  KeptLine piece_;               // the first line that is a piece of an assertion
   std::vector<Event> events_;
   FrameParser frames_;
   MessageMatcher matcher_;

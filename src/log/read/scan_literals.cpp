@@ -134,6 +134,8 @@ constexpr Literal kLiterals[] = {
     {"bad state and", kStrong},
     {"no suitable", kStrong},
     {"job step", kStrong},
+    {"wtermsig", kStrong},  // slurmctld
+    {"wexitstatus", kStrong},
     {"cannot assign", kStrong},
     {"exceeded", kStrong},
     {"unsatisfied", kStrong},

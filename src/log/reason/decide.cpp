@@ -371,8 +371,10 @@ Decision decide_exception(const Event& event, const EventContext&) {
   d.cause = kNotCuda;
   d.certainty = Certainty::kLikely;  // also of an assertion: what it looks at may be what a GPU gave
   if (is_of_program(event.exception)) return d;
+  // Without a word nothing is told; a time-out tells only that something else did not answer.
+  const std::string_view plain = std::string_view(event.exception).substr(event.exception.rfind('.') + 1);
   const bool is_bare =
-      event.message.empty() && (event.exception == "RuntimeError" || event.exception == "Exception");
+      event.message.empty() && (plain == "RuntimeError" || plain == "Exception" || plain == "TimeoutError");
   // "numba.cuda.cudadrv.driver.CudaAPIError", also when its end was cut off.
   const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
   const bool is_named = contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||

@@ -51,4 +51,15 @@ bool is_tiny_refusal(const Event& event) {
   return RE2::PartialMatch(event.text, *tiny);
 }
 
+bool asserts_of_host(std::string_view code) {
+  static const RE2* const host = new RE2(
+      R"re(^assert\b.*(?:\.(?:shape|ndim|dtype|device|is_cuda)\b|\.(?:size|dim)\(|\blen\(|\bisinstance\(|\bis (?:not )?None\b))re",
+      RE2::Latin1);
+  // Any other call, and a comparison of values, may wait for the device.
+  static const RE2* const other = new RE2(
+      R"re(\.(?:item|any|all|max|min|sum|cpu|tolist|numpy)\(|\b(?:all|any|max|min)\()re", RE2::Latin1);
+  const re2::StringPiece text(code.data(), code.size());
+  return RE2::PartialMatch(text, *host) && !RE2::PartialMatch(text, *other);
+}
+
 }  // namespace trapline

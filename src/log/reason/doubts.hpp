@@ -10,4 +10,8 @@ bool is_bare_number(const Event& event);
 bool is_short_text(const Event& event);
 bool is_tiny_refusal(const Event& event);
 
+// Whether a statement asserts something that only the host knows (a shape, a type, a length): whatever it
+// raised was raised there, also where the log ends before the error itself.
+bool asserts_of_host(std::string_view code);
+
 }  // namespace trapline

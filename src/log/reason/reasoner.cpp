@@ -10,6 +10,7 @@
 
 #include "core/ranges.hpp"
 #include "log/clean/prefix.hpp"
+#include "log/reason/cut.hpp"
 #include "log/reason/decide.hpp"
 #include "log/reason/peers.hpp"
 #include "log/reason/words.hpp"
@@ -221,40 +222,6 @@ void prefer_majority(std::vector<Candidate>& candidates) {
   }
 }
 
-// A traceback that was cut off before its last line, and nothing else.
-const Traceback* cut_traceback(const EventStream& stream) {
-  for (const Traceback& traceback : stream.tracebacks()) {
-    if (!traceback.frames.empty() && !traceback.closed) return &traceback;
-  }
-  return nullptr;
-}
-
-Finding finding_of_cut(const EventStream& stream, const Traceback& traceback) {
-  Finding finding;
-  const SurfaceStatement surface = surface_of(&traceback, {});
-  EventContext scene;
-  scene.traceback = &traceback;
-  scene.surface = surface;
-  Decision decision;
-  if (surface.statement == Statement::kLaunches) decision = decide_unseen_assert(scene);
-  decision.device_assert.reset();
-  decision.certainty = Certainty::kUnknown;  // the error that is missing may be any
-  finding.cause = decision.cause;
-  finding.also = decision.also;
-  std::erase(finding.also, Cause::kInsufficientEvidence);
-  finding.certainty = decision.certainty;
-  finding.op = decision.op;
-  finding.argument = decision.argument;
-  for (const LogFrame& frame : traceback.frames) finding.stack.push_back(frame.frame);
-  if (const LogFrame* user = traceback.deepest_user()) finding.origin = user->frame;
-  if (stream.rank >= 0) finding.process = Process{stream.rank, {}, stream.host, {}};
-  finding.evidence.push_back({stream.source, traceback.last, traceback.frames.back().frame.code});
-  finding.summary = "the traceback is cut off before its error";
-  if (!decision.op.empty()) finding.summary += "; its last frame is in " + decision.op;
-  finding.fix.emplace_back("copy the log to its end");
-  return finding;
-}
-
 int rank_named(const Candidate& candidate) {
   return candidate.stream->rank >= 0 ? candidate.stream->rank : candidate.event->rank;
 }
@@ -267,8 +234,18 @@ int rank_of(const Finding& finding) {
 void name_the_silent_one(const Job& job, const std::vector<Candidate>& candidates, Finding& root) {
   const int silent = job.silent_rank();
   Peers peers;
+  std::set<int> waiting;
   for (const Candidate& candidate : candidates) {
-    if (candidate.precedence == Precedence::kPeer) peers.add(*candidate.event, rank_named(candidate));
+    if (candidate.precedence != Precedence::kPeer) continue;
+    peers.add(*candidate.event, rank_named(candidate));
+    if (candidate.event->wording->effect.complaint == Complaint::kWaitedFor && rank_named(candidate) >= 0)
+      waiting.insert(rank_named(candidate));
+  }
+  // One rank waited for its peer. Where several did in a collective, it did not end for the group: then the
+  // link is as near as a rank that is gone.
+  if (waiting.size() > 1 && !root.op.empty() && root.cause == Cause::kPeerFailure) {
+    root.cause = Cause::kHardwareOrDriver;
+    std::ranges::replace(root.also, Cause::kHardwareOrDriver, Cause::kPeerFailure);
   }
   root.summary = peers.summary(silent);
   if (silent >= 0) {

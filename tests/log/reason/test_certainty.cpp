@@ -19,9 +19,9 @@ TEST(Certainty, ACollectiveThatDidNotEndMayBeThePeerTheCodeOrTheLink) {
   const Finding f = root(
       "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7306, OpType=ALLREDUCE, "
       "Timeout(ms)=1800000) ran for 1800192 milliseconds before timing out.\n");
-  EXPECT_EQ(f.cause, kHardwareOrDriver);
+  EXPECT_EQ(f.cause, kPeerFailure);
   EXPECT_EQ(f.certainty, Certainty::kLikely);
-  EXPECT_TRUE(has_also(f, kPeerFailure));
+  EXPECT_TRUE(has_also(f, kHardwareOrDriver));
   EXPECT_TRUE(has_also(f, kNotCuda));
 }
 

@@ -207,7 +207,7 @@ TEST(Rules, LookAlikesAreNoDeviceAsserts) {
       {"RuntimeError: CUDA error: no kernel image is available for execution on the device\n", kArchMismatch},
       {"CUDA error 700 at main.cu:12\n", kIllegalMemoryAccess},
       {"[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE)\n",
-       kHardwareOrDriver},
+       kPeerFailure},
       {"RuntimeError: Assertion `cur_target >= 0 && cur_target < n_classes' failed.  at "
        "/pytorch/aten/src/THNN/generic/ClassNLLCriterion.c:97\n",
        kLabelOutOfRange},
