@@ -28,6 +28,7 @@ enum class Refine : std::uint8_t {
   kTokenOrPosition,   // an embedding's index: token ids, or positions
   kTableOrIndex,      // TensorFlow's gather: of a table of embeddings, or of anything else
   kLabelOrClasses,    // a label beyond the classes: the label is wrong, or the number of classes
+  kRowsOrClasses,     // logits and labels of two sizes: which of them differ
   kLinearInFrames,    // a matrix product, perhaps a linear layer's
   kOperatorInCode,    // + - * / in the source line
   kOpOfFrames,        // PyTorch's own frames name the operation

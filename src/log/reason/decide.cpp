@@ -178,17 +178,6 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
     d.because = "the smallest integer is what NaN becomes when it is cast to one";
     d.live.reset();
   }
-  // Sizes that differ in the number of classes alone.
-  static const RE2* const classes =
-      new RE2(R"re(logits_size=\[(\d+),(\d+)\] labels_size=\[(\d+),(\d+)\])re", RE2::Latin1);
-  std::string rows, columns, label_rows, label_columns;
-  if (d.cause == kShapeMismatch &&
-      RE2::PartialMatch(event.text, *classes, &rows, &columns, &label_rows, &label_columns) &&
-      rows == label_rows) {
-    d.cause = kNumClassesMismatch;
-    d.also = {kShapeMismatch};
-    d.certainty = Certainty::kLikely;
-  }
   const std::string framed = scene.traceback != nullptr ? op_of_frames(*scene.traceback) : std::string();
   switch (row.effect.refine) {
     case Refine::kNothing:
@@ -225,6 +214,17 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
     case Refine::kLabelOrClasses:
       d.also = {kNumClassesMismatch};
       break;
+    case Refine::kRowsOrClasses: {
+      static const RE2* const sizes =
+          new RE2(R"re(logits_size=\[(\d+),\d+\] labels_size=\[(\d+),\d+\])re", RE2::Latin1);
+      std::string rows, label_rows;
+      if (RE2::PartialMatch(event.text, *sizes, &rows, &label_rows) && rows == label_rows) {
+        d.cause = kNumClassesMismatch;
+        d.also = {kShapeMismatch};
+        d.certainty = Certainty::kLikely;
+      }
+      break;
+    }
     case Refine::kLinearInFrames:
       if (framed == "linear") d.op = framed;
       break;
