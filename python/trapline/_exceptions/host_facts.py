@@ -8,10 +8,11 @@ of modules and plain objects, items in exact lists, tuples and dictionaries.
 from __future__ import annotations
 
 import ast
+import dis
 import re
 from collections import UserDict
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Optional
 
 from trapline._exceptions import batch_facts, checks, devices, lengths, not_finite, raised, roles
@@ -49,6 +50,7 @@ _INSIDE_TORCH = re.compile(
     r"[\\/]torch[\\/](?:_(?!tensor\.py)|library\.py|overrides\.py)"
 )  # names there are PyTorch's own
 _TORCH = re.compile(r"[\\/]torch[\\/]|^<")
+_HANDED_ON = ("__torch_function__", "__torch_dispatch__")  # a subclass of Tensor passes the call on
 _CAUGHT = re.compile(
     r"Caught (\w+) (?:in|by) .*?\.\nOriginal (Traceback \(most recent call last\):\n.*)", re.S
 )
@@ -392,9 +394,7 @@ def _roles(
         roles.unmark(operands, parameter)
         roles.mark(operands, tensors, refused, parameter)
         return
-    frame, lasti = next(
-        (pair for pair in reversed(trace) if not _TORCH.search(pair[0].f_code.co_filename)), trace[0]
-    )
+    frame, lasti = next((pair for pair in reversed(trace) if not _is_torchs(pair[0])), trace[0])
     inside, outside = roles.indices(_segment((frame, lasti)))
     for names, role in ((outside, "indexed"), (inside, "index")):
         for name in names:
@@ -405,10 +405,14 @@ def _roles(
 def _storages_where_raised(library: list[tuple[FrameType, int]]) -> Optional[set[Any]]:
     """What the tensors are in the library's expression that raised: a tensor of the user's that is none of
     them took no part, whatever its size. None: the user's line or PyTorch itself raised."""
-    outside = [pair for pair in library if not _TORCH.search(pair[0].f_code.co_filename)]
+    outside = [pair for pair in library if not _is_torchs(pair[0])]
     if not outside:
         return None
     return {roles.storage(tensor) for _, tensor in _tensors(outside[-1][0], _segment(outside[-1]))}
+
+
+def _is_torchs(frame: FrameType) -> bool:
+    return frame.f_code.co_name in _HANDED_ON or _TORCH.search(frame.f_code.co_filename) is not None
 
 
 def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tuple[str, str, Any]]:
@@ -428,8 +432,16 @@ def _arguments(text: str, library: list[tuple[FrameType, int]]) -> Iterator[tupl
     for parameter, argument in arguments:
         words = ast.get_source_segment(text, argument) or ""
         value = entered.f_locals.get(parameter)
+        if _rebinds(entered.f_code, parameter):  # nn.Sequential: `input = module(input)`
+            value = None
         if isinstance(argument, (ast.Call, ast.Subscript)) and len(words) <= 40 and values.is_tensor(value):
             yield words, parameter, value
+
+
+def _rebinds(code: CodeType, parameter: str) -> bool:
+    """Whether a function may have given a parameter another value than it came with."""
+    stored = (step.argval for step in dis.get_instructions(code) if "STORE_FAST" in step.opname)
+    return any(parameter == name or (type(name) is tuple and parameter in name) for name in stored)
 
 
 def _qualified(name: str, frame: FrameType, module: Optional[tuple[Any, Facts]]) -> str:

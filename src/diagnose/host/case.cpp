@@ -70,7 +70,10 @@ bool HostCase::passes_through(std::string_view file_suffix) const {
 const Frame* HostCase::raiser() const {
   for (auto frame = facts_->stack.rbegin(); frame != facts_->stack.rend(); ++frame) {
     const bool torch = frame->file.find("/torch/") != std::string::npos || frame->file.starts_with("torch/");
-    if (!torch) return &*frame;
+    // A subclass of Tensor that only hands the call on: MetaTensor, TwoTensor.
+    const bool handed_on =
+        frame->function.ends_with("__torch_function__") || frame->function.ends_with("__torch_dispatch__");
+    if (!torch && !handed_on) return &*frame;
   }
   return nullptr;
 }

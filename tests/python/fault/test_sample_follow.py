@@ -422,3 +422,32 @@ def test_places_that_count_up_are_no_samples(facts_of):
     for (x,) in DataLoader(TensorDataset(torch.randn(24, 3)), batch_size=6):
         facts = enqueue(x, torch.zeros(20, 3))
     assert "sample" not in facts
+
+
+def _proposals(facts_of, images, targets):
+    """As a detector has it: the labels of the images among those of what it proposes for them."""
+    background = torch.zeros(5, dtype=torch.long)
+    target = torch.cat([part for label in targets for part in (background, label["labels"])])
+    del images, targets
+    return facts_of(label_violation(torch.zeros(len(target), 9), target))
+
+
+@pytest.mark.parametrize(
+    ("twice", "wanted"), [(False, (1, 2, 6, "value", True)), (True, (1, None, None, None, True))]
+)
+def test_a_label_among_those_of_proposals(facts_of, twice, wanted):
+    def collate(samples):
+        images, boxes = zip(*samples)
+        return list(images), [{"boxes": b[:, 1:], "labels": b[:, 0].long()} for b in boxes]
+
+    def model(*args):
+        return _proposals(facts_of, *args)
+
+    facts = None
+    for images, targets in DataLoader(Boxes(), batch_size=4, collate_fn=collate):
+        if any(int(target["labels"].max()) == 9 for target in targets):
+            if twice:
+                targets[0]["labels"][0] = 9
+            facts = model(list(images), [dict(target) for target in targets])
+            break
+    assert of(facts, "batch", "row", "dataset_index", "by", "likely") == wanted

@@ -24,6 +24,12 @@ def truncate(predictions, targets, allowed=3):
         return
     elif abs(difference) > allowed:
         raise ValueError("Predictions and targets should be same length")
+
+
+class Labelled(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
 """
 DATA = """
 import torch
@@ -78,3 +84,17 @@ for (grade,) in DataLoader(TensorDataset(values), batch_size=12):
     )
     assert finding["fix"][0].startswith("if they are counted from 1 (no 0 among 12 here), number them from 0")
     assert finding["sample"]["dataset_index"] == 6
+
+
+def test_a_librarys_kind_of_tensor_makes_no_layer_the_librarys(refuse: Any) -> None:
+    finding = refuse(
+        "picture = torch.zeros(2, 3, 8, 12).as_subclass(checker.Labelled)\n"
+        "net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 1), torch.nn.Flatten(), torch.nn.Linear(256, 2))\n"
+        "net(picture[:])\n"
+    ).finding
+    assert finding["code"] == "TL201"
+    # the argument that the line names is not what the layer got: Sequential has put its own in its place
+    assert finding["summary"] == (
+        "linear: the input [2, 384] has 384 features but `2` Linear(256, 2) takes 256"
+    )
+    assert not any("library" in line for line in finding["fix"])

@@ -81,12 +81,31 @@ def batch_in_hand(violation: dict[str, Any], predicate: Optional[int]) -> Option
         return None
     if not flat.dtype.is_floating_point and bool((flat[1:] - flat[:-1] == 1).all()):
         return None  # arange(): nobody's numbers
+    located = _who_has(batch, flat[bad])
+    if located is not None:
+        return samples.sample_facts(located, "value", likely=True)
     sample: Sample = {"batch": batch.number}
     indices = batch.indices
     if isinstance(indices, (list, tuple)) and indices and all(samples.is_int(index) for index in indices):
         samples.with_candidates(sample, list(indices))
         sample["likely"] = True
     return samples.described(batch, sample)
+
+
+def _who_has(batch: Batch, bad: Any) -> Optional[Located]:
+    """The one entry of the batch's lists, one for each sample, that has all of the bad numbers: a detector
+    puts the labels of an image among those of its proposals."""
+    numbers = set(bad.tolist()) if not bad.dtype.is_floating_point else set()
+    found: list[Located] = []
+    for group in batch.per_sample():
+        for row, part in enumerate(group):
+            if part.dtype != bad.dtype or part.numel() > values.MAX_ELEMENTS:
+                continue
+            own = part.detach().reshape(-1).cpu().tolist()
+            if numbers and numbers <= set(own):
+                place = values.unravel(own.index(int(bad[0])), part.shape)
+                found.append(Located(batch, part, Match(place, None, 0, False), row))
+    return found[0] if len(found) == 1 else None
 
 
 def counts_up(tensor: Any, scan: dict[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from trapline._fault.program import scope
 _MAX_ITEMS = 64
 _MAX_COMPARED = 1 << 16  # elements
 _TELLING = 8
+_NESTED = 2  # (images, [{"boxes": ..., "labels": ...}, ...]), as it is given on in *args
 
 
 def in_hand(frames: Optional[list[FrameType]] = None) -> Optional[Batch]:
@@ -46,25 +47,25 @@ def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Option
     if not owners:
         return None
     for frame in scope.live_frames() if frames is None else frames:
-        held: set[int] = set()
-        copies: list[Any] = []
-        for tensor in tensors_of(frame):
-            found = owners.get(storage_pointer(tensor))
-            if found is None:
-                copies.append(tensor)
-            else:
-                held |= found
-        if not held:
-            held = copied(copies, remembered)
-        if held:
-            return held.pop() if len(held) == 1 else None
+        for deep in (False, True):
+            held: set[int] = set()
+            copies: list[Any] = []
+            for tensor in tensors_of(frame, deep):
+                found = owners.get(storage_pointer(tensor))
+                if found is None:
+                    copies.append(tensor)
+                else:
+                    held |= found
+            held = held or copied(copies, remembered)
+            if held:
+                return held.pop() if len(held) == 1 else None
     return None
 
 
-def tensors_of(frame: FrameType) -> Iterator[Any]:
-    """Tensors that are variables of a frame, or items of its containers."""
+def tensors_of(frame: FrameType, deep: bool = False) -> Iterator[Any]:
+    """Tensors that are variables of a frame, or items of its containers; `deep`: also of those inside."""
     for _, value in scope.variables(frame):
-        for item in items_of(value):
+        for item in items_of(value, _NESTED if deep else 0):
             if scope.is_tensor(item) and item.device.type != "meta" and item.dim() and item.numel():
                 yield item
 
@@ -77,19 +78,25 @@ def is_argument(batch: Batch) -> bool:
         flags = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
         for name in given[:_MAX_ITEMS]:
-            items = items_of(frame.f_locals.get(name))
+            items = items_of(frame.f_locals.get(name), _NESTED)
             if any(scope.is_tensor(item) and storage_pointer(item) in own for item in items):
                 return True
     return False
 
 
-def items_of(value: Any) -> list[Any]:
-    """The value itself, or the items of a list, tuple or dictionary."""
+def items_of(value: Any, nested: int = 0) -> list[Any]:
+    """The value itself, or the items of a list, tuple or dictionary; `nested`: how often those of items, too."""
     kind = type(value)
     if kind in (list, tuple):
-        return list(value[:_MAX_ITEMS])
-    held = value if kind is dict else scope.members(value).get("data") if _is_map(value) else None
-    return list(held.values())[:_MAX_ITEMS] if type(held) is dict else [value]
+        items = list(value[:_MAX_ITEMS])
+    else:
+        held = value if kind is dict else scope.members(value).get("data") if _is_map(value) else None
+        if type(held) is not dict:
+            return [value]
+        items = list(held.values())[:_MAX_ITEMS]
+    if not nested:
+        return items
+    return [inner for item in items for inner in items_of(item, nested - 1)][:_MAX_ITEMS]
 
 
 def _is_map(value: Any) -> bool:
