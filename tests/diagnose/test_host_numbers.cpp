@@ -38,6 +38,48 @@ TEST(HostErrorWords, ALayerOfALibraryIsNotTheUsersToChange) {
   EXPECT_FALSE(has(f, "nn.Linear("));
 }
 
+// What took inputs of its size before is not to be made anew for the one that has another.
+TEST(HostErrorWords, ALayerThatWasTrainedKeepsItsSize) {
+  json facts{
+      {"exception", "RuntimeError"},
+      {"message", "mat1 and mat2 shapes cannot be multiplied (1x90 and 40x5)"},
+      {"module",
+       {{"name", "head"}, {"type", "Linear"}, {"attributes", {{"in_features", 40}, {"out_features", 5}}}}},
+      {"operands", {operand("x", "input", {1, 90})}}};
+  EXPECT_EQ(explained(facts).fix.front(), "make `head` take what arrives: `nn.Linear(90, 5)`");
+  facts["module"]["trained"] = true;
+  EXPECT_EQ(explained(facts).fix,
+            std::vector<std::string>{"`head` was trained with 40 features: give the model x of the size that "
+                                     "it was trained with"});
+  facts["in_hand"] = {{"sample", {{"batch", 3}, {"dataset_index", 7}}}};
+  EXPECT_EQ(explained(facts).fix.front(),
+            "the batches before had another size: crop, pad or resize x as they are, so that `head` gets 40 "
+            "features");
+}
+
+TEST(HostErrorWords, ANanThatTheBatchBringsIsNoneOfTheTraining) {
+  json facts{{"exception", "ValueError"},
+             {"message",
+              "Expected parameter logits (Tensor of shape (4,)) of distribution Bernoulli(logits: "
+              "torch.Size([4])) to satisfy the constraint Real(), but found invalid values:\n"
+              "tensor([0.1, nan, 0.2, 0.3])"},
+             {"element", {{"index", {1}}, {"value", "nan"}, {"bad", 1}, {"total", 4}}},
+             {"weights", {{"name", ""}, {"bad", 0}, {"total", 2}}},
+             {"sample", {{"batch", 2}, {"row", 1}, {"dataset_index", 9}, {"by", "row"}}}};
+  const auto says_rate = [](const Finding& f) {
+    return std::any_of(f.fix.begin(), f.fix.end(), [](const std::string& line) {
+      return line.find("learning rate") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says_rate(explained(facts)));
+  facts["sample"]["by"] = "rows";
+  const Finding f = explained(facts);
+  EXPECT_FALSE(says_rate(f));
+  EXPECT_EQ(f.fix.front(),
+            "the batch itself has NaN or Inf in that row: a missing value is filled in, or its row left out, "
+            "where the data are read");
+}
+
 TEST(HostErrorWords, NumbersThatAreNotWholeAreNoIds) {
   json ids = operand("tokens", "input", {1, 20});
   json facts{

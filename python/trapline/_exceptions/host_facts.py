@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, Optional
 
-from trapline._exceptions import batch_facts, checks, devices, lengths, not_finite, raised, roles
+from trapline._exceptions import batch_facts, checks, devices, lengths, not_finite, raised, roles, worked
 from trapline._fault import write
 from trapline._fault.data import recorded, values
 from trapline._fault.model import positions
@@ -490,4 +490,7 @@ def _module(trace: list[tuple[FrameType, int]]) -> Optional[tuple[Any, Facts]]:
                 name = path or variable
     members = object.__getattribute__(deepest, "__dict__")
     attributes = {key: members[key] for key in _ATTRIBUTES if type(members.get(key)) is int}
-    return deepest, {"name": name, "type": type(deepest).__name__, "attributes": attributes}
+    facts = {"name": name, "type": type(deepest).__name__, "attributes": attributes}
+    if worked.is_trained(deepest, [frame for frame, _ in trace]):
+        facts["trained"] = True
+    return deepest, facts

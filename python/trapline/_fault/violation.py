@@ -241,7 +241,11 @@ def _look_into(
         or (facts.get("weights") or {}).get("bad")
         or str(violation.get("contract")).endswith((".offsets", "masked_scatter.mask"))
     )
-    add("sample", lambda: None if nobodys else which.sample_of(violation, predicate, position, found))
+    before = facts.get("virtual_tokens") or 0
+    add(
+        "sample",
+        lambda: None if nobodys else which.sample_of(violation, predicate, position, found, before),
+    )
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")):
         add("counted", lambda: counts.classes(found[0] if found else None))

@@ -83,7 +83,22 @@ bool HostCase::raised_in_library() const {
   return frame != nullptr && !frame->user.value_or(true);
 }
 
+std::string HostCase::as_before(std::string_view input, std::string_view size) const {
+  const std::string layer =
+      module() && !module()->name.empty() ? layer_name(module()->name, '`') : "the layer";
+  if (facts_->in_hand && facts_->in_hand->by != "hand") {
+    return fmt::format(
+        "the batches before had another size: crop, pad or resize {} as they are, so that {} gets {}", input,
+        layer, size);
+  }
+  if (!module() || !module()->trained) return {};
+  return fmt::format("{} was trained with {}: give the model {} of the size that it was trained with", layer,
+                     size, input);
+}
+
 std::string HostCase::make_fit(const std::string& call, std::string_view input) const {
+  const std::string before = as_before(input, "its own size");
+  if (!before.empty()) return before;
   if (!raised_in_library() && library().owner.empty()) return fmt::format("make the layer fit: `{}`", call);
   const std::string layer =
       module() && !module()->name.empty() ? layer_name(module()->name, '`') : "the layer";

@@ -45,6 +45,9 @@ class HostCase {
   // layer is nothing that the user can write anew.
   std::string make_fit(const std::string& call, std::string_view input) const;
 
+  // What is to be done about the input of a layer that took others before; empty where that is not known.
+  std::string as_before(std::string_view input, std::string_view size) const;
+
   const Operand* by_role(std::string_view role) const;
   const Operand* by_shape(const Shape& shape) const;
   // The user's operand that arrived in `role`, else the one of this shape.

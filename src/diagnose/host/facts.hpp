@@ -56,6 +56,7 @@ struct ModuleFacts {
   std::string name;  // qualified from the outermost module, "classifier.0"; may be empty for a lone layer
   std::string type;
   std::map<std::string, std::int64_t, std::less<>> attributes;  // those that are integers
+  bool trained = false;  // its weights have a gradient, or an optimizer stepped on them
   std::optional<std::int64_t> attribute(std::string_view key) const;
   // "`classifier.0` Linear(256, 10)", or "Linear(256, 10)" without a name.
   std::string text() const;

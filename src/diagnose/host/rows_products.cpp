@@ -59,6 +59,8 @@ void linear(const HostCase& c, Finding& f, std::int64_t features, std::int64_t i
       }
     }
   }
+  const std::string before = c.as_before(named ? name : "an input", fmt::format("{} features", in));
+  if (!before.empty()) return f.fix.push_back(before);
   // A library's own layer is nothing that the user can write anew.
   if (c.raised_in_library() || !c.library().owner.empty()) {
     const std::string knob = width_knob(c, features, in);

@@ -20,6 +20,14 @@ constexpr auto kProbability = Cause::kInvalidProbability;
 void look_upstream(const HostCase& c, const std::string& name, Finding& f) {
   if (c.facts().element) f.element = c.facts().element;
   if (explain_host_nan(c.facts(), name, f)) return;
+  const std::optional<Sample>& sample = c.facts().sample;
+  const bool given = sample && (sample->by == "rows" || sample->by == "nan");
+  if (given && c.facts().weights && c.facts().weights->bad == 0) {
+    f.fix.assign(1,
+                 "the batch itself has NaN or Inf in that row: a missing value is filled in, or its row left "
+                 "out, where the data are read");
+    return;
+  }
   f.fix.push_back(
       fmt::format("find the first NaN: check the loss and `torch.isfinite({}).all()` each step; usual "
                   "sources are log(0), 0/0, a too "

@@ -53,7 +53,8 @@ Operand operand(const json& object) {
 std::optional<ModuleFacts> running_module(const json& facts) {
   const json* object = object_member(facts, "module");
   if (object == nullptr) return std::nullopt;
-  ModuleFacts module{text(*object, "name"), text(*object, "type"), {}};
+  ModuleFacts module{
+      text(*object, "name"), text(*object, "type"), {}, boolean(*object, "trained").value_or(false)};
   if (const json* attributes = object_member(*object, "attributes")) {
     for (const auto& [name, value] : attributes->items()) {
       const auto number = integer(value);

@@ -199,7 +199,9 @@ void fix_above(ViolationWriter& w) {
   }
   const Need need = w.need();
   fix_look(w);
-  if (w.facts.fits && !writes(w)) {
+  // What begins at 1 and ends at the size itself was made for this very tensor.
+  const bool from_one = w.maybe_from_one() && w.seen_min() == 1;
+  if (w.facts.fits && !writes(w) && !from_one) {
     w.fix(fmt::format("all of it would fit {} [{}]: if the index was made for that one, index that one",
                       w.facts.fits->name, fmt::join(w.facts.fits->shape, ", ")));
   }

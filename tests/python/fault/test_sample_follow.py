@@ -127,6 +127,23 @@ def test_the_text_that_is_too_long_is_the_longest_of_its_batch(facts_of):
     assert of(facts, "loader") == ("loader",)
 
 
+def test_the_tokens_that_a_prompt_tuner_puts_before_a_text_are_not_the_texts(facts_of, monkeypatch):
+    from trapline._fault.model import models
+
+    monkeypatch.setattr(models, "virtual_tokens", lambda: 5)
+
+    def forward(input_ids):
+        wpe = nn.Embedding(16, 2)
+        position_ids = torch.arange(input_ids.shape[1] + 5).unsqueeze(0)
+        return facts_of(table_violation(wpe.weight, position_ids)), wpe
+
+    for batch in DataLoader(Texts(), batch_size=4, collate_fn=pad):
+        facts, _ = forward(**{"input_ids": batch["input_ids"]})
+        break
+    assert facts["virtual_tokens"] == 5
+    assert of(facts, "batch", "dataset_index", "by") == (0, 3, "length")
+
+
 def test_equally_long_texts_are_all_named(facts_of):
     rows = torch.randint(1, 50, (30, 20))
     for (input_ids,) in DataLoader(TensorDataset(rows), batch_size=10, sampler=list(range(29, -1, -1))):

@@ -122,12 +122,17 @@ def counts_up(tensor: Any, scan: dict[str, Any]) -> bool:
 
 
 def too_long(
-    limit: int, tensor: Any = None, bad: Any = None, frames: Optional[list[FrameType]] = None
+    limit: int,
+    tensor: Any = None,
+    bad: Any = None,
+    frames: Optional[list[FrameType]] = None,
+    before: int = 0,
 ) -> Optional[Sample]:
     """The longest sample of the batch in hand; all of them where several are equally long.
 
-    `tensor`: the positions, when there are any, and `bad` which of them. Positions of a text that the model
-    has made longer (generate) are as wide as nothing in the batch: then no sample is at fault.
+    `tensor`: the positions, when there are any, and `bad` which of them; `before` of them are no text's.
+    Positions of a text that the model has made longer (generate) are as wide as nothing in the batch: then no
+    sample is at fault.
     """
     batch = hand.in_hand(frames)
     if batch is None:
@@ -136,7 +141,7 @@ def too_long(
     if tensor is None:
         fits = any(width > limit for width in widths)
     else:
-        last = tensor.shape[-1] if tensor.dim() else 0
+        last = tensor.shape[-1] - before if tensor.dim() else 0
         fits = last > 1 and not widths.isdisjoint((last - 1, last, last + 1))  # ids[:, :-1], one token more
     if not fits:
         return None

@@ -7,9 +7,11 @@ from typing import Any
 from trapline._fault.data import batches, guesses, records, samples, values
 
 
-def sample_of(violation: dict[str, Any], predicate: Any, position: bool, found: list[Any]) -> Any:
+def sample_of(
+    violation: dict[str, Any], predicate: Any, position: bool, found: list[Any], before: int = 0
+) -> Any:
     """The sample facts; leaves the batch tensor in `found` for the range over the data set. `position`: the
-    elements are positions in a text."""
+    elements are positions in a text, which `before` others stand before."""
     tensor, scan = violation["tensor"], violation["scan"]
     located = samples.locate(tensor, scan, predicate)
     if located is not None:
@@ -19,7 +21,7 @@ def sample_of(violation: dict[str, Any], predicate: Any, position: bool, found: 
     unknown = violation.get("late") and batches.at_call() is None  # which batch was in hand at the call
     if position and not unknown:  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
-        return guesses.too_long(scan["hi"], tensor, bad)
+        return guesses.too_long(scan["hi"] - before, tensor, bad, before=before)
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
     return (
         samples.blamed(sample, violation, predicate)
