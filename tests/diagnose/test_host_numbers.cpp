@@ -53,8 +53,25 @@ TEST(HostErrorWords, ALayerThatWasTrainedKeepsItsSize) {
                                      "it was trained with"});
   facts["in_hand"] = {{"sample", {{"batch", 3}, {"dataset_index", 7}}}};
   EXPECT_EQ(explained(facts).fix.front(),
-            "the batches before had another size: crop, pad or resize x as they are, so that `head` gets 40 "
-            "features");
+            "the batches before had another size: bring this one to theirs (crop, pad or resize), so that "
+            "`head` gets 40 features");
+}
+
+TEST(HostErrorWords, EinopsNamesTheSizesThatWereGiven) {
+  const Finding f = explained(
+      {{"exception", "RuntimeError"},
+       {"message",
+        " Error while processing rearrange-reduction pattern \"(n k) c -> n k c\".\n Input tensor shape: "
+        "torch.Size([15, 8]). Additional info: {'n': 4, 'k': 5}.\n Shape mismatch, 15 != 20"}});
+  EXPECT_EQ(f.cause, Cause::kShapeMismatch);
+  EXPECT_EQ(
+      f.summary,
+      "einops: a dimension of the tensor [15, 8] is 15 long, but the sizes that were given ('n': 4, 'k': 5) "
+      "make 20");
+  EXPECT_EQ(f.fix.size(), 1U);
+  const Finding dims = explained(
+      {{"exception", "RuntimeError"}, {"message", "Wrong shape: expected 4 dims. Received 3-dim tensor."}});
+  EXPECT_EQ(dims.summary, "einops: the pattern names 4 dimensions, the tensor has 3");
 }
 
 TEST(HostErrorWords, ANanThatTheBatchBringsIsNoneOfTheTraining) {

@@ -77,7 +77,11 @@ TEST(CallersVariable, AnotherThatTheIndexWouldFit) {
   facts["fits"] = {{"name", "points"}, {"shape", {496, 3}}};
   EXPECT_TRUE(
       says(diagnose(facts), "all of it would fit points [496, 3]: if the index was made for that one"));
-  facts["contract"] = "scatter.index";  // to write elsewhere is no advice
+  json from_one = facts;
+  from_one["scan"]["min"] = 1;
+  from_one["scan"]["max"] = from_one["scan"]["value"] = from_one["scan"]["hi"];
+  EXPECT_FALSE(says(diagnose(from_one), "points"));  // 1 to n counts this very tensor
+  facts["contract"] = "scatter.index";               // to write elsewhere is no advice
   EXPECT_FALSE(says(diagnose(facts), "points"));
 }
 

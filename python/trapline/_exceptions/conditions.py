@@ -212,6 +212,8 @@ class Place:
             return self._item(node)
         if isinstance(node, ast.Call):
             return self._call(node)
+        if isinstance(node, ast.IfExp):
+            return self._value(node.body if self._value(node.test) else node.orelse)
         if isinstance(node, ast.BoolOp):
             stop = isinstance(node.op, ast.Or)
             result: Any = None

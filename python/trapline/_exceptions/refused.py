@@ -64,6 +64,11 @@ def decisive(place: Place, node: ast.AST, truth: bool) -> list[Atom]:
         if isinstance(node.op, ast.Or) != truth:  # all of them are so
             return [atom for atoms in found for atom in atoms]
         return next((atoms for atoms in found if atoms), [])
+    if isinstance(node, ast.IfExp):
+        try:
+            return decisive(place, node.body if place.value(node.test) else node.orelse, truth)
+        except Unknown:
+            return []
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         return decisive(place, ast.BoolOp(op=ast.And(), values=links(node)), truth)  # type: ignore[arg-type]
     if isinstance(node, ast.Call) and len(node.args) + len(node.keywords) == 1 and called(node) == "bool":

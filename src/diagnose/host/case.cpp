@@ -88,7 +88,9 @@ std::string HostCase::as_before(std::string_view input, std::string_view size) c
       module() && !module()->name.empty() ? layer_name(module()->name, '`') : "the layer";
   if (facts_->in_hand && facts_->in_hand->by != "hand") {
     return fmt::format(
-        "the batches before had another size: crop, pad or resize {} as they are, so that {} gets {}", input,
+        "the batches before had another size: bring this one to theirs (crop, pad or resize), so that {} "
+        "gets "
+        "{}",
         layer, size);
   }
   if (!module() || !module()->trained) return {};

@@ -253,6 +253,28 @@ void einops(const HostCase& c, Finding& f) {
   f.fix.push_back("a model that was made for one image size takes that size only");
 }
 
+// All sizes of a group were given, and one of them is not that of this tensor.
+void einops_group(const HostCase& c, Finding& f) {
+  const Shape shape = c.shape(1);
+  const std::string given = c.capture(2).empty() ? "" : fmt::format(" ({})", c.capture(2));
+  f.summary =
+      fmt::format("einops: a dimension of the tensor{} is {} long, but the sizes that were given{} make {}",
+                  shape.empty() ? "" : " " + to_text(shape), c.capture(3), given, c.capture(4));
+  f.fix.push_back(
+      "leave out of the call the size that may change, such as that of a batch: einops computes one size of "
+      "a "
+      "group");
+}
+
+void einops_dims(const HostCase& c, Finding& f) {
+  const Shape shape = c.shape(1);
+  f.summary = fmt::format("einops: the pattern names {} dimensions, the tensor{} has {}", c.capture(2),
+                          shape.empty() ? "" : " " + to_text(shape), c.capture(3));
+  f.fix.push_back(
+      "see which of the two lacks a dimension: a name for it in the pattern, or the dimension in the tensor "
+      "(unsqueeze, or a batch of one)");
+}
+
 std::span<const HostErrorRow> layout_rows() {
   static const auto* const rows = new std::vector<HostErrorRow>{
       {"view.size",
@@ -278,6 +300,29 @@ std::span<const HostErrorRow> layout_rows() {
         "torch.Size([8, 50]). Additional info: {'p': 8}.\n Shape mismatch, can't divide axis of length 50 in "
         "chunks "
         "of 8"}},
+      {"einops.group",
+       "RuntimeError|EinopsError",
+       R"((?s)(?:.*Input tensor shape: torch\.Size\(\[([\d, ]*)\]\)\. Additional info: \{([^}]{0,200})\}.*)?Shape mismatch, (\d{1,18}) != (\d{1,18}))",
+       "Shape mismatch, ",
+       kShape,
+       "einops",
+       "",
+       einops_group,
+       {"Shape mismatch, 10 != 20",
+        " Error while processing rearrange-reduction pattern \"(n k) c -> n k c\".\n Input tensor shape: "
+        "torch.Size([10, 8]). Additional info: {'n': 4, 'k': 5}.\n Shape mismatch, 10 != 20"}},
+      {"einops.dims",
+       "RuntimeError|EinopsError",
+       R"((?s)(?:.*Input tensor shape: torch\.Size\(\[([\d, ]*)\]\).*)?Wrong shape: expected >?=?(\d{1,9}) dims\. Received (\d{1,9})-dim tensor)",
+       "-dim tensor",
+       kShape,
+       "einops",
+       "",
+       einops_dims,
+       {"Wrong shape: expected 4 dims. Received 3-dim tensor.",
+        " Error while processing rearrange-reduction pattern \"b c h w -> b (c h w)\".\n Input tensor shape: "
+        "torch.Size([2, 3, 9]). Additional info: {}.\n Wrong shape: expected 4 dims. Received 3-dim "
+        "tensor."}},
       {"view.stride",
        "RuntimeError",
        R"(view size is not compatible with input tensor's size and stride)",

@@ -36,6 +36,13 @@ def unique(preds, target, num_classes):
             raise RuntimeError(f"Detected more unique values in `{name}` than expected")
 
 
+def kinds(target, num_classes, ignore_index=None):
+    different = len(torch.unique(target))
+    too_many = different > num_classes if ignore_index is None else different > num_classes + 1
+    if too_many:
+        raise RuntimeError("more kinds in `target` than expected")
+
+
 def masked(scores, labels):
     kept = labels[labels != -100]
     assert not ((kept < 0) | (kept >= scores.shape[1])).any(), "labels out of range"
@@ -196,6 +203,13 @@ def test_too_many_different_values(refuse: Any) -> None:
     finding = refuse("y = torch.tensor([0, 1, 2, 7])\nchecker.unique(torch.zeros(4).long(), y, 3)\n").finding
     assert finding["summary"] == (
         "unique: y holds 4 different values, and 3 are expected (`num_classes`); y[3] is 7"
+    )
+
+
+def test_a_choice_between_two_conditions(refuse: Any) -> None:
+    finding = refuse("y = torch.tensor([0, 1, 4, 2, 7])\nchecker.kinds(y, 4)\n").finding
+    assert finding["summary"] == (
+        "kinds: y holds 5 different values, and 4 are expected (`num_classes`); y[2] is 4"
     )
 
 
