@@ -15,6 +15,7 @@ struct HostError;
 struct NanFact {
   std::optional<Variable> input;  // of the user's code, not finite, and given to `module` or to the cast
   std::optional<Scalar> value;    // what it holds there
+  bool data = false;              // a part of that input is finite, and no model computed it
   std::string module;             // variable or class of the model that was given it; empty: none was seen
   std::string half;               // the model whose parameters are float16
   bool autocast = false;          // float16 comes from autocast

@@ -210,6 +210,17 @@ TEST(Nan, OfWeightsThatNothingTrains) {
   EXPECT_TRUE(diagnose(facts).fix.front().starts_with("an earlier step broke the weights"));
 }
 
+TEST(Nan, OfDataThatBrokeTheWeights) {
+  json facts = row_facts();
+  facts["weights"] = {{"name", "noise"}, {"bad", 4}, {"total", 4}};
+  facts["nan"] = {{"input", {{"name", "depth"}, {"index", {17}}, {"value", "nan"}}}};
+  EXPECT_FALSE(says(diagnose(facts), "depth"));  // a model may have computed it, with such weights
+  facts["nan"]["data"] = true;
+  EXPECT_EQ(diagnose(facts).fix.front(),
+            "depth[17] is NaN itself, which no step made: a missing value there breaks the weights in one "
+            "step; fill it in, or leave its row out");
+}
+
 TEST(Nan, OfACast) {
   json facts = index_facts();
   facts["scan"]["value"] = "-9223372036854775808";

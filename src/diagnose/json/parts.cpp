@@ -194,6 +194,7 @@ std::optional<NanFact> read_nan(const json& facts) {
     if (value != nullptr && value->is_string()) nan.value = jsonio::to_scalar(*value);
     if (nan.value && std::isfinite(as_double(*nan.value))) nan.value.reset();
     if (nan.value) nan.input = read_variable(*object, "input");
+    nan.data = boolean(*object, "data").value_or(false);
   }
   if (const json* precision = object_member(*object, "precision");
       precision != nullptr && text(*precision, "dtype") == "float16") {

@@ -63,6 +63,13 @@ bool weights(ViolationWriter& w) {
                        : "if they were trained in this program: " + loss);
     return true;
   }
+  const NanFact& nan = nan_of(w);
+  if (nan.data && nan.input) {
+    w.fix(fmt::format(
+        "{} is {} itself, which no step made: a missing value there breaks the weights in one step; "
+        "fill it in, or leave its row out",
+        to_text(*nan.input), nan.value && std::isnan(as_double(*nan.value)) ? "NaN" : "Inf"));
+  }
   const std::string loss = first_bad_loss(w);
   w.fix(loss.empty() ? "an earlier step broke the weights: stop at the first bad loss: assert "
                        "torch.isfinite(loss) before loss.backward()"

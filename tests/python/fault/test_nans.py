@@ -48,6 +48,16 @@ def test_what_went_into_a_model_that_has_returned(facts_of):
     assert facts["weights"] == {"name": "", "bad": 0, "total": 2}
 
 
+def test_data_are_partly_finite_and_computed_by_no_model(facts_of):
+    policy, obs = Policy(), observations()
+    probs = policy(obs).detach()
+    assert facts_of(probabilities(probs))["nan"]["data"] is True
+    hidden = policy.body(observations())
+    probs = torch.softmax(policy.body(hidden @ torch.ones(hidden.shape[1], 4)), -1).detach()
+    del obs
+    assert "data" not in facts_of(probabilities(probs))["nan"]
+
+
 def test_what_a_running_model_was_given(facts_of):
     actor, made = Actor(), observations(float("inf"))
     made[0, 2] = float("-inf")  # as in a mask: not what is looked for

@@ -36,8 +36,11 @@ def is_not_finite(scan: dict[str, Any]) -> bool:
 def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
     """For a NaN or Inf in the floating argument `given`."""
     scan = violation["scan"]
+    given_to = _input_of_running() or _input_of_called(given)
+    data = None if given_to is None else given_to.pop("data", None)
     found: dict[str, Any] = {
-        "input": _input_of_running() or _input_of_called(given),
+        "input": given_to,
+        "data": data,  # a part of it is finite, and no model computed it
         "precision": _precision(),
         "zero": _zero(),
         "banned": _banned(violation["tensor"], scan["first"], given),
@@ -95,7 +98,9 @@ def _bad_place(name: str, value: Any) -> Optional[dict[str, Any]]:
         for mask, word in ((held.isnan(), "nan"), (held == float("inf"), "inf")):
             if bool(mask.any()):
                 first = int(mask.reshape(-1).to(dtype=held.dtype).argmax())
-                return {"name": path, "index": values.unravel(first, held.shape), "value": word}
+                place = {"name": path, "index": values.unravel(first, held.shape), "value": word}
+                computed = scope.is_tensor(item) and item.requires_grad
+                return place if computed or not bool(held.isfinite().any()) else {**place, "data": True}
     return None
 
 
