@@ -85,7 +85,7 @@ def is_argument(batch: Batch) -> bool:
 
 
 def items_of(value: Any, nested: int = 0) -> list[Any]:
-    """The value itself, or the items of a list, tuple or dictionary; `nested`: how often those of items, too."""
+    """The value itself, or the items of a list, tuple or dictionary; `nested` levels below them, too."""
     kind = type(value)
     if kind in (list, tuple):
         items = list(value[:_MAX_ITEMS])
