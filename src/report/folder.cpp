@@ -78,8 +78,8 @@ std::uint64_t random_number() {
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof number)) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
-    number =
-        static_cast<std::uint64_t>(now.tv_nsec) ^ static_cast<std::uint64_t>(::syscall(SYS_gettid)) << 32U;
+    number = static_cast<std::uint64_t>(now.tv_nsec) ^ static_cast<std::uint64_t>(::syscall(SYS_gettid))
+                                                           << 32U;
   }
   return number;
 }

@@ -60,8 +60,9 @@ Collected collect(const ReportFolder& folder, Handed handed) {
     }
   }
   if (error)
-    out.omissions.push_back("the report folder could not be read, and what this run's processes wrote there is lost: " +
-                            error.message());
+    out.omissions.push_back(
+        "the report folder could not be read, and what this run's processes wrote there is lost: " +
+        error.message());
   std::ranges::sort(files);
   if (files.size() > kMaxFiles) {
     out.omissions.push_back("of " + std::to_string(files.size()) + " report files the first " +
