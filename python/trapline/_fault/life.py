@@ -2,7 +2,8 @@
 
 `raised` is told of every fault, `uncaught` of every exception that nobody caught (`_exceptions` sees them).
 What they know goes into one small file, ``ended-HOST-PID.TAG.json``, from which `trapline run` tells the
-fault that ended the program from those that it caught. A process that is killed writes none, or an unfinished one.
+fault that ended the program from those that it caught. A process that is killed writes none, or an
+unfinished one.
 
 A fault of a program that is still running a second later is said on stderr at once, in one line: whoever
 watches a server need not wait for its end.
