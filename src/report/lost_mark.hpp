@@ -15,7 +15,7 @@ namespace trapline {
 Result<std::string> write_guard_marker(const std::string& folder, const std::string& object);
 
 // Makes that 1, without memory for it; forked children, which have no marker, tell it in their parent's. A
-// process without one leaves an empty file lost-HOST-PID.TAG.json, where it can.
+// process without one leaves an empty file lost-HOST-PID.TAG.json, or hands that over.
 void mark_lost(std::string_view folder);
 
 }  // namespace trapline
