@@ -3,6 +3,7 @@
 
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
+#include "diagnose/markers.hpp"
 
 namespace trapline::diagnose {
 namespace {
@@ -211,7 +212,7 @@ void label(const HostCase& c, Finding& f) {
   if (value < 0) {
     f.summary = fmt::format("{}: {} holds the label {}, but class labels start at 0", loss,
                             c.name("target", "target"), value);
-    if (value == -1 || value == -100)  // -3 marks nothing
+    if (marks_ignored(value))
       f.fix.push_back(fmt::format("if {0} marks what is not to count: ignore_index={0}", value));
   } else {
     f.summary = fmt::format("{}: {} holds the label {}, but the input has at most {} classes", loss,

@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -236,9 +237,6 @@ void fix_table(ViolationWriter& w, bool special) {
 }
 
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
-// A number that programs write for "nothing": any other negative id is the result of arithmetic.
-bool is_marker(std::int64_t id) { return id == -1 || id == -100 || id == -99 || id == -999 || id == -9999; }
-
 void write_off_range(ViolationWriter& w) {
   const std::string min = w.facts.scan.min ? to_text(*w.facts.scan.min) : w.value();
   const std::string look = look_at_computation(w);
@@ -258,7 +256,7 @@ void write_off_range(ViolationWriter& w) {
   } else {
     w.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}", w.facts.scan.bad,
                       w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look));
-    if (is_marker(w.integer())) {
+    if (marks_nothing(w.integer())) {  // any other is the result of arithmetic
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
           "of those elements",

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -86,7 +87,7 @@ bool ignore_label(const ViolationWriter& w) {
   constexpr std::int64_t kVoid = 255;
   if (w.facts.scan.bad >= w.facts.scan.total) return false;
   if (w.above()) return w.integer() == kVoid && w.hi() < kVoid && w.seen_max() == kVoid;
-  return writes(w) && (w.integer() == -1 || w.integer() == -100);
+  return writes(w) && marks_ignored(w.integer());
 }
 
 void write_ignore_label(ViolationWriter& w) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -319,8 +320,7 @@ void write_negative(ViolationWriter& w) {
     w.fix("drop ignore_index from the call, or pass ignore_index=-100");
     return;
   }
-  // Only these mark what is not to count; -3 marks nothing.
-  const bool marks = w.integer() == -1 || w.integer() == -100;
+  const bool marks = marks_ignored(w.integer());
   if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);
   if (w.distinct() == 1 && w.only(w.integer()) && !w.both_sides() &&
       (marks || w.facts.contract->predicate == Predicate::kEndedIndex)) {

@@ -241,8 +241,9 @@ void name_the_silent_one(const Job& job, const std::vector<Candidate>& candidate
     if (candidate.event->wording->effect.complaint == Complaint::kWaitedFor && rank_named(candidate) >= 0)
       waiting.insert(rank_named(candidate));
   }
-  // One rank waited for its peer. Where several did in a collective, it did not end for the group: then the
-  // link is as near as a rank that is gone.
+  // One rank waited for its peer. Where several did in a collective that the line names, it did not end for
+  // the group: then the link is as near as a rank that is gone. The store and the rendezvous are no
+  // collective: who waits there waits for somebody who did not come.
   if (waiting.size() > 1 && !root.op.empty() && root.cause == Cause::kPeerFailure) {
     root.cause = Cause::kHardwareOrDriver;
     std::ranges::replace(root.also, Cause::kHardwareOrDriver, Cause::kPeerFailure);
@@ -454,11 +455,16 @@ Report Reasoner::finish(bool at_end) {
   Finding& root = report.findings.front();
   if (candidates.front().precedence == Precedence::kPeer) name_the_silent_one(job, candidates, root);
   // What kills a process leaves no traceback: the error of one that is cut off may have come first.
+  const Candidate& death = candidates.front();
+  const auto may_hide_error = [&](const EventStream* stream) {
+    const Traceback* const cut = cut_traceback(*stream);
+    return cut != nullptr && (stream != death.stream || cut->first <= death.event->number);
+  };
   const bool misses_error =
-      candidates.front().precedence == Precedence::kDeath &&
+      death.precedence == Precedence::kDeath &&
       std::ranges::none_of(candidates,
                            [](const Candidate& c) { return c.precedence == Precedence::kPeer; }) &&
-      std::ranges::any_of(job.streams, [](const EventStream* s) { return cut_traceback(*s) != nullptr; });
+      std::ranges::any_of(job.streams, may_hide_error);
   if (misses_error) {
     root.certainty = Certainty::kUnknown;
     root.summary = candidates.front().event->text + "; a traceback is cut off before its error";

@@ -1,0 +1,23 @@
+// Integers that programs write for "nothing here".
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+namespace trapline::diagnose {
+
+// What losses and data sets call "not to count": -3 marks nothing.
+inline constexpr std::int64_t kIgnoreMarks[] = {-1, -100};
+// Besides these, what tables of values write for a missing one.
+inline constexpr std::int64_t kMissingMarks[] = {-99, -999, -9999};
+
+inline bool marks_ignored(std::int64_t value) {
+  return std::ranges::find(kIgnoreMarks, value) != std::end(kIgnoreMarks);
+}
+
+inline bool marks_nothing(std::int64_t value) {
+  return marks_ignored(value) || std::ranges::find(kMissingMarks, value) != std::end(kMissingMarks);
+}
+
+}  // namespace trapline::diagnose
