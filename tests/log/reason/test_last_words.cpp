@@ -40,6 +40,22 @@ TEST(LastWords, ALogThatEndsInAFailureIsNotClean) {
     EXPECT_NE(after_a_step(end), Verdict::kClean) << end;
 }
 
+// Words that excuse a count, a plan or a success do not excuse an end.
+TEST(LastWords, AGoodWordThatIsDeniedAndAnEndForAnErrorExcuseNothing) {
+  for (const std::string_view end :
+       {"Aborted after fatal error", "job stopped on error", "exiting on failure", "Done with 3 errors",
+        "Completed with failures", "run ended with error 5", "All retries failed",
+        "Max retries exceeded, the request failed", "could not continue: training failed",
+        "the worker crashed before it finished", "failed: module is not installed",
+        "Error, limit reached, aborting", "evaluation failed, no mse computed", "finished unsuccessfully",
+        "ended early", "Not converged, giving up", "rank 3 died: exception 12"})
+    EXPECT_NE(after_a_step(end), Verdict::kClean) << end;
+  for (const std::string_view end :
+       {"finished without errors", "Done with 0 errors", "completed, error: 0.031", "stopped at error 0.01",
+        "test failed: 0, passed: 12", "early stopping: no better error for 5 epochs"})
+    EXPECT_EQ(after_a_step(end), Verdict::kClean) << end;
+}
+
 TEST(LastWords, ALineBehindThemSaysThatItWentWell) {
   EXPECT_NE(explain("worker 3: failed to reach its peer\nleaving\n").verdict, Verdict::kClean);
   EXPECT_EQ(explain("worker 3: failed to reach its peer\nepoch 2 loss 0.3\n").verdict, Verdict::kClean);
