@@ -66,6 +66,7 @@ std::string how_text(const Sample& sample) {
   if (sample.by == "length") how = "the longest of its batch";
   if (sample.by == "nan") how = "NaN or Inf in the batch";
   if (sample.by == "rows") how = "the row of the batch with NaN or Inf";
+  if (sample.by == "shape") how = "its shape alone differs from the others of its batch";
   if (sample.by == "row") how = "its row alone is bad";
   if (sample.by == "function") how = "computed from the numbers of the batch";
   if (sample.by == "replaced") how = "the program put another number in place of the sample's";

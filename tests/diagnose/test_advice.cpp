@@ -127,6 +127,30 @@ TEST(AdviceHarm, GenerationIsNotTruncated) {
   EXPECT_FALSE(says(finding, "truncat")) << all(finding);
 }
 
+TEST(AdviceHarm, WhatIsComputedIsNotCountedFromOne) {
+  const json best = {{"name", "best"}, {"text", "x.argmax(1) + 1"}, {"line", 9}, {"by", "argmax"}};
+  const json bucket = {{"name", "bucket"},
+                       {"text", "torch.bucketize(age, edges)"},
+                       {"line", 9},
+                       {"by", "bucketize"},
+                       {"edges", 100}};
+  for (const char* contract : {"embedding.indices", "gather.index", "nll_loss.target", "one_hot.tensor"}) {
+    json facts = facts_of(contract, 100, 100, {{"scan", {{"total", 400}, {"min", 1}, {"max", 100}}}});
+    EXPECT_TRUE(says(diagnose(facts), "from 1") || says(diagnose(facts), "labels - 1")) << contract;
+    facts["computed"] = best;
+    const Finding finding = diagnose(facts);
+    EXPECT_FALSE(says(finding, "counted from 1") || says(finding, "labels - 1")) << all(finding);
+    EXPECT_TRUE(says(finding, "look at `best = x.argmax(1) + 1` (line 9)")) << all(finding);
+    EXPECT_TRUE(says(finding, "argmax counts from 0")) << all(finding);
+  }
+  json table =
+      facts_of("embedding.indices", 100, 100, {{"scan", {{"total", 400}, {"min", 1}, {"max", 100}}}});
+  table["computed"] = bucket;
+  EXPECT_TRUE(says(diagnose(table), "101")) << all(diagnose(table));
+  EXPECT_TRUE(says(diagnose(table), "bucketize with 100 edges gives 0 to 100: 101 buckets"))
+      << all(diagnose(table));
+}
+
 TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
   const auto from_one = [](const char* contract, std::int64_t min, std::int64_t max, json args) {
     return says(diagnose(facts_of(

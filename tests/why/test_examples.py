@@ -1,5 +1,6 @@
 """The examples of the cause pages, without a GPU: the broken one raises, the fixed one does not."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -43,3 +44,13 @@ def test_broken(slug: str) -> None:
 def test_fixed(slug: str) -> None:
     torch.manual_seed(0)
     runpy.run_path(str(EXAMPLES / f"{slug}_fixed.py"))
+
+
+@pytest.mark.parametrize("slug", RAISES)
+def test_no_index_is_clamped(slug: str) -> None:
+    """Another element would be read, and nothing would tell: the help calls that harmful."""
+    page = (EXAMPLES.parent / "text" / f"{slug}.md").read_text(encoding="utf-8")
+    fixed = (EXAMPLES / f"{slug}_fixed.py").read_text(encoding="utf-8")
+    clamped = re.compile(r"\b(best|index|ids|bucket|labels)\.clamp\(|\.clamp\([^)]*\)\.long\(\)")
+    assert not clamped.search(page)
+    assert not clamped.search(fixed)

@@ -2,4 +2,5 @@ import torch
 
 values = torch.randn(3, 5)
 best = torch.tensor([[0], [4], [-1]])  # -1: "none"
-picked = values.gather(1, best.clamp(min=0)).masked_fill(best < 0, 0.0)
+found = best.squeeze(1) >= 0  # rows without a place have no value either
+picked = values[found].gather(1, best[found])

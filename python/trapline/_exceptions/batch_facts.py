@@ -7,6 +7,7 @@ import re
 from types import FrameType
 from typing import Any, Optional
 
+from trapline._exceptions import uneven
 from trapline._fault.data import at_work, batches, hand, samples, where
 from trapline._fault.program import scope
 
@@ -16,12 +17,19 @@ _FETCH = "torch/utils/data/_utils/fetch.py"
 _LOADER = "torch/utils/data/dataloader.py"
 
 
-def facts_of(message: str, tensors: Optional[list[Any]] = None) -> Facts:
-    """The facts `sample`, `batch` and `in_hand`, as far as the frames of `scope` tell. `tensors`: those that
-    the failing call names; None where nothing of it is known."""
+def facts_of(message: str, tensors: Optional[list[Any]] = None, told: Optional[Facts] = None) -> Facts:
+    """The facts `sample`, `batch`, `uneven` and `in_hand`, as far as the frames of `scope` tell. `tensors`:
+    those that the failing call names; None where nothing of it is known. `told`: what a worker said of the
+    sample."""
     facts: Facts = {}
     frames = scope.live_frames()
-    sample = _of_worker(frames, message) if not _in(frames, _FETCH) else _being_made(frames, message)
+    if _in(frames, _FETCH):
+        shapes = uneven.facts_of(frames, message)
+        sample = _being_made(frames, message, shapes)
+        if shapes is not None:
+            facts["uneven"] = shapes
+    else:
+        sample = _of_worker(frames, message, told or {})
     if sample:
         facts["sample"] = sample
     elif not _in(frames, _LOADER):
@@ -40,27 +48,36 @@ def _in(frames: list[FrameType], suffix: str) -> Optional[FrameType]:
     return next((f for f in frames if f.f_code.co_filename.replace("\\", "/").endswith(suffix)), None)
 
 
-def _being_made(frames: list[FrameType], message: str) -> Optional[Facts]:
+def _being_made(frames: list[FrameType], message: str, shapes: Optional[Facts]) -> Optional[Facts]:
     sample = samples.sample_facts(None)
     fetch = _in(frames, _FETCH)
     indices = None if fetch is None else fetch.f_locals.get("possibly_batched_index")
     if sample is None or "dataset_index" in sample:
         return sample
-    return _of_entries(sample, indices, message)
+    entries = (shapes or {}).get("entries") or []
+    if isinstance(indices, (list, tuple)) and len(entries) == 1 and (shapes or {}).get("of") == len(indices):
+        index = indices[entries[0]]
+        sample.update(row=entries[0], by="shape")
+        if not samples.is_int(index):  # an iterable data set has no numbers
+            return sample
+        sample["dataset_index"] = int(index)
+        loader = _in(frames, _LOADER)
+        return sample if loader is None else _described(sample, loader.f_locals.get("self"))
+    return _of_entries(sample, indices, message, entries)
 
 
-def _of_entries(sample: Facts, indices: Any, message: str) -> Facts:
-    """Two samples of the batch do not go together, or one of all failed."""
+def _of_entries(sample: Facts, indices: Any, message: str, odd: list[int]) -> Facts:
+    """Some samples of the batch do not go with the others, or one of all failed."""
     if not isinstance(indices, (list, tuple)) or not all(samples.is_int(index) for index in indices):
         return sample
     found = _ENTRIES.search(message)
-    entries = [int(text) for text in found.groups()] if found else range(len(indices))
+    entries = odd or ([int(text) for text in found.groups()] if found else range(len(indices)))
     if any(entry >= len(indices) for entry in entries):
         return sample
     return samples.with_candidates(sample, [indices[entry] for entry in entries])
 
 
-def _of_worker(frames: list[FrameType], message: str) -> Optional[Facts]:
+def _of_worker(frames: list[FrameType], message: str, told: Facts) -> Optional[Facts]:
     """A worker's exception, raised again by the iterator that it works for."""
     frame = _in(frames, _LOADER)
     if frame is None or frame.f_code.co_name != "_process_data":
@@ -68,10 +85,20 @@ def _of_worker(frames: list[FrameType], message: str) -> Optional[Facts]:
     iterator = frame.f_locals.get("self")
     held = scope.members(iterator)
     number, task = held.get("_num_yielded"), held.get("_rcvd_idx")
+    own = {name: told[name] for name in _OF_SAMPLE if name in told}
     if not samples.is_int(number) or not samples.is_int(task) or not held.get("_in_order", True):
-        return None
-    indices = (held.get("_trapline_tasks") or {}).get(int(task) - 1)
-    sample = _of_entries({"batch": int(number)}, indices, message)
+        return _described(own, iterator) if own else None
+    sample: Facts = {"batch": int(number), **own}
+    if not own:
+        indices = (held.get("_trapline_tasks") or {}).get(int(task) - 1)
+        sample = _of_entries(sample, indices, message, [])
+    return _described(sample, iterator)
+
+
+_OF_SAMPLE = ("dataset_index", "row", "one_of", "of", "by", "likely")
+
+
+def _described(sample: Facts, iterator: Any) -> Facts:
     loader = batches.Loader(iterator)
     return where.described(sample, loader.data_set(), loader.user_loader())
 

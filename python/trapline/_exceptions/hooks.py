@@ -16,7 +16,7 @@ import threading
 import traceback
 from typing import Any, Callable, Optional
 
-from trapline._exceptions import elastic, raised
+from trapline._exceptions import elastic, from_worker, raised
 from trapline._fault import life, write
 from trapline._fault.program import frames, scope, trainers
 from trapline._library import current, diagnose, options, progress, say
@@ -47,6 +47,7 @@ def install() -> None:
     sys.unraisablehook = _unraisablehook
     traceback.print_exc = _print_exc
     traceback.format_exc = _format_exc
+    from_worker.install(_told_by_worker)
     atexit.register(_at_exit)
     _watch_ipython()
 
@@ -65,6 +66,7 @@ def uninstall() -> None:
         traceback.print_exc = _previous["print_exc"]
     if traceback.format_exc is _format_exc:
         traceback.format_exc = _previous["format_exc"]
+    from_worker.uninstall()
     atexit.unregister(_at_exit)
     _previous.clear()
 
@@ -133,6 +135,12 @@ def _at_exit() -> None:
         life.at_exit()
     except Exception as failure:
         _not_explained(failure)
+
+
+def _told_by_worker(error: BaseException) -> Optional[dict[str, Any]]:
+    from trapline._exceptions import host_facts
+
+    return host_facts.collect(error)
 
 
 def _watch_ipython() -> None:

@@ -15,11 +15,22 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, Optional
 
-from trapline._exceptions import batch_facts, checks, devices, lengths, not_finite, raised, roles, worked
+from trapline._exceptions import (
+    batch_facts,
+    checks,
+    devices,
+    from_worker,
+    lengths,
+    not_finite,
+    raised,
+    roles,
+    texts,
+    worked,
+)
 from trapline._fault import write
 from trapline._fault.data import recorded, values
 from trapline._fault.model import positions
-from trapline._fault.program import frames, graphs, libraries, owners, places, scope, source
+from trapline._fault.program import frames, graphs, libraries, owners, scope, source
 from trapline._library.say import debug_failure
 
 Facts = dict[str, Any]
@@ -54,8 +65,6 @@ _HANDED_ON = ("__torch_function__", "__torch_dispatch__")  # a subclass of Tenso
 _CAUGHT = re.compile(
     r"Caught (\w+) (?:in|by) .*?\.\nOriginal (Traceback \(most recent call last\):\n.*)", re.S
 )
-_TEXT_FRAME = re.compile(r'^  File "([^"\n]*)", line (\d+), in (.*)\n(?:    (.*)\n)?', re.M)
-_LAST_LINE = re.compile(r"^([^\W\d][\w.]*)(?:: (.*))?", re.S)
 _NO_SUCH_GPU = "CUDA error: invalid device ordinal"
 _REMOTE = ("_RemoteTraceback", "RemoteTraceback")  # concurrent.futures and multiprocessing.Pool
 
@@ -66,10 +75,10 @@ def collect(error: BaseException, outer: Optional[BaseException] = None) -> Opti
     name, message = raised.type_name(error), str(error)[:_MAX_MESSAGE]
     caught = _CAUGHT.match(message)
     if caught:
-        return _from_text(caught.group(2), error)
+        return texts.from_text(caught.group(2), error, from_worker.facts_of(error))
     cause = error.__cause__
     if type(cause).__name__ in _REMOTE and isinstance(getattr(cause, "tb", None), str):
-        return _from_text(cause.tb.strip().strip('"').strip() + "\n")
+        return texts.from_text(cause.tb.strip().strip('"').strip() + "\n")
     traced = raised.traced(name, message)
     name, message = raised.unwrapped(name, message)
     if "." in name or error.__traceback__ is None:
@@ -198,47 +207,6 @@ def _while_traced(name: str, message: str, stack: list[frames.Frame]) -> Facts:
         facts["origin"] = origin
         facts["call"] = origin["code"][origin.get("column", 1) - 1 : origin.get("end_column")].strip()
     facts["process"] = write.process_facts()
-    return facts
-
-
-def _from_text(text: str, around: BaseException) -> Optional[Facts]:
-    """Facts from the text of a traceback that another process printed. Where none of the user's code is in
-    it, the frames of the exception that brought it lead there."""
-    stack: list[frames.Frame] = []
-    end = 0
-    for match in _TEXT_FRAME.finditer(text):
-        end = match.end()
-        if places.is_own(match.group(1)):
-            continue
-        stack.append(
-            {
-                "file": match.group(1),
-                "line": int(match.group(2)),
-                "function": match.group(3),
-                "code": match.group(4) or "",
-                "user": not places.is_library_file(match.group(1)),
-            }
-        )
-    if not any(frame["user"] for frame in stack):
-        trace = raised.frames_in(around.__traceback__)
-        stack = frames.make_stack([(frame.f_code, lasti) for frame, lasti in reversed(trace)]) + stack
-    rest = re.sub(r"\A(?:[ \t][^\n]*\n)+", "", text[end:])  # the carets below the last source line
-    last = _LAST_LINE.match(rest.strip())
-    if not last or "DeviceAssertError" in last.group(1):
-        return None
-    facts: Facts = {
-        "kind": "host_error",
-        "exception": last.group(1).replace("torch.AcceleratorError", "AcceleratorError"),
-        "message": (last.group(2) or "").strip(),
-        "stack": stack,
-        "process": write.process_facts(),
-    }
-    origin = frames.origin_of(stack)
-    if origin is not None:
-        facts["origin"] = origin
-    if around.__traceback__ is not None:
-        with scope.frames_of(around.__traceback__):
-            facts.update(batch_facts.facts_of(facts["message"]))
     return facts
 
 

@@ -20,7 +20,7 @@ from trapline._fault.data import (
     which,
 )
 from trapline._fault.model import layers, models, nans, noted, positions, tables
-from trapline._fault.program import decomposed, frames, graphs, libraries, scope, sites, trainers
+from trapline._fault.program import computed, decomposed, frames, graphs, libraries, scope, sites, trainers
 from trapline._library import current, diagnose, options, progress
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug_failure
@@ -178,6 +178,11 @@ def _all_alike(content: Any, scan: dict[str, Any]) -> bool:
     return total > 1 and scan.get("bad") == total and bool((content == content.reshape(-1)[0]).all())
 
 
+def _is_cast(facts: dict[str, Any], scan: dict[str, Any]) -> bool:
+    """The value is what a cast makes of NaN."""
+    return "nan_cast" in facts or "numpy_cast" in facts or scan.get("value") in casts.OF_NAN
+
+
 _Add = Callable[[str, Callable[[], Any]], None]
 
 
@@ -224,10 +229,14 @@ def _look_into(
         add("sampler", lambda: samplers.sampler_facts(content, scan))
     if violation.get("contract") == "binary_cross_entropy.target":
         add("kinds", lambda: values.kinds(content))
+    add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
+    if "nan_cast" not in facts:
+        add("numpy_cast", lambda: casts.numpy_cast_facts(scan))
     if nans.is_not_finite(scan):
         add("weights", lambda: models.bad_weights(reachable=bool(violation.get("contained"))))
         add("nan", lambda: nans.nan_facts(violation, tensor))
-    elif operator.startswith(_INDEXED) and _all_alike(content, scan):  # a search among numbers that are NaN
+    elif (operator.startswith(_INDEXED) and _all_alike(content, scan)) or _is_cast(facts, scan):
+        # A search among numbers that are NaN, or their cast: the model may have made them of broken weights.
         weights = models.bad_weights(reachable=bool(violation.get("contained")))
         if (weights or {}).get("bad"):
             add("weights", lambda: weights)
@@ -253,12 +262,13 @@ def _look_into(
         add("counted", counts.tokens)
     if operator.startswith(_INDEXED):
         add("fits", lambda: fits.fits_facts(violation))
-    add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
-    if "nan_cast" not in facts:
-        add("numpy_cast", lambda: casts.numpy_cast_facts(scan))
     if not nans.is_not_finite(scan):
-        add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
+        if not (facts.get("weights") or {}).get("bad"):
+            add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
+    if not position and not content.is_floating_point() and not (found and found[0].found.constant == 0):
+        name = str((facts.get("variable") or {}).get("name", ""))
+        add("computed", lambda: computed.computed_facts(name, tensor))
     add("watch", recorded.watched)
 
 

@@ -74,6 +74,14 @@ struct ShortBatchFact {
   std::int64_t number = 0, rows = 0, size = 0;
 };
 
+// Samples that cannot be stacked: the shape of the first, or of most of them, and the other one.
+struct UnevenFact {
+  Shape usual, odd;
+  std::int64_t entry = 0;  // the first that has the odd one
+  std::string field;       // "image": which part of the samples
+  bool most = false;       // all others but those that are odd have the usual one
+};
+
 // topk and kthvalue: how many were asked for, of what.
 struct SelectionFact {
   std::string op;
@@ -104,6 +112,7 @@ struct HostError {
   std::optional<CheckFact> check;
   std::optional<SelectionFact> selection;
   std::optional<ShortBatchFact> batch;
+  std::optional<UnevenFact> uneven;
   std::optional<Sample> in_hand;  // of the batch in hand, where those before it had other sizes
   LibraryFact library;
   std::vector<Frame> stack;  // outermost first

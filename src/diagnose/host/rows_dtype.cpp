@@ -50,11 +50,19 @@ void operand_dtypes(const HostCase& c, Finding& f, std::string_view first, std::
   std::string b_name = b ? b->name : "mat2";
   const bool weight = c.module() && c.module()->attribute("in_features");
   if (weight) f.op = "linear";
+  // What the user's line made the input of has the weight's dtype by chance.
+  if (weight && b && b->role != "weight") b = nullptr;
   if (weight && (!b || !b->user)) b_name = "the weight of " + c.module()->text();
   f.argument = weight ? "input" : f.argument;
   f.summary =
       fmt::format("{}: {} is {} but {} is {}", f.op, a_name, dtype_name(first), b_name, dtype_name(second));
   set_tensor(f, a);
+  const std::string cast = ".double()";
+  if (a && a->user && a->name.ends_with(cast)) {
+    const std::string before = a->name.substr(0, a->name.size() - cast.size());
+    f.fix.push_back(fmt::format("use `{}.{}` in place of `{}`", before, dtype_cast(second), a->name));
+    return;
+  }
   f.fix.push_back(fmt::format("use `{}.{}`", a && a->user ? a->name : "x", dtype_cast(second)));
   if (dtype_name(first) == "float64")
     f.fix.push_back("NumPy arrays are float64: convert once with `torch.from_numpy(a).float()`");

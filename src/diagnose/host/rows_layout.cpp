@@ -156,11 +156,7 @@ bool are_lengths(const Shape& one, const Shape& other) {
          std::equal(one.begin() + 1, one.end(), other.begin() + 1);
 }
 
-void stack(const HostCase& c, Finding& f) {
-  const Shape first = c.shape(1), other = c.shape(3);
-  const std::string entry = c.capture(4).empty() ? c.capture(2) : c.capture(4);
-  f.summary = fmt::format("stack: the tensors must have one shape, but entry {} has {} and entry {} has {}",
-                          c.capture(2), to_text(first), entry, to_text(other));
+void fix_stack(const HostCase& c, const Shape& first, const Shape& other, Finding& f) {
   if (are_channels(first, other)) {
     f.fix.push_back(
         fmt::format("pictures with {} and {} channels: open all alike, `Image.open(...).convert(\"RGB\")` "
@@ -181,8 +177,29 @@ void stack(const HostCase& c, Finding& f) {
   }
 }
 
+// "stack: `image` of entry 2 has [3, 32, 30], that of the others [3, 32, 32]"
+void stack_uneven(const UnevenFact& uneven, Finding& f) {
+  const std::string field = uneven.field.empty() ? std::string() : fmt::format("`{}` of ", uneven.field);
+  const char* others = uneven.most ? "the others have" : "entry 0 has";
+  f.summary = fmt::format("stack: the samples of a batch must have one shape, but {}entry {} has {}, {} {}",
+                          field, uneven.entry, to_text(uneven.odd), others, to_text(uneven.usual));
+}
+
+void stack(const HostCase& c, Finding& f) {
+  const Shape first = c.shape(1), other = c.shape(3);
+  const std::string entry = c.capture(4).empty() ? c.capture(2) : c.capture(4);
+  f.summary = fmt::format("stack: the tensors must have one shape, but entry {} has {} and entry {} has {}",
+                          c.capture(2), to_text(first), entry, to_text(other));
+  if (c.facts().uneven) stack_uneven(*c.facts().uneven, f);
+  fix_stack(c, first, other, f);
+}
+
 // A worker stacks its samples in shared memory, which is as long as all of them together.
-void stack_shared(const HostCase&, Finding& f) {
+void stack_shared(const HostCase& c, Finding& f) {
+  if (c.facts().uneven) {
+    stack_uneven(*c.facts().uneven, f);
+    return fix_stack(c, c.facts().uneven->usual, c.facts().uneven->odd, f);
+  }
   f.summary =
       "stack: the samples of a batch have different shapes (the worker's words are about the memory that "
       "they were to be stacked in)";

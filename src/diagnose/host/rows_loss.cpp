@@ -256,6 +256,23 @@ void ctc_lengths(const HostCase& c, Finding& f) {
   f.fix.push_back("log_probs is [time, batch, classes]: see that its first dimension is time");
 }
 
+// The number of the blank itself, whatever the targets are.
+void ctc_blank(const HostCase& c, Finding& f) {
+  const Operand* scores = c.by_role("log_probs");
+  f.summary = "ctc_loss: blank is not one of the classes of log_probs";
+  if (scores && !scores->shape.empty()) {
+    const std::int64_t classes = scores->shape.back();
+    f.argument = "log_probs";  // the blank itself is a number of the call's
+    f.tensor = TensorInfo{scores->shape, scores->dtype, scores->device};
+    f.summary += fmt::format(", which has {}: valid are [0, {})", classes, classes);
+    f.valid = Valid{fmt::format("[0, {})", classes), Scalar{std::int64_t{0}}, Scalar{classes - 1}, {}};
+  }
+  f.fix.push_back(
+      "the blank is a class of its own: the layer before needs one output more than the alphabet has "
+      "letters");
+  f.fix.push_back("blank is its number there: 0 where letters begin at 1, else the number of letters");
+}
+
 }  // namespace
 
 // Both sides must have one shape: BCE, MSE and their kin.
@@ -431,6 +448,15 @@ std::span<const HostErrorRow> loss_rows() {
         "ctc_loss_allocate_outputs)",
         "Expected target_lengths to have value at least 0, but got value -1 (while checking arguments for "
         "ctc_loss_allocate_outputs)"}},
+      {"ctc.blank",
+       "RuntimeError",
+       R"(^blank must be in label range)",
+       "blank must be in label range",
+       Cause::kNumClassesMismatch,
+       "ctc_loss",
+       "blank",
+       ctc_blank,
+       {"blank must be in label range"}},
       {"adaptive.target",
        "RuntimeError",
        R"(Target values should be in \[0, (\d{1,18})\], but values in range \[(-?\d{1,18}), (-?\d{1,18})\] were found)",

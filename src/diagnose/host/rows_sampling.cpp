@@ -145,6 +145,9 @@ bool classes(const HostCase& c, Finding& f) {
         fmt::format("if they are counted from 1 (no 0 among {} here), number them from 0 where {} is read",
                     bad->total.value_or(0), name));
   }
+  const std::string knob = knob_advice(Situation::kIndex, c.facts().library,
+                                       {std::to_string(last + 2), to_text(*bad->value), "", last + 1});
+  if (!knob.empty()) f.fix.push_back(knob);
   f.fix.push_back(fmt::format("look at where {} is computed: {} of {} {} outside [0, {})", name,
                               bad->bad.value_or(1), bad->total.value_or(1),
                               bad->bad.value_or(1) == 1 ? "is" : "are", last + 1));

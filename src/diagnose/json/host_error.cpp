@@ -87,6 +87,15 @@ std::optional<SelectionFact> selection(const json& facts) {
   return selection;
 }
 
+std::optional<UnevenFact> uneven(const json& facts) {
+  const json* object = object_member(facts, "uneven");
+  if (object == nullptr) return std::nullopt;
+  UnevenFact uneven{integers(*object, "usual"), integers(*object, "odd"),
+                    integer(*object, "entry").value_or(-1), text(*object, "field"),
+                    !integers(*object, "entries").empty()};
+  return uneven.entry >= 0 && uneven.usual != uneven.odd ? std::optional(uneven) : std::nullopt;
+}
+
 // The first bad element, where the program was still there to be asked.
 std::optional<Element> element(const json& facts) {
   const json* object = object_member(facts, "element");
@@ -133,6 +142,7 @@ HostError read_host_error(const json& json) {
     if (rows && size && *rows < *size)
       facts.batch = ShortBatchFact{integer(*batch, "number").value_or(0), *rows, *size};
   }
+  facts.uneven = uneven(json);
   if (const nlohmann::json* in_hand = object_member(json, "in_hand")) facts.in_hand = read_sample(*in_hand);
   facts.library = read_library(json);
   facts.stack = read_stack(json);

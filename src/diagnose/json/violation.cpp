@@ -104,6 +104,11 @@ void read_places(const json& object, Violation& facts) {
   if (const json* other = object_member(object, "fits")) {
     if (!text(*other, "name").empty()) facts.fits = FitsFact{text(*other, "name"), integers(*other, "shape")};
   }
+  if (const json* made = object_member(object, "computed"); made != nullptr && !text(*made, "text").empty()) {
+    facts.computed =
+        ComputedFact{text(*made, "name"), text(*made, "text"), integer(*made, "line").value_or(0),
+                     text(*made, "by"), integer(*made, "edges")};
+  }
   facts.numpy_cast = read_frame(member(object, "numpy_cast"));
   facts.watch = read_watch(object);
   facts.nan = read_nan(object);

@@ -76,6 +76,15 @@ struct FitsFact {
   std::vector<std::int64_t> shape;
 };
 
+// The assignment that computed the bad numbers, in the user's source.
+struct ComputedFact {
+  std::string name;  // "bucket"; empty: it stands in the call itself
+  std::string text;  // "torch.bucketize(age, edges)"
+  std::int64_t line = 0;
+  std::string by;                     // "bucketize"; empty: arithmetic alone
+  std::optional<std::int64_t> edges;  // of such a search
+};
+
 struct NanCastFact {
   Frame frame;
   std::int64_t bad = 0;
@@ -123,6 +132,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Process> process;
   std::optional<Progress> progress;
   std::optional<FitsFact> fits;
+  std::optional<ComputedFact> computed;
   std::optional<NanCastFact> nan_cast;
   std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;

@@ -162,9 +162,7 @@ void fix_special(ViolationWriter& w, const std::string& name) {
 bool foreign(const ViolationWriter& w) { return w.facts.counted && w.facts.counted->count <= w.integer(); }
 
 // "look at where `ids` is computed"
-std::string look_at_computation(const ViolationWriter& w) {
-  return fmt::format("look at where {} {} computed", w.users(), w.facts.variable ? "is" : "are");
-}
+std::string look_at_computation(const ViolationWriter& w) { return w.look_at_computation("the ids"); }
 
 // The words of a model of Hugging Face: its table follows the tokenizer, where that is known.
 void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {

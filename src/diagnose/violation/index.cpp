@@ -103,19 +103,18 @@ void write_ignore_label(ViolationWriter& w) {
 // Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
 void fix_look(ViolationWriter& w) {
   const ScanFact& scan = w.facts.scan;
-  const std::string where = w.own("the index");
+  const std::string look = w.facts.computed ? w.look_at_computation("the index")
+                                            : fmt::format("look at where {} is computed", w.own("the index"));
   constexpr std::int64_t kTelling = 4;
   if (scan.bad == scan.total && scan.total >= kTelling && w.above()) {
     const std::string least = scan.min ? fmt::format(", {} is the lowest", to_text(*scan.min)) : "";
-    w.fix(fmt::format(
-        "look at where {} is computed: all {} are outside {}{}: it looks like an index meant for a larger "
-        "tensor",
-        where, scan.total, w.range(), least));
+    w.fix(fmt::format("{}: all {} are outside {}{}: it looks like an index meant for a larger tensor", look,
+                      scan.total, w.range(), least));
     return;
   }
   const std::string most =
       scan.max && w.above() ? fmt::format(", {} is the highest", to_text(*scan.max)) : "";
-  w.fix(fmt::format("look at where {} is computed: {}{}", where, w.outside(), most));
+  w.fix(fmt::format("{}: {}{}", look, w.outside(), most));
 }
 
 void fix_below(ViolationWriter& w) {

@@ -135,7 +135,7 @@ void write_two_colours(ViolationWriter& w) {
 // Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
 // shown.
 bool one_based(const ViolationWriter& w) {
-  if (w.op() == "ctc_loss") return false;  // 0 is the blank
+  if (w.op() == "ctc_loss" || w.facts.computed) return false;  // 0 is the blank; nobody counted
   if (w.counted_from_one()) return true;
   return w.seen_count() / 3 >= w.hi() && w.hi() > 1 && w.seen_min() == 1 && w.seen_max() == w.hi() &&
          w.only(w.hi()) && !(w.facts.counted && w.facts.counted->count > w.hi());
@@ -143,7 +143,7 @@ bool one_based(const ViolationWriter& w) {
 
 // 0 occurred before; this call, with labels enough to show one, runs from 1 to N.
 bool one_based_part(const ViolationWriter& w) {
-  return w.op() != "ctc_loss" && w.hi() > 1 && w.facts.seen && w.facts.seen->min == 0 &&
+  return w.op() != "ctc_loss" && !w.facts.computed && w.hi() > 1 && w.facts.seen && w.facts.seen->min == 0 &&
          w.facts.seen->max == w.hi() && w.facts.scan.min == Scalar(std::int64_t{1}) &&
          w.facts.scan.max == Scalar(w.hi()) && w.only(w.hi()) && w.facts.scan.total / 3 >= w.hi() &&
          !(w.facts.counted && w.facts.counted->count > w.hi());
@@ -241,7 +241,9 @@ void write_too_few_outputs(ViolationWriter& w) {
       w.fix(fmt::format(
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
     }
-    w.fix(fmt::format("if {}, correct the data: {}", other ? "neither" : "not", w.outside()));
+    w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not",
+                      w.facts.computed ? w.look_at_computation("the labels") : "correct the data",
+                      w.outside()));
   }
   if (w.hi() == 1) {
     w.fix(
@@ -270,8 +272,11 @@ void write_broken_label(ViolationWriter& w) {
     w.fix("resize masks without interpolation: mode=\"nearest\", Image.NEAREST, cv2.INTER_NEAREST");
     return;
   }
-  w.fix(fmt::format("{}correct or drop the record that has it: {}",
-                    w.facts.counted ? "" : fmt::format("if {} is not a class, ", w.value()), w.outside()));
+  const std::string unless = w.facts.counted ? "" : fmt::format("if {} is not a class, ", w.value());
+  w.fix(fmt::format(
+      "{}{}: {}", unless,
+      w.facts.computed ? w.look_at_computation("the labels") : "correct or drop the record that has it",
+      w.outside()));
   if (w.facts.counted) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);
@@ -333,8 +338,7 @@ void write_negative(ViolationWriter& w) {
                                    ? fmt::format("{} of {} {} negative", w.facts.scan.bad, w.facts.scan.total,
                                                  w.facts.scan.bad == 1 ? "is" : "are")
                                    : w.outside();
-  w.fix(fmt::format("a label must not be negative: {}: look at where {} {} computed", how_many, w.users(),
-                    w.facts.variable ? "is" : "are"));
+  w.fix(fmt::format("a label must not be negative: {}: {}", how_many, w.look_at_computation("the labels")));
 }
 
 // Every label is a class of the data set: the records are right, and the model or the numbers are not.

@@ -70,13 +70,16 @@ bool ViolationWriter::likely() const {
 }
 
 bool ViolationWriter::counted_from_one() const {
-  if (facts.counted || facts.integer("padding_idx") == 0) return false;
+  if (facts.computed || facts.counted || facts.integer("padding_idx") == 0) return false;
   return hi() > 1 && facts.seen && facts.seen->dataset && seen_min() == 1 && seen_max() == hi() && only(hi());
 }
 
 Need ViolationWriter::need() const {
   const std::int64_t least = needed();
   if (facts.counted && facts.counted->count >= least) return {facts.counted->count, true, facts.counted->of};
+  // A search among n edges has n + 1 results, whichever of them this call has.
+  if (facts.computed && facts.computed->edges && noun() != "index" && *facts.computed->edges + 1 >= least)
+    return {*facts.computed->edges + 1, true, "the number of buckets"};
   return {least, all_seen() && likely(), ""};
 }
 
@@ -167,7 +170,8 @@ std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
 }
 
 bool ViolationWriter::maybe_from_one() const {
-  if (facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss") return false;
+  if (facts.computed || facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss")
+    return false;
   constexpr std::int64_t kSome = 8;
   if (hi() <= 1 || seen_count() < kSome) return false;
   // The smallest of k numbers from 1 to n is about n / k: where it is far above, 1 is missing for another
@@ -181,6 +185,26 @@ std::string ViolationWriter::from_one(const std::string& name) const {
       "if they are counted from 1 (no 0 among {} seen), number {} from 0 where they are made; where they "
       "number a list of names, see first what has number 0",
       seen_count(), name);
+}
+
+std::string ViolationWriter::look_at_computation(const std::string& otherwise) const {
+  if (!facts.computed) {
+    return fmt::format("look at where {} {} computed", own(otherwise), facts.variable ? "is" : "are");
+  }
+  const ComputedFact& made = *facts.computed;
+  const std::string name = made.name.empty() ? std::string() : made.name + " = ";
+  return fmt::format("look at `{}{}` (line {})", name, made.text, made.line);
+}
+
+std::string ViolationWriter::rule_of_computation() const {
+  if (!facts.computed) return {};
+  const std::string& by = facts.computed->by;
+  if (by == "argmax" || by == "argmin" || by == "topk" || by == "argsort")
+    return fmt::format("{} counts from 0: what is searched has n places, and gives 0 to n - 1", by);
+  if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
+  if (const auto edges = facts.computed->edges)
+    return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);
+  return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);
 }
 
 std::string ViolationWriter::if_meant() const {

@@ -193,9 +193,10 @@ void ViolationWriter::write_nan_cast() {
   if (facts.nan_cast) {
     const Frame& cast = facts.nan_cast->frame;
     finding_.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
-    if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
     finding_.surfaced = finding_.origin;
     finding_.origin = cast;
+    if (explain_broken_weights(*this)) return;
+    if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
     const std::string code = stripped(cast.code);
     const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
     // Its row of the batch alone is bad, and finite as it was loaded: arithmetic made the NaN.
@@ -213,6 +214,7 @@ void ViolationWriter::write_nan_cast() {
     const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
     finding_.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
                                    computed ? ", with something added to it" : "");
+    if (explain_broken_weights(*this)) return;
     if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
     if (facts.numpy_cast) {
       const std::string code = stripped(facts.numpy_cast->code);

@@ -112,6 +112,11 @@ class ViolationWriter {
   // seen), number ids from 0". No edit: what is counted from 0 and lacks a 0 would be shifted without a word.
   bool maybe_from_one() const;
   std::string from_one(const std::string& name) const;
+  // "look at where `bucket` is computed"; where the assignment is known: "look at
+  // `bucket = torch.bucketize(age, edges)` (line 12)".
+  std::string look_at_computation(const std::string& otherwise) const;
+  // What is true of every result of that function: "argmax gives 0 to n - 1"; empty for others.
+  std::string rule_of_computation() const;
   // "if there are meant to be more than 195 classes: "
   std::string if_meant() const;
   // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many

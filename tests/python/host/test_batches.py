@@ -36,26 +36,73 @@ def test_a_data_set_that_fails_while_it_makes_a_sample(run: Any) -> None:
     assert sample["dataset"]["name"] == "train"
 
 
-def test_two_samples_that_do_not_go_together(run: Any) -> None:
-    program = (
-        PICTURES + "def make(i):\n    return torch.rand(3 if i == 7 else 1, 4)\n"
-        "for x in DataLoader(train, batch_size=4, num_workers=WORKERS):\n    pass\n"
-    )
-    finding = run(program.replace("WORKERS", "0"), SETUP).finding
-    assert finding["op"] == "stack"
-    assert finding["sample"]["one_of"] == [4, 7] and finding["sample"]["of"] == 2
-
-
-@pytest.mark.parametrize(("odd", "ids"), [("i == 7", [4, 7]), ("i != 7", [4, 5, 6, 7])])
-def test_a_workers_batch(run: Any, odd: str, ids: list[int]) -> None:
-    """The first sample is larger than the others: the worker cannot even stack them."""
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("odd", ["i == 7", "i != 7"])
+def test_the_sample_whose_shape_differs(run: Any, workers: int, odd: str) -> None:
+    """A worker's own words are about the memory that it stacks in, and name no shape."""
     finding = run(
-        PICTURES + f"def make(i):\n    return torch.rand(3 if {odd} else 1, 4)\n"
+        PICTURES + f"def make(i):\n    return {{'image': torch.rand(3 if {odd} else 1, 4), 'y': i}}\n"
+        f"for x in DataLoader(train, batch_size=4, num_workers={workers}):\n    pass\n",
+        SETUP,
+    ).finding
+    usual, other = ("[1, 4]", "[3, 4]") if odd == "i == 7" else ("[3, 4]", "[1, 4]")
+    assert finding["code"] == "TL201" and finding["op"] == "stack"
+    assert f"`image` of entry 3 has {other}, the others have {usual}" in finding["summary"]
+    sample = finding["sample"]
+    assert (sample["dataset_index"], sample["row"], sample["batch"]) == (7, 3, 1)
+    assert sample["by"] == "shape" and "one_of" not in sample
+    assert not any("num_workers=0" in line for line in finding["fix"])
+
+
+def test_two_samples_of_which_neither_is_usual(run: Any) -> None:
+    finding = run(
+        PICTURES + "def make(i):\n    return torch.rand(3 if i == 7 else 1, 4)\n"
+        "for x in DataLoader(train, batch_size=2):\n    pass\n",
+        SETUP,
+    ).finding
+    assert "entry 1 has [3, 4], entry 0 has [1, 4]" in finding["summary"]
+    assert finding["sample"]["one_of"] == [6, 7] and finding["sample"]["of"] == 2
+
+
+def test_what_the_users_own_collate_function_stacks(run: Any) -> None:
+    """The lengths differ by right, and are padded; the one that is stacked is told by its shapes."""
+    finding = run(
+        PICTURES + "def make(i):\n    return torch.zeros(i + 1), torch.zeros(2 if i == 6 else 5)\n"
+        "def collate(items):\n"
+        "    words = torch.nn.utils.rnn.pad_sequence([words for words, _ in items], batch_first=True)\n"
+        "    return words, torch.stack([boxes for _, boxes in items])\n"
+        "for x in DataLoader(train, batch_size=4, num_workers=1, collate_fn=collate):\n    pass\n",
+        SETUP,
+    ).finding
+    assert "`[1]` of entry 2 has [2], the others have [5]" in finding["summary"]
+    assert finding["sample"]["dataset_index"] == 6
+    assert finding["origin"]["code"].strip() == "return words, torch.stack([boxes for _, boxes in items])"
+
+
+def test_a_row_of_a_workers_stream(run: Any) -> None:
+    finding = run(
+        "import torch\nfrom torch.utils.data import DataLoader, IterableDataset\n"
+        "class Stream(IterableDataset):\n    def __iter__(self):\n        for i in range(12):\n"
+        "            yield torch.zeros(2 if i == 6 else 5)\n"
+        "for x in DataLoader(Stream(), batch_size=4, num_workers=1):\n    pass\n",
+        SETUP,
+    ).finding
+    assert "entry 2 has [2], the others have [5]" in finding["summary"]
+    assert (finding["sample"]["batch"], finding["sample"]["row"]) == (1, 2)
+
+
+def test_what_a_worker_knows_of_a_data_set_that_fails(run: Any) -> None:
+    """The operands and the sample come from the worker; its text has neither."""
+    finding = run(
+        PICTURES + "def make(i):\n    left = torch.rand(3, 5 if i == 7 else 4)\n"
+        "    return left @ torch.ones(4, 2)\n"
         "for x in DataLoader(train, batch_size=4, num_workers=1):\n    pass\n",
         SETUP,
     ).finding
-    assert finding["code"] == "TL201" and finding["op"] == "stack"
-    assert finding["sample"]["one_of"] == ids and finding["sample"]["batch"] == 1
+    assert finding["op"] == "matmul" and "left" in finding["summary"]
+    sample = finding["sample"]
+    assert (sample["dataset_index"], sample["row"], sample["batch"]) == (7, 3, 1)
+    assert finding["origin"]["code"].strip() == "return left @ torch.ones(4, 2)"
 
 
 LAST = """

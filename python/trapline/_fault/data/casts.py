@@ -9,6 +9,7 @@ from trapline._fault.data import recorded
 from trapline._fault.program import frames, graphs, places, scope, source
 
 _NUMPY_WARNED = "invalid value encountered in cast"
+OF_NAN = (-(1 << 63), -(1 << 31))  # what x86 makes of it
 _NEAR_LOWEST = 1 << 24  # an index may have been added to what the cast made
 
 

@@ -131,7 +131,8 @@ def _as_tensor(value: Any, length: int) -> Any:
         if scope.is_tensor(value):
             column = value.detach()
         elif type(value).__module__ == "numpy" and hasattr(value, "dtype"):
-            column = torch.from_numpy(value)
+            # a copy where it is read-only, of which torch warns the program
+            column = torch.from_numpy(value if value.flags.writeable else value.copy())
         elif (
             isinstance(value, (list, tuple))
             and len(value) == length

@@ -12,7 +12,7 @@ from trapline._fault.data import batches, contents, hand, samples, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.match import Match
 from trapline._fault.data.samples import Located, Sample
-from trapline._fault.program import scope
+from trapline._fault.program import computed, scope
 
 _MAX_MASK = 1 << 22
 _MIN = 8  # elements
@@ -276,8 +276,10 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
     if batch is None or not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
         return None
     count = len(batch.indices)
-    if tensor.dim() < 2 or tensor.shape[0] != count or count in tensor.shape[1:] or count < _MIN_ROWS:
+    if not tensor.dim() or tensor.shape[0] != count or count in tensor.shape[1:] or count < _MIN_ROWS:
         return None
+    if tensor.dim() == 1 and not _made_of(batch, tensor):
+        return None  # of so many numbers nothing else says that they are one for each sample
     if scan.get("first", -1) < 0 or tensor.numel() > values.MAX_ELEMENTS:
         return None
     flat = tensor.detach().reshape(-1).cpu()
@@ -290,6 +292,13 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
     if not parts:
         return None
     return Located(batch, parts[0], Match([row] + [0] * (parts[0].dim() - 1), None, 0, False))
+
+
+def _made_of(batch: Batch, tensor: Any) -> bool:
+    """Whether arithmetic made the numbers of a tensor of the batch, one from each sample's."""
+    count = tensor.shape[0]
+    own = {id(part) for part in batch.tensors() if part.dim() == 1 and part.shape[0] == count}
+    return any(id(part) in own for part in computed.parts_of(tensor))
 
 
 def _is_broken(located: Located) -> bool:

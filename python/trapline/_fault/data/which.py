@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trapline._fault.data import batches, guesses, records, samples, values
+from trapline._fault.data import batches, drawn, guesses, records, samples, values
 
 
 def sample_of(
@@ -27,4 +27,5 @@ def sample_of(
         samples.blamed(sample, violation, predicate)
         or guesses.batch_of_labels(violation, predicate)
         or (None if unknown else guesses.batch_in_hand(violation, predicate))
+        or (None if violation.get("late") else drawn.sample_facts(tensor, scan, predicate))
     )

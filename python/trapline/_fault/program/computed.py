@@ -1,0 +1,230 @@
+"""What computed the numbers of a variable, as the source says it: `bucket = torch.bucketize(age, edges)`.
+
+Numbers that a program reads may be counted from 1; those that it computes are not, and the computation is
+what to look at. Said only where the last assignment before the line is a computation beyond doubt.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import FrameType
+from typing import Any, Optional
+
+from trapline._fault.program import calls, frames, holders, places, scope
+
+Facts = dict[str, Any]
+_MAX_TEXT = 80
+_DEPTH = 5
+# Each gives numbers of its own, whatever it was given.
+_SEARCHES = ("bucketize", "searchsorted", "digitize")
+_MAKES = {
+    *_SEARCHES,
+    *("argmax", "argmin", "argsort", "topk", "nonzero", "multinomial", "randint", "randperm", "arange"),
+    *(
+        "cumsum",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "floor_divide",
+        "remainder",
+        "bincount",
+        "ravel_multi_index",
+    ),
+}
+# Each gives the numbers that it was given, in another form.
+_KEEPS = {
+    *("to", "long", "int", "cuda", "cpu", "view", "reshape", "squeeze", "unsqueeze", "flatten", "contiguous"),
+    *(
+        "clone",
+        "detach",
+        "type",
+        "expand",
+        "repeat",
+        "transpose",
+        "permute",
+        "numpy",
+        "short",
+        "ravel",
+        "astype",
+    ),
+    *("expand_as", "view_as", "type_as", "t", "copy"),
+}
+_WRAPS = {"tensor", "as_tensor", "from_numpy", "asarray", "LongTensor"}
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow)
+
+
+def computed_facts(variable: str, given: Any) -> Optional[Facts]:
+    """`name`, `text` and `line` of the assignment, and `by`, the function; of a search also `edges`, how many
+    it has. `variable`: the user's name of the bad numbers, `given`: the tensor itself."""
+    for frame in holders.user_frames():
+        names = [variable] if variable.isidentifier() and variable in frame.f_locals else []
+        names += [name for name, value in scope.variables(frame) if value is given and name not in names]
+        for name in names:
+            found = _assigned(frame, name, scope.line_of(frame), _DEPTH)
+            if found is not None:
+                return _described(frame, name, *found)
+        if not names:
+            expression = _in_call(frame)
+            if expression is not None:
+                return _described(frame, "", *expression)
+    return None
+
+
+def parts_of(given: Any) -> list[Any]:
+    """The tensors that a tensor was computed of, element by element: the arithmetic of its assignment has no
+    call in it, and so keeps the places."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            if value is not given:
+                continue
+            found = _assigned(frame, name, scope.line_of(frame), _DEPTH)
+            if found is None or any(isinstance(part, ast.Call) for part in ast.walk(found[0])):
+                return []
+            held = [_value(frame, part) for part in ast.walk(found[0]) if isinstance(part, ast.expr)]
+            return [value for value in held if scope.is_tensor(value)]
+    return []
+
+
+def _value(frame: FrameType, node: ast.expr) -> Any:
+    """What a name, or an entry of a dictionary, holds; None for anything else."""
+    if isinstance(node, ast.Name):
+        return frame.f_locals.get(node.id)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        held = _value(frame, node.value)
+        return held.get(node.slice.value) if type(held) is dict else None
+    return None
+
+
+def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Optional[Facts]:
+    text = ast.unparse(node)
+    if len(text) > _MAX_TEXT:
+        return None
+    facts: Facts = {"name": name, "text": text, "line": line}
+    call = next(
+        (part for part in ast.walk(node) if isinstance(part, ast.Call) and _called(part) in _MAKES), None
+    )
+    if call is not None:
+        facts["by"] = _called(call)
+        edges = _edges(frame, call)
+        if edges is not None and node is call:
+            facts["edges"] = edges
+    return facts
+
+
+def _assigned(frame: FrameType, name: str, line: int, depth: int) -> Optional[tuple[ast.expr, int]]:
+    """The computation that a variable's last assignment before a line is."""
+    tree = calls.tree_of(frame.f_code) if depth else None
+    if tree is None:
+        return None
+    before = line - calls.first_line(frame.f_code) + 1
+    bound = [(node, value) for node, value in _bindings(tree, name) if node.lineno < before]
+    if not bound:
+        return None
+    node, value = max(bound, key=lambda pair: pair[0].lineno)
+    at = node.lineno + calls.first_line(frame.f_code) - 1
+    return None if value is None else _computation(frame, value, at, depth - 1)
+
+
+def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
+    """Statements that give the variable a value, and that; None where it is not written there."""
+    found: list[tuple[Any, Optional[ast.expr]]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id == name:
+                    found.append((node, node.value))
+                elif _holds(target, name):
+                    call = isinstance(node.value, ast.Call) and _called(node.value) in _MAKES
+                    found.append((node, node.value if call else None))  # values, index = x.topk(3)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and _holds(node.target, name):
+            found.append((node, node.value))
+        elif isinstance(node, ast.AugAssign) and _holds(node.target, name):
+            if isinstance(node.target, ast.Name):
+                found.append((node, ast.BinOp(node.target, node.op, node.value)))
+            else:
+                found.append((node, None))  # elements were written
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and _holds(node.target, name):
+            found.append((node if hasattr(node, "lineno") else node.target, None))
+        elif isinstance(node, ast.withitem) and node.optional_vars and _holds(node.optional_vars, name):
+            found.append((node.optional_vars, None))
+    return found
+
+
+def _holds(target: ast.AST, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(target))
+
+
+def _computation(frame: FrameType, node: ast.expr, line: int, depth: int) -> Optional[tuple[ast.expr, int]]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
+        return node, line
+    if isinstance(node, ast.Name):
+        return _assigned(frame, node.id, line, depth)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Call)):
+        return _computation(frame, node.value, line, depth) if depth else None
+    if isinstance(node, ast.Attribute) and node.attr == "indices":  # x.topk(3).indices
+        return _computation(frame, node.value, line, depth) if depth else None
+    if not isinstance(node, ast.Call) or not depth:
+        return None
+    called = _called(node)
+    if called in _MAKES:
+        return node, line
+    if called in _KEEPS and isinstance(node.func, ast.Attribute):
+        inner = _computation(frame, node.func.value, line, depth - 1)
+        return inner and ((node, line) if inner[1] == line else inner)
+    if called in _WRAPS and node.args:
+        return _computation(frame, node.args[0], line, depth - 1)
+    return None
+
+
+def _in_call(frame: FrameType) -> Optional[tuple[ast.expr, int]]:
+    """The one computation among the arguments of the failing call: table(x.argmax(1) + 1)."""
+    line, end, column, end_column = frames.position(frame.f_code, frame.f_lasti)
+    tree = calls.tree_of(frame.f_code)
+    if tree is None or end is None:
+        return None
+    before = line - calls.first_line(frame.f_code) + 1
+    here = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Call, ast.Subscript)) and node.lineno == before and node.end_lineno == before
+    ]
+    if not here or not places.is_user(frame.f_code):
+        return None
+    width = (end_column or 0) - (column or 0)
+    here = [node for node in here if (node.end_col_offset or 0) - node.col_offset == width]
+    if len(here) != 1:
+        return None
+    node = here[0]
+    given = (
+        [node.slice]
+        if isinstance(node, ast.Subscript)
+        else [*node.args, *(word.value for word in node.keywords)]
+    )
+    written = [argument for argument in given if isinstance(argument, (ast.BinOp, ast.Call))]
+    if len(written) != 1:
+        return None
+    return _computation(frame, written[0], line, _DEPTH)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _edges(frame: FrameType, call: ast.Call) -> Optional[int]:
+    """How many edges a search among buckets has, where they are a variable."""
+    name = _called(call)
+    if name not in _SEARCHES:
+        return None
+    at = 0 if name == "searchsorted" else 1
+    words = {word.arg: word.value for word in call.keywords}
+    node = words.get("boundaries") or words.get("bins") or words.get("sorted_sequence")
+    if node is None and isinstance(call.func, ast.Attribute) and at < len(call.args):
+        node = call.args[at]
+    value = frame.f_locals.get(node.id, frame.f_globals.get(node.id)) if isinstance(node, ast.Name) else None
+    if type(value) is list:
+        return len(value)
+    shape = (
+        getattr(value, "shape", None) if scope.is_tensor(value) or type(value).__module__ == "numpy" else None
+    )
+    return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 1 else None

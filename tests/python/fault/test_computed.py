@@ -1,0 +1,88 @@
+"""What computed the bad numbers, as the source says it; of numbers that were read nothing is said."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+import pytest
+import torch
+from trapline._fault.program import computed
+
+AGES = torch.tensor([3.0, 90.0, 41.0, 12.0])
+EDGES = torch.tensor([0.0, 10.0, 20.0])
+
+
+def asked(name: str, given: Any) -> Optional[dict[str, Any]]:
+    return computed.computed_facts(name, given)
+
+
+def test_a_search_among_edges() -> None:
+    bucket = torch.bucketize(AGES, EDGES)
+    found = asked("bucket", bucket)
+    assert found is not None
+    assert (found["name"], found["text"]) == ("bucket", "torch.bucketize(AGES, EDGES)")
+    assert (found["by"], found["edges"]) == ("bucketize", 3)
+
+
+def test_the_last_assignment_counts() -> None:
+    best = torch.tensor([1, 2])
+    best = AGES.view(2, 2).argmax(dim=-1) + 1
+    found = asked("best", best)
+    assert found is not None and found["by"] == "argmax"
+    assert found["text"] == "AGES.view(2, 2).argmax(dim=-1) + 1"
+
+
+def test_through_names_and_forms() -> None:
+    t, n = torch.arange(3), 4
+    flat = t[:, None] * n + torch.tensor([1, 2])
+    index = flat.reshape(-1).long()
+    found = asked("index", index)
+    assert found is not None and found["text"] == "t[:, None] * n + torch.tensor([1, 2])"
+    assert "by" not in found
+
+
+def test_one_of_two_results() -> None:
+    _values, where = AGES.topk(3)
+    found = asked("where", where)
+    assert found is not None and (found["by"], found["text"]) == ("topk", "AGES.topk(3)")
+
+
+def test_the_caller_computed_what_a_function_was_given() -> None:
+    def look_up(ids: torch.Tensor) -> Optional[dict[str, Any]]:
+        return asked("ids", ids)
+
+    slot = np.digitize(AGES.numpy(), [0, 10, 20])
+    ids = torch.from_numpy(slot)
+    found = look_up(ids)
+    assert found is not None and (found["by"], found["name"]) == ("digitize", "ids")
+
+
+@pytest.mark.parametrize("kind", ["column", "loop", "written", "function"])
+def test_numbers_that_were_read(kind: str) -> None:
+    table = {"label": torch.tensor([1, 2, 3])}
+    labels = table["label"].long()
+    if kind == "loop":
+        for labels in [torch.tensor([1, 2, 3])]:
+            assert asked("labels", labels) is None
+        return
+    if kind == "written":
+        labels = AGES.argsort()
+        labels[0] += 7
+    elif kind == "function":
+        labels = asked_of_a_file()
+    assert asked("labels", labels) is None
+
+
+def asked_of_a_file() -> torch.Tensor:
+    return torch.tensor([1, 2, 3])
+
+
+def test_the_parts_of_arithmetic_that_keeps_the_places() -> None:
+    batch = {"fine": torch.tensor([4, 6]), "coarse": torch.tensor([1, 2])}
+    offset = torch.tensor([0, 4, 9])
+    local = batch["fine"] - offset[batch["coarse"]]
+    parts = computed.parts_of(local)
+    assert any(part is batch["fine"] for part in parts) and any(part is batch["coarse"] for part in parts)
+    mixed = batch["fine"][torch.randperm(2)] - 1
+    assert computed.parts_of(mixed) == []
