@@ -334,12 +334,14 @@ def describe() -> list[str]:
     return lines
 
 
-def watch_nan(on: bool) -> bool:
-    """Watch for NaN from now on, or no longer; False where this torch cannot be watched."""
-    module = _watch()
-    _watch_light().uninstall()
-    if not on:
-        module.uninstall()
+def watch_nan(how: str) -> bool:
+    """Watch for NaN from now on as ``--watch`` says it; False where this torch cannot be watched so."""
+    modules = {"light": _watch_light(), "nan": _watch()}
+    for name, module in modules.items():
+        if name != how:
+            module.uninstall()
+    module = modules.get(how)
+    if module is None:
         return True
     module.install()
     if module not in _installed:

@@ -8,7 +8,8 @@ Stage two (:mod:`trapline._watch.place`) runs before the optimizer has changed t
 times. What it finds is a suspect until the optimizer that has the bad gradients has stepped
 (:mod:`trapline._watch.suspect`).
 
-The rule is in docs/watch.md. Numbers on a device are not looked at: nothing waits for it.
+The rule is in docs/watch.md. A loss on a device is read late (:mod:`trapline._watch.device`): nothing waits
+for it.
 """
 
 from __future__ import annotations
@@ -49,10 +50,15 @@ def uninstall() -> None:
         atexit.unregister(_at_exit)
 
 
+def is_installed() -> bool:
+    return _light is not None
+
+
 def facts() -> Optional[dict[str, Any]]:
     """What went bad first, as facts of a fault; None where nothing did."""
     if _light is None:
         return None
+    _light.device.reads()
     return _light.found or (_light.suspect.fact if _light.suspect is not None else None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import time
@@ -13,8 +12,10 @@ from typing import Any, Callable, Optional
 from trapline._library import forks
 from trapline._library.say import debug
 from trapline._watch import backward, place
+from trapline._watch.device import Device
 from trapline._watch.history import History
 from trapline._watch.hot import Hot, idle
+from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
 from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
@@ -57,7 +58,8 @@ class Light:
         self.hot = Hot()
         self._has_closures = False
         self._handles: list[Any] = []
-        self._restore: list[Callable[[], None]] = []
+        self._patches = Patches()
+        self.device = Device(self)
 
     @property
     def found(self) -> Optional[dict[str, Any]]:  # by the rule, a fault
@@ -79,34 +81,21 @@ class Light:
             optimizers.register_optimizer_step_post_hook(self._hook_after_step()),
         ]
         self._before = (self._handles[0].id, optimizers._global_optimizer_pre_hooks)
-        self._wrap(torch.autograd, "backward", self._around_backward)
-        self._wrap(torch.optim.Optimizer, "__init__", self._around_init)
-        self._wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
+        self._patches.wrap(torch.autograd, "backward", self._around_backward)
+        self._patches.wrap(torch.optim.Optimizer, "__init__", self._around_init)
+        self._patches.wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
-            self._wrap(scaler, "step", self._around_scaler)
+            self._patches.wrap(scaler, "step", self._around_scaler)
         forks.in_child(self._in_child)
-
-    def _wrap(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        original = getattr(owner, name)
-        wrapper = make(original)
-        functools.update_wrapper(wrapper, original)
-        setattr(owner, name, wrapper)
-
-        def restore() -> None:
-            if getattr(owner, name) is wrapper:
-                setattr(owner, name, original)
-
-        self._restore.append(restore)
 
     def stop(self) -> None:
         self.hot.drain()
         self._roots.stop()
         for handle in self._handles:
             handle.remove()
-        for restore in self._restore:
-            restore()
-        self._handles, self._restore = [], []
+        self._patches.undo()
+        self._handles = []
         self.calls.clear()
 
     def _in_child(self) -> None:
@@ -115,6 +104,7 @@ class Light:
         self.found = self.suspect = None
         self._streak.ends()
         self.calls.clear()
+        self.device.forgets()
 
     def _around_init(self, original: Any) -> Any:
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
@@ -138,6 +128,8 @@ class Light:
     def begins(self, parameters: Any) -> None:
         """What these weights are before they are trained."""
         for parameter in parameters:
+            if not parameter.is_cpu:  # nothing waits for a device
+                continue
             if are_finite([parameter]):
                 self._began_good.add(id(parameter))
             else:
@@ -234,7 +226,9 @@ class Light:
         """True where the loss is a new suspect."""
         loss = place.loss_of(tensors)
         if loss is None:
+            self.device.sees_loss(tensors)
             return False
+        self.device.is_used = False
         value = self._loss = loss.item()
         finite = math.isfinite(value)
         if finite and self.found is not None and are_mended(self._harmed):
@@ -335,6 +329,8 @@ class Light:
         if self._is_compiling() or not self.notes:
             return
         self._stepping = True
+        if self.device.is_used:
+            self.device.sees_gradients(optimizer)
         if not self.looks and self.suspect is None and optimizer is self.steps.only():
             return
         try:
@@ -410,7 +406,10 @@ class Light:
                 if harmed is not None:
                     self.suspect = None
             self._streak.ends()
-            self._arms()
+            if self.device.is_used:
+                self.device.reads()
+            else:
+                self._arms()
         except Exception as error:
             debug(f"watch: {error!r}")
 
@@ -490,6 +489,7 @@ class Light:
     def finish(self) -> None:
         """At the end of the program."""
         self.catches_up()
+        self.device.reads(at_end=True)
         if not self.steps.tallies:
             self._by_hand(at_end=True)
         if self.found is not None and are_mended(self._harmed):
