@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 import torch
 
+from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch.hot import MAX_PROBE
 from trapline._watch.late import Late
@@ -44,6 +45,8 @@ class Device:
             gradient = getattr(probe, "grad", None)
             if gradient is not None:
                 self._late.sees_gradient(gradient, self._light.steps.coming())
+        except DeviceAssertError:
+            raise
         except Exception as error:
             debug(f"watch: {error!r}")
 
@@ -64,6 +67,9 @@ class Device:
                 bad, self._bad = self._bad, None
                 if self._holds_nan():
                     self._light.found = self._fact(*bad)
+        except DeviceAssertError:
+            if not at_end:  # the guard's, met when the weights were looked at
+                raise
         except Exception as error:  # a context that is lost
             debug(f"watch: {error!r}")
 

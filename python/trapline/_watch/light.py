@@ -15,9 +15,11 @@ for it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 from typing import Any, Optional
 
 from trapline._fault.data import recorded
+from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch.watching import Light
 
@@ -58,7 +60,8 @@ def facts() -> Optional[dict[str, Any]]:
     """What went bad first, as facts of a fault; None where nothing did."""
     if _light is None:
         return None
-    _light.device.reads()
+    with contextlib.suppress(DeviceAssertError):  # a fault is being told already
+        _light.device.reads()
     return _light.found or (_light.suspect.fact if _light.suspect is not None else None)
 
 

@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any, Callable, Optional
 
 from trapline._library import forks
+from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch import backward, place
 from trapline._watch.device import Device
@@ -191,6 +192,8 @@ class Light:
                         self.calls.clear()
                 elif not self.busy:
                     fresh = self._sees_loss(tensors)
+            except DeviceAssertError:  # met by a copy from the device
+                raise
             except Exception as error:
                 debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)
@@ -406,12 +409,11 @@ class Light:
                 if harmed is not None:
                     self.suspect = None
             self._streak.ends()
-            if self.device.is_used:
-                self.device.reads()
-            else:
+            if not self.device.is_used:
                 self._arms()
         except Exception as error:
             debug(f"watch: {error!r}")
+        self.device.reads()
 
     def _counts_step(self, optimizer: Any) -> None:
         self._begins_with(optimizer)
