@@ -195,6 +195,7 @@ def _activate(say: bool = True) -> None:
             _install(_watch, watch == "nan:stop")
         elif watch == "light":
             _install(_watch_light)
+            _install_later("torch._dynamo.callback", _watch_compiling)
         if steps is not None:
             _install(_steps, steps)
 
@@ -282,6 +283,12 @@ def _watch_light() -> ModuleType:
     from trapline._watch import light
 
     return light
+
+
+def _watch_compiling() -> ModuleType:
+    from trapline._watch import compiling
+
+    return compiling
 
 
 def _steps() -> ModuleType:

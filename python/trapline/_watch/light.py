@@ -42,6 +42,12 @@ def install() -> None:
     atexit.register(_at_exit)
 
 
+def follows_compilation() -> None:
+    """Dynamo is there: hooks go when it begins to compile."""
+    if _light is not None:
+        _light.roots.follows_compilation()
+
+
 def uninstall() -> None:
     """Stop watching; what was seen is forgotten."""
     global _light

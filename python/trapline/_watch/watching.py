@@ -55,7 +55,7 @@ class Light:
         self._spent, self._began, self._next = 0.0, 0.0, 0.0
         self.busy = False  # stage two is running
         self._stepping = False
-        self._roots = Roots(self)
+        self.roots = Roots(self)
         self.hot = Hot()
         self._has_closures = False
         self._handles: list[Any] = []
@@ -76,7 +76,7 @@ class Light:
         from torch.optim import optimizer as optimizers
 
         self._is_compiling = torch.compiler.is_dynamo_compiling
-        self._roots.start()
+        self.roots.start()
         self._handles = [
             optimizers.register_optimizer_step_pre_hook(self._before_step),
             optimizers.register_optimizer_step_post_hook(self._hook_after_step()),
@@ -92,7 +92,7 @@ class Light:
 
     def stop(self) -> None:
         self.hot.drain()
-        self._roots.stop()
+        self.roots.stop()
         for handle in self._handles:
             handle.remove()
         self._patches.undo()
@@ -112,12 +112,12 @@ class Light:
             original(optimizer, *args, **kwargs)
             if self.notes:
                 self.catches_up()
-                self._roots.trains()
+                self.roots.trains()
 
         return __init__
 
     def _begins_training(self) -> None:
-        for module in self._roots.take_new():
+        for module in self.roots.take_new():
             self.begins(module.parameters())
 
     def _begins_with(self, optimizer: Any) -> None:
@@ -172,7 +172,7 @@ class Light:
             fresh = False
             try:
                 self.catches_up()
-                if self._roots.is_new:
+                if self.roots.is_new:
                     self._begins_training()
                 if (
                     type(tensors) is plain
@@ -311,7 +311,7 @@ class Light:
         changed = self.steps.taken or (not of_step and self.backwards > 1)
         if changed and found["kind"] == "loss" and not found.get("looked", True):
             # Weights that were good and are not tell of an update, also where nothing ran again.
-            found |= place.of_broken(reached, self._began_good, list(self._roots.known))
+            found |= place.of_broken(reached, self._began_good, list(self.roots.known))
         out = {"what": what, **at, **found}
         if "inf_before" in found:
             out["inf_before"] = {**found["inf_before"], **at}
@@ -373,7 +373,7 @@ class Light:
         self.spends(began)
         if norm is None or math.isfinite(norm):
             return None
-        bad, fact = place.of_update(optimizer, self._began_bad, list(self._roots.known))
+        bad, fact = place.of_update(optimizer, self._began_bad, list(self.roots.known))
         if not bad:
             return None
         self._harmed = [weakref.ref(parameter) for parameter in bad]
@@ -437,8 +437,8 @@ class Light:
         self.backwards, self._in_loss = 0, None
         self._mark = len(self.calls)
         self.looks = self.steps.taken < ALWAYS or time.perf_counter() >= self._next
-        if self._roots.learning:
-            self._roots.steps(self.steps.turn)
+        if self.roots.learning:
+            self.roots.steps(self.steps.turn)
 
     def _arms(self) -> None:
         """The next steps are like this one."""
@@ -448,7 +448,7 @@ class Light:
             plain
             and optimizer is not None
             and not self._has_closures
-            and not self._roots.learning
+            and not self.roots.learning
             and len(self.calls) == 0
         ):
             self.hot.arm(optimizer, self._next)
