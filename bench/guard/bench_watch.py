@@ -80,7 +80,7 @@ class Switch:
         self._wrapper = torch.autograd.backward
         self._hooks = (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)
         self._mine = [dict(hooks) for hooks in self._hooks]
-        self._roots = dict(self._watch._roots.known)
+        self._roots = dict(self._watch.roots.known)
         self._off = 0.0
         if not self._watch.hot.armed:
             raise SystemExit("bench: the watch counts these steps in Python")

@@ -195,6 +195,7 @@ def _activate(say: bool = True) -> None:
             _install(_watch, watch == "nan:stop")
         elif watch == "light":
             _install(_watch_light)
+            _install_later("torch._dynamo.callback", _watch_compiling)
         if steps is not None:
             _install(_steps, steps)
 
@@ -284,6 +285,12 @@ def _watch_light() -> ModuleType:
     return light
 
 
+def _watch_compiling() -> ModuleType:
+    from trapline._watch import compiling
+
+    return compiling
+
+
 def _steps() -> ModuleType:
     from trapline import _steps
 
@@ -334,12 +341,14 @@ def describe() -> list[str]:
     return lines
 
 
-def watch_nan(on: bool) -> bool:
-    """Watch for NaN from now on, or no longer; False where this torch cannot be watched."""
-    module = _watch()
-    _watch_light().uninstall()
-    if not on:
-        module.uninstall()
+def watch_nan(how: str) -> bool:
+    """Watch for NaN from now on as ``--watch`` says it; False where this torch cannot be watched so."""
+    modules = {"light": _watch_light(), "nan": _watch()}
+    for name, module in modules.items():
+        if name != how:
+            module.uninstall()
+    module = modules.get(how)
+    if module is None:
         return True
     module.install()
     if module not in _installed:

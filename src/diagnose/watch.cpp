@@ -153,6 +153,12 @@ std::string look_text(const WatchFact& watch) {
   if (!watch.looked && at.kind == "loss" && at.op.empty())
     return fmt::format("look at {} {} and the one before; `--watch nan` looks at every layer", at.unit,
                        at.step);
+  if (!watch.looked && at.kind == "gradient")
+    return fmt::format(
+        "the loss of {} {} was finite: look at functions without a finite derivative (sqrt or pow at 0, "
+        "where() "
+        "around log) and at the loss scale; `--watch nan` looks at every layer",
+        at.unit, at.step);
   if (at.kind == "input")
     return "the numbers are not finite before the model: mend them, or leave them out; "
            "torch.isfinite(inputs).all() tells";
@@ -223,6 +229,10 @@ bool is_seen(const WatchFact& watch) {
 std::string watch_text(const WatchFact& watch) {
   if (!watch.looked && watch.first.kind == "loss" && watch.first.op.empty()) {
     return fmt::format("the first {} that was noticed was in {} {}; its place was not found",
+                       watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step);
+  }
+  if (!watch.looked && watch.first.kind == "gradient") {
+    return fmt::format("the first {} that was noticed was in the gradients of {} {}: its loss was finite",
                        watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step);
   }
   if (watch.backward) {

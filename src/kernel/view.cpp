@@ -5,7 +5,7 @@
 namespace trapline::kernel {
 namespace {
 
-constexpr std::int64_t kMaxProbe = 4096;  // elements: _MAX_PROBE in python/trapline/_watch/hot.py
+constexpr std::int64_t kMaxProbe = 4096;  // elements: MAX_PROBE in python/trapline/_watch/hot.py
 
 const DlExchange* g_exchange = nullptr;
 PyTypeObject* g_tensor = nullptr;

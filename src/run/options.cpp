@@ -15,7 +15,8 @@ const auto kOptions = std::to_array<RunOption>({
     {"--steps", "N", "TRAPLINE_STEPS", "end the program cleanly after N optimizer steps",
      WholeNumberOption{&RunOptions::steps, 1, 1'000'000'000'000}},
     {"--watch", "MODE", "TRAPLINE_WATCH",
-     "nan: look at every module for the first NaN or Inf; nan:stop: and end there; light: at losses",
+     "light: look at losses and gradients for NaN (default); nan: at every module; nan:stop: and end at "
+     "the first; off",
      WordOption{&RunOptions::watch, kWatch}},
     {"--report", "DIR", "TRAPLINE_REPORT_DIR", "keep the findings of all processes in the folder DIR",
      PathOption{&RunOptions::reports}},

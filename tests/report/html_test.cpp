@@ -244,5 +244,35 @@ TEST(Html, TheLastStepsAreTold) {
   EXPECT_EQ(count(page, "gradient norm: 1.25 -&gt; 3e+04 -&gt; inf over steps 401-404"), 1U);
 }
 
+TEST(Html, TheLastStepsAreDrawn) {
+  Finding finding = finding_with("words");
+  finding.last_steps = {{401, Scalar(2.0), Scalar(1.0)},
+                        {402, Scalar(-2.0), {}},
+                        {403, Scalar(0.0), Scalar(10000.0)},
+                        {404, Scalar(std::nan("")), Scalar(HUGE_VAL)}};
+  const std::string page = render_html(report_of(finding), {});
+  EXPECT_EQ(problem_of(page), "");
+  // Losses below zero: evenly; 0 is in the middle.
+  EXPECT_EQ(count(page, R"(height="53"><title>step 403: 0</title>)"), 1U);
+  EXPECT_EQ(count(page, R"(height="6"><title>step 402: -2</title>)"), 1U);
+  // Norms far apart: by logarithm. What is not finite is red and as high as the picture.
+  EXPECT_EQ(count(page, "gradient norm of the last steps (heights by logarithm)"), 1U);
+  EXPECT_EQ(count(page, R"(height="100"><title>step 403: 1e+04</title>)"), 1U);
+  EXPECT_EQ(
+      count(page, R"(<rect class="bad" x="31" y="0" width="8" height="100"><title>step 404: nan</title>)"),
+      1U);
+  EXPECT_EQ(count(page, "<title>step 404: inf</title>"), 1U);
+  const std::string cell = render_html_finding(finding, {});
+  EXPECT_EQ(count(cell, "gradient norm of the last steps"), 2U);  // the caption, and for those who hear it
+}
+
+TEST(Html, StepsOfOneNumberOrNoneAreNotDrawn) {
+  Finding finding = finding_with("words");
+  finding.last_steps = {{1, Scalar(2.0), Scalar(std::nan(""))}, {2, {}, Scalar(HUGE_VAL)}};
+  EXPECT_EQ(count(render_html(report_of(finding), {}), "of the last steps"), 0U);
+  finding.last_steps = {{1, Scalar(2.0), {}}, {2, Scalar(2.0), {}}};
+  EXPECT_EQ(count(render_html(report_of(finding), {}), R"(height="50")"), 2U);
+}
+
 }  // namespace
 }  // namespace trapline

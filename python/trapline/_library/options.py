@@ -60,7 +60,7 @@ def quarantine() -> str | None:
 
 def watch() -> str:
     """``light``: loss and gradients; ``nan``: every module; ``nan:stop``: and end at the first; ``off``."""
-    return _text("TRAPLINE_WATCH", "off")
+    return _text("TRAPLINE_WATCH", "light")
 
 
 def steps() -> int | None:

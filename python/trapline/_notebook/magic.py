@@ -62,15 +62,22 @@ def _need_guard() -> None:
         raise Mistake("there is no guard yet: it comes with `import torch`")
 
 
+_WATCHED = {
+    "nan": "losses, outputs and gradients are watched for NaN",
+    "light": "losses and gradients are watched for NaN",
+    "off": "nothing is watched",
+}
+
+
 def _watch(shell: Any, rest: str) -> None:
     del shell
-    if rest not in ("nan", "off"):
-        raise Mistake("write `watch nan` or `watch off`")
+    if rest not in _WATCHED:
+        raise Mistake("write `watch nan`, `watch light` or `watch off`")
     if "torch" not in sys.modules:
         raise Mistake("torch is not imported: `import torch` first")
-    if not _boot.watch_nan(rest == "nan"):
+    if not _boot.watch_nan(rest):
         raise Mistake("this torch is too old to be watched: it needs 2.0")
-    print("losses, outputs and gradients are watched for NaN" if rest == "nan" else "nothing is watched")
+    print(_WATCHED[rest])
 
 
 def _check(shell: Any, rest: str) -> None:

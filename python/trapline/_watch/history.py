@@ -16,6 +16,20 @@ class History(deque[tuple[int, Optional[float], Optional[float]]]):
     def __init__(self) -> None:
         super().__init__(maxlen=KEPT)
 
+    def knows(self, step: int, loss: float) -> None:
+        """The loss of an earlier step, which has arrived by now."""
+        for at in range(len(self) - 1, -1, -1):
+            if self[at][0] <= step:
+                if self[at][0] == step:
+                    self[at] = (step, loss, self[at][2])
+                return
+
+    def until(self, step: int) -> History:
+        """The rows before it."""
+        rows = History()
+        rows.extend(row for row in self if row[0] < step)
+        return rows
+
     def growth(self) -> Optional[dict[str, Any]]:
         """The gradient norm, or else the loss, that is a hundred times what it was in the steps before."""
         for at, name in ((2, "gradient norm"), (1, "loss")):

@@ -27,7 +27,7 @@ def gate_type() -> Any:
         return None
 
 
-_MAX_PROBE = 4096  # elements: kMaxProbe in src/kernel/view.cpp
+MAX_PROBE = 4096  # elements: kMaxProbe in src/kernel/view.cpp
 
 
 class Hot:
@@ -66,7 +66,7 @@ def _probe_of(optimizer: Any) -> Any:
     """
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            if parameter.grad is not None and parameter.is_cpu and parameter.numel() <= _MAX_PROBE:
+            if parameter.grad is not None and parameter.is_cpu and parameter.numel() <= MAX_PROBE:
                 return weakref.ref(parameter)
     return weakref.ref(optimizer)  # has no gradient
 

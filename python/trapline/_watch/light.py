@@ -8,15 +8,18 @@ Stage two (:mod:`trapline._watch.place`) runs before the optimizer has changed t
 times. What it finds is a suspect until the optimizer that has the bad gradients has stepped
 (:mod:`trapline._watch.suspect`).
 
-The rule is in docs/watch.md. Numbers on a device are not looked at: nothing waits for it.
+The rule is in docs/watch.md. A loss on a device is read late (:mod:`trapline._watch.device`): nothing waits
+for it.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 from typing import Any, Optional
 
 from trapline._fault.data import recorded
+from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch.watching import Light
 
@@ -39,6 +42,12 @@ def install() -> None:
     atexit.register(_at_exit)
 
 
+def follows_compilation() -> None:
+    """Dynamo is there: hooks go when it begins to compile."""
+    if _light is not None:
+        _light.roots.follows_compilation()
+
+
 def uninstall() -> None:
     """Stop watching; what was seen is forgotten."""
     global _light
@@ -49,10 +58,16 @@ def uninstall() -> None:
         atexit.unregister(_at_exit)
 
 
+def is_installed() -> bool:
+    return _light is not None
+
+
 def facts() -> Optional[dict[str, Any]]:
     """What went bad first, as facts of a fault; None where nothing did."""
     if _light is None:
         return None
+    with contextlib.suppress(DeviceAssertError):  # a fault is being told already
+        _light.device.reads()
     return _light.found or (_light.suspect.fact if _light.suspect is not None else None)
 
 

@@ -129,10 +129,25 @@ class Roots:
         from torch.nn.modules import module as modules
 
         self._depth = 0
+        self.follows_compilation()
         self.learning = [
             modules.register_module_forward_pre_hook(self._enters),
             modules.register_module_forward_hook(self._leaves, always_call=True),
         ]
+
+    def follows_compilation(self) -> None:
+        """To be told when Dynamo begins to compile, where it is imported; its ``reset()`` forgets that."""
+        handler = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
+        if handler is not None and self._compiles not in handler.start_callbacks:
+            handler.register_start_callback(self._compiles)
+
+    def _compiles(self, _args: Any) -> None:
+        """What is hooked would get into the graph, and its guards count global hooks."""
+        self._ends()
+        self._is_over = True
+        for module, root in list(self.known.items()):
+            if type(module).__name__ != "OptimizedModule":
+                root.remove()
 
     def trains(self) -> None:
         """At the first sign of it, and whenever an optimizer is made."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import time
@@ -11,10 +10,13 @@ from collections import deque
 from typing import Any, Callable, Optional
 
 from trapline._library import forks
+from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch import backward, place
+from trapline._watch.device import Device
 from trapline._watch.history import History
 from trapline._watch.hot import Hot, idle
+from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
 from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
@@ -53,11 +55,12 @@ class Light:
         self._spent, self._began, self._next = 0.0, 0.0, 0.0
         self.busy = False  # stage two is running
         self._stepping = False
-        self._roots = Roots(self)
+        self.roots = Roots(self)
         self.hot = Hot()
         self._has_closures = False
         self._handles: list[Any] = []
-        self._restore: list[Callable[[], None]] = []
+        self._patches = Patches()
+        self.device = Device(self)
 
     @property
     def found(self) -> Optional[dict[str, Any]]:  # by the rule, a fault
@@ -73,40 +76,27 @@ class Light:
         from torch.optim import optimizer as optimizers
 
         self._is_compiling = torch.compiler.is_dynamo_compiling
-        self._roots.start()
+        self.roots.start()
         self._handles = [
             optimizers.register_optimizer_step_pre_hook(self._before_step),
             optimizers.register_optimizer_step_post_hook(self._hook_after_step()),
         ]
         self._before = (self._handles[0].id, optimizers._global_optimizer_pre_hooks)
-        self._wrap(torch.autograd, "backward", self._around_backward)
-        self._wrap(torch.optim.Optimizer, "__init__", self._around_init)
-        self._wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
+        self._patches.wrap(torch.autograd, "backward", self._around_backward)
+        self._patches.wrap(torch.optim.Optimizer, "__init__", self._around_init)
+        self._patches.wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
-            self._wrap(scaler, "step", self._around_scaler)
+            self._patches.wrap(scaler, "step", self._around_scaler)
         forks.in_child(self._in_child)
-
-    def _wrap(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        original = getattr(owner, name)
-        wrapper = make(original)
-        functools.update_wrapper(wrapper, original)
-        setattr(owner, name, wrapper)
-
-        def restore() -> None:
-            if getattr(owner, name) is wrapper:
-                setattr(owner, name, original)
-
-        self._restore.append(restore)
 
     def stop(self) -> None:
         self.hot.drain()
-        self._roots.stop()
+        self.roots.stop()
         for handle in self._handles:
             handle.remove()
-        for restore in self._restore:
-            restore()
-        self._handles, self._restore = [], []
+        self._patches.undo()
+        self._handles = []
         self.calls.clear()
 
     def _in_child(self) -> None:
@@ -115,18 +105,19 @@ class Light:
         self.found = self.suspect = None
         self._streak.ends()
         self.calls.clear()
+        self.device.forgets()
 
     def _around_init(self, original: Any) -> Any:
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             original(optimizer, *args, **kwargs)
             if self.notes:
                 self.catches_up()
-                self._roots.trains()
+                self.roots.trains()
 
         return __init__
 
     def _begins_training(self) -> None:
-        for module in self._roots.take_new():
+        for module in self.roots.take_new():
             self.begins(module.parameters())
 
     def _begins_with(self, optimizer: Any) -> None:
@@ -138,6 +129,8 @@ class Light:
     def begins(self, parameters: Any) -> None:
         """What these weights are before they are trained."""
         for parameter in parameters:
+            if not parameter.is_cpu:  # nothing waits for a device
+                continue
             if are_finite([parameter]):
                 self._began_good.add(id(parameter))
             else:
@@ -179,7 +172,7 @@ class Light:
             fresh = False
             try:
                 self.catches_up()
-                if self._roots.is_new:
+                if self.roots.is_new:
                     self._begins_training()
                 if (
                     type(tensors) is plain
@@ -199,6 +192,8 @@ class Light:
                         self.calls.clear()
                 elif not self.busy:
                     fresh = self._sees_loss(tensors)
+            except DeviceAssertError:  # met by a copy from the device
+                raise
             except Exception as error:
                 debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)
@@ -234,7 +229,9 @@ class Light:
         """True where the loss is a new suspect."""
         loss = place.loss_of(tensors)
         if loss is None:
+            self.device.sees_loss(tensors)
             return False
+        self.device.is_used = False
         value = self._loss = loss.item()
         finite = math.isfinite(value)
         if finite and self.found is not None and are_mended(self._harmed):
@@ -314,7 +311,7 @@ class Light:
         changed = self.steps.taken or (not of_step and self.backwards > 1)
         if changed and found["kind"] == "loss" and not found.get("looked", True):
             # Weights that were good and are not tell of an update, also where nothing ran again.
-            found |= place.of_broken(reached, self._began_good, list(self._roots.known))
+            found |= place.of_broken(reached, self._began_good, list(self.roots.known))
         out = {"what": what, **at, **found}
         if "inf_before" in found:
             out["inf_before"] = {**found["inf_before"], **at}
@@ -335,6 +332,8 @@ class Light:
         if self._is_compiling() or not self.notes:
             return
         self._stepping = True
+        if self.device.is_used:
+            self.device.sees_gradients(optimizer)
         if not self.looks and self.suspect is None and optimizer is self.steps.only():
             return
         try:
@@ -374,7 +373,7 @@ class Light:
         self.spends(began)
         if norm is None or math.isfinite(norm):
             return None
-        bad, fact = place.of_update(optimizer, self._began_bad, list(self._roots.known))
+        bad, fact = place.of_update(optimizer, self._began_bad, list(self.roots.known))
         if not bad:
             return None
         self._harmed = [weakref.ref(parameter) for parameter in bad]
@@ -410,9 +409,11 @@ class Light:
                 if harmed is not None:
                     self.suspect = None
             self._streak.ends()
-            self._arms()
+            if not self.device.is_used:
+                self._arms()
         except Exception as error:
             debug(f"watch: {error!r}")
+        self.device.reads()
 
     def _counts_step(self, optimizer: Any) -> None:
         self._begins_with(optimizer)
@@ -436,8 +437,8 @@ class Light:
         self.backwards, self._in_loss = 0, None
         self._mark = len(self.calls)
         self.looks = self.steps.taken < ALWAYS or time.perf_counter() >= self._next
-        if self._roots.learning:
-            self._roots.steps(self.steps.turn)
+        if self.roots.learning:
+            self.roots.steps(self.steps.turn)
 
     def _arms(self) -> None:
         """The next steps are like this one."""
@@ -447,7 +448,7 @@ class Light:
             plain
             and optimizer is not None
             and not self._has_closures
-            and not self._roots.learning
+            and not self.roots.learning
             and len(self.calls) == 0
         ):
             self.hot.arm(optimizer, self._next)
@@ -490,6 +491,7 @@ class Light:
     def finish(self) -> None:
         """At the end of the program."""
         self.catches_up()
+        self.device.reads(at_end=True)
         if not self.steps.tallies:
             self._by_hand(at_end=True)
         if self.found is not None and are_mended(self._harmed):

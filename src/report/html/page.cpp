@@ -187,11 +187,11 @@ Html article(const Finding& finding, const Shown& shown) {
   }
   body += source_of(place);
   body += strip_of(finding);
-  if (!shown.is_compact) body += histogram_of(finding);
+  if (!shown.is_compact) body += histogram_of(finding) + courses_of(finding);
   body += facts_of(finding, shown);
   body += help_of(finding);
   if (shown.is_compact) body += folded("Values", histogram_of(finding));
-  body += folded("Last steps", last_steps_of(finding));
+  body += folded("Last steps", (shown.is_compact ? courses_of(finding) : Html()) + last_steps_of(finding));
   body += folded("Last operations, the newest last", operations_of(finding));
   body += folded("Stack, outermost first", stack_of(finding, shown.reading.directory));
   if (!shown.is_compact) body += folded("Evidence", evidence_of(finding));

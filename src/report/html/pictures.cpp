@@ -79,7 +79,58 @@ Html beside(const char* kind, std::int64_t count, std::int64_t most, const std::
                  tag("p", tag("b", text(std::to_string(count)))) + tag("p", text(words)));
 }
 
+// How high a number stands between the lowest and the highest of its course: by logarithm where they are far
+// apart, as what diverges does. The lowest is still seen.
+class Heights {
+ public:
+  explicit Heights(const std::vector<double>& finite)
+      : low_(*std::ranges::min_element(finite)), high_(*std::ranges::max_element(finite)) {}
+
+  bool by_logarithm() const { return low_ > 0 && high_ / low_ > 100; }
+
+  double of(double value) const {
+    const double above = by_logarithm() ? std::log(value / low_) : value / 2 - low_ / 2;  // no overflow
+    const double most = by_logarithm() ? std::log(high_ / low_) : high_ / 2 - low_ / 2;
+    return kHeight * (most > 0 ? 0.06 + 0.94 * above / most : 0.5);
+  }
+
+ private:
+  double low_, high_;
+};
+
+Html course_of(const Finding& finding, const char* name, std::optional<Scalar> TrainingStep::*number) {
+  std::vector<const TrainingStep*> known;
+  std::vector<double> finite;
+  for (const TrainingStep& step : finding.last_steps) {
+    if (known.size() == kMaxCells || !(step.*number)) continue;
+    known.push_back(&step);
+    if (const double value = as_double(*(step.*number)); std::isfinite(value)) finite.push_back(value);
+  }
+  if (known.size() < 2 || finite.empty()) return {};
+  const Heights heights(finite);
+  Html content;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const double value = as_double(*(known[i]->*number));
+    const bool is_finite = std::isfinite(value);
+    content +=
+        box(is_finite ? "bar" : "bad", 10.0 * static_cast<double>(i) + 1, 8,
+            is_finite ? heights.of(value) : kHeight, fmt::format("step {}: {:.4g}", known[i]->step, value));
+  }
+  const std::string what = fmt::format("{} of the last steps", name);
+  const auto end = [&](const TrainingStep& step) {
+    return span("", fmt::format("step {}: {:.3g}", step.step, as_double(*(step.*number))));
+  };
+  return figure(what + (heights.by_logarithm() ? " (heights by logarithm)" : ""),
+                drawing("bars", 10 * static_cast<int>(known.size()), what, content) +
+                    tag("p", {{"class", "axis"}}, end(*known.front()) + end(*known.back())));
+}
+
 }  // namespace
+
+Html courses_of(const Finding& finding) {
+  return course_of(finding, "loss", &TrainingStep::loss) +
+         course_of(finding, "gradient norm", &TrainingStep::gradient_norm);
+}
 
 Html strip_of(const Finding& finding) {
   if (!finding.element || finding.element->strip.empty()) return {};

@@ -93,7 +93,7 @@ def test_a_line_that_cannot_be_done_says_what_to_write(start):
         "check labels labels": "write `check labels EXPRESSION CLASSES`",
         "check labels nothing_here 4": "cannot evaluate 'nothing_here 4': NameError",
         "check labels logits 'x'": "cannot check logits",
-        "watch": "write `watch nan` or `watch off`",
+        "watch": "write `watch nan`, `watch light` or `watch off`",
         "save": "write `save FILE`",
         "save /proc/nothing/here": "cannot write /proc/nothing/here",
     }.items():
@@ -106,6 +106,7 @@ def test_the_watch_is_switched_on_and_off(start):
     book = start()
     book.run(SETUP)
     assert "are watched" in book.run("%trapline watch nan").stream()
+    assert "losses and gradients are watched" in book.run("%trapline watch light").stream()
     assert "nothing is watched" in book.run("%trapline watch off").stream()
 
 

@@ -1,0 +1,96 @@
+"""The watch where the loss is on a device: nothing waits for it (:mod:`trapline._watch.late`).
+
+Losses, and the gradient of one parameter, are looked at some steps late. A number that was not finite is a
+fault when a weight is NaN after the step that was taken with it: only that question waits for the device.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any, Optional
+
+import torch
+
+from trapline._library.errors import DeviceAssertError
+from trapline._library.say import debug
+from trapline._watch.hot import MAX_PROBE
+from trapline._watch.late import Late
+from trapline._watch.suspect import parameters_of
+
+
+class Device:
+    def __init__(self, light: Any) -> None:
+        self._light = light
+        self._late = Late()
+        self._bad: Optional[tuple[int, str, float]] = None  # until its step was taken
+        self._probe: Any = None  # a weak reference to a parameter, or to an optimizer that has none
+        self.is_used = False  # the last loss was on a device
+
+    def sees_loss(self, tensors: Any) -> None:
+        """What `backward` starts from."""
+        loss = tensors[0] if type(tensors) in (list, tuple) and len(tensors) == 1 else tensors
+        self.is_used = type(loss) is torch.Tensor and loss.is_cuda and loss.numel() == 1
+        if self.is_used and self._light.found is None:
+            self._late.sees(loss, self._light.steps.coming(), "loss")
+
+    def sees_gradients(self, optimizer: Any) -> None:
+        """Before its step."""
+        try:
+            probe = self._probe() if self._probe is not None else None
+            if probe is None:
+                small = (p for p in parameters_of(optimizer) if p.is_cuda and p.numel() <= MAX_PROBE)
+                probe = next(small, optimizer)
+                self._probe = weakref.ref(probe)
+            gradient = getattr(probe, "grad", None)
+            if gradient is not None:
+                self._late.sees_gradient(gradient, self._light.steps.coming())
+        except DeviceAssertError:
+            raise
+        except Exception as error:
+            debug(f"watch: {error!r}")
+
+    def reads(self, at_end: bool = False) -> None:
+        """What has arrived, and the verdict on it."""
+        if self._late.step == 0 or (self._light.found is not None and not at_end):
+            return
+        try:
+            for step, kind, value in self._late.last() if at_end else self._late.arrived():
+                if kind == "loss":
+                    self._light.ring.knows(step, value)
+                if not math.isfinite(value) and self._bad is None:
+                    self._bad = (step, kind, value)
+            if self._light.found is not None:
+                if self._holds_nan() is False:
+                    self._light.found = None  # the program has put good weights back
+            elif self._bad is not None and self._light.steps.taken >= self._bad[0]:
+                bad, self._bad = self._bad, None
+                if self._holds_nan():
+                    self._light.found = self._fact(*bad)
+        except DeviceAssertError:
+            if not at_end:  # the guard's, met when the weights were looked at
+                raise
+        except Exception as error:  # a context that is lost
+            debug(f"watch: {error!r}")
+
+    def _holds_nan(self) -> Optional[bool]:
+        optimizers = list(self._light.steps.tallies)
+        return self._late.hold_nan([p for optimizer in optimizers for p in parameters_of(optimizer)])
+
+    def _fact(self, step: int, kind: str, value: float) -> dict[str, Any]:
+        ring = self._light.ring
+        fact = {
+            "what": "nan" if math.isnan(value) else "inf",
+            "kind": kind,
+            "looked": False,
+            "step": step,
+            "unit": "step",
+            "last_steps": ring.facts(step + 1, None, None),
+        }
+        growth = ring.until(step).growth()
+        return fact if growth is None else {**fact, "growth": growth}
+
+    def forgets(self) -> None:
+        """After a fork."""
+        self._late.forgets()
+        self._bad = None

@@ -1,0 +1,89 @@
+"""The watch where losses are on a device: read late, and only a NaN that a step was taken with is a fault."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+sys.path.append(str(ROOT / "tests" / "e2e"))
+pytest.importorskip("jsonschema")
+
+import e2e_runner as runner
+
+TRAINING = """
+import copy, sys
+import torch
+
+torch.manual_seed(0)
+how = sys.argv[1]
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+kept = copy.deepcopy(model.state_dict())
+for step in range(1, 41):
+    y = model(torch.randn(16, 4, device="cuda"))
+    loss = (y**2).mean()
+    if step == 25 and how in ("division", "left out", "restored", "later"):
+        loss = y.sum() / (y * 0).sum() * 0
+    if step == 25 and how == "sqrt":
+        loss = (y * 0).sqrt().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    if how == "left out" and not torch.isfinite(loss):
+        continue
+    optimizer.step()
+    if how == "restored" and step == 30:
+        model.load_state_dict(kept)
+    if how == "later" and step == 30:
+        torch.multinomial(torch.softmax(model(torch.randn(2, 4, device="cuda")), dim=-1), 1)
+print("done")
+"""
+
+
+def _run(tmp_path: Path, how: str, late: bool = False, options: tuple[str, ...] = ()) -> Any:
+    (tmp_path / "training.py").write_text(TRAINING, encoding="utf-8")
+    environment = runner.environment(**({"TRAPLINE_CPU_LATE": "1"} if late else {}))
+    command = [runner.PYTHON, str(tmp_path / "training.py"), how]
+    return runner.trapline_json(tmp_path, command, ["--cpu", *options], environment)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("how", "place"),
+    [
+        ("division", "the first NaN that was noticed was in step 25; its place was not found"),
+        ("sqrt", "the first NaN that was noticed was in the gradients of step 25: its loss was finite"),
+    ],
+)
+def test_the_step_is_told(tmp_path: Path, late: bool, how: str, place: str) -> None:
+    outcome = _run(tmp_path, how, late)
+    assert (outcome.returncode, outcome.stdout) == (0, "done\n"), outcome.stderr
+    (finding,) = outcome.report["findings"]
+    assert (finding["code"], finding["certainty"], finding["summary"]) == ("TL109", "likely", place)
+    assert "--watch nan" in finding["fix"][0]
+    steps = finding["last_steps"]
+    assert [row["step"] for row in steps] == list(range(1, 26))
+    assert (steps[-1]["loss"] == "nan") == (how == "division") and all(row["loss"] > 0 for row in steps[:-1])
+
+
+@pytest.mark.parametrize("how", ["good", "left out", "restored"])
+def test_what_the_program_has_mended_is_no_fault(tmp_path: Path, how: str) -> None:
+    outcome = _run(tmp_path, how)
+    assert (outcome.returncode, outcome.stdout) == (0, "done\n"), outcome.stderr
+    assert outcome.report["findings"] == []
+
+
+def test_a_later_fault_tells_the_step(tmp_path: Path) -> None:
+    outcome = _run(tmp_path, "later")
+    (finding,) = outcome.report["findings"]
+    assert finding["cause"] == "invalid_probability"
+    assert [e["text"] for e in finding["evidence"] if e["source"] == "watch"] == [
+        "the first NaN that was noticed was in step 25; its place was not found"
+    ]
+
+
+def test_nothing_is_watched_where_it_is_off(tmp_path: Path) -> None:
+    assert _run(tmp_path, "division", options=("--watch", "off")).report["findings"] == []
