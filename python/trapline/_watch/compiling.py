@@ -1,10 +1,36 @@
-"""The part that comes in when Dynamo is imported: the watch has to know when it begins to compile."""
+"""The part that comes in when Dynamo is imported.
+
+The watch has to know when Dynamo begins to compile, and its own code is not to be compiled: its hooks are traced
+where a graph holds their caller (they are nothing then), but their frames are skipped.
+"""
 
 from __future__ import annotations
 
-from trapline._watch import light
+import sys
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from trapline._watch import device, late, light, roots, watching
 
 
 def install() -> None:
-    """``torch._dynamo.callback`` is imported."""
+    """``torch._dynamo.callback`` is imported, and before it ``torch._dynamo.eval_frame``."""
     light.follows_compilation()
+    skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
+    if skip is not None:
+        for module in (device, late, light, roots, watching):
+            for code in _codes_of(vars(module).values(), module.__name__):
+                skip(code)
+
+
+def _codes_of(values: Any, module: str) -> Iterator[CodeType]:
+    """Of the functions that are defined in `module`, and of what is defined in them."""
+    for value in list(values):
+        if isinstance(value, FunctionType):
+            value = value.__code__ if value.__module__ == module else None
+        if isinstance(value, CodeType):
+            yield value
+            yield from _codes_of(value.co_consts, module)
+        elif isinstance(value, type) and value.__module__ == module:
+            yield from _codes_of(vars(value).values(), module)

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
-from trapline._watch import light, roots  # noqa: E402
+from trapline._watch import compiling, light, roots  # noqa: E402
 
 GOOD = torch.ones(3, 2)
 
@@ -67,11 +67,68 @@ def test_compiled_whole_after_it_was_seen(model):
     assert light.verdict()["step"] == 1 and light.verdict()["kind"] == "loss"
 
 
-def test_compiled_in_place(model):
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def test_compiled_in_place():
+    light.install()
+    light.follows_compilation()
+    model = Outer()
     model.compile(backend="eager", fullgraph=True)
     step(model, model)
     step(model, model, float("nan"))
     assert light.verdict()["kind"] == "loss"
+    light.uninstall()
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_function_is_compiled_once_around_a_model(seen):
+    """Hooks and gates would be in its graph, and gone at its next call."""
+    from torch._dynamo import testing, utils
+
+    light.install()
+    compiling.install()
+    model = Outer()
+    if seen:
+        step(model, model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # its next steps are learnt from
+    counter = testing.CompileCounter()
+    compiled = torch.compile(lambda x: model(x) * 2, backend=counter, fullgraph=True)
+    utils.counters.clear()
+    for _ in range(5):
+        compiled(GOOD).sum().backward()
+        optimizer.step()
+    assert counter.frame_count == 1 and not utils.counters["graph_break"]
+    assert not model._forward_pre_hooks and model._compiled_call_impl is None
+    light.uninstall()
+
+
+def frames_of_compiled_steps():
+    from torch._dynamo import testing
+
+    torch._dynamo.reset()
+    model = Outer()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(GOOD).sum().backward()
+    counter = testing.CompileCounter()
+    compiled = torch.compile(optimizer.step, backend=counter)
+    for _ in range(3):
+        compiled()
+    return counter.frame_count
+
+
+def test_a_compiled_optimizer_is_what_it_is_without():
+    expected = frames_of_compiled_steps()
+    light.install()
+    compiling.install()
+    assert expected == frames_of_compiled_steps() == 1
+    light.uninstall()
 
 
 def test_scripted_and_exported(model):
