@@ -48,6 +48,9 @@ Judged judge(std::string_view line) {
   static const RE2* const names = new RE2(R"re(\S*(?:://|/|\\)\S+)re", RE2::Latin1);
   std::string words(line);
   RE2::GlobalReplace(&words, *names, "/");
+  // An aside: what a list does not hold.
+  static const RE2* const aside = new RE2(R"re((?i)\((?:not|no|without|never)\b[^()]*\))re", RE2::Latin1);
+  RE2::GlobalReplace(&words, *aside, "");
   return has(words, *complaint) ? Judged::kNot : Judged::kOpen;
 }
 

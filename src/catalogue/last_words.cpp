@@ -27,17 +27,19 @@ constexpr const char* kCut =
     R"re((?:^|[\s:.])(?:[A-Z]\w+(?:Err(?:o)?|Exce(?:p(?:t(?:i(?:on?)?)?)?)?)|Segmentation f\w*|Traceback(?: \(.{0,24})?|Assert\w*|Abort\w*|Killed?)$|[\\|/-]\s*Terminated\s*$)re";
 // An end and what it was for: no word of success, no count and no plan beside it excuses that.
 constexpr const char* kEnded =
-    R"re((?i)\b(?:abort(?:ed|ing|s)?|stopp(?:ed|ing)|stops|exit(?:ed|ing|s)?|quit(?:ting|s)?|end(?:ed|s|ing)|terminat(?:ed|es|ing)|halt(?:ed|ing|s)|died|killed|crashed|finished|completed?|done)(?: \w+)? (?:after|on|for|because of|due to|with|by|from) (?:(?:an?|the|its|first|some|fatal|unknown|unexpected|internal|several|many|[1-9]\d*) ){0,2}(?:errors?(?: [1-9]\d*\W*$)?|failures?|exceptions?|crash(?:es)?)(?:\W*$|[^\w\s=:<-]|\s+[a-z])|\b(?:recovery|handling|retr(?:y|ies)|attempts) failed\b|\bretr(?:y|ies) (?:were |was |are )?(?:exceeded|exhausted)\b|\b(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:continued?|recover(?:ed)?|proceed|go on)\b|\berror code[ =:]*[1-9])re";
+    R"re((?i)\b(?:abort(?:ed|ing|s)?|stopp(?:ed|ing)|stops|exit(?:ed|ing|s)?|quit(?:ting|s)?|end(?:ed|s|ing)|terminat(?:ed|es|ing)|halt(?:ed|ing|s)|died|killed|crashed|finished|completed?|done)(?: \w+)? (?:after|on|for|because of|due to|with|by|from) (?:(?:an?|the|its|first|some|fatal|unknown|unexpected|internal|several|many|[1-9]\d*) ){0,2}(?:errors?(?: [1-9]\d*\W*$)?|failures?|exceptions?|crash(?:es)?)(?:\W*$|[^\w\s=:<-]|\s+[a-z])|\b(?:recovery|handling|retr(?:y|ies)|attempts) failed\b|\bretr(?:y|ies) (?:were |was |are )?(?:exceeded|exhausted)\b|\b(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:continued?|recover(?:ed)?|proceed|go on)\b|\berror code[ =:]*[1-9]|\bfailed with (?:an? )?(?:error|code|status|exit|errno)\b)re";
 // A good word that is denied is none.
 constexpr const char* kDenied =
     R"re((?i)\b(?:not|\w+n't|cannot|never|unable to|failed to|without|before (?:it|he|they|this))(?: \w+)? (?:(?:be|been|being|yet|to|was|were|is|are) )?(?:continu\w*|recover\w*|retr[yi]\w*|finish\w*|complet\w*|succe\w*|install\w*|enabled|registered|passed|sav\w+|done|converg\w*|reached|exit\w*)\b)re";
-// Said of what went well, of what somebody else shall do, of a plan; a count, a measure.
-constexpr const char* kFine =
-    R"re((?i)\b(?:0|no|none|zero|without|any|non|not|never|if|when|on|until|after|handled?|handling|tolerat\w+|ignor\w+|possible|potential|known|max(?:imum)?|of|for)[ -](?:\w+ ){0,2}(?:errors?|fail\w*|exceptions?|crash\w*|killed|died|abort\w*|out of memory|oom|signals?|timed out)\b)re"
+// A word of failure that is part of a plan, a count or a measure: it is none, whatever else the line says.
+constexpr const char* kNone =
+    R"re((?i)\b(?:0|no|none|zero|without|any|non|not|never|if|when|on|until|after|handled?|handling|tolerat\w+|ignor\w+|possible|potential|known|max(?:imum)?)[ -](?:\w+ ){0,2}(?:errors?|fail\w*|exceptions?|crash\w*|killed|died|abort\w*|out of memory|oom|signals?|timed out)\b|\b(?:of|for)[ -](?:\w+ ){0,2}(?:errors?|failures?|exceptions?|crashes|signals?)\b)re"
     R"re(|(?i)\berror[- _](?:bars?|bounds?|functions?|rates?|metrics?|logs?|margins?|terms?|analysis|correction|estimates?|handl\w+|budget|tolerance|threshold|per|over|between|of|is|was)\b)re"
     R"re(|(?i)\b(?:errors?|failures?|failed|aborted|crashed|killed|exceptions?|timed out|corrupt(?:ed)?)(?: [a-z]+){0,2} *(?:[=:|] *-?\d+(?:\.\d+)?(?:e-?\d+)?%?|-?\d*\.\d+(?:e-?\d+)?%?|0|-?\d+%|[=:|]? *none)(?:$|[\s,;/)%]))re"
-    R"re(|(?i)\b\d+ (?:errors?|failures?|failed|aborted|crashed|killed|exceptions?|timed out|refused|corrupt(?:ed)?)\b|\b(?:precision|recall|accuracy|f1|mse|mae|rmse)\b.*\d)re"
-    R"re(|(?i)\b(?:normally|successful(?:ly)?|succeeded|success|gracefully|passed|recover(?:ed|y|ing)|early stopping|converged|reached (?:the )?(?:max\w*|target|goal|end|best|\d)|retrying|will retry|retry (?:in|after|#?\d)|continu(?:es?|ing)|dropping|skipp\w+|instead|installed|enabled|registered|exit(?:ed|ing|s)?(?: with)?(?: code| status)?[ =:(]+0)\b|\?$)re"
+    R"re(|(?i)\b\d+ (?:errors?|failures?|failed|aborted|crashed|killed|exceptions?|timed out|refused|corrupt(?:ed)?)\b)re";
+// Said of what went well, of what somebody else shall do; a measure.
+constexpr const char* kFine =
+    R"re((?i)\b(?:precision|recall|accuracy|f1|mse|mae|rmse)\b.*\d|\b(?:normally|successful(?:ly)?|succeeded|success|gracefully|passed|recover(?:ed|y|ing)|early stopping|converged|reached (?:the )?(?:max\w*|target|goal|end|best|\d)|retrying|will retry|retry (?:in|after|#?\d)|continu(?:es?|ing)|dropping|skipp\w+|instead|installed|enabled|registered|exit(?:ed|ing|s)?(?: with)?(?: code| status)?[ =:(]+0)\b|\?$)re"
     R"re(|(?i)\b(?:completed|finished|done|saved)\b(?:$|[^a-z]*$|.{0,40}(?:[^a-z](?:0|no) ))|^\W*(?:completed|finished|done|saved)\b)re";
 // A line that says that it went well: what stands before it did not end the program.
 constexpr const char* kWell =
@@ -63,12 +65,22 @@ LastLine judge_last(std::string_view line, bool is_last) {
   static const RE2* const well = compiled(kWell);
   static const RE2* const ended = compiled(kEnded);
   static const RE2* const denied = compiled(kDenied);
+  static const RE2* const none = compiled(kNone);
   if (is_last && has(line, *cut)) return LastLine::kBad;
-  if (is_last && has(line, *ended) && !is_harmless(line)) return LastLine::kBad;
+  if (is_last && has(line, *ended)) {
+    std::string rest(line);
+    RE2::GlobalReplace(&rest, *ended, "it");  // "retry failed" tells of no retry
+    if (!is_harmless(rest)) return LastLine::kBad;
+  }
   const bool is_bad = has(line, *sure) || (is_last && has(line, *bad));
-  std::string said(line);
-  RE2::GlobalReplace(&said, *denied, "it");
-  if (is_bad && !has(said, *fine) && !is_harmless(line)) return LastLine::kBad;
+  if (is_bad) {
+    std::string said(line);
+    RE2::GlobalReplace(&said, *denied, "it");
+    const bool is_fine = has(said, *fine);
+    RE2::GlobalReplace(&said, *none, "it");
+    const bool is_still_bad = has(said, *sure) || (is_last && has(said, *bad));
+    if (is_still_bad && !is_fine && !is_harmless(line)) return LastLine::kBad;
+  }
   if (is_bad) return has(line, *well) ? LastLine::kWell : LastLine::kCalm;
   return has(line, *well) ? LastLine::kWell : LastLine::kOpen;
 }

@@ -28,6 +28,7 @@ struct Traceback {
   std::string message;
   std::int64_t first = 0, last = 0;  // lines in the log
   bool closed = false;
+  bool calm = false;  // in lines whose logger says that they are no error
 
   const LogFrame* deepest() const { return frames.empty() ? nullptr : &frames.back(); }
   const LogFrame* deepest_user() const;

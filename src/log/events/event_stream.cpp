@@ -128,7 +128,7 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
   const std::string_view text = origin.text.substr(0, kMaxLine);
   if (repeated(text)) return;
   last_number_ = origin.number;
-  frames_.line(text, origin.number);
+  frames_.line(text, origin.number, origin.is_calm);
   hints_ |= hints_in(text, origin.progress);
   note_launcher(text);
   const LineMatches& matches = matcher_.line(text, before_length_ >= kMinWrap,
@@ -145,6 +145,7 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
     add_wording(error_line(), text, origin, order, {});
   note_last(text, origin, matches);
   note_gradient(text, origin);
+  note_going_on(text, origin);
   if (before_length_ < kMinWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
   before_length_ = text.size();
   before_number_ = origin.number;
@@ -263,7 +264,8 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   if (is_about_errors(text)) return;
   Event event;
   event.wording = &row;
-  event.warned = is_warning(text) && can_go_on(row);
+  event.warned =
+      (is_warning(text) && can_go_on(row)) || (origin.is_calm && row.effect.meaning == Meaning::kErrorLine);
   event.phrase_only = check.row != nullptr && check.message.empty();
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
@@ -308,12 +310,52 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
   if (exception.number < wrap_from_ || origin.number > before_number_ + 1) return false;
   if (begins_alike(exception.text, text) || names_its_program(text)) return false;
   const char first = text.empty() ? '\0' : text.front();
-  const bool goes_on = before_length_ >= kMinWrap && !frames_.closed_now() &&
-                       ((first >= 'a' && first <= 'z') || first == ' ' || first == '-' || first == '>');
+  // A message that is no more than a place in the source: what it says is on the next line.
+  const std::string_view message = trim(exception.message);
+  const bool is_place = message.size() > 2 && message.front() == '[' && message.back() == ']' &&
+                        is_digit(message[message.size() - 2]);
+  const bool goes_on =
+      before_length_ >= kMinWrap && !frames_.closed_now() &&
+      (is_place || (first >= 'a' && first <= 'z') || first == ' ' || first == '-' || first == '>');
   if (!matches.spanning && !goes_on) return false;
   whole = exception.text + std::string(text);
   events_.pop_back();
   return true;
+}
+
+// A program that says how it goes on after an exception: a server that answers (vllm/exceptions.py,
+// fastapi/exceptions.py: what a client asked was refused), ComfyUI (nodes.py) without a node.
+void EventStream::note_going_on(std::string_view text, const Line& origin) {
+  constexpr std::int64_t kJustBefore = 5;  // lines
+  const bool is_answer = contains(text, "HTTP/1.1");
+  const bool is_node = contains(text, "Cannot import ") && contains(text, " module for custom nodes");
+  const bool is_other_way = contains(text, "alling back to ") || contains(text, "rying to resume");
+  if (is_other_way) {
+    for (Event& event : events_) {
+      const bool is_weak = event.wording != nullptr && event.wording->effect.meaning == Meaning::kErrorLine;
+      if (is_weak && event.number + 2 >= origin.number) event.warned = true;
+    }
+  }
+  if (!is_answer && !is_node) return;
+  static const RE2* const answer = new RE2(R"re(HTTP/1\.1\S*"?\s*(?:\S*m)?([24])\d\d\b)re", RE2::Latin1);
+  std::string kind;
+  if (is_answer && !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *answer, &kind)) return;
+  for (Event& event : events_) {
+    const std::string_view name = event.exception;
+    const bool is_refusal = name.ends_with("VLLMValidationError") ||
+                            name.ends_with("RequestValidationError") || name.ends_with("HTTPException");
+    const bool is_near = event.kind == EventKind::kException && event.number + kJustBefore >= origin.number;
+    // uvicorn's frame around it (uvicorn/protocols/http/h11_impl.py)
+    const bool is_around = event.wording != nullptr && event.wording->effect.meaning == Meaning::kErrorLine &&
+                           contains(event.text, "Exception in ASGI application");
+    if (is_refusal || (is_answer && is_around) || (is_near && (is_node || kind == "4"))) {
+      event.warned = true;
+      for (Event& head : events_)  // "Traceback (most recent call last)"
+        head.warned =
+            head.warned || (head.traceback >= 0 && head.traceback == event.traceback &&
+                            head.wording != nullptr && head.wording->effect.meaning == Meaning::kErrorLine);
+    }
+  }
 }
 
 // How many of the last steps whose gradients the log tells of had none that is finite.
@@ -369,6 +411,14 @@ std::optional<Event> EventStream::open_end() const {
                            (numbers_follow_ && !complains(line.text));
   if (is_ordinary) return std::nullopt;
   return event_of(line, trapline::open_end());
+}
+
+bool EventStream::ended_well() const {
+  static const RE2* const success =
+      new RE2(R"re((?i)(?:^|[^\w-])(?:done|finished|completed?|success\w*|saved)\b)re", RE2::Latin1);
+  return !last_.empty() && std::ranges::any_of(last_, [](const KeptLine& line) {
+    return judge_last(line.text, true) == LastLine::kWell && RE2::PartialMatch(line.text, *success);
+  });
 }
 
 std::optional<Event> EventStream::last_words() const {

@@ -32,6 +32,8 @@ class EventStream {
   const std::string& lone_code() const { return lone_code_; }
   // One of the last lines, where it speaks of a failure in words that the catalogue does not know; nullopt:
   // none. To be asked of a stream without any failure.
+  // Whether one of the last lines says that the program reached its end.
+  bool ended_well() const;
   std::optional<Event> last_words() const;
   // The last line, where it is none that ordinary runs end with; nullopt: it is one, or there is no line. For
   // a stream that has nothing else to say.
@@ -69,6 +71,7 @@ class EventStream {
   static Event event_of(const KeptLine& line, const WordingRow& row);
   void note_last(std::string_view text, const Line& origin, const LineMatches& matches);
 
+  void note_going_on(std::string_view text, const Line& origin);
   void note_gradient(std::string_view text, const Line& origin);
 
   int nan_gradients_ = 0;        // steps in a row, the last ones

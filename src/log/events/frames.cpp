@@ -91,6 +91,7 @@ void FrameParser::open(std::int64_t number) {
   }
   tracebacks_.emplace_back();
   tracebacks_.back().first = tracebacks_.back().last = number;
+  tracebacks_.back().calm = calm_;
   current_ = static_cast<int>(tracebacks_.size()) - 1;
   wants_code_ = false;
   partial_.clear();
@@ -260,7 +261,8 @@ void FrameParser::exception_line(std::string_view text, std::int64_t number) {
   wants_code_ = false;
 }
 
-void FrameParser::line(std::string_view text, std::int64_t number) {
+void FrameParser::line(std::string_view text, std::int64_t number, bool is_calm) {
+  calm_ = is_calm;
   closed_now_ = false;
   text = text.substr(0, kMaxLine);
   if (!partial_.empty()) {

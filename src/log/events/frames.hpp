@@ -16,7 +16,7 @@ namespace trapline {
 class FrameParser {
  public:
   // One line, in order. Lines that belong to no traceback cost little.
-  void line(std::string_view text, std::int64_t number);
+  void line(std::string_view text, std::int64_t number, bool is_calm = false);
 
   const std::vector<Traceback>& tracebacks() const { return tracebacks_; }
   std::vector<Traceback> take() { return std::move(tracebacks_); }
@@ -44,6 +44,7 @@ class FrameParser {
 
   std::vector<Traceback> tracebacks_;
   int current_ = -1;
+  bool calm_ = false;
   bool wants_code_ = false;  // the next line may be the source line of the last frame
   bool closed_now_ = false;
   std::string prefix_;   // what a logger put before the last frame

@@ -9,7 +9,8 @@ namespace trapline {
 
 const Traceback* cut_traceback(const EventStream& stream) {
   for (const Traceback& traceback : stream.tracebacks()) {
-    if (!traceback.frames.empty() && !traceback.closed) return &traceback;
+    // A logger that shows where it was called is no error.
+    if (!traceback.frames.empty() && !traceback.closed && !traceback.calm) return &traceback;
   }
   return nullptr;
 }

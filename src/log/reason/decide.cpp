@@ -364,6 +364,14 @@ bool is_of_gpu(std::string_view exception) {
          last == "AcceleratorError";
 }
 
+// An exception that tells which option of the program to give: a check of its own settings.
+bool advises_option(const Event& event) {
+  static const RE2* const option = new RE2(
+      R"re((?i)\b(?:pass|use|set|give|specify|disable|enable|add|remove|drop)\b.{0,40}?\s--[a-z][\w-]+)re",
+      RE2::Latin1);
+  return !event.exception.empty() && !is_of_gpu(event.exception) && RE2::PartialMatch(event.message, *option);
+}
+
 Decision decide_exception(const Event& event, const EventContext&) {
   Decision d;
   d.synchronous = true;
@@ -379,6 +387,7 @@ Decision decide_exception(const Event& event, const EventContext&) {
   const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
   const bool is_named = contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
                         contains(event.message, "HIP error") || is_of_runtime(event.exception);
+  if (advises_option(event)) return d;
   if (is_bare || is_of_gpu(event.exception) || contains(name, "cuda.") || contains(name, "hip.") ||
       (is_named && speaks_of_gpu(event.message))) {
     d.cause = kInsufficientEvidence;  // an error of a GPU's software that the catalogue does not know
@@ -405,6 +414,8 @@ Decision decide(const Event& event, const EventContext& scene) {
       return decide_assert(event, scene);
     case EventKind::kWording: {
       if (is_only_named(event)) return decide_exception(event, scene);
+      if (event.wording->effect.meaning == Meaning::kSomething && advises_option(event))
+        return decide_exception(event, scene);
       Decision d = decide_wording(event, scene);
       // Who killed it is not known; that its peers lost it by that, is.
       if (event.wording->kind == WordingKind::kDeath && d.cause == kNotCuda && scene.beside_peers)

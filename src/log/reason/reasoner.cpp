@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "catalogue/last_words.hpp"
 #include "core/ranges.hpp"
 #include "log/clean/prefix.hpp"
 #include "log/reason/cut.hpp"
@@ -163,6 +164,12 @@ struct Job {
     return complaining.empty() ? -1 : silent;
   }
 };
+
+// Whether nothing but the level of a logger, or the name of an error, says that the line tells of a failure.
+bool is_level_only(const Event& event) {
+  return event.kind == EventKind::kWording && event.wording->effect.meaning == Meaning::kErrorLine &&
+         judge_last(event.text, true) == LastLine::kOpen;
+}
 
 Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
   const Event& event = *candidate.event;
@@ -415,8 +422,13 @@ Report Reasoner::finish(bool at_end) {
         candidates.push_back({stream, &event, p});
     }
   }
-  // Warnings tell the cause of what failed later; alone they are none.
-  if (std::ranges::all_of(candidates, [](const Candidate& c) { return c.event->warned; })) candidates.clear();
+  // Warnings tell the cause of what failed later; alone they are none. Nor is a line of which only the level
+  // says that it is an error, where the log ends in words of success.
+  const bool ended_well = std::ranges::any_of(job.streams, &EventStream::ended_well);
+  const auto is_none = [&](const Candidate& c) {
+    return c.event->warned || (at_end && ended_well && is_level_only(*c.event));
+  };
+  if (std::ranges::all_of(candidates, is_none)) candidates.clear();
   std::deque<Event> last_words;  // what the candidates point to
   if (candidates.empty()) {
     for (const EventStream* stream : job.streams) {

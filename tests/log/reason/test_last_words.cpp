@@ -42,13 +42,31 @@ TEST(LastWords, ALogThatEndsInAFailureIsNotClean) {
 
 // Words that excuse a count, a plan or a success do not excuse an end.
 TEST(LastWords, AGoodWordThatIsDeniedAndAnEndForAnErrorExcuseNothing) {
-  for (const std::string_view end :
-       {"Aborted after fatal error", "job stopped on error", "exiting on failure", "Done with 3 errors",
-        "Completed with failures", "run ended with error 5", "All retries failed",
-        "Max retries exceeded, the request failed", "could not continue: training failed",
-        "the worker crashed before it finished", "failed: module is not installed",
-        "Error, limit reached, aborting", "evaluation failed, no mse computed", "finished unsuccessfully",
-        "ended early", "Not converged, giving up", "rank 3 died: exception 12"})
+  for (const std::string_view end : {"Aborted after fatal error",
+                                     "job stopped on error",
+                                     "exiting on failure",
+                                     "Done with 3 errors",
+                                     "Completed with failures",
+                                     "run ended with error 5",
+                                     "All retries failed",
+                                     "Max retries exceeded, the request failed",
+                                     "could not continue: training failed",
+                                     "the worker crashed before it finished",
+                                     "failed: module is not installed",
+                                     "Error, limit reached, aborting",
+                                     "evaluation failed, no mse computed",
+                                     "finished unsuccessfully",
+                                     "ended early",
+                                     "Not converged, giving up",
+                                     "rank 3 died: exception 12",
+                                     "* Device #3: Kernel m00000 link failed. Error Log:",
+                                     "SetProcessAffinityMask() failed with error: 3",
+                                     "the allocator's retry failed for size 3",
+                                     "the mask must be F16 or F32",
+                                     "type mismatch: src=3 dst=4",
+                                     "Invalid --debug-mode value specified.",
+                                     "can not find core 3 in core info list",
+                                     "GGUFv1 is no longer supported, please use a more up-to-date version"})
     EXPECT_NE(after_a_step(end), Verdict::kClean) << end;
   for (const std::string_view end :
        {"finished without errors", "Done with 0 errors", "completed, error: 0.031", "stopped at error 0.01",
