@@ -92,7 +92,7 @@ class Light:
 
     def stop(self) -> None:
         self.hot.drain()
-        self.roots.stop()
+        self.roots.uninstall()
         for handle in self._handles:
             handle.remove()
         self._patches.undo()

@@ -101,6 +101,7 @@ def test_a_function_is_compiled_once_around_a_model(seen):
     counter = testing.CompileCounter()
     compiled = torch.compile(lambda x: model(x) * 2, backend=counter, fullgraph=True)
     utils.counters.clear()
+    torch._dynamo.reset()
     for _ in range(5):
         compiled(GOOD).sum().backward()
         optimizer.step()
