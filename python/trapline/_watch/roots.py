@@ -94,7 +94,21 @@ class Root(_Gate or _PlainGate):  # type: ignore[misc]
 
 
 def _called(root: Root, *args: Any, **kwargs: Any) -> Any:
-    return root.module()._call_impl(*args, **kwargs) if _is_compiling() else root._noted(*args, **kwargs)
+    if _is_compiling():
+        return root.module()._call_impl(*args, **kwargs)
+    stranger = _stranger_to(root, sys._getframe(1))
+    return (root._noted if stranger is None else stranger._call_impl)(*args, **kwargs)
+
+
+def _stranger_to(root: Root, caller: Any) -> Any:
+    """A module that was given a copy of the members of the root's own module, or shares them as a proxy does.
+
+    In C: ``stranger_to`` in src/kernel/watch.cpp.
+    """
+    module = caller.f_locals.get("self")
+    if module is root.module() or getattr(module, "__dict__", {}).get("_compiled_call_impl") is not root:
+        return None
+    return module
 
 
 _members = gc.get_referents(Root.__dict__)
