@@ -101,7 +101,7 @@ class Switch:
             module.__dict__["_compiled_call_impl"] = root
         # Its looks have a share of the time: of that in which it was on.
         away = time.perf_counter() - self._off
-        self._watch._began += away
+        self._watch._first += away
         self._watch._next += away
 
 

@@ -39,7 +39,26 @@ constexpr std::array kPoints{
     Point{"atan2", "where both are 0"},
     Point{"div", "where the divisor is 0 or next to it"},
     Point{"reciprocal", "at 0"},
+    Point{"logit", "at 0 and 1"},
+    Point{"xlogy", "at 0"},
+    Point{"linalgeigh", "where two eigenvalues are the same"},
+    Point{"linalgeig", "where two eigenvalues are the same"},
+    Point{"linalgsvd", "where two singular values are the same, or one is 0"},
 };
+
+// "`acos` (at 1 and -1) or `div` (...)": of the operations those that have such a point, nearest to the loss
+// first. Empty: none.
+std::string points_text(const std::vector<std::string>& operations) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  std::size_t count = 0;
+  for (const std::string& op : operations) {
+    const auto* point = std::ranges::find(kPoints, op, &Point::op);
+    if (point == kPoints.end() || ++count > kMost) continue;
+    text += fmt::format("{}`{}` ({})", text.empty() ? "" : " or ", op, point->where);
+  }
+  return text;
+}
 
 // What keeps an operation's input where its result is finite: by its name in the graph or of its kernel.
 struct Domain {
@@ -61,7 +80,8 @@ constexpr std::array kDomains{
     Domain{"div", "add an epsilon to the divisor, or clamp it: it must not be 0"},
     Domain{"reciprocal", "add an epsilon to what goes into it, or clamp it: it must not be 0"},
     Domain{"pow",
-           "clamp the base: negative with a fraction as exponent, or 0 with a negative one, has no value"},
+           "look at its base: it overflowed, or is negative with a fraction as exponent, or 0 with a "
+           "negative one"},
     Domain{"exp", "it overflowed: clamp what goes into it from above"},
     Domain{"expm1", "it overflowed: clamp what goes into it from above"},
     Domain{"acos", "clamp what goes into it to -1..1"},
@@ -159,6 +179,10 @@ std::string look_text(const WatchFact& watch) {
         "where() "
         "around log) and at the loss scale; `--watch nan` looks at every layer",
         at.unit, at.step);
+  if (!watch.looked && at.kind == "input")
+    return fmt::format(
+        "look at what is computed before {}, and from what: log, division or sqrt of the data, exp",
+        at.type.empty() ? "the model" : at.type);
   if (at.kind == "input")
     return "the numbers are not finite before the model: mend them, or leave them out; "
            "torch.isfinite(inputs).all() tells";
@@ -191,6 +215,10 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format(
         "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
         at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
+  if (at.kind == "loss" && watch.factor)
+    return "what the loss is multiplied or divided with (weights, advantages, a mask) is not finite: look at "
+           "where it is "
+           "computed: 0/0, log(0), the std of one element";
   if (at.kind == "loss") {
     const std::string help = domain_help(watch, at.op);
     return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;
@@ -201,6 +229,8 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format(
         "the loss of {} {} was finite, and something is float16: look at the loss scale, and at sums",
         at.unit, at.step);
+  if (const std::string points = points_text(watch.made_with); at.kind == "gradient" && !points.empty())
+    return "the forward pass was finite, a derivative was not: here that can be the one of " + points;
   if (at.kind == "gradient") {
     return fmt::format(
         "the forward pass was finite: look at functions without a finite derivative (sqrt or pow at 0, "
@@ -221,6 +251,7 @@ bool is_seen(const WatchFact& watch) {
   if (watch.backward) return true;
   if (first.kind == "optimizer") return watch.gradients_finite;
   if (first.kind == "output" && !first.op.empty()) return watch.finite_before;
+  if (first.kind == "input") return watch.looked;
   return first.kind != "gradient" && (first.kind != "loss" || (watch.looked && first.op.empty()));
 }
 

@@ -39,6 +39,7 @@ struct Watch {
   int calls_begin = 0, calls_count = 0;
   PyObject *grad_enabled = nullptr, *any_autocast = nullptr;
   PyObject *training = nullptr, *call_impl = nullptr, *grad = nullptr, *noted = nullptr;  // names
+  PyObject *locals = nullptr, *self = nullptr, *members = nullptr, *place = nullptr;      // names, too
 } g_watch;                                                                                // under the GIL
 
 double now() {
@@ -109,9 +110,28 @@ int keeps(Gate& gate, PyObject* module, PyObject* args, PyObject* kwargs) {
   return 1;
 }
 
+// Who else came to this gate: a module that was given a copy of the members of the gate's own module, or
+// shares them as a proxy does. Whom a call is for only the caller knows, Module._wrapped_call_impl.
+Ref stranger_to(PyObject* gate, PyObject* module) {
+  const Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  const Ref locals(frame ? PyObject_GetAttr(frame.get(), g_watch.locals) : nullptr);
+  Ref caller(locals ? PyObject_GetItem(locals.get(), g_watch.self) : nullptr);
+  if (caller && caller.get() == module) return Ref();
+  const Ref members(caller ? PyObject_GetAttr(caller.get(), g_watch.members) : nullptr);
+  const bool has_it =
+      members && PyDict_Check(members.get()) && PyDict_GetItemWithError(members.get(), g_watch.place) == gate;
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  return has_it ? static_cast<Ref&&>(caller) : Ref();
+}
+
 PyObject* gate_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   auto& gate = *reinterpret_cast<Gate*>(self);
   const Ref module = Ref::borrow(gate.module != nullptr ? PyWeakref_GetObject(gate.module) : Py_None);
+  const Ref stranger = stranger_to(self, module.get());
+  if (stranger) {
+    const Ref own(PyObject_GetAttr(stranger.get(), g_watch.call_impl));
+    return own ? PyObject_Call(own.get(), args, kwargs) : nullptr;
+  }
   const int kept = keeps(gate, module.get(), args, kwargs);
   if (kept < 0) return nullptr;
   const Ref call(kept > 0 ? PyObject_GetAttr(module.get(), g_watch.call_impl)
@@ -149,6 +169,10 @@ PyObject* watch_gate_type(PyObject*, PyObject*) {
   g_watch.training = PyUnicode_InternFromString("training");
   g_watch.call_impl = PyUnicode_InternFromString("_call_impl");
   g_watch.noted = PyUnicode_InternFromString("_noted");
+  g_watch.locals = PyUnicode_InternFromString("f_locals");
+  g_watch.self = PyUnicode_InternFromString("self");
+  g_watch.members = PyUnicode_InternFromString("__dict__");
+  g_watch.place = PyUnicode_InternFromString("_compiled_call_impl");
   return PyType_FromSpec(&kGateSpec);
 }
 

@@ -317,6 +317,40 @@ TEST(Watch, AMeanOverNothing) {
   EXPECT_FALSE(advises(watch, "epsilon"));
 }
 
+TEST(Watch, DerivativesThatCanBeTheOne) {
+  const json watch = {{"what", "nan"},     {"kind", "gradient"},
+                      {"name", "fc.bias"}, {"step", 41},
+                      {"unit", "step"},    {"made_with", {"mean", "acos", "mul", "addmm", "div"}}};
+  EXPECT_TRUE(
+      advises(watch, "a derivative was not: here that can be the one of `acos` (at 1 and -1) or `div` ("));
+}
+
+TEST(Watch, WhatTheLossIsMultipliedWith) {
+  const json watch = {{"what", "nan"},  {"kind", "loss"}, {"step", 3},
+                      {"unit", "step"}, {"op", "mul"},    {"factor", true}};
+  EXPECT_TRUE(advises(watch, "what the loss is multiplied or divided with"));
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+}
+
+TEST(Watch, WhatGoesIntoALaterModuleIsLikely) {
+  json watch = {{"what", "inf"}, {"kind", "input"}, {"type", "Linear"}, {"step", 3}, {"unit", "step"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kProven);
+  watch["looked"] = false;
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "look at what is computed before Linear"));
+  EXPECT_FALSE(advises(watch, "mend them"));
+}
+
+TEST(Watch, GradientsOnADevice) {
+  const json watch = {
+      {"what", "nan"}, {"kind", "gradient"}, {"looked", false}, {"step", 25}, {"unit", "step"}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->summary,
+            "the first NaN that was noticed was in the gradients of step 25: its loss was finite");
+  EXPECT_EQ(finding->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "`--watch nan` looks at every layer"));
+}
+
 TEST(Watch, KeepsTheLastSteps) {
   json watch = kOutput;
   watch["last_steps"] = {{{"step", 6}, {"loss", 0.5}}, {{"step", 7}, {"loss", "nan"}, {"gradient_norm", 2}}};

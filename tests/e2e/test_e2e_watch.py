@@ -77,18 +77,18 @@ def test_unknown_watch_is_refused() -> None:
     assert "--watch" in outcome.stderr and "nan" in outcome.stderr
 
 
-def test_C6_light_watch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--watch", "light"]])
+def test_C6_light_watch(tmp_path: Path, options: list[str]) -> None:
     script = runner.write_program(tmp_path / "training.py", TRAINING)
-    outcome = runner.trapline(["--watch", "light"], [runner.PYTHON, script])
+    outcome = runner.trapline(options, [runner.PYTHON, script])
     assert (outcome.returncode, outcome.stdout) == (0, "done\n"), outcome.stderr
     words = " ".join(outcome.stderr.split())
     assert "TL109" in words and "the first NaN of this run was in step 4, in what goes into Head" in words
 
 
-@pytest.mark.parametrize("options", [[], ["--watch", "off"]])
-def test_C6_nothing_is_watched_unasked(tmp_path: Path, options: list[str]) -> None:
+def test_C6_nothing_is_watched_where_it_is_off(tmp_path: Path) -> None:
     script = runner.write_program(tmp_path / "training.py", TRAINING)
-    outcome = runner.trapline(options, [runner.PYTHON, script])
+    outcome = runner.trapline(["--watch", "off"], [runner.PYTHON, script])
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "done\n", "")
 
 

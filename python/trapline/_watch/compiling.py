@@ -1,7 +1,7 @@
 """The part that comes in when Dynamo is imported.
 
-The watch has to know when Dynamo begins to compile, and its own code is not to be compiled: its hooks are traced
-where a graph holds their caller (they are nothing then), but their frames are skipped.
+The watch has to know when Dynamo begins to compile, and its own code is not to be compiled: its hooks are
+traced where a graph holds their caller (they are nothing then), but their frames are skipped.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ def install() -> None:
 def _codes_of(values: Any, module: str) -> Iterator[CodeType]:
     """Of the functions that are defined in `module`, and of what is defined in them."""
     for value in list(values):
-        if isinstance(value, FunctionType):
-            value = value.__code__ if value.__module__ == module else None
         if isinstance(value, CodeType):
             yield value
             yield from _codes_of(value.co_consts, module)
-        elif isinstance(value, type) and value.__module__ == module:
+        elif getattr(value, "__module__", None) != module:
+            continue
+        elif isinstance(value, FunctionType):
+            yield from _codes_of([value.__code__], module)
+        elif isinstance(value, type):
             yield from _codes_of(vars(value).values(), module)

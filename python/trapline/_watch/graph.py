@@ -74,6 +74,51 @@ def bad_saved(root: Any) -> list[tuple[Any, bool]]:
     return out[::-1]
 
 
+def bad_factor(root: Any) -> dict[str, Any]:
+    """A product in the loss of numbers that are finite with others, no result of the model, that are not:
+    weights, advantages, a mask.
+    """
+    seen, queue, hit = {root}, deque([root]), {}
+    while queue and len(seen) < _MAX_NODES:
+        node = queue.popleft()
+        name = node.name().split("::")[-1]
+        if name.startswith(MASKING):
+            continue
+        if name.startswith(("MulBackward", "DivBackward")):
+            try:
+                pair = (getattr(node, "_saved_self", None), getattr(node, "_saved_other", None))
+            except RuntimeError:  # freed already
+                pair = (None, None)
+            for given, beside in (pair, pair[::-1]):
+                is_bad = _is_floating(given) and not given.requires_grad and not _finite(given)
+                if is_bad and (not _is_floating(beside) or _finite(beside)):
+                    op = name.rstrip("0123456789").removesuffix("Backward").lower()
+                    hit = {"op": op, "factor": True}
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return hit
+
+
+_MAX_NAMES = 40
+
+
+def operations(root: Any) -> list[str]:
+    """What the loss is made with, nearest to it first; also when its graph is used up."""
+    seen, queue, out = {root}, deque([root]), {}
+    while queue and len(seen) < _MAX_NODES and len(out) < _MAX_NAMES:
+        node = queue.popleft()
+        name = node.name().split("::")[-1].rstrip("0123456789")
+        if name.endswith("Backward"):
+            out[name.removesuffix("Backward").lower()] = True
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return list(out)
+
+
 def is_bad_value(name: str, node: Any) -> bool:
     if name.startswith(("LogBackward", "Log2Backward", "Log10Backward")):
         return _finite(node._saved_self) and bool((node._saved_self <= 0).any())

@@ -23,7 +23,15 @@ from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._watch import backward
 from trapline._watch.flow import Flow, parts, tensors
-from trapline._watch.graph import MASKING, bad_saved, in_graph, is_bad_slope, is_bad_value
+from trapline._watch.graph import (
+    MASKING,
+    bad_factor,
+    bad_saved,
+    in_graph,
+    is_bad_slope,
+    is_bad_value,
+    operations,
+)
 from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
@@ -89,12 +97,22 @@ def loss_of(tensors: Any) -> Any:
     """What `backward` starts from, where it is one number in host memory: a device is not waited for, there
     the gradients' step and the weights tell.
     """
-    import torch
-
     loss = tensors[0] if type(tensors) in (list, tuple) and tensors else tensors
-    if type(loss) not in (torch.Tensor, torch.nn.Parameter) or not loss.is_cpu:
+    if not is_plain(loss) or not loss.is_cpu:
         return None
     return None if loss.numel() != 1 or loss.is_complex() else loss
+
+
+def is_plain(tensor: Any) -> bool:
+    """A tensor that holds its own numbers: also of a class that only Python knows (MONAI's, fastai's)."""
+    import torch
+
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+        return True
+    return (
+        isinstance(tensor, torch.Tensor)
+        and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    )
 
 
 def reached(loss: Any) -> dict[int, Any]:
@@ -126,7 +144,7 @@ def of_loss(
     """For a loss that is not finite, before `backward` has used up the graph. `began_bad`, `began_good`: the
     parameters that were not finite, or were, before the first step.
     """
-    looked = bool(calls)
+    looked, given = bool(calls), {}
     seen = seen_of(calls)
     for call in calls:
         if call.module() is None or _has_collectives(call):
@@ -146,8 +164,10 @@ def of_loss(
             what = {"what": "inf"} if made.only_inf else {}
             if kind == "weights":
                 return {**_of_weights(inner, name, optimizers, began_bad, began_good), **what}
-            if call is calls[0] or _sample():  # else it may be what another part of the program made
+            if call is calls[0] or _sample():
                 return {"kind": "input", **(_sample() or {"type": name}), **what}
+            # What another part of the program made of the numbers, or what is in them.
+            given = given or {"kind": "input", "type": name, "looked": False, **what}
             looked = False
             continue
         found = _named(made, inner)
@@ -161,7 +181,10 @@ def of_loss(
     target = _target(loss) if looked else None
     if target is not None:
         return target
-    return {"kind": "loss", "looked": looked, **seen, **in_graph(loss.grad_fn, is_bad_value, MASKING)}
+    by = in_graph(loss.grad_fn, is_bad_value, MASKING)
+    if not by and looked:
+        by = bad_factor(loss.grad_fn)
+    return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
 
 
 def _target(loss: Any) -> Optional[dict[str, Any]]:
@@ -228,7 +251,7 @@ def _of_weights(
     for optimizer, tally in list(optimizers.items()):
         if tally.count and any(parameter is mine for parameter in parameters_of(optimizer)):
             return {"kind": "optimizer", "name": name, **setting_of(optimizer, mine)}
-    if not optimizers and id(mine) in began_good:  # the program updates them itself
+    if id(mine) in began_good:  # the program updates them itself, or from copies that an optimizer has
         return {"kind": "optimizer", "name": name}
     return {"kind": "weights", "name": name}
 
@@ -275,7 +298,10 @@ def setting_of(optimizer: Any, parameter: Any) -> dict[str, Any]:
 
 
 def of_gradients(
-    calls: list[Call], bad: list[tuple[Any, Any]], in_loss: Optional[backward.Culprit] = None
+    calls: list[Call],
+    bad: list[tuple[Any, Any]],
+    in_loss: Optional[backward.Culprit] = None,
+    graph: Any = None,
 ) -> dict[str, Any]:
     """For gradients that are not finite after a loss that was: the last parameter in forward order, which
     backward reaches first, and an operation of the modules without a finite derivative.
@@ -320,7 +346,7 @@ def of_gradients(
             node = in_graph(tensor.grad_fn, is_bad_slope)
             if node:
                 return {**found, **node}
-    return found
+    return found if graph is None else {**found, "made_with": operations(graph)}
 
 
 def _has_come(calls: list[Call]) -> bool:

@@ -13,6 +13,7 @@ import torch
 from trapline._library.say import debug
 from trapline._watch.backward import Arrived
 from trapline._watch.hot import any_autocast, gate_type
+from trapline._watch.patches import Patches
 from trapline._watch.place import Call, outputs
 
 _LEARN = 2  # steps in which the outermost modules are found
@@ -93,7 +94,21 @@ class Root(_Gate or _PlainGate):  # type: ignore[misc]
 
 
 def _called(root: Root, *args: Any, **kwargs: Any) -> Any:
-    return root.module()._call_impl(*args, **kwargs) if _is_compiling() else root._noted(*args, **kwargs)
+    if _is_compiling():
+        return root.module()._call_impl(*args, **kwargs)
+    stranger = _stranger_to(root, sys._getframe(1))
+    return (root._noted if stranger is None else stranger._call_impl)(*args, **kwargs)
+
+
+def _stranger_to(root: Root, caller: Any) -> Any:
+    """A module that was given a copy of the members of the root's own module, or shares them as a proxy does.
+
+    In C: ``stranger_to`` in src/kernel/watch.cpp.
+    """
+    module = caller.f_locals.get("self")
+    if module is root.module() or getattr(module, "__dict__", {}).get("_compiled_call_impl") is not root:
+        return None
+    return module
 
 
 _members = gc.get_referents(Root.__dict__)
@@ -119,6 +134,8 @@ class Roots:
         self.learning: list[Any] = []
         self._trains = False
         self._is_over = False  # hooks would get into compiled modules
+        self._follows = False  # is told when Dynamo compiles
+        self._patches = Patches()
         self._untrained = self._begun = 0
         self._until = _LEARN
         self._light = light
@@ -136,12 +153,22 @@ class Roots:
         ]
 
     def follows_compilation(self) -> None:
-        """To be told when Dynamo begins to compile, where it is imported; its ``reset()`` forgets that."""
-        handler = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
-        if handler is not None and self._compiles not in handler.start_callbacks:
-            handler.register_start_callback(self._compiles)
+        """To be told when Dynamo begins to compile, where it is imported. Its own list of whom to tell is
+        emptied by ``torch._dynamo.reset()``.
+        """
+        handler = getattr(sys.modules.get("torch._dynamo.callback"), "CompilationCallbackHandler", None)
+        if handler is not None and not self._follows:
+            self._follows = True
+            self._patches.wrap(handler, "run_start_callbacks", self._around_start)
 
-    def _compiles(self, _args: Any) -> None:
+    def _around_start(self, original: Any) -> Any:
+        def run_start_callbacks(handler: Any, *args: Any) -> Any:
+            self._compiles()
+            return original(handler, *args)
+
+        return run_start_callbacks
+
+    def _compiles(self) -> None:
         """What is hooked would get into the graph, and its guards count global hooks."""
         self._ends()
         self._is_over = True
@@ -168,6 +195,10 @@ class Roots:
         fresh = list(self._fresh)
         self._fresh.clear()
         return fresh
+
+    def uninstall(self) -> None:
+        self.stop()
+        self._patches.undo()
 
     def stop(self) -> None:
         self._ends()

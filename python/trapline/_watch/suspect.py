@@ -41,6 +41,24 @@ def are_mended(harmed: list[Any]) -> bool:
     return bool(known) and are_finite(known)
 
 
+class Began:
+    """What the weights were before they were trained."""
+
+    def __init__(self) -> None:
+        self.bad: set[int] = set()  # ids of parameters that were not finite
+        self.good: set[int] = set()
+
+    def notes(self, parameters: Iterable[Any]) -> None:
+        for parameter in parameters:
+            if not parameter.is_cpu:  # nothing waits for a device
+                continue
+            if are_finite([parameter]):
+                self.good.add(id(parameter))
+            else:
+                self.bad.add(id(parameter))
+                self.good.discard(id(parameter))
+
+
 class Suspect:
     """`fact` says what and where. The verdict is on the optimizer that has the gradients it spoiled."""
 
@@ -70,6 +88,9 @@ class Suspect:
             fine = [p for p in given if id(p) in self._reached and id(p) not in spoiled]
             self._fine = [weakref.ref(p) for p in fine if bool(values(p.grad).any())]
         return bool(self._bad or self._fine or self._broken())
+
+    def depends_on(self, owned: set[int]) -> bool:
+        return any(key in owned for key in self._reached)
 
     def _broken(self) -> list[Any]:
         """Weights that an update has broken are a fault whatever the gradients are."""

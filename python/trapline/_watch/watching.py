@@ -19,7 +19,7 @@ from trapline._watch.hot import Hot, idle
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
-from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
+from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, parameters_of
 from trapline._watch.withheld import Streak
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
@@ -41,18 +41,17 @@ class Light:
         self._streak = Streak()
         self._returned = 0
         self.steps = Steps()
-        # Parameters (by id) that were not finite, or were, before the first step.
-        self._began_bad: set[int] = set()
-        self._began_good: set[int] = set()
+        self._began = Began()
         self.backwards = 0  # of losses, in this step
         self._in_loss: Optional[backward.Culprit] = None
+        self._graph: Any = None  # of a loss whose gradients are bad, in a step that was not looked at
         self._several = False  # some step had another number of them than one
         self.looks = True  # this step's gradients are looked at
         self._loss: Optional[float] = None
         self._norm: Optional[float] = None
         self._nan_loss = False  # since the last step, taken or left out
         self._mark = 0  # calls that an earlier backward of this step has done with
-        self._spent, self._began, self._next = 0.0, 0.0, 0.0
+        self._spent, self._first, self._next = 0.0, 0.0, 0.0
         self.busy = False  # stage two is running
         self._stepping = False
         self.roots = Roots(self)
@@ -92,7 +91,7 @@ class Light:
 
     def stop(self) -> None:
         self.hot.drain()
-        self.roots.stop()
+        self.roots.uninstall()
         for handle in self._handles:
             handle.remove()
         self._patches.undo()
@@ -118,24 +117,13 @@ class Light:
 
     def _begins_training(self) -> None:
         for module in self.roots.take_new():
-            self.begins(module.parameters())
+            self._began.notes(module.parameters())
 
     def _begins_with(self, optimizer: Any) -> None:
         if self.steps.is_new(optimizer):
             if self.steps.taken == 0:
                 self.ring.clear()  # of backward passes
-            self.begins(parameters_of(optimizer))
-
-    def begins(self, parameters: Any) -> None:
-        """What these weights are before they are trained."""
-        for parameter in parameters:
-            if not parameter.is_cpu:  # nothing waits for a device
-                continue
-            if are_finite([parameter]):
-                self._began_good.add(id(parameter))
-            else:
-                self._began_bad.add(id(parameter))
-                self._began_good.discard(id(parameter))
+            self._began.notes(parameters_of(optimizer))
 
     def catches_up(self) -> None:
         """With the steps that were counted in C: they had one loss each, and were not looked at."""
@@ -167,7 +155,7 @@ class Light:
                 result = original(tensors, *args, **kwargs)
                 if not arrived():
                     self.catches_up()
-                    self.looks = True  # before the optimizer steps
+                    self.looks, self._graph = True, tensors.grad_fn  # before the optimizer steps
                 return result
             fresh = False
             try:
@@ -236,7 +224,7 @@ class Light:
         finite = math.isfinite(value)
         if finite and self.found is not None and are_mended(self._harmed):
             self.found, self._harmed = None, []
-        if self.suspect is not None and not self.steps.tallies:
+        if self.suspect is not None and self._is_by_hand():
             self._by_hand()
         if self.found is not None:
             return False
@@ -255,9 +243,9 @@ class Light:
         calls = [call for call in self.calls if place.is_of(call, reached)]
         self._mark = len(self.calls)
         what = "nan" if math.isnan(value) else "inf"
-        good = self._began_good if self.backwards > 1 else set()
+        good = self._began.good if self.backwards > 1 or self.steps.taken else set()
         self._suspects(
-            lambda: place.of_loss(calls, loss, self.steps.tallies, self._began_bad, good),
+            lambda: place.of_loss(calls, loss, self.steps.tallies, self._began.bad, good),
             what,
             "loss",
             reached,
@@ -270,6 +258,11 @@ class Light:
         if not self.suspect.sees_gradients([*self._parameters()]):
             self.suspect = None  # nothing can come of it
             self._returns_place()
+
+    def _is_by_hand(self) -> bool:
+        """No optimizer has the weights: the program updates them, perhaps from copies that one has."""
+        owned = {id(p) for optimizer in list(self.steps.tallies) for p in parameters_of(optimizer)}
+        return not owned or (self.suspect is not None and not self.suspect.depends_on(owned))
 
     def _by_hand(self, at_end: bool = False) -> None:
         """The verdict where there is no optimizer: the weights are bad that were not, or are so still."""
@@ -311,7 +304,7 @@ class Light:
         changed = self.steps.taken or (not of_step and self.backwards > 1)
         if changed and found["kind"] == "loss" and not found.get("looked", True):
             # Weights that were good and are not tell of an update, also where nothing ran again.
-            found |= place.of_broken(reached, self._began_good, list(self.roots.known))
+            found |= place.of_broken(reached, self._began.good, list(self.roots.known))
         out = {"what": what, **at, **found}
         if "inf_before" in found:
             out["inf_before"] = {**found["inf_before"], **at}
@@ -340,7 +333,7 @@ class Light:
             self.catches_up()
             self._begins_with(optimizer)
             began = time.perf_counter()
-            self._began = self._began or began
+            self._first = self._first or began
             norm = self._norm = place.norm(parameter.grad for parameter in parameters_of(optimizer))
             self.spends(began - (self._in_loss.spent if self._in_loss is not None else 0.0))
             if norm is None or math.isfinite(norm) or self.suspect is not None:
@@ -356,7 +349,8 @@ class Light:
         what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
         mine = {id(parameter): parameter for parameter, _ in bad}
         calls, in_loss = list(self.calls), self._in_loss
-        self._suspects(lambda: place.of_gradients(calls, bad, in_loss), what, "gradient", mine)
+        graph, self._graph = self._graph, None
+        self._suspects(lambda: place.of_gradients(calls, bad, in_loss, graph), what, "gradient", mine)
         if self.suspect is not None:
             self.suspect.sees_gradients([parameter for parameter, _ in bad])
 
@@ -364,7 +358,7 @@ class Light:
         """Looks cost no more than their share: puts the next one off."""
         ended = time.perf_counter()
         self._spent += ended - began
-        self._next = max(ended, self._began + self._spent / _SHARE)
+        self._next = max(ended, self._first + self._spent / _SHARE)
 
     def _sees_weights(self, optimizer: Any) -> Optional[dict[str, Any]]:
         """What an update by finite gradients has made of the weights, in a step that is looked at."""
@@ -373,7 +367,7 @@ class Light:
         self.spends(began)
         if norm is None or math.isfinite(norm):
             return None
-        bad, fact = place.of_update(optimizer, self._began_bad, list(self.roots.known))
+        bad, fact = place.of_update(optimizer, self._began.bad, list(self.roots.known))
         if not bad:
             return None
         self._harmed = [weakref.ref(parameter) for parameter in bad]
@@ -492,7 +486,7 @@ class Light:
         """At the end of the program."""
         self.catches_up()
         self.device.reads(at_end=True)
-        if not self.steps.tallies:
+        if self._is_by_hand():
             self._by_hand(at_end=True)
         if self.found is not None and are_mended(self._harmed):
             self.found = None

@@ -250,6 +250,8 @@ std::optional<WatchFact> read_watch(const json& facts) {
     watch.backward_type = text(*backward, "type");
   }
   watch.setting = text(*object, "setting");
+  watch.factor = boolean(*object, "factor").value_or(false);
+  watch.made_with = texts(*object, "made_with");
   watch.last_steps = read_last_steps(*object);
   return watch;
 }

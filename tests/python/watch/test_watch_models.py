@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
 
@@ -54,6 +55,67 @@ def test_class_with_a_state_of_its_own():
     assert copied == {"root": None}
 
 
+class PlainRoot(roots.Root):
+    __slots__ = ()
+    __call__ = roots._called
+
+
+class OwnState(nn.Linear):
+    def __getstate__(self):
+        return self.__dict__.copy()
+
+
+class OwnClone(nn.Linear):
+    def __copy__(self):
+        other = type(self).__new__(type(self))
+        other.__dict__ = self.__dict__.copy()
+        return other
+
+
+class Proxy:
+    """As make_fx's, which notes the modules that it goes through."""
+
+    def __init__(self, base):
+        seen = []
+
+        def forward(proxy, batch):
+            seen.append(type(proxy))
+            return kind.forward(proxy, batch)
+
+        kind = type(base)
+        self.__class__ = type("Proxied", (kind,), {"forward": forward})
+        self.__dict__ = base.__dict__
+        type(self).seen = seen
+
+
+@pytest.mark.parametrize("in_c", [True, False])
+@pytest.mark.parametrize("kind", [OwnState, OwnClone])
+def test_copied_members_call_their_own_module(kind, in_c, monkeypatch):
+    if not in_c:
+        monkeypatch.setattr(roots, "Root", PlainRoot)
+    light.install()
+    try:
+        first = kind(2, 2)
+        step(first, first)
+        assert type(first._compiled_call_impl) is roots.Root
+        other = copy.copy(first)
+        other._parameters = {"weight": nn.Parameter(torch.zeros(2, 2)), "bias": nn.Parameter(torch.ones(2))}
+        assert other(GOOD).eq(1).all() and not first(GOOD).eq(1).all()
+        del first
+        gc.collect()
+        assert other(GOOD).eq(1).all()
+    finally:
+        light.uninstall()
+
+
+def test_proxy_that_shares_the_members_is_called_itself(model):
+    layer = nn.Linear(2, 2)
+    step(layer, layer)
+    assert type(layer._compiled_call_impl) is roots.Root
+    proxy = Proxy(layer)
+    assert torch.equal(proxy(GOOD), layer(GOOD)) and proxy.seen == [type(proxy)]
+
+
 def test_replica_calls_itself(model):
     replica = model._replicate_for_data_parallel()
     assert replica._compiled_call_impl is None
@@ -101,6 +163,7 @@ def test_a_function_is_compiled_once_around_a_model(seen):
     counter = testing.CompileCounter()
     compiled = torch.compile(lambda x: model(x) * 2, backend=counter, fullgraph=True)
     utils.counters.clear()
+    torch._dynamo.reset()
     for _ in range(5):
         compiled(GOOD).sum().backward()
         optimizer.step()

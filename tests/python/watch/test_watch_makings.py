@@ -1,0 +1,129 @@
+"""Ways to make a NaN that a first look did not know: each in step 41, which is not looked at."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from trapline._watch import light  # noqa: E402
+
+BAD = 40
+
+
+@pytest.fixture
+def watch():
+    torch.manual_seed(0)
+    light.install()
+    yield light
+    light.uninstall()
+
+
+def train(model, loss_of, lr=0.01):
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for turn in range(BAD + 10):
+        loss = loss_of(turn)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+class Meta(torch.Tensor):
+    """As MONAI's MetaTensor: a class that only Python knows."""
+
+
+def test_a_loss_of_a_class_of_pythons(watch):
+    model = nn.Linear(2, 1)
+
+    def loss_of(turn):
+        x = torch.randn(4, 2)
+        x[1, 1] = float("nan") if turn == BAD else 0
+        loss = model(x.as_subclass(Meta)).pow(2).mean()
+        assert type(loss) is Meta
+        return loss
+
+    train(model, loss_of)
+    assert (watch.verdict()["kind"], watch.verdict()["step"]) == ("input", 41)
+
+
+def test_weights_that_an_optimizer_has_copies_of(watch):
+    """Float16 with master weights, whose gradients overflow."""
+    model = nn.Linear(2, 1).half()
+    masters = [p.detach().float().requires_grad_() for p in model.parameters()]
+    optimizer = torch.optim.SGD(masters, lr=0.1)
+    for turn in range(BAD + 10):
+        model.zero_grad()
+        (model(torch.randn(4, 2).half()).float().pow(2).mean() * (1e9 if turn == BAD else 1)).backward()
+        for master, parameter in zip(masters, model.parameters()):
+            master.grad = parameter.grad.float()
+        optimizer.step()
+        with torch.no_grad():
+            for master, parameter in zip(masters, model.parameters()):
+                parameter.copy_(master)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["name"], seen["step"]) == ("optimizer", "weight", 41)
+
+
+def test_what_the_loss_is_multiplied_with(watch):
+    """Advantages of a minibatch of one."""
+    model = nn.Linear(2, 1)
+
+    def loss_of(turn):
+        rows = 1 if turn == BAD else 4
+        gain = torch.arange(rows).float()
+        with torch.no_grad():
+            gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+        return (model(torch.randn(rows, 2)).flatten() * gain).mean()
+
+    train(model, loss_of)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["factor"], seen["step"]) == ("loss", "mul", True, 41)
+
+
+def test_a_mask_that_is_finite_is_no_factor(watch):
+    model = nn.Linear(2, 1)
+
+    def loss_of(turn):
+        out = model(torch.randn(4, 2)).flatten() * torch.tensor([1.0, 0, 1, 1])
+        return (out / (0.0 if turn == BAD else 1.0)).mean()
+
+    train(model, loss_of)
+    assert "factor" not in watch.verdict()
+
+
+def test_what_the_loss_is_made_with(watch):
+    """The operations whose derivative it may be, where the step was not looked at."""
+    model = nn.Linear(2, 1)
+
+    def loss_of(turn):
+        out = model(torch.randn(4, 2))
+        return torch.acos(out * 0 + 1 if turn == BAD else out.tanh() * 0.9).mean()
+
+    train(model, loss_of, 1e-3)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["made_with"][:2]) == ("gradient", 41, ["mean", "acos"])
+
+
+class Flow(nn.Module):
+    """As a normalizing flow: `nll` is no call of a module, its layers are."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def nll(self, x):
+        return self.second(self.first(x) + x.log()).pow(2).mean()
+
+
+def test_what_goes_into_a_later_module(watch):
+    model = Flow()
+
+    def loss_of(turn):
+        x = torch.rand(4, 2) + 0.1
+        x[0, 0] = 0 if turn == BAD else 1
+        return model.nll(x)
+
+    train(model, loss_of, 1e-3)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["type"], seen["looked"], seen["step"]) == ("input", "Linear", False, 41)
