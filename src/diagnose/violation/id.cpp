@@ -256,7 +256,9 @@ void write_off_range(ViolationWriter& w) {
   } else {
     w.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}", w.facts.scan.bad,
                       w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look));
-    if (is_marker(w.integer())) {
+    if (w.facts.codes && w.integer() == -1) {
+      w.fix(w.of_codes() + "; it needs a row of its own: codes + 1, and a table with one row more");
+    } else if (is_marker(w.integer())) {
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
           "of those elements",

@@ -315,6 +315,17 @@ void write_shifted_down(ViolationWriter& w) {
   w.fix_sample();
 }
 
+// The source says what -1 stands for.
+void write_codes(ViolationWriter& w) {
+  w.finding().summary += "; " + w.of_codes();
+  w.fix(
+      fmt::format("leave the rows without a label out before: {0} = {0}[{0} >= 0], and the same rows of all "
+                  "that goes with them",
+                  w.in_code("labels")));
+  if (has_ignore_index(w)) w.fix("or let the loss leave them out: ignore_index=-1");
+  w.fix_sample();
+}
+
 void write_negative(ViolationWriter& w) {
   if (shifted_down(w)) return write_shifted_down(w);
   if (w.integer() == -100 && has_ignore_index(w)) {
@@ -324,6 +335,7 @@ void write_negative(ViolationWriter& w) {
     w.fix("drop ignore_index from the call, or pass ignore_index=-100");
     return;
   }
+  if (w.facts.codes && w.integer() == -1 && w.only(-1)) return write_codes(w);
   // Only these mark what is not to count; -3 marks nothing.
   const bool marks = w.integer() == -1 || w.integer() == -100;
   if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);

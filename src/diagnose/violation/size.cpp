@@ -207,6 +207,11 @@ std::string ViolationWriter::rule_of_computation() const {
   return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);
 }
 
+std::string ViolationWriter::of_codes() const {
+  return fmt::format("`{}` (line {}) has -1 for a {}", facts.codes->text, facts.codes->line,
+                     facts.codes->missing ? "missing value" : "value that is not in the index");
+}
+
 std::string ViolationWriter::if_meant() const {
   // Asks for what was intended, which the data cannot tell: a wrong value is in them, too.
   const char* things = noun() == "label" ? "classes" : noun() == "id" ? "ids" : "elements";
