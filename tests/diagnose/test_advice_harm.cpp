@@ -11,6 +11,16 @@ Finding host(const char* exception, const char* message, json more = json::objec
   return explained(facts);
 }
 
+TEST(AdviceHarm, WhereALibraryKeepsNumberZeroNothingIsShifted) {
+  json ids = facts_of("embedding.indices", 3, 3, {{"scan", {{"total", 48}, {"min", 1}}}});
+  EXPECT_TRUE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));
+  ids["library"] = {
+      {"owner", "fastai"}, {"maker", "TabularModel"}, {"owners", {"fastai.tabular.model.TabularModel"}}};
+  ids["layer"] = layer("embeds.0", "num_embeddings", 3);
+  EXPECT_TRUE(says(diagnose(ids), "emb_szs=get_emb_sz(to)")) << all(diagnose(ids));
+  EXPECT_FALSE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));
+}
+
 TEST(AdviceHarm, WhatMinusOneStandsForWhereTheSourceSaysIt) {
   const json codes = {{"text", "df['city'].cat.codes"}, {"line", 8}, {"of", "missing"}};
   json ids = facts_of("embedding.indices", -1, 9);

@@ -279,6 +279,8 @@ def _look_into(
     if not position and not content.is_floating_point() and not (found and found[0].found.constant == 0):
         name = str((facts.get("variable") or {}).get("name", ""))
         add("computed", lambda: computed.computed_facts(name, tensor))
+        if (facts.get("computed") or {}).get("drawn"):
+            facts.pop("sample", None)  # chance drew them: no sample has them
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
     add("watch", recorded.watched)

@@ -227,9 +227,39 @@ std::string more_outputs(const ViolationWriter& w) {
                     : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", need.text(), w.basis(need), how);
 }
 
+// That the model has fewer outputs than there are classes is known where these were counted: a label beyond
+// them in one batch may as well be wrong itself.
+bool counted_more(const ViolationWriter& w) { return w.hi() == 1 || w.need().exact; }
+
+// One element of many, beyond all others.
+bool is_outlier(const ViolationWriter& w) {
+  constexpr std::int64_t kMany = 8;
+  return !w.facts.computed && w.facts.scan.bad == 1 && w.facts.scan.total >= kMany;
+}
+
 void write_too_few_outputs(ViolationWriter& w) {
-  w.finding().cause = Cause::kNumClassesMismatch;
-  w.finding().also = {Cause::kLabelOutOfRange};
+  const bool known = counted_more(w);
+  w.finding().cause = known ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
+  w.finding().also = {known ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch};
+  if (!known && is_outlier(w) && w.op() != "ctc_loss") {
+    w.fix(fmt::format("if {} is not a class, correct or drop the record that has it: {}", w.value(),
+                      w.outside()));
+    w.fix_sample();
+    if (w.fix_size(Situation::kClasses, more_outputs(w)) && w.maybe_from_one())
+      w.fix(w.from_one(w.in_code("labels")));
+    return;
+  }
+  constexpr std::int64_t kTelling = 4;
+  if (!known && w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling &&
+      !w.facts.computed && w.facts.source.empty() && w.op() != "ctc_loss") {
+    w.fix(fmt::format(
+        "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer "
+        "list of classes",
+        w.facts.scan.total, w.range(), w.users()));
+    w.fix_sample();
+    w.fix_size(Situation::kClasses, more_outputs(w));
+    return;
+  }
   if (w.fix_size(Situation::kClasses, more_outputs(w))) {
     const bool other = w.maybe_from_one();
     if (other) w.fix(w.from_one(w.in_code("labels")));

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 import pytest
-from conftest import table_violation
+from conftest import label_violation, table_violation
 
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
@@ -70,3 +70,12 @@ def test_a_stream_of_whole_batches(facts_of: Any) -> None:
             sample = facts_of(table_violation(torch.zeros(12, 2), ids))["sample"]
             break
     assert (sample["batch"], sample["row"]) == (2, 5)
+
+
+def test_the_label_that_a_mask_took(facts_of: Any) -> None:
+    """Six of eight labels, too few and too equal to be known by their values alone."""
+    data = torch.utils.data.TensorDataset(torch.arange(8) % 2, torch.tensor([1, 3, 1, 3, 1, 3, 1, 3]))
+    for kind, label in DataLoader(data, batch_size=8):
+        chosen = kind == 1
+        facts = facts_of(label_violation(torch.zeros(4, 3), label[chosen]))
+    assert facts["sample"]["batch"] == 0
