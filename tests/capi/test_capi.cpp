@@ -64,7 +64,7 @@ TEST(CApi, DiagnosesAViolation) {
                "also": -100, "list_position": null, "reason": 2, "is_float": false},
       "index": [3], "tensor": {"shape": [32], "dtype": "int64", "device": "cpu"}, "values": [[195, 1]]})");
   const json& finding = answer.at("finding");
-  EXPECT_EQ(finding.at("code"), "TL102");
+  EXPECT_EQ(finding.at("code"), "TL101");
   EXPECT_EQ(finding.at("certainty"), "proven");
   EXPECT_EQ(finding.at("element").at("index"), json::array({3}));
   EXPECT_EQ(finding.at("valid").at("text"), "[0, 195) or -100");

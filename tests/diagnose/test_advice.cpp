@@ -134,7 +134,8 @@ TEST(AdviceHarm, WhatIsComputedIsNotCountedFromOne) {
                        {"line", 9},
                        {"by", "bucketize"},
                        {"edges", 100}};
-  for (const char* contract : {"embedding.indices", "gather.index", "nll_loss.target", "one_hot.tensor"}) {
+  for (const char* contract :
+       {"embedding.indices", "gather.index", "nll_loss_forward.target", "one_hot.self"}) {
     json facts = facts_of(contract, 100, 100, {{"scan", {{"total", 400}, {"min", 1}, {"max", 100}}}});
     EXPECT_TRUE(says(diagnose(facts), "from 1") || says(diagnose(facts), "labels - 1")) << contract;
     facts["computed"] = best;
@@ -351,7 +352,7 @@ TEST(AdviceHarm, ALoopThatGeneratesIsNotTruncated) {
                      {"scan", {{"max", 32}}}};
   const Finding finding = diagnose(facts_of("embedding.indices", 32, 32, call));
   EXPECT_FALSE(says(finding, "truncate")) << all(finding);
-  EXPECT_TRUE(says(finding, "ids = ids[:, -16:] in each step")) << all(finding);
+  EXPECT_TRUE(says(finding, "ids = ids[:, -32:] in each step")) << all(finding);
 }
 
 TEST(AdviceHarm, TheLastRowIsNoPadding) {

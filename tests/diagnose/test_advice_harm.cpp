@@ -11,6 +11,34 @@ Finding host(const char* exception, const char* message, json more = json::objec
   return explained(facts);
 }
 
+TEST(AdviceHarm, WhereALibraryKeepsNumberZeroNothingIsShifted) {
+  json ids = facts_of("embedding.indices", 3, 3, {{"scan", {{"total", 48}, {"min", 1}}}});
+  EXPECT_TRUE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));
+  ids["library"] = {
+      {"owner", "fastai"}, {"maker", "TabularModel"}, {"owners", {"fastai.tabular.model.TabularModel"}}};
+  ids["layer"] = layer("embeds.0", "num_embeddings", 3);
+  EXPECT_TRUE(says(diagnose(ids), "emb_szs=get_emb_sz(to)")) << all(diagnose(ids));
+  EXPECT_FALSE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));
+}
+
+TEST(AdviceHarm, WhatMinusOneStandsForWhereTheSourceSaysIt) {
+  const json codes = {{"text", "df['city'].cat.codes"}, {"line", 8}, {"of", "missing"}};
+  json ids = facts_of("embedding.indices", -1, 9);
+  EXPECT_TRUE(says(diagnose(ids), "if -1 marks")) << all(diagnose(ids));
+  ids["codes"] = codes;
+  EXPECT_FALSE(says(diagnose(ids), "if -1")) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids),
+                   "`df['city'].cat.codes` (line 8) has -1 for a missing value; it needs a row of its own"))
+      << all(diagnose(ids));
+  json labels = facts_of("nll_loss_forward.target", -1, 9);
+  EXPECT_TRUE(says(diagnose(labels), "if -1 marks")) << all(diagnose(labels));
+  labels["codes"] = codes;
+  labels["codes"]["of"] = "unknown";
+  const Finding finding = diagnose(labels);
+  EXPECT_FALSE(says(finding, "if -1")) << all(finding);
+  EXPECT_NE(finding.summary.find("(line 8) has -1 for a value that is not in the index"), std::string::npos);
+}
+
 TEST(AdviceHarmHost, NothingIsMovedToMeta) {
   json weight = operand("head.weight", "weight", {1, 12}, "float32", "meta");
   weight["user"] = false;

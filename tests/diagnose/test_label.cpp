@@ -49,22 +49,43 @@ TEST(DiagnoseLabel, OneBased) {
   EXPECT_FALSE(diagnose(facts).layer->needed) << "the layer is right";
 }
 
-TEST(DiagnoseLabel, TooFewLabelsSeenToCallThemOneBased) {
-  expect(label(195, 195).scan("min", 4), Cause::kNumClassesMismatch,
+// Nothing tells whether the label is wrong or the model is too small.
+TEST(DiagnoseLabel, OneOfManyLabelsIsBeyond) {
+  expect(label(195, 195).scan("min", 4), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 195, but the input has 195 classes: valid labels are [0, 195)",
-         "if there are meant to be more than 195 classes: give the layer that makes the input at least 196 "
-         "outputs instead of 195 (195 is the highest of 32 labels seen), as many as there are classes");
+         "if 195 is not a class, correct or drop the record that has it: 1 of 32 is outside [0, 195)");
   const Finding finding = diagnose(label(195, 195).scan("min", 4));
+  EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kNumClassesMismatch});
+  EXPECT_EQ(
+      finding.fix.at(1),
+      "if there are meant to be more than 195 classes: give the layer that makes the input at least 196 "
+      "outputs instead of 195 (195 is the highest of 32 labels seen), as many as there are classes");
+  EXPECT_EQ(finding.fix.size(), 2U) << "4 to 195 says nothing of where labels begin";
+  EXPECT_EQ(
+      diagnose(label(195, 195).scan("min", 1)).fix.at(2),
+      "if they are counted from 1 (no 0 among 32 seen), number labels from 0 where they are made; where they "
+      "number a list of names, see first what has number 0");
+}
+
+TEST(DiagnoseLabel, AllLabelsAreBeyond) {
+  const Finding finding =
+      diagnose(label(4, 3).scan("min", 3).scan("bad", 32).with("values", {{3, 9}, {4, 9}, {5, 14}}));
+  EXPECT_EQ(finding.cause, Cause::kLabelOutOfRange);
+  EXPECT_TRUE(
+      finding.fix.front().starts_with("all 32 are outside [0, 3): look at where the labels are numbered"))
+      << finding.fix.front();
+}
+
+TEST(DiagnoseLabel, SomeLabelsAreBeyond) {
+  const Finding finding = diagnose(label(195, 195).scan("min", 1).scan("bad", 3));
+  EXPECT_EQ(finding.cause, Cause::kLabelOutOfRange);
   EXPECT_EQ(
       finding.fix.at(1),
       "if they are counted from 1 (no 0 among 32 seen), number labels from 0 where they are made; where they "
       "number a list of names, see first what has number 0");
   EXPECT_EQ(finding.fix.at(2),
             "if they are positions, they lie behind the sequence of 195: compute them after it is cut");
-  EXPECT_EQ(finding.fix.at(3), "if neither, correct the data: 1 of 32 is outside [0, 195)");
-  // So many labels, and none below 40: they do not begin at 1.
-  for (const std::string& fix : diagnose(label(195, 195).scan("min", 40)).fix)
-    EXPECT_EQ(fix.find("counted from 1"), std::string::npos) << fix;
+  EXPECT_EQ(finding.fix.at(3), "if neither, correct the data: 3 of 32 are outside [0, 195)");
 }
 
 TEST(DiagnoseLabel, IgnoreLabels) {
@@ -85,10 +106,9 @@ TEST(DiagnoseLabel, IgnoreLabels) {
          "PyTorch's "
          "default ignore label, but this call has ignore_index=0",
          "drop ignore_index from the call, or pass ignore_index=-100");
-  expect(label(255, 255), Cause::kNumClassesMismatch,
+  expect(label(255, 255), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 255, but the input has 255 classes: valid labels are [0, 255)",
-         "if there are meant to be more than 255 classes: give the layer that makes the input at least 256 "
-         "outputs instead of 255 (255 is the highest of 32 labels seen), as many as there are classes");
+         "if 255 is not a class, correct or drop the record that has it: 1 of 32 is outside [0, 255)");
 }
 
 TEST(DiagnoseLabel, BrokenRecord) {
@@ -115,7 +135,8 @@ TEST(DiagnoseLabel, TheSampleIsPrintedThroughANameThatTheProgramHas) {
 
 TEST(DiagnoseLabel, ManyClassesBeyond) {
   const ViolationFacts facts = label(37, 12).scan("bad", 20).with("values", {{37, 1}, {20, 3}, {14, 2}});
-  EXPECT_EQ(diagnose(facts).cause, Cause::kNumClassesMismatch);
+  EXPECT_EQ(diagnose(facts).cause, Cause::kLabelOutOfRange) << "one batch: all of them may be wrong";
+  EXPECT_EQ(diagnose(facts).also, std::vector<Cause>{Cause::kNumClassesMismatch});
 }
 
 TEST(DiagnoseLabel, Garbage) {

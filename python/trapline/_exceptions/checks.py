@@ -246,6 +246,8 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
         element["min"] = values.number(content.min().item())
         element["max"] = values.number(content.max().item())
         check["values"] = _wrong_values(found)
+        if set(content.unique()[:3].tolist()) == {0, 255}:
+            check["two_colours"] = True
     scan = _scan(found, first)
     violation = {"tensor": content, "scan": scan, "args": {}, "op": "", "contract": ""}
     variable = variables.variable_facts(violation, found.tensor, None)

@@ -20,7 +20,17 @@ from trapline._fault.data import (
     which,
 )
 from trapline._fault.model import layers, models, nans, noted, positions, tables
-from trapline._fault.program import computed, decomposed, frames, graphs, libraries, scope, sites, trainers
+from trapline._fault.program import (
+    codes,
+    computed,
+    decomposed,
+    frames,
+    graphs,
+    libraries,
+    scope,
+    sites,
+    trainers,
+)
 from trapline._library import current, diagnose, options, progress
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug_failure
@@ -269,6 +279,10 @@ def _look_into(
     if not position and not content.is_floating_point() and not (found and found[0].found.constant == 0):
         name = str((facts.get("variable") or {}).get("name", ""))
         add("computed", lambda: computed.computed_facts(name, tensor))
+        if (facts.get("computed") or {}).get("drawn"):
+            facts.pop("sample", None)  # chance drew them: no sample has them
+    if scan.get("value") == -1 and not content.is_floating_point():
+        add("codes", codes.codes_facts)
     add("watch", recorded.watched)
 
 

@@ -162,6 +162,11 @@ void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
   if (binary && check.values.size() == 1 && as_double(check.values.front().first) == -1) {
     f.fix.push_back("if -1 and 1 are the two classes, they have to be 0 and 1 here");
   }
+  if (check.two_colours) {
+    f.fix.push_back(fmt::format(
+        "0 and 255 alone occur: 255 is the white of a picture of two colours, not a mark: {} // 255", name));
+    return;
+  }
   if (const auto mark = marker(check)) {
     const std::string value = to_text(*mark);
     const std::string knob = knob_advice(Situation::kIgnore, facts.library, {"N", value, ""});

@@ -37,6 +37,7 @@ struct CheckFact {
   bool closed = false;                 // `upper` itself is taken
   std::string limit;                   // what `upper` is in the source: "pred.size(1)"
   std::vector<Scalar> allowed;         // the only values that are taken
+  bool two_colours = false;            // nothing but 0 and 255 occurs
   std::int64_t distinct = 0;           // how many different values there are
   std::vector<Scalar> row;             // the numbers of a row that is refused, where they are few
   std::vector<Checked> tensors;        // of a shape

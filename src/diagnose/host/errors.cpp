@@ -208,7 +208,9 @@ void add_batch_in_hand(const HostError& facts, Finding& finding) {
   if (!facts.in_hand) return;
   const bool only_in_hand = facts.in_hand->by == "hand";
   const bool fits =
-      finding.cause == Cause::kShapeMismatch || (only_in_hand && finding.cause == Cause::kDtypeMismatch);
+      finding.cause == Cause::kShapeMismatch ||
+      (only_in_hand && (finding.cause == Cause::kDtypeMismatch || finding.cause == Cause::kLabelOutOfRange ||
+                        finding.cause == Cause::kNumClassesMismatch));
   if (!fits) return;
   if (!finding.sample) {
     finding.sample = facts.in_hand;

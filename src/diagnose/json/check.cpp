@@ -84,6 +84,7 @@ std::optional<CheckFact> read_check(const json& facts) {
   each(*object, "allowed", [&](const json& value) {
     if (const auto number = jsonio::to_scalar(value)) check.allowed.push_back(*number);
   });
+  check.two_colours = boolean(*object, "two_colours").value_or(false);
   check.distinct = integer(*object, "distinct").value_or(0);
   each(*object, "row", [&](const json& value) {
     if (const auto number = jsonio::to_scalar(value)) check.row.push_back(*number);

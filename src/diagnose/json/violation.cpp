@@ -109,6 +109,10 @@ void read_places(const json& object, Violation& facts) {
         ComputedFact{text(*made, "name"), text(*made, "text"), integer(*made, "line").value_or(0),
                      text(*made, "by"), integer(*made, "edges")};
   }
+  if (const json* codes = object_member(object, "codes"); codes != nullptr && !text(*codes, "text").empty()) {
+    facts.codes =
+        CodesFact{text(*codes, "text"), integer(*codes, "line").value_or(0), text(*codes, "of") != "unknown"};
+  }
   facts.numpy_cast = read_frame(member(object, "numpy_cast"));
   facts.watch = read_watch(object);
   facts.nan = read_nan(object);

@@ -85,6 +85,13 @@ struct ComputedFact {
   std::optional<std::int64_t> edges;  // of such a search
 };
 
+// The one place in the user's functions where pandas numbers categories; it has -1 for what is none.
+struct CodesFact {
+  std::string text;  // "df['city'].cat.codes"
+  std::int64_t line = 0;
+  bool missing = true;  // -1 stands for a missing value; else for one that is not known
+};
+
 struct NanCastFact {
   Frame frame;
   std::int64_t bad = 0;
@@ -133,6 +140,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Progress> progress;
   std::optional<FitsFact> fits;
   std::optional<ComputedFact> computed;
+  std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;
   std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;

@@ -57,7 +57,7 @@ void fix_generation(ViolationWriter& w, std::int64_t usable) {
   w.fix(
       fmt::format("or go on with the last part only: ids = ids[:, -{}:] in each step, without a cache of the "
                   "positions before it",
-                  usable / 2));
+                  usable));
 }
 
 void fix_length(ViolationWriter& w, std::int64_t usable) {
@@ -228,9 +228,12 @@ void fix_table(ViolationWriter& w, bool special) {
     w.fix_size(Situation::kIds, otherwise);
     return;
   }
-  if (w.maybe_from_one() && w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
+  // A library that keeps number 0 for itself counts from 1 by right; its row says so.
+  const bool from_one =
+      w.maybe_from_one() && w.knob(Situation::kIds, need).find("0 is ") == std::string::npos;
+  if (from_one && w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
   if (!w.fix_size(Situation::kIds, otherwise)) return;
-  if (w.maybe_from_one() && !w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
+  if (from_one && !w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
   w.fix(fmt::format("if not, {}: {}", look_at_computation(w), w.outside()));
 }
 
@@ -254,7 +257,9 @@ void write_off_range(ViolationWriter& w) {
   } else {
     w.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}", w.facts.scan.bad,
                       w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look));
-    if (marks_nothing(w.integer())) {  // any other is the result of arithmetic
+    if (w.facts.codes && w.integer() == -1) {
+      w.fix(w.of_codes() + "; it needs a row of its own: codes + 1, and a table with one row more");
+    } else if (marks_nothing(w.integer())) {  // any other is the result of arithmetic
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
           "of those elements",

@@ -228,9 +228,39 @@ std::string more_outputs(const ViolationWriter& w) {
                     : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", need.text(), w.basis(need), how);
 }
 
+// That the model has fewer outputs than there are classes is known where these were counted: a label beyond
+// them in one batch may as well be wrong itself.
+bool counted_more(const ViolationWriter& w) { return w.hi() == 1 || w.need().exact; }
+
+// One element of many, beyond all others.
+bool is_outlier(const ViolationWriter& w) {
+  constexpr std::int64_t kMany = 8;
+  return !w.facts.computed && w.facts.scan.bad == 1 && w.facts.scan.total >= kMany;
+}
+
 void write_too_few_outputs(ViolationWriter& w) {
-  w.finding().cause = Cause::kNumClassesMismatch;
-  w.finding().also = {Cause::kLabelOutOfRange};
+  const bool known = counted_more(w);
+  w.finding().cause = known ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
+  w.finding().also = {known ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch};
+  if (!known && is_outlier(w) && w.op() != "ctc_loss") {
+    w.fix(fmt::format("if {} is not a class, correct or drop the record that has it: {}", w.value(),
+                      w.outside()));
+    w.fix_sample();
+    if (w.fix_size(Situation::kClasses, more_outputs(w)) && w.maybe_from_one())
+      w.fix(w.from_one(w.in_code("labels")));
+    return;
+  }
+  constexpr std::int64_t kTelling = 4;
+  if (!known && w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling &&
+      !w.facts.computed && w.facts.source.empty() && w.op() != "ctc_loss") {
+    w.fix(fmt::format(
+        "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer "
+        "list of classes",
+        w.facts.scan.total, w.range(), w.users()));
+    w.fix_sample();
+    w.fix_size(Situation::kClasses, more_outputs(w));
+    return;
+  }
   if (w.fix_size(Situation::kClasses, more_outputs(w))) {
     const bool other = w.maybe_from_one();
     if (other) w.fix(w.from_one(w.in_code("labels")));
@@ -316,6 +346,17 @@ void write_shifted_down(ViolationWriter& w) {
   w.fix_sample();
 }
 
+// The source says what -1 stands for.
+void write_codes(ViolationWriter& w) {
+  w.finding().summary += "; " + w.of_codes();
+  w.fix(
+      fmt::format("leave the rows without a label out before: {0} = {0}[{0} >= 0], and the same rows of all "
+                  "that goes with them",
+                  w.in_code("labels")));
+  if (has_ignore_index(w)) w.fix("or let the loss leave them out: ignore_index=-1");
+  w.fix_sample();
+}
+
 void write_negative(ViolationWriter& w) {
   if (shifted_down(w)) return write_shifted_down(w);
   if (w.integer() == -100 && has_ignore_index(w)) {
@@ -325,6 +366,8 @@ void write_negative(ViolationWriter& w) {
     w.fix("drop ignore_index from the call, or pass ignore_index=-100");
     return;
   }
+  if (w.facts.codes && w.integer() == -1 && w.only(-1)) return write_codes(w);
+  // Only these mark what is not to count; -3 marks nothing.
   const bool marks = marks_ignored(w.integer());
   if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);
   if (w.distinct() == 1 && w.only(w.integer()) && !w.both_sides() &&

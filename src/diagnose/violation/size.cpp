@@ -174,10 +174,11 @@ bool ViolationWriter::maybe_from_one() const {
     return false;
   constexpr std::int64_t kSome = 8;
   if (hi() <= 1 || seen_count() < kSome) return false;
-  // The smallest of k numbers from 1 to n is about n / k: where it is far above, 1 is missing for another
-  // reason.
-  const std::int64_t likely_min = std::max<std::int64_t>(1, 2 * (hi() / seen_count()));
-  return seen_min() >= 1 && seen_min() <= likely_min && seen_max() == hi() && only(hi());
+  // Both ends have to be there, hours from 5 to 24 say nothing of where hours begin; or so many that a 0
+  // would have shown.
+  const bool many =
+      seen_count() / 3 >= hi() && seen_min() >= 1 && seen_min() <= std::max<std::int64_t>(1, hi() / 4);
+  return (seen_min() == 1 || many) && seen_max() == hi() && only(hi());
 }
 
 std::string ViolationWriter::from_one(const std::string& name) const {
@@ -205,6 +206,11 @@ std::string ViolationWriter::rule_of_computation() const {
   if (const auto edges = facts.computed->edges)
     return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);
   return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);
+}
+
+std::string ViolationWriter::of_codes() const {
+  return fmt::format("`{}` (line {}) has -1 for a {}", facts.codes->text, facts.codes->line,
+                     facts.codes->missing ? "missing value" : "value that is not in the index");
 }
 
 std::string ViolationWriter::if_meant() const {

@@ -117,6 +117,8 @@ class ViolationWriter {
   std::string look_at_computation(const std::string& otherwise) const;
   // What is true of every result of that function: "argmax gives 0 to n - 1"; empty for others.
   std::string rule_of_computation() const;
+  // "`df['city'].cat.codes` (line 8) has -1 for a missing value"
+  std::string of_codes() const;
   // "if there are meant to be more than 195 classes: "
   std::string if_meant() const;
   // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many

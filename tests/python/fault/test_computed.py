@@ -86,3 +86,19 @@ def test_the_parts_of_arithmetic_that_keeps_the_places() -> None:
     assert any(part is batch["fine"] for part in parts) and any(part is batch["coarse"] for part in parts)
     mixed = batch["fine"][torch.randperm(2)] - 1
     assert computed.parts_of(mixed) == []
+
+
+def test_what_chance_made() -> None:
+    steps = torch.randint(1, 51, (8,))
+    found = asked("steps", steps)
+    assert found is not None and found["drawn"] is True
+    best = AGES.view(2, 2).argmax(dim=-1)
+    assert "drawn" not in (asked("best", best) or {"drawn": True})
+
+
+def test_a_selection_by_a_mask_in_the_line() -> None:
+    labels, mask = torch.tensor([3, 4, 5]), torch.tensor([True, False, True])
+    found, taken = list(computed.selections()), labels[mask]
+    ((whole, by),) = found
+    assert taken.tolist() == [3, 5] and whole is labels and by is mask
+    assert list(computed.selections()) == []  # of another line

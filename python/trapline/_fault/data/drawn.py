@@ -13,16 +13,16 @@ from trapline._fault.data.samples import Sample
 from trapline._fault.program import loops, places, scope
 
 _MAX_DRAWN = 8
-_BATCHES = ("batch", "minibatch", "mini_batch")
-_NUMBERS = ("batch_idx", "batch_index", "batch_nb", "batch_id", "step_idx")
+_BATCHES = ("b", "batch", "minibatch", "mini_batch")
+_NUMBERS = ("i", "batch_idx", "batch_index", "batch_nb", "batch_id", "step_idx")
 _KEYS = ("item_id", "__key__", "file_name", "path")
 _LEAST = 2  # tensors with a row for each sample
 
 
 def sample_facts(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
     """`row`, and as far as they are known `batch` and `key`."""
-    if batches.newest_first():
-        return None
+    if any(batch.tensors() for batch in batches.newest_first()[:1]):
+        return None  # a DataLoader's batch would have been found
     for container, number in _containers():
         parts = [item for item in hand.items_of(container, 1) if scope.is_tensor(item) and item.dim()]
         count = parts[0].shape[0] if parts else 0

@@ -39,6 +39,9 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     located = replaced(tensor, scan, predicate)
     if located is not None:
         return samples.sample_facts(located, "replaced")
+    located = selected(tensor, scan)
+    if located is not None:
+        return samples.sample_facts(located)
     located = by_row(tensor, scan, predicate)
     if located is not None:
         return samples.sample_facts(located, "rows" if _is_broken(located) else "row", likely=True)
@@ -292,6 +295,26 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
     if not parts:
         return None
     return Located(batch, parts[0], Match([row] + [0] * (parts[0].dim() - 1), None, 0, False))
+
+
+def selected(tensor: Any, scan: dict[str, Any]) -> Optional[Located]:
+    """The element of the batch in hand that the line took by a mask, labels[mask]: the source says it, and
+    the values agree."""
+    import torch
+
+    batch, first = hand.in_hand(), scan.get("first", -1)
+    if batch is None or first < 0 or not tensor.dim() or tensor.numel() > values.MAX_ELEMENTS:
+        return None
+    own = {id(part) for part in batch.tensors()}
+    for whole, mask in computed.selections():
+        if id(whole) not in own or mask.dtype is not torch.bool or mask.shape != whole.shape[: mask.dim()]:
+            continue
+        if not mask.dim() or not torch.equal(whole.detach()[mask], tensor.detach().to(whole.device)):
+            continue
+        place = values.unravel(first, tensor.shape)
+        chosen = mask.nonzero()[place[0]].tolist()
+        return Located(batch, whole, Match([*chosen, *place[1:]], None, 0, False))
+    return None
 
 
 def _made_of(batch: Batch, tensor: Any) -> bool:

@@ -262,8 +262,10 @@ def row_of(located: Located) -> Optional[int]:
     place, shape = located.found.place, located.tensor.shape
     indices = located.batch.indices
     loader = located.batch.loader
-    if not place or (not loader.batched and (loader.iterable or is_int(indices))):
+    if not place or (not loader.batched and is_int(indices)):
         return None
+    if not loader.batched and loader.iterable:
+        return place[0] if _made_as_batch(located) else None
     if not isinstance(indices, (list, tuple)):  # iterable data sets: the row of the batch tensor
         most = loader.batch_size
         return place[0] if most is None or shape[0] <= most else None
@@ -273,6 +275,12 @@ def row_of(located: Located) -> Optional[int]:
     if len(shape) > 1 and shape[1] == count and shape[0] != count:
         return place[1]  # time first
     return None
+
+
+def _made_as_batch(located: Located) -> bool:
+    """An iterable data set gave out a whole batch: each of its tensors has as many rows."""
+    sizes = [part.shape[0] for part in located.batch.tensors() if part.dim()]
+    return len(sizes) > 1 and sizes[0] > 1 and len(set(sizes)) == 1 and located.tensor.shape[0] == sizes[0]
 
 
 def index_of(located: Located, row: int) -> Optional[int]:

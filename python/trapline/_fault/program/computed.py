@@ -7,18 +7,20 @@ what to look at. Said only where the last assignment before the line is a comput
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.program import calls, frames, holders, places, scope
 
 Facts = dict[str, Any]
-_MAX_TEXT = 80
+_MAX_TEXT = 100
 _DEPTH = 5
 # Each gives numbers of its own, whatever it was given.
 _SEARCHES = ("bucketize", "searchsorted", "digitize")
 _MAKES = {
     *_SEARCHES,
+    "randint_like",
     *("argmax", "argmin", "argsort", "topk", "nonzero", "multinomial", "randint", "randperm", "arange"),
     *(
         "cumsum",
@@ -50,13 +52,25 @@ _KEEPS = {
     ),
     *("expand_as", "view_as", "type_as", "t", "copy"),
 }
+_DRAWS = {
+    "rand",
+    "rand_like",
+    "randn",
+    "randint",
+    "randint_like",
+    "randperm",
+    "multinomial",
+    "integers",
+    "choice",
+}
 _WRAPS = {"tensor", "as_tensor", "from_numpy", "asarray", "LongTensor"}
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow)
 
 
 def computed_facts(variable: str, given: Any) -> Optional[Facts]:
     """`name`, `text` and `line` of the assignment, and `by`, the function; of a search also `edges`, how many
-    it has. `variable`: the user's name of the bad numbers, `given`: the tensor itself."""
+    it has, and `drawn` where chance made them. `variable`: the user's name of the bad numbers, `given`: the
+    tensor itself."""
     for frame in holders.user_frames():
         names = [variable] if variable.isidentifier() and variable in frame.f_locals else []
         names += [name for name, value in scope.variables(frame) if value is given and name not in names]
@@ -86,6 +100,18 @@ def parts_of(given: Any) -> list[Any]:
     return []
 
 
+def selections() -> Iterator[tuple[Any, Any]]:
+    """(tensor, what it is indexed by) of each `x[mask]` in the lines that run."""
+    for frame in holders.user_frames():
+        tree = calls.tree_of(frame.f_code)
+        line = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Subscript) and node.lineno <= line <= (node.end_lineno or 0):
+                whole, by = _value(frame, node.value), _value(frame, node.slice)
+                if scope.is_tensor(whole) and scope.is_tensor(by):
+                    yield whole, by
+
+
 def _value(frame: FrameType, node: ast.expr) -> Any:
     """What a name, or an entry of a dictionary, holds; None for anything else."""
     if isinstance(node, ast.Name):
@@ -98,8 +124,7 @@ def _value(frame: FrameType, node: ast.expr) -> Any:
 
 def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Optional[Facts]:
     text = ast.unparse(node)
-    if len(text) > _MAX_TEXT:
-        return None
+    text = text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
     facts: Facts = {"name": name, "text": text, "line": line}
     call = next(
         (part for part in ast.walk(node) if isinstance(part, ast.Call) and _called(part) in _MAKES), None
@@ -109,6 +134,8 @@ def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Option
         edges = _edges(frame, call)
         if edges is not None and node is call:
             facts["edges"] = edges
+    if any(isinstance(part, ast.Call) and _called(part) in _DRAWS for part in ast.walk(node)):
+        facts["drawn"] = True
     return facts
 
 

@@ -1,0 +1,43 @@
+"""Where the user's source numbers categories with pandas, which has -1 for what it has none for."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Optional
+
+from trapline._fault.program import calls, holders
+
+_MISSING, _UNKNOWN = "missing", "unknown"
+_CALLS = {"factorize": _MISSING, "get_indexer": _UNKNOWN, "get_indexer_for": _UNKNOWN}
+_MAX_TEXT = 80
+
+
+def codes_facts() -> Optional[dict[str, Any]]:
+    """`text` and `line` of the one such place in the functions that run, and what -1 stands for there: `of`,
+    "missing" or "unknown"; None where there is none, or several."""
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    seen = set()
+    for frame in holders.user_frames():
+        if frame.f_code in seen:
+            continue
+        seen.add(frame.f_code)
+        tree = calls.tree_of(frame.f_code)
+        for node in ast.walk(tree) if tree is not None else ():
+            stands_for = _stands_for(node)
+            if stands_for:
+                line = node.lineno + calls.first_line(frame.f_code) - 1  # type: ignore[attr-defined]
+                text = ast.unparse(node)
+                found[frame.f_code.co_filename, line] = {"text": text, "line": line, "of": stands_for}
+    facts = next(iter(found.values())) if len(found) == 1 else None
+    return facts if facts is not None and len(facts["text"]) <= _MAX_TEXT else None
+
+
+def _stands_for(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute) and node.attr == "codes":
+        inner = node.value
+        of_column = isinstance(inner, ast.Attribute) and inner.attr == "cat"
+        made = isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "Categorical"
+        return _MISSING if of_column or made else ""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return _CALLS.get(node.func.attr, "")
+    return ""

@@ -1,0 +1,32 @@
+"""Where the source makes numbers of categories with pandas; several places tell nothing."""
+
+from __future__ import annotations
+
+import pytest
+from trapline._fault.program import codes
+
+pandas = pytest.importorskip("pandas")
+
+
+def test_of_a_column() -> None:
+    table = pandas.DataFrame({"city": ["Ulm", None]})
+    numbers = table["city"].astype("category").cat.codes
+    found = codes.codes_facts()
+    assert found is not None and list(numbers) == [0, -1]
+    assert (found["text"], found["of"]) == ("table['city'].astype('category').cat.codes", "missing")
+
+
+def test_of_an_index() -> None:
+    known = pandas.Index(["a", "b"])
+    numbers = known.get_indexer(["b", "e"])
+    found = codes.codes_facts()
+    assert found is not None and list(numbers) == [1, -1]
+    assert (found["text"], found["of"]) == ("known.get_indexer(['b', 'e'])", "unknown")
+
+
+def test_two_places_tell_nothing() -> None:
+    known = pandas.Index(["a", "b"])
+    first, _ = pandas.factorize(pandas.Series(["b", None]))
+    second = known.get_indexer(["e"])
+    assert (list(first), list(second)) == ([0, -1], [-1])
+    assert codes.codes_facts() is None
