@@ -19,7 +19,7 @@ from trapline._watch.hot import Hot, idle
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
-from trapline._watch.suspect import Suspect, are_finite, are_mended, parameters_of
+from trapline._watch.suspect import Suspect, are_finite, are_mended, modes, parameters_of
 from trapline._watch.withheld import Streak
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
@@ -54,10 +54,9 @@ class Light:
         self._mark = 0  # calls that an earlier backward of this step has done with
         self._spent, self._began, self._next = 0.0, 0.0, 0.0
         self.busy = False  # stage two is running
-        self._stepping = False
+        self._stepping = self._has_closures = False
         self._roots = Roots(self)
         self.hot = Hot()
-        self._has_closures = False
         self._handles: list[Any] = []
         self._patches = Patches()
         self.device = Device(self)
@@ -169,6 +168,8 @@ class Light:
                     self.catches_up()
                     self.looks = True  # before the optimizer steps
                 return result
+            if modes():
+                return original(tensors, *args, **kwargs)
             fresh = False
             try:
                 self.catches_up()
@@ -329,7 +330,7 @@ class Light:
     # The step ----------------------------------------------------------------------------------
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if self._is_compiling() or not self.notes:
+        if self._is_compiling() or not self.notes or modes():
             return
         self._stepping = True
         if self.device.is_used:
@@ -390,7 +391,7 @@ class Light:
         return hook
 
     def _after_step(self, optimizer: Any, has_closure: bool) -> None:
-        if not self.notes:
+        if not self.notes or modes():
             return
         self._stepping = False
         self._has_closures |= has_closure  # the loss is made inside the step
@@ -430,8 +431,7 @@ class Light:
             self.calls.clear()
             self.calls.extend(kept)
         self.ring.append((self.steps.taken, self._loss, self._norm))
-        self._loss = self._norm = None
-        self._nan_loss = False
+        self._loss, self._norm, self._nan_loss = None, None, False
         if self.backwards != 1 and self.steps.taken > 1:
             self._several = True
         self.backwards, self._in_loss = 0, None
