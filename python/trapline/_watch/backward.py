@@ -21,6 +21,7 @@ from typing import Any, Optional
 import torch
 
 from trapline._fault.program import places, source
+from trapline._watch.suspect import modes
 
 _MARK = "trapline"  # in the metadata of the node that made an output
 _MAX_OUTPUTS = 8
@@ -47,7 +48,7 @@ class Arrived:
 
     def _sees(self, at: int, output: int, gradients: Any) -> None:
         gradient = gradients[output] if output < len(gradients) else None
-        if gradient is None:
+        if gradient is None or modes():
             return
         if gradient.numel() > _MAX_KEPT:
             self.too_large = True
@@ -81,7 +82,7 @@ class Culprit:
         node.register_hook(partial(self._after, _name(node), node.metadata))
 
     def _after(self, name: str, metadata: Any, made: Any, given: Any) -> None:
-        if self._bad:
+        if self._bad or modes():
             return
         began = time.perf_counter()
         if not all(map(_finite, made)):

@@ -14,6 +14,8 @@ from typing import Any, Optional
 
 import torch
 
+from trapline._watch.suspect import modes
+
 _SLOTS = 64
 _EMPTY = 0x7FC5A5A5  # a NaN's bits: devices make 0x7FC00000 or 0x7FFFFFFF
 _EVERY = 32  # steps, from the first, that are looked at whatever it costs
@@ -22,7 +24,6 @@ _MAX_WAITS = 8  # looks at the weights, which wait for the device: only after a 
 _GRACE = 0.1  # seconds at the end of the program
 
 _is_capturing = getattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
 
 
 class Late:
@@ -42,7 +43,7 @@ class Late:
         began = time.perf_counter()
         if self._fails or began < self._next or len(self._pending) == _SLOTS:
             return
-        if not value.is_cuda or value.is_complex() or _is_capturing() or _modes():
+        if not value.is_cuda or value.is_complex() or _is_capturing() or modes():
             return
         if not self._slots and not self._prepares():
             return
@@ -88,7 +89,7 @@ class Late:
     def hold_nan(self, parameters: list[Any]) -> Optional[bool]:
         """Whether any of the weights is NaN: waits for the device. None: not to be known."""
         known = [p.detach() for p in parameters if p.is_cuda and p.layout is torch.strided and p.numel()]
-        if not known or self._waits == _MAX_WAITS or _is_capturing() or _modes():
+        if not known or self._waits == _MAX_WAITS or _is_capturing() or modes():
             return None
         self._waits += 1
         with torch.no_grad():

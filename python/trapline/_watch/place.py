@@ -4,24 +4,30 @@ The outermost modules of the step run again, without gradients, under a mode tha
 from the operation that made it (:mod:`trapline._watch.flow`). Only what reaches the output counts: what a
 model masks is no fault.
 
-What the first run left is put back: buffers, what modules hold, random generators. What holds collectives is
-not run again.
+How they run again, and what is put back: :mod:`trapline._watch.again`.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from operator import itemgetter
 from typing import Any, Optional
 
 from trapline._fault.data import batches, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._watch import backward
+from trapline._watch.again import (
+    Call,
+    Kept,
+    autocast_of,
+    copies,
+    draw_again,
+    has_collectives,
+    inner_of,
+    is_plain,
+)
 from trapline._watch.flow import Flow, parts, tensors
 from trapline._watch.graph import (
     MASKING,
@@ -36,32 +42,6 @@ from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
 _MAX_NODES = 20_000
-_COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
-
-
-class Call(list):  # type: ignore[type-arg]
-    """One call of an outermost module. A list, since that is made without a call of Python's."""
-
-    __slots__ = ()
-
-    module = property(itemgetter(0))  # a weak reference
-    args = property(itemgetter(1))
-    kwargs = property(itemgetter(2))
-    step = property(itemgetter(3))  # how many steps were taken before it
-    autocast = property(itemgetter(4))  # the dtype, where autocast is on
-    random = property(itemgetter(5))  # the state of PyTorch's generator, where the module draws
-
-    arrived = property(itemgetter(6))  # at its outputs, in backward; None: not noted
-
-    def drew(self, state: Any) -> None:
-        self[5] = state
-
-    def watches(self, arrived: Any) -> None:
-        self[6] = arrived
-
-    def has_one_of(self, owned: set[int]) -> bool:
-        module = self.module()
-        return module is None or any(id(parameter) in owned for parameter in module.parameters())
 
 
 def norm(tensors: Iterable[Any]) -> Optional[float]:
@@ -103,18 +83,6 @@ def loss_of(tensors: Any) -> Any:
     return None if loss.numel() != 1 or loss.is_complex() else loss
 
 
-def is_plain(tensor: Any) -> bool:
-    """A tensor that holds its own numbers: also of a class that only Python knows (MONAI's, fastai's)."""
-    import torch
-
-    if type(tensor) in (torch.Tensor, torch.nn.Parameter):
-        return True
-    return (
-        isinstance(tensor, torch.Tensor)
-        and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
-    )
-
-
 def reached(loss: Any) -> dict[int, Any]:
     """The parameters that the loss depends on, by id."""
     out: dict[int, Any] = {}
@@ -147,10 +115,10 @@ def of_loss(
     looked, given = bool(calls), {}
     seen = seen_of(calls)
     for call in calls:
-        if call.module() is None or _has_collectives(call):
+        if call.module() is None or has_collectives(call):
             looked = False
             continue
-        inner = _inner(call)
+        inner = inner_of(call)
         output, flow = _followed(call)
         if flow.half:
             seen["half"] = True
@@ -204,15 +172,15 @@ def _followed(call: Call) -> tuple[Any, Flow]:
     """The output of the call when it runs again, and what made the numbers in it."""
     import torch
 
-    inner = _inner(call)
+    inner = inner_of(call)
     flow = Flow()
     flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
     for name, parameter in [*inner.named_parameters(), *inner.named_buffers()]:
         if _is_bad_weight(parameter):
             flow.names([parameter.detach()], ("weights", name))
-    with _Kept(inner), torch.no_grad(), _autocast(call), flow:
-        _draw_again(call)
-        output = inner(*_copies(call.args), **_copies(call.kwargs))
+    with Kept(inner), torch.no_grad(), autocast_of(call), flow:
+        draw_again(call)
+        output = inner(*copies(call.args), **copies(call.kwargs))
     return output, flow
 
 
@@ -337,11 +305,11 @@ def of_gradients(
             del made["backward"]
             return {**found, **made}
     for call in calls:
-        if call.module() is None or not call.has_one_of(owned) or _has_collectives(call):
+        if call.module() is None or not call.has_one_of(owned) or has_collectives(call):
             continue
-        with _Kept(_inner(call)), torch.enable_grad(), _autocast(call):
-            _draw_again(call)
-            output = _inner(call)(*_copies(call.args), **_copies(call.kwargs))
+        with Kept(inner_of(call)), torch.enable_grad(), autocast_of(call):
+            draw_again(call)
+            output = inner_of(call)(*copies(call.args), **copies(call.kwargs))
         for tensor in outputs(output):
             node = in_graph(tensor.grad_fn, is_bad_slope)
             if node:
@@ -363,13 +331,13 @@ def _made_backward(call: Call, spoiled: Optional[set[int]] = None) -> Optional[d
 
     if call.module() is None or (spoiled is None and (call.arrived is None or not call.arrived.is_finite())):
         return None
-    inner = _inner(call)
-    if _has_collectives(call) or not backward.may_run(inner):
+    inner = inner_of(call)
+    if has_collectives(call) or not backward.may_run(inner):
         return None
-    with _Kept(inner), torch.enable_grad(), backward.Intervals() as intervals:
-        _draw_again(call)
-        args, kwargs = _copies(call.args, trained=True), _copies(call.kwargs, trained=True)
-        with _autocast(call), backward.anomaly():
+    with Kept(inner), torch.enable_grad(), backward.Intervals() as intervals:
+        draw_again(call)
+        args, kwargs = copies(call.args, trained=True), copies(call.kwargs, trained=True)
+        with autocast_of(call), backward.anomaly():
             output = inner(*args, **kwargs)
         made = list(outputs(output))
         given = list(tensors([args, kwargs], trained=True))
@@ -390,7 +358,7 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
     output hides it (a sigmoid).
     """
     for call in calls:
-        if _has_collectives(call):
+        if has_collectives(call):
             continue
         made = _followed(call)[1].weighed
         if made is not None and made.given is not None and made.given[0] == "input":
@@ -417,96 +385,6 @@ def _sample(like: Any = None) -> dict[str, Any]:
 
 
 # The forward pass, again -------------------------------------------------------------------------
-
-
-def _inner(call: Call) -> Any:
-    """What computes: below DistributedDataParallel and torch.compile, which are not run again."""
-    module = call.module()
-    for _ in range(4):
-        kind = type(module).__name__
-        if kind == "OptimizedModule":
-            module = module._orig_mod
-        elif kind in ("DistributedDataParallel", "DataParallel"):
-            module = module.module
-    return module
-
-
-def _has_collectives(call: Call) -> bool:
-    return any(
-        base.__name__ in _COLLECTIVE for module in _inner(call).modules() for base in type(module).__mro__
-    )
-
-
-def _autocast(call: Call) -> Any:
-    import torch
-
-    stack = ExitStack()
-    if call.autocast is not None or torch.is_autocast_enabled("cpu"):
-        on = call.autocast is not None
-        stack.enter_context(torch.autocast("cpu", dtype=call.autocast, enabled=on, cache_enabled=False))
-    return stack
-
-
-def _draw_again(call: Call) -> None:
-    """The numbers that dropout drew the first time."""
-    if call.random is not None:
-        import torch
-
-        torch.set_rng_state(call.random)
-
-
-def _copies(value: Any, depth: int = _DEPTH, trained: bool = False) -> Any:
-    """What a forward that changes its arguments may change; `trained`: those that had a gradient have one."""
-    import torch
-
-    if type(value) in (torch.Tensor, torch.nn.Parameter):
-        return value.detach().clone().requires_grad_(trained and value.requires_grad)
-    if depth > 0 and type(value) is dict:
-        return {key: _copies(item, depth - 1, trained) for key, item in value.items()}
-    if depth > 0 and type(value) in (tuple, list):
-        return type(value)(_copies(item, depth - 1, trained) for item in value)
-    return value
-
-
-class _Kept:
-    """Puts back what a forward pass changes."""
-
-    def __init__(self, module: Any) -> None:
-        self.module = module
-
-    def __enter__(self) -> None:
-        self._random = samples.RandomState()
-        self._random.__enter__()
-        self._buffers = [(b, b.detach().clone()) for b in self.module.buffers()]
-        self._members: list[tuple[Any, Any]] = []
-        for module in self.module.modules():
-            members = vars(module)
-            self._members.append((members, dict(members)))
-            # One level of what a forward appends to; also the tables of buffers, which it may bind anew.
-            self._members += [
-                (held, copy.copy(held))
-                for held in members.values()
-                if type(held) in (list, dict, set, deque) and held
-            ]
-
-    def __exit__(self, *_: object) -> None:
-        import torch
-
-        self._random.__exit__()
-        for held, kept in reversed(self._members):
-            if type(held) is list:
-                held[:] = kept
-            elif len(held) != len(kept) or type(held) is not dict or _differ(held, kept):
-                held.clear()
-                (held.extend if type(held) is deque else held.update)(kept)
-        with torch.no_grad():
-            for buffer, value in self._buffers:
-                # Not through the buffer itself: its version counts changes, and a graph may have saved it.
-                buffer.data.copy_(value)
-
-
-def _differ(held: dict[Any, Any], kept: dict[Any, Any]) -> bool:
-    return any(key not in kept or kept[key] is not value for key, value in held.items())
 
 
 def _named(made: Any, root: Any) -> dict[str, Any]:

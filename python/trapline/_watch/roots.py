@@ -11,10 +11,12 @@ from typing import Any
 import torch
 
 from trapline._library.say import debug
+from trapline._watch.again import Call
 from trapline._watch.backward import Arrived
 from trapline._watch.hot import any_autocast, gate_type
 from trapline._watch.patches import Patches
-from trapline._watch.place import Call, outputs
+from trapline._watch.place import outputs
+from trapline._watch.suspect import modes
 
 _LEARN = 2  # steps in which the outermost modules are found
 _MAX_ROOTS = 64
@@ -236,7 +238,7 @@ class Roots:
                 self.stop()
                 self._light.calls.clear()
                 return
-        self._before = torch.get_rng_state()
+        self._before = None if modes() else torch.get_rng_state()
         if module not in self.known and len(self.known) < _MAX_ROOTS and is_watched(module):
             root = self.known[module] = Root(module, self._light)
             module.__dict__["_compiled_call_impl"] = root

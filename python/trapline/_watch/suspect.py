@@ -11,6 +11,10 @@ import torch
 _LARGE = 4096  # elements
 
 
+# How many modes of the program's are on: they would be shown the operations of the watch.
+modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+
+
 def parameters_of(optimizer: Any) -> Iterator[Any]:
     for group in optimizer.param_groups:
         yield from group["params"]

@@ -13,13 +13,14 @@ from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch import backward, place
+from trapline._watch.again import Call
 from trapline._watch.device import Device
 from trapline._watch.history import History
 from trapline._watch.hot import Hot, idle
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
-from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, parameters_of
+from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, modes, parameters_of
 from trapline._watch.withheld import Streak
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
@@ -35,7 +36,7 @@ class Light:
         self._found: Optional[dict[str, Any]] = None
         self.suspect: Optional[Suspect] = None
         self.ring = History()
-        self.calls: deque[place.Call] = deque(maxlen=_MAX_CALLS)  # of outermost modules, in this step
+        self.calls: deque[Call] = deque(maxlen=_MAX_CALLS)  # of outermost modules, in this step
         self.places = 0  # times that stage two ran
         self._harmed: list[Any] = []  # weak references to the weights that `found` is about
         self._streak = Streak()
@@ -53,10 +54,9 @@ class Light:
         self._mark = 0  # calls that an earlier backward of this step has done with
         self._spent, self._first, self._next = 0.0, 0.0, 0.0
         self.busy = False  # stage two is running
-        self._stepping = False
+        self._stepping = self._has_closures = False
         self.roots = Roots(self)
         self.hot = Hot()
-        self._has_closures = False
         self._handles: list[Any] = []
         self._patches = Patches()
         self.device = Device(self)
@@ -140,7 +140,7 @@ class Light:
         self.backwards = 0 if loss is None else 1
         for module, args, kwargs, more in calls:
             known = (module, args, kwargs or {}, self.steps.taken, *(more or (None, None)), None)
-            self.calls.append(place.Call(known))
+            self.calls.append(Call(known))
 
     # The loss ----------------------------------------------------------------------------------
 
@@ -157,6 +157,8 @@ class Light:
                     self.catches_up()
                     self.looks, self._graph = True, tensors.grad_fn  # before the optimizer steps
                 return result
+            if modes():
+                return original(tensors, *args, **kwargs)
             fresh = False
             try:
                 self.catches_up()
@@ -322,7 +324,7 @@ class Light:
     # The step ----------------------------------------------------------------------------------
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if self._is_compiling() or not self.notes:
+        if self._is_compiling() or not self.notes or modes():
             return
         self._stepping = True
         if self.device.is_used:
@@ -384,7 +386,7 @@ class Light:
         return hook
 
     def _after_step(self, optimizer: Any, has_closure: bool) -> None:
-        if not self.notes:
+        if not self.notes or modes():
             return
         self._stepping = False
         self._has_closures |= has_closure  # the loss is made inside the step
@@ -424,8 +426,7 @@ class Light:
             self.calls.clear()
             self.calls.extend(kept)
         self.ring.append((self.steps.taken, self._loss, self._norm))
-        self._loss = self._norm = None
-        self._nan_loss = False
+        self._loss, self._norm, self._nan_loss = None, None, False
         if self.backwards != 1 and self.steps.taken > 1:
             self._several = True
         self.backwards, self._in_loss = 0, None

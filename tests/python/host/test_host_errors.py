@@ -84,7 +84,11 @@ CASES = [
     ("scores.item()", "shape_mismatch", "reduce it first: `scores.mean().item()`"),
     ("scores.detach().sum(2)", "shape_mismatch", "use dim=1 (dim=-1 is the last)"),
     ("nn.Embedding(10, 2)(batch['labels'])", "dtype_mismatch", "use `batch['labels'].long()`"),
-    ("nn.Linear(3, 2)(scores.double())", "dtype_mismatch", "use `scores.float()` in place of `scores.double()`"),
+    (
+        "nn.Linear(3, 2)(scores.double())",
+        "dtype_mismatch",
+        "use `scores.float()` in place of `scores.double()`",
+    ),
     ("scores.numpy()", "not_cuda", "use `scores.detach().cpu().numpy()`"),
     ("F.mse_loss(meta, x)", "device_mismatch", "use `x.to(meta.device)`"),
     ("torch.distributions.Categorical(probs=nans)", "invalid_probability", "find the first NaN"),

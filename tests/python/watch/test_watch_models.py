@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from trapline._watch import compiling, light, roots  # noqa: E402
 
 GOOD = torch.ones(3, 2)
@@ -208,3 +209,27 @@ def test_functional_and_hooks(model):
     assert not torch.equal(torch.func.functional_call(model, twice, (GOOD,)), model(GOOD))
     handle.remove()
     assert called == [1, 1]
+
+
+def test_mode_of_the_program_is_shown_only_its_operations(model):
+    def operations(on):
+        if not on:
+            light.uninstall()
+        fresh = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(fresh.parameters(), lr=0.1)
+        with Noted() as noted:
+            fresh(GOOD).sum().mul(2.0).backward()
+            optimizer.step()
+        return noted.names
+
+    assert operations(on=True) == operations(on=False) != []
+
+
+class Noted(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))

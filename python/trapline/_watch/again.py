@@ -1,0 +1,143 @@
+"""A call of an outermost module, and how it runs again: nothing of it is left in the results.
+
+Buffers, what modules hold and random generators are put back. What holds collectives is not run again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from contextlib import ExitStack
+from operator import itemgetter
+from typing import Any
+
+from trapline._fault.data import samples
+
+_DEPTH = 3
+_COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
+
+
+class Call(list):  # type: ignore[type-arg]
+    """One call of an outermost module. A list, since that is made without a call of Python's."""
+
+    __slots__ = ()
+
+    module = property(itemgetter(0))  # a weak reference
+    args = property(itemgetter(1))
+    kwargs = property(itemgetter(2))
+    step = property(itemgetter(3))  # how many steps were taken before it
+    autocast = property(itemgetter(4))  # the dtype, where autocast is on
+    random = property(itemgetter(5))  # the state of PyTorch's generator, where the module draws
+
+    arrived = property(itemgetter(6))  # at its outputs, in backward; None: not noted
+
+    def drew(self, state: Any) -> None:
+        self[5] = state
+
+    def watches(self, arrived: Any) -> None:
+        self[6] = arrived
+
+    def has_one_of(self, owned: set[int]) -> bool:
+        module = self.module()
+        return module is None or any(id(parameter) in owned for parameter in module.parameters())
+
+
+def is_plain(tensor: Any) -> bool:
+    """A tensor that holds its own numbers: also of a class that only Python knows (MONAI's, fastai's)."""
+    import torch
+
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+        return True
+    return (
+        isinstance(tensor, torch.Tensor)
+        and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    )
+
+
+def inner_of(call: Call) -> Any:
+    """What computes: below DistributedDataParallel and torch.compile, which are not run again."""
+    module = call.module()
+    for _ in range(4):
+        kind = type(module).__name__
+        if kind == "OptimizedModule":
+            module = module._orig_mod
+        elif kind in ("DistributedDataParallel", "DataParallel"):
+            module = module.module
+    return module
+
+
+def has_collectives(call: Call) -> bool:
+    return any(
+        base.__name__ in _COLLECTIVE for module in inner_of(call).modules() for base in type(module).__mro__
+    )
+
+
+def autocast_of(call: Call) -> Any:
+    import torch
+
+    stack = ExitStack()
+    if call.autocast is not None or torch.is_autocast_enabled("cpu"):
+        on = call.autocast is not None
+        stack.enter_context(torch.autocast("cpu", dtype=call.autocast, enabled=on, cache_enabled=False))
+    return stack
+
+
+def draw_again(call: Call) -> None:
+    """The numbers that dropout drew the first time."""
+    if call.random is not None:
+        import torch
+
+        torch.set_rng_state(call.random)
+
+
+def copies(value: Any, depth: int = _DEPTH, trained: bool = False) -> Any:
+    """What a forward that changes its arguments may change; `trained`: those that had a gradient have one."""
+
+    if is_plain(value):
+        return value.detach().clone().requires_grad_(trained and value.requires_grad)
+    if depth > 0 and type(value) is dict:
+        return {key: copies(item, depth - 1, trained) for key, item in value.items()}
+    if depth > 0 and type(value) in (tuple, list):
+        return type(value)(copies(item, depth - 1, trained) for item in value)
+    return value
+
+
+class Kept:
+    """Puts back what a forward pass changes."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def __enter__(self) -> None:
+        self._random = samples.RandomState()
+        self._random.__enter__()
+        self._buffers = [(b, b.detach().clone()) for b in self.module.buffers()]
+        self._members: list[tuple[Any, Any]] = []
+        for module in self.module.modules():
+            members = vars(module)
+            self._members.append((members, dict(members)))
+            # One level of what a forward appends to; also the tables of buffers, which it may bind anew.
+            self._members += [
+                (held, copy.copy(held))
+                for held in members.values()
+                if type(held) in (list, dict, set, deque) and held
+            ]
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        self._random.__exit__()
+        for held, kept in reversed(self._members):
+            if type(held) is list:
+                held[:] = kept
+            elif len(held) != len(kept) or type(held) is not dict or _differ(held, kept):
+                held.clear()
+                (held.extend if type(held) is deque else held.update)(kept)
+        with torch.no_grad():
+            for buffer, value in self._buffers:
+                # Not through the buffer itself: its version counts changes, and a graph may have saved it.
+                buffer.data.copy_(value)
+
+
+def _differ(held: dict[Any, Any], kept: dict[Any, Any]) -> bool:
+    return any(key not in kept or kept[key] is not value for key, value in held.items())
