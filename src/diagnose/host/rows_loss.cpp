@@ -450,7 +450,7 @@ std::span<const HostErrorRow> loss_rows() {
         "ctc_loss_allocate_outputs)"}},
       {"ctc.blank",
        "RuntimeError",
-       R"(^blank must be in label range)",
+       R"(blank must be in label range)",
        "blank must be in label range",
        Cause::kNumClassesMismatch,
        "ctc_loss",
