@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+import torch
+
 _MAX_NODES = 20_000
 _OPS = {"NllLoss": "nll_loss", "NllLoss2D": "nll_loss"}
 # What hides a bad value on purpose: what lies before it in the graph is not accused.
@@ -42,6 +44,10 @@ def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, 
         return {}
     name = hit.rstrip("0123456789").removesuffix("Backward")
     return {"op": _OPS.get(name, name.lower())}
+
+
+# Of these only what puts another value in a NaN's place: maximum and clamp hand it on.
+_REPLACING = ("WhereBackward", "MaskedFillBackward", "NanToNumBackward", "MaskedScatter")
 
 
 # What leaves elements out: what it was given need not have reached the loss.
@@ -82,7 +88,7 @@ def bad_factor(root: Any) -> dict[str, Any]:
     while queue and len(seen) < _MAX_NODES:
         node = queue.popleft()
         name = node.name().split("::")[-1]
-        if name.startswith(MASKING):
+        if name.startswith(_REPLACING):
             continue
         if name.startswith(("MulBackward", "DivBackward")):
             try:
@@ -119,14 +125,28 @@ def operations(root: Any) -> list[str]:
     return list(out)
 
 
+# Operations that have saved what they were given, by their names in torch.
+_OF_SELF = {
+    f"{name.capitalize()}Backward": name
+    for name in ("log", "log2", "log10", "acos", "asin", "acosh", "atanh", "cosh", "sinh", "lgamma", "erfinv")
+} | {"Log1PBackward": "log1p"}
+# And those that have saved their result only: what hands a NaN on is not accused.
+_OF_RESULT = (
+    *("SqrtBackward", "ExpBackward", "Exp2Backward", "Expm1Backward", "ReciprocalBackward", "RsqrtBackward"),
+    *("SoftmaxBackward", "LogSoftmaxBackward", "LogsumexpBackward", "TanBackward", "ProdBackward"),
+    *("NormBackward", "LinalgVectorNormBackward"),
+)
+
+
 def is_bad_value(name: str, node: Any) -> bool:
-    if name.startswith(("LogBackward", "Log2Backward", "Log10Backward")):
-        return _finite(node._saved_self) and bool((node._saved_self <= 0).any())
+    again = _OF_SELF.get(name.rstrip("0123456789"))
+    if again is not None:
+        given = node._saved_self.detach()
+        return _finite(given) and not _finite(getattr(torch, again)(given))
     if name.startswith("DivBackward"):
         other = node._saved_other
         return other is not None and _finite(other) and bool((other == 0).any())
-    if name.startswith(("SqrtBackward", "ExpBackward", "ReciprocalBackward", "RsqrtBackward")):
-        # These save no input: what hands a NaN on is not accused.
+    if name.startswith(_OF_RESULT):
         return not _finite(node._saved_result) and _is_finite_below(node)
     if name.startswith(("VarBackward", "StdBackward")):
         given = node._saved_self

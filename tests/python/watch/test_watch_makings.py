@@ -74,7 +74,8 @@ def test_what_the_loss_is_multiplied_with(watch):
         gain = torch.arange(rows).float()
         with torch.no_grad():
             gain = (gain - gain.mean()) / (gain.std() + 1e-8)
-        return (model(torch.randn(rows, 2)).flatten() * gain).mean()
+        ratio = model(torch.randn(rows, 2)).flatten().exp()
+        return torch.max(-gain * ratio, -gain * ratio.clamp(0.8, 1.2)).mean()  # as PPO has it
 
     train(model, loss_of)
     seen = watch.verdict()
@@ -127,3 +128,25 @@ def test_what_goes_into_a_later_module(watch):
     train(model, loss_of, 1e-3)
     seen = watch.verdict()
     assert (seen["kind"], seen["type"], seen["looked"], seen["step"]) == ("input", "Linear", False, 41)
+
+
+@pytest.mark.parametrize(
+    ("op", "made"),
+    [
+        ("acos", lambda y: torch.acos(y + 3)),
+        ("log1p", lambda y: torch.log1p(y - 5)),
+        ("cosh", lambda y: torch.cosh(y + 200)),
+        ("prod", lambda y: (y + 1e30).prod()),
+        ("softmax", lambda y: torch.softmax(y + torch.full((4, 1), -torch.inf), 0)),
+    ],
+)
+def test_operations_of_the_loss(watch, op, made):
+    model = nn.Linear(2, 1)
+
+    def loss_of(turn):
+        y = model(torch.randn(4, 2))
+        return made(y).sum() if turn == BAD else y.pow(2).mean()
+
+    train(model, loss_of, 1e-3)
+    seen = light.facts()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("loss", op, 41)
