@@ -80,7 +80,6 @@ class Switch:
         self._wrapper = torch.autograd.backward
         self._hooks = (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)
         self._mine = [dict(hooks) for hooks in self._hooks]
-        self._roots = dict(self._watch.roots.known)
         self._off = 0.0
         if not self._watch.hot.armed:
             raise SystemExit("bench: the watch counts these steps in Python")
@@ -90,14 +89,14 @@ class Switch:
         torch.autograd.backward = self._wrapper.__wrapped__
         for hooks in self._hooks:
             hooks.clear()
-        for module in self._roots:
+        for module in list(self._watch.roots.known):
             module.__dict__.pop("_compiled_call_impl")
 
     def on(self) -> None:
         torch.autograd.backward = self._wrapper
         for hooks, mine in zip(self._hooks, self._mine):
             hooks.update(mine)
-        for module, root in self._roots.items():
+        for module, root in list(self._watch.roots.known.items()):  # held by nobody else, as in a program
             module.__dict__["_compiled_call_impl"] = root
         # Its looks have a share of the time: of that in which it was on.
         away = time.perf_counter() - self._off

@@ -122,6 +122,18 @@ else:
     Root.__call__ = _called  # type: ignore[method-assign]
 
 
+def _learn_holders() -> None:
+    """The first call of a gate in C: it notes how many hold one that its module and the watch hold."""
+    module = torch.nn.Identity()
+    root = module.__dict__["_compiled_call_impl"] = Root(module, None)
+    module(None)
+    root.remove()
+
+
+if _Gate is not None:
+    _learn_holders()
+
+
 class Roots:
     """Finds the outermost modules by hooks on all modules, in the first steps of each optimizer.
 
