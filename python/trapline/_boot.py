@@ -195,7 +195,8 @@ def _activate(say: bool = True) -> None:
             _install(_watch, watch == "nan:stop")
         elif watch == "light":
             _install(_watch_light)
-            _install_later("torch._dynamo.callback", _watch_compiling)
+            for module in ("torch._dynamo.callback", "torch._dynamo.eval_frame"):
+                _install_later(module, _watch_compiling)
         if steps is not None:
             _install(_steps, steps)
 

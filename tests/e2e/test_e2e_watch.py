@@ -97,3 +97,24 @@ def test_C6_watch_stops(tmp_path: Path) -> None:
     outcome = runner.trapline(["--watch", "nan:stop"], [runner.PYTHON, script])
     assert (outcome.returncode, outcome.stdout) == (65, ""), outcome.stderr
     assert "stopped at the first NaN, after step 4" in outcome.stderr and "TL109" in outcome.stderr
+
+
+COMPILED = """
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+optimizer = torch.optim.Adam(model.parameters())
+compiled = torch.compile(model, backend="eager")
+for _ in range(4):
+    optimizer.zero_grad()
+    compiled(torch.randn(3, 4)).pow(2).mean().backward()
+    optimizer.step()
+print("done")
+"""
+
+
+def test_C6_nothing_is_said_of_a_compiled_training(tmp_path: Path) -> None:
+    """PyTorch warns where a compiled module is called with global hooks."""
+    script = runner.write_program(tmp_path / "compiled.py", COMPILED)
+    outcome = runner.trapline([], [runner.PYTHON, script])
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "done\n", "")

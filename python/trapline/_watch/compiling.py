@@ -15,7 +15,7 @@ from trapline._watch import device, late, light, roots, watching
 
 
 def install() -> None:
-    """``torch._dynamo.callback`` is imported, and before it ``torch._dynamo.eval_frame``."""
+    """``torch._dynamo.callback`` or ``torch._dynamo.eval_frame`` is imported."""
     light.follows_compilation()
     skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
     if skip is not None:

@@ -148,7 +148,7 @@ class Roots:
         self.learning: list[Any] = []
         self._trains = False
         self._is_over = False  # hooks would get into compiled modules
-        self._follows = False  # is told when Dynamo compiles
+        self._follows: set[str] = set()  # classes of Dynamo's that tell of it
         self._patches = Patches()
         self._untrained = self._begun = 0
         self._until = _LEARN
@@ -170,10 +170,25 @@ class Roots:
         """To be told when Dynamo begins to compile, where it is imported. Its own list of whom to tell is
         emptied by ``torch._dynamo.reset()``.
         """
-        handler = getattr(sys.modules.get("torch._dynamo.callback"), "CompilationCallbackHandler", None)
-        if handler is not None and not self._follows:
-            self._follows = True
-            self._patches.wrap(handler, "run_start_callbacks", self._around_start)
+        for module, kind, name, make in (
+            ("callback", "CompilationCallbackHandler", "run_start_callbacks", self._around_start),
+            ("eval_frame", "OptimizedModule", "__init__", self._around_compiled),
+        ):
+            found = getattr(sys.modules.get(f"torch._dynamo.{module}"), kind, None)
+            if found is not None and kind not in self._follows:
+                self._follows.add(kind)
+                self._patches.wrap(found, name, make)
+
+    def _around_compiled(self, original: Any) -> Any:
+        """A module that is compiled is an outermost one; its call warns of global hooks."""
+
+        def __init__(module: Any, *args: Any, **kwargs: Any) -> None:
+            original(module, *args, **kwargs)
+            self._ends()
+            self._is_over = True
+            self._knows(module)
+
+        return __init__
 
     def _around_start(self, original: Any) -> Any:
         def run_start_callbacks(handler: Any, *args: Any) -> Any:
@@ -251,13 +266,20 @@ class Roots:
                 self._light.calls.clear()
                 return
         self._before = None if modes() else torch.get_rng_state()
-        if module not in self.known and len(self.known) < _MAX_ROOTS and is_watched(module):
-            root = self.known[module] = Root(module, self._light)
-            module.__dict__["_compiled_call_impl"] = root
-            self._fresh.add(module)
+        if self._knows(module):
+            root = self.known[module]
             # This call is on its way already, and a global hook is not given the keywords.
             kwargs = sys._getframe(1).f_locals.get("kwargs")
             root.notes(module, args, kwargs if isinstance(kwargs, dict) else {})
+
+    def _knows(self, module: Any) -> bool:
+        """True where it was not known until now."""
+        if module in self.known or len(self.known) == _MAX_ROOTS or not is_watched(module):
+            return False
+        self.known[module] = Root(module, self._light)
+        module.__dict__["_compiled_call_impl"] = self.known[module]
+        self._fresh.add(module)
+        return True
 
     def _leaves(self, module: Any, _args: Any, output: Any) -> None:
         if self._depth <= 0 or _is_traced():

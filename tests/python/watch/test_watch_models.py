@@ -233,3 +233,16 @@ class Noted(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.names.append(str(func))
         return func(*args, **(kwargs or {}))
+
+
+def test_a_compiled_module_does_not_warn_of_hooks(recwarn):
+    torch._dynamo.reset()
+    light.install()
+    compiling.install()
+    model = Outer()
+    compiled = torch.compile(model, backend="eager")
+    step(model, compiled)
+    step(model, compiled, float("nan"))
+    assert not [warning for warning in recwarn if "global hooks" in str(warning.message)]
+    assert light.verdict()["kind"] == "loss"
+    light.uninstall()
