@@ -175,6 +175,12 @@ std::string where_text(const WatchSeen& seen, bool looked = true) {
   return fmt::format("in {} {}, in {}", seen.unit, seen.step, place_text(seen, looked));
 }
 
+// An update whose gradients nobody has looked at: they may have been bad before it.
+bool has_unseen_gradients(const WatchFact& watch) {
+  return watch.first.kind == "optimizer" && !watch.gradients_finite && watch.setting.empty() &&
+         !watch.inf_before;
+}
+
 std::string look_text(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   if (!watch.looked && at.kind == "loss" && at.op.empty())
@@ -203,10 +209,12 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format("set the optimizer's {}: it cannot be right",
                        watch.setting.substr(0, watch.setting.find('='))) +
            fmt::format(" as it is ({})", watch.setting);
-  if (at.kind == "optimizer" && !watch.gradients_finite)
+  if (has_unseen_gradients(watch)) {
+    const std::string points = points_text(watch.made_with);
     return fmt::format(
-        "look at {} {}: its gradients, which were not looked at, and the update that they made", at.unit,
-        at.step);
+        "look at {} {}: its gradients, which were not looked at, and the update that they made{}", at.unit,
+        at.step, points.empty() ? "" : "; a derivative that is not finite can be the one of " + points);
+  }
   if (at.kind == "optimizer")
     return fmt::format(
         "{}look at the optimizer in step {}: its state and its settings (lr, eps) before and after",
@@ -276,6 +284,11 @@ std::string watch_text(const WatchFact& watch) {
   if (watch.backward) {
     return fmt::format("the first {} of this run was in {} {}, in {}: the forward pass was finite",
                        watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step, derivative_text(watch));
+  }
+  if (has_unseen_gradients(watch) && !watch.first.name.empty()) {
+    return fmt::format("the first {} of this run was in {} {}, in the gradient or the update of {}",
+                       watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step,
+                       layer_name(watch.first.name, '`'));
   }
   std::string text = fmt::format("the first {} of this run was {}", watch.nan ? "NaN" : "Inf",
                                  where_text(watch.first, watch.looked));

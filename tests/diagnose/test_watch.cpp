@@ -341,6 +341,16 @@ TEST(Watch, WhatGoesIntoALaterModuleIsLikely) {
   EXPECT_FALSE(advises(watch, "mend them"));
 }
 
+TEST(Watch, AnUpdateWhoseGradientsWereNotLookedAt) {
+  const json watch = {{"what", "nan"}, {"kind", "optimizer"}, {"name", "out.bias"},
+                      {"step", 97},    {"unit", "step"},      {"made_with", {"mean", "pow"}}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->summary,
+            "the first NaN of this run was in step 97, in the gradient or the update of `out.bias`");
+  EXPECT_EQ(finding->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "can be the one of `pow` (at 0, with an exponent below 1)"));
+}
+
 TEST(Watch, GradientsOnADevice) {
   const json watch = {
       {"what", "nan"}, {"kind", "gradient"}, {"looked", false}, {"step", 25}, {"unit", "step"}};

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from trapline._fault.program import frames, places
 
-_DEPTH = 3
+_DEPTH = 5  # a graph in a list of arguments: its tensors are in a mapping of its storage
 # What makes an infinity on purpose, or hands on one that was made on purpose: whole names, without the "_" of
 # what works in place.
 _MASKS = frozenset(
@@ -77,7 +77,9 @@ def tensors(value: Any, depth: int = _DEPTH, trained: bool = False) -> Iterator[
 
 
 def parts(value: Any) -> list[Any]:
-    """What a value is made of: items, or the tensors among the members of an object (a distribution)."""
+    """What a value is made of: items, or the tensors and mappings among the members of an object (a
+    distribution, a graph of PyTorch Geometric's).
+    """
     import torch
 
     if isinstance(value, Mapping):
@@ -86,7 +88,8 @@ def parts(value: Any) -> list[Any]:
         return list(value)
     if isinstance(value, (torch.nn.Module, torch.Tensor, type)):
         return []
-    return [item for item in getattr(value, "__dict__", {}).values() if isinstance(item, torch.Tensor)]
+    members = getattr(value, "__dict__", {}).values()
+    return [item for item in members if isinstance(item, (torch.Tensor, Mapping))]
 
 
 class Made(NamedTuple):

@@ -15,6 +15,7 @@ from trapline._library.say import debug
 from trapline._watch import backward, place
 from trapline._watch.again import Call
 from trapline._watch.device import Device
+from trapline._watch.graph import operations
 from trapline._watch.history import History
 from trapline._watch.hot import Hot, idle
 from trapline._watch.patches import Patches
@@ -252,6 +253,9 @@ class Light:
             "loss",
             reached,
         )
+        fact = self.suspect.fact if self.suspect is not None else {}
+        if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
+            fact["made_with"] = operations(loss.grad_fn)  # as the loss of the step before
         return True
 
     def _after_backward(self) -> None:

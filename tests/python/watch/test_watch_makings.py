@@ -150,3 +150,31 @@ def test_operations_of_the_loss(watch, op, made):
     train(model, loss_of, 1e-3)
     seen = light.facts()
     assert (seen["kind"], seen["op"], seen["step"]) == ("loss", op, 41)
+
+
+class Graph:
+    """As PyTorch Geometric's Data: its tensors are in a mapping of its own."""
+
+    def __init__(self, x):
+        self.store = {"x": x}
+
+
+def test_data_in_an_object_of_a_librarys(watch):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(2, 1)
+
+        def forward(self, graph):
+            return self.fc(graph.store["x"])
+
+    model = Net()
+
+    def loss_of(turn):
+        x = torch.randn(4, 2)
+        x[1, 1] = float("nan") if turn == BAD else 0
+        return model(Graph(x)).pow(2).mean()
+
+    train(model, loss_of)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["type"], seen["step"]) == ("input", "Net", 41)
