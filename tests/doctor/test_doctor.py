@@ -69,7 +69,7 @@ def test_self_test_shows_the_finding(tmp_path: Path) -> None:
     assert said["level"] == "ok"
     assert re.match("one bad label was caught on (the CPU|cuda:0), before the operation ran", said["fact"])
     finding = answer["self_test"]["findings"][0]
-    assert (finding["code"], finding["certainty"], finding["element"]["value"]) == ("TL102", "proven", 3)
+    assert (finding["code"], finding["certainty"], finding["element"]["value"]) == ("TL101", "proven", 3)
     assert finding["origin"]["code"] == "loss = F.cross_entropy(logits, labels)"
 
 

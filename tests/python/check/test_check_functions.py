@@ -204,7 +204,7 @@ def test_assertions_for_tests() -> None:
     testing.assert_ids([0, 1], 2)
     testing.assert_finite([0.5])
     testing.assert_probs([0.5, 0.5])
-    with pytest.raises(AssertionError, match=r"\[TL102\] check_labels: labels\[1\] is 2(.|\n)*help: "):
+    with pytest.raises(AssertionError, match=r"\[TL101\] check_labels: labels\[1\] is 2(.|\n)*help: "):
         testing.assert_labels([0, 2], 2)
 
 

@@ -20,10 +20,10 @@ def test_loss_is_handed_on() -> None:
 @pytest.mark.parametrize(
     ("loss", "target", "code"),
     [
-        (F.cross_entropy, [0, 1, 2, 3], "TL102"),
+        (F.cross_entropy, [0, 1, 2, 3], "TL101"),
         (torch.nn.NLLLoss(), [0, 1, 2, -1], "TL101"),
         (torch.nn.CrossEntropyLoss(ignore_index=9), [0, 1, 2, -100], "TL101"),
-        (functools.partial(F.cross_entropy, ignore_index=0), [0, 1, 2, 3], "TL102"),
+        (functools.partial(F.cross_entropy, ignore_index=0), [0, 1, 2, 3], "TL101"),
         (torch.nn.MultiMarginLoss(), [0, 1, 2, -100], "TL101"),
     ],
 )
