@@ -92,7 +92,6 @@ def draw_again(call: Call) -> None:
 
 def copies(value: Any, depth: int = _DEPTH, trained: bool = False) -> Any:
     """What a forward that changes its arguments may change; `trained`: those that had a gradient have one."""
-
     if is_plain(value):
         return value.detach().clone().requires_grad_(trained and value.requires_grad)
     if depth > 0 and type(value) is dict:

@@ -25,6 +25,7 @@ class Device:
         self._late = Late()
         self._bad: Optional[tuple[int, str, float]] = None  # until its step was taken
         self._probe: Any = None  # a weak reference to a parameter, or to an optimizer that has none
+        self._has_told = False  # `found` of the watch is from here
         self.is_used = False  # the last loss was on a device
 
     def sees_loss(self, tensors: Any) -> None:
@@ -61,12 +62,12 @@ class Device:
                 if not math.isfinite(value) and self._bad is None:
                     self._bad = (step, kind, value)
             if self._light.found is not None:
-                if self._holds_nan() is False:
+                if self._has_told and self._holds_nan() is False:
                     self._light.found = None  # the program has put good weights back
             elif self._bad is not None and self._light.steps.taken >= self._bad[0]:
                 bad, self._bad = self._bad, None
                 if self._holds_nan():
-                    self._light.found = self._fact(*bad)
+                    self._light.found, self._has_told = self._fact(*bad), True
         except DeviceAssertError:
             if not at_end:  # the guard's, met when the weights were looked at
                 raise

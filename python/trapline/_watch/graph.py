@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -21,25 +22,34 @@ MASKING = (
 )
 
 
-def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The operation nearest to the inputs whose saved tensors show that it is the one."""
-    seen, queue, hit = {root}, [root], None
+def _nodes(root: Any, hidden: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """The operations that lead to `root` with their names, nearest to it first, but what lies before one of
+    `hidden`.
+    """
+    seen, queue = {root}, deque([root])
     while queue and len(seen) < _MAX_NODES:
-        node = queue.pop(0)
+        node = queue.popleft()
         if node is None:
             continue
         name = node.name().split("::")[-1]
-        try:
-            if is_bad(name, node):
-                hit = name
-        except (RuntimeError, AttributeError):  # saved nothing, or freed already
-            pass
+        yield name, node
         if name.startswith(hidden):
             continue
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
                 seen.add(following)
                 queue.append(following)
+
+
+def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The operation nearest to the inputs whose saved tensors show that it is the one."""
+    hit = None
+    for name, node in _nodes(root, hidden):
+        try:
+            if is_bad(name, node):
+                hit = name
+        except (RuntimeError, AttributeError):  # saved nothing, or freed already
+            pass
     if hit is None:
         return {}
     name = hit.rstrip("0123456789").removesuffix("Backward")
@@ -59,10 +69,8 @@ def bad_saved(root: Any) -> list[tuple[Any, bool]]:
 
     With each, whether it is the target that a loss function was given.
     """
-    seen, queue, out = {root}, deque([root]), []
-    while queue and len(seen) < _MAX_NODES:
-        node = queue.popleft()
-        name = node.name().split("::")[-1]
+    out = []
+    for name, node in _nodes(root, _CHOOSING):
         if name.startswith(_CHOOSING):
             continue
         for key in ("_saved_target", "_saved_self", "_saved_other"):
@@ -73,10 +81,6 @@ def bad_saved(root: Any) -> list[tuple[Any, bool]]:
             if _is_floating(saved) and not _finite(saved):
                 given = getattr(node, "_saved_self", None)
                 out.append((saved.detach(), key == "_saved_target" and given is not None and _finite(given)))
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                queue.append(following)
     return out[::-1]
 
 
@@ -84,12 +88,8 @@ def bad_factor(root: Any) -> dict[str, Any]:
     """A product in the loss of numbers that are finite with others, no result of the model, that are not:
     weights, advantages, a mask.
     """
-    seen, queue, hit = {root}, deque([root]), {}
-    while queue and len(seen) < _MAX_NODES:
-        node = queue.popleft()
-        name = node.name().split("::")[-1]
-        if name.startswith(_REPLACING):
-            continue
+    hit = {}
+    for name, node in _nodes(root, _REPLACING):
         if name.startswith(("MulBackward", "DivBackward")):
             try:
                 pair = (getattr(node, "_saved_self", None), getattr(node, "_saved_other", None))
@@ -100,10 +100,6 @@ def bad_factor(root: Any) -> dict[str, Any]:
                 if is_bad and (not _is_floating(beside) or _finite(beside)):
                     op = name.rstrip("0123456789").removesuffix("Backward").lower()
                     hit = {"op": op, "factor": True}
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                queue.append(following)
     return hit
 
 
@@ -112,17 +108,9 @@ _MAX_NAMES = 40
 
 def operations(root: Any) -> list[str]:
     """What the loss is made with, nearest to it first; also when its graph is used up."""
-    seen, queue, out = {root}, deque([root]), {}
-    while queue and len(seen) < _MAX_NODES and len(out) < _MAX_NAMES:
-        node = queue.popleft()
-        name = node.name().split("::")[-1].rstrip("0123456789")
-        if name.endswith("Backward"):
-            out[name.removesuffix("Backward").lower()] = True
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                queue.append(following)
-    return list(out)
+    names = (name.rstrip("0123456789") for name, _ in _nodes(root))
+    made = dict.fromkeys(name.removesuffix("Backward").lower() for name in names if name.endswith("Backward"))
+    return list(made)[:_MAX_NAMES]
 
 
 # Operations that have saved what they were given, by their names in torch.

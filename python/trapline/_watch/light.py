@@ -1,7 +1,7 @@
 """`--watch light`: loss and gradients, and the place only when they are not finite.
 
 Stage one looks at the loss that ``backward`` starts from, in each step, and at the gradients before
-``Optimizer.step``, in each of the first steps and then as often as costs a two hundredth of the run's time. A
+``Optimizer.step``, in each of the first steps and then as often as costs a four hundredth of the run's time. A
 step whose gradients were not looked at is found by the next loss: the weights are bad by then.
 
 Stage two (:mod:`trapline._watch.place`) runs before the optimizer has changed the weights, at most three
