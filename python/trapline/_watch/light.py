@@ -1,8 +1,8 @@
 """`--watch light`: loss and gradients, and the place only when they are not finite.
 
 Stage one looks at the loss that ``backward`` starts from, in each step, and at the gradients before
-``Optimizer.step``, in each of the first steps and then as often as costs a four hundredth of the run's time. A
-step whose gradients were not looked at is found by the next loss: the weights are bad by then.
+``Optimizer.step``, in each of the first steps and then as often as costs a four hundredth of the run's time.
+A step whose gradients were not looked at is found by the next loss: the weights are bad by then.
 
 Stage two (:mod:`trapline._watch.place`) runs before the optimizer has changed the weights, at most three
 times. What it finds is a suspect until the optimizer that has the bad gradients has stepped
