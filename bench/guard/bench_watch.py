@@ -5,7 +5,8 @@ is the median over the rounds of (with / the two without around it), by the thre
 behind it the same of the sums, which the steps that are looked at are in.
 The watch stays installed; where it is off, what it has put into torch is taken out. In every 24th round the
 peers come, too. Models of bench/guard/models.py in their small sizes. Goal: at most 1.02. The guard itself is
-not on. Lightning's `detect_anomaly=True` is PyTorch's detect_anomaly.
+not on. Lightning's `detect_anomaly=True` is PyTorch's detect_anomaly; its `terminate_on_nan`, which 2.0 took
+out, is written again here from what it did after each batch.
 
     bench_watch.py [--models mlp,gpt2] [--seconds 40]
 """
@@ -56,6 +57,31 @@ def clipping() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def terminating() -> Iterator[None]:
+    """Lightning 1.x: the loss and all parameters, after each batch."""
+
+    def check(optimizer: Any, *_: Any) -> None:
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if not torch.isfinite(p).all():
+                    raise ValueError("a parameter is not finite")
+
+    def checked(loss: Any, *args: Any, **kwargs: Any) -> None:
+        if not torch.isfinite(loss).all():
+            raise ValueError("the loss is not finite")
+        backward(loss, *args, **kwargs)
+
+    backward = torch.autograd.backward
+    handle = optimizers.register_optimizer_step_post_hook(check)
+    torch.autograd.backward = checked
+    try:
+        yield
+    finally:
+        torch.autograd.backward = backward
+        handle.remove()
+
+
+@contextlib.contextmanager
 def installed(module: Any) -> Iterator[None]:
     module.install()
     try:
@@ -69,6 +95,7 @@ PEERS: dict[str, Any] = {
     "anomaly": torch.autograd.detect_anomaly,
     "dispatch": NanMode,
     "clip": clipping,
+    "terminate": terminating,
 }
 
 

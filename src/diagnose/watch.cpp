@@ -11,9 +11,11 @@
 namespace trapline::diagnose {
 namespace {
 
-// ", by `log`"
+// ", by `log`"; of a gradient ", by the derivative of `log`"
 std::string by_text(const WatchSeen& seen) {
-  return seen.op.empty() ? std::string() : fmt::format(", by `{}`", seen.op);
+  if (seen.op.empty()) return {};
+  const bool derived = seen.kind == "gradient" && !seen.op.ends_with(".backward");
+  return fmt::format(", by {}`{}`", derived ? "the derivative of " : "", seen.op);
 }
 
 // Where an operation has no finite derivative, by its name in the graph.
@@ -24,10 +26,6 @@ constexpr std::array kPoints{
     Point{"sqrt", "at 0"},
     Point{"rsqrt", "at 0"},
     Point{"pow", "at 0, with an exponent below 1"},
-    Point{"norm", "at 0"},
-    Point{"linalgvectornorm", "at 0"},
-    Point{"cdist", "where two points are the same"},
-    Point{"std", "where all elements are the same"},
     Point{"log", "at 0"},
     Point{"log2", "at 0"},
     Point{"log10", "at 0"},
@@ -36,26 +34,36 @@ constexpr std::array kPoints{
     Point{"asin", "at 1 and -1"},
     Point{"atanh", "at 1 and -1"},
     Point{"acosh", "at 1"},
-    Point{"atan2", "where both are 0"},
     Point{"div", "where the divisor is 0 or next to it"},
     Point{"reciprocal", "at 0"},
     Point{"logit", "at 0 and 1"},
     Point{"xlogy", "at 0"},
+    Point{"hypot", "where both are 0"},
+    Point{"exp", "where it overflows"},
+    Point{"erfinv", "at 1 and -1"},
+    Point{"lgamma", "at 0 and at negative whole numbers"},
+    Point{"digamma", "at 0 and at negative whole numbers"},
+    Point{"specialentr", "at 0"},
+    Point{"logsumexp", "where every element is -inf"},
+    Point{"logaddexp", "where both are -inf"},
+    Point{"logcumsumexp", "where the first element is -inf"},
     Point{"linalgeigh", "where two eigenvalues are the same"},
     Point{"linalgeig", "where two eigenvalues are the same"},
     Point{"linalgsvd", "where two singular values are the same, or one is 0"},
 };
 
 // "`acos` (at 1 and -1) or `div` (...)": of the operations those that have such a point, nearest to the loss
-// first. Empty: none.
+// first, and those that the program has written itself. Empty: none.
 std::string points_text(const std::vector<std::string>& operations) {
   constexpr std::size_t kMost = 3;
   std::string text;
   std::size_t count = 0;
   for (const std::string& op : operations) {
     const auto* point = std::ranges::find(kPoints, op, &Point::op);
-    if (point == kPoints.end() || ++count > kMost) continue;
-    text += fmt::format("{}`{}` ({})", text.empty() ? "" : " or ", op, point->where);
+    const bool by_hand = op.ends_with(".backward");
+    if ((point == kPoints.end() && !by_hand) || ++count > kMost) continue;
+    text += fmt::format("{}`{}`{}", text.empty() ? "" : " or ", op,
+                        by_hand ? std::string() : fmt::format(" ({})", point->where));
   }
   return text;
 }
@@ -130,6 +138,8 @@ std::string derivative_text(const WatchFact& watch) {
 
 std::string derivative_help(const WatchFact& watch) {
   const std::string& op = watch.first.op;
+  if (op.ends_with(".backward") && !watch.backward)
+    return fmt::format("look at the divisions and roots of `{}`: no other derivative here can be the one", op);
   if (op.ends_with(".backward"))
     return fmt::format("`{}` was given finite gradients and made others: look at its divisions and roots",
                        op);
@@ -238,9 +248,8 @@ std::string look_text(const WatchFact& watch) {
     const std::string help = domain_help(watch, at.op);
     return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;
   }
-  if (watch.backward || (at.kind == "gradient" && !at.op.empty() && watch.origin))
-    return derivative_help(watch);
-  if (at.kind == "gradient" && at.op.empty() && watch.half)
+  if (watch.backward || (at.kind == "gradient" && !at.op.empty())) return derivative_help(watch);
+  if (at.kind == "gradient" && watch.half)
     return fmt::format(
         "the loss of {} {} was finite, and something is float16: look at the loss scale, and at sums",
         at.unit, at.step);

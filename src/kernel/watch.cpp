@@ -17,6 +17,7 @@ constexpr int kCalls = 16;  // of modules in one step: _MAX_CALLS in python/trap
 struct Call {
   PyObject *module, *args, *kwargs,
       *more;  // a weak reference; what was given; what Python knows of it, or nullptr
+  bool bare;  // the module has no parameters: a loss, as a rule
 };
 
 // What an outermost module's calls go through: base of Root in python/trapline/_watch/roots.py.
@@ -24,6 +25,7 @@ struct Gate {
   PyObject_HEAD PyObject* module;  // a weak reference
   char trained;                    // from then on what is not training is evaluation
   char draws;                      // random numbers: Python keeps its calls
+  char bare;                       // no parameters
 };
 
 struct Watch {
@@ -79,13 +81,35 @@ void forget_calls() {
   while (g_watch.calls_count > 0) release(take_oldest());
 }
 
+void add_newest(const Call& call) {
+  g_watch.calls[(g_watch.calls_begin + g_watch.calls_count++) % kCalls] = call;
+}
+
 void keep_call(const Call& call) {
   Py_XINCREF(call.module);
   Py_XINCREF(call.args);
   Py_XINCREF(call.kwargs);
   Py_XINCREF(call.more);
   if (g_watch.calls_count == kCalls) release(take_oldest());
-  g_watch.calls[(g_watch.calls_begin + g_watch.calls_count++) % kCalls] = call;
+  add_newest(call);
+}
+
+// What one module with parameters was given is the program's batch, which it holds itself. What several were
+// given is in part made by others, and memory that backward would use again: it costs a hundredth of a small
+// step to hold that.
+void keep_batch_only() {
+  Call bare[kCalls];
+  int dropped = 0;
+  for (int left = g_watch.calls_count; left > 0; --left) {
+    const Call call = take_oldest();
+    if (call.bare) {
+      bare[dropped++] = call;
+    } else {
+      add_newest(call);
+    }
+  }
+  for (int i = 0; i < dropped; ++i) release(bare[i]);
+  if (g_watch.calls_count > 1) forget_calls();
 }
 
 // -1, with an exception set: it failed.
@@ -108,7 +132,7 @@ int keeps(Gate& gate, PyObject* module, PyObject* args, PyObject* kwargs) {
   const int casts = trains > 0 ? answer_of(g_watch.any_autocast) : 0;
   if (trains < 0 || casts < 0) return -1;
   if (casts > 0) return 0;  // its dtype is to be told
-  if (trains > 0) keep_call({gate.module, args, kwargs, nullptr});
+  if (trains > 0) keep_call({gate.module, args, kwargs, nullptr, gate.bare != 0});
   return 1;
 }
 
@@ -165,6 +189,7 @@ PyMemberDef kGateMembers[] = {
     {"module", T_OBJECT, offsetof(Gate, module), 0, nullptr},
     {"trained", T_BOOL, offsetof(Gate, trained), 0, nullptr},
     {"draws", T_BOOL, offsetof(Gate, draws), 0, nullptr},
+    {"bare", T_BOOL, offsetof(Gate, bare), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
@@ -203,9 +228,7 @@ PyObject* watch_passes(PyObject*, PyObject* loss) {
   if (!g_watch.armed || g_watch.has_loss) Py_RETURN_FALSE;
   if (!read_number(loss, g_watch.loss) || !is_finite(g_watch.loss)) Py_RETURN_FALSE;
   g_watch.has_loss = true;
-  // What one module was given is the program's batch. What several were given is in part made by others, and
-  // memory that backward would use again: it costs a hundredth of a small step to hold that.
-  if (g_watch.calls_count > 1) forget_calls();
+  if (g_watch.calls_count > 1) keep_batch_only();
   Py_RETURN_TRUE;
 }
 

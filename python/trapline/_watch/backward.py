@@ -21,6 +21,7 @@ from typing import Any, Optional
 import torch
 
 from trapline._fault.program import places, source
+from trapline._watch.graph import name_of
 from trapline._watch.suspect import modes
 
 _MARK = "trapline"  # in the metadata of the node that made an output
@@ -79,7 +80,7 @@ class Culprit:
         self._bad = False
 
     def watches(self, node: Any) -> None:
-        node.register_hook(partial(self._after, _name(node), node.metadata))
+        node.register_hook(partial(self._after, name_of(node), node.metadata))
 
     def _after(self, name: str, metadata: Any, made: Any, given: Any) -> None:
         if self._bad or modes():
@@ -208,12 +209,6 @@ def anomaly() -> Any:
 
 def _number() -> int:
     return int(torch.autograd._get_sequence_nr())
-
-
-def _name(node: Any) -> str:
-    if isinstance(node, torch.autograd.function.BackwardCFunction):  # of a torch.autograd.Function
-        return str(node.name()).removesuffix("Backward") + ".backward"
-    return str(node.name()).split("::")[-1].rstrip("0123456789").removesuffix("Backward").lower()
 
 
 def _finite(tensor: Any) -> bool:

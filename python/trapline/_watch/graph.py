@@ -78,9 +78,9 @@ def bad_saved(root: Any) -> list[tuple[Any, bool]]:
                 saved = getattr(node, key, None)
             except RuntimeError:  # freed already
                 continue
-            if _is_floating(saved) and not _finite(saved):
+            if _is_floating(saved) and not finite(saved):
                 given = getattr(node, "_saved_self", None)
-                out.append((saved.detach(), key == "_saved_target" and given is not None and _finite(given)))
+                out.append((saved.detach(), key == "_saved_target" and given is not None and finite(given)))
     return out[::-1]
 
 
@@ -96,8 +96,8 @@ def bad_factor(root: Any) -> dict[str, Any]:
             except RuntimeError:  # freed already
                 pair = (None, None)
             for given, beside in (pair, pair[::-1]):
-                is_bad = _is_floating(given) and not given.requires_grad and not _finite(given)
-                if is_bad and (not _is_floating(beside) or _finite(beside)):
+                is_bad = _is_floating(given) and not given.requires_grad and not finite(given)
+                if is_bad and (not _is_floating(beside) or finite(beside)):
                     op = name.rstrip("0123456789").removesuffix("Backward").lower()
                     hit = {"op": op, "factor": True}
     return hit
@@ -108,9 +108,32 @@ _MAX_NAMES = 40
 
 def operations(root: Any) -> list[str]:
     """What the loss is made with, nearest to it first; also when its graph is used up."""
-    names = (name.rstrip("0123456789") for name, _ in _nodes(root))
-    made = dict.fromkeys(name.removesuffix("Backward").lower() for name in names if name.endswith("Backward"))
-    return list(made)[:_MAX_NAMES]
+    names = (name_of(node) for name, node in _nodes(root) if "Backward" in name)
+    return list(dict.fromkeys(names))[:_MAX_NAMES]
+
+
+def name_of(node: Any) -> str:
+    """`sqrt`; of a `torch.autograd.Function` `Scale.backward`."""
+    name = str(node.name())
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        return name.removesuffix("Backward") + ".backward"
+    return base_of(name).removesuffix("Backward").lower()
+
+
+def base_of(name: str) -> str:
+    """Of a node's name, without namespace and number."""
+    return name.rsplit("::", maxsplit=1)[-1].rstrip("0123456789")
+
+
+def written_by_hand(root: Any) -> list[str]:
+    """The program's own derivatives in a graph."""
+    names = {}
+    for _, node in _nodes(root):
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            kind = getattr(node, "_forward_cls", None)
+            if not str(getattr(kind, "__module__", "")).startswith("torch."):
+                names[name_of(node)] = True
+    return list(names)
 
 
 # Operations that have saved what they were given, by their names in torch.
@@ -130,18 +153,18 @@ def is_bad_value(name: str, node: Any) -> bool:
     again = _OF_SELF.get(name.rstrip("0123456789"))
     if again is not None:
         given = node._saved_self.detach()
-        return _finite(given) and not _finite(getattr(torch, again)(given))
+        return finite(given) and not finite(getattr(torch, again)(given))
     if name.startswith("DivBackward"):
         other = node._saved_other
-        return other is not None and _finite(other) and bool((other == 0).any())
+        return other is not None and finite(other) and bool((other == 0).any())
     if name.startswith(_OF_RESULT):
-        return not _finite(node._saved_result) and _is_finite_below(node)
+        return not finite(node._saved_result) and _is_finite_below(node)
     if name.startswith(("VarBackward", "StdBackward")):
         given = node._saved_self
-        return _finite(given) and not _finite(_spread_again(node, given))
+        return finite(given) and not finite(_spread_again(node, given))
     if name.startswith("PowBackward"):
         base = node._saved_self
-        return _finite(base) and not _finite(base**node._saved_exponent)
+        return finite(base) and not finite(base**node._saved_exponent)
     if name.startswith("NllLoss"):
         return bool(node._saved_total_weight == 0)
     if name.startswith("MeanBackward"):
@@ -151,9 +174,7 @@ def is_bad_value(name: str, node: Any) -> bool:
 
 def _spread_again(node: Any, given: Any) -> Any:
     """The variance, NaN or Inf where there are no more elements than the correction takes off."""
-    dims = node._saved_dim
-    dims = None if dims is None else [at - 2**64 if at >= 2**63 else at for at in dims]  # read as unsigned
-    return given.detach().var(dims, correction=node._saved_correction)
+    return given.detach().var(dims_of(node), correction=node._saved_correction)
 
 
 def _is_finite_below(node: Any) -> bool:
@@ -172,7 +193,7 @@ def _is_finite_below(node: Any) -> bool:
             return False
         variable = getattr(before, "variable", None)
         saved = [variable, *(getattr(before, key, None) for key in dir(before) if key.startswith("_saved_"))]
-        if not all(_finite(one) for one in saved if _is_floating(one)):
+        if not all(finite(one) for one in saved if _is_floating(one)):
             return False
         queue.extend(following for following, _ in before.next_functions)
     return True
@@ -182,18 +203,17 @@ def _is_floating(value: Any) -> bool:
     return hasattr(value, "is_floating_point") and value.is_floating_point()
 
 
-def is_bad_slope(name: str, node: Any) -> bool:
-    if name.startswith("SqrtBackward"):
-        return bool((node._saved_result == 0).any())
-    if name.startswith("PowBackward"):
-        exponent = node._saved_exponent
-        return isinstance(exponent, float) and exponent < 1 and bool((node._saved_self == 0).any())
-    if name.startswith("LogBackward"):
-        return bool((node._saved_self == 0).any())
-    if name.startswith("DivBackward"):
-        return node._saved_other is not None and bool((node._saved_other == 0).any())
-    return False
-
-
-def _finite(tensor: Any) -> bool:
+def finite(tensor: Any) -> bool:
     return tensor is not None and bool(tensor.isfinite().all())
+
+
+def dims_of(node: Any) -> Any:
+    """As they were given: PyTorch hands negative ones out as unsigned."""
+    known = node._saved_dim
+    if isinstance(known, int):
+        return _signed(known)
+    return None if known is None else [_signed(at) for at in known]
+
+
+def _signed(number: int) -> int:
+    return number - 2**64 if number >= 2**63 else number

@@ -34,10 +34,10 @@ from trapline._watch.graph import (
     bad_factor,
     bad_saved,
     in_graph,
-    is_bad_slope,
     is_bad_value,
     operations,
 )
+from trapline._watch.slopes import is_bad_slope, only_by_hand, op_of
 from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
@@ -269,10 +269,12 @@ def of_gradients(
     calls: list[Call],
     bad: list[tuple[Any, Any]],
     in_loss: Optional[backward.Culprit] = None,
-    graph: Any = None,
+    between: tuple[Any, Optional[list[Any]]] = (None, None),
 ) -> dict[str, Any]:
     """For gradients that are not finite after a loss that was: the last parameter in forward order, which
     backward reaches first, and an operation of the modules without a finite derivative.
+
+    `between`: of a loss in a step that was not looked at its graph, and what `Slopes` held of it.
     """
     import torch
 
@@ -299,11 +301,16 @@ def of_gradients(
             return {**found, **made}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
         return {**found, "op": in_loss.op(), "backward": {}}
+    graph, held = between
+    by = op_of(held)
     for call in reversed(mine):  # in a step that was not looked at: by another gradient, so without certainty
         made = _made_backward(call, owned) if call.arrived is None else None
-        if made:
+        if made and (not by or made["op"] == by):
             del made["backward"]
             return {**found, **made}
+    by = by or only_by_hand(graph, held)
+    if by:
+        return {**found, "op": by}
     for call in calls:
         if call.module() is None or not call.has_one_of(owned) or has_collectives(call):
             continue

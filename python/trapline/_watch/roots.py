@@ -43,7 +43,7 @@ _Gate = gate_type()
 
 
 class _PlainGate:
-    __slots__ = ("draws", "module", "trained")
+    __slots__ = ("bare", "draws", "module", "trained")
 
 
 class Root(_Gate or _PlainGate):  # type: ignore[misc]
@@ -59,6 +59,9 @@ class Root(_Gate or _PlainGate):  # type: ignore[misc]
         self._light = light
         self.trained = False  # from then on what is not training is evaluation
         self.draws = False  # its forward takes random numbers
+        self.bare = (
+            next(module.parameters(), None) is None
+        )  # what it was given is kept no longer than its loss
 
     def _noted(self, *args: Any, **kwargs: Any) -> Any:
         light, module = self._light, self.module()

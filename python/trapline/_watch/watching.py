@@ -20,6 +20,7 @@ from trapline._watch.history import History
 from trapline._watch.hot import Hot, idle
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
+from trapline._watch.slopes import Slopes
 from trapline._watch.steps import Steps
 from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, modes, parameters_of
 from trapline._watch.withheld import Streak
@@ -46,7 +47,7 @@ class Light:
         self._began = Began()
         self.backwards = 0  # of losses, in this step
         self._in_loss: Optional[backward.Culprit] = None
-        self._graph: Any = None  # of a loss whose gradients are bad, in a step that was not looked at
+        self.slopes = Slopes()
         self._several = False  # some step had another number of them than one
         self.looks = True  # this step's gradients are looked at
         self._loss: Optional[float] = None
@@ -140,8 +141,9 @@ class Light:
         self._loss = loss
         self.backwards = 0 if loss is None else 1
         for module, args, kwargs, more in calls:
-            known = (module, args, kwargs or {}, self.steps.taken, *(more or (None, None)), None)
-            self.calls.append(Call(known))
+            self.calls.append(
+                Call((module, args, kwargs or {}, self.steps.taken, *(more or (None, None)), None))
+            )
 
     # The loss ----------------------------------------------------------------------------------
 
@@ -149,14 +151,15 @@ class Light:
         import torch
 
         plain, is_finite = torch.Tensor, math.isfinite
-        passes, arrived = self.hot.passes, self.hot.arrived
+        passes, arrived, slopes = self.hot.passes, self.hot.arrived, self.slopes
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if passes(tensors):
+                held = slopes.holds(tensors) if slopes.knows else []
                 result = original(tensors, *args, **kwargs)
                 if not arrived():
                     self.catches_up()
-                    self.looks, self._graph = True, tensors.grad_fn  # before the optimizer steps
+                    self.looks, slopes.between = True, (tensors.grad_fn, held)  # before the optimizer steps
                 return result
             if modes():
                 return original(tensors, *args, **kwargs)
@@ -207,6 +210,7 @@ class Light:
         if self.looks:
             began = time.perf_counter()
             self._in_loss = backward.watch_loss(loss)
+            self.slopes.learns(loss)
             self.spends(began)
 
     def _keeps_last(self) -> None:
@@ -340,7 +344,7 @@ class Light:
             self._begins_with(optimizer)
             began = time.perf_counter()
             self._first = self._first or began
-            norm = self._norm = place.norm(parameter.grad for parameter in parameters_of(optimizer))
+            norm = self._norm = place.norm(p.grad for p in parameters_of(optimizer))
             self.spends(began - (self._in_loss.spent if self._in_loss is not None else 0.0))
             if norm is None or math.isfinite(norm) or self.suspect is not None:
                 return
@@ -354,9 +358,8 @@ class Light:
             return
         what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
         mine = {id(parameter): parameter for parameter, _ in bad}
-        calls, in_loss = list(self.calls), self._in_loss
-        graph, self._graph = self._graph, None
-        self._suspects(lambda: place.of_gradients(calls, bad, in_loss, graph), what, "gradient", mine)
+        calls, in_loss, between = list(self.calls), self._in_loss, self.slopes.take_between()
+        self._suspects(lambda: place.of_gradients(calls, bad, in_loss, between), what, "gradient", mine)
         if self.suspect is not None:
             self.suspect.sees_gradients([parameter for parameter, _ in bad])
 

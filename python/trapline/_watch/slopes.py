@@ -1,0 +1,206 @@
+"""Which derivative of a loss is not finite, in the steps that are not looked at (:mod:`trapline._watch.hot`).
+
+`backward` frees what the graph has saved, and a bad gradient is seen only behind it. So the operations of the
+loss that have a point without a finite derivative are learnt in a step that is looked at, with the way to
+them through the graph; in the steps between, what these few have saved is held until the gradients are known
+to be finite. A loss without such operations costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from types import SimpleNamespace
+from typing import Any, Callable, NamedTuple, Optional
+
+import torch
+
+from trapline._watch.graph import base_of, dims_of, finite, written_by_hand
+
+_MAX_NODES = 64  # operations of the loss that are walked through to learn it
+_MAX_HOPS = 24  # of the graph that are followed in each step
+_MAX_HELD = 1 << 20  # elements of a tensor that is held
+
+
+class Slope(NamedTuple):
+    """An operation whose derivative is not finite somewhere."""
+
+    saved: tuple[str, ...]  # what its node has saved of that
+    is_bad: Callable[[Any], bool]  # of a node, or of what stands for it
+    by: tuple[int, ...] = (0,)  # the outputs that have this derivative
+
+
+def _again(function: Callable[..., Any], node: Any, *names: str, **options: Any) -> bool:
+    """The derivative of `function` by what it was given, once more."""
+    given = [getattr(node, f"_saved_{name}") for name in names]
+    if any(one is None or not one.is_floating_point() or bool(one.isnan().any()) for one in given):
+        return False
+    leaves = [one.detach().requires_grad_() for one in given]
+    with torch.enable_grad():
+        made = function(*leaves, **options)
+    return not all(map(finite, torch.autograd.grad(made.sum(), leaves)))
+
+
+def _of_self(name: str) -> Slope:
+    return Slope(("self",), lambda node: _again(getattr(torch, name), node, "self"))
+
+
+def _of_both(name: str) -> Slope:
+    return Slope(("self", "other"), lambda node: _again(getattr(torch, name), node, "self", "other"))
+
+
+def _is_zero(tensor: Any) -> bool:
+    return tensor is not None and bool((tensor == 0).any())
+
+
+def _pow_is_bad(node: Any) -> bool:
+    exponent = node._saved_exponent
+    if isinstance(exponent, torch.Tensor):
+        base = getattr(node, "_saved_self", None)
+        return base is not None and bool(((base == 0) & (exponent < 1) & (exponent != 0)).any())
+    return isinstance(exponent, float) and exponent < 1 and exponent != 0 and _is_zero(node._saved_self)
+
+
+def _some_are_equal(values: Any) -> bool:
+    return values is not None and values.shape[-1] > 1 and _is_zero(values.diff(dim=-1))
+
+
+# By the name of the node, without its number. Formulas: tools/autograd/derivatives.yaml of PyTorch.
+SLOPES = {
+    "SqrtBackward": Slope(("result",), lambda node: _is_zero(node._saved_result)),
+    "PowBackward": Slope(("self", "exponent"), _pow_is_bad),
+    "DivBackward": Slope(("other",), lambda node: _is_zero(node._saved_other)),
+    "HypotBackward": _of_both("hypot"),
+    "XlogyBackward": _of_both("xlogy"),
+    "LogaddexpBackward": _of_both("logaddexp"),
+    "LogsumexpBackward": Slope(
+        ("self", "dim"), lambda node: _again(torch.logsumexp, node, "self", dim=dims_of(node))
+    ),
+    "LogcumsumexpBackward": Slope(
+        ("self", "dim"), lambda node: _again(torch.logcumsumexp, node, "self", dim=dims_of(node))
+    ),
+    "LogitBackward": Slope(
+        ("self", "eps"), lambda node: _again(torch.logit, node, "self", eps=node._saved_eps)
+    ),
+    "SpecialEntrBackward": Slope(("self",), lambda node: _again(torch.special.entr, node, "self")),
+    **dict.fromkeys(
+        ("ExpBackward", "ReciprocalBackward", "RsqrtBackward"),
+        Slope(("result",), lambda node: not finite(node._saved_result)),
+    ),
+    "LinalgEighBackward": Slope(
+        ("eigenvalues",), lambda node: _some_are_equal(node._saved_eigenvalues), by=(1,)
+    ),
+    "LinalgSvdBackward": Slope(("S",), lambda node: _some_are_equal(node._saved_S), by=(0, 2)),
+    "Log1PBackward": _of_self("log1p"),
+} | {
+    f"{name.capitalize()}Backward": _of_self(name)
+    for name in ("log", "log2", "log10", "acos", "asin", "acosh", "atanh", "lgamma", "erfinv", "digamma")
+}
+
+
+def is_bad_slope(name: str, node: Any) -> bool:
+    slope = SLOPES.get(base_of(name))
+    return slope is not None and slope.is_bad(node)
+
+
+class Slopes:
+    def __init__(self) -> None:
+        self._hops: list[tuple[int, int]] = []  # from which of the nodes so far, by which of its inputs
+        self._ends: list[tuple[int, str, tuple[str, ...]]] = []
+        self.knows = False  # some operation to hold
+        # Of a loss whose gradients are bad, in a step that was not looked at: its graph, and what was held.
+        self.between: tuple[Any, Optional[list[Any]]] = (None, [])
+
+    def learns(self, loss: Any) -> None:
+        """Of a loss in a step that is looked at, before `backward`."""
+        self._hops, self._ends = [], []
+        places = {loss.grad_fn: 0}
+        ways: list[tuple[int, int]] = [(0, 0)]  # to each of `places`
+        queue = deque([loss.grad_fn])
+        found: list[tuple[int, str, tuple[str, ...]]] = []
+        used = {(loss.grad_fn, loss.output_nr)}
+        while queue:
+            node = queue.popleft()
+            slope = SLOPES.get(base_of(node.name()))
+            if slope is not None and any((node, at) in used for at in slope.by) and _may_be_bad(node, slope):
+                found.append((places[node], node.name(), tuple(f"_saved_{key}" for key in slope.saved)))
+            for at, (following, output) in enumerate(node.next_functions):
+                used.add((following, output))
+                if following is None or following in places or len(places) >= _MAX_NODES:
+                    continue
+                places[following] = len(ways)
+                ways.append((places[node], at))
+                queue.append(following)
+        self._shortens(ways, found)
+        self.knows = bool(self._ends)
+
+    def take_between(self) -> tuple[Any, Optional[list[Any]]]:
+        between, self.between = self.between, (None, [])
+        return between
+
+    def _shortens(self, ways: list[tuple[int, int]], found: list[tuple[int, str, tuple[str, ...]]]) -> None:
+        """Only the hops that lead to what was found: nearest to the loss first, as many as may be."""
+        numbers = {0: 0}
+        for place, name, keys in found:
+            path = [place]
+            while path[-1] not in numbers:
+                path.append(ways[path[-1]][0])
+            if len(self._hops) + len(path) - 1 > _MAX_HOPS:
+                continue
+            for one in reversed(path[:-1]):
+                before, at = ways[one]
+                self._hops.append((numbers[before], at))
+                numbers[one] = len(self._hops)
+            self._ends.append((numbers[place], name, keys))
+
+    def holds(self, loss: Any) -> Optional[list[Any]]:
+        """What those operations have saved, of another loss, before `backward`; None: it is unlike."""
+        nodes = [loss.grad_fn]
+        try:
+            for before, at in self._hops:
+                nodes.append(nodes[before].next_functions[at][0])
+            if any(nodes[place].name() != name for place, name, _ in self._ends):
+                return None
+            return [
+                (name, keys, [getattr(nodes[place], key) for key in keys]) for place, name, keys in self._ends
+            ]
+        except (AttributeError, IndexError, RuntimeError):  # another graph, or changed in place
+            return None
+
+
+def op_of(held: Optional[list[Any]]) -> str:
+    """The operation nearest to the loss whose derivative was not finite; empty: none of those held."""
+    for name, keys, saved in held or ():
+        try:
+            if is_bad_slope(name, SimpleNamespace(**dict(zip(keys, saved)))):
+                return base_of(name).removesuffix("Backward").lower()
+        except (RuntimeError, AttributeError):
+            continue
+    return ""
+
+
+def only_by_hand(graph: Any, held: Optional[list[Any]]) -> str:
+    """The one derivative that the program has written itself, where none of the others is the one; empty:
+    there are none, or several.
+    """
+    names = [] if graph is None or held is None else written_by_hand(graph)
+    return names[0] if len(names) == 1 else ""
+
+
+def _may_be_bad(node: Any, slope: Slope) -> bool:
+    """Not a square, not a division by a plain number, nothing large, and nothing that a hook unpacks: that
+    may compute it again.
+    """
+    try:
+        saved = [getattr(node, f"_saved_{name}") for name in slope.saved]
+        again = [getattr(node, f"_saved_{name}") for name in slope.saved]
+    except (RuntimeError, AttributeError):
+        return False
+    name = base_of(node.name())
+    if name == "PowBackward" and not isinstance(saved[1], torch.Tensor) and saved[1] >= 1:
+        return False
+    if name == "DivBackward" and (saved[0] is None or (saved[0].dim() == 0 and not saved[0].requires_grad)):
+        return False
+    pairs = [(one, two) for one, two in zip(saved, again) if isinstance(one, torch.Tensor)]
+    return all(
+        one.is_cpu and one.numel() <= _MAX_HELD and one.data_ptr() == two.data_ptr() for one, two in pairs
+    )
