@@ -138,8 +138,9 @@ std::string derivative_text(const WatchFact& watch) {
 
 std::string derivative_help(const WatchFact& watch) {
   const std::string& op = watch.first.op;
-  if (op.ends_with(".backward") && !watch.backward)
-    return fmt::format("look at the divisions and roots of `{}`: no other derivative here can be the one", op);
+  if (op.ends_with(".backward") && !watch.backward && !watch.origin)
+    return fmt::format("look at the divisions and roots of `{}`: no other derivative here can be the one",
+                       op);
   if (op.ends_with(".backward"))
     return fmt::format("`{}` was given finite gradients and made others: look at its divisions and roots",
                        op);

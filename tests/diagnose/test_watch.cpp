@@ -135,6 +135,22 @@ TEST(Watch, ALikelyDerivativeIsAdvisedAsASeenOne) {
   EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
 }
 
+TEST(Watch, DerivativeOfALossIsNamedByWhatItHadSaved) {
+  json watch = {{"what", "nan"},  {"kind", "gradient"}, {"step", 40},
+                {"unit", "step"}, {"name", "a.bias"},   {"op", "sqrt"}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(
+      finding->summary,
+      "the first NaN of this run was in step 40, in the gradient of `a.bias`, by the derivative of `sqrt`");
+  EXPECT_EQ(finding->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "the derivative of `sqrt` is not finite at 0"));
+  watch["op"] = "Gate.backward";
+  EXPECT_TRUE(advises(watch, "look at the divisions and roots of `Gate.backward`"));
+  watch.erase("op");
+  watch["made_with"] = {"Gate.backward", "mul", "hypot"};
+  EXPECT_TRUE(advises(watch, "the one of `Gate.backward` or `hypot` (where both are 0)"));
+}
+
 TEST(Watch, NeitherRateNorDtypeMadeWhatWasGiven) {
   for (const char* kind : {"input", "target", "weights"}) {
     json watch = {{"what", "inf"}, {"kind", kind}, {"step", 2}, {"unit", "step"}, {"half", true}};
