@@ -2,8 +2,9 @@
 
 `backward` frees what the graph has saved, and a bad gradient is seen only behind it. So the operations of the
 loss that have a point without a finite derivative are learnt in a step that is looked at, with the way to
-them through the graph; in the steps between, what these few have saved is held until the gradients are known
-to be finite. A loss without such operations costs nothing.
+them through the graph; in the steps between, what these few have saved is held until the next loss is known
+to be finite: not all that is bad reaches the gradient that is looked at. A loss without such operations costs
+nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
-from trapline._watch.graph import base_of, dims_of, finite, written_by_hand
+from trapline._watch.graph import base_of, dims_of, finite, operations, written_by_hand
 
 _MAX_NODES = 64  # operations of the loss that are walked through to learn it
 _MAX_HOPS = 24  # of the graph that are followed in each step
-_MAX_HELD = 1 << 20  # elements of a tensor that is held
+_MAX_PLANS = 3  # a program may have several losses
+_MAX_HELD = 1 << 18  # elements of a tensor that is held
 
 
 class Slope(NamedTuple):
@@ -102,69 +104,88 @@ def is_bad_slope(name: str, node: Any) -> bool:
     return slope is not None and slope.is_bad(node)
 
 
+class Plan(NamedTuple):
+    """The way to the operations of a loss that may be to blame."""
+
+    hops: list[tuple[int, int]]  # from which of the nodes so far, by which of its inputs
+    ends: list[tuple[int, str, tuple[str, ...]]]  # which of the nodes, its name, what it has saved
+
+    def follows(self, loss: Any) -> Optional[list[Any]]:
+        """What they have saved; None: the loss is made otherwise, or was changed in place."""
+        nodes = [loss.grad_fn]
+        try:
+            for before, at in self.hops:
+                nodes.append(nodes[before].next_functions[at][0])
+            if any(nodes[place].name() != name for place, name, _ in self.ends):
+                return None
+            return [
+                (name, keys, [getattr(nodes[place], key) for key in keys]) for place, name, keys in self.ends
+            ]
+        except (AttributeError, IndexError, RuntimeError):
+            return None
+
+
+def plan_of(loss: Any) -> Plan:
+    places = {loss.grad_fn: 0}
+    ways: list[tuple[int, int]] = [(0, 0)]  # to each of `places`
+    queue = deque([loss.grad_fn])
+    used = {(loss.grad_fn, loss.output_nr)}
+    plan, numbers = Plan([], []), {0: 0}
+    while queue:
+        node = queue.popleft()
+        slope = SLOPES.get(base_of(node.name()))
+        if slope is not None and any((node, at) in used for at in slope.by) and _may_be_bad(node, slope):
+            path = [places[node]]
+            while path[-1] not in numbers:
+                path.append(ways[path[-1]][0])
+            if len(plan.hops) + len(path) - 1 <= _MAX_HOPS:
+                for one in reversed(path[:-1]):
+                    before, at = ways[one]
+                    plan.hops.append((numbers[before], at))
+                    numbers[one] = len(plan.hops)
+                saved = tuple(f"_saved_{key}" for key in slope.saved)
+                plan.ends.append((numbers[path[0]], node.name(), saved))
+        for at, (following, output) in enumerate(node.next_functions):
+            used.add((following, output))
+            if following is None or following in places or len(places) >= _MAX_NODES:
+                continue
+            places[following] = len(ways)
+            ways.append((places[node], at))
+            queue.append(following)
+    return plan
+
+
 class Slopes:
     def __init__(self) -> None:
-        self._hops: list[tuple[int, int]] = []  # from which of the nodes so far, by which of its inputs
-        self._ends: list[tuple[int, str, tuple[str, ...]]] = []
+        self._plans: list[Plan] = []  # of the losses looked at last, the newest first
         self.knows = False  # some operation to hold
-        # Of a loss whose gradients are bad, in a step that was not looked at: its graph, and what was held.
-        self.between: tuple[Any, Optional[list[Any]]] = (None, [])
+        # Of the last loss. None: it is unlike those that were learnt, or its step was looked at.
+        self.held: Optional[list[Any]] = None
+        self.graph: Any = None  # of a loss whose gradients are bad, in a step that was not looked at
 
     def learns(self, loss: Any) -> None:
         """Of a loss in a step that is looked at, before `backward`."""
-        self._hops, self._ends = [], []
-        places = {loss.grad_fn: 0}
-        ways: list[tuple[int, int]] = [(0, 0)]  # to each of `places`
-        queue = deque([loss.grad_fn])
-        found: list[tuple[int, str, tuple[str, ...]]] = []
-        used = {(loss.grad_fn, loss.output_nr)}
-        while queue:
-            node = queue.popleft()
-            slope = SLOPES.get(base_of(node.name()))
-            if slope is not None and any((node, at) in used for at in slope.by) and _may_be_bad(node, slope):
-                found.append((places[node], node.name(), tuple(f"_saved_{key}" for key in slope.saved)))
-            for at, (following, output) in enumerate(node.next_functions):
-                used.add((following, output))
-                if following is None or following in places or len(places) >= _MAX_NODES:
-                    continue
-                places[following] = len(ways)
-                ways.append((places[node], at))
-                queue.append(following)
-        self._shortens(ways, found)
-        self.knows = bool(self._ends)
+        plan = plan_of(loss)
+        self._plans = [plan, *(known for known in self._plans if known != plan)][:_MAX_PLANS]
+        self.knows = any(known.ends for known in self._plans)
+        self.held = None
+
+    def holds(self, loss: Any) -> None:
+        """In another step, before `backward`."""
+        for plan in self._plans:
+            self.held = plan.follows(loss)
+            if self.held is not None:
+                break
 
     def take_between(self) -> tuple[Any, Optional[list[Any]]]:
-        between, self.between = self.between, (None, [])
-        return between
+        """The graph of a loss whose gradients are bad, and what was held of it."""
+        graph, self.graph = self.graph, None
+        return graph, self.held if self.knows else []
 
-    def _shortens(self, ways: list[tuple[int, int]], found: list[tuple[int, str, tuple[str, ...]]]) -> None:
-        """Only the hops that lead to what was found: nearest to the loss first, as many as may be."""
-        numbers = {0: 0}
-        for place, name, keys in found:
-            path = [place]
-            while path[-1] not in numbers:
-                path.append(ways[path[-1]][0])
-            if len(self._hops) + len(path) - 1 > _MAX_HOPS:
-                continue
-            for one in reversed(path[:-1]):
-                before, at = ways[one]
-                self._hops.append((numbers[before], at))
-                numbers[one] = len(self._hops)
-            self._ends.append((numbers[place], name, keys))
-
-    def holds(self, loss: Any) -> Optional[list[Any]]:
-        """What those operations have saved, of another loss, before `backward`; None: it is unlike."""
-        nodes = [loss.grad_fn]
-        try:
-            for before, at in self._hops:
-                nodes.append(nodes[before].next_functions[at][0])
-            if any(nodes[place].name() != name for place, name, _ in self._ends):
-                return None
-            return [
-                (name, keys, [getattr(nodes[place], key) for key in keys]) for place, name, keys in self._ends
-            ]
-        except (AttributeError, IndexError, RuntimeError):  # another graph, or changed in place
-            return None
+    def made_with(self, loss: Any) -> list[str]:
+        """The operations whose derivative it may be, of the step before this loss, which was made alike."""
+        by = op_of(self.held)
+        return [by] if by else operations(loss.grad_fn)
 
 
 def op_of(held: Optional[list[Any]]) -> str:

@@ -15,7 +15,6 @@ from trapline._library.say import debug
 from trapline._watch import backward, place
 from trapline._watch.again import Call
 from trapline._watch.device import Device
-from trapline._watch.graph import operations
 from trapline._watch.history import History
 from trapline._watch.hot import Hot, idle
 from trapline._watch.patches import Patches
@@ -48,7 +47,9 @@ class Light:
         self.backwards = 0  # of losses, in this step
         self._in_loss: Optional[backward.Culprit] = None
         self.slopes = Slopes()
-        self._several = False  # some step had another number of them than one
+        self._several = (
+            False  # some step had another number of them than one, or there are several optimizers
+        )
         self.looks = True  # this step's gradients are looked at
         self._loss: Optional[float] = None
         self._norm: Optional[float] = None
@@ -126,6 +127,7 @@ class Light:
             if self.steps.taken == 0:
                 self.ring.clear()  # of backward passes
             self._began.notes(parameters_of(optimizer))
+            self._several = self._several or len(self.steps.tallies) > 1
 
     def catches_up(self) -> None:
         """With the steps that were counted in C: they had one loss each, and were not looked at."""
@@ -155,11 +157,12 @@ class Light:
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if passes(tensors):
-                held = slopes.holds(tensors) if slopes.knows else []
+                if slopes.knows:
+                    slopes.holds(tensors)
                 result = original(tensors, *args, **kwargs)
                 if not arrived():
                     self.catches_up()
-                    self.looks, slopes.between = True, (tensors.grad_fn, held)  # before the optimizer steps
+                    self.looks, slopes.graph = True, tensors.grad_fn  # before the optimizer steps
                 return result
             if modes():
                 return original(tensors, *args, **kwargs)
@@ -212,6 +215,8 @@ class Light:
             self._in_loss = backward.watch_loss(loss)
             self.slopes.learns(loss)
             self.spends(began)
+        elif self.slopes.knows:
+            self.slopes.holds(loss)
 
     def _keeps_last(self) -> None:
         """Of accumulation only the calls since the backward before this one."""
@@ -259,7 +264,7 @@ class Light:
         )
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
-            fact["made_with"] = operations(loss.grad_fn)  # as the loss of the step before
+            fact["made_with"] = self.slopes.made_with(loss)
         return True
 
     def _after_backward(self) -> None:

@@ -94,7 +94,7 @@ def test_a_mask_that_is_finite_is_no_factor(watch):
 
 
 def test_what_the_loss_is_made_with(watch):
-    """The operations whose derivative it may be, of a loss that was not looked at and is unlike those before."""
+    """The operations whose derivative it may be, of a loss that is unlike those looked at before."""
     model = nn.Linear(2, 1)
 
     def loss_of(turn):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import math
-import weakref
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from trapline._watch import light, slopes, watching  # noqa: E402
 
@@ -111,15 +111,26 @@ def test_several_hand_written_derivatives_are_candidates(watch):
 
 def test_another_loss_than_the_one_learnt(watch):
     """The way through the graph leads elsewhere: nothing is held, and nothing raised."""
-    losses = [lambda out: out.square().sum(1).sqrt().mean(), lambda out: out.sum()]
     torch.manual_seed(0)
     model = nn.Linear(2, 2, bias=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    for at in range(20):
-        step(model, optimizer, GOOD, losses[at >= 5])
-    assert light._light.slopes.knows
-    assert light._light.slopes.holds(model(GOOD).sum()) is None
+    for loss in [*[lambda out: out.square().sum(1).sqrt().mean()] * 5, *[torch.sum] * 15]:
+        step(model, optimizer, GOOD, loss)
+    assert light._light.slopes.knows and light._light.slopes.held is None
     assert watch.verdict() is None
+
+
+def test_several_losses_and_optimizers(watch):
+    """As in adversarial training: each optimizer has its own loss."""
+    torch.manual_seed(0)
+    models = [nn.Linear(2, 2, bias=False) for _ in range(2)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=1e-4) for model in models]
+    losses = [lambda out: out.square().sum(1).sqrt().mean(), lambda out: (out + 1).abs().log().sum()]
+    for at in range(20):
+        for model, optimizer, loss in zip(models, optimizers, losses):
+            step(model, optimizer, ZERO if at == 18 else GOOD, loss)
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["op"]) == ("gradient", 19, "sqrt")
 
 
 @pytest.mark.parametrize(
@@ -139,12 +150,12 @@ def test_losses_that_cost_nothing(watch, loss):
     assert not light._light.slopes.knows
 
 
-def test_what_is_held_goes_with_the_step(watch):
+def test_what_is_held_goes_with_the_next_step(watch):
     kept = []
 
     def loss(out):
         root = out.square().sum(1).sqrt()
-        kept.append(weakref.ref(root))
+        kept.append(StorageWeakRef(root.untyped_storage()))
         return root.mean()
 
     model = nn.Linear(2, 2)
@@ -153,7 +164,21 @@ def test_what_is_held_goes_with_the_step(watch):
         step(model, optimizer, GOOD, loss)
     gc.collect()
     assert light._light.slopes.knows
-    assert [reference() for reference in kept] == [None] * 20
+    assert [reference.expired() for reference in kept] == [True] * 19 + [False]
+
+
+def test_what_does_not_reach_the_gradient_that_is_looked_at(watch):
+    """Only the second layer turns bad, by the step: the next loss is the first that shows it."""
+    torch.manual_seed(0)
+    first, second = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=1e-4)
+    for at in range(20):
+        optimizer.zero_grad()
+        batch = ZERO if at == 18 else GOOD
+        (first(GOOD).mean() + second(batch).square().sum(1).sqrt().mean()).backward()
+        optimizer.step()
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["made_with"]) == ("optimizer", 19, ["sqrt"])
 
 
 def test_saved_tensors_that_a_hook_unpacks_are_left_alone(watch):
@@ -226,9 +251,7 @@ def test_the_table_agrees_with_pytorchs_derivatives(at):
     for given in inputs:
         x = given.clone().requires_grad_()
         made = function(x)
-        known = slopes.Slopes()
-        known.learns(made.sum())
-        held = known.holds(made.sum())
+        held = slopes.plan_of(made.sum()).follows(made.sum())
         (gradient,) = torch.autograd.grad(made.sum(), x)
         assert bool(slopes.op_of(held)) == (not gradient.isfinite().all()), given
 
