@@ -14,7 +14,8 @@ namespace {
 // ", by `log`"; of a gradient ", by the derivative of `log`"
 std::string by_text(const WatchSeen& seen) {
   if (seen.op.empty()) return {};
-  const bool derived = seen.kind == "gradient" && !seen.op.ends_with(".backward");
+  const bool derived =
+      (seen.kind == "gradient" || seen.kind == "optimizer") && !seen.op.ends_with(".backward");
   return fmt::format(", by {}`{}`", derived ? "the derivative of " : "", seen.op);
 }
 
@@ -47,9 +48,9 @@ constexpr std::array kPoints{
     Point{"logsumexp", "where every element is -inf"},
     Point{"logaddexp", "where both are -inf"},
     Point{"logcumsumexp", "where the first element is -inf"},
-    Point{"linalgeigh", "where two eigenvalues are the same"},
-    Point{"linalgeig", "where two eigenvalues are the same"},
-    Point{"linalgsvd", "where two singular values are the same, or one is 0"},
+    Point{"linalg.eigh", "where two eigenvalues are the same"},
+    Point{"linalg.eig", "where two eigenvalues are the same"},
+    Point{"linalg.svd", "where two singular values are the same, or one is 0"},
 };
 
 // "`acos` (at 1 and -1) or `div` (...)": of the operations those that have such a point, nearest to the loss
@@ -171,6 +172,7 @@ std::string place_text(const WatchSeen& seen, bool looked = true) {
                        seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
   if (seen.kind == "loss") return (looked ? "the loss" : "what leads to the loss") + by_text(seen);
   const std::string noun = seen.kind == "output" ? "output" : "gradient";
+  if (seen.name.empty() && noun == "gradient") return "the gradients" + by_text(seen);
   if (seen.name.empty()) {
     return (seen.type.empty() ? fmt::format("the {} of a layer without a name", noun)
                               : fmt::format("the {} of a {}", noun, seen.type)) +
@@ -220,6 +222,7 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format("set the optimizer's {}: it cannot be right",
                        watch.setting.substr(0, watch.setting.find('='))) +
            fmt::format(" as it is ({})", watch.setting);
+  if (has_unseen_gradients(watch) && !at.op.empty()) return derivative_help(watch);
   if (has_unseen_gradients(watch)) {
     const std::string points = points_text(watch.made_with);
     return fmt::format(
@@ -294,6 +297,10 @@ std::string watch_text(const WatchFact& watch) {
   if (watch.backward) {
     return fmt::format("the first {} of this run was in {} {}, in {}: the forward pass was finite",
                        watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step, derivative_text(watch));
+  }
+  if (has_unseen_gradients(watch) && !watch.first.op.empty()) {
+    return fmt::format("the first {} of this run was in {} {}, in the gradients{}", watch.nan ? "NaN" : "Inf",
+                       watch.first.unit, watch.first.step, by_text(watch.first));
   }
   if (has_unseen_gradients(watch) && !watch.first.name.empty()) {
     return fmt::format("the first {} of this run was in {} {}, in the gradient or the update of {}",

@@ -151,6 +151,15 @@ TEST(Watch, DerivativeOfALossIsNamedByWhatItHadSaved) {
   EXPECT_TRUE(advises(watch, "the one of `Gate.backward` or `hypot` (where both are 0)"));
 }
 
+TEST(Watch, DerivativeThatOnlyTheNextLossShowed) {
+  const json watch = {
+      {"what", "nan"}, {"kind", "optimizer"}, {"step", 40}, {"unit", "step"}, {"op", "linalg.svd"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 40, in the gradients, by the derivative of `linalg.svd`");
+  EXPECT_TRUE(advises(watch, "the derivative of `linalg.svd` is not finite where two singular values"));
+  EXPECT_FALSE(advises(watch, "optimizer"));
+}
+
 TEST(Watch, NeitherRateNorDtypeMadeWhatWasGiven) {
   for (const char* kind : {"input", "target", "weights"}) {
     json watch = {{"what", "inf"}, {"kind", kind}, {"step", 2}, {"unit", "step"}, {"half", true}};

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 _MAX_NODES = 20_000
-_OPS = {"NllLoss": "nll_loss", "NllLoss2D": "nll_loss"}
+_OPS = {"nllloss": "nll_loss", "nllloss2d": "nll_loss"} | {
+    f"linalg{name}": f"linalg.{name}" for name in ("eigh", "eig", "svd", "qr")
+}
 # What hides a bad value on purpose: what lies before it in the graph is not accused.
 MASKING = (
     "WhereBackward",
@@ -52,8 +54,7 @@ def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, 
             pass
     if hit is None:
         return {}
-    name = hit.rstrip("0123456789").removesuffix("Backward")
-    return {"op": _OPS.get(name, name.lower())}
+    return {"op": op_named(hit)}
 
 
 # Of these only what puts another value in a NaN's place: maximum and clamp hand it on.
@@ -98,8 +99,7 @@ def bad_factor(root: Any) -> dict[str, Any]:
             for given, beside in (pair, pair[::-1]):
                 is_bad = _is_floating(given) and not given.requires_grad and not finite(given)
                 if is_bad and (not _is_floating(beside) or finite(beside)):
-                    op = name.rstrip("0123456789").removesuffix("Backward").lower()
-                    hit = {"op": op, "factor": True}
+                    hit = {"op": op_named(name), "factor": True}
     return hit
 
 
@@ -117,7 +117,13 @@ def name_of(node: Any) -> str:
     name = str(node.name())
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         return name.removesuffix("Backward") + ".backward"
-    return base_of(name).removesuffix("Backward").lower()
+    return op_named(name)
+
+
+def op_named(name: str) -> str:
+    """As its function is called, of the name of a node."""
+    op = base_of(name).removesuffix("Backward").lower()
+    return _OPS.get(op, op)
 
 
 def base_of(name: str) -> str:

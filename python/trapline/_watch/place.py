@@ -242,7 +242,7 @@ def of_broken(reached: dict[int, Any], began_good: set[int], modules: list[Any])
     return {}
 
 
-def name_of(parameter: Any, modules: list[Any]) -> dict[str, Any]:
+def name_of(parameter: Any, modules: Iterable[Any]) -> dict[str, Any]:
     for module in modules:
         for name, candidate in module.named_parameters():
             if candidate is parameter:
@@ -270,6 +270,7 @@ def of_gradients(
     bad: list[tuple[Any, Any]],
     in_loss: Optional[backward.Culprit] = None,
     between: tuple[Any, Optional[list[Any]]] = (None, None),
+    modules: Iterable[Any] = (),
 ) -> dict[str, Any]:
     """For gradients that are not finite after a loss that was: the last parameter in forward order, which
     backward reaches first, and an operation of the modules without a finite derivative.
@@ -287,7 +288,7 @@ def of_gradients(
             return given
     if any(str(gradient.dtype) == "torch.float16" for _, gradient in bad):
         seen["half"] = True
-    found: dict[str, Any] = {"kind": "gradient", **seen}
+    found: dict[str, Any] = {"kind": "gradient", **name_of(bad[-1][0], modules), **seen}
     for call in calls:
         module = call.module()
         for name, parameter in module.named_parameters() if module is not None else ():

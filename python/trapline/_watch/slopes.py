@@ -15,11 +15,13 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
-from trapline._watch.graph import base_of, dims_of, finite, operations, written_by_hand
+from trapline._watch.graph import base_of, dims_of, finite, op_named, operations, written_by_hand
 
 _MAX_NODES = 64  # operations of the loss that are walked through to learn it
 _MAX_HOPS = 24  # of the graph that are followed in each step
 _MAX_PLANS = 3  # a program may have several losses
+_MAX_UNLIKE = 256  # losses that are learnt where none was looked at, a twentieth of a millisecond each
+_MAX_MORE = 64  # operations of all losses of a step
 _MAX_HELD = 1 << 18  # elements of a tensor that is held
 
 
@@ -161,6 +163,7 @@ class Slopes:
         self.knows = False  # some operation to hold
         # Of the last loss. None: it is unlike those that were learnt, or its step was looked at.
         self.held: Optional[list[Any]] = None
+        self._unlike = 0  # losses that no plan was for
         self.graph: Any = None  # of a loss whose gradients are bad, in a step that was not looked at
 
     def learns(self, loss: Any) -> None:
@@ -170,22 +173,32 @@ class Slopes:
         self.knows = any(known.ends for known in self._plans)
         self.held = None
 
-    def holds(self, loss: Any) -> None:
-        """In another step, before `backward`."""
+    def holds(self, loss: Any, more: bool = False) -> None:
+        """In another step, before `backward`. With `more` beside what is held of the losses before it."""
+        before, self.held = self.held if more else None, None
         for plan in self._plans:
             self.held = plan.follows(loss)
             if self.held is not None:
                 break
+        else:
+            if self._unlike < _MAX_UNLIKE:  # what is rare may be the culprit
+                self._unlike += 1
+                self.learns(loss)
+                self.held = self._plans[0].follows(loss)
+        if before and self.held is not None:
+            self.held = [*self.held, *before][:_MAX_MORE]
 
     def take_between(self) -> tuple[Any, Optional[list[Any]]]:
         """The graph of a loss whose gradients are bad, and what was held of it."""
         graph, self.graph = self.graph, None
         return graph, self.held if self.knows else []
 
-    def made_with(self, loss: Any) -> list[str]:
-        """The operations whose derivative it may be, of the step before this loss, which was made alike."""
+    def made_with(self, loss: Any) -> dict[str, Any]:
+        """Of the step before this loss, which was made alike: the operation whose derivative made its gradients;
+        else those that it may be.
+        """
         by = op_of(self.held)
-        return [by] if by else operations(loss.grad_fn)
+        return {"op": by} if by else {"made_with": operations(loss.grad_fn)}
 
 
 def op_of(held: Optional[list[Any]]) -> str:
@@ -193,7 +206,7 @@ def op_of(held: Optional[list[Any]]) -> str:
     for name, keys, saved in held or ():
         try:
             if is_bad_slope(name, SimpleNamespace(**dict(zip(keys, saved)))):
-                return base_of(name).removesuffix("Backward").lower()
+                return op_named(name)
         except (RuntimeError, AttributeError):
             continue
     return ""

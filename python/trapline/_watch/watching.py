@@ -216,7 +216,7 @@ class Light:
             self.slopes.learns(loss)
             self.spends(began)
         elif self.slopes.knows:
-            self.slopes.holds(loss)
+            self.slopes.holds(loss, more=self.backwards > 1)
 
     def _keeps_last(self) -> None:
         """Of accumulation only the calls since the backward before this one."""
@@ -264,7 +264,7 @@ class Light:
         )
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
-            fact["made_with"] = self.slopes.made_with(loss)
+            fact |= self.slopes.made_with(loss)
         return True
 
     def _after_backward(self) -> None:
@@ -364,7 +364,10 @@ class Light:
         what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
         mine = {id(parameter): parameter for parameter, _ in bad}
         calls, in_loss, between = list(self.calls), self._in_loss, self.slopes.take_between()
-        self._suspects(lambda: place.of_gradients(calls, bad, in_loss, between), what, "gradient", mine)
+        modules = list(self.roots.known)
+        self._suspects(
+            lambda: place.of_gradients(calls, bad, in_loss, between, modules), what, "gradient", mine
+        )
         if self.suspect is not None:
             self.suspect.sees_gradients([parameter for parameter, _ in bad])
 

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
-from trapline._watch import light  # noqa: E402
+from trapline._watch import light, slopes  # noqa: E402
 
 BAD = 40
 
@@ -93,8 +93,9 @@ def test_a_mask_that_is_finite_is_no_factor(watch):
     assert "factor" not in watch.verdict()
 
 
-def test_what_the_loss_is_made_with(watch):
+def test_what_the_loss_is_made_with(watch, monkeypatch):
     """The operations whose derivative it may be, of a loss that is unlike those looked at before."""
+    monkeypatch.setattr(slopes, "_MAX_UNLIKE", 0)
     model = nn.Linear(2, 1)
 
     def loss_of(turn):
