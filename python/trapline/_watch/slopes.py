@@ -194,7 +194,7 @@ class Slopes:
         return graph, self.held if self.knows else []
 
     def made_with(self, loss: Any) -> dict[str, Any]:
-        """Of the step before this loss, which was made alike: the operation whose derivative made its gradients;
+        """Of the step before this loss, made alike: the operation whose derivative made its gradients;
         else those that it may be.
         """
         by = op_of(self.held)
