@@ -15,6 +15,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
+from trapline._library.say import debug
 from trapline._watch.graph import base_of, dims_of, finite, op_named, operations, written_by_hand
 
 _MAX_NODES = 64  # operations of the loss that are walked through to learn it
@@ -176,17 +177,24 @@ class Slopes:
     def holds(self, loss: Any, more: bool = False) -> None:
         """In another step, before `backward`. With `more` beside what is held of the losses before it."""
         before, self.held = self.held if more else None, None
-        for plan in self._plans:
-            self.held = plan.follows(loss)
-            if self.held is not None:
-                break
-        else:
-            if self._unlike < _MAX_UNLIKE:  # what is rare may be the culprit
-                self._unlike += 1
-                self.learns(loss)
-                self.held = self._plans[0].follows(loss)
+        try:
+            self.held = self._of(loss)
+        except Exception as error:  # of a hook of the program's that unpacks
+            debug(f"watch: {error!r}")
+            self._plans, self.knows = [], False
         if before and self.held is not None:
             self.held = [*self.held, *before][:_MAX_MORE]
+
+    def _of(self, loss: Any) -> Optional[list[Any]]:
+        for plan in self._plans:
+            held = plan.follows(loss)
+            if held is not None:
+                return held
+        if self._unlike >= _MAX_UNLIKE:
+            return None
+        self._unlike += 1  # what is rare may be the culprit
+        self.learns(loss)
+        return self._plans[0].follows(loss)
 
     def take_between(self) -> tuple[Any, Optional[list[Any]]]:
         """The graph of a loss whose gradients are bad, and what was held of it."""
