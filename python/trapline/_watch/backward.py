@@ -10,6 +10,7 @@ Nothing but an operation that was seen so is named.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import time
@@ -21,8 +22,9 @@ from typing import Any, Optional
 import torch
 
 from trapline._fault.program import places, source
+from trapline._library.say import debug
 from trapline._watch.graph import name_of
-from trapline._watch.suspect import modes
+from trapline._watch.suspect import may_look, modes
 
 _MARK = "trapline"  # in the metadata of the node that made an output
 _MAX_OUTPUTS = 8
@@ -31,6 +33,19 @@ _MAX_NODES = 20_000
 _MAX_KEPT = 1 << 24  # elements of a gradient that is kept until the step
 
 _FRAME = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)')
+
+
+def _quietly(hook: Any) -> Any:
+    """What a hook in the program's graph raises, its backward pass would."""
+
+    @functools.wraps(hook)
+    def called(*args: Any) -> None:
+        try:
+            hook(*args)
+        except Exception as error:
+            debug(f"watch: {error!r}")
+
+    return called
 
 
 class Arrived:
@@ -47,9 +62,10 @@ class Arrived:
             # Nothing here holds the graph; the graph holds this.
             node.register_prehook(partial(self._sees, at, tensor.output_nr))
 
+    @_quietly
     def _sees(self, at: int, output: int, gradients: Any) -> None:
         gradient = gradients[output] if output < len(gradients) else None
-        if gradient is None or modes():
+        if gradient is None or modes() or not may_look(gradient):
             return
         if gradient.numel() > _MAX_KEPT:
             self.too_large = True
@@ -82,13 +98,15 @@ class Culprit:
     def watches(self, node: Any) -> None:
         node.register_hook(partial(self._after, name_of(node), node.metadata))
 
+    @_quietly
     def _after(self, name: str, metadata: Any, made: Any, given: Any) -> None:
         if self._bad or modes():
             return
         began = time.perf_counter()
         if not all(map(_finite, made)):
             self._bad = True
-            if all(map(_finite, given)):  # else it came from elsewhere
+            # Else it came from elsewhere, or may have.
+            if all(one is None or (may_look(one) and _finite(one)) for one in given):
                 self.node = (name, metadata)
         self.spent += time.perf_counter() - began
 
@@ -212,7 +230,7 @@ def _number() -> int:
 
 
 def _finite(tensor: Any) -> bool:
-    if tensor is None or not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
+    if tensor is None or not may_look(tensor) or tensor.layout is not torch.strided:
         return True
     return not tensor.is_floating_point() or bool(tensor.detach().isfinite().all())
 

@@ -17,6 +17,7 @@ import torch
 
 from trapline._library.say import debug
 from trapline._watch.graph import base_of, dims_of, finite, op_named, operations, written_by_hand
+from trapline._watch.suspect import may_look
 
 _MAX_NODES = 64  # operations of the loss that are walked through to learn it
 _MAX_HOPS = 24  # of the graph that are followed in each step
@@ -244,5 +245,5 @@ def _may_be_bad(node: Any, slope: Slope) -> bool:
         return False
     pairs = [(one, two) for one, two in zip(saved, again) if isinstance(one, torch.Tensor)]
     return all(
-        one.is_cpu and one.numel() <= _MAX_HELD and one.data_ptr() == two.data_ptr() for one, two in pairs
+        may_look(one) and one.numel() <= _MAX_HELD and one.data_ptr() == two.data_ptr() for one, two in pairs
     )

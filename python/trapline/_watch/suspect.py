@@ -9,10 +9,27 @@ from typing import Any, Optional
 import torch
 
 _LARGE = 4096  # elements
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 # How many modes of the program's are on: they would be shown the operations of the watch.
 modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+# What a transform works on: it cannot be read, and does not know every operation.
+_WRAPPED = [
+    getattr(torch._C._functorch, name)
+    for name in ("is_functorch_wrapped_tensor", "is_legacy_batchedtensor")
+    if hasattr(getattr(torch._C, "_functorch", None), name)
+]
+
+
+def may_look(tensor: Any) -> bool:
+    """Inside the program's backward pass: numbers in host memory, which nobody is shown being looked at."""
+    return (
+        type(tensor) in _PLAIN
+        and tensor.is_cpu
+        and not tensor.is_nested
+        and not any(is_wrapped(tensor) for is_wrapped in _WRAPPED)
+    )
 
 
 def parameters_of(optimizer: Any) -> Iterator[Any]:

@@ -264,3 +264,55 @@ def test_last_steps_are_told(watch):
     rows = watch.verdict()["last_steps"]
     assert [row["step"] for row in rows] == list(range(11, 61))
     assert rows[-1] == {"step": 60, "loss": "nan"} and math.isfinite(rows[0]["gradient_norm"])
+
+
+def test_batched_gradients_are_the_programs_own(watch):
+    """What the watch has put into the graph meets what `vmap` makes of gradients, and leaves it alone."""
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), torch.randn(4, 2, requires_grad=True)
+    directions = torch.eye(12).reshape(12, 4, 3)
+    (batched,) = torch.autograd.grad(model(x), x, directions, is_grads_batched=True)
+    for one, direction in zip(batched, directions):
+        assert torch.allclose(one, torch.autograd.grad(model(x), x, direction)[0])
+    loss = model(x).square().sum()
+    loss.backward(retain_graph=True)  # its operations are followed, too
+    (twice,) = torch.autograd.grad(loss, x, torch.tensor([1.0, 2.0]), is_grads_batched=True)
+    assert torch.allclose(twice[1], 2 * x.grad)
+
+
+def test_gradients_that_are_nested(watch):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = model.weight.detach().clone()
+    for _ in range(2):
+        optimizer.zero_grad()
+        out = model(torch.nested.nested_tensor([torch.ones(3, 2), torch.ones(1, 2)]))
+        (out * 2).to_padded_tensor(0.0).sum().backward()
+        optimizer.step()
+    assert torch.allclose(model.weight, before - 2 * 0.1 * 8) and watch.verdict() is None
+
+
+def test_gradients_on_another_device_are_not_waited_for(watch):
+    """Reading one would raise on `meta`."""
+
+    class There(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x):
+            return torch.empty_like(x, device="meta")
+
+        @staticmethod
+        def backward(_, gradient):
+            return torch.ones(gradient.shape)
+
+    class Back(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x):
+            return torch.zeros(x.shape)
+
+        @staticmethod
+        def backward(_, gradient):
+            return torch.empty_like(gradient, device="meta")
+
+    model = nn.Linear(2, 1)
+    Back.apply(There.apply(model(GOOD)) * 2).sum().backward()
+    assert torch.equal(model.weight.grad, torch.full((1, 2), 3.0))
