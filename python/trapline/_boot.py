@@ -195,6 +195,7 @@ def _activate(say: bool = True) -> None:
             _install(_watch, watch == "nan:stop")
         elif watch == "light":
             _install(_watch_light)
+            _attempt("skip", lambda: _skip().by_watch(_watch_light().holding))
             for module in ("torch._dynamo.callback", "torch._dynamo.eval_frame"):
                 _install_later(module, _watch_compiling)
         if steps is not None:

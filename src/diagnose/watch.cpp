@@ -286,29 +286,29 @@ bool is_seen(const WatchFact& watch) {
 }  // namespace
 
 std::string watch_text(const WatchFact& watch) {
+  const std::string which =
+      fmt::format("{} {}", watch.later ? "a later" : "the first", watch.nan ? "NaN" : "Inf");
   if (!watch.looked && watch.first.kind == "loss" && watch.first.op.empty()) {
-    return fmt::format("the first {} that was noticed was in {} {}; its place was not found",
-                       watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step);
+    return fmt::format("{} that was noticed was in {} {}; its place was not found", which, watch.first.unit,
+                       watch.first.step);
   }
   if (!watch.looked && watch.first.kind == "gradient") {
-    return fmt::format("the first {} that was noticed was in the gradients of {} {}: its loss was finite",
-                       watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step);
+    return fmt::format("{} that was noticed was in the gradients of {} {}: its loss was finite", which,
+                       watch.first.unit, watch.first.step);
   }
   if (watch.backward) {
-    return fmt::format("the first {} of this run was in {} {}, in {}: the forward pass was finite",
-                       watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step, derivative_text(watch));
+    return fmt::format("{} of this run was in {} {}, in {}: the forward pass was finite", which,
+                       watch.first.unit, watch.first.step, derivative_text(watch));
   }
   if (has_unseen_gradients(watch) && !watch.first.op.empty()) {
-    return fmt::format("the first {} of this run was in {} {}, in the gradients{}", watch.nan ? "NaN" : "Inf",
-                       watch.first.unit, watch.first.step, by_text(watch.first));
+    return fmt::format("{} of this run was in {} {}, in the gradients{}", which, watch.first.unit,
+                       watch.first.step, by_text(watch.first));
   }
   if (has_unseen_gradients(watch) && !watch.first.name.empty()) {
-    return fmt::format("the first {} of this run was in {} {}, in the gradient or the update of {}",
-                       watch.nan ? "NaN" : "Inf", watch.first.unit, watch.first.step,
-                       layer_name(watch.first.name, '`'));
+    return fmt::format("{} of this run was in {} {}, in the gradient or the update of {}", which,
+                       watch.first.unit, watch.first.step, layer_name(watch.first.name, '`'));
   }
-  std::string text = fmt::format("the first {} of this run was {}", watch.nan ? "NaN" : "Inf",
-                                 where_text(watch.first, watch.looked));
+  std::string text = fmt::format("{} of this run was {}", which, where_text(watch.first, watch.looked));
   if (watch.inf_before) text += fmt::format("; before it, Inf {}", where_text(*watch.inf_before));
   return text;
 }

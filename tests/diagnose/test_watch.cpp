@@ -29,6 +29,18 @@ TEST(Watch, NamesStepAndLayer) {
   EXPECT_EQ(finding->device_assert, false);
 }
 
+TEST(Watch, CallsOnlyOneTheFirstWhereTheRunGoesOn) {
+  json watch = kOutput;
+  watch["later"] = true;
+  const auto placed = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(placed->summary, "a later NaN of this run was in step 12, in the output of `fc1` (Linear)");
+  watch.update({{"kind", "loss"}, {"looked", false}, {"what", "inf"}, {"name", ""}});
+  const auto unplaced = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(unplaced);
+  EXPECT_EQ(unplaced->summary, "a later Inf that was noticed was in step 12; its place was not found");
+}
+
 TEST(Watch, TellsOperationSampleAndGrowth) {
   json watch = kOutput;
   watch["op"] = "log";

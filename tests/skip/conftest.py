@@ -73,6 +73,29 @@ def skipping(guard: None, tmp_path: Path) -> Iterator[Skipping]:
     skipping.stop()
 
 
+@pytest.fixture
+def holding(skipping: Skipping, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Skipping]:
+    """Steps with NaN are left out, too, as the watch says."""
+    from trapline._skip import policy
+    from trapline._watch import light
+
+    monkeypatch.setenv("TRAPLINE_REPORT_DIR", str(tmp_path))
+    light.uninstall()  # what the tests before it have left
+    light.install()
+    policy.by_watch(light.holding)
+    yield skipping
+    light.uninstall()
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After four steps the watch looks at none: they are counted in C."""
+    from trapline._watch import watching
+
+    monkeypatch.setattr(watching, "ALWAYS", 4)
+    monkeypatch.setattr(watching, "_SHARE", 1e-9)
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     torch.manual_seed(0)

@@ -76,7 +76,9 @@ def main(folder, how):
         y = torch.randint(0, 3, (6,), generator=generator)
         if step == 2 and how.endswith("without"):
             continue
-        if step == 2 and rank == 1:
+        if step == 2 and rank == 1 and "nan" in how:
+            x[4] = float("nan")
+        elif step == 2 and rank == 1:
             y[4] = 3
         optimizer.zero_grad()
         F.cross_entropy(ranked(x), y).backward()
@@ -154,6 +156,41 @@ def test_skip_and_a_second_run(loop, tmp_path):
     assert (third.returncode, third.stdout) == (0, "8 batches, 6 in the last\n")
 
 
+NAN = LOOP.replace("y[17], y[18] = 7, -2", "x[17, 1] = float('nan')")
+
+
+def test_skip_of_a_step_that_is_not_finite(tmp_path):
+    assert NAN != LOOP
+    program = [runner.PYTHON, str(runner.write_program(tmp_path / "nan.py", NAN)), "0"]
+    options = ["--on-fault", "skip", "--report", tmp_path / "kept"]
+    first = runner.trapline(options, program)
+    assert (first.returncode, first.stdout) == (0, "8 batches, 8 in the last\n")
+    quarantine = tmp_path / "kept" / "trapline-quarantine.jsonl"
+    text = " ".join(first.stderr.split())
+    assert text.startswith(
+        "trapline: skipping this step: the first NaN of this run was in step 3, in the data: ignore its loss "
+        "error[TL109]: the first NaN of this run was in step 3, in the data = sample: sample 17 of"
+    )
+    assert "1 of 8 optimizer steps was skipped (12 %), 1 sample is in" in text
+    (entry,) = [json.loads(line) for line in quarantine.read_text().splitlines()]
+    assert (entry["dataset_index"], entry["code"], entry["value"]) == (17, "TL109", "nan")
+
+    second = runner.trapline(options, program)
+    assert (second.returncode, second.stdout) == (0, "8 batches, 7 in the last\n")
+    assert second.trapline_lines == [f"trapline: quarantine: 1 of 64 samples left out, as {quarantine} says"]
+
+    unwatched = runner.trapline(["--on-fault", "skip", "--watch", "off"], program, cwd=tmp_path)
+    assert (unwatched.returncode, unwatched.trapline_lines) == (0, [])
+
+
+def test_a_report_tells_the_step_that_was_not_finite(tmp_path):
+    program = [runner.PYTHON, str(runner.write_program(tmp_path / "nan.py", NAN)), "0"]
+    outcome = runner.trapline_json(tmp_path, program, ["--on-fault", "skip"])
+    assert outcome.returncode == 0
+    finding = runner.only_root(outcome)
+    assert (finding["code"], finding["sample"]["dataset_index"]) == ("TL109", 17)
+
+
 def test_the_file_lies_where_the_program_was_started(loop, tmp_path):
     outcome = runner.trapline(["--on-fault", "skip"], [*loop[:2], "2"], cwd=tmp_path)
     assert outcome.returncode == 0, outcome.stderr
@@ -222,7 +259,7 @@ def run_ranks(program: Path, folder: Path, how: str) -> runner.Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("how", ["ddp", "fsdp1", "fsdp2"])
+@pytest.mark.parametrize("how", ["ddp", "fsdp1", "fsdp2", "ddp-nan", "fsdp1-nan", "fsdp2-nan"])
 def test_ranks_agree(tmp_path, how):
     """The bad row is on one rank; both leave the step out and end with the weights of a run without it."""
     import torch
@@ -239,6 +276,8 @@ def test_ranks_agree(tmp_path, how):
         assert torch.equal(a, b)
         assert torch.equal(a, c)
     assert "2 of 10 optimizer steps were skipped (20 %)" in skips(outcomes[how])
+    lines = [line for line in outcomes[how].stderr.splitlines() if "skipping this step" in line]
+    assert len(lines) == 1  # by the rank that has the bad row
 
 
 def test_destroy_process_group_ends_the_threads_of_ours_too(tmp_path):

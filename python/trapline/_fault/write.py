@@ -84,15 +84,16 @@ def write_file(kind: str, content: dict[str, Any]) -> None:
 
 def is_full() -> bool:
     """True when no more than the fault that ends the program will be written."""
-    return _written() >= capi.MAX_FINDINGS
+    return written() >= capi.MAX_FINDINGS
 
 
 def was_written() -> bool:
     """True when this process has written a finding."""
-    return _written() > 0
+    return written() > 0
 
 
-def _written() -> int:
+def written() -> int:
+    """How many findings of this process are in the folder."""
     folder = options.report_dir()
     return report.findings_written(folder) if folder else 0
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from typing import Any
+from typing import Any, Callable
 
 from trapline import _fault
 from trapline._fault import life
@@ -24,7 +24,7 @@ from trapline._fault.data import batches
 from trapline._guard import waits
 from trapline._library import capi, diagnose, forks, heal, options
 from trapline._library.say import debug
-from trapline._skip import ledger, quarantine, steps
+from trapline._skip import ledger, quarantine, steps, watched
 
 
 def install(mode: str, limit: float = ledger.DEFAULT_LIMIT) -> None:
@@ -39,10 +39,17 @@ def install(mode: str, limit: float = ledger.DEFAULT_LIMIT) -> None:
 
 def uninstall() -> None:
     """Back to ``raise``, with all counts forgotten."""
+    watched.by_watch(None)
     if ledger.mode() == "skip":
         steps.uninstall()
         atexit.unregister(ledger.write_counts)
     ledger.close()
+
+
+def by_watch(holding: Callable[[], Any]) -> None:
+    """Steps with a loss or gradients that are not finite are left out, too; see :mod:`.watched`."""
+    if ledger.mode() == "skip":
+        watched.by_watch(holding)
 
 
 def answer(violation: dict[str, Any]) -> Any:

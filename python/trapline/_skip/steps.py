@@ -15,10 +15,11 @@ import threading
 import types
 import weakref
 from collections import defaultdict
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from trapline._guard import waits
-from trapline._skip import ledger
+from trapline._skip import ledger, watched
+from trapline._skip.watched import Says
 
 
 class _Abandoned(BaseException):
@@ -118,8 +119,11 @@ def _wrap_step_of(kind: type) -> None:
         closure = args[0] if args else kwargs.get("closure")
         if callable(closure):
             return _step_with_closure(self, original, closure, args, kwargs)
-        if _tainted(self):
+        verdict, doubt = _verdict_on(self, original)
+        if verdict > Says.ON_TRIAL:
             return _drop(self)
+        if verdict == Says.ON_TRIAL:
+            return _on_trial(self, original, doubt, args, kwargs)
         _state.inside += 1  # without _Inside(): every step of the program comes by here
         try:
             result = original(self, *args, **kwargs)
@@ -140,22 +144,57 @@ class _Inside:
         _state.inside -= 1
 
 
-def _tainted(optimizer: Any) -> bool:
-    """True when no rank, this one included, may take this step."""
+def _verdict_on(
+    optimizer: Any, original: Any, in_closure: bool = False, asks: bool = True
+) -> tuple[int, Optional[watched.Doubt]]:
+    """What all ranks, this one included, do about this step (:mod:`trapline._skip.watched`)."""
     waits.before_step()
     now = ledger.taints()
-    own = now > 0 and now > _seen.get(optimizer, 0)
-    if own:
+    if now > 0 and now > _seen.get(optimizer, 0):
         _seen[optimizer] = now
-    return _agreed(own)
+        return _agreed(Says.HEALED), None
+    doubt = watched.doubt_of(optimizer, original, in_closure) if asks else None
+    if doubt is None:
+        return _agreed(Says.FINE), None
+    verdict = _agreed(doubt.says)
+    if doubt.is_told(verdict):
+        doubt.tell()
+        _seen[optimizer] = ledger.taints()
+    return verdict, doubt
 
 
 def _drop(optimizer: Any) -> None:
     """Leave the step out: the gradients go, parameters and the optimizer's state stay."""
+    watched.left_out(optimizer)
+    _count_as_skipped(optimizer)
+
+
+def _count_as_skipped(optimizer: Any) -> None:
     optimizer.zero_grad()
     error = ledger.count_step(True)
     if error is not None:
         raise error
+
+
+def _on_trial(
+    optimizer: Any, original: Any, doubt: Optional[watched.Doubt], args: tuple, kwargs: dict[str, Any]
+) -> Any:
+    """The optimizer, or a hook before its step, may mend what some rank saw: that is known after the step."""
+    before = _Before(optimizer)
+    with _Inside():
+        result = original(optimizer, *args, **kwargs)
+    own = Says.FINE if doubt is None else doubt.of_trial(before.is_spoilt())
+    verdict = _agreed(own)
+    if verdict == Says.FINE:
+        ledger.count_step(False)
+        return result
+    before.put_back()
+    watched.undone()
+    if doubt is not None and own != Says.FINE and doubt.is_told(verdict):
+        doubt.tell(taken=True)
+        _seen[optimizer] = ledger.taints()
+    _count_as_skipped(optimizer)
+    return result
 
 
 # Closures -----------------------------------------------------------------------------------------
@@ -170,20 +209,20 @@ def _step_with_closure(
     evaluations = 0
 
     @functools.wraps(closure)
-    def watched(*more: Any, **others: Any) -> Any:
+    def evaluate(*more: Any, **others: Any) -> Any:
         nonlocal evaluations
         evaluations += 1
         if evaluations == 2:
             _several.add(kind)  # its parameters may have moved: from the next step on they can be put back
         loss = closure(*more, **others)
-        if _tainted(optimizer):
+        if _verdict_on(optimizer, original, in_closure=True, asks=evaluations == 1)[0] > Says.ON_TRIAL:
             raise _Abandoned(loss)
         return loss
 
     if args:
-        args = (watched, *args[1:])
+        args = (evaluate, *args[1:])
     else:
-        kwargs = {**kwargs, "closure": watched}
+        kwargs = {**kwargs, "closure": evaluate}
     try:
         with _Inside():
             result = original(optimizer, *args, **kwargs)
@@ -197,12 +236,23 @@ def _step_with_closure(
 
 
 class _Before:
-    """Parameters and state of an optimizer as they are now."""
+    """Parameters and state of an optimizer, and of one that it holds, as they are now."""
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Any, outer: bool = True) -> None:
+        from torch.optim import Optimizer
+
         self.optimizer = optimizer
         self.values = [(p, p.detach().clone()) for group in optimizer.param_groups for p in group["params"]]
         self.state = [(p, copy.deepcopy(value)) for p, value in optimizer.state.items()]
+        self.groups = [_settings_of(group) for group in optimizer.param_groups]
+        held = [value for value in vars(optimizer).values() if isinstance(value, Optimizer)] if outer else []
+        self.inner = [_Before(value, outer=False) for value in held]
+
+    def is_spoilt(self) -> bool:
+        """State is not finite now that was: the next updates will be made of it."""
+        was = {id(p): _count_bad(value) for p, value in self.state}
+        mine = any(_count_bad(value) > was.get(id(p), 0) for p, value in self.optimizer.state.items())
+        return mine or any(inner.is_spoilt() for inner in self.inner)
 
     def put_back(self) -> None:
         import torch
@@ -212,6 +262,28 @@ class _Before:
                 parameter.copy_(value)
         self.optimizer.state.clear()
         self.optimizer.state.update(self.state)
+        for group, settings in zip(self.optimizer.param_groups, self.groups):
+            group.update(settings)
+        for inner in self.inner:
+            inner.put_back()
+
+
+def _settings_of(group: dict[str, Any]) -> dict[str, Any]:
+    """What a step may count there; tensors, such as a rate, are somebody else's to change."""
+    return {
+        name: copy.deepcopy(value)
+        for name, value in group.items()
+        if name != "params" and not hasattr(value, "copy_")
+    }
+
+
+def _count_bad(state: Any) -> int:
+    """Elements that are not finite, of the state of one parameter."""
+    import torch
+
+    values = state.values() if isinstance(state, dict) else ()
+    tensors = [v.detach() for v in values if isinstance(v, torch.Tensor) and v.layout is torch.strided]
+    return sum(int((~tensor.isfinite()).sum()) for tensor in tensors)
 
 
 # GradScaler ---------------------------------------------------------------------------------------
@@ -227,7 +299,7 @@ def _wrap_scaler(kind: Any) -> None:
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         if not self._enabled or _state.inside:
             return original(self, optimizer, *args, **kwargs)
-        if _tainted(optimizer):
+        if _verdict_on(optimizer, original, asks=False)[0] > Says.ON_TRIAL:  # it looks itself
             state = self._per_optimizer_states[id(optimizer)]
             state["stage"] = OptState.STEPPED
             state["found_inf_per_device"] = {}  # of unscale_(), if it was called
@@ -255,8 +327,8 @@ def _wrap_scaler(kind: Any) -> None:
 # Ranks --------------------------------------------------------------------------------------------
 
 
-def _agreed(own: bool) -> bool:
-    """True when any rank's step is tainted. Every rank must come by equally often."""
+def _agreed(own: int) -> int:
+    """The highest of what the ranks say of their steps. Every rank must come by equally often."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return own
@@ -264,9 +336,9 @@ def _agreed(own: bool) -> bool:
         return own
     import torch
 
-    flag = torch.tensor([int(own)], dtype=torch.int32)
+    flag = torch.tensor([own], dtype=torch.int32)
     distributed.all_reduce(flag, op=distributed.ReduceOp.MAX, group=_own_group(distributed))
-    return bool(flag.item())
+    return int(flag.item())
 
 
 def _own_group(distributed: Any) -> Any:

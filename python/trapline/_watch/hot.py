@@ -51,7 +51,7 @@ class Hot:
         """Until `following`, as ``time.perf_counter`` says it, no step is looked at."""
         if self._c is not None:
             of = weakref.ref(optimizer)
-            self._c.arm(of, _probe_of(optimizer), torch.is_grad_enabled, any_autocast, following)
+            self._c.arm(of, probe_of(optimizer), torch.is_grad_enabled, any_autocast, following)
             self.armed = True
 
     def drain(self) -> Any:
@@ -60,7 +60,7 @@ class Hot:
         return (0, [], None, []) if self._c is None else self._c.drain()
 
 
-def _probe_of(optimizer: Any) -> Any:
+def probe_of(optimizer: Any) -> Any:
     """A parameter that is small and stands early, which backward reaches late: what is not finite spreads to
     all that comes after it.
     """

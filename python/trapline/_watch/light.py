@@ -21,6 +21,7 @@ from typing import Any, Optional
 from trapline._fault.data import recorded
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
+from trapline._watch.holding import Holding
 from trapline._watch.watching import Light
 
 _light: Optional[Light] = None
@@ -79,6 +80,11 @@ def verdict() -> Optional[dict[str, Any]]:
     return _light.found
 
 
+def holding() -> Optional[Holding]:
+    """What `--on-fault skip` asks before each step; None: nobody watches."""
+    return None if _light is None else _light.holding
+
+
 def recent() -> list[tuple[int, Optional[float], Optional[float]]]:
     """See :class:`History`."""
     if _light is None:
@@ -96,7 +102,10 @@ def _at_exit() -> None:
         from trapline._fault import write
         from trapline._library import diagnose
 
-        if write.was_written():
+        held = _light.holding if _light is not None else None
+        if held is not None and held.told:
+            found["later"] = True
+        if write.written() > (held.written if held is not None else 0):
             return  # a fault of this process tells it already
         finding = diagnose.diagnose({"kind": "watch", "watch": found, "process": write.process_facts()})
         if finding is not None:

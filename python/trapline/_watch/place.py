@@ -376,7 +376,13 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
 
 
 def _sample(like: Any = None) -> dict[str, Any]:
-    """The sample of the newest batch that holds a number that is not finite: just where `like` holds them."""
+    """The sample of :func:`spoiled`."""
+    located = spoiled(like)
+    return {} if located is None else {"sample": samples.sample_facts(located)}
+
+
+def spoiled(like: Any = None) -> Optional[samples.Located]:
+    """Where the newest batch holds a number that is not finite: just where `like` holds them."""
     import torch
 
     for batch in batches.newest_first()[:2]:
@@ -387,9 +393,8 @@ def _sample(like: Any = None) -> dict[str, Any]:
             if like is not None and not torch.equal(finite, like.isfinite().reshape(-1)):
                 continue
             at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
-            located = samples.Located(batch, tensor, Match(at, None, 0, True))
-            return {"sample": samples.sample_facts(located)}
-    return {}
+            return samples.Located(batch, tensor, Match(at, None, 0, True))
+    return None
 
 
 # The forward pass, again -------------------------------------------------------------------------

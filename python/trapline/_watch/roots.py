@@ -281,6 +281,8 @@ class Roots:
             return False
         self.known[module] = Root(module, self._light)
         module.__dict__["_compiled_call_impl"] = self.known[module]
+        if self._light.holding.is_asked:
+            self._light.holding.buffers.begins(module)
         self._fresh.add(module)
         return True
 

@@ -38,6 +38,11 @@ class Steps:
         tally.count += 1
         self.taken = max(self.taken, tally.count)
 
+    def next_of(self, optimizer: Any) -> int:
+        """The number of the step that this one is about to take."""
+        tally = self.tallies.get(optimizer)
+        return max(self.taken, 1 if tally is None else tally.count + 1)
+
     def adds(self, count: int) -> None:
         """Steps of the only optimizer."""
         self.turn += count

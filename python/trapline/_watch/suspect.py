@@ -129,6 +129,29 @@ class Suspect:
         fine = [values(p.grad) for p in _alive(self._fine) if p.grad is not None]
         return any(bool(gradient.any()) for gradient in fine)
 
+    def spoils(self, stepping: Iterable[Any]) -> bool:
+        """Before a step of the optimizer of `stepping`: it would be taken with what this one spoiled."""
+        owned = {id(p) for p in stepping}
+        spoiled = [p for p in _alive(self._bad) if id(p) in owned]
+        if any(p.grad is not None and not are_finite([values(p.grad)]) for p in spoiled):
+            return True
+        fine = [] if spoiled else [p for p in _alive(self._fine) if id(p) in owned]
+        return any(p.grad is not None and bool(values(p.grad).any()) for p in fine)
+
+    def numbered(self, step: int) -> dict[str, Any]:
+        """The fact. Which step it was is known when an optimizer takes it."""
+        if self.fact["kind"] != "optimizer":
+            at = {"step": step, "unit": "step"}
+            self.fact.update(at)
+            if "inf_before" in self.fact:
+                self.fact["inf_before"] = {**self.fact["inf_before"], **at}
+        return self.fact
+
+    def dead(self) -> list[Any]:
+        """Weak references to the weights that were not finite before: no step that is left out mends them."""
+        given = self.fact["kind"] in ("weights", "optimizer")
+        return [weakref.ref(p) for p in _alive(self._reached.values()) if given and not are_finite([p])]
+
     def verdict(self, stepped: Iterable[Any]) -> Optional[list[Any]]:
         """After a step of the optimizer of `stepped`: weak references to the weights that it is about. Empty:
         no harm was done; None: it was another optimizer's.

@@ -7,6 +7,7 @@ import sys
 import time
 import weakref
 from collections import deque
+from functools import partial
 from typing import Any, Callable, Optional
 
 from trapline._library import forks
@@ -16,13 +17,14 @@ from trapline._watch import backward, place
 from trapline._watch.again import Call
 from trapline._watch.device import Device
 from trapline._watch.history import History
+from trapline._watch.holding import Holding
 from trapline._watch.hot import Hot, idle
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.slopes import Slopes
 from trapline._watch.steps import Steps
 from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, modes, parameters_of
-from trapline._watch.withheld import Streak
+from trapline._watch.withheld import Streak, around_scaler
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
 _SHARE = 0.0025  # of the time since the first step, from then on
@@ -39,8 +41,8 @@ class Light:
         self.ring = History()
         self.calls: deque[Call] = deque(maxlen=_MAX_CALLS)  # of outermost modules, in this step
         self.places = 0  # times that stage two ran
-        self._harmed: list[Any] = []  # weak references to the weights that `found` is about
-        self._streak = Streak()
+        self.harmed: list[Any] = []  # weak references to the weights that `found` is about
+        self.streak = Streak()
         self._returned = 0
         self.steps = Steps()
         self._began = Began()
@@ -52,17 +54,19 @@ class Light:
         )
         self.looks = True  # this step's gradients are looked at
         self._loss: Optional[float] = None
-        self._norm: Optional[float] = None
-        self._nan_loss = False  # since the last step, taken or left out
+        self.norm: Optional[float] = None
+        self.nan_loss = False  # since the last step, taken or left out
         self._mark = 0  # calls that an earlier backward of this step has done with
         self._spent, self._first, self._next = 0.0, 0.0, 0.0
         self.busy = False  # stage two is running
-        self._stepping = self._has_closures = False
+        self.stepping = self._has_closures = False
+        self.asked: Any = None  # an optimizer about to step that `holding` has looked at
         self.roots = Roots(self)
         self.hot = Hot()
         self._handles: list[Any] = []
         self._patches = Patches()
         self.device = Device(self)
+        self.holding = Holding(self)
 
     @property
     def found(self) -> Optional[dict[str, Any]]:  # by the rule, a fault
@@ -77,7 +81,7 @@ class Light:
         import torch
         from torch.optim import optimizer as optimizers
 
-        self._is_compiling = torch.compiler.is_dynamo_compiling
+        self.is_compiling = torch.compiler.is_dynamo_compiling
         self.roots.start()
         self._handles = [
             optimizers.register_optimizer_step_pre_hook(self._before_step),
@@ -89,7 +93,7 @@ class Light:
         self._patches.wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
-            self._patches.wrap(scaler, "step", self._around_scaler)
+            self._patches.wrap(scaler, "step", partial(around_scaler, self))
         forks.in_child(self._in_child)
 
     def stop(self) -> None:
@@ -105,9 +109,10 @@ class Light:
         """What was seen before a fork is the parent's to tell."""
         self.catches_up()
         self.found = self.suspect = None
-        self._streak.ends()
+        self.streak.ends()
         self.calls.clear()
         self.device.forgets()
+        self.holding.forgets()
 
     def _around_init(self, original: Any) -> Any:
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
@@ -234,13 +239,13 @@ class Light:
         self.device.is_used = False
         value = self._loss = loss.item()
         finite = math.isfinite(value)
-        if finite and self.found is not None and are_mended(self._harmed):
-            self.found, self._harmed = None, []
+        if finite and self.found is not None and are_mended(self.harmed):
+            self.found, self.harmed = None, []
         if self.suspect is not None and self._is_by_hand():
             self._by_hand()
         if self.found is not None:
             return False
-        if self.suspect is not None and (finite if self._stepping else not self.suspect.is_pending()):
+        if self.suspect is not None and (finite if self.stepping else not self.suspect.is_pending()):
             # The program has left its step out; inside a step (a closure) the last loss counts.
             self.suspect = None
         self.backwards += 1
@@ -248,7 +253,7 @@ class Light:
             self._keeps_last()
             self._watches(loss)
             return False
-        self._nan_loss |= math.isnan(value)
+        self.nan_loss |= math.isnan(value)
         if self.suspect is not None:
             return False
         reached = place.reached(loss)
@@ -272,7 +277,7 @@ class Light:
             return
         if not self.suspect.sees_gradients([*self._parameters()]):
             self.suspect = None  # nothing can come of it
-            self._returns_place()
+            self.returns_place()
 
     def _is_by_hand(self) -> bool:
         """No optimizer has the weights: the program updates them, perhaps from copies that one has."""
@@ -284,9 +289,9 @@ class Light:
         if self.suspect is not None:
             harmed = self.suspect.by_hand(at_end)
             if harmed:
-                self.found, self._harmed, self.suspect = self.suspect.fact, harmed, None
+                self.found, self.harmed, self.suspect = self.suspect.fact, harmed, None
 
-    def _returns_place(self) -> None:
+    def returns_place(self) -> None:
         """It came to nothing: what comes later may still be looked for."""
         if self._returned < _MAX_RETURNED and self.places > 0:
             self._returned += 1
@@ -323,7 +328,7 @@ class Light:
         out = {"what": what, **at, **found}
         if "inf_before" in found:
             out["inf_before"] = {**found["inf_before"], **at}
-        out["last_steps"] = self.ring.facts(step, self._loss, self._norm)
+        out["last_steps"] = self.ring.facts(step, self._loss, self.norm)
         if found["kind"] == "optimizer":
             out["step"] = self.steps.taken if of_step else step - 1
             last = self.ring[-1][2] if self.ring and len(self.steps.tallies) == 1 else None
@@ -337,9 +342,12 @@ class Light:
     # The step ----------------------------------------------------------------------------------
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if self._is_compiling() or not self.notes or modes():
-            return
-        self._stepping = True
+        asked, self.asked = self.asked, None
+        if asked is not optimizer and not self.is_compiling() and self.notes and not modes():
+            self.looks_before(optimizer)
+
+    def looks_before(self, optimizer: Any) -> None:
+        self.stepping = True
         if self.device.is_used:
             self.device.sees_gradients(optimizer)
         if not self.looks and self.suspect is None and optimizer is self.steps.only():
@@ -349,15 +357,15 @@ class Light:
             self._begins_with(optimizer)
             began = time.perf_counter()
             self._first = self._first or began
-            norm = self._norm = place.norm(p.grad for p in parameters_of(optimizer))
+            norm = self.norm = place.norm(p.grad for p in parameters_of(optimizer))
             self.spends(began - (self._in_loss.spent if self._in_loss is not None else 0.0))
             if norm is None or math.isfinite(norm) or self.suspect is not None:
                 return
-            self._sees_gradients(optimizer)
+            self.sees_gradients(optimizer)
         except Exception as error:
             debug(f"watch: {error!r}")
 
-    def _sees_gradients(self, optimizer: Any) -> None:
+    def sees_gradients(self, optimizer: Any) -> None:
         bad = place.bad_gradients(optimizer)
         if not bad:  # the sum overflowed, the elements did not
             return
@@ -387,12 +395,12 @@ class Light:
         bad, fact = place.of_update(optimizer, self._began.bad, list(self.roots.known))
         if not bad:
             return None
-        self._harmed = [weakref.ref(parameter) for parameter in bad]
+        self.harmed = [weakref.ref(parameter) for parameter in bad]
         last = self.ring.facts(self.steps.taken + 1, None, None)
         return {"step": self.steps.taken, "unit": "step", **fact, "last_steps": last}
 
     def _hook_after_step(self) -> Any:
-        is_compiling, stepped, after = self._is_compiling, self.hot.stepped, self._after_step
+        is_compiling, stepped, after = self.is_compiling, self.hot.stepped, self._after_step
 
         def hook(optimizer: Any, args: Any, kwargs: Any) -> None:
             if not is_compiling() and not stepped(optimizer):
@@ -403,30 +411,30 @@ class Light:
     def _after_step(self, optimizer: Any, has_closure: bool) -> None:
         if not self.notes or modes():
             return
-        self._stepping = False
+        self.stepping = False
         self._has_closures |= has_closure  # the loss is made inside the step
         try:
             self.catches_up()
-            well = self.looks and self.suspect is None and self._norm is not None
-            well = well and math.isfinite(self._norm)  # type: ignore[arg-type]
-            self._counts_step(optimizer)
+            well = self.looks and self.suspect is None and self.norm is not None
+            well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
+            self.counts_step(optimizer)
             if well:
                 self.found = self._sees_weights(optimizer)
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))
                 if harmed:
-                    self.found = self._numbered(self.suspect)
-                    self._harmed = [weak for weak in harmed if not are_finite([weak()])]
+                    self.found = self.suspect.numbered(self.steps.taken)
+                    self.harmed = [weak for weak in harmed if not are_finite([weak()])]
                 if harmed is not None:
                     self.suspect = None
-            self._streak.ends()
+            self.streak.ends()
             if not self.device.is_used:
                 self._arms()
         except Exception as error:
             debug(f"watch: {error!r}")
         self.device.reads()
 
-    def _counts_step(self, optimizer: Any) -> None:
+    def counts_step(self, optimizer: Any) -> None:
         self._begins_with(optimizer)
         self.steps.counts(optimizer)
         if optimizer is self.steps.only():
@@ -440,8 +448,8 @@ class Light:
             ]
             self.calls.clear()
             self.calls.extend(kept)
-        self.ring.append((self.steps.taken, self._loss, self._norm))
-        self._loss, self._norm, self._nan_loss = None, None, False
+        self.ring.append((self.steps.taken, self._loss, self.norm))
+        self._loss, self.norm, self.nan_loss = None, None, False
         if self.backwards != 1 and self.steps.taken > 1:
             self._several = True
         self.backwards, self._in_loss = 0, None
@@ -465,46 +473,13 @@ class Light:
             key, hooks = self._before
             hooks[key] = idle  # not removed: hooks may be running
 
-    def _numbered(self, suspect: Suspect) -> dict[str, Any]:
-        """Which step it was is known when an optimizer has taken it."""
-        fact = suspect.fact
-        if fact["kind"] != "optimizer":
-            fact["step"], fact["unit"] = self.steps.taken, "step"
-            if "inf_before" in fact:
-                fact["inf_before"] = {**fact["inf_before"], "step": self.steps.taken, "unit": "step"}
-        return fact
-
-    def _around_scaler(self, original: Any) -> Any:
-        def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            self.catches_up()
-            turn, bad = self.steps.turn, self._nan_loss
-            result = original(scaler, optimizer, *args, **kwargs)
-            try:
-                if self.steps.turn == turn and self.found is None and optimizer is not None:
-                    self._is_withheld(optimizer, bad)
-            except Exception as error:
-                debug(f"watch: {error!r}")
-            return result
-
-        return step
-
-    def _is_withheld(self, optimizer: Any, nan_loss: bool) -> None:
-        """A scaler has left the step out: no fault, unless it leaves out all of them."""
-        if not nan_loss and self.suspect is None and self._streak.is_long() and self._streak.is_new():
-            self._sees_gradients(optimizer)
-        self._counts_step(optimizer)
-        suspect, self.suspect = self.suspect, None
-        if suspect is not None:
-            self._returns_place()
-        self._streak.goes_on(nan_loss, None if suspect is None else self._numbered(suspect))
-
     def finish(self) -> None:
         """At the end of the program."""
         self.catches_up()
         self.device.reads(at_end=True)
         if self._is_by_hand():
             self._by_hand(at_end=True)
-        if self.found is not None and are_mended(self._harmed):
+        if self.found is not None and are_mended(self.harmed):
             self.found = None
         if self.found is None:
-            self.found = self._streak.verdict(len(self.steps.tallies))
+            self.found = self.streak.verdict(len(self.steps.tallies))

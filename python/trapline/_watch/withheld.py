@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from trapline._library.say import debug
+
 LASTING = 5  # in a row whose losses were NaN
 # In a row whose losses were finite: the scale, 65536 at first, was halved until it was less than one.
 LASTING_FINITE = 20
@@ -42,3 +44,31 @@ class Streak:
         optimizers = max(1, optimizers)
         lasting = self._nan >= LASTING * optimizers or self._finite >= LASTING_FINITE * optimizers
         return self._first if lasting else None
+
+
+def around_scaler(light: Any, original: Any) -> Any:
+    """Around ``GradScaler.step``."""
+
+    def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        light.catches_up()
+        turn, bad = light.steps.turn, light.nan_loss
+        result = original(scaler, optimizer, *args, **kwargs)
+        try:
+            if light.steps.turn == turn and light.found is None and optimizer is not None:
+                _is_withheld(light, optimizer, bad)
+        except Exception as error:
+            debug(f"watch: {error!r}")
+        return result
+
+    return step
+
+
+def _is_withheld(light: Any, optimizer: Any, nan_loss: bool) -> None:
+    """A scaler has left the step out: no fault, unless it leaves out all of them."""
+    if not nan_loss and light.suspect is None and light.streak.is_long() and light.streak.is_new():
+        light.sees_gradients(optimizer)
+    light.counts_step(optimizer)
+    suspect, light.suspect = light.suspect, None
+    if suspect is not None:
+        light.returns_place()
+    light.streak.goes_on(nan_loss, None if suspect is None else suspect.numbered(light.steps.taken))

@@ -250,6 +250,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
     watch.backward_type = text(*backward, "type");
   }
   watch.setting = text(*object, "setting");
+  watch.later = boolean(*object, "later").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);
   watch.made_with = texts(*object, "made_with");
   watch.last_steps = read_last_steps(*object);

@@ -22,12 +22,25 @@ def offending(violation: dict[str, Any], bad: Any) -> tuple[Any, list[dict[str, 
     tensor = violation["tensor"]
     located = samples.locate(tensor, violation["scan"], predicate)
     located = located or samples.locate_partner(violation)
-    if located is None or located.batch.loader.iterable:
+    return (None, []) if located is None else _counted(located, _places(located, bad), tensor)
+
+
+def not_finite(located: Located) -> tuple[Any, list[dict[str, Any]]]:
+    """The same of a batch's tensor that holds numbers which are not finite."""
+    tensor = located.tensor.detach()
+    positions = (~tensor.isfinite()).reshape(-1).nonzero().reshape(-1)[:_MAX_ROWS].tolist()
+    return _counted(located, [(values.unravel(p, tensor.shape), p) for p in positions], tensor)
+
+
+def _counted(
+    located: Located, places: list[tuple[list[int], int]], tensor: Any
+) -> tuple[Any, list[dict[str, Any]]]:
+    """`places`: in the batch's tensor, and in `tensor`."""
+    if located.batch.loader.iterable:
         return None, []
     data_set = located.batch.loader.data_set()
     if data_set is None:
         return None, []
-    places = _places(located, bad)
     dimension = _row_dimension(located)
     found: dict[int, dict[str, Any]] = {}
     for place, position in places[:_MAX_ROWS]:
