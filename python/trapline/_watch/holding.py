@@ -79,6 +79,7 @@ class Holding:
         self.buffers.put_back()
         light.catches_up()
         light.asked, light.stepping = None, False
+        light.slopes.take_between()
         if light.suspect is not None:
             light.suspect = None
             light.returns_place()
