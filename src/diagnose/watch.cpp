@@ -132,7 +132,7 @@ std::string derivative_text(const WatchFact& watch) {
   } else if (!watch.backward_type.empty()) {
     text += fmt::format(", in {}", watch.backward_type);
   } else {
-    text += ", outside the modules";
+    text += ", between the modules and the loss";
   }
   return text;
 }
@@ -253,6 +253,10 @@ std::string look_text(const WatchFact& watch) {
     return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;
   }
   if (watch.backward || (at.kind == "gradient" && !at.op.empty())) return derivative_help(watch);
+  if (watch.changed)
+    return "look at what is done to the gradients between `backward` and `step`: they are divided by a norm "
+           "that "
+           "is 0, or clipped by one that is not finite";
   if (at.kind == "gradient" && watch.half)
     return fmt::format(
         "the loss of {} {} was finite, and something is float16: look at the loss scale, and at sums",
@@ -308,6 +312,13 @@ std::string watch_text(const WatchFact& watch) {
     return fmt::format("{} of this run was in {} {}, in the gradient or the update of {}", which,
                        watch.first.unit, watch.first.step, layer_name(watch.first.name, '`'));
   }
+  if (watch.factor)
+    return fmt::format("{} of this run was in {} {}, in what the loss is multiplied or divided with (`{}`)",
+                       which, watch.first.unit, watch.first.step, watch.first.op);
+  if (watch.changed)
+    return fmt::format(
+        "{} of this run was in {} {}, in the gradients, between `backward` and the optimizer's step", which,
+        watch.first.unit, watch.first.step);
   std::string text = fmt::format("{} of this run was {}", which, where_text(watch.first, watch.looked));
   if (watch.inf_before) text += fmt::format("; before it, Inf {}", where_text(*watch.inf_before));
   return text;
@@ -341,12 +352,12 @@ Finding finding_of(const Watch& watch) {
   // What the place rules out is not advised.
   // Data, targets, weights and updates are told as what they are: neither a rate nor a dtype made them.
   const bool given = first.kind == "input" || first.kind == "target" || first.kind == "weights";
-  const bool vague = first.op.empty() && !given && first.kind != "optimizer";
+  const bool vague = first.op.empty() && !given && first.kind != "optimizer" && !watch.seen.changed;
   const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
   const bool grew = !watch.seen.growth.empty() && !watch.seen.nan && first.kind == "loss" && first.op.empty();
   if (!grew) finding.fix = {look_text(watch.seen)};  // a loss that has grown until it overflowed is explained
-  const bool by_growth =
-      vague || (overflowed && !given) || (first.kind == "optimizer" && watch.seen.setting.empty());
+  const bool by_growth = vague || (overflowed && !given) ||
+                         (first.kind == "optimizer" && first.op.empty() && watch.seen.setting.empty());
   if (!watch.seen.growth.empty() && by_growth)
     finding.fix.emplace_back("lower the learning rate or clip gradients: the numbers grew from step to step");
   if (watch.seen.half && first.kind != "optimizer" && ((overflowed && !given) || vague))

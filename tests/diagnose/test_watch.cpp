@@ -325,8 +325,8 @@ TEST(Watch, ADerivativeOfTheProgramsOwn) {
   const json watch = {{"what", "nan"},          {"kind", "gradient"},         {"step", 4},
                       {"op", "Scale.backward"}, {"backward", json::object()}, {"name", "w"}};
   EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
-            "the first NaN of this run was in step 4, in `Scale.backward`, outside the modules: the forward "
-            "pass was finite");
+            "the first NaN of this run was in step 4, in `Scale.backward`, between the modules and the "
+            "loss: the forward pass was finite");
   EXPECT_TRUE(advises(watch, "look at its divisions and roots"));
 }
 
@@ -365,8 +365,31 @@ TEST(Watch, DerivativesThatCanBeTheOne) {
 TEST(Watch, WhatTheLossIsMultipliedWith) {
   const json watch = {{"what", "nan"},  {"kind", "loss"}, {"step", 3},
                       {"unit", "step"}, {"op", "mul"},    {"factor", true}};
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 3, in what the loss is multiplied or divided with (`mul`)");
   EXPECT_TRUE(advises(watch, "what the loss is multiplied or divided with"));
   EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+}
+
+TEST(Watch, GradientsThatWereChangedBeforeTheStep) {
+  json watch = {{"what", "nan"}, {"kind", "gradient"}, {"step", 3}, {"unit", "step"}, {"changed", true}};
+  watch["growth"] = {{"of", "loss"}, {"low", 0.1}, {"high", 20.0}, {"steps", 20}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->summary,
+            "the first NaN of this run was in step 3, in the gradients, between `backward` and the "
+            "optimizer's step");
+  EXPECT_EQ(finding->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "divided by a norm that is 0"));
+  EXPECT_FALSE(advises(watch, "learning rate"));
+}
+
+TEST(Watch, AKnownDerivativeIsNotAdvisedToLearnMoreSlowly) {
+  json watch = {
+      {"what", "nan"}, {"kind", "optimizer"}, {"step", 3}, {"unit", "step"}, {"op", "Step.backward"}};
+  watch["growth"] = {{"of", "loss"}, {"low", 0.1}, {"high", 20.0}, {"steps", 20}};
+  EXPECT_FALSE(advises(watch, "learning rate"));
+  EXPECT_TRUE(advises(watch, "divisions and roots of `Step.backward`"));
 }
 
 TEST(Watch, WhatGoesIntoALaterModuleIsLikely) {

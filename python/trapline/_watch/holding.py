@@ -10,8 +10,6 @@ import math
 import time
 from typing import Any, Optional
 
-import torch
-
 from trapline._fault import life, write
 from trapline._fault.data import batches, rows, samples
 from trapline._library import diagnose
@@ -19,8 +17,8 @@ from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch import place
 from trapline._watch.buffers import Buffers
-from trapline._watch.hot import probe_of
-from trapline._watch.suspect import Suspect, are_finite, are_mended, modes, parameters_of, values
+from trapline._watch.hot import holds_finite
+from trapline._watch.suspect import Suspect, are_finite, are_mended, modes, parameters_of
 
 _MAX_WRITTEN = 8  # findings: the later ones are counted
 _MAX_BATCHES = 64  # that are known to be bad
@@ -47,7 +45,7 @@ class Holding:
         if not light.notes or light.device.is_used or modes():
             return None
         try:
-            if not light.looks and light.suspect is None and not _is_fine(optimizer):
+            if not light.looks and light.suspect is None and not holds_finite(optimizer):
                 light.looks = True
             light.looks_before(optimizer)
             if not in_closure:  # there the hook was called before the loss was made
@@ -132,9 +130,3 @@ class Holding:
             if other.serial not in self._bad_batches and not are_finite(other.tensors()[at : at + 1]):
                 return True
         return False
-
-
-def _is_fine(optimizer: Any) -> bool:
-    """By one small gradient, in a step that is not looked at."""
-    gradient = getattr(probe_of(optimizer)(), "grad", None)
-    return type(gradient) is not torch.Tensor or are_finite([values(gradient)])

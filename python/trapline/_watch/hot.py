@@ -13,6 +13,8 @@ import torch
 
 from trapline._library import kernel
 from trapline._library.say import debug
+from trapline._watch.again import is_plain
+from trapline._watch.suspect import are_finite, modes, values
 
 # Of any device: takes no argument, and costs a third of the question about one.
 any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
@@ -69,6 +71,14 @@ def probe_of(optimizer: Any) -> Any:
             if parameter.grad is not None and parameter.is_cpu and parameter.numel() <= MAX_PROBE:
                 return weakref.ref(parameter)
     return weakref.ref(optimizer)  # has no gradient
+
+
+def holds_finite(optimizer: Any) -> bool:
+    """By one small gradient, in a step that is not looked at."""
+    gradient = None if optimizer is None else getattr(probe_of(optimizer)(), "grad", None)
+    if gradient is None or modes() or not is_plain(gradient):
+        return True
+    return are_finite([values(gradient).as_subclass(torch.Tensor)])
 
 
 def _always() -> bool:

@@ -37,7 +37,7 @@ from trapline._watch.graph import (
     is_bad_value,
     operations,
 )
-from trapline._watch.slopes import is_bad_slope, only_by_hand, op_of
+from trapline._watch.slopes import Slopes, is_bad_slope, only_by_hand, op_of
 from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
@@ -54,9 +54,9 @@ def norm(tensors: Iterable[Any]) -> Optional[float]:
             continue
         gradient = tensor if tensor.layout is torch.strided else tensor._values()
         if gradient.is_cpu and gradient.numel():
-            if type(gradient) is not torch.Tensor:
+            if not is_plain(gradient):
                 return None
-            gradients.append(gradient)
+            gradients.append(gradient.as_subclass(torch.Tensor))
     if not gradients:
         return None
     with torch.no_grad():
@@ -164,8 +164,24 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
         sample = _sample(saved)
         if is_target or sample:
             what = {} if bool(saved.isnan().any()) else {"what": "inf"}
-            return {"kind": "target", **sample, **what}
+            return {"kind": "target", **(sample or _row_of(saved)), **what}
     return None
+
+
+def _row_of(computed: Any) -> dict[str, Any]:
+    """The sample of its one bad row, where the program has computed it from the newest batch, row by row."""
+    batch = next(iter(batches.newest_first()), None)
+    rows = (~computed.isfinite()).reshape(len(computed), -1).any(1) if computed.dim() else None
+    if batch is None or rows is None or int(rows.sum()) != 1 or len(rows) < 2:
+        return {}
+    if not isinstance(batch.indices, (list, tuple)) or len(batch.indices) != len(rows):
+        return {}
+    like = next((part for part in batch.tensors() if part.dim() and len(part) == len(rows)), None)
+    if like is None:
+        return {}
+    at = [int(rows.int().argmax()), *[0] * (like.dim() - 1)]
+    located = samples.Located(batch, like, Match(at, None, 0, True))
+    return {"sample": samples.sample_facts(located, likely=True)}
 
 
 def _followed(call: Call) -> tuple[Any, Flow]:
@@ -201,12 +217,12 @@ def seen_of(calls: list[Call]) -> dict[str, Any]:
 
 
 def _is_bad_weight(parameter: Any) -> bool:
-    """Infinite ones that are not trained are masks."""
+    """Those that are not trained may be masks: of -inf."""
     if not parameter.dtype.is_floating_point:
         return False
-    parameter = parameter if parameter.requires_grad else parameter.isnan()
-    bad = ~parameter.detach().isfinite() if parameter.dtype.is_floating_point else parameter
-    return bool(bad.any())
+    values = parameter.detach()
+    bad = ~values.isfinite()
+    return bool((bad if parameter.requires_grad else bad & ~values.isneginf()).any())
 
 
 def _of_weights(
@@ -224,12 +240,21 @@ def _of_weights(
     return {"kind": "weights", "name": name}
 
 
-def of_update(optimizer: Any, began_bad: set[int], modules: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The weights that an update by finite gradients has broken, and what is told of it."""
+def of_update(
+    optimizer: Any, began_bad: set[int], modules: list[Any], slopes: Slopes
+) -> tuple[list[Any], dict[str, Any]]:
+    """The weights that an update has broken, after the step, and what is told of it: of gradients that were
+    finite behind `backward`, and may have been changed since.
+    """
     bad = [p for p in parameters_of(optimizer) if id(p) not in began_bad and not are_finite([p])]
     if not bad:
         return [], {}
     what = "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf"
+    spoilt = bad_gradients(optimizer)
+    if spoilt:
+        by = op_of(slopes.held)
+        told = {"op": by} if by else {"changed": True}
+        return bad, {"what": what, "kind": "gradient", **name_of(spoilt[0][0], modules), **told}
     named = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
     return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **named}
 

@@ -19,8 +19,8 @@ from trapline._library.say import debug
 from trapline._watch.graph import base_of, dims_of, finite, op_named, operations, written_by_hand
 from trapline._watch.suspect import may_look
 
-_MAX_NODES = 64  # operations of the loss that are walked through to learn it
-_MAX_HOPS = 24  # of the graph that are followed in each step
+_MAX_NODES = 256  # operations of the loss that are walked through to learn it
+_MAX_HOPS = 32  # of the graph that are followed in each step
 _MAX_PLANS = 3  # a program may have several losses
 _MAX_UNLIKE = 256  # losses that are learnt where none was looked at, a twentieth of a millisecond each
 _MAX_MORE = 64  # operations of all losses of a step
@@ -206,7 +206,7 @@ class Slopes:
         """Of the step before this loss, made alike: the operation whose derivative made its gradients;
         else those that it may be.
         """
-        by = op_of(self.held)
+        by = op_of(self.held) or only_by_hand(loss.grad_fn, self.held if self.knows else [])
         return {"op": by} if by else {"made_with": operations(loss.grad_fn)}
 
 

@@ -43,6 +43,12 @@ class Steps:
         tally = self.tallies.get(optimizer)
         return max(self.taken, 1 if tally is None else tally.count + 1)
 
+    def number_of(self, optimizer: Any, coming: int) -> int:
+        """Of the step that it has just taken. A new optimizer's first may be the one that was `coming`, where a
+        training goes on with it.
+        """
+        return max(self.taken, coming) if self.tallies[optimizer].count == 1 else self.taken
+
     def adds(self, count: int) -> None:
         """Steps of the only optimizer."""
         self.turn += count

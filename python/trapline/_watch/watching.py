@@ -18,7 +18,7 @@ from trapline._watch.again import Call
 from trapline._watch.device import Device
 from trapline._watch.history import History
 from trapline._watch.holding import Holding
-from trapline._watch.hot import Hot, idle
+from trapline._watch.hot import Hot, holds_finite, idle, probe_of
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.slopes import Slopes
@@ -199,6 +199,8 @@ class Light:
             except Exception as error:
                 debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)
+            if not self.looks and not holds_finite(self.steps.only()):
+                self.looks, slopes.graph = True, tensors.grad_fn
             if fresh:
                 try:
                     self._after_backward()
@@ -392,7 +394,8 @@ class Light:
         self.spends(began)
         if norm is None or math.isfinite(norm):
             return None
-        bad, fact = place.of_update(optimizer, self._began.bad, list(self.roots.known))
+        known = list(self.roots.known)
+        bad, fact = place.of_update(optimizer, self._began.bad, known, self.slopes)
         if not bad:
             return None
         self.harmed = [weakref.ref(parameter) for parameter in bad]
@@ -414,16 +417,20 @@ class Light:
         self.stepping = False
         self._has_closures |= has_closure  # the loss is made inside the step
         try:
+            counted = self.hot.armed
             self.catches_up()
             well = self.looks and self.suspect is None and self.norm is not None
             well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
             self.counts_step(optimizer)
-            if well:
+            if well or (
+                counted and not are_finite([p for p in (probe_of(optimizer)(),) if p is not optimizer])
+            ):
                 self.found = self._sees_weights(optimizer)
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))
                 if harmed:
-                    self.found = self.suspect.numbered(self.steps.taken)
+                    step = self.steps.number_of(optimizer, self.suspect.fact["step"])
+                    self.found = self.suspect.numbered(step)
                     self.harmed = [weak for weak in harmed if not are_finite([weak()])]
                 if harmed is not None:
                     self.suspect = None

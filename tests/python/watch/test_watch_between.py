@@ -1,0 +1,171 @@
+"""What happens between `backward` and the loss after it, in the steps that are not looked at."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from trapline._watch import light, watching  # noqa: E402
+
+GOOD = torch.tensor([[1.0, 2.0], [0.5, 1.0], [2.0, 1.0]])
+BAD = 20  # the step
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    monkeypatch.setattr(watching, "ALWAYS", 4)
+    monkeypatch.setattr(watching, "_SHARE", 1e-9)  # after the first steps none is looked at
+    light.install()
+    yield light
+    light.uninstall()
+
+
+def train(model, optimizer, loss_of, before_step=lambda step: None, steps=BAD + 2):
+    for step in range(1, steps + 1):
+        optimizer.zero_grad()
+        loss_of(model(GOOD), step).backward()
+        before_step(step)
+        optimizer.step()
+
+
+def mean(out, _step):
+    return out.mean()
+
+
+def test_gradients_that_are_divided_by_a_norm_of_zero(watch):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def rescale(_step):
+        norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm()
+        for p in model.parameters():
+            p.grad.mul_(1.0 / norm)
+
+    train(model, optimizer, lambda out, step: out.mean() * float(step != BAD), rescale)
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["changed"]) == ("gradient", BAD, True)
+
+
+def test_a_rate_that_is_nan_for_one_step(watch):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def schedule(step):
+        optimizer.param_groups[0]["lr"] = math.nan if step == BAD else 1e-3
+
+    train(model, optimizer, mean, schedule)
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["setting"]) == ("optimizer", BAD, "lr=nan")
+    assert found["gradients_finite"] is True
+
+
+def test_a_mended_weight_is_no_fault_there_either(watch):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def break_and_mend(step):
+        if step == BAD:
+            for p in model.parameters():
+                p.grad.fill_(math.nan)
+                p.grad.nan_to_num_()
+
+    train(model, optimizer, mean, break_and_mend)
+    assert watch.verdict() is None
+
+
+class Grows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(scale)
+        return x * scale
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (scale,) = ctx.saved_tensors
+        bad = gradient.sum() == 0
+        return gradient * scale, torch.where(bad, math.nan, gradient.sum()).reshape(1)
+
+
+def test_the_programs_own_derivative_that_only_the_next_loss_shows(watch):
+    """It does not reach the gradient that is looked at, which is the first."""
+
+    class Scaled(nn.Linear):
+        def __init__(self):
+            super().__init__(2, 2)
+            self.scale = nn.Parameter(torch.ones(1))
+
+        def forward(self, x):
+            return Grows.apply(super().forward(x), self.scale)
+
+    model = Scaled()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    train(model, optimizer, lambda out, step: out.mean() * float(step != BAD))
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["op"]) == ("optimizer", BAD, "Grows.backward")
+
+
+class Meta(torch.Tensor):
+    """As MONAI's: only Python knows the class."""
+
+
+def test_gradients_of_a_loss_of_the_librarys_own_class(watch):
+    model = nn.Linear(2, 2, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def loss_of(out, step):
+        return (out * float(step != BAD)).as_subclass(Meta).square().sum(1).sqrt().mean()
+
+    train(model, optimizer, loss_of, steps=BAD)
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["op"]) == ("gradient", BAD, "sqrt")
+
+
+class Standardized(nn.Linear):
+    def __init__(self, mean):
+        super().__init__(2, 2)
+        self.register_buffer("mean", torch.tensor(mean))
+
+    def forward(self, x):
+        return super().forward(x - self.mean)
+
+
+def test_a_buffer_that_is_infinite(watch):
+    """And a training that goes on with a second optimizer, whose first step is the 21st."""
+    model = Standardized(0.0)
+    train(model, torch.optim.SGD(model.parameters(), lr=1e-3), mean, steps=BAD)
+    model.mean.fill_(math.inf)
+    train(model, torch.optim.Adam(model.parameters(), lr=1e-3), lambda out, _: (out - out).mean(), steps=2)
+    found = watch.verdict()
+    assert (found["kind"], found["name"], found["step"]) == ("weights", "mean", BAD + 1)
+
+
+def test_a_buffer_of_minus_infinity_is_a_mask(watch):
+    class Masked(Standardized):
+        def forward(self, x):
+            return (nn.Linear.forward(self, x) + torch.stack([self.mean, torch.zeros(())])).softmax(1).log1p()
+
+    model = Masked(-math.inf)
+    train(model, torch.optim.SGD(model.parameters(), lr=1e-3), lambda out, _: out.sum() / 0 * 0)
+    assert watch.verdict()["kind"] == "loss"
+
+
+def test_targets_that_are_computed_row_by_row(watch):
+    widths = torch.ones(12, 1)
+    widths[7] = 0
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(widths, torch.ones(12, 2)), batch_size=4
+    )
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(3):
+        for width, x in loader:
+            optimizer.zero_grad()
+            nn.functional.l1_loss(model(x), width.log()).backward()
+            optimizer.step()
+    found = watch.verdict()
+    assert (found["kind"], found["step"]) == ("target", 2)
+    assert found["sample"]["dataset_index"] == 7 and found["sample"]["likely"] is True
