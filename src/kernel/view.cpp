@@ -201,8 +201,8 @@ bool describe(PyObject* value, trapline_arg& out, Room& room) {
   return true;
 }
 
-bool holds_bad(PyObject* tensor) {
-  if (Py_TYPE(tensor) != g_tensor) return false;
+bool holds_bad(PyObject* tensor, bool is_plain) {
+  if (!is_plain && Py_TYPE(tensor) != g_tensor) return false;
   Room room;
   trapline_tensor view;
   if (!describe_tensor(tensor, view, room) || view.data == nullptr || view.dtype != TRAPLINE_FLOAT32) {

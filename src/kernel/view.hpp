@@ -35,7 +35,8 @@ bool read_number(PyObject* tensor, double& out);
 
 // Whether a tensor holds a number that is not finite. False also where it is no contiguous float32 in host
 // memory, or has more than a few thousand elements.
-bool holds_bad(PyObject* tensor);
+// `is_plain`: the caller knows that it holds its own numbers.
+bool holds_bad(PyObject* tensor, bool is_plain = false);
 
 // Whether tensors are borrowed through DLPack, or asked for their attributes.
 bool borrows_tensors();

@@ -246,7 +246,7 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
   if (PyWeakref_GetObject(g_watch.optimizer) != optimizer) Py_RETURN_FALSE;
   if (g_watch.steps % kSteps == kSteps - 1 && now() >= g_watch.next) Py_RETURN_FALSE;
   const Ref probe = Ref::borrow(PyWeakref_GetObject(g_watch.probe));
-  if (probe.get() != Py_None && holds_bad(probe.get())) Py_RETURN_FALSE;
+  if (probe.get() != Py_None && holds_bad(probe.get(), true)) Py_RETURN_FALSE;
   g_watch.losses[g_watch.steps % kKept] = g_watch.loss;
   ++g_watch.steps;
   g_watch.has_loss = false;

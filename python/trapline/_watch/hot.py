@@ -29,6 +29,7 @@ def gate_type() -> Any:
         return None
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 MAX_PROBE = 4096  # elements: kMaxProbe in src/kernel/view.cpp
 
 
@@ -68,7 +69,8 @@ def probe_of(optimizer: Any) -> Any:
     """
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            if parameter.grad is not None and parameter.is_cpu and parameter.numel() <= MAX_PROBE:
+            is_small = parameter.is_cpu and parameter.numel() <= MAX_PROBE
+            if is_small and parameter.grad is not None and type(parameter) in _PLAIN:
                 return weakref.ref(parameter)
     return weakref.ref(optimizer)  # has no gradient
 

@@ -252,9 +252,10 @@ def of_update(
     what = "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf"
     spoilt = bad_gradients(optimizer)
     if spoilt:
-        by = op_of(slopes.held)
-        told = {"op": by} if by else {"changed": True}
-        return bad, {"what": what, "kind": "gradient", **name_of(spoilt[0][0], modules), **told}
+        by, named = op_of(slopes.held), name_of(spoilt[0][0], modules)
+        if not named and not by:  # copies of the weights, perhaps: the next loss will tell
+            return [], {}
+        return bad, {"what": what, "kind": "gradient", **named, **({"op": by} if by else {"changed": True})}
     named = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
     return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **named}
 

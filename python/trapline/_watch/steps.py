@@ -44,7 +44,7 @@ class Steps:
         return max(self.taken, 1 if tally is None else tally.count + 1)
 
     def number_of(self, optimizer: Any, coming: int) -> int:
-        """Of the step that it has just taken. A new optimizer's first may be the one that was `coming`, where a
+        """Of the step that it has just taken. A new optimizer's first may be the one that was coming, where a
         training goes on with it.
         """
         return max(self.taken, coming) if self.tallies[optimizer].count == 1 else self.taken
@@ -59,7 +59,7 @@ class Steps:
     def coming(self) -> int:
         """The number of the step that is being made: by the optimizer that has not stepped for longest."""
         if not self.tallies:
-            return 1
+            return self.taken + 1
         following = min(self.tallies.values(), key=lambda tally: tally.turn)
         return max(self.taken, following.count + 1)
 

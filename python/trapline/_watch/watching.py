@@ -200,7 +200,7 @@ class Light:
                 debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)
             if not self.looks and not holds_finite(self.steps.only()):
-                self.looks, slopes.graph = True, tensors.grad_fn
+                self.looks, slopes.graph = True, getattr(tensors, "grad_fn", None)
             if fresh:
                 try:
                     self._after_backward()
@@ -217,6 +217,8 @@ class Light:
             self.looks = self.backwards < ALWAYS
             self._several = self.backwards > ALWAYS
             self.ring.append((self.backwards, self._loss, None))
+        if self.slopes.graph is not None:  # of an earlier loss of this step, which has made a bad gradient
+            return
         if self.looks:
             began = time.perf_counter()
             self._in_loss = backward.watch_loss(loss)
@@ -320,7 +322,7 @@ class Light:
                 debug(f"watch: {error!r}")
             finally:
                 self.busy, self.notes = False, True
-        of_step = bool(self.steps.tallies)
+        of_step = bool(self.steps.tallies or self.steps.taken)
         step = self.steps.coming() if of_step else self.backwards
         at = {"step": step, "unit": "step" if of_step else "backward pass"}
         changed = self.steps.taken or (not of_step and self.backwards > 1)
@@ -459,7 +461,7 @@ class Light:
         self._loss, self.norm, self.nan_loss = None, None, False
         if self.backwards != 1 and self.steps.taken > 1:
             self._several = True
-        self.backwards, self._in_loss = 0, None
+        self.backwards, self._in_loss, self.slopes.graph = 0, None, None
         self._mark = len(self.calls)
         self.looks = self.steps.taken < ALWAYS or time.perf_counter() >= self._next
         if self.roots.learning:

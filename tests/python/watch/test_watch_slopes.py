@@ -143,7 +143,7 @@ def test_accumulated_losses(watch):
             model(batch).square().sum(1).sqrt().mean().backward()
         optimizer.step()
     found = watch.verdict()
-    assert (found["kind"], found["step"], found["op"]) == ("optimizer", 18, "sqrt")
+    assert (found["kind"], found["step"], found["op"]) == ("gradient", 18, "sqrt")
 
 
 def test_several_losses_and_optimizers(watch):
