@@ -54,6 +54,13 @@ def is_plain(tensor: Any) -> bool:
     )
 
 
+def plain(value: Any) -> Any:
+    """Such a tensor as one of torch's own class."""
+    import torch
+
+    return value.as_subclass(torch.Tensor) if isinstance(value, torch.Tensor) and is_plain(value) else value
+
+
 def inner_of(call: Call) -> Any:
     """What computes: below DistributedDataParallel and torch.compile, which are not run again."""
     module = call.module()

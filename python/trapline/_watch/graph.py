@@ -103,15 +103,6 @@ def bad_factor(root: Any) -> dict[str, Any]:
     return hit
 
 
-_MAX_NAMES = 40
-
-
-def operations(root: Any) -> list[str]:
-    """What the loss is made with, nearest to it first; also when its graph is used up."""
-    names = (name_of(node) for name, node in _nodes(root) if "Backward" in name)
-    return list(dict.fromkeys(names))[:_MAX_NAMES]
-
-
 def name_of(node: Any) -> str:
     """`sqrt`; of a `torch.autograd.Function` `Scale.backward`."""
     name = str(node.name())
@@ -129,17 +120,6 @@ def op_named(name: str) -> str:
 def base_of(name: str) -> str:
     """Of a node's name, without namespace and number."""
     return name.rsplit("::", maxsplit=1)[-1].rstrip("0123456789")
-
-
-def written_by_hand(root: Any) -> list[str]:
-    """The program's own derivatives in a graph."""
-    names = {}
-    for _, node in _nodes(root):
-        if isinstance(node, torch.autograd.function.BackwardCFunction):
-            kind = getattr(node, "_forward_cls", None)
-            if not str(getattr(kind, "__module__", "")).startswith("torch."):
-                names[name_of(node)] = True
-    return list(names)
 
 
 # Operations that have saved what they were given, by their names in torch.

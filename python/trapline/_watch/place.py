@@ -28,6 +28,7 @@ from trapline._watch.again import (
     inner_of,
     is_plain,
 )
+from trapline._watch.candidates import left_of
 from trapline._watch.flow import Flow, parts, tensors
 from trapline._watch.graph import (
     MASKING,
@@ -35,9 +36,8 @@ from trapline._watch.graph import (
     bad_saved,
     in_graph,
     is_bad_value,
-    operations,
 )
-from trapline._watch.slopes import Slopes, is_bad_slope, only_by_hand, op_of
+from trapline._watch.slopes import Slopes, is_bad_slope, op_of
 from trapline._watch.suspect import are_finite, parameters_of, values
 
 _DEPTH = 3
@@ -335,9 +335,11 @@ def of_gradients(
         if made and (not by or made["op"] == by):
             del made["backward"]
             return {**found, **made}
-    by = by or only_by_hand(graph, held)
     if by:
         return {**found, "op": by}
+    may_be = {} if graph is None else left_of(graph, held)
+    if "op" in may_be:
+        return {**found, **may_be}
     for call in calls:
         if call.module() is None or not call.has_one_of(owned) or has_collectives(call):
             continue
@@ -348,7 +350,7 @@ def of_gradients(
             node = in_graph(tensor.grad_fn, is_bad_slope)
             if node:
                 return {**found, **node}
-    return found if graph is None else {**found, "made_with": operations(graph)}
+    return {**found, **may_be}
 
 
 def _has_come(calls: list[Call]) -> bool:

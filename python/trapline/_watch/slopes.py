@@ -16,7 +16,8 @@ from typing import Any, Callable, NamedTuple, Optional
 import torch
 
 from trapline._library.say import debug
-from trapline._watch.graph import base_of, dims_of, finite, op_named, operations, written_by_hand
+from trapline._watch.again import plain
+from trapline._watch.graph import base_of, dims_of, finite, op_named
 from trapline._watch.suspect import may_look
 
 _MAX_NODES = 256  # operations of the loss that are walked through to learn it
@@ -111,6 +112,7 @@ def is_bad_slope(name: str, node: Any) -> bool:
 class Plan(NamedTuple):
     """The way to the operations of a loss that may be to blame."""
 
+    root: str  # the name of its last operation
     hops: list[tuple[int, int]]  # from which of the nodes so far, by which of its inputs
     ends: list[tuple[int, str, tuple[str, ...]]]  # which of the nodes, its name, what it has saved
 
@@ -118,6 +120,8 @@ class Plan(NamedTuple):
         """What they have saved; None: the loss is made otherwise, or was changed in place."""
         nodes = [loss.grad_fn]
         try:
+            if nodes[0].name() != self.root:
+                return None
             for before, at in self.hops:
                 nodes.append(nodes[before].next_functions[at][0])
             if any(nodes[place].name() != name for place, name, _ in self.ends):
@@ -134,21 +138,8 @@ def plan_of(loss: Any) -> Plan:
     ways: list[tuple[int, int]] = [(0, 0)]  # to each of `places`
     queue = deque([loss.grad_fn])
     used = {(loss.grad_fn, loss.output_nr)}
-    plan, numbers = Plan([], []), {0: 0}
     while queue:
         node = queue.popleft()
-        slope = SLOPES.get(base_of(node.name()))
-        if slope is not None and any((node, at) in used for at in slope.by) and _may_be_bad(node, slope):
-            path = [places[node]]
-            while path[-1] not in numbers:
-                path.append(ways[path[-1]][0])
-            if len(plan.hops) + len(path) - 1 <= _MAX_HOPS:
-                for one in reversed(path[:-1]):
-                    before, at = ways[one]
-                    plan.hops.append((numbers[before], at))
-                    numbers[one] = len(plan.hops)
-                saved = tuple(f"_saved_{key}" for key in slope.saved)
-                plan.ends.append((numbers[path[0]], node.name(), saved))
         for at, (following, output) in enumerate(node.next_functions):
             used.add((following, output))
             if following is None or following in places or len(places) >= _MAX_NODES:
@@ -156,6 +147,22 @@ def plan_of(loss: Any) -> Plan:
             places[following] = len(ways)
             ways.append((places[node], at))
             queue.append(following)
+    plan, numbers = Plan(loss.grad_fn.name(), [], []), {0: 0}
+    for node, place in places.items():
+        slope = SLOPES.get(base_of(node.name()))
+        if slope is None or not any((node, at) in used for at in slope.by) or not _may_be_bad(node, slope):
+            continue
+        path = [place]
+        while path[-1] not in numbers:
+            path.append(ways[path[-1]][0])
+        if len(plan.hops) + len(path) - 1 > _MAX_HOPS:
+            continue
+        for one in reversed(path[:-1]):
+            before, at = ways[one]
+            plan.hops.append((numbers[before], at))
+            numbers[one] = len(plan.hops)
+        saved = tuple(f"_saved_{key}" for key in slope.saved)
+        plan.ends.append((numbers[place], node.name(), saved))
     return plan
 
 
@@ -165,6 +172,7 @@ class Slopes:
         self.knows = False  # some operation to hold
         # Of the last loss. None: it is unlike those that were learnt, or its step was looked at.
         self.held: Optional[list[Any]] = None
+        self._root = ""  # of the loss that was learnt last, its name
         self._unlike = 0  # losses that no plan was for
         self.graph: Any = None  # of a loss whose gradients are bad, in a step that was not looked at
 
@@ -173,7 +181,13 @@ class Slopes:
         plan = plan_of(loss)
         self._plans = [plan, *(known for known in self._plans if known != plan)][:_MAX_PLANS]
         self.knows = any(known.ends for known in self._plans)
+        self._root = loss.grad_fn.name()
         self.held = None
+
+    def may_hold(self, loss: Any) -> bool:
+        """Something of it, or it is another loss than before: a term that comes in late."""
+        root = loss.grad_fn
+        return root is not None and (self.knows or root.name() != self._root)
 
     def holds(self, loss: Any, more: bool = False) -> None:
         """In another step, before `backward`. With `more` beside what is held of the losses before it."""
@@ -200,33 +214,18 @@ class Slopes:
     def take_between(self) -> tuple[Any, Optional[list[Any]]]:
         """The graph of a loss whose gradients are bad, and what was held of it."""
         graph, self.graph = self.graph, None
-        return graph, self.held if self.knows else []
-
-    def made_with(self, loss: Any) -> dict[str, Any]:
-        """Of the step before this loss, made alike: the operation whose derivative made its gradients;
-        else those that it may be.
-        """
-        by = op_of(self.held) or only_by_hand(loss.grad_fn, self.held if self.knows else [])
-        return {"op": by} if by else {"made_with": operations(loss.grad_fn)}
+        return graph, self.held
 
 
 def op_of(held: Optional[list[Any]]) -> str:
     """The operation nearest to the loss whose derivative was not finite; empty: none of those held."""
     for name, keys, saved in held or ():
         try:
-            if is_bad_slope(name, SimpleNamespace(**dict(zip(keys, saved)))):
+            if is_bad_slope(name, SimpleNamespace(**dict(zip(keys, map(plain, saved))))):
                 return op_named(name)
         except (RuntimeError, AttributeError):
             continue
     return ""
-
-
-def only_by_hand(graph: Any, held: Optional[list[Any]]) -> str:
-    """The one derivative that the program has written itself, where none of the others is the one; empty:
-    there are none, or several.
-    """
-    names = [] if graph is None or held is None else written_by_hand(graph)
-    return names[0] if len(names) == 1 else ""
 
 
 def _may_be_bad(node: Any, slope: Slope) -> bool:
@@ -245,5 +244,6 @@ def _may_be_bad(node: Any, slope: Slope) -> bool:
         return False
     pairs = [(one, two) for one, two in zip(saved, again) if isinstance(one, torch.Tensor)]
     return all(
-        may_look(one) and one.numel() <= _MAX_HELD and one.data_ptr() == two.data_ptr() for one, two in pairs
+        may_look(plain(one)) and one.numel() <= _MAX_HELD and one.data_ptr() == two.data_ptr()
+        for one, two in pairs
     )

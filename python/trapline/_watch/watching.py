@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional
 from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
-from trapline._watch import backward, place
+from trapline._watch import backward, candidates, place
 from trapline._watch.again import Call
 from trapline._watch.device import Device
 from trapline._watch.history import History
@@ -28,6 +28,7 @@ from trapline._watch.withheld import Streak, around_scaler
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
 _SHARE = 0.0025  # of the time since the first step, from then on
+_LARGE = 1e6  # a loss or a norm on its way to overflow
 _MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
 _MAX_RETURNED = 8  # times that are not counted, as nothing came of it
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
@@ -162,7 +163,7 @@ class Light:
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if passes(tensors):
-                if slopes.knows:
+                if slopes.may_hold(tensors):
                     slopes.holds(tensors)
                 result = original(tensors, *args, **kwargs)
                 if not arrived():
@@ -224,7 +225,7 @@ class Light:
             self._in_loss = backward.watch_loss(loss)
             self.slopes.learns(loss)
             self.spends(began)
-        elif self.slopes.knows:
+        elif self.slopes.may_hold(loss):
             self.slopes.holds(loss, more=self.backwards > 1)
 
     def _keeps_last(self) -> None:
@@ -273,7 +274,8 @@ class Light:
         )
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
-            fact |= self.slopes.made_with(loss)
+            fact |= candidates.before(loss, self.slopes.held)
+            _doubts(fact)
         return True
 
     def _after_backward(self) -> None:
@@ -341,6 +343,7 @@ class Light:
         growth = self.ring.growth()
         if growth is not None:
             out["growth"] = growth
+        _doubts(out)
         self.suspect = Suspect(out, what == "nan", [*self._parameters(), *reached.values()], reached)
 
     # The step ----------------------------------------------------------------------------------
@@ -492,3 +495,9 @@ class Light:
             self.found = None
         if self.found is None:
             self.found = self.streak.verdict(len(self.steps.tallies))
+
+
+def _doubts(fact: dict[str, Any]) -> None:
+    """What is named only because nothing else is left is not, where numbers grew: they may overflow."""
+    if fact.pop("alone", False) and fact.get("growth", {}).get("high", 0.0) > _LARGE:
+        fact["made_with"] = [fact.pop("op")]

@@ -100,11 +100,13 @@ def test_what_the_loss_is_made_with(watch, monkeypatch):
 
     def loss_of(turn):
         out = model(torch.randn(4, 2))
-        return torch.acos(out * 0 + 1).mean() if turn == BAD else out.tanh().log1p().sum()
+        if turn != BAD:
+            return out.tanh().sum()
+        return (torch.acos(out * 0 + 1) / 2 - (out.sigmoid().log() + 1).exp() / out.exp() + 10).mean() ** 0.5
 
     train(model, loss_of, 1e-3)
     seen = watch.verdict()
-    assert (seen["kind"], seen["step"], seen["made_with"][:2]) == ("gradient", 41, ["mean", "acos"])
+    assert (seen["kind"], seen["step"], seen["made_with"]) == ("gradient", 41, ["pow", "acos", "exp", "log"])
 
 
 class Flow(nn.Module):

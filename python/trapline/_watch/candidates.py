@@ -1,0 +1,97 @@
+"""Which derivatives of a finite loss can have been without a finite value, where nothing of them was held.
+
+The graph of a loss that `backward` has used up still tells its operations. One whose result is infinite just
+where its derivative is (log, a division) is none of them, if nothing hides that on the way to the loss, which
+was finite.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Optional
+
+import torch
+
+from trapline._watch.graph import base_of, name_of, op_named
+from trapline._watch.slopes import SLOPES, op_of
+
+_MAX_NODES = 20_000
+# Finite where their derivative is not.
+_FINITE = {
+    f"{name}Backward"
+    for name in (
+        "Sqrt",
+        "Pow",
+        "Acos",
+        "Asin",
+        "Acosh",
+        "Hypot",
+        "Xlogy",
+        "SpecialEntr",
+        "LinalgEigh",
+        "LinalgSvd",
+    )
+}
+# An infinity that goes in comes out, or NaN: nothing is left out, and none becomes 0.
+_OPEN = {
+    f"{name}Backward"
+    for name in (
+        *("Add", "Sub", "Rsub", "Mul", "Neg", "Abs", "Sum", "Mean", "Pow", "Sqrt", "MseLoss", "L1Loss"),
+        *(
+            "View",
+            "UnsafeView",
+            "ReshapeAlias",
+            "Unsqueeze",
+            "Squeeze",
+            "Expand",
+            "Transpose",
+            "T",
+            "Permute",
+        ),
+        *("Stack", "Cat", "Clone", "ToCopy", "Alias"),
+    )
+}
+
+
+def candidates(loss_node: Any) -> list[str]:
+    """Names of operations, nearest to the loss first."""
+    seen, queue = {(loss_node, True)}, deque([(loss_node, True)])
+    nodes: dict[Any, bool] = {}  # whether an infinity of it would be seen in the loss
+    while queue and len(seen) < _MAX_NODES:
+        node, is_open = queue.popleft()
+        nodes[node] = nodes.get(node, False) or is_open
+        base = base_of(node.name())
+        for at, (following, _) in enumerate(node.next_functions):
+            if following is None:
+                continue
+            goes_on = is_open and (base in _OPEN or (base == "DivBackward" and at == 0))
+            if (following, goes_on) not in seen:
+                seen.add((following, goes_on))
+                queue.append((following, goes_on))
+    return list(dict.fromkeys(name_of(node) for node, is_open in nodes.items() if _can_be(node, is_open)))
+
+
+def _can_be(node: Any, is_open: bool) -> bool:
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        kind = getattr(node, "_forward_cls", None)
+        return not str(getattr(kind, "__module__", "")).startswith("torch.")
+    base = base_of(node.name())
+    if base not in SLOPES or (is_open and base not in _FINITE):
+        return False
+    exponent = getattr(node, "_saved_exponent", None) if node.name().endswith("PowBackward0") else None
+    return not isinstance(exponent, (int, float)) or exponent < 1
+
+
+def left_of(loss_node: Any, held: Optional[list[Any]]) -> dict[str, Any]:
+    """Facts: the only one that is left but those that were held, and fine; or else all of these."""
+    fine = {op_named(name) for name, _, _ in held or ()}
+    left = [name for name in candidates(loss_node) if name not in fine]
+    if len(left) == 1:
+        return {"op": left[0], "alone": True}
+    return {"made_with": left} if left else {}
+
+
+def before(loss: Any, held: Optional[list[Any]]) -> dict[str, Any]:
+    """The same of the step before this loss, which was made alike."""
+    by = op_of(held)
+    return {"op": by} if by else left_of(loss.grad_fn, held)
