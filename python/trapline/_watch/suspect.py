@@ -14,6 +14,9 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 # How many modes of the program's are on: they would be shown the operations of the watch.
 modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+# The call under way is not shown to a class of tensors that has been shown it. The next operation on such a
+# tensor, ours too, uses that up.
+skips = getattr(torch._C, "_peek_should_skip_torch_function", lambda: False)
 # What a transform works on: it cannot be read, and does not know every operation.
 _WRAPPED = [
     getattr(torch._C._functorch, name)

@@ -21,7 +21,7 @@ from trapline._watch.hot import Hot, idle
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.steps import Steps
-from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, modes, parameters_of
+from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, modes, parameters_of, skips
 from trapline._watch.withheld import Streak
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
@@ -152,13 +152,13 @@ class Light:
         passes, arrived = self.hot.passes, self.hot.arrived
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if passes(tensors):
+            if not skips() and passes(tensors):
                 result = original(tensors, *args, **kwargs)
                 if not arrived():
                     self.catches_up()
                     self.looks, self._graph = True, tensors.grad_fn  # before the optimizer steps
                 return result
-            if modes():
+            if modes() or skips():
                 return original(tensors, *args, **kwargs)
             fresh = False
             try:
