@@ -79,7 +79,7 @@ class Root(_Gate or _PlainGate):  # type: ignore[misc]
             if not light.hot.keep(self.module, args, kwargs, (autocast, random)):
                 call = Call((self.module, args, kwargs, light.steps.taken, autocast, random, None))
                 light.calls.append(call)
-                return call if light.looks else None
+                return call if light.looks and not modes() else None
         return None
 
     def notes(self, module: Any, args: Any, kwargs: Any) -> None:
@@ -302,7 +302,7 @@ class Roots:
         calls = self._light.calls
         known = self.known.get(module) if self._depth == 0 and not self._light.busy else None
         call = calls[-1] if known is not None and calls and calls[-1].module() is module else None
-        if call is not None and call.arrived is None:
+        if call is not None and call.arrived is None and not modes():
             gave(call, output)
         if known is None or known.draws or self._before is None:
             return
@@ -331,4 +331,5 @@ def is_watched(module: Any) -> bool:
     if isinstance(module, torch.jit.ScriptModule) or getattr(module, "_compiled_call_impl", 0) is not None:
         return False
     parameter = next(module.parameters(), None)
-    return parameter is None or parameter.device.type == "cpu"
+    with torch._C.DisableTorchFunction():
+        return parameter is None or parameter.device.type == "cpu"

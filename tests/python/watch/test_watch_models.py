@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from trapline._watch import compiling, light, roots, thorough  # noqa: E402
 
@@ -306,3 +307,43 @@ def test_failure_in_a_hook_is_not_the_programs(monkeypatch):
         assert model(GOOD).shape == (3, 1)
     finally:
         light.uninstall()
+
+
+def test_mode_of_functions_is_shown_nothing():
+    class Sees(TorchFunctionMode):
+        def __init__(self):
+            self.seen = []
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            self.seen.append(getattr(function, "__name__", ""))
+            return function(*args, **(kwargs or {}))
+
+    def run():
+        model = nn.Linear(2, 1)
+        with Sees() as mode:
+            step(model, model)
+        return mode.seen
+
+    plain = run()
+    light.install()
+    try:
+        assert run() == plain and "backward" in plain
+    finally:
+        light.uninstall()
+
+
+def test_default_device_is_no_mode_that_is_shown_anything():
+    light.install()
+    torch.set_default_device("cpu")
+    try:
+        model = nn.Linear(2, 1)
+        step(model, model, times=float("nan"))
+        assert light.verdict()["kind"] == "loss"
+    finally:
+        torch.set_default_device(None)
+        light.uninstall()
+
+
+def test_module_without_training(model):
+    del model.training
+    assert type(vars(model)["_compiled_call_impl"]) is roots.Root and model(GOOD).shape == (3, 1)
