@@ -39,6 +39,8 @@ class Arrived:
     def __init__(self, tensors: Iterable[Any]) -> None:
         self.gradients: dict[int, Any] = {}
         self.too_large = False
+        if _is_compiled_autograd():
+            return
         for at, tensor in enumerate(tensors):
             node = tensor.grad_fn
             if at >= _MAX_OUTPUTS or node is None:

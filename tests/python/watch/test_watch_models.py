@@ -347,3 +347,16 @@ def test_default_device_is_no_mode_that_is_shown_anything():
 def test_module_without_training(model):
     del model.training
     assert type(vars(model)["_compiled_call_impl"]) is roots.Root and model(GOOD).shape == (3, 1)
+
+
+def test_compiled_autograd_takes_the_backward_pass_whole(model):
+    """What the watch has put into the graph before is nothing there."""
+    from torch._dynamo import compiled_autograd
+
+    x = torch.ones(3, 2, requires_grad=True)
+    (expected,) = torch.autograd.grad(model(x).sum(), x)
+    loss = model(x).sum()
+    torch._dynamo.reset()
+    with compiled_autograd._enable(lambda graph: torch.compile(graph, backend="eager", fullgraph=True)):
+        loss.backward()
+    assert torch.equal(x.grad, expected)
