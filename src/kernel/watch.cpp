@@ -118,22 +118,25 @@ int answer_of(PyObject* question) {
   return answer ? PyObject_IsTrue(answer.get()) : -1;
 }
 
-// Whether it was seen to here, as far as keeping goes; -1: failed.
-int keeps(Gate& gate, PyObject* module, PyObject* args, PyObject* kwargs) {
+// Whether it was seen to here, as far as keeping goes. What fails is no failure of the program's: not kept.
+bool keeps(Gate& gate, PyObject* module, PyObject* args, PyObject* kwargs) {
   const Ref training(PyObject_GetAttr(module, g_watch.training));
-  if (!training) return -1;
+  if (!training) {
+    PyErr_Clear();
+    return true;
+  }
   if (training.get() == Py_True) {
     gate.trained = 1;
   } else if (gate.trained != 0) {
-    return 1;
+    return true;
   }
-  if (!g_watch.armed || gate.draws != 0) return 0;
+  if (!g_watch.armed || gate.draws != 0) return false;
   const int trains = answer_of(g_watch.grad_enabled);
   const int casts = trains > 0 ? answer_of(g_watch.any_autocast) : 0;
-  if (trains < 0 || casts < 0) return -1;
-  if (casts > 0) return 0;  // its dtype is to be told
-  if (trains > 0) keep_call({gate.module, args, kwargs, nullptr, gate.bare != 0});
-  return 1;
+  if (trains < 0 || casts < 0) PyErr_Clear();
+  if (casts > 0) return false;  // its dtype is to be told
+  if (trains > 0 && casts == 0) keep_call({gate.module, args, kwargs, nullptr, gate.bare != 0});
+  return true;
 }
 
 // Who else came to this gate: a module that was given a copy of the members of the gate's own module, or
@@ -171,10 +174,8 @@ PyObject* gate_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     const Ref own(PyObject_GetAttr(stranger.get(), g_watch.call_impl));
     return own ? PyObject_Call(own.get(), args, kwargs) : nullptr;
   }
-  const int kept = keeps(gate, module.get(), args, kwargs);
-  if (kept < 0) return nullptr;
-  const Ref call(kept > 0 ? PyObject_GetAttr(module.get(), g_watch.call_impl)
-                          : PyObject_GetAttr(self, g_watch.noted));
+  const bool seen = keeps(gate, module.get(), args, kwargs);
+  const Ref call(PyObject_GetAttr(seen ? module.get() : self, seen ? g_watch.call_impl : g_watch.noted));
   return call ? PyObject_Call(call.get(), args, kwargs) : nullptr;
 }
 

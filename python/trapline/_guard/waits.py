@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from trapline._library.say import say
+from trapline._library.standin import known_to_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,6 +139,7 @@ def _watch_backward() -> None:
 
     for name, original, checked in (("backward", backward, checked_backward), ("grad", grad, checked_grad)):
         setattr(torch.autograd, name, checked)
+        _undo.append(known_to_script(checked, original))
         _undo.append(functools.partial(_restore, torch.autograd, name, checked, original))
 
 

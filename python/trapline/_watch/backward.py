@@ -10,7 +10,6 @@ Nothing but an operation that was seen so is named.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 import time
@@ -22,8 +21,8 @@ from typing import Any, Optional
 import torch
 
 from trapline._fault.program import places, source
-from trapline._library.say import debug
 from trapline._watch.graph import name_of
+from trapline._watch.quiet import quietly
 from trapline._watch.suspect import may_look, modes
 
 _MARK = "trapline"  # in the metadata of the node that made an output
@@ -35,25 +34,14 @@ _MAX_KEPT = 1 << 24  # elements of a gradient that is kept until the step
 _FRAME = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)')
 
 
-def _quietly(hook: Any) -> Any:
-    """What a hook in the program's graph raises, its backward pass would."""
-
-    @functools.wraps(hook)
-    def called(*args: Any) -> None:
-        try:
-            hook(*args)
-        except Exception as error:
-            debug(f"watch: {error!r}")
-
-    return called
-
-
 class Arrived:
     """What arrives at the outputs of one call, in the order of its tensors."""
 
     def __init__(self, tensors: Iterable[Any]) -> None:
         self.gradients: dict[int, Any] = {}
         self.too_large = False
+        if _is_compiled_autograd():
+            return
         for at, tensor in enumerate(tensors):
             node = tensor.grad_fn
             if at >= _MAX_OUTPUTS or node is None:
@@ -62,7 +50,7 @@ class Arrived:
             # Nothing here holds the graph; the graph holds this.
             node.register_prehook(partial(self._sees, at, tensor.output_nr))
 
-    @_quietly
+    @quietly
     def _sees(self, at: int, output: int, gradients: Any) -> None:
         gradient = gradients[output] if output < len(gradients) else None
         if gradient is None or modes() or not may_look(gradient):
@@ -98,7 +86,7 @@ class Culprit:
     def watches(self, node: Any) -> None:
         node.register_hook(partial(self._after, name_of(node), node.metadata))
 
-    @_quietly
+    @quietly
     def _after(self, name: str, metadata: Any, made: Any, given: Any) -> None:
         if self._bad or modes():
             return

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from trapline._watch import device, late, light, roots, watching
+from trapline._watch import device, late, light, quiet, roots, watching
 
 
 def install() -> None:
@@ -19,7 +19,7 @@ def install() -> None:
     light.follows_compilation()
     skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
     if skip is not None:
-        for module in (device, late, light, roots, watching):
+        for module in (device, late, light, quiet, roots, watching):
             for code in _codes_of(vars(module).values(), module.__name__):
                 skip(code)
 
@@ -33,6 +33,6 @@ def _codes_of(values: Any, module: str) -> Iterator[CodeType]:
         elif getattr(value, "__module__", None) != module:
             continue
         elif isinstance(value, FunctionType):
-            yield from _codes_of([value.__code__], module)
+            yield from _codes_of([value.__code__, getattr(value, "__wrapped__", None)], module)
         elif isinstance(value, type):
             yield from _codes_of(vars(value).values(), module)

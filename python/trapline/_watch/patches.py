@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable
 
+from trapline._library.standin import known_to_script
+
 
 class Patches:
     def __init__(self) -> None:
@@ -16,10 +18,12 @@ class Patches:
         wrapper = make(original)
         functools.update_wrapper(wrapper, original)
         setattr(owner, name, wrapper)
+        unknown = known_to_script(wrapper, original)
 
         def undo() -> None:
             if getattr(owner, name) is wrapper:  # somebody else's would be lost
                 setattr(owner, name, original)
+                unknown()
 
         self._undo.append(undo)
 

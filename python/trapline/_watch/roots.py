@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from trapline._library.say import debug
 from trapline._watch.again import Call
 from trapline._watch.backward import Arrived
 from trapline._watch.hot import any_autocast, gate_type
 from trapline._watch.patches import Patches
 from trapline._watch.place import outputs
+from trapline._watch.quiet import quietly
 from trapline._watch.suspect import modes
 
 _LEARN = 2  # steps in which the outermost modules are found
@@ -31,12 +31,10 @@ def _autocast_dtype() -> Any:
     return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
 
 
+@quietly
 def gave(call: Call, output: Any) -> None:
     """From now on what `backward` brings to the output is noted."""
-    try:
-        call.watches(Arrived(outputs(output)))
-    except Exception as error:
-        debug(f"watch: {error!r}")
+    call.watches(Arrived(outputs(output)))
 
 
 _Gate = gate_type()
@@ -64,7 +62,19 @@ class Root(_Gate or _PlainGate):  # type: ignore[misc]
         )  # what it was given is kept no longer than its loss
 
     def _noted(self, *args: Any, **kwargs: Any) -> Any:
-        light, module = self._light, self.module()
+        module = self.module()
+        call = self._keeps(module, args, kwargs)
+        output = module._call_impl(*args, **kwargs)
+        if call is not None:
+            began = time.perf_counter()
+            gave(call, output)
+            self._light.spends(began)
+        return output
+
+    @quietly
+    def _keeps(self, module: Any, args: Any, kwargs: Any) -> Any:
+        """The call, where what it gives is looked at."""
+        light = self._light
         self.trained = self.trained or module.training
         if light.notes and (module.training or not self.trained) and _grad_enabled():
             autocast = _autocast_dtype() if any_autocast() else None
@@ -72,13 +82,8 @@ class Root(_Gate or _PlainGate):  # type: ignore[misc]
             if not light.hot.keep(self.module, args, kwargs, (autocast, random)):
                 call = Call((self.module, args, kwargs, light.steps.taken, autocast, random, None))
                 light.calls.append(call)
-                if light.looks:
-                    output = module._call_impl(*args, **kwargs)
-                    began = time.perf_counter()
-                    gave(call, output)
-                    light.spends(began)
-                    return output
-        return module._call_impl(*args, **kwargs)
+                return call if light.looks and not modes() else None
+        return None
 
     def notes(self, module: Any, args: Any, kwargs: Any) -> None:
         """The call that was on its way when the module was found."""
@@ -187,11 +192,15 @@ class Roots:
 
         def __init__(module: Any, *args: Any, **kwargs: Any) -> None:
             original(module, *args, **kwargs)
-            self._ends()
-            self._is_over = True
-            self._knows(module)
+            self._compiled(module)
 
         return __init__
+
+    @quietly
+    def _compiled(self, module: Any) -> None:
+        self._ends()
+        self._is_over = True
+        self._knows(module)
 
     def _around_start(self, original: Any) -> Any:
         def run_start_callbacks(handler: Any, *args: Any) -> Any:
@@ -200,6 +209,7 @@ class Roots:
 
         return run_start_callbacks
 
+    @quietly
     def _compiles(self) -> None:
         """What is hooked would get into the graph, and its guards count global hooks."""
         self._ends()
@@ -250,6 +260,7 @@ class Roots:
             handle.remove()
         self._before = None
 
+    @quietly
     def _enters(self, module: Any, args: Any) -> None:
         if _is_traced():
             return
@@ -264,7 +275,9 @@ class Roots:
             return
         if not self._trains:
             self._untrained += 1
-            if self._untrained > _MAX_UNTRAINED or not (module.training and _grad_enabled()):
+            # A frozen module of TorchScript has no such member: it is in evaluation.
+            trains = getattr(module, "training", False) and _grad_enabled()
+            if self._untrained > _MAX_UNTRAINED or not trains:
                 self.stop()
                 self._light.calls.clear()
                 return
@@ -286,6 +299,7 @@ class Roots:
         self._fresh.add(module)
         return True
 
+    @quietly
     def _leaves(self, module: Any, _args: Any, output: Any) -> None:
         if self._depth <= 0 or _is_traced():
             return
@@ -293,7 +307,7 @@ class Roots:
         calls = self._light.calls
         known = self.known.get(module) if self._depth == 0 and not self._light.busy else None
         call = calls[-1] if known is not None and calls and calls[-1].module() is module else None
-        if call is not None and call.arrived is None:
+        if call is not None and call.arrived is None and not modes():
             gave(call, output)
         if known is None or known.draws or self._before is None:
             return
@@ -322,4 +336,5 @@ def is_watched(module: Any) -> bool:
     if isinstance(module, torch.jit.ScriptModule) or getattr(module, "_compiled_call_impl", 0) is not None:
         return False
     parameter = next(module.parameters(), None)
-    return parameter is None or parameter.device.type == "cpu"
+    with torch._C.DisableTorchFunction():
+        return parameter is None or parameter.device.type == "cpu"

@@ -12,14 +12,30 @@ _LARGE = 4096  # elements
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-# How many modes of the program's are on: they would be shown the operations of the watch.
-modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+_of_operations = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+_of_functions = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
+# The call under way is not shown to a class of tensors that has been shown it. The next operation on such a
+# tensor, ours too, uses that up.
+skips = getattr(torch._C, "_peek_should_skip_torch_function", lambda: False)
 # What a transform works on: it cannot be read, and does not know every operation.
 _WRAPPED = [
     getattr(torch._C._functorch, name)
     for name in ("is_functorch_wrapped_tensor", "is_legacy_batchedtensor")
     if hasattr(getattr(torch._C, "_functorch", None), name)
 ]
+
+
+def modes() -> bool:
+    """Modes of the program's are on, which would be shown the operations of the watch."""
+    if _of_operations():
+        return True
+    count = _of_functions()
+    return count > 0 and any(not _is_default_device(torch._C._get_function_stack_at(i)) for i in range(count))
+
+
+def _is_default_device(mode: Any) -> bool:
+    """``torch.set_default_device``: it only says where new tensors are made."""
+    return type(mode).__name__ == "DeviceContext"
 
 
 def may_look(tensor: Any) -> bool:

@@ -16,6 +16,7 @@ sparse gradients; tensor subclasses.
 from __future__ import annotations
 
 import atexit
+import functools
 import math
 import threading
 import weakref
@@ -26,6 +27,7 @@ from typing import Any, Callable, NamedTuple, Optional
 from trapline._fault.data import recorded
 from trapline._library import capi, forks
 from trapline._library.say import debug, say
+from trapline._library.standin import known_to_script
 
 # A forward without end must not fill memory: so many values are looked at before the step's end.
 _MAX_PENDING = 4096
@@ -131,17 +133,19 @@ class Watch:
         ]
         original = torch.autograd.backward
 
+        @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             for tensor in [tensors] if isinstance(tensors, torch.Tensor) else list(tensors or ()):
                 self._take(Place("loss", None, None), tensor)
             return original(tensors, *args, **kwargs)
 
-        backward.__wrapped__ = original  # type: ignore[attr-defined]
         torch.autograd.backward = backward
+        unknown = known_to_script(backward, original)
 
         def restore() -> None:
             if torch.autograd.backward is backward:
                 torch.autograd.backward = original
+                unknown()
 
         self._restore = [restore]
         forks.in_child(self._in_child)

@@ -23,7 +23,7 @@ from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.slopes import Slopes
 from trapline._watch.steps import Steps
-from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, modes, parameters_of
+from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, modes, parameters_of, skips
 from trapline._watch.withheld import Streak, around_scaler
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
@@ -162,7 +162,7 @@ class Light:
         passes, arrived, slopes = self.hot.passes, self.hot.arrived, self.slopes
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if passes(tensors):
+            if not skips() and passes(tensors):
                 if slopes.may_hold(tensors):
                     slopes.holds(tensors)
                 result = original(tensors, *args, **kwargs)
@@ -170,7 +170,7 @@ class Light:
                     self.catches_up()
                     self.looks, slopes.graph = True, tensors.grad_fn  # before the optimizer steps
                 return result
-            if modes():
+            if modes() or skips():
                 return original(tensors, *args, **kwargs)
             fresh = False
             try:

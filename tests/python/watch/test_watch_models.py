@@ -12,8 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from trapline._watch import compiling, light, roots  # noqa: E402
+from trapline._watch import compiling, light, roots, thorough  # noqa: E402
 
 GOOD = torch.ones(3, 2)
 
@@ -247,3 +248,116 @@ def test_a_compiled_module_does_not_warn_of_hooks(recwarn):
     assert not [warning for warning in recwarn if "global hooks" in str(warning.message)]
     assert light.verdict()["kind"] == "loss"
     light.uninstall()
+
+
+def test_frozen_module_of_torchscript():
+    """It has no `training`, which is asked for while outermost modules are found."""
+    light.install()
+    try:
+        frozen = torch.jit.freeze(torch.jit.script(nn.Linear(2, 1)).eval())
+        assert frozen(GOOD).shape == (3, 1)
+    finally:
+        light.uninstall()
+
+
+@pytest.mark.parametrize("mode", ["light", "nan"])
+def test_torchscript_knows_backward(mode):
+    def calls(x: torch.Tensor):
+        torch.autograd.backward([x.relu().sum()])
+
+    chosen = {"light": light, "nan": thorough}[mode]
+    chosen.install()
+    try:
+        assert "torch.autograd.backward" in torch.jit.script(calls).code
+    finally:
+        chosen.uninstall()
+    assert "torch.autograd.backward" in torch.jit.script(calls).code
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.overrides, "redispatch_function"), reason="what it asks for came with torch 2.13"
+)
+def test_backward_of_a_class_that_hands_calls_on():
+    """By skipping one level: what the watch does with the tensor before would use that up, without end."""
+    seen = []
+
+    class Sees(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(function.__name__)
+            return torch.overrides.redispatch_function(function, types, args, kwargs or {})
+
+    light.install()
+    try:
+        x = torch.ones((), requires_grad=True).as_subclass(Sees)
+        torch.autograd.backward(x)
+    finally:
+        light.uninstall()
+    assert seen.count("backward") == 1
+
+
+def test_failure_in_a_hook_is_not_the_programs(monkeypatch):
+    def fails(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(roots.Roots, "_knows", fails)
+    light.install()
+    try:
+        model = nn.Sequential(nn.Linear(2, 1))
+        step(model, model)
+        assert model(GOOD).shape == (3, 1)
+    finally:
+        light.uninstall()
+
+
+def test_mode_of_functions_is_shown_nothing():
+    class Sees(TorchFunctionMode):
+        def __init__(self):
+            self.seen = []
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            self.seen.append(getattr(function, "__name__", ""))
+            return function(*args, **(kwargs or {}))
+
+    def run():
+        model = nn.Linear(2, 1)
+        with Sees() as mode:
+            step(model, model)
+        return mode.seen
+
+    plain = run()
+    light.install()
+    try:
+        assert run() == plain and "backward" in plain
+    finally:
+        light.uninstall()
+
+
+def test_default_device_is_no_mode_that_is_shown_anything():
+    light.install()
+    torch.set_default_device("cpu")
+    try:
+        model = nn.Linear(2, 1)
+        step(model, model, times=float("nan"))
+        assert light.verdict()["kind"] == "loss"
+    finally:
+        torch.set_default_device(None)
+        light.uninstall()
+
+
+def test_module_without_training(model):
+    del model.training
+    assert type(vars(model)["_compiled_call_impl"]) is roots.Root and model(GOOD).shape == (3, 1)
+
+
+def test_compiled_autograd_takes_the_backward_pass_whole(model):
+    """What the watch has put into the graph before is nothing there."""
+    from torch._dynamo import compiled_autograd
+
+    x = torch.ones(3, 2, requires_grad=True)
+    (expected,) = torch.autograd.grad(model(x).sum(), x)
+    loss = model(x).sum()
+    torch._dynamo.reset()
+    with compiled_autograd._enable(lambda graph: torch.compile(graph, backend="eager", fullgraph=True)):
+        loss.backward()
+    assert torch.equal(x.grad, expected)
