@@ -16,6 +16,7 @@ from trapline._watch.graph import base_of, name_of, op_named
 from trapline._watch.slopes import SLOPES, op_of
 
 _MAX_NODES = 20_000
+_LARGE = 1e6  # a loss or a norm on its way to overflow
 # Finite where their derivative is not.
 _FINITE = {
     f"{name}Backward"
@@ -95,3 +96,9 @@ def before(loss: Any, held: Optional[list[Any]]) -> dict[str, Any]:
     """The same of the step before this loss, which was made alike."""
     by = op_of(held)
     return {"op": by} if by else left_of(loss.grad_fn, held)
+
+
+def doubt(fact: dict[str, Any]) -> None:
+    """What is named only because nothing else is left is not, where numbers grew: they may overflow."""
+    if fact.pop("alone", False) and fact.get("growth", {}).get("high", 0.0) > _LARGE:
+        fact["made_with"] = [fact.pop("op")]

@@ -112,7 +112,7 @@ def is_bad_slope(name: str, node: Any) -> bool:
 class Plan(NamedTuple):
     """The way to the operations of a loss that may be to blame."""
 
-    root: str  # the name of its last operation
+    root: type  # of its last operation
     hops: list[tuple[int, int]]  # from which of the nodes so far, by which of its inputs
     ends: list[tuple[int, str, tuple[str, ...]]]  # which of the nodes, its name, what it has saved
 
@@ -120,7 +120,7 @@ class Plan(NamedTuple):
         """What they have saved; None: the loss is made otherwise, or was changed in place."""
         nodes = [loss.grad_fn]
         try:
-            if nodes[0].name() != self.root:
+            if type(nodes[0]) is not self.root:
                 return None
             for before, at in self.hops:
                 nodes.append(nodes[before].next_functions[at][0])
@@ -147,7 +147,7 @@ def plan_of(loss: Any) -> Plan:
             places[following] = len(ways)
             ways.append((places[node], at))
             queue.append(following)
-    plan, numbers = Plan(loss.grad_fn.name(), [], []), {0: 0}
+    plan, numbers = Plan(type(loss.grad_fn), [], []), {0: 0}
     for node, place in places.items():
         slope = SLOPES.get(base_of(node.name()))
         if slope is None or not any((node, at) in used for at in slope.by) or not _may_be_bad(node, slope):
@@ -172,7 +172,7 @@ class Slopes:
         self.knows = False  # some operation to hold
         # Of the last loss. None: it is unlike those that were learnt, or its step was looked at.
         self.held: Optional[list[Any]] = None
-        self._root = ""  # of the loss that was learnt last, its name
+        self.root: Optional[type] = None  # the last operation of the loss that was learnt last
         self._unlike = 0  # losses that no plan was for
         self.graph: Any = None  # of a loss whose gradients are bad, in a step that was not looked at
 
@@ -181,16 +181,14 @@ class Slopes:
         plan = plan_of(loss)
         self._plans = [plan, *(known for known in self._plans if known != plan)][:_MAX_PLANS]
         self.knows = any(known.ends for known in self._plans)
-        self._root = loss.grad_fn.name()
+        self.root = type(loss.grad_fn)
         self.held = None
 
-    def may_hold(self, loss: Any) -> bool:
-        """Something of it, or it is another loss than before: a term that comes in late."""
-        root = loss.grad_fn
-        return root is not None and (self.knows or root.name() != self._root)
-
     def holds(self, loss: Any, more: bool = False) -> None:
-        """In another step, before `backward`. With `more` beside what is held of the losses before it."""
+        """In another step, before `backward`: where it `knows` what to hold, or the loss has another `root`.
+
+        With `more` beside what is held of the losses before it.
+        """
         before, self.held = self.held if more else None, None
         try:
             self.held = self._of(loss)

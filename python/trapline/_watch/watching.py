@@ -28,7 +28,6 @@ from trapline._watch.withheld import Streak, around_scaler
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
 _SHARE = 0.0025  # of the time since the first step, from then on
-_LARGE = 1e6  # a loss or a norm on its way to overflow
 _MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
 _MAX_RETURNED = 8  # times that are not counted, as nothing came of it
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
@@ -163,7 +162,7 @@ class Light:
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if not skips() and passes(tensors):
-                if slopes.may_hold(tensors):
+                if slopes.knows or type(tensors.grad_fn) is not slopes.root:
                     slopes.holds(tensors)
                 result = original(tensors, *args, **kwargs)
                 if not arrived():
@@ -225,7 +224,7 @@ class Light:
             self._in_loss = backward.watch_loss(loss)
             self.slopes.learns(loss)
             self.spends(began)
-        elif self.slopes.may_hold(loss):
+        elif self.slopes.knows or type(loss.grad_fn) is not self.slopes.root:
             self.slopes.holds(loss, more=self.backwards > 1)
 
     def _keeps_last(self) -> None:
@@ -275,7 +274,7 @@ class Light:
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
             fact |= candidates.before(loss, self.slopes.held)
-            _doubts(fact)
+            candidates.doubt(fact)
         return True
 
     def _after_backward(self) -> None:
@@ -343,7 +342,7 @@ class Light:
         growth = self.ring.growth()
         if growth is not None:
             out["growth"] = growth
-        _doubts(out)
+        candidates.doubt(out)
         self.suspect = Suspect(out, what == "nan", [*self._parameters(), *reached.values()], reached)
 
     # The step ----------------------------------------------------------------------------------
@@ -495,9 +494,3 @@ class Light:
             self.found = None
         if self.found is None:
             self.found = self.streak.verdict(len(self.steps.tallies))
-
-
-def _doubts(fact: dict[str, Any]) -> None:
-    """What is named only because nothing else is left is not, where numbers grew: they may overflow."""
-    if fact.pop("alone", False) and fact.get("growth", {}).get("high", 0.0) > _LARGE:
-        fact["made_with"] = [fact.pop("op")]
