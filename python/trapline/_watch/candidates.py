@@ -17,41 +17,19 @@ from trapline._watch.slopes import SLOPES, op_of
 
 _MAX_NODES = 20_000
 _LARGE = 1e6  # a loss or a norm on its way to overflow
+
+
+def _nodes_of(names: str) -> set[str]:
+    return {f"{name}Backward" for name in names.split()}
+
+
 # Finite where their derivative is not.
-_FINITE = {
-    f"{name}Backward"
-    for name in (
-        "Sqrt",
-        "Pow",
-        "Acos",
-        "Asin",
-        "Acosh",
-        "Hypot",
-        "Xlogy",
-        "SpecialEntr",
-        "LinalgEigh",
-        "LinalgSvd",
-    )
-}
+_FINITE = _nodes_of("Sqrt Pow Acos Asin Acosh Hypot Xlogy SpecialEntr LinalgEigh LinalgSvd")
 # An infinity that goes in comes out, or NaN: nothing is left out, and none becomes 0.
-_OPEN = {
-    f"{name}Backward"
-    for name in (
-        *("Add", "Sub", "Rsub", "Mul", "Neg", "Abs", "Sum", "Mean", "Pow", "Sqrt", "MseLoss", "L1Loss"),
-        *(
-            "View",
-            "UnsafeView",
-            "ReshapeAlias",
-            "Unsqueeze",
-            "Squeeze",
-            "Expand",
-            "Transpose",
-            "T",
-            "Permute",
-        ),
-        *("Stack", "Cat", "Clone", "ToCopy", "Alias"),
-    )
-}
+_OPEN = _nodes_of(
+    "Add Sub Rsub Mul Neg Abs Sum Mean Sqrt MseLoss L1Loss Stack Cat Clone ToCopy Alias "
+    "View UnsafeView ReshapeAlias Unsqueeze Squeeze Expand Transpose T Permute"
+)
 
 
 def candidates(loss_node: Any) -> list[str]:
@@ -65,11 +43,23 @@ def candidates(loss_node: Any) -> list[str]:
         for at, (following, _) in enumerate(node.next_functions):
             if following is None:
                 continue
-            goes_on = is_open and (base in _OPEN or (base == "DivBackward" and at == 0))
+            goes_on = is_open and _is_open(node, base, at)
             if (following, goes_on) not in seen:
                 seen.add((following, goes_on))
                 queue.append((following, goes_on))
     return list(dict.fromkeys(name_of(node) for node, is_open in nodes.items() if _can_be(node, is_open)))
+
+
+def _is_open(node: Any, base: str, at: int) -> bool:
+    if base == "DivBackward":
+        return at == 0
+    return base in _OPEN or (base == "PowBackward" and (_exponent(node) or 0) > 0)
+
+
+def _exponent(node: Any) -> Optional[float]:
+    """That of a number; it is not freed."""
+    exponent = getattr(node, "_saved_exponent", None) if node.name().endswith("PowBackward0") else None
+    return exponent if isinstance(exponent, (int, float)) else None
 
 
 def _can_be(node: Any, is_open: bool) -> bool:
@@ -79,8 +69,8 @@ def _can_be(node: Any, is_open: bool) -> bool:
     base = base_of(node.name())
     if base not in SLOPES or (is_open and base not in _FINITE):
         return False
-    exponent = getattr(node, "_saved_exponent", None) if node.name().endswith("PowBackward0") else None
-    return not isinstance(exponent, (int, float)) or exponent < 1
+    exponent = _exponent(node)
+    return exponent is None or exponent < 1
 
 
 def left_of(loss_node: Any, held: Optional[list[Any]]) -> dict[str, Any]:
