@@ -198,6 +198,11 @@ constexpr Literal kLiterals[] = {
     {"stalled for", kStrong},
     {"stopped heart", kStrong},
     {"library not lo", kStrong},
+    {"restarting kern", kStrong},  // Jupyter's
+    {"gpu node, did", kStrong},    // NVIDIA's device plugin
+    {"no vulkan dev", kStrong},
+    {"no capable dev", kStrong},
+    {"ule is not load", kStrong},  // ROCm's module
     {"err` value", kStrong},
     {"curand", kWeak},
     // Rows of the catalogue that are no failure but speak for a cause.
