@@ -35,8 +35,7 @@ bool is_warning(std::string_view text) {
       // A program that says how it goes on.
       R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
       RE2::Latin1);
-  // TensorFlow logs a failed operation at that level, too (core/framework/op_kernel.cc), Node a lost
-  // exception.
+  // TensorFlow logs a failed operation at that level, too (op_kernel.cc), Node an exception that is lost.
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern) &&
          !contains(text, "OP_REQUIRES failed") && !contains(text, "UnhandledPromiseRejection");
 }
