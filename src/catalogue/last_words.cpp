@@ -37,6 +37,9 @@ constexpr const char* kNone =
     R"re(|(?i)\berror[- _](?:bars?|bounds?|functions?|rates?|metrics?|logs?|margins?|terms?|analysis|correction|estimates?|handl\w+|budget|tolerance|threshold|per|over|between|of|is|was)\b)re"
     R"re(|(?i)\b(?:errors?|failures?|failed|aborted|crashed|killed|exceptions?|timed out|corrupt(?:ed)?)(?: [a-z]+){0,2} *(?:[=:|] *-?\d+(?:\.\d+)?(?:e-?\d+)?%?|-?\d*\.\d+(?:e-?\d+)?%?|0|-?\d+%|[=:|]? *none)(?:$|[\s,;/)%]))re"
     R"re(|(?i)\b\d+ (?:errors?|failures?|failed|aborted|crashed|killed|exceptions?|timed out|refused|corrupt(?:ed)?)\b)re";
+// One of many that failed, by its number: no count of failures.
+constexpr const char* kOfMany =
+    R"re((?i)\b(rank|worker|node|gpu|device|job|task|step|layer|attempt|trial|shard|chunk|batch|process|thread|request|stage|replica|actor|epoch|iteration)[ #:]+\d+ (?:has |have )?(failed|crashed|died|aborted|timed out)\b)re";
 // Said of what went well, of what somebody else shall do; a measure.
 constexpr const char* kFine =
     R"re((?i)\b(?:precision|recall|accuracy|f1|mse|mae|rmse)\b.*\d|\b(?:normally|successful(?:ly)?|succeeded|success|gracefully|passed|recover(?:ed|y|ing)|early stopping|converged|reached (?:the )?(?:max\w*|target|goal|end|best|\d)|retrying|will retry|retry (?:in|after|#?\d)|continu(?:es?|ing)|dropping|skipp\w+|instead|installed|enabled|registered|exit(?:ed|ing|s)?(?: with)?(?: code| status)?[ =:(]+0)\b|\?$)re"
@@ -66,6 +69,7 @@ LastLine judge_last(std::string_view line, bool is_last) {
   static const RE2* const ended = compiled(kEnded);
   static const RE2* const denied = compiled(kDenied);
   static const RE2* const none = compiled(kNone);
+  static const RE2* const of_many = compiled(kOfMany);
   if (is_last && has(line, *cut)) return LastLine::kBad;
   if (is_last && has(line, *ended)) {
     std::string rest(line);
@@ -77,6 +81,7 @@ LastLine judge_last(std::string_view line, bool is_last) {
     std::string said(line);
     RE2::GlobalReplace(&said, *denied, "it");
     const bool is_fine = has(said, *fine);
+    RE2::GlobalReplace(&said, *of_many, "\\1 \\2");
     RE2::GlobalReplace(&said, *none, "it");
     const bool is_still_bad = has(said, *sure) || (is_last && has(said, *bad));
     if (is_still_bad && !is_fine && !is_harmless(line)) return LastLine::kBad;

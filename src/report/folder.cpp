@@ -21,6 +21,7 @@
 #include <system_error>
 #include <utility>
 
+#include "report/letters.hpp"
 #include "report/report_socket.hpp"
 
 namespace trapline {
@@ -69,7 +70,7 @@ int write_all(int descriptor, std::string_view text) {
 
 std::string letters(std::uint64_t number, int count) {
   std::string out;
-  for (int i = 0; i < count; ++i, number /= 32) out += "abcdefghijklmnopqrstuvwxyz234567"[number % 32];
+  for (int i = 0; i < count; ++i, number /= kNameLetters.size()) out += name_letter(number);
   return out;
 }
 

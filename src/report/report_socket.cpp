@@ -13,7 +13,10 @@
 #include <cstddef>
 #include <cstring>
 #include <ctime>
+#include <system_error>
 #include <utility>
+
+#include "report/letters.hpp"
 
 namespace trapline {
 namespace {
@@ -71,21 +74,26 @@ bool is_full(const Address& address) {
          errno == EAGAIN;
 }
 
-// False: it is none of ours.
-bool parse(std::string_view message, std::string_view token, HandedFile& file) {
-  if (!message.starts_with(token) || message.size() <= token.size()) return false;
-  message.remove_prefix(token.size() + 1);
-  const std::size_t blank = message.find(' ');
-  const std::size_t end = message.find('\n');
-  if (end == std::string_view::npos || blank > end) return false;
-  const char* const time_end = message.data() + blank;
-  if (std::from_chars(message.data(), time_end, file.written).ptr != time_end) return false;
-  file.name = message.substr(blank + 1, end - blank - 1);
-  file.text = message.substr(end + 1);
-  return file.name.find('/') == std::string::npos;
-}
-
 }  // namespace
+
+std::optional<HandedFile> read_handed(std::string_view message, std::string_view token) {
+  if (token.empty() || !message.starts_with(token)) return std::nullopt;
+  message.remove_prefix(token.size());
+  const std::size_t end = message.find('\n');
+  if (!message.starts_with(' ') || end == std::string_view::npos) return std::nullopt;
+  const std::string_view header = message.substr(1, end - 1);
+  const std::size_t blank = header.find(' ');
+  if (blank == std::string_view::npos) return std::nullopt;
+  HandedFile file;
+  const char* const time_end = header.data() + blank;
+  const auto [stop, problem] = std::from_chars(header.data(), time_end, file.written);
+  if (stop != time_end || problem != std::errc{} || file.written < 0) return std::nullopt;
+  file.name = header.substr(blank + 1);
+  file.text = message.substr(end + 1);
+  // It becomes a file's: no other folder's, and the same to the kernel as to us.
+  if (file.name.find_first_of(std::string_view("/\0", 2)) != std::string::npos) return std::nullopt;
+  return file;
+}
 
 ReportSocket ReportSocket::open() {
   std::array<unsigned char, 2 * kLetters> random{};
@@ -95,7 +103,7 @@ ReportSocket ReportSocket::open() {
   std::string address = "trapline-";
   for (std::size_t i = 0; i < random.size(); ++i) {
     if (i == kLetters) address += '.';
-    address += "abcdefghijklmnopqrstuvwxyz234567"[random[i] % 32];
+    address += name_letter(random[i]);
   }
   const Address own = parsed(address);
   out.socket_ = new_socket();
@@ -129,9 +137,9 @@ Handed ReportSocket::take() const {
     if (sender.number() < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (sender.number() < 0) break;
     const ssize_t size = ::recv(sender.number(), message.data(), message.size(), MSG_DONTWAIT);
-    HandedFile file;
-    if (size > 0 && parse(std::string_view(message.data(), static_cast<std::size_t>(size)), own.token, file))
-      out.files.push_back(std::move(file));
+    if (size <= 0) continue;
+    auto file = read_handed({message.data(), static_cast<std::size_t>(size)}, own.token);
+    if (file) out.files.push_back(*std::move(file));
   }
   return out;
 }

@@ -3,6 +3,7 @@
 // asks for no permission and no path. The whole protocol is here: both ends of it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,10 @@ struct HandedFile {
   std::string text;
   long long written = 0;  // ns of CLOCK_REALTIME
 };
+
+// What one message to a socket of this token holds, which any user of the machine may have sent; nothing: it
+// is none of ours.
+std::optional<HandedFile> read_handed(std::string_view message, std::string_view token);
 
 struct Handed {
   std::vector<HandedFile> files;

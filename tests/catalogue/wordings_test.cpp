@@ -115,7 +115,7 @@ TEST(Wordings, NumbersOfAllReleases) {
   EXPECT_EQ(find_meaning(find_status(Library::kCuda, 710)->meaning)->kind, WordingKind::kDeviceAssert);
   EXPECT_EQ(find_meaning(find_status(Library::kCuda, 700)->meaning)->cause, Cause::kIllegalMemoryAccess);
   EXPECT_EQ(find_meaning(find_status(Library::kCuda, 716)->meaning)->cause, Cause::kIllegalMemoryAccess);
-  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 719)->meaning)->cause, Cause::kHardwareOrDriver);
+  EXPECT_EQ(find_meaning(find_status(Library::kCuda, 719)->meaning)->cause, Cause::kIllegalMemoryAccess);
   EXPECT_EQ(find_meaning(find_status(Library::kCuda, 209)->meaning)->cause, Cause::kArchMismatch);
   EXPECT_EQ(find_meaning(find_status(Library::kCuda, 222)->meaning)->cause, Cause::kArchMismatch);
   EXPECT_EQ(find_meaning(find_status(Library::kCuda, 2)->meaning)->cause, Cause::kOutOfMemory);

@@ -1,20 +1,15 @@
 // Any bytes as the files of a report folder, which anybody may have written: whatever they hold, they are
 // read, and become a report that can be shown, written and read again. What could not be used is never clean.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "folder.hpp"
 #include "report/collected.hpp"
 #include "report/ends.hpp"
-#include "report/json.hpp"
 #include "report/lines.hpp"
-#include "report/merge.hpp"
-#include "report/style.hpp"
-#include "report/text.hpp"
+#include "report_checks.hpp"
 
 namespace {
 
@@ -24,15 +19,6 @@ using fuzz::require;
 bool is_accepted(std::string_view name) {
   return name.size() < 100 && is_report_file(name) && name.find('/') == name.npos &&
          name.find('\0') == name.npos;
-}
-
-void check(const Report& report, const Collected& collected) {
-  require(report.verdict != Verdict::kClean || (report.findings.empty() && collected.omissions.empty()));
-  require((report.verdict == Verdict::kFault) == !report.findings.empty());
-  require(render_text(report, Style{}).find('\x1b') == std::string::npos);
-  const auto again =
-      parse_report(to_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  require(again && again->findings.size() == std::min(report.findings.size(), ReadLimits{}.items));
 }
 
 }  // namespace
@@ -46,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const std::string& omission : collected.omissions) require(!omission.empty());
     const Settled settled = settle(collected, failed);
     require(lines_about(collected.findings, settled.caught, "/").size() <= 6);
-    check(merge(collected), collected);
+    fuzz::check_report(collected);
   }
   folder.clear();
   return 0;

@@ -82,6 +82,22 @@ TEST(ReportSocket, NonsenseIsHandedToNobody) {
   EXPECT_TRUE(ReportSocket().take().files.empty());
 }
 
+TEST(ReportSocket, AMessageIsATokenATimeANameAndAText) {
+  const auto file = read_handed("token 12 lost-h-1.json\n{}\n", "token");
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->name, "lost-h-1.json");
+  EXPECT_EQ(file->text, "{}\n");
+  EXPECT_EQ(file->written, 12);
+  EXPECT_FALSE(read_handed(" 12 lost-h-1.json\n", ""));
+  for (const std::string_view message :
+       {"", "token", "token ", "token 12 lost-h-1.json", "toke 12 lost-h-1.json\n", "token12 lost-h-1.json\n",
+        "token-12 lost-h-1.json\n", "token  lost-h-1.json\n", "token x lost-h-1.json\n", "token 12\n",
+        "token 12\nlost-h-1.json \n", "token -1 lost-h-1.json\n", "token 12 ../lost-h-1.json\n",
+        "token 99999999999999999999 lost-h-1.json\n"})
+    EXPECT_FALSE(read_handed(message, "token")) << message;
+  EXPECT_FALSE(read_handed(std::string_view("token 12 lost-h\0-1.json\n", 25), "token"));
+}
+
 TEST(ReportSocket, MovedItIsTheSame) {
   ReportSocket first = ReportSocket::open();
   const std::string address = first.address();

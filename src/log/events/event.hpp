@@ -56,6 +56,7 @@ struct Event {
   bool phrase_only = false;             // of a host check's message no more than a phrase was legible
   bool by_condition = true;             // kAssert: the condition was legible
   bool warned = false;                  // the line is a warning: the program went on
+  bool in_warning = false;              // ... or a warning of what a program cannot do without
   bool cut = false;                     // kAssert: a piece of the line is missing
   bool known_file = false;              // kAssert: the file is one of the table's
   std::string file, kernel, condition;  // kAssert, as printed

@@ -35,9 +35,15 @@ bool is_warning(std::string_view text) {
       // A program that says how it goes on.
       R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
       RE2::Latin1);
-  // TensorFlow logs the failure of an operation at that level, too (core/framework/op_kernel.cc).
+  // TensorFlow logs a failed operation at that level, too (op_kernel.cc), Node an exception that is lost.
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern) &&
-         !contains(text, "OP_REQUIRES failed");
+         !contains(text, "OP_REQUIRES failed") && !contains(text, "UnhandledPromiseRejection");
+}
+
+// "/opt/net.py:12: UserWarning: ..." (warnings.formatwarning)
+bool is_pythons_warning(std::string_view text) {
+  static const RE2* const pattern = new RE2(R"re(\.py:\d+: \w*Warning: )re", RE2::Latin1);
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
 }
 
 // Whether the line only speaks about an error: advice, a question, the help of an option, a table of what
@@ -62,15 +68,14 @@ bool can_go_on(const WordingRow& row) {
          row.cause != Cause::kArchMismatch && row.cause != Cause::kHardwareOrDriver;
 }
 
-// Whether both lines begin with the same word of a logger ("amdgpu 0000:2b:00.0: ..."): then the second is a
-// line of its own, and no rest of the first.
+// Whether both lines begin with the same word of a logger ("amdgpu 0000:2b:00.0: ..."): then each is its own.
 bool begins_alike(std::string_view one, std::string_view other) {
   const std::size_t end = one.find_first_of(": ");
   return end != std::string_view::npos && end >= 3 && other.substr(0, end + 1) == one.substr(0, end + 1);
 }
 
-// "srun: error: task 0: Killed": a program's own line begins with its name and a level, a C program's with
-// the function that prints it ("llama_model_load: ...").
+// "srun: error: task 0: Killed", "llama_model_load: ...": a program's name and a level, a C program's
+// function.
 bool names_its_program(std::string_view text) {
   static const RE2* const own = new RE2(
       R"re(^[\w.-]+: (?:error|fatal|warning|info|critical)\b|^(?:[a-z]\w*_\w+|main): )re", RE2::Latin1);
@@ -251,6 +256,7 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
         event.rank == rank_in(text)) {
       ++event.count;
       event.warned = event.warned && is_warning(text) && can_go_on(row);
+      event.in_warning = event.in_warning && is_warning(text);
       if (event.phrase_only && !check.message.empty()) {  // a source line's words before the message itself
         event.phrase_only = false;
         event.host = check.row;
@@ -261,15 +267,23 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
       return;
     }
   }
-  if (is_about_errors(text)) return;
+  if (is_about_errors(text) || is_loaders_note(row, origin)) return;
   Event event;
   event.wording = &row;
+  event.in_warning = is_warning(text);
   event.warned =
       (is_warning(text) && can_go_on(row)) || (origin.is_calm && row.effect.meaning == Meaning::kErrorLine);
   event.phrase_only = check.row != nullptr && check.message.empty();
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
+}
+
+// mmcv's loader (runner/checkpoint.py) tells what did not fit and goes on, where it raises nothing.
+bool EventStream::is_loaders_note(const WordingRow& row, const Line& origin) const {
+  constexpr std::int64_t kNear = 40;  // lines
+  const bool is_state = row.cause == Cause::kIncompleteCheckpoint || row.cause == Cause::kShapeMismatch;
+  return is_state && loaders_note_ > 0 && origin.number - loaders_note_ < kNear && !frames_.closed_now();
 }
 
 void EventStream::add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
@@ -329,7 +343,11 @@ void EventStream::note_going_on(std::string_view text, const Line& origin) {
   constexpr std::int64_t kJustBefore = 5;  // lines
   const bool is_answer = contains(text, "HTTP/1.1");
   const bool is_node = contains(text, "Cannot import ") && contains(text, " module for custom nodes");
-  const bool is_other_way = contains(text, "alling back to ") || contains(text, "rying to resume");
+  // huggingface_hub: utils/_http.py
+  const bool is_other_way = contains(text, "alling back to ") || contains(text, "rying to resume") ||
+                            (contains(text, "etrying in ") && contains(text, "[Retry "));
+  if (contains(text, "loaded state dict do not match exactly") && !contains(text, "Error"))
+    loaders_note_ = origin.number;
   if (is_other_way) {
     for (Event& event : events_) {
       const bool is_weak = event.wording != nullptr && event.wording->effect.meaning == Meaning::kErrorLine;
@@ -387,8 +405,11 @@ void EventStream::note_last(std::string_view text, const Line& origin, const Lin
   const bool is_known = std::ranges::any_of(matches.wordings, [](const WordingRow* row) {
     return row->kind == WordingKind::kHint || row->kind == WordingKind::kEvidence;
   });
+  // Python shows the source line that warned below the warning.
+  const bool is_source_of_warning = !last_.empty() && last_.back().number + 1 == origin.number &&
+                                    text.starts_with("  ") && is_pythons_warning(last_.back().text);
   KeptLine line{std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number,
-                is_known || is_warning(text), origin.is_calm};
+                is_known || is_warning(text) || is_source_of_warning, origin.is_calm};
   if (last_.size() == kKeptLines) last_.pop_front();
   last_.push_back(std::move(line));
 }

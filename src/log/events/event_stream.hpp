@@ -71,14 +71,16 @@ class EventStream {
   static Event event_of(const KeptLine& line, const WordingRow& row);
   void note_last(std::string_view text, const Line& origin, const LineMatches& matches);
 
+  bool is_loaders_note(const WordingRow& row, const Line& origin) const;
   void note_going_on(std::string_view text, const Line& origin);
   void note_gradient(std::string_view text, const Line& origin);
 
-  int nan_gradients_ = 0;        // steps in a row, the last ones
-  KeptLine nan_gradient_;        // the last of them
-  std::deque<KeptLine> last_;    // lines with words in them
-  bool numbers_follow_ = false;  // behind the last of them
-  KeptLine piece_;               // the first line that is a piece of an assertion
+  int nan_gradients_ = 0;          // steps in a row, the last ones
+  KeptLine nan_gradient_;          // the last of them
+  std::deque<KeptLine> last_;      // lines with words in them
+  std::int64_t loaders_note_ = 0;  // line in which a loader said that it goes on
+  bool numbers_follow_ = false;    // behind the last of them
+  KeptLine piece_;                 // the first line that is a piece of an assertion
   std::vector<Event> events_;
   FrameParser frames_;
   MessageMatcher matcher_;

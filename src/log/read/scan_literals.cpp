@@ -173,6 +173,14 @@ constexpr Literal kLiterals[] = {
     {"gpu xid", kStrong},
     {"xid error", kStrong},
     {"missing key", kStrong},
+    {"unexpected key", kStrong},
+    {"host frame:", kStrong},
+    {"device frame:", kStrong},
+    {"running against", kStrong},
+    {"launch blocks", kStrong},
+    {"has a problem w", kStrong},
+    {"bailing out", kStrong},
+    {"non-finite val", kStrong},
     {"jobstate=", kStrong},
     {"exit_status", kStrong},
     {"sigsegv", kStrong},
@@ -198,6 +206,11 @@ constexpr Literal kLiterals[] = {
     {"stalled for", kStrong},
     {"stopped heart", kStrong},
     {"library not lo", kStrong},
+    {"restarting kern", kStrong},  // Jupyter's
+    {"gpu node, did", kStrong},    // NVIDIA's device plugin
+    {"no vulkan dev", kStrong},
+    {"no capable dev", kStrong},
+    {"ule is not load", kStrong},  // ROCm's module
     {"err` value", kStrong},
     {"curand", kWeak},
     // Rows of the catalogue that are no failure but speak for a cause.

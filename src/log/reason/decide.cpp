@@ -112,7 +112,8 @@ Decision decide_report(const Event& event, const EventContext& scene) {
                contains(event.text, "NCCL WARN Cuda failure")))) {
     d.cause = kPoisonedContext;
     d.also = {kInsufficientEvidence};
-    d.certainty = Certainty::kLikely;
+    // What came before such a statement, nothing tells; a watchdog has not even a program.
+    d.certainty = s.statement == Statement::kCannotFail ? Certainty::kUnknown : Certainty::kLikely;
     d.because = "the statement at which it surfaced has no assertion of its own";
   }
   return d;

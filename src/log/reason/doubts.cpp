@@ -23,7 +23,9 @@ bool is_bare_number(const Event& event) {
   const WordingRow& row = *event.wording;
   if (!row.phrase.empty() || row.id != row.sample || contains(event.text, row.id)) return false;
   const auto rows = status_rows();
-  const auto status = std::ranges::find(rows, row.id, &StatusRow::name);
+  // A status that has no name goes by its text (src/catalogue/patterns.cpp).
+  const auto status = std::ranges::find_if(
+      rows, [&](const StatusRow& s) { return (s.name.empty() ? s.text : s.name) == row.id; });
   if (status == rows.end()) return false;
   std::string low = event.text;
   for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c;

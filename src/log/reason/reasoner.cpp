@@ -11,6 +11,7 @@
 #include "catalogue/last_words.hpp"
 #include "core/ranges.hpp"
 #include "log/clean/prefix.hpp"
+#include "log/reason/candidates.hpp"
 #include "log/reason/cut.hpp"
 #include "log/reason/decide.hpp"
 #include "log/reason/peers.hpp"
@@ -25,17 +26,6 @@ constexpr std::size_t kMaxConsequences = 16;
 constexpr std::size_t kMaxEvidence = 8;
 // Jobs up to this size keep all of their tracebacks.
 constexpr std::size_t kFewStreams = 64;
-
-struct Candidate {
-  const EventStream* stream = nullptr;
-  const Event* event = nullptr;
-  Precedence precedence = Precedence::kNever;
-};
-
-bool nearer(const Candidate& a, const Candidate& b) {
-  if (a.precedence != b.precedence) return a.precedence > b.precedence;
-  return a.event->order < b.event->order;
-}
 
 const Traceback* traceback_of(const EventStream& stream, const Event& event) {
   const auto& all = stream.tracebacks();
@@ -215,20 +205,6 @@ Finding make_finding(const Job& job, const Candidate& candidate, bool root) {
   return finding;
 }
 
-// Torn lines make some of one assertion's lines look like those of another place: the place that most lines
-// name is it.
-void prefer_majority(std::vector<Candidate>& candidates) {
-  Candidate& first = candidates.front();
-  if (first.event->kind != EventKind::kAssert || first.event->assert_row == nullptr) return;
-  for (std::size_t i = 1; i < candidates.size(); ++i) {
-    const Event& other = *candidates[i].event;
-    if (candidates[i].stream == first.stream && other.kind == EventKind::kAssert &&
-        other.assert_row != nullptr && other.assert_row->condition == first.event->assert_row->condition &&
-        other.count > first.event->count)
-      std::swap(first, candidates[i]);
-  }
-}
-
 int rank_named(const Candidate& candidate) {
   return candidate.stream->rank >= 0 ? candidate.stream->rank : candidate.event->rank;
 }
@@ -245,7 +221,8 @@ void name_the_silent_one(const Job& job, const std::vector<Candidate>& candidate
   for (const Candidate& candidate : candidates) {
     if (candidate.precedence != Precedence::kPeer) continue;
     peers.add(*candidate.event, rank_named(candidate));
-    if (candidate.event->wording->effect.complaint == Complaint::kWaitedFor && rank_named(candidate) >= 0)
+    if (candidate.event->wording->effect.complaint == Complaint::kWaitedFor && rank_named(candidate) >= 0 &&
+        !candidate.event->op.empty())
       waiting.insert(rank_named(candidate));
   }
   // One rank waited for its peer. Where several did in a collective that the line names, it did not end for
@@ -429,6 +406,7 @@ Report Reasoner::finish(bool at_end) {
     return c.event->warned || (at_end && ended_well && is_level_only(*c.event));
   };
   if (std::ranges::all_of(candidates, is_none)) candidates.clear();
+  drop_outlived(candidates);
   std::deque<Event> last_words;  // what the candidates point to
   if (candidates.empty()) {
     for (const EventStream* stream : job.streams) {
@@ -447,6 +425,7 @@ Report Reasoner::finish(bool at_end) {
       candidates.push_back({*last, &last_words.emplace_back(std::move(*event)), Precedence::kEnded});
   }
   std::stable_sort(candidates.begin(), candidates.end(), nearer);
+  prefer_collective(candidates);
   job.has_peers =
       std::ranges::any_of(candidates, [](const Candidate& c) { return c.precedence == Precedence::kPeer; });
   if (candidates.empty() || candidates.front().precedence == Precedence::kEnded) {

@@ -153,5 +153,159 @@ TEST(Classes, OrdinaryEndsOfOtherPrograms) {
         << end;
 }
 
+TEST(Classes, AnExceptionThatHasNothingToDoWithTheGpuOutlivesAWarning) {
+  const std::string warning =
+      "/opt/torch/cuda/__init__.py:88: UserWarning: CUDA initialization: The NVIDIA driver on your system is "
+      "too old (found version 10020).\n  return torch._C._cuda_getDeviceCount() > 0\n";
+  const auto raised = [](const std::string& code, const std::string& error) {
+    return "Traceback (most recent call last):\n  File \"/srv/fit.py\", line 7, in <module>\n    " + code +
+           "\n" + error + "\n";
+  };
+  const std::string sizes =
+      raised("y = a @ b",
+             "RuntimeError: The size of tensor a (4) must match the size of tensor b (9) at "
+             "non-singleton dimension 1");
+  EXPECT_EQ(root(warning + sizes).cause, kShapeMismatch);
+  EXPECT_EQ(root(warning + raised("rows = int(text)", "ValueError: invalid literal for int()")).cause,
+            kNotCuda);
+  // What speaks of a GPU is what the warning told.
+  EXPECT_EQ(root(warning + raised("check()", "RuntimeError: this needs a GPU")).cause, kArchMismatch);
+  EXPECT_EQ(root(warning + raised("assert torch.cuda.is_available()", "AssertionError")).cause,
+            kArchMismatch);
+  EXPECT_EQ(root(warning).cause, kArchMismatch);
+}
+
+TEST(Classes, WhatALoaderNotesAndGoesOnWith) {
+  const std::string_view size =
+      "size mismatch for head.weight: copying a param with shape torch.Size([5, 8]) from checkpoint, the "
+      "shape in current model is torch.Size([7, 8]).\n";
+  const std::string note =
+      "2026-01-02 03:04:05,678 - mmcv - WARNING - The model and loaded state dict do not match exactly\n\n";
+  EXPECT_EQ(explain(note + std::string(size) + "Epoch [1][10/20] loss: 0.31\n").verdict, Verdict::kClean);
+  EXPECT_EQ(
+      root("RuntimeError: The model and loaded state dict do not match exactly\n" + std::string(size)).cause,
+      kShapeMismatch);
+}
+
+TEST(Classes, AKernelThatFailedIsLikelyAnAccessOfItsOwn) {
+  for (const std::string_view line :
+       {"RuntimeError: CUDA error: unspecified launch failure",
+        "cuStreamSynchronize: CUDA_ERROR_LAUNCH_FAILED", "HIP error: hipErrorLaunchFailure"}) {
+    const Finding found = of(std::string(line));
+    EXPECT_EQ(found.cause, kIllegalMemoryAccess) << line;
+    EXPECT_EQ(found.certainty, Certainty::kLikely) << line;
+    EXPECT_EQ(found.also.front(), kHardwareOrDriver) << line;
+  }
+  EXPECT_EQ(of("RuntimeError: CUDA error: the launch timed out and was terminated").cause, kHardwareOrDriver);
+}
+
+TEST(Classes, AStuckWatchdogFollowsFromACollective) {
+  const Finding found = root(
+      "[rank5]:[E626 05:14:36 ProcessGroupNCCL.cpp:1743] [Rank 5] ProcessGroupNCCL's watchdog got stuck for "
+      "480 "
+      "seconds without making progress in monitoring enqueued collectives.\n"
+      "[rank1]:[E626 05:06:30 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation "
+      "timeout: "
+      "WorkNCCL(SeqNum=12, OpType=_ALLGATHER_BASE, Timeout(ms)=1800000)\n");
+  EXPECT_EQ(found.cause, kPeerFailure);
+  EXPECT_EQ(of("[rank5]: ProcessGroupNCCL's watchdog got stuck for 480 seconds").cause, kHardwareOrDriver);
+}
+
+TEST(Classes, NanThatTheHostRefuses) {
+  for (const std::string_view line :
+       {"ValueError: cannot convert float NaN to integer",
+        "OverflowError: cannot convert float infinity to integer",
+        "ValueError: matrix contains invalid numeric entries", "ValueError: Input X contains NaN.",
+        "IntCastingNaNError: Cannot convert non-finite values (NA or inf) to integer",
+        "ValueError: array must not contain infs or NaNs"}) {
+    const Finding found = of(std::string(line));
+    EXPECT_EQ(found.cause, kNonFiniteValue) << line;
+    EXPECT_EQ(found.certainty, Certainty::kLikely) << line;
+    EXPECT_EQ(found.also.front(), kNanToIndex) << line;
+  }
+  EXPECT_EQ(root("INFO -   global_step = 900, average loss = nan\nINFO - evaluating\n").cause,
+            kNonFiniteValue);
+  EXPECT_EQ(explain("INFO -   global_step = 900, average loss = 0.3\nINFO - evaluating\n").verdict,
+            Verdict::kClean);
+}
+
+TEST(Classes, NamesOfAStateDict) {
+  EXPECT_EQ(root("RuntimeError: Error(s) in loading state_dict for Net:\n\tUnexpected key(s) in state_dict: "
+                 "\"module.fc.weight\".\n")
+                .cause,
+            kIncompleteCheckpoint);
+  EXPECT_EQ(
+      of("RuntimeError: linalg.solve: Expected A and B to have the same dtype, but found A of type Float "
+         "and B of type Long instead")
+          .cause,
+      kDtypeMismatch);
+  EXPECT_EQ(of("KeyError: 'layer2.1.bn1.running_mean'").cause, kIncompleteCheckpoint);
+  EXPECT_EQ(of("KeyError: 'weight'").cause, kNotCuda);
+  EXPECT_EQ(of("KeyError: 'loss.total'").cause, kNotCuda);
+}
+
+TEST(Classes, LibrariesOfAnotherVersionAndADriverThatRefuses) {
+  EXPECT_EQ(of("[TRT] [E] 1: Error Code 1: Myelin (Compiled against cuDNN 8.9.1.0 but running against cuDNN "
+               "8.6.0.0.)")
+                .cause,
+            kArchMismatch);
+  EXPECT_EQ(of("cuda driver library failed to get device context 46time=2026-01-02 level=WARN").cause,
+            kHardwareOrDriver);
+  // The number of a source line is no status.
+  EXPECT_EQ(
+      of("[TensorRT] ERROR: myelin/myelinGraphContext.h (26) - Myelin Error in MyelinGraphContext: 1 "
+         "(myelinVersionMismatch : Compiled against cuBLAS 11.3.0.0 but running against cuBLAS 11.2.1.0.")
+          .cause,
+      kArchMismatch);
+  EXPECT_EQ(of("2026/01/02 03:04:05 Fatal: nvml: Not Supported").cause, kHardwareOrDriver);
+}
+
+TEST(Classes, WhatIsNeverClean) {
+  for (const std::string_view line :
+       {"[TRT] [E] 1: [codeGenerator.cpp::compileGraph::12] Error Code 1: Myelin (No Myelin Error exists)",
+        "=========     Host Frame:/usr/lib/libcuda.so.1 (cuLaunchKernel + 0x2cd) [0x24f88d]",
+        "N > 0 assert faild. CUDA kernel launch blocks must be positive, but got N= 0",
+        "WARN: WATCHDOG: T-Rex has a problem with GPU, terminating...", "Terminated: 15",
+        "Bailing out, you are on your own. Good luck."})
+    EXPECT_EQ(explain("step 1 loss 0.3\n" + std::string(line) + "\n").verdict, Verdict::kUnknown) << line;
+  EXPECT_NE(explain("step 1 loss 0.3\n(node:12) UnhandledPromiseRejectionWarning: TypeError: no function\n")
+                .verdict,
+            Verdict::kClean);
+  EXPECT_EQ(of("fit.sh: line 9: syntax error near unexpected token `done'").cause, kNotCuda);
+  EXPECT_EQ(of("srun: error: Task launch for 7.0 failed on node n3: Job credential expired").cause, kNotCuda);
+}
+
+TEST(Classes, OrdinaryEnds) {
+  for (const std::string_view text :
+       {"ERROR: pip's dependency resolver does not currently take into account all the packages that are "
+        "installed. This behaviour is the source of the following dependency conflicts.\nSuccessfully "
+        "installed "
+        "torch-2.9\n",
+        "You're using a T5TokenizerFast tokenizer. Please note that with a fast tokenizer, using the "
+        "`__call__` "
+        "method is faster.\n",
+        "rm: cannot remove 'out/*': No such file or directory\n", " 12 shortcut 11 8\n",
+        "tests/test_op.py ..s\n", "Use `tf.config.list_physical_devices('GPU')` instead.\n",
+        "wandb: ERROR Error while calling W&B API: run a/b not found (<Response [404]>)\n",
+        "/srv/net.py:9: TracerWarning: Converting a tensor to a Python boolean might cause the trace to be "
+        "incorrect.\n  assert x.shape[1] == self.width\n"})
+    EXPECT_EQ(explain("step 1 loss 0.3\n" + std::string(text)).verdict, Verdict::kClean) << text;
+  EXPECT_NE(explain("step 1 loss 0.3\ntests/test_op.py ..F\n").verdict, Verdict::kClean);
+  EXPECT_NE(explain("step 1 loss 0.3\n  assert x.shape[1] == self.width\n").verdict, Verdict::kClean);
+}
+
+TEST(Classes, AnAssertThatSurfacesAtACopyTellsNothing) {
+  const Finding found = root(
+      "Traceback (most recent call last):\n  File \"/srv/fit.py\", line 7, in step\n    mask = "
+      "torch.ones(n).to(ids.device)\nRuntimeError: CUDA error: device-side assert triggered\n");
+  EXPECT_EQ(found.certainty, Certainty::kUnknown);
+}
+
+TEST(Classes, AnOldNumberAloneIsNoProof) {
+  const Finding found = of("assertion 'err == cudaSuccess' failed in ~Buffer(); details: CUDA error 77");
+  EXPECT_EQ(found.cause, kIllegalMemoryAccess);
+  EXPECT_EQ(found.certainty, Certainty::kLikely);
+}
+
 }  // namespace
 }  // namespace trapline
