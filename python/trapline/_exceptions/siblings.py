@@ -40,9 +40,9 @@ def _checks(place: Place, refused: ast.AST, asserting: tuple[str, ...]) -> list[
             test = node.test
         elif isinstance(node, ast.Call) and called(node) in asserting and node.args:
             test = node.args[0]
-        if isinstance(test, ast.Compare) and test is not refused and len(test.ops) == 1:
-            if isinstance(test.ops[0], _ORDERS):
-                found.append(test)
+        compares = isinstance(test, ast.Compare) and test is not refused and len(test.ops) == 1
+        if compares and isinstance(test.ops[0], _ORDERS):  # type: ignore[union-attr]
+            found.append(test)
     return found
 
 
