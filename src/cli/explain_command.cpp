@@ -61,6 +61,7 @@ class Job {
     Report report = merge(merge(collected_), std::move(from_logs));
     report.command = Command::kExplain;
     if (read_nothing() && !reports_read_) leave_open(report);
+    leave_open_what_died(report);
     // What was not read may hold the fault.
     const ReadSummary& read = reader_.summary();
     for (const std::string& omission : read.omissions) leave_open(report, omission);
@@ -78,6 +79,15 @@ class Job {
   }
 
  private:
+  // A guarded process that an exception ended is not clean, though the exception is no fault that is known.
+  void leave_open_what_died(Report& report) const {
+    const auto died =
+        std::ranges::find_if(collected_.ends, [](const ProcessEnd& end) { return !end.other.empty(); });
+    if (died == collected_.ends.end() || !report.findings.empty()) return;
+    leave_open(report, fmt::format("a process ended by {}: that is not a kind of fault that Trapline knows",
+                                   died->other));
+  }
+
   // The reader meets the files of a folder once; those that are no logs are put aside for later.
   bool sort_out(const std::string& path) {
     const JobFile kind = kind_of_file(path);

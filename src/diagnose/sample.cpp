@@ -8,7 +8,8 @@ namespace trapline::diagnose {
 std::string look_at(const Sample& sample) {
   if (sample.by == "inside") return {};    // the data set fails where it makes the sample
   if (sample.by == "replaced") return {};  // the number is not the sample's own
-  if (sample.by == "hand") return {};      // nothing says that a sample is at fault
+  // Nothing says that a sample is at fault.
+  if (sample.by == "hand" || sample.by == "place") return {};
   // loader.dataset[i] holds whatever the data set is called, and whatever lies below it.
   std::string holder = sample.loader.empty() ? std::string() : sample.loader + ".dataset";
   if (holder.empty() && sample.dataset) holder = sample.dataset->name;

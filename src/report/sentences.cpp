@@ -68,6 +68,7 @@ std::string how_text(const Sample& sample) {
   if (sample.by == "rows") how = "the row of the batch with NaN or Inf";
   if (sample.by == "shape") how = "its shape alone differs from the others of its batch";
   if (sample.by == "row") how = "its row alone is bad";
+  if (sample.by == "place") how = "computed of it, among others";
   if (sample.by == "function") how = "computed from the numbers of the batch";
   if (sample.by == "replaced") how = "the program put another number in place of the sample's";
   if (sample.by == "value") how = "the only one of its batch with this value";

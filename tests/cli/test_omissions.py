@@ -44,6 +44,12 @@ PASSED_OVER = {
         lambda folder: (folder / "guard-h-2.json").write_text('{"lost":1}'),
         "process h-2: findings could not be written",
     ),
+    "died": (
+        lambda folder: (folder / "ended-h-2.json").write_text(
+            '{"over":true,"other":"RuntimeError: no (a.py:1)"}'
+        ),
+        "a process ended by RuntimeError: no (a.py:1): that is not a kind of fault that Trapline knows",
+    ),
     "ring": (lambda folder: (folder / "up").symlink_to(".."), "the link leads to a folder around this one"),
 }
 

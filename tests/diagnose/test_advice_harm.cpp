@@ -1,4 +1,6 @@
 // Advice that a first look at programs of others found to do harm, and what is said instead.
+#include <limits>
+
 #include "advice.hpp"
 #include "host_words.hpp"
 
@@ -37,6 +39,93 @@ TEST(AdviceHarm, WhatMinusOneStandsForWhereTheSourceSaysIt) {
   const Finding finding = diagnose(labels);
   EXPECT_FALSE(says(finding, "if -1")) << all(finding);
   EXPECT_NE(finding.summary.find("(line 8) has -1 for a value that is not in the index"), std::string::npos);
+}
+
+TEST(AdviceHarm, PaddingStandsBesideWhatItPads) {
+  json ids = facts_of("embedding.indices", -1, 32, {{"table", "token"}});
+  EXPECT_TRUE(says(diagnose(ids), "if -1 marks padding")) << all(diagnose(ids));
+  ids["scan"].update({{"bad", 96}, {"total", 96}, {"max", -1}});
+  const Finding finding = diagnose(ids);
+  EXPECT_EQ(all(finding).find("padding"), std::string::npos) << all(finding);
+  EXPECT_FALSE(says(finding, "if -1 marks")) << all(finding);
+  EXPECT_TRUE(says(finding, "look at where the ids are computed")) << all(finding);
+}
+
+TEST(AdviceHarm, NoRecordIsDroppedForANumberThatTheProgramMade) {
+  json target = facts_of("binary_cross_entropy.target", 0, 1);
+  target["tensor"]["dtype"] = "float32";
+  target["values"] = json::array({json::array({1.05, 1})});
+  target["scan"].update(
+      {{"value", 1.05}, {"total", 24}, {"min", 0.04}, {"max", 1.05}, {"reason", 2}, {"is_float", true}});
+  EXPECT_TRUE(says(diagnose(target), "correct or drop that record")) << all(diagnose(target));
+  target["sample"] = {{"batch", 0}, {"by", "hand"}, {"one_of", {0, 1}}, {"of", 2}};
+  const Finding finding = diagnose(target);
+  EXPECT_FALSE(says(finding, "drop")) << all(finding);
+  EXPECT_TRUE(says(finding, "look at where the targets are computed: 1 of 24 is outside [0, 1]"))
+      << all(finding);
+}
+
+TEST(AdviceHarm, NoRowIsDroppedWhereTheBatchIsFinite) {
+  json index = facts_of("gather.index", std::numeric_limits<std::int64_t>::min() + 22, 216);
+  EXPECT_TRUE(says(diagnose(index), "drop the rows")) << all(diagnose(index));
+  for (const char* by : {"row", "hand"}) {
+    index["sample"] = {{"batch", 2}, {"by", by}};
+    index["batch_is_finite"] = true;
+    const Finding finding = diagnose(index);
+    EXPECT_EQ(all(finding).find("drop"), std::string::npos) << all(finding);
+    EXPECT_TRUE(says(finding, "what the batch holds is finite: arithmetic before the cast")) << all(finding);
+  }
+  index["sample"] = {{"batch", 2}, {"row", 1}};  // the loader's own: cast where it was loaded
+  EXPECT_TRUE(says(diagnose(index), "drop the rows")) << all(diagnose(index));
+}
+
+TEST(AdviceHarm, TheLabelsOfALoss) {
+  json index = facts_of("scatter.index", 11, 10, {{"table", "labels"}});
+  const Finding finding = diagnose(index);
+  EXPECT_EQ(info(finding.cause).code, "TL101");
+  EXPECT_EQ(finding.also, (std::vector<Cause>{Cause::kNumClassesMismatch, Cause::kIndexOutOfRange}));
+  EXPECT_TRUE(says(finding, "kinds = sorted(set(labels))")) << all(finding);
+  EXPECT_TRUE(says(finding, "if there are meant to be more than 10 classes: give what makes them one-hot"))
+      << all(finding);
+  index["counted"] = {{"count", 12}, {"of", "the number of the data set's classes"}};
+  const Finding counted = diagnose(index);
+  EXPECT_EQ(info(counted.cause).code, "TL102");
+  EXPECT_NE(counted.summary.find("and the number of the data set's classes is 12"), std::string::npos);
+  EXPECT_TRUE(says(counted, "give what makes them one-hot 12 classes")) << all(counted);
+  json below = facts_of("gather.index", -1, 10, {{"table", "labels"}});
+  EXPECT_EQ(info(diagnose(below).cause).code, "TL101");
+}
+
+TEST(AdviceHarmHost, TheSizesOfCtcLoss) {
+  const char* message = "input_lengths must be of size batch_size";
+  const json operands = {operand("log_probs", "log_probs", {6, 21, 39}),
+                         operand("lengths", "input_lengths", {6}, "int64")};
+  const Finding f = host("RuntimeError", message, {{"operands", operands}});
+  EXPECT_EQ(info(f.cause).code, "TL201");
+  EXPECT_EQ(f.summary,
+            "ctc_loss: lengths has 6 lengths, but log_probs [6, 21, 39] holds 21 samples: it is [time, "
+            "batch, classes]");
+  EXPECT_TRUE(says(f, "`log_probs.transpose(0, 1)`")) << all(f);
+  const json fewer = {operand("log_probs", "log_probs", {21, 6, 39}),
+                      operand("lengths", "input_lengths", {5}, "int64")};
+  const Finding other = host("RuntimeError", message, {{"operands", fewer}});
+  EXPECT_TRUE(says(other, "give one number for each sample")) << all(other);
+  EXPECT_EQ(other.argument, "input_lengths");
+  const Finding sizes =
+      host("RuntimeError",
+           "Expected tensor to have size at least 5 at dimension 1, but got size 4 for argument "
+           "#2 'targets' (while checking arguments for ctc_loss_gpu)");
+  EXPECT_EQ(sizes.summary,
+            "ctc_loss: targets: expected tensor to have size at least 5 at dimension 1, but got size 4");
+  EXPECT_TRUE(says(sizes, "padded to the longest target_length")) << all(sizes);
+  EXPECT_EQ(info(host("RuntimeError", "target_lengths must be integral").cause).code, "TL203");
+}
+
+TEST(AdviceHarmHost, AnIndexOfASparseProduct) {
+  const Finding f = host("RuntimeError", "addmm: index out of row bound: 3 not between 1 and 3");
+  EXPECT_EQ(info(f.cause).code, "TL105");
+  EXPECT_EQ(f.summary, "sparse product: the row index 3 is outside [0, 3), the sparse tensor has 3 rows");
+  EXPECT_TRUE(says(f, "they are 0 to 2, and these may be counted from 1")) << all(f);
 }
 
 TEST(AdviceHarmHost, NothingIsMovedToMeta) {

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._exceptions import indirect, selections
+from trapline._exceptions import indirect, selections, siblings
 from trapline._exceptions.conditions import Place, Unknown, call_at, called
 from trapline._exceptions.refused import Atom, Bounds, Refused, decisive, refused
 from trapline._fault.data import guesses, values, variables, which
@@ -73,6 +73,8 @@ def check_facts(trace: list[Pair], user: FrameType, indexed: bool, message: str)
     if best is None:
         further = indirect.beyond_classes(trace, at, message)
         return _facts(*further, trace, user) if further is not None else {}
+    frame, lasti = best[3]
+    siblings.complete(Place(frame, frames.line_of(frame.f_code, lasti)), best[1], _ASSERTING)
     return _facts(best[1], best[2], best[3], trace, user)
 
 

@@ -180,11 +180,21 @@ def explain(error: Optional[BaseException], how: str = "process") -> Optional[di
         return finding
     except Exception as failure:
         _not_explained(failure)
+        _noted(error, how)
         return None
 
 
 def _not_explained(failure: Exception) -> None:
     debug(f"host errors: {failure!r}: this exception is not explained")
+
+
+def _noted(error: Optional[BaseException], how: str) -> None:
+    """That it ended the program is known all the same."""
+    try:
+        if error is not None:
+            life.ended_by(error, how)
+    except Exception:
+        debug_failure("life")
 
 
 def _explain(error: BaseException, how: str) -> Optional[dict[str, Any]]:

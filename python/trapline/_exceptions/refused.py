@@ -17,8 +17,8 @@ from trapline._fault.program import scope
 
 _MAX_VALUES = 4096
 _SWAPPED = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
-_OPPOSITE = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt}
-_OPPOSITE.update({ast.Eq: ast.NotEq, ast.NotEq: ast.Eq})
+OPPOSITE = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt}
+OPPOSITE.update({ast.Eq: ast.NotEq, ast.NotEq: ast.Eq})
 _LARGEST, _SMALLEST = ("max", "amax"), ("min", "amin")
 _SETTING = re.compile(r"(?:^|[._])(?:n|num|max|min|len)_|count|size|length")
 _SIZES = ("shape", "ndim")
@@ -143,7 +143,7 @@ def _is_one(place: Place, node: ast.AST) -> bool:
 def _compared(place: Place, node: ast.Compare, truth: bool) -> Optional[Refused]:
     op = type(node.ops[0])
     if not truth:
-        op = _OPPOSITE.get(op, op)
+        op = OPPOSITE.get(op, op)
     sides = [(node.left, node.comparators[0], op)]
     sides.append((node.comparators[0], node.left, _SWAPPED.get(op, op)))
     for one, other, how in sides:
@@ -164,9 +164,23 @@ def _compared(place: Place, node: ast.Compare, truth: bool) -> Optional[Refused]
     return found if found is not None and found.tensors else _number(place, node, truth)
 
 
+def beyond(place: Place, node: ast.Compare, op: type) -> Optional[tuple[Any, Bounds]]:
+    """Of a check that holds: the numbers whose extreme it compares, and the bound; `op`: what is wrong."""
+    left, right = node.left, node.comparators[0]
+    for one, other, how in ((left, right, op), (right, left, _SWAPPED.get(op, op))):
+        inner = _inlined(place, one)
+        for names, hows in ((_LARGEST, (ast.Gt, ast.GtE)), (_SMALLEST, (ast.Lt, ast.LtE))):
+            operand = _operand(place, inner, names)
+            if operand is not None and how in hows:
+                bounds = Bounds()
+                _bound(bounds, how, place.value(other), place.text(other))
+                return place.value(operand), bounds
+    return None
+
+
 def _number(place: Place, node: ast.Compare, truth: bool) -> Optional[Refused]:
     """Two integers, of which the left one is too large or too small."""
-    op = type(node.ops[0]) if truth else _OPPOSITE.get(type(node.ops[0]))
+    op = type(node.ops[0]) if truth else OPPOSITE.get(type(node.ops[0]))
     value, limit = (place.value(part) for part in (node.left, node.comparators[0]))
     if type(value) is not int or type(limit) is not int or op not in _SWAPPED:
         return None
@@ -354,7 +368,7 @@ def _bounds_of_mask(place: Place, node: ast.AST, leaf: ast.AST, good: bool, boun
         if ast.dump(right) == ast.dump(leaf):
             left, right, op = right, left, _SWAPPED.get(op, op)
         if ast.dump(left) == ast.dump(leaf) and op in _SWAPPED:
-            _bound(bounds, _OPPOSITE[op] if good else op, place.value(right), place.text(right))
+            _bound(bounds, OPPOSITE[op] if good else op, place.value(right), place.text(right))
 
 
 def _allowed(place: Place, node: ast.AST, leaf: ast.AST, good: bool, bounds: Bounds) -> None:

@@ -64,9 +64,17 @@ def wholes(message: str, operands: list[Facts], tensors: list[Any]) -> None:
     if not _INTEGERS.search(message):
         return
     for operand, tensor in zip(operands, tensors):
+        if not _is_strided(tensor):  # a sparse one compares with none
+            continue
         if tensor.dtype.is_floating_point and tensor.device.type != "meta" and tensor.numel() <= _MAX:
             content = tensor.detach()
             operand["whole"] = bool((content == content.floor()).all())
+
+
+def _is_strided(tensor: Any) -> bool:
+    import torch
+
+    return tensor.layout is torch.strided
 
 
 def unmark(operands: list[Facts], role: str) -> None:

@@ -11,6 +11,7 @@ from trapline._fault.data import (
     casts,
     counts,
     fits,
+    hand,
     recorded,
     samplers,
     seen,
@@ -27,6 +28,7 @@ from trapline._fault.program import (
     frames,
     graphs,
     libraries,
+    loss_labels,
     scope,
     sites,
     trainers,
@@ -180,6 +182,11 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 _INDEXED = ("gather", "index", "take_along_dim")
+_WRITTEN = ("scatter", "index_put", "_index_put", "_unsafe_index_put", "index")
+
+
+def _indexes(operator: str) -> bool:
+    return operator.startswith((*_INDEXED, *_WRITTEN))
 
 
 def _all_alike(content: Any, scan: dict[str, Any]) -> bool:
@@ -242,6 +249,8 @@ def _look_into(
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     if "nan_cast" not in facts:
         add("numpy_cast", lambda: casts.numpy_cast_facts(scan))
+    if _is_cast(facts, scan):
+        add("batch_is_finite", lambda: hand.is_finite(late=bool(violation.get("late"))))
     if nans.is_not_finite(scan):
         add("weights", lambda: models.bad_weights(reachable=bool(violation.get("contained"))))
         add("nan", lambda: nans.nan_facts(violation, tensor))
@@ -266,7 +275,9 @@ def _look_into(
         lambda: None if nobodys else which.sample_of(violation, predicate, position, found, before),
     )
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
-    if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")):
+    if found and _indexes(operator) and "table" not in facts:
+        add("table", lambda: "labels" if loss_labels.are_labels(tensor, found[0].tensor) else None)
+    if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")) or facts.get("table") == "labels":
         add("counted", lambda: counts.classes(found[0] if found else None))
     elif facts.get("table") == "token":
         add("counted", counts.tokens)

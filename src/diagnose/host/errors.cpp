@@ -113,9 +113,10 @@ bool raised_by_user(const HostError& facts) {
 std::span<const HostErrorRow* const> host_error_rows() {
   static const auto* const rows = [] {
     auto* all = new std::vector<const HostErrorRow*>;
-    for (const auto family : {position_rows(), loss_rows(), product_rows(), broadcast_rows(), layout_rows(),
-                              layer_rows(), backward_rows(), device_rows(), gpu_rows(), numpy_rows(),
-                              dtype_rows(), index_dtype_rows(), index_rows(), sampling_rows()}) {
+    for (const auto family :
+         {position_rows(), loss_rows(), ctc_rows(), product_rows(), broadcast_rows(), layout_rows(),
+          layer_rows(), backward_rows(), device_rows(), gpu_rows(), numpy_rows(), dtype_rows(),
+          index_dtype_rows(), index_rows(), sampling_rows()}) {
       for (const HostErrorRow& row : family) all->push_back(&row);
     }
     return all;

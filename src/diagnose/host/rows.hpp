@@ -10,6 +10,7 @@ namespace trapline::diagnose {
 
 std::span<const HostErrorRow> position_rows();   // text beyond the position table
 std::span<const HostErrorRow> loss_rows();       // sizes in losses
+std::span<const HostErrorRow> ctc_rows();        // those of ctc_loss
 std::span<const HostErrorRow> product_rows();    // matmul, linear, bmm, einsum
 std::span<const HostErrorRow> broadcast_rows();  // broadcasting, expand
 std::span<const HostErrorRow> layout_rows();     // view, cat, stack, split

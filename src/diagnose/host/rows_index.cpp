@@ -44,6 +44,21 @@ void element(const HostCase& c, Finding& f, std::int64_t index, std::int64_t dim
 
 void host_index(const HostCase& c, Finding& f) { element(c, f, c.number(1), c.number(2), c.number(3)); }
 
+// A product of a sparse tensor whose indices do not fit its size: made without check_invariants, nobody
+// asked. SparseTensorMath.cpp prints the index from 0, whatever it says of 1.
+void sparse_index(const HostCase& c, Finding& f) {
+  const std::int64_t index = c.number(2), size = c.number(3);
+  f.summary = fmt::format("sparse product: the {} index {} is outside [0, {}), the sparse tensor has {} {}s",
+                          c.capture(1), index, size, size, c.capture(1));
+  f.element = Element{{}, Scalar{index}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  f.valid = Valid{fmt::format("[0, {})", size), Scalar{std::int64_t{0}}, Scalar{size - 1}, {}};
+  f.fix.push_back(
+      fmt::format("look at where the {} numbers of the sparse tensor are made: they are 0 to {}{}",
+                  c.capture(1), size - 1, index == size ? ", and these may be counted from 1" : ""));
+  f.fix.push_back(
+      "let PyTorch check it where it is made: torch.sparse_coo_tensor(..., check_invariants=True)");
+}
+
 // An index into a dimension without elements, in words without its number.
 void into_nothing(const HostCase& c, Finding& f) {
   const Operand* x = nullptr;
@@ -263,6 +278,16 @@ void top_k(const HostCase& c, Finding& f) {
 
 std::span<const HostErrorRow> index_rows() {
   static const auto* const rows = new std::vector<HostErrorRow>{
+      {"index.sparse",
+       "RuntimeError",
+       R"(addmm: index out of (row|column) bound: (-?\d{1,18}) not between 1 and (\d{1,18}))",
+       "addmm: index out of",
+       kIndex,
+       "sparse product",
+       "indices",
+       sparse_index,
+       {"addmm: index out of row bound: 3 not between 1 and 3",
+        "addmm: index out of column bound: 7 not between 1 and 5"}},
       {"index.host",
        "IndexError",
        R"(index (-?\d+) is out of bounds for dimension (\d+) with size (\d+))",

@@ -228,51 +228,6 @@ void label(const HostCase& c, Finding& f) {
       "labels.max()");
 }
 
-// nn.CTCLoss asks on the host: `input_lengths` count the steps of log_probs, `target_lengths` the letters.
-void ctc_lengths(const HostCase& c, Finding& f) {
-  const std::string& which = c.capture(1);
-  const bool most = c.capture(2) == "most";
-  const std::string role = which + "_lengths";
-  const Operand* operand = c.by_role(role);
-  const std::string name = c.name(role, role);
-  f.argument = role;
-  if (operand) f.tensor = TensorInfo{operand->shape, operand->dtype, operand->device};
-  f.element = c.facts().element;
-  if (!f.element)
-    f.element = Element{{}, Scalar{c.number(4)}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
-  const std::string where = f.element->index.empty() ? name : to_text(Variable{name, f.element->index});
-  f.valid = Valid{most ? fmt::format("at most {}", c.number(3)) : "at least 0", {}, {}, {}};
-  if (!most) {
-    f.summary = fmt::format("ctc_loss: {} is {}, but a length must not be negative", where, c.number(4));
-    f.fix.push_back(fmt::format("look at where {} is computed", name));
-    return;
-  }
-  f.summary =
-      fmt::format("ctc_loss: {} is {}, but log_probs has {} time steps", where, c.number(4), c.number(3));
-  f.fix.push_back(
-      fmt::format("{} counts the steps that the network puts out: where strides and poolings shorten its "
-                  "input, shorten the lengths in the same way (at a factor of 4: {} // 4)",
-                  name, name));
-  f.fix.push_back("log_probs is [time, batch, classes]: see that its first dimension is time");
-}
-
-// The number of the blank itself, whatever the targets are.
-void ctc_blank(const HostCase& c, Finding& f) {
-  const Operand* scores = c.by_role("log_probs");
-  f.summary = "ctc_loss: blank is not one of the classes of log_probs";
-  if (scores && !scores->shape.empty()) {
-    const std::int64_t classes = scores->shape.back();
-    f.argument = "log_probs";  // the blank itself is a number of the call's
-    f.tensor = TensorInfo{scores->shape, scores->dtype, scores->device};
-    f.summary += fmt::format(", which has {}: valid are [0, {})", classes, classes);
-    f.valid = Valid{fmt::format("[0, {})", classes), Scalar{std::int64_t{0}}, Scalar{classes - 1}, {}};
-  }
-  f.fix.push_back(
-      "the blank is a class of its own: the layer before needs one output more than the alphabet has "
-      "letters");
-  f.fix.push_back("blank is its number there: 0 where letters begin at 1, else the number of letters");
-}
-
 }  // namespace
 
 // Both sides must have one shape: BCE, MSE and their kin.
@@ -436,27 +391,6 @@ std::span<const HostErrorRow> loss_rows() {
        {"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
         "torch.Size([4]), input2: "
         "torch.Size([4, 1]), target: torch.Size([4]) "}},
-      {"ctc.lengths",
-       "RuntimeError",
-       R"(Expected (input|target)_lengths to have value at (most|least) (\d{1,18}), but got value (-?\d{1,18}))",
-       "_lengths to have value at",
-       kShape,
-       "ctc_loss",
-       "input_lengths",
-       ctc_lengths,
-       {"Expected input_lengths to have value at most 16, but got value 48 (while checking arguments for "
-        "ctc_loss_allocate_outputs)",
-        "Expected target_lengths to have value at least 0, but got value -1 (while checking arguments for "
-        "ctc_loss_allocate_outputs)"}},
-      {"ctc.blank",
-       "RuntimeError",
-       R"(blank must be in label range)",
-       "blank must be in label range",
-       Cause::kNumClassesMismatch,
-       "ctc_loss",
-       "blank",
-       ctc_blank,
-       {"blank must be in label range"}},
       {"adaptive.target",
        "RuntimeError",
        R"(Target values should be in \[0, (\d{1,18})\], but values in range \[(-?\d{1,18}), (-?\d{1,18})\] were found)",

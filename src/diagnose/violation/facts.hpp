@@ -142,6 +142,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<ComputedFact> computed;
   std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;
+  bool batch_is_finite = false;     // every floating tensor of the batch in hand
   std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;

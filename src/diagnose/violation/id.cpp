@@ -259,7 +259,7 @@ void write_off_range(ViolationWriter& w) {
                       w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look));
     if (w.facts.codes && w.integer() == -1) {
       w.fix(w.of_codes() + "; it needs a row of its own: codes + 1, and a table with one row more");
-    } else if (marks_nothing(w.integer())) {  // any other is the result of arithmetic
+    } else if (marks_nothing(w.integer()) && !w.all_bad()) {  // any other is the result of arithmetic
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
           "of those elements",
@@ -295,9 +295,9 @@ void write_negative(ViolationWriter& w) {
   if (wrapped) padding = -1;
   const bool at_rest = !w.facts.source.empty();
   const bool own = w.facts.library.owner.empty() && !is_position_table(w);
-  if (!one || !of_tokens || w.integer() != -1 || !own || !(at_rest || padding >= 0 || w.is_token_table())) {
-    return write_off_range(w);
-  }
+  const bool pads = own && (at_rest || padding >= 0 || w.is_token_table());
+  // Padding stands beside what it pads.
+  if (!one || !of_tokens || w.integer() != -1 || !pads || w.all_bad()) return write_off_range(w);
   w.finding().summary += "; -1 looks like padding, which needs a row of its own";
   const std::string name = w.in_code("ids");
   if (padding >= 0) {

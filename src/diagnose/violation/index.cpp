@@ -221,6 +221,27 @@ void fix_above(ViolationWriter& w) {
                     w.basis(need)));
 }
 
+// The index is the labels of a loss, or of what makes them one-hot: wrong as labels are.
+void write_labels(ViolationWriter& w) {
+  const bool more = w.facts.counted && w.facts.counted->count > w.hi() && w.likely();
+  w.finding().cause = more ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
+  w.finding().also = {more ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch, Cause::kIndexOutOfRange};
+  w.finding().summary += "; they are the labels of a loss";
+  if (more) w.finding().summary += fmt::format(", and {} is {}", w.facts.counted->of, w.facts.counted->count);
+  if (!more) {
+    w.fix(fmt::format("look at where {} is made: {}", w.own("the label"), w.outside()));
+    w.fix(fmt::format(
+        "where labels are ids that skip numbers, number them from 0: kinds = sorted(set(labels)); "
+        "label = kinds.index(label), for {} kinds at most",
+        w.hi()));
+  }
+  const std::string library = w.knob(Situation::kIndex, w.need());
+  if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty()) {
+    w.fix(fmt::format("{}give what makes them one-hot {} classes{}", more ? "" : w.if_meant(),
+                      w.need().text(), w.basis(w.need())));
+  }
+}
+
 }  // namespace
 
 void diagnose_index(ViolationWriter& w) {
@@ -234,8 +255,18 @@ void diagnose_index(ViolationWriter& w) {
   }
   w.finding().summary = fmt::format("{}, but {}: valid indices are {}", w.opening(), indexed(w), w.range());
   if (w.above() && w.facts.table == "position") return write_position(w);
+  if (w.facts.table == "labels" && !w.above()) {
+    w.finding().cause = Cause::kLabelOutOfRange;
+    w.finding().also = {Cause::kIndexOutOfRange};
+  }
   if (ignore_label(w)) {
+    if (w.facts.table == "labels") {
+      w.finding().cause = Cause::kLabelOutOfRange;
+      w.finding().also = {Cause::kIndexOutOfRange};
+    }
     write_ignore_label(w);
+  } else if (w.facts.table == "labels" && w.above()) {
+    write_labels(w);
   } else {
     w.above() ? fix_above(w) : fix_below(w);
   }

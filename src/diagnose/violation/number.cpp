@@ -61,6 +61,12 @@ void fix_record(ViolationWriter& w) {
                       w.own("the target"), scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
     return;
   }
+  // Of the batch in hand no tensor holds the value: the program made it.
+  if (w.facts.sample && (w.facts.sample->by == "hand" || w.facts.sample->by == "place")) {
+    w.fix(fmt::format("look at where {} {} computed: {} of {} {} outside [0, 1]", w.own("the targets"),
+                      w.facts.variable ? "is" : "are", scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
+    return;
+  }
   w.fix(fmt::format("correct or drop {}: {} of {} targets {} outside [0, 1]",
                     scan.bad == 1 ? "that record" : "those records", scan.bad, scan.total,
                     scan.bad == 1 ? "is" : "are"));

@@ -173,7 +173,7 @@ void ViolationWriter::write_garbage() {
 std::string ViolationWriter::nouns() const { return noun() == "index" ? "indices" : noun() + "s"; }
 
 std::string ViolationWriter::noun() const {
-  if (facts.contract->cause == Cause::kLabelOutOfRange) return "label";
+  if (facts.contract->cause == Cause::kLabelOutOfRange || facts.table == "labels") return "label";
   return facts.contract->cause == Cause::kEmbeddingIndexOutOfRange ? "id" : "index";
 }
 
@@ -181,6 +181,24 @@ bool ViolationWriter::nan_cast() const {
   if (facts.scan.is_float) return false;
   if (facts.nan_cast) return true;
   return cast_of_nan(integer());
+}
+
+// Its row of the batch alone is bad and finite as it was loaded, or all that the batch holds is finite.
+bool ViolationWriter::by_arithmetic() const {
+  if (!facts.sample) return false;
+  return facts.sample->by == "row" ||
+         (facts.batch_is_finite && (facts.sample->by == "hand" || facts.sample->by == "place"));
+}
+
+void ViolationWriter::fix_arithmetic(const std::string& cast) {
+  const bool row = facts.sample && facts.sample->by == "row";
+  fix(
+      fmt::format("what the batch holds is finite: arithmetic before {} makes NaN or Inf of {}: 0/0 (a range "
+                  "or a standard deviation of 0), log of 0 or below{}",
+                  cast, row ? "that row" : "it", row ? "" : "; or a missing value goes in beside the batch"));
+  fix("keep the divisor above 0, (max - min).clamp(min=eps), and look at what such a sample is to give");
+  fix("find where the NaN begins: assert torch.isfinite(x).all() after each step before the cast");
+  fix_sample();
 }
 
 void ViolationWriter::write_nan_cast() {
@@ -199,16 +217,7 @@ void ViolationWriter::write_nan_cast() {
     if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
     const std::string code = stripped(cast.code);
     const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
-    // Its row of the batch alone is bad, and finite as it was loaded: arithmetic made the NaN.
-    if (facts.sample && facts.sample->by == "row" && !label) {
-      fix(
-          fmt::format("what the batch holds is finite: arithmetic before the cast in {} makes NaN or Inf of "
-                      "that row: 0/0 "
-                      "(a range or a standard deviation of 0), log of 0 or below",
-                      where));
-      fix("keep the divisor above 0, (max - min).clamp(min=eps), or leave such a sample out of the data set");
-      return fix_sample();
-    }
+    if (by_arithmetic() && !label) return fix_arithmetic("the cast in " + where);
     fix(fmt::format("a missing {} goes into the cast in {}: {}", thing, where, what_to_do));
   } else {
     const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
@@ -216,6 +225,10 @@ void ViolationWriter::write_nan_cast() {
                                    computed ? ", with something added to it" : "");
     if (explain_broken_weights(*this)) return;
     if (const std::string source = nan_cast_source(*this); !source.empty()) finding_.summary += "; " + source;
+    if (by_arithmetic() && !label && !facts.numpy_cast) {
+      return fix_arithmetic(
+          fmt::format("the cast (.long(), .int(), .to(torch.int64)) that makes `{}`", argument()));
+    }
     if (facts.numpy_cast) {
       const std::string code = stripped(facts.numpy_cast->code);
       fix(fmt::format(

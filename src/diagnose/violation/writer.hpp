@@ -144,6 +144,9 @@ class ViolationWriter {
   // The value is what a cast makes of NaN and Inf, or the cast was seen.
   bool nan_cast() const;
   void write_nan_cast();
+  // What the batch holds is finite: the program itself makes the NaN.
+  bool by_arithmetic() const;
+  void fix_arithmetic(const std::string& cast);
 
  private:
   Finding& finding_;

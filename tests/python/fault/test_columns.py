@@ -6,6 +6,7 @@ from conftest import label_violation, table_violation
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset  # noqa: E402
+from trapline._fault.data import data_sets  # noqa: E402
 from trapline._fault.data.columns import columns  # noqa: E402
 
 CLASSES = 4
@@ -106,6 +107,31 @@ def test_one_data_set_of_a_concatenation(facts_of):
         "others_max": 3,
         "position": 2,
     }
+
+
+class View(Dataset):
+    """A choice of another data set's records, of the program's own kind."""
+
+    def __init__(self, dataset, rows):
+        self.dataset, self.rows = dataset, rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return self.dataset[self.rows[i]]
+
+
+def test_choices_of_the_same_records_are_made_alike(facts_of):
+    """New classes, and a memory of the old ones: both are of one data set."""
+    base = Files([i // 10 for i in range(60)])
+    new, memory = Subset(base, range(30, 60)), Subset(base, range(0, 30))
+    facts = facts_of(first_fault(DataLoader(ConcatDataset([new, memory]), batch_size=8)))
+    assert "part" not in facts["seen"] and facts["seen"]["max"] == 5
+    other = Files([i // 10 for i in range(20)])
+    facts = facts_of(first_fault(DataLoader(ConcatDataset([new, other]), batch_size=8)))
+    assert facts["seen"]["part"]["position"] == 0
+    assert data_sets.below(View(Subset(base, [1]), [0])) is base
 
 
 def test_no_data_set_differs_where_two_are_bad(facts_of):

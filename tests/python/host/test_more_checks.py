@@ -380,8 +380,14 @@ def test_sizes_that_were_given_with_others(refuse: Any) -> None:
 def test_the_extremes_of_one_call(refuse: Any) -> None:
     finding = refuse("y = torch.tensor([[0, 1], [255, 2]])\nchecker.extremes(y, 4)\n").finding
     assert finding["code"] == "TL101"
-    assert finding["summary"] == "extremes: y[1, 0] is 255; checker takes below 4 (`num_classes`)"
+    assert finding["summary"] == "extremes: y[1, 0] is 255; checker takes [0, 4) (`num_classes`)"
     assert finding["fix"][0].startswith("if 255 marks what is not to count: ")
+
+
+def test_both_bounds_of_the_extremes_of_one_call(refuse: Any) -> None:
+    finding = refuse("y = torch.tensor([[0, 1], [-1, 2]])\nchecker.extremes(y, 4)\n").finding
+    assert (finding["valid"]["text"], finding["valid"]["min"], finding["valid"]["max"]) == ("[0, 4)", 0, 3)
+    assert finding["summary"] == "extremes: y[1, 0] is -1; checker takes [0, 4) (`num_classes`)"
 
 
 def test_a_number_that_is_one_of_several(refuse: Any) -> None:

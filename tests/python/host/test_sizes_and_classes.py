@@ -98,3 +98,34 @@ def test_a_librarys_kind_of_tensor_makes_no_layer_the_librarys(refuse: Any) -> N
         "linear: the input [2, 384] has 384 features but `2` Linear(256, 2) takes 256"
     )
     assert not any("library" in line for line in finding["fix"])
+
+
+def test_ctc_loss_of_a_batch_that_comes_first(run: Any) -> None:
+    finding = run(
+        DATA
+        + """
+x = torch.zeros(8, 16, 5)
+for (part,) in DataLoader(TensorDataset(x), batch_size=4):
+    scores = part.log_softmax(-1)
+    four = torch.full((4,), 3)
+    nn.CTCLoss()(scores, torch.ones(4, 3, dtype=torch.long), four, four)
+""",
+        SETUP,
+    ).finding
+    assert (finding["code"], finding["valid"]["text"]) == ("TL201", "[time, 4, classes]")
+    assert finding["fix"] == ["log_probs is [time, batch, classes]: `scores.transpose(0, 1)`"]
+    assert finding["sample"]["by"] == "hand" and finding["sample"]["one_of"] == [0, 1, 2, 3]
+
+
+def test_an_index_that_a_sparse_product_refuses(run: Any) -> None:
+    finding = run(
+        DATA
+        + """
+places = torch.tensor([[0, 3], [0, 1]])
+choice = torch.sparse_coo_tensor(places, torch.ones(2), (3, 2), check_invariants=False)
+torch.dsmm(choice, torch.ones(2, 2))
+""",
+        SETUP,
+    ).finding
+    assert (finding["code"], finding["element"]["value"]) == ("TL105", 3)
+    assert (finding["valid"]["min"], finding["valid"]["max"]) == (0, 2)

@@ -37,6 +37,18 @@ def unwrap(data_set: Any) -> tuple[Any, list[int] | None]:
     return data_set, chosen
 
 
+def below(data_set: Any) -> Any:
+    """The records that a data set shows: what lies below Subsets and views of the user's, which keep it as
+    `dataset`."""
+    for _ in range(_DEPTH):
+        held = getattr(data_set, "__dict__", None)
+        inner = held.get("dataset") if type(held) is dict else None
+        if inner is None or not hasattr(type(inner), "__getitem__"):
+            break
+        data_set = inner
+    return data_set
+
+
 def base_of(data_set: Any, index: int) -> tuple[Any, int]:
     """The data set that one sample really comes from, and its index there; the same when none is below."""
     for _ in range(_DEPTH):

@@ -45,6 +45,9 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     located = by_row(tensor, scan, predicate)
     if located is not None:
         return samples.sample_facts(located, "rows" if _is_broken(located) else "row", likely=True)
+    located = laid_out(tensor, scan)
+    if located is not None:
+        return samples.sample_facts(located, "place")
     return samples.sample_facts(None)
 
 
@@ -80,19 +83,29 @@ def batch_in_hand(violation: dict[str, Any], predicate: Optional[int]) -> Option
         return None
     flat = tensor.detach().reshape(-1).cpu()
     bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
-    if bad is None or not bool(bad.any()) or bool(bad.all()):
+    if bad is None or not bool(bad.any()):
         return None
-    if not flat.dtype.is_floating_point and bool((flat[1:] - flat[:-1] == 1).all()):
-        return None  # arange(): nobody's numbers
+    if is_run(tensor):
+        return None
     located = _who_has(batch, flat[bad])
     if located is not None:
         return samples.sample_facts(located, "value", likely=True)
+    if bool(bad.all()):
+        return None
     sample: Sample = {"batch": batch.number}
     indices = batch.indices
     if isinstance(indices, (list, tuple)) and indices and all(samples.is_int(index) for index in indices):
         samples.with_candidates(sample, list(indices))
         sample["likely"] = True
     return samples.described(batch, sample)
+
+
+def is_run(tensor: Any) -> bool:
+    """True for what arange() makes: nobody's numbers."""
+    if tensor.dtype.is_floating_point or not 1 < tensor.numel() <= values.MAX_ELEMENTS:
+        return False
+    flat = tensor.detach().reshape(-1).cpu()
+    return bool((flat[1:] - flat[:-1] == 1).all())
 
 
 def _who_has(batch: Batch, bad: Any) -> Optional[Located]:
@@ -287,6 +300,8 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
         return None
     flat = tensor.detach().reshape(-1).cpu()
     bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
+    if bad is not None and not bool(bad.any()):  # finite: what is wrong is the value
+        bad = values.bad_mask(flat, scan, predicate)
     rows = None if bad is None else _bad_rows(tensor, bad)
     if rows is None or int(rows.sum()) != 1:
         return None
@@ -295,6 +310,47 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
     if not parts:
         return None
     return Located(batch, parts[0], Match([row] + [0] * (parts[0].dim() - 1), None, 0, False))
+
+
+def laid_out(tensor: Any, scan: dict[str, Any]) -> Optional[Located]:
+    """The row of the batch in hand that an element stands for, where the program laid several entries of each
+    row one after the other: a frame holds the same memory with a row for each sample, and flattened."""
+    batch, first = hand.in_hand(), scan.get("first", -1)
+    if batch is None or not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
+        return None
+    count, total = len(batch.indices), tensor.shape[0] if tensor.dim() else 0
+    if first < 0 or count < 2 or total <= count or total % count or total == count * count:
+        return None
+    if not _flattened(count, total // count):
+        return None
+    parts = [part for part in batch.tensors() if part.dim() and part.shape[0] == count]
+    if not parts:
+        return None
+    row = values.unravel(first, tensor.shape)[0] // (total // count)
+    return Located(batch, parts[0], Match([row] + [0] * (parts[0].dim() - 1), None, 0, False))
+
+
+def _flattened(count: int, each: int) -> bool:
+    """Whether a frame holds a tensor [count, each, ...] and the same memory as [count * each, ...]."""
+    for frame in scope.live_frames():
+        whole: set[int] = set()
+        flat: set[int] = set()
+        for part in hand.tensors_of(frame):
+            if part.layout is not _strided() or not part.is_contiguous():
+                continue
+            if tuple(part.shape[:2]) == (count, each):
+                whole.add(part.data_ptr())
+            elif part.shape[0] == count * each:
+                flat.add(part.data_ptr())
+        if whole & flat:
+            return True
+    return False
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided
 
 
 def selected(tensor: Any, scan: dict[str, Any]) -> Optional[Located]:

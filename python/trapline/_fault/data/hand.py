@@ -13,6 +13,7 @@ from typing import Any, Optional
 from trapline._fault.data import batches
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.casts import storage_pointer
+from trapline._fault.data.values import MAX_ELEMENTS
 from trapline._fault.program import scope
 
 _MAX_ITEMS = 64
@@ -60,6 +61,19 @@ def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Option
             if held:
                 return held.pop() if len(held) == 1 else None
     return None
+
+
+def is_finite(late: bool = False) -> bool:
+    """Whether the batch in hand holds numbers with a fraction, all of them are finite, and no whole number is
+    what a cast makes of one that is not."""
+    batch = None if late and batches.at_call() is None else in_hand()
+    parts = [part.detach() for part in batch.tensors() if part.numel()] if batch is not None else []
+    if sum(part.numel() for part in parts) > MAX_ELEMENTS or any(part.is_complex() for part in parts):
+        return False
+    floating = [part for part in parts if part.dtype.is_floating_point]
+    whole = [part for part in parts if not part.dtype.is_floating_point and part.element_size() > 2]
+    casts = any(int(part.min()) <= -(1 << 31) for part in whole)
+    return bool(floating) and not casts and all(bool(part.isfinite().all()) for part in floating)
 
 
 def tensors_of(frame: FrameType, deep: bool = False) -> Iterator[Any]:

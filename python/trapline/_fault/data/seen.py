@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from trapline._fault.data import batches, columns, recorded
+from trapline._fault.data import batches, columns, data_sets, recorded
 from trapline._fault.data.samples import Located, row_of
 from trapline._fault.data.values import MAX_ELEMENTS, number
 from trapline._fault.program import owners, places, scope
@@ -47,7 +47,7 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
         others = _other_sets(data_set)
         if others:
             seen["several"] = True
-        rest = _of_one_part(located, column, whole, rows, scan) or _of_one_set(
+        rest = _of_one_part(located, data_set, column, whole, rows, scan) or _of_one_set(
             located, data_set, others, name, whole, scan
         )
         if rest is not None:
@@ -57,13 +57,22 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
 
 
 def _of_one_part(
-    located: Located, column: columns.Column, whole: Any, rows: list[int], scan: dict[str, Any]
+    located: Located,
+    data_set: Any,
+    column: columns.Column,
+    whole: Any,
+    rows: list[int],
+    scan: dict[str, Any],
 ) -> Optional[Seen]:
-    """Of a ConcatDataset: the data set that the bad element is of, beside the others."""
+    """Of a ConcatDataset: the data set that the bad element is of, beside the others. Of several choices of
+    the same records none is made in another way."""
     row = row_of(located)
     if column.part is None or row is None or row >= len(rows) or whole.shape[0] != len(column.part):
         return None
     number = int(column.part[rows[row]])
+    parts = [data_sets.below(part) for part in getattr(columns.base(data_set), "datasets", ())]
+    if number < len(parts) and sum(part is parts[number] for part in parts) > 1:
+        return None
     there = column.part == number
     part = _apart(whole[there] + located.found.constant, [whole[~there] + located.found.constant], scan)
     return part and part | {"position": number}

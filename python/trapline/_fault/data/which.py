@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trapline._fault.data import batches, drawn, guesses, records, samples, values
+from trapline._fault.data import at_work, batches, drawn, guesses, records, samples, values
 
 
 def sample_of(
@@ -27,5 +27,11 @@ def sample_of(
         samples.blamed(sample, violation, predicate)
         or guesses.batch_of_labels(violation, predicate)
         or (None if unknown else guesses.batch_in_hand(violation, predicate))
-        or (None if violation.get("late") else drawn.sample_facts(tensor, scan, predicate))
+        or (None if violation.get("late") else _at_least(tensor, scan, predicate))
     )
+
+
+def _at_least(tensor: Any, scan: dict[str, Any], predicate: Any) -> Any:
+    """No sample is known to be at fault: the row of a batch that the program made, or the batch in hand."""
+    found = drawn.sample_facts(tensor, scan, predicate)
+    return found or (None if guesses.is_run(tensor) else at_work.sample_facts([tensor], ""))

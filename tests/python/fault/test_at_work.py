@@ -1,0 +1,128 @@
+"""A bad value that the program computed: the batch it was made of, and the row where the rows prove it."""
+
+import pytest
+from conftest import make_violation, table_violation
+
+torch = pytest.importorskip("torch")
+import trapline._fault as fault  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    fault.install()
+    yield
+    fault.uninstall()
+
+
+def of(facts, *names):
+    return tuple(facts.get("sample", {}).get(name) for name in names)
+
+
+def loader_of(rows=24, size=6, width=4, **options):
+    x = torch.randn(rows, width, generator=torch.Generator().manual_seed(2))
+    return DataLoader(TensorDataset(x), batch_size=size, **options)
+
+
+def test_all_of_it_is_bad_and_was_computed(facts_of):
+    def step(codes):
+        return facts_of(table_violation(torch.zeros(9, 2), codes))
+
+    for number, (x,) in enumerate(loader_of()):
+        if number == 2:
+            facts = step(torch.full((6, 5), -1) + (x.sum() > 1e9).long())
+            break
+    assert of(facts, "by", "batch", "loader") == ("hand", 2, None)
+    assert of(facts, "one_of", "row", "dataset_index") == ([12, 13, 14, 15, 16, 17], None, None)
+
+
+def test_a_loop_in_a_generator_expression(facts_of):
+    def codes_of(x):
+        return (x * 100).round().long().T.contiguous().flip(0)[:3]
+
+    def of_batch(x):
+        return facts_of(table_violation(torch.zeros(9, 2), codes_of(x)))
+
+    facts = next(of_batch(x) for (x,) in loader_of())
+    assert of(facts, "by", "batch", "of") == ("hand", 0, 6)
+
+
+def test_no_batch_is_in_hand_behind_the_loop(facts_of):
+    seen = []
+    for (x,) in loader_of():
+        seen.append(x.mean() * 1000)
+    del x
+    index = torch.stack(seen).long().abs() + 9
+    assert "sample" not in facts_of(table_violation(torch.zeros(9, 2), index))
+
+
+def test_a_number_that_is_too_large_in_one_row_alone(facts_of):
+    """A target of several columns, computed of two of the batch's: 0.7 * a + 0.5 * b."""
+    one, other = torch.full((16, 5), 0.2), torch.full((16, 5), 0.3)
+    one[:, 1], other[:, 2] = torch.linspace(0, 0.4, 16), torch.linspace(0.5, 0, 16)
+    one[9, 3] = other[9, 3] = 0.99
+    for a, b in DataLoader(TensorDataset(one, other), batch_size=4):
+        target = 0.7 * a + 0.5 * b
+        if bool((target > 1).any()):
+            args = {"self": torch.full((4, 5), 0.5), "target": target, "weight": None, "reduction": 1}
+            violation = make_violation("binary_cross_entropy.target", target, 0, 1, args, bad=target > 1)
+            facts = facts_of(violation)
+            break
+    assert of(facts, "batch", "row", "dataset_index", "by", "likely") == (2, 1, 9, "row", True)
+
+
+def route(facts_of, x):
+    """A table with a place for each of the tokens of an expert, as a mixture of experts has it."""
+    tokens = x.reshape(-1, x.shape[-1])
+    slot = torch.arange(len(tokens)).flip(0) % 22
+    slot[24:] += 22
+    args = {"self": torch.zeros(9, 40), "dim": 1, "index": slot}
+    return facts_of(make_violation("scatter.index", slot, 0, 22, args)), tokens
+
+
+@pytest.mark.parametrize("flattened", [True, False])
+def test_several_entries_for_each_row_lie_one_after_the_other(facts_of, flattened):
+    x = torch.randn(8, 4, 3, generator=torch.Generator().manual_seed(5))
+    for (part,) in DataLoader(TensorDataset(x), batch_size=8, shuffle=False):
+        given = part if flattened else part.transpose(0, 1).contiguous()
+        facts, _ = route(facts_of, given)
+    if not flattened:  # rows of time: nothing says where the batch's are
+        assert of(facts, "row", "dataset_index") == (None, None)
+    else:
+        assert facts["index"] == [24] and of(facts, "row", "dataset_index", "by") == (6, 6, "place")
+
+
+class Boxes(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return torch.rand(3), {"labels": torch.tensor([9, 9] if i == 6 else [i % 3, 1])}
+
+
+def test_labels_of_one_image_that_are_all_wrong(facts_of):
+    def collate(samples):
+        images, targets = zip(*samples)
+        return list(images), list(targets)
+
+    def model(images, targets):
+        found = []
+        for target in targets:
+            chosen = target["labels"][torch.zeros(12, dtype=torch.long)]
+            if int(chosen.max()) > 3:
+                args = {"self": torch.zeros(12, 4), "dim": 1, "index": chosen}
+                found.append(facts_of(make_violation("scatter.index", chosen, 0, 4, args)))
+        return found[0] if found and images else None
+
+    for images, targets in DataLoader(Boxes(), batch_size=2, collate_fn=collate):
+        facts = model(images, targets)
+        if facts is not None:
+            break
+    assert of(facts, "batch", "row", "dataset_index", "by") == (3, 0, 6, "value")
+
+
+def test_a_run_of_places_is_no_batchs(facts_of):
+    for (x,) in loader_of():
+        facts = facts_of(table_violation(torch.zeros(4, 2), torch.arange(len(x))))
+        break
+    assert "sample" not in facts
