@@ -65,6 +65,15 @@ bool ends_ordinarily(std::string_view line) {
   return has(line.substr(0, kMost), *perhaps);
 }
 
+bool stops_midway(std::string_view line) {
+  // tqdm: std.py, format_meter. The last refresh of a bar that was closed may be a little short of its total.
+  constexpr int kNearlyAll = 95;  // per cent
+  static const RE2* const bar = new RE2(
+      R"re((\d{1,3})%\|[^|]*\|\s*\d+(?:\.\d+)?[kMG]?/\d+(?:\.\d+)?[kMG]? \[[^\]]*\]?[^%]*$)re", RE2::Latin1);
+  int done = 0;
+  return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *bar, &done) && done < kNearlyAll;
+}
+
 bool complains(std::string_view line) { return judge(line.substr(0, kMost)) == Judged::kNot; }
 
 }  // namespace trapline

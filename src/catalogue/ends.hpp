@@ -28,6 +28,10 @@ std::span<const EndForm> end_forms();
 // Whether a log that holds nothing known may end with the line.
 bool ends_ordinarily(std::string_view line);
 
+// Whether the line is a bar that has some way to go: a log that ends with it may be of a run that goes on,
+// or of one that was ended without a word.
+bool stops_midway(std::string_view line);
+
 // Whether the line complains, and has no form that is certain: as a heading of the numbers behind it, too.
 bool complains(std::string_view line);
 

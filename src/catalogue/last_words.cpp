@@ -100,6 +100,11 @@ const WordingRow& open_end() {
   return row;
 }
 
+const WordingRow& unfinished() {
+  static const WordingRow row = wording_of("last.unfinished", Meaning::kUnfinished, {}, {});
+  return row;
+}
+
 GradientNorm gradient_norm_in(std::string_view line) {
   static const RE2* const norm =
       compiled(R"re((?i)\b(?:grad(?:ient)?[ _]?norm|gnorm)["']?[^\w"'.]{1,4}["']?[-+]?(nan|inf|\d))re");
@@ -120,7 +125,7 @@ GradientNorm gradient_norm_in(std::string_view line) {
 
 bool reports_nan_loss(std::string_view line) {
   static const RE2* const nan = compiled(
-      R"re((?i)(?:^|[^a-z])\w*(?:loss|cost|ppl|perplexity)(?:es)?\w*["']?[^\w"'.]{1,4}["']?[-+]?nan\b)re"
+      R"re((?i)(?:^|[^a-z])\w*(?:loss|cost|ppl|perplexity)(?:es)?\w*["']?(?:[^\w"'.]{1,4}| is )["']?[-+]?nan\b)re"
       // Darknet's average; the columns of losses behind a GPU's memory, as YOLOv5 and its heirs have them
       R"re(|\b-?nan avg\b|\b\d+(?:\.\d+)?G(?:\s+nan){2,})re"
       // llama.cpp's perplexity, chunk by chunk: "[1]nan,[2]nan,"

@@ -22,6 +22,8 @@ LastLine judge_last(std::string_view line, bool is_last);
 // What such a line means; and one that is only no ordinary end (catalogue/ends.hpp).
 const WordingRow& last_words();
 const WordingRow& open_end();
+// Of a bar with which a log stops in the midst of its work.
+const WordingRow& unfinished();
 
 // Whether the line reports a loss that is not finite: a run that ends with it has learned nothing.
 bool reports_nan_loss(std::string_view line);

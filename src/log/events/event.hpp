@@ -57,6 +57,7 @@ struct Event {
   bool by_condition = true;             // kAssert: the condition was legible
   bool warned = false;                  // the line is a warning: the program went on
   bool in_warning = false;              // ... or a warning of what a program cannot do without
+  bool shows_nan = false;               // the values that stand below the message hold one
   bool cut = false;                     // kAssert: a piece of the line is missing
   bool known_file = false;              // kAssert: the file is one of the table's
   std::string file, kernel, condition;  // kAssert, as printed

@@ -11,6 +11,7 @@
 #include "catalogue/xids.hpp"
 #include "log/clean/text.hpp"
 #include "log/events/hints.hpp"
+#include "log/events/line_kinds.hpp"
 #include "log/events/ranks.hpp"
 
 namespace trapline {
@@ -27,59 +28,15 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Python's warnings, and lines of glog, of TensorRT and of the X server (os/log.c: what its marks mean) at
-// that level. Levels of loggers are none: programs log what ends them as they like.
-bool is_warning(std::string_view text) {
-  static const RE2* const pattern = new RE2(
-      R"re((?:^|[\s:.])\w*Warning: |^W\d{4} \d|: W (?:tensorflow|external|xla)/|\[TRT\] \[W\]|^(?:\[ *[\d.]+\] *)?\((?:II|WW|--|==|\*\*|\+\+)\) )re"
-      // A program that says how it goes on.
-      R"re(|(?i)\bretrying (?:with|in|using)\b|[;,.:]\s*(?:using|trying|falling back to) (?:batch[ -_]?size|bs|CPU|a smaller)\b)re",
-      RE2::Latin1);
-  // TensorFlow logs a failed operation at that level, too (op_kernel.cc), Node an exception that is lost.
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern) &&
-         !contains(text, "OP_REQUIRES failed") && !contains(text, "UnhandledPromiseRejection");
-}
-
-// "/opt/net.py:12: UserWarning: ..." (warnings.formatwarning)
-bool is_pythons_warning(std::string_view text) {
-  static const RE2* const pattern = new RE2(R"re(\.py:\d+: \w*Warning: )re", RE2::Latin1);
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
-}
-
-// Whether the line only speaks about an error: advice, a question, the help of an option, a table of what
-// errors mean, the subject of a commit. Whoever reports one begins otherwise.
-bool is_about_errors(std::string_view text) {
-  static const RE2* const about = new RE2(
-      R"re(^[\s#>*/-]*(?:(?i:(?:note|tip|hint|info|q(?:uestion)?|a(?:nswer)?)\s*:\s*)?(?:[Ii]f|[Ww]hen|[Ii]n case) (?:you|your|the|this|it|there|CUDA|an?)\b)re"
-      R"re(|(?i:(?:note|tip|hint|q|a)\s*:\s*)?(?:To (?:avoid|prevent|fix|solve|work around) (?:(?:an?|the|this|these|such|any) )?(?:CUDA|GPU|OOM|out[ -]of|errors?|illegal|device-side|NCCL (?:errors?|time))|How (?:to|do|can)|What does|What is|Why (?:do|does|is))\b))re"
-      R"re(|^\s*(?:-\w(?: \w+)?, )?--[a-z][\w-]+(?:[ =]\S+)?\s{2,}[A-Z])re"
-      R"re(|^\s*(?:HEAD is now at|Previous HEAD position was|[*|\\/ ]*commit) [0-9a-f]{3,40}\b|^[*|\\/ ]+[0-9a-f]{7,12} (?:\([^)]*\) )?\w)re"
-      R"re(|^\|(?:[^|]*\|){3,}\s*$)re",
-      RE2::Latin1);
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *about);
-}
-
 // Whether a program can do what it was started for after a warning of it: not with a context that is lost,
 // not without its GPU. Without a compiler of device code it can: the driver has one (XLA's
 // redzone_allocator.cc).
 bool can_go_on(const WordingRow& row) {
   if (row.effect.meaning == Meaning::kCompiler) return true;
+  // A launcher's own end (torchrun's agent logs it as a warning).
+  if (row.effect.meaning == Meaning::kToldToEnd || row.effect.meaning == Meaning::kInterrupted) return false;
   return row.kind != WordingKind::kDeviceAssert && row.cause != Cause::kIllegalMemoryAccess &&
          row.cause != Cause::kArchMismatch && row.cause != Cause::kHardwareOrDriver;
-}
-
-// Whether both lines begin with the same word of a logger ("amdgpu 0000:2b:00.0: ..."): then each is its own.
-bool begins_alike(std::string_view one, std::string_view other) {
-  const std::size_t end = one.find_first_of(": ");
-  return end != std::string_view::npos && end >= 3 && other.substr(0, end + 1) == one.substr(0, end + 1);
-}
-
-// "srun: error: task 0: Killed", "llama_model_load: ...": a program's name and a level, a C program's
-// function.
-bool names_its_program(std::string_view text) {
-  static const RE2* const own = new RE2(
-      R"re(^[\w.-]+: (?:error|fatal|warning|info|critical)\b|^(?:[a-z]\w*_\w+|main): )re", RE2::Latin1);
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *own);
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -149,6 +106,7 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
   else if (origin.is_error && matches.wordings.empty() && !asserts_.took_line() && speaks(text))
     add_wording(error_line(), text, origin, order, {});
   note_last(text, origin, matches);
+  note_nan(text, origin);
   note_gradient(text, origin);
   note_going_on(text, origin);
   if (before_length_ < kMinWrap || origin.number > before_number_ + 1) wrap_from_ = origin.number;
@@ -394,6 +352,27 @@ void EventStream::note_gradient(std::string_view text, const Line& origin) {
   }
 }
 
+// The values that PyTorch shows below a distribution's refusal, and losses that are not finite.
+void EventStream::note_nan(std::string_view text, const Line& origin) {
+  constexpr std::int64_t kJustBehind = 2;  // lines
+  if (!contains(text, "nan") && !contains(text, "NaN")) return;
+  if (!events_.empty() && events_.back().host != nullptr && contains(text, "tensor(") &&
+      origin.number <= events_.back().number + kJustBehind)
+    events_.back().shows_nan = true;
+  if (reports_nan_loss(text))
+    nan_loss_ = {std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number};
+}
+
+// Losses that are not finite, and then a traceback of which the end is missing.
+std::optional<Event> EventStream::nan_before_cut() const {
+  constexpr std::int64_t kJustBefore = 3;  // lines
+  if (nan_loss_.text.empty() || frames_.current() < 0) return std::nullopt;
+  const Traceback& last = tracebacks()[static_cast<std::size_t>(frames_.current())];
+  if (last.closed || last.first < nan_loss_.number || last.first > nan_loss_.number + kJustBefore)
+    return std::nullopt;
+  return event_of(nan_loss_, nan_loss());
+}
+
 void EventStream::note_last(std::string_view text, const Line& origin, const LineMatches& matches) {
   if (piece_.text.empty() && (contains(text, "hread: [") || contains(text, "Assertion `")))
     piece_ = {std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number};
@@ -427,6 +406,7 @@ Event EventStream::event_of(const KeptLine& line, const WordingRow& row) {
 std::optional<Event> EventStream::open_end() const {
   if (last_.empty()) return std::nullopt;
   const KeptLine& line = last_.back();
+  if (stops_midway(line.text)) return event_of(line, unfinished());
   const bool is_ordinary = line.excused || line.calm || is_about_errors(line.text) ||
                            judge_last(line.text, true) == LastLine::kCalm || ends_ordinarily(line.text) ||
                            (numbers_follow_ && !complains(line.text));

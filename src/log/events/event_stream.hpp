@@ -34,6 +34,7 @@ class EventStream {
   // none. To be asked of a stream without any failure.
   // Whether one of the last lines says that the program reached its end.
   bool ended_well() const;
+  std::optional<Event> nan_before_cut() const;
   std::optional<Event> last_words() const;
   // The last line, where it is none that ordinary runs end with; nullopt: it is one, or there is no line. For
   // a stream that has nothing else to say.
@@ -74,11 +75,13 @@ class EventStream {
   bool is_loaders_note(const WordingRow& row, const Line& origin) const;
   void note_going_on(std::string_view text, const Line& origin);
   void note_gradient(std::string_view text, const Line& origin);
+  void note_nan(std::string_view text, const Line& origin);
 
   int nan_gradients_ = 0;          // steps in a row, the last ones
   KeptLine nan_gradient_;          // the last of them
   std::deque<KeptLine> last_;      // lines with words in them
   std::int64_t loaders_note_ = 0;  // line in which a loader said that it goes on
+  KeptLine nan_loss_;              // the last line that reports one
   bool numbers_follow_ = false;    // behind the last of them
   KeptLine piece_;                 // the first line that is a piece of an assertion
   std::vector<Event> events_;

@@ -180,6 +180,7 @@ constexpr Literal kLiterals[] = {
     {"launch blocks", kStrong},
     {"has a problem w", kStrong},
     {"bailing out", kStrong},
+    {"to exist", kStrong},
     {"non-finite val", kStrong},
     {"jobstate=", kStrong},
     {"exit_status", kStrong},

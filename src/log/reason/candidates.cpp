@@ -43,6 +43,17 @@ void drop_outlived(std::vector<Candidate>& candidates) {
   std::erase_if(candidates, [&](const Candidate& c) { return was_outlived(c, all); });
 }
 
+bool drop_survived(std::vector<Candidate>& candidates) {
+  const auto is_warning = [](const Candidate& c) {
+    return c.event->in_warning && c.event->kind == EventKind::kWording &&
+           (c.event->wording->cause == Cause::kArchMismatch ||
+            c.event->wording->cause == Cause::kHardwareOrDriver);
+  };
+  if (candidates.empty() || !std::ranges::all_of(candidates, is_warning)) return false;
+  candidates.clear();
+  return true;
+}
+
 // A watchdog that is stuck, or a heart that stopped, follows from a collective that did not end, where a line
 // names one.
 void prefer_collective(std::vector<Candidate>& candidates) {

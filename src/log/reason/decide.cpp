@@ -8,6 +8,7 @@
 #include "catalogue/xids.hpp"
 #include "diagnose/diagnose.hpp"
 #include "log/reason/decide_assert.hpp"
+#include "log/reason/distributions.hpp"
 #include "log/reason/doubts.hpp"
 #include "log/reason/topics.hpp"
 
@@ -172,6 +173,7 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
     d.live = diagnose::finding_of(host_error_of(event, scene));
     if (d.live) d.cause = d.live->cause;
   }
+  decide_distribution(event, d);
   if (is_index(d.cause) && is_cast_of_nan(event)) {
     d.also = {d.cause};
     d.cause = kNanToIndex;

@@ -407,7 +407,20 @@ Report Reasoner::finish(bool at_end) {
   };
   if (std::ranges::all_of(candidates, is_none)) candidates.clear();
   drop_outlived(candidates);
+  if (at_end && ended_well && drop_survived(candidates))
+    report.notes.emplace_back(
+        "a warning tells of a driver or a GPU that could not be used; the run ended well without it");
   std::deque<Event> last_words;  // what the candidates point to
+  const bool is_open = at_end && std::ranges::all_of(candidates, [](const Candidate& c) {
+                         return c.precedence <= Precedence::kEnded;
+                       });
+  for (const EventStream* stream : job.streams) {
+    if (!is_open) break;
+    if (auto event = stream->nan_before_cut()) {
+      const Event& last = last_words.emplace_back(std::move(*event));
+      candidates.push_back({stream, &last, precedence(last)});
+    }
+  }
   if (candidates.empty()) {
     for (const EventStream* stream : job.streams) {
       if (auto event = stream->last_words()) {

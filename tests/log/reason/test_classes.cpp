@@ -264,7 +264,6 @@ TEST(Classes, WhatIsNeverClean) {
   for (const std::string_view line :
        {"[TRT] [E] 1: [codeGenerator.cpp::compileGraph::12] Error Code 1: Myelin (No Myelin Error exists)",
         "=========     Host Frame:/usr/lib/libcuda.so.1 (cuLaunchKernel + 0x2cd) [0x24f88d]",
-        "N > 0 assert faild. CUDA kernel launch blocks must be positive, but got N= 0",
         "WARN: WATCHDOG: T-Rex has a problem with GPU, terminating...", "Terminated: 15",
         "Bailing out, you are on your own. Good luck."})
     EXPECT_EQ(explain("step 1 loss 0.3\n" + std::string(line) + "\n").verdict, Verdict::kUnknown) << line;
@@ -305,6 +304,164 @@ TEST(Classes, AnOldNumberAloneIsNoProof) {
   const Finding found = of("assertion 'err == cudaSuccess' failed in ~Buffer(); details: CUDA error 77");
   EXPECT_EQ(found.cause, kIllegalMemoryAccess);
   EXPECT_EQ(found.certainty, Certainty::kLikely);
+}
+
+constexpr std::string_view kNormal =
+    "ValueError: Expected parameter loc (Tensor of shape (4, 3)) of distribution Normal(loc: torch.Size([4, "
+    "3]), scale: torch.Size([4, 3])) to satisfy the constraint ";
+
+TEST(Classes, ParametersOfADistributionThatAreNan) {
+  // Of the numbers only NaN is none of Real().
+  const Finding real = of(std::string(kNormal) + "Real(), but found invalid values:");
+  EXPECT_EQ(real.cause, kNonFiniteValue);
+  EXPECT_EQ(real.certainty, Certainty::kLikely);
+  EXPECT_EQ(real.also, std::vector<Cause>{kInvalidProbability});
+  EXPECT_EQ(of(std::string(kNormal) + "IndependentConstraint(Real(), 1), but found invalid values:").cause,
+            kNonFiniteValue);
+  const std::string scale =
+      std::string(kNormal) + "GreaterThan(lower_bound=0.0), but found invalid values:\n";
+  EXPECT_EQ(root(scale + "tensor([[nan, nan, nan],\n        [nan, nan, nan]])\n").cause, kNonFiniteValue);
+  // A scale that is no NaN, one that the text does not show, and probabilities.
+  EXPECT_EQ(root(scale + "tensor([[0.1, -2.0, 0.3]])\n").cause, kInvalidProbability);
+  const Finding open = root(scale);
+  EXPECT_EQ(open.certainty, Certainty::kLikely);
+  EXPECT_EQ(open.also, std::vector<Cause>{kNonFiniteValue});
+  const Finding classes =
+      of("ValueError: Expected parameter probs (Tensor of shape (2,)) of distribution Categorical(probs: "
+         "torch.Size([2])) to satisfy the constraint Simplex(), but found invalid values:");
+  EXPECT_EQ(classes.cause, kInvalidProbability);
+  EXPECT_EQ(classes.certainty, Certainty::kDetermined);
+}
+
+TEST(Classes, AWarningOfADriverIsNoFaultOfARunThatEndedWell) {
+  const std::string warning =
+      "/opt/torch/cuda/__init__.py:180: UserWarning: CUDA initialization: The NVIDIA driver on your system "
+      "is "
+      "too old (found version 11040). Please update your GPU driver\n";
+  EXPECT_EQ(explain(warning + "  return torch._C._cuda_getDeviceCount() > 0\nrow 1 of 2\n\nResults saved to "
+                              "out/a.json\n")
+                .verdict,
+            Verdict::kClean);
+  EXPECT_EQ(root(warning + "row 1 of 2\n").cause, kArchMismatch);
+}
+
+TEST(Classes, TensorFlowsSummariesAndLossesOfNan) {
+  for (const std::string_view line :
+       {"InvalidArgumentError (see above for traceback): Nan in summary histogram for: net/fc/weights",
+        "2026-01-02 03:04:05.678: W tensorflow/core/framework/op_kernel.cc:1152] Invalid argument: Nan in "
+        "summary histogram for: net/fc/weights",
+        "tensorflow.python.framework.errors_impl.InvalidArgumentError: gradients : Tensor had NaN values",
+        "step 20, total loss is nan, regularization is nan"})
+    EXPECT_EQ(of("step 1, total loss is 2.5\n" + std::string(line)).cause, kNonFiniteValue) << line;
+  // A text that breaks off behind them.
+  EXPECT_EQ(root("step 20, loss is nan\nTraceback (most recent call last):\n  File \"a.py\", line 3, in f\n"
+                 "    return fn(*args)\n")
+                .cause,
+            kNonFiniteValue);
+  EXPECT_EQ(
+      explain("step 20, loss is 2.1\nTraceback (most recent call last):\n  File \"a.py\", line 3, in f\n"
+              "    return fn(*args)\n")
+          .verdict,
+      Verdict::kUnknown);
+}
+
+TEST(Classes, FilesOfWeightsThatAreCutOff) {
+  for (const std::string_view line :
+       {"RuntimeError: PytorchStreamReader",
+        "RuntimeError: PytorchStreamReader failed locating file data.pkl",
+        "safetensors_rust. SafetensorError: Error while de serializing header:MetadataIncompleteBuffer",
+        "safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata, file not "
+        "fully covered",
+        "SafetensorError: InvalidHeaderDeserialization"})
+    EXPECT_EQ(of(std::string(line)).cause, kIncompleteCheckpoint) << line;
+}
+
+TEST(Classes, ChecksOfSpconvAndOfInductor) {
+  for (const std::string_view text :
+       {"RuntimeError: /tmp/cumm/include/tensorview/cuda/launch.h(53)\nN > 0 assert faild. CUDA kernel "
+        "launch "
+        "blocks must be positive, but got N= 0\n",
+        "Assert failed x. false in file src/spconv/implicit-gemm.cu:12, message: Can not find any matched "
+        "kernel 64 x 64\n"}) {
+    const Finding found = root(text);
+    EXPECT_EQ(found.cause, kCustomKernelAssert) << text;
+    EXPECT_EQ(found.certainty, Certainty::kLikely) << text;
+  }
+  const Finding inductor = root(
+      "/tmp/torchinductor_u/ab/cab.py:37: unknown: block:\n [71,0,0], thread: [39,0,0] Assertion `index out "
+      "of bounds: 0 <= tl.broadcast_to(tmp10, [XBLOCK]) < 65536` failed.\n");
+  EXPECT_EQ(inductor.cause, kCompiledIndexAssert);
+  EXPECT_EQ(inductor.certainty, Certainty::kDetermined);
+}
+
+TEST(Classes, APeerThatClosedItsEnd) {
+  const Finding found = root(
+      "n1:12:34 [1] misc/socket.cc:518 NCCL WARN Net : Call to recv from 10.0.0.2<58355> failed : Broken "
+      "pipe\n"
+      "n1:12:34 [1] proxy.cc:1119 NCCL WARN [Proxy Service 9] Failed to execute operation Connect from rank "
+      "9, "
+      "retcode 6\n"
+      "n1:12:34 [1] misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer n2<47861>\n");
+  EXPECT_EQ(found.cause, kPeerFailure);
+  EXPECT_EQ(of("n1:12:34 [1] proxy.cc:1119 NCCL WARN [Proxy Service 9] Failed to execute operation Connect "
+               "from rank 9, retcode 6")
+                .cause,
+            kPeerFailure);
+}
+
+TEST(Classes, DriversLibraryAndCompilerThatAreNotThere) {
+  EXPECT_EQ(of("error running hook #0: exit status 1, stdout: , stderr: nvidia-container-cli.real: "
+               "initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file")
+                .cause,
+            kHardwareOrDriver);
+  EXPECT_EQ(of("error: [Errno 2] No such file or directory: '/usr/local/cuda/bin/nvcc'").cause,
+            kArchMismatch);
+  EXPECT_EQ(of("local/mfcc.sh: expected file data/train/wav.scp to exist").cause, kNotCuda);
+}
+
+TEST(Classes, SignalsFromOutside) {
+  const Finding stopped = root(
+      "[2026-01-02 03:04:05,678] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 4242\n"
+      "[2026-01-02 03:04:05,679] [INFO] [launch.py:328:sigkill_handler] Main process received SIGINT, "
+      "exiting\n");
+  EXPECT_EQ(stopped.cause, kNotCuda);
+  EXPECT_EQ(stopped.certainty, Certainty::kLikely);
+  for (const std::string_view line :
+       {"W0101 12:00:00.000000 42 site-packages/torch/distributed/elastic/agent/server/api.py:719] Received "
+        "15 "
+        "death signal, shutting down workers",
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 42 got signal: 15",
+        "E0101 12:00:00.000000 42 site-packages/torch/distributed/elastic/multiprocessing/api.py:882] failed "
+        "(exitcode: -11) local_rank: 0 (pid: 4242) of binary: /usr/bin/python3"}) {
+    const Report report = explain("step 1 loss 0.3\n" + std::string(line) + "\n");
+    EXPECT_EQ(report.verdict, Verdict::kUnknown) << line;
+    EXPECT_EQ(report.findings.at(0).cause, kNotCuda) << line;
+  }
+}
+
+TEST(Classes, TypesThatAutogradRefuses) {
+  const std::string head =
+      "RuntimeError: Expected tensor for argument #1 'grad_output' to have the same type as tensor for "
+      "argument #2 'weight'; but type ";
+  EXPECT_EQ(of(head + "torch.cuda.HalfTensor does not equal torch.cuda.FloatTensor").cause, kDtypeMismatch);
+  EXPECT_EQ(of(head + "torch.HalfTensor does not equal torch.FloatTensor").cause, kDtypeMismatch);
+  EXPECT_EQ(of(head + "torch.FloatTensor does not equal torch.cuda.FloatTensor").cause, kDeviceMismatch);
+}
+
+TEST(Classes, ALogThatStopsInTheMidstOfItsWork) {
+  const std::string head = "fitting\nlayers:  10%|#         | 22/224 [01:03<10:00, 2.97s/it]\n";
+  EXPECT_EQ(explain(head + "layers:  67%|######7   | 151/224 [12:17<52:56, 43.51s/it]\n").verdict,
+            Verdict::kUnknown);
+  EXPECT_EQ(explain_so_far(head).verdict, Verdict::kClean);
+  EXPECT_EQ(explain(head + "layers: 100%|##########| 224/224 [12:17<00:00, 2.51s/it]\n").verdict,
+            Verdict::kClean);
+  EXPECT_EQ(explain(head + "layers:  99%|######### | 223/224 [12:17<00:02, 2.51s/it]\n").verdict,
+            Verdict::kClean);
+  EXPECT_EQ(explain(head + "Saved the model.\n").verdict, Verdict::kClean);
+}
+
+TEST(Classes, MoreOrdinaryEnds) {
+  EXPECT_EQ(explain("load the data\ntest acc :: 0.390\n").verdict, Verdict::kClean);
 }
 
 }  // namespace
