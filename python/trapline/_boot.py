@@ -196,8 +196,9 @@ def _activate(say: bool = True) -> None:
         elif watch == "light":
             _install(_watch_light)
             _attempt("skip", lambda: _skip().by_watch(_watch_light().holding))
-            for module in ("torch._dynamo.callback", "torch._dynamo.eval_frame"):
-                _install_later(module, _watch_compiling)
+        if watch is not None and watch != "off":
+            for module in ("callback", "eval_frame", "convert_frame"):
+                _install_later(f"torch._dynamo.{module}", _watch_compiling)
         if steps is not None:
             _install(_steps, steps)
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from trapline._watch import device, late, light, quiet, roots, watching
+from trapline._watch import device, late, light, quiet, roots, thorough, watching
 
 
 def install() -> None:
-    """``torch._dynamo.callback`` or ``torch._dynamo.eval_frame`` is imported."""
+    """A module of Dynamo's is imported: `callback`, `eval_frame` or `convert_frame`."""
     light.follows_compilation()
+    thorough.follows_capture()
     skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
     if skip is not None:
         for module in (device, late, light, quiet, roots, watching):

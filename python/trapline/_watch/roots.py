@@ -156,7 +156,7 @@ class Roots:
         self.learning: list[Any] = []
         self._trains = False
         self._is_over = False  # hooks would get into compiled modules
-        self._follows: set[str] = set()  # classes of Dynamo's that tell of it
+        self._follows: set[str] = set()  # functions of Dynamo's that tell of it
         self._patches = Patches()
         self._untrained = self._begun = 0
         self._until = _LEARN
@@ -181,10 +181,13 @@ class Roots:
         for module, kind, name, make in (
             ("callback", "CompilationCallbackHandler", "run_start_callbacks", self._around_start),
             ("eval_frame", "OptimizedModule", "__init__", self._around_compiled),
+            # The first thing where nobody is told of the start: strict export, AOT compilation.
+            ("convert_frame", None, "_get_frame", self._around_start),
         ):
-            found = getattr(sys.modules.get(f"torch._dynamo.{module}"), kind, None)
-            if found is not None and kind not in self._follows:
-                self._follows.add(kind)
+            owner = sys.modules.get(f"torch._dynamo.{module}")
+            found = owner if kind is None else getattr(owner, kind, None)
+            if found is not None and hasattr(found, name) and name not in self._follows:
+                self._follows.add(name)
                 self._patches.wrap(found, name, make)
 
     def _around_compiled(self, original: Any) -> Any:
@@ -203,11 +206,11 @@ class Roots:
         self._knows(module)
 
     def _around_start(self, original: Any) -> Any:
-        def run_start_callbacks(handler: Any, *args: Any) -> Any:
+        def start(*args: Any, **kwargs: Any) -> Any:
             self._compiles()
-            return original(handler, *args)
+            return original(*args, **kwargs)
 
-        return run_start_callbacks
+        return start
 
     @quietly
     def _compiles(self) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import atexit
 import functools
 import math
+import sys
 import threading
 import weakref
 from collections import deque
@@ -28,6 +29,7 @@ from trapline._fault.data import recorded
 from trapline._library import capi, forks
 from trapline._library.say import debug, say
 from trapline._library.standin import known_to_script
+from trapline._watch.patches import Patches
 
 # A forward without end must not fill memory: so many values are looked at before the step's end.
 _MAX_PENDING = 4096
@@ -66,6 +68,12 @@ def uninstall() -> None:
 def is_installed() -> bool:
     """True while something is watched."""
     return _watch is not None
+
+
+def follows_capture() -> None:
+    """Dynamo is there."""
+    if _watch is not None:
+        _watch.follows_capture()
 
 
 def facts() -> Optional[dict[str, Any]]:
@@ -108,6 +116,7 @@ class Watch:
         self._running = threading.local()
         self._handles: list[Any] = []
         self._step_handles: list[Any] = []  # removed last: see _rest
+        self._captures: set[str] = set()  # modules of Dynamo's that tell of them
         self._restore: list[Callable[[], None]] = []
         self._pending: list[tuple[Place, Any]] = []
         self._batches: deque[_Batch] = deque()
@@ -119,14 +128,9 @@ class Watch:
 
     def start(self) -> None:
         import torch
-        from torch.nn.modules import module as modules
         from torch.optim import optimizer as optimizers
 
-        self._handles = [
-            modules.register_module_forward_pre_hook(self._before_forward),
-            # Called for a forward that raises too: the stack of running modules must stay right.
-            modules.register_module_forward_hook(self._after_forward, always_call=True),
-        ]
+        self._hook()
         self._step_handles = [
             optimizers.register_optimizer_step_pre_hook(self._before_step),
             optimizers.register_optimizer_step_post_hook(self._after_step),
@@ -148,7 +152,39 @@ class Watch:
                 unknown()
 
         self._restore = [restore]
+        self.follows_capture()
         forks.in_child(self._in_child)
+
+    def _hook(self) -> None:
+        from torch.nn.modules import module as modules
+
+        self._handles = [
+            modules.register_module_forward_pre_hook(self._before_forward),
+            # Called for a forward that raises too: the stack of running modules must stay right.
+            modules.register_module_forward_hook(self._after_forward, always_call=True),
+        ]
+
+    def _unhook(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def follows_capture(self) -> None:
+        """Of a whole graph (strict export): of modules with hooks Dynamo takes a frame that it refuses."""
+        for module in ("convert_frame", "functional_export"):
+            dynamo = sys.modules.get(f"torch._dynamo.{module}")
+            if self._handles and module not in self._captures and hasattr(dynamo, "get_traced_fn"):
+                self._captures.add(module)
+                patches = Patches()
+                patches.wrap(dynamo, "get_traced_fn", self._around_frame)
+                self._restore.append(patches.undo)
+
+    def _around_frame(self, original: Any) -> Any:
+        def get_traced_fn(*args: Any, **kwargs: Any) -> Any:
+            self._unhook()  # until the next step: what follows looks at the hooks, too
+            return original(*args, **kwargs)
+
+        return get_traced_fn
 
     def stop(self) -> None:
         self._rest()
@@ -160,11 +196,10 @@ class Watch:
         """Take nothing any more. The hooks around steps stay and return at once: this may be called from one,
         while PyTorch goes through all of them.
         """
-        for handle in self._handles:
-            handle.remove()
+        self._unhook()
         for restore in self._restore:
             restore()
-        self._handles, self._restore, self._pending = [], [], []
+        self._restore, self._pending = [], []
 
     def _in_child(self) -> None:
         """A forked child owns neither the lock nor the device's memory."""
@@ -209,7 +244,11 @@ class Watch:
                 self._flush()
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if not self._handles or _is_traced():
+        if _is_traced():
+            return
+        if not self._handles and self._restore:  # a graph was captured
+            self._hook()
+        if not self._handles:
             return
         for group in optimizer.param_groups:
             for parameter in group["params"]:

@@ -361,3 +361,23 @@ def test_compiled_autograd_takes_the_backward_pass_whole(model):
     with compiled_autograd._enable(lambda graph: torch.compile(graph, backend="eager", fullgraph=True)):
         loss.backward()
     assert torch.equal(x.grad, expected)
+
+
+@pytest.mark.parametrize("mode", ["light", "nan"])
+def test_strict_export(mode):
+    """Nobody is told that Dynamo begins, and it refuses modules with hooks."""
+    import torch._dynamo.convert_frame
+
+    chosen = {"light": light, "nan": thorough}[mode]
+    chosen.install()
+    compiling.install()
+    try:
+        model = nn.Linear(2, 1)
+        exported = torch.export.export(model, (GOOD,), strict=True)
+        assert torch.equal(exported.module()(GOOD), model(GOOD))
+        step(model, model)
+        step(model, model, times=float("nan"))
+        facts = thorough.facts() if mode == "nan" else light.verdict()
+        assert facts["kind"] == "loss"
+    finally:
+        chosen.uninstall()
