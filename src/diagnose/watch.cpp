@@ -215,9 +215,9 @@ std::string look_text(const WatchFact& watch) {
   if (at.kind == "target")
     return "the targets are not finite: mend them, or leave them out; torch.isfinite(targets).all() tells";
   if (at.kind == "weights")
-    return fmt::format(
-        "look at the checkpoint or the initialisation: the weights were not finite before {} {}", at.unit,
-        at.step);
+    return fmt::format("look at the checkpoint{}: the weights were not finite before {} {}",
+                       at.step > 1 ? ", or what the program writes there itself" : " or the initialisation",
+                       at.unit, at.step);
   if (at.kind == "optimizer" && !watch.setting.empty())
     return fmt::format("set the optimizer's {}: it cannot be right",
                        watch.setting.substr(0, watch.setting.find('='))) +
@@ -283,7 +283,7 @@ bool is_seen(const WatchFact& watch) {
   if (watch.backward) return true;
   if (first.kind == "optimizer") return watch.gradients_finite;
   if (first.kind == "output" && !first.op.empty()) return watch.finite_before;
-  if (first.kind == "input") return watch.looked;
+  if (first.kind == "input" || first.kind == "target") return watch.looked;
   return first.kind != "gradient" && (first.kind != "loss" || (watch.looked && first.op.empty()));
 }
 
@@ -309,8 +309,9 @@ std::string watch_text(const WatchFact& watch) {
                        watch.first.step, by_text(watch.first));
   }
   if (has_unseen_gradients(watch) && !watch.first.name.empty()) {
-    return fmt::format("{} of this run was in {} {}, in the gradient or the update of {}", which,
-                       watch.first.unit, watch.first.step, layer_name(watch.first.name, '`'));
+    return fmt::format("{} of this run was in {} {}{}, in the gradient or the update of {}", which,
+                       watch.first.unit, watch.first.step, watch.or_before ? " or before it" : "",
+                       layer_name(watch.first.name, '`'));
   }
   if (watch.factor)
     return fmt::format("{} of this run was in {} {}, in what the loss is multiplied or divided with (`{}`)",

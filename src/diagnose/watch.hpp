@@ -37,9 +37,10 @@ struct WatchFact {
   bool backward = false;
   std::string backward_name{}, backward_type{};  // the module that it is in; no type: it is in none
   std::string setting{};                         // of the optimizer, that cannot be right: "lr=inf"
-  bool later = false;    // the run has met such numbers before, and left their step out
-  bool factor = false;   // `first.op` was given finite numbers of the model and others that are not
-  bool changed = false;  // the gradients, between `backward` and the step: they were finite
+  bool later = false;      // the run has met such numbers before, and left their step out
+  bool factor = false;     // `first.op` was given finite numbers of the model and others that are not
+  bool or_before = false;  // some rows of a table are bad, and may have been in earlier steps
+  bool changed = false;    // the gradients, between `backward` and the step: they were finite
   std::vector<std::string> made_with{};  // operations of the loss, nearest to it first
   std::vector<TrainingStep> last_steps{};
 };

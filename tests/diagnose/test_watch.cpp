@@ -392,6 +392,14 @@ TEST(Watch, AKnownDerivativeIsNotAdvisedToLearnMoreSlowly) {
   EXPECT_TRUE(advises(watch, "divisions and roots of `Step.backward`"));
 }
 
+TEST(Watch, ATableMayHaveBeenBadForLong) {
+  const json watch = {{"what", "nan"},  {"kind", "optimizer"},  {"step", 30},
+                      {"unit", "step"}, {"name", "emb.weight"}, {"or_before", true}};
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 30 or before it, in the gradient or the update of `emb.weight`");
+}
+
 TEST(Watch, WhatGoesIntoALaterModuleIsLikely) {
   json watch = {{"what", "inf"}, {"kind", "input"}, {"type", "Linear"}, {"step", 3}, {"unit", "step"}};
   EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kProven);

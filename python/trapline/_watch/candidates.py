@@ -88,6 +88,19 @@ def before(loss: Any, held: Optional[list[Any]]) -> dict[str, Any]:
     return {"op": by} if by else left_of(loss.grad_fn, held)
 
 
+def rows_of(parameters: Any) -> dict[str, Any]:
+    """Where only some rows of a table are bad, they may have been so for long: each step reads others."""
+    for parameter in parameters:
+        bad = (
+            (~parameter.detach().isfinite()).reshape(len(parameter), -1).any(1)
+            if parameter.dim() == 2
+            else None
+        )
+        if bad is not None and bool(bad.any()):
+            return {} if bool(bad.all()) else {"or_before": True}
+    return {}
+
+
 def doubt(fact: dict[str, Any]) -> None:
     """What is named only because nothing else is left is not, where numbers grew: they may overflow."""
     if fact.pop("alone", False) and fact.get("growth", {}).get("high", 0.0) > _LARGE:

@@ -63,13 +63,15 @@ def _is_mask(name: str, args: Any) -> bool:
 
 
 def tensors(value: Any, depth: int = _DEPTH, trained: bool = False) -> Iterator[Any]:
-    """The floating tensors in tuples, lists, mappings, and those that an object holds itself. Detached, but
-    where `trained` asks for them as they are.
+    """The floating and complex tensors in tuples, lists, mappings, and those that an object holds itself.
+
+    Detached, but where `trained` asks for them as they are.
     """
     import torch
 
     if isinstance(value, torch.Tensor):
-        if value.dtype.is_floating_point and value.layout is torch.strided and value.device.type != "meta":
+        of_numbers = value.dtype.is_floating_point or value.dtype.is_complex
+        if of_numbers and value.layout is torch.strided and value.device.type != "meta":
             yield value if trained else value.detach()
     elif depth > 0:
         for item in parts(value):
@@ -102,6 +104,7 @@ class Made(NamedTuple):
     given: Optional[tuple[str, str]] = None
     finite: bool = False  # what the operation was given
     only_inf: bool = False  # what was given holds no NaN
+    order: int = 0  # of what was made so far
 
 
 class Flow(TorchDispatchMode):
@@ -113,6 +116,7 @@ class Flow(TorchDispatchMode):
         self.weighed: Optional[Made] = None  # what was given, and is multiplied with a gradient
         self._nan: dict[int, Made] = {}
         self._inf: dict[int, Made] = {}
+        self._count = 0
         self._alive: list[Any] = []  # or another tensor would take the address of one that is gone
         self._given: list[tuple[list[Any], tuple[str, str]]] = []
 
@@ -146,10 +150,9 @@ class Flow(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         given = list(tensors([args, kwargs]))
-        had_nan = next((t for t in given if bool(t.isnan().any())), None)
-        had_inf = next((t for t in given if bool(t.isinf().any())), None)
-        nan_of = None if had_nan is None else self._nan.get(_address(had_nan)) or self._from_outside(had_nan)
-        inf_of = None if had_inf is None else self._inf.get(_address(had_inf)) or self._from_outside(had_inf)
+        had_nan = [t for t in given if bool(t.isnan().any())]
+        had_inf = [t for t in given if bool(t.isinf().any())]
+        nan_of, inf_of = self._first(self._nan, had_nan), self._first(self._inf, had_inf)
         output = func(*args, **(kwargs or {}))
         name = func._schema.name.split("::")[-1]
         if name.startswith(("empty", "new_empty")):
@@ -158,25 +161,32 @@ class Flow(TorchDispatchMode):
         if outside is not None and name in _WEIGHED:
             self.weighed = self.weighed or outside
         numbers = [number for number in args if isinstance(number, float)]
-        finite = had_nan is None and had_inf is None and all(map(math.isfinite, numbers))
+        finite = not had_nan and not had_inf and all(map(math.isfinite, numbers))
         for tensor in tensors(output):
             self.half |= str(tensor.dtype) == "torch.float16"
             if bool(tensor.isnan().any()):
-                if had_nan is None:
+                if not had_nan:
                     # Inf that was given (data, weights) is told as what it is.
                     nan_of = (
-                        inf_of
-                        if inf_of is not None and inf_of.given
-                        else Made(name, *_here(), inf_of, finite=finite)
+                        inf_of if inf_of is not None and inf_of.given else self._made(name, inf_of, finite)
                     )
                 if nan_of is not None:
                     self._keep(self._nan, tensor, nan_of)
             if bool(tensor.isinf().any()):
-                if had_inf is None and not _is_mask(name, args):
-                    inf_of = Made(name, *_here(), finite=finite)
+                if not had_inf and not _is_mask(name, args):
+                    inf_of = self._made(name, None, finite)
                 if inf_of is not None:
                     self._keep(self._inf, tensor, inf_of)
         return output
+
+    def _first(self, origins: dict[int, Made], given: list[Any]) -> Optional[Made]:
+        """What came first of what made them."""
+        known = (origins.get(_address(tensor)) or self._from_outside(tensor) for tensor in given)
+        return min((made for made in known if made is not None), key=lambda made: made.order, default=None)
+
+    def _made(self, name: str, infinite: Optional[Made], finite: bool) -> Made:
+        self._count += 1
+        return Made(name, *_here(), infinite, finite=finite, order=self._count)
 
     def _keep(self, origins: dict[int, Made], tensor: Any, made: Made) -> None:
         self._alive.append(tensor)
@@ -196,7 +206,7 @@ def _here() -> tuple[Any, Any]:
     import torch
 
     module = origin = None
-    frame = sys._getframe(2)
+    frame = sys._getframe(3)
     while frame is not None:
         code = frame.f_code
         if origin is None and places.is_user(code) and not places.is_own(code.co_filename):

@@ -125,7 +125,20 @@ def base_of(name: str) -> str:
 # Operations that have saved what they were given, by their names in torch.
 _OF_SELF = {
     f"{name.capitalize()}Backward": name
-    for name in ("log", "log2", "log10", "acos", "asin", "acosh", "atanh", "cosh", "sinh", "lgamma", "erfinv")
+    for name in (
+        "log",
+        "log2",
+        "log10",
+        "acos",
+        "asin",
+        "acosh",
+        "atanh",
+        "cosh",
+        "sinh",
+        "lgamma",
+        "erfinv",
+        "i0",
+    )
 } | {"Log1PBackward": "log1p"}
 # And those that have saved their result only: what hands a NaN on is not accused.
 _OF_RESULT = (

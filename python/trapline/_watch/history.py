@@ -31,11 +31,13 @@ class History(deque[tuple[int, Optional[float], Optional[float]]]):
         return rows
 
     def growth(self) -> Optional[dict[str, Any]]:
-        """The gradient norm, or else the loss, that is a hundred times what it was in the steps before."""
+        """The gradient norm, or else the loss, that is a hundred times what it was, and not by one leap."""
         for at, name in ((2, "gradient norm"), (1, "loss")):
             known = [row[at] for row in list(self)[-_RECENT:]]
             values = [abs(value) for value in known if value is not None and math.isfinite(value)]
-            if len(values) >= 3 and min(values[:-1]) > 0 and values[-1] > 100 * min(values[:-1]):
+            if len(values) < 3 or min(values[:-1]) <= 0:
+                continue
+            if values[-1] > 100 * min(values[:-1]) and max(values[:-1]) > 3 * min(values[:-1]):
                 return {"of": name, "low": min(values[:-1]), "high": values[-1], "steps": len(values)}
         return None
 

@@ -152,6 +152,8 @@ def of_loss(
     by = in_graph(loss.grad_fn, is_bad_value, MASKING)
     if not by and looked:
         by = bad_factor(loss.grad_fn)
+    if not by and looked and _sample():  # the modules were given nothing of it
+        return {"kind": "target", **_sample(), "looked": False}
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
 
 

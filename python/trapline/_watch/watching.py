@@ -199,7 +199,8 @@ class Light:
             except Exception as error:
                 debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)
-            if not self.looks and not holds_finite(self.steps.only()):
+            self._was_fine = holds_finite(self.steps.only())
+            if not self.looks and not self._was_fine:
                 self.looks, slopes.graph = True, getattr(tensors, "grad_fn", None)
             if fresh:
                 try:
@@ -274,6 +275,8 @@ class Light:
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
             fact |= candidates.before(loss, self.slopes.held)
+            if "op" not in fact:
+                fact |= candidates.rows_of(reached.values())
             candidates.doubt(fact)
         return True
 
@@ -384,6 +387,9 @@ class Light:
         )
         if self.suspect is not None:
             self.suspect.sees_gradients([parameter for parameter, _ in bad])
+            was_fine = self._was_fine and id(probe_of(optimizer)()) in mine
+            if was_fine and self.suspect.fact["kind"] == "gradient" and "op" not in self.suspect.fact:
+                self.suspect.fact["changed"] = True
 
     def spends(self, began: float) -> None:
         """Looks cost no more than their share: puts the next one off."""
@@ -463,7 +469,7 @@ class Light:
         self._loss, self.norm, self.nan_loss = None, None, False
         if self.backwards != 1 and self.steps.taken > 1:
             self._several = True
-        self.backwards, self._in_loss, self.slopes.graph = 0, None, None
+        self.backwards, self._in_loss, self.slopes.graph, self._was_fine = 0, None, None, False
         self._mark = len(self.calls)
         self.looks = self.steps.taken < ALWAYS or time.perf_counter() >= self._next
         if self.roots.learning:

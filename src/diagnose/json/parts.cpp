@@ -252,6 +252,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.setting = text(*object, "setting");
   watch.later = boolean(*object, "later").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);
+  watch.or_before = boolean(*object, "or_before").value_or(false);
   watch.changed = boolean(*object, "changed").value_or(false);
   watch.made_with = texts(*object, "made_with");
   watch.last_steps = read_last_steps(*object);

@@ -172,3 +172,74 @@ def test_targets_that_are_computed_row_by_row(watch):
     batches.uninstall()
     assert (found["kind"], found["step"]) == ("target", 2)
     assert found["sample"]["dataset_index"] == 7 and found["sample"]["likely"] is True
+
+
+def test_gradients_that_are_changed_in_a_step_that_is_looked_at(watch):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def exchange(step):
+        for p in model.parameters():
+            p.grad.copy_((p.grad * (1e6 if step == 3 else 1)).half())
+
+    train(model, optimizer, mean, exchange, steps=4)
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["changed"]) == ("gradient", 3, True)
+
+
+def test_a_row_of_a_table_may_have_been_bad_for_long(watch):
+    """It is read again ten steps later."""
+    table = nn.Embedding(4, 2)
+    optimizer = torch.optim.SGD(table.parameters(), lr=1e-3)
+    for step in range(1, 31):
+        row = 3 if step in (BAD, BAD + 10) else step % 3
+        optimizer.zero_grad()
+        table(torch.tensor([row])).sum().backward()
+        if step == BAD:
+            table.weight.grad[3] = math.nan
+        optimizer.step()
+    found = watch.verdict()
+    assert (found["kind"], found["changed"]) == ("gradient", True)  # the table is the parameter looked at
+
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.table = nn.Parameter(torch.ones(2)), nn.Embedding(4, 2)
+
+        def forward(self, row):
+            return self.table(row) * self.scale.detach() + self.scale
+
+    light.uninstall()
+    light.install()
+    model = Two()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for step in range(1, 31):
+        row = 3 if step in (BAD, BAD + 9) else step % 3
+        optimizer.zero_grad()
+        model(torch.tensor([row])).sum().backward()
+        if step == BAD:
+            model.table.weight.grad[3] = math.nan
+        optimizer.step()
+    found = light.verdict()
+    assert (found["kind"], found["step"], found["or_before"]) == ("optimizer", BAD + 8, True)
+
+
+def test_the_first_of_two_that_make_it(watch):
+    class Norm(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * (x.sum(1, keepdim=True) * 0).pow(-0.5).mul(0)
+
+    model = nn.Sequential(Norm(2, 2), Norm(2, 2))
+    train(model, torch.optim.SGD(model.parameters(), lr=1e-3), mean, steps=2)
+    assert watch.verdict()["name"] == "0"
+
+
+def test_complex_numbers_are_followed(watch):
+    class Phase(nn.Linear):
+        def forward(self, x):
+            spectrum = torch.fft.rfft(super().forward(x) * 0)
+            return torch.fft.irfft(spectrum / spectrum.abs(), n=2)
+
+    model = Phase(2, 2)
+    train(model, torch.optim.SGD(model.parameters(), lr=1e-3), mean, steps=2)
+    assert watch.verdict()["op"] == "div"
