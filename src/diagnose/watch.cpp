@@ -358,7 +358,8 @@ Finding finding_of(const Watch& watch) {
   const bool grew = !watch.seen.growth.empty() && !watch.seen.nan && first.kind == "loss" && first.op.empty();
   if (!grew) finding.fix = {look_text(watch.seen)};  // a loss that has grown until it overflowed is explained
   const bool by_growth = vague || (overflowed && !given) ||
-                         (first.kind == "optimizer" && first.op.empty() && watch.seen.setting.empty());
+                         (first.kind == "optimizer" && first.op.empty() && watch.seen.setting.empty() &&
+                          !(watch.seen.nan && has_unseen_gradients(watch.seen)));
   if (!watch.seen.growth.empty() && by_growth)
     finding.fix.emplace_back("lower the learning rate or clip gradients: the numbers grew from step to step");
   if (watch.seen.half && first.kind != "optimizer" && ((overflowed && !given) || vague))

@@ -8,6 +8,7 @@ was finite.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, Optional
 
 import torch
@@ -82,10 +83,16 @@ def left_of(loss_node: Any, held: Optional[list[Any]]) -> dict[str, Any]:
     return {"made_with": left} if left else {}
 
 
-def before(loss: Any, held: Optional[list[Any]]) -> dict[str, Any]:
-    """The same of the step before this loss, which was made alike."""
+def of_step_before(
+    loss: Any, held: Optional[list[Any]], optimizers: Any, parameters: Iterable[Any]
+) -> dict[str, Any]:
+    """What is known of the step before this loss, which was made alike, and whose gradients nobody saw."""
+    parameters = list(parameters)
+    if were_finite(optimizers, parameters):
+        return {"gradients_finite": True}
     by = op_of(held)
-    return {"op": by} if by else left_of(loss.grad_fn, held)
+    facts = {"op": by} if by else left_of(loss.grad_fn, held)
+    return facts if "op" in facts else {**facts, **rows_of(parameters)}
 
 
 def rows_of(parameters: Any) -> dict[str, Any]:
@@ -105,3 +112,18 @@ def doubt(fact: dict[str, Any]) -> None:
     """What is named only because nothing else is left is not, where numbers grew: they may overflow."""
     if fact.pop("alone", False) and fact.get("growth", {}).get("high", 0.0) > _LARGE:
         fact["made_with"] = [fact.pop("op")]
+
+
+def were_finite(optimizers: Any, parameters: Any) -> bool:
+    """The gradients of the last step, by what optimizers keep of them (a momentum, a mean of squares), which they
+    would have spoilt. False where nothing is kept.
+    """
+    for parameter in parameters:
+        if bool(parameter.detach().isfinite().all()):
+            continue
+        for optimizer in list(optimizers):
+            state = optimizer.state.get(parameter) or {}
+            kept = [v for v in state.values() if isinstance(v, torch.Tensor) and v.shape == parameter.shape]
+            if kept and parameter.dim():
+                return all(bool(one.isfinite().all()) for one in kept)
+    return False

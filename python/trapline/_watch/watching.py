@@ -274,9 +274,7 @@ class Light:
         )
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
-            fact |= candidates.before(loss, self.slopes.held)
-            if "op" not in fact:
-                fact |= candidates.rows_of(reached.values())
+            fact |= candidates.of_step_before(loss, self.slopes.held, self.steps.tallies, reached.values())
             candidates.doubt(fact)
         return True
 

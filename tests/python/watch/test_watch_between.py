@@ -243,3 +243,21 @@ def test_complex_numbers_are_followed(watch):
     model = Phase(2, 2)
     train(model, torch.optim.SGD(model.parameters(), lr=1e-3), mean, steps=2)
     assert watch.verdict()["op"] == "div"
+
+
+@pytest.mark.parametrize("is_bad", [False, True])
+def test_what_the_optimizer_keeps_tells_whether_its_gradients_were_finite(watch, is_bad):
+    """The second parameter turns bad, which is not the one that is looked at."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3)
+
+    def spoil(step):
+        if step == BAD and is_bad:
+            model[1].bias.grad[0] = math.nan
+        elif step == BAD:
+            model[1].bias.data[0] = math.nan
+
+    train(model, optimizer, mean, spoil)
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["name"]) == ("optimizer", BAD, "1.bias")
+    assert found.get("gradients_finite", False) is not is_bad
