@@ -115,7 +115,7 @@ def doubt(fact: dict[str, Any]) -> None:
 
 
 def were_finite(optimizers: Any, parameters: Any) -> bool:
-    """The gradients of the last step, by what optimizers keep of them (a momentum, a mean of squares), which they
+    """The gradients of the last step, by what optimizers keep of them (momentum, mean of squares), which they
     would have spoilt. False where nothing is kept.
     """
     for parameter in parameters:
