@@ -162,7 +162,7 @@ class Light:
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if not skips() and passes(tensors):
-                if slopes.knows or type(tensors.grad_fn) is not slopes.root:
+                if slopes.knows:
                     slopes.holds(tensors)
                 result = original(tensors, *args, **kwargs)
                 if not arrived():
@@ -225,7 +225,7 @@ class Light:
             self._in_loss = backward.watch_loss(loss)
             self.slopes.learns(loss)
             self.spends(began)
-        elif self.slopes.knows or type(loss.grad_fn) is not self.slopes.root:
+        elif self.slopes.knows:
             self.slopes.holds(loss, more=self.backwards > 1)
 
     def _keeps_last(self) -> None:
