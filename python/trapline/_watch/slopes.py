@@ -185,8 +185,8 @@ class Slopes:
     def holds(self, loss: Any, more: bool = False) -> None:
         """In another step, before `backward`, where it `knows` what to hold.
 
-        To be given the graph takes a hundredth of a step of half a millisecond. With `more` beside what is held
-        of the losses before it.
+        To be given the graph takes a hundredth of a step of half a millisecond. With `more` beside what is
+        held of the losses before it.
         """
         before, self.held = self.held if more else None, None
         try:
