@@ -14,7 +14,7 @@ import torch
 from trapline._library import kernel
 from trapline._library.say import debug
 from trapline._watch.again import is_plain
-from trapline._watch.suspect import are_finite, modes, values
+from trapline._watch.suspect import PLAIN, are_finite, modes, values
 
 # Of any device: takes no argument, and costs a third of the question about one.
 any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
@@ -29,7 +29,6 @@ def gate_type() -> Any:
         return None
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 MAX_PROBE = 4096  # elements: kMaxProbe in src/kernel/view.cpp
 
 
@@ -70,7 +69,7 @@ def probe_of(optimizer: Any) -> Any:
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             is_small = parameter.is_cpu and parameter.numel() <= MAX_PROBE
-            if is_small and parameter.grad is not None and type(parameter) in _PLAIN:
+            if is_small and parameter.grad is not None and type(parameter) in PLAIN:
                 return weakref.ref(parameter)
     return weakref.ref(optimizer)  # has no gradient
 

@@ -9,7 +9,7 @@ from typing import Any, Optional
 import torch
 
 _LARGE = 4096  # elements
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 _of_operations = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
@@ -41,7 +41,7 @@ def _is_default_device(mode: Any) -> bool:
 def may_look(tensor: Any) -> bool:
     """Inside the program's backward pass: numbers in host memory, which nobody is shown being looked at."""
     return (
-        type(tensor) in _PLAIN
+        type(tensor) in PLAIN
         and tensor.is_cpu
         and not tensor.is_nested
         and not any(is_wrapped(tensor) for is_wrapped in _WRAPPED)

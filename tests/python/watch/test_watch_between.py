@@ -10,19 +10,10 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from trapline._fault.data import batches  # noqa: E402
-from trapline._watch import light, watching  # noqa: E402
+from trapline._watch import light  # noqa: E402
 
 GOOD = torch.tensor([[1.0, 2.0], [0.5, 1.0], [2.0, 1.0]])
 BAD = 20  # the step
-
-
-@pytest.fixture
-def watch(monkeypatch):
-    monkeypatch.setattr(watching, "ALWAYS", 4)
-    monkeypatch.setattr(watching, "_SHARE", 1e-9)  # after the first steps none is looked at
-    light.install()
-    yield light
-    light.uninstall()
 
 
 def train(model, optimizer, loss_of, before_step=lambda step: None, steps=BAD + 2):

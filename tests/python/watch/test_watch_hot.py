@@ -13,18 +13,9 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.optim import optimizer as optimizers  # noqa: E402
-from trapline._watch import hot, light, roots, watching  # noqa: E402
+from trapline._watch import hot, light, roots  # noqa: E402
 
 GOOD = torch.ones(3, 2)
-
-
-@pytest.fixture
-def watch(monkeypatch):
-    monkeypatch.setattr(watching, "ALWAYS", 4)
-    monkeypatch.setattr(watching, "_SHARE", 1e-9)  # after the first steps none is looked at
-    light.install()
-    yield light
-    light.uninstall()
 
 
 def is_armed():

@@ -12,20 +12,11 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
-from trapline._watch import light, slopes, watching  # noqa: E402
+from trapline._watch import light, slopes  # noqa: E402
 
 GOOD = torch.tensor([[1.0, 2.0], [0.5, 1.0], [2.0, 1.0]])
 ZERO = torch.zeros(3, 2)
 INF = math.inf
-
-
-@pytest.fixture
-def watch(monkeypatch):
-    monkeypatch.setattr(watching, "ALWAYS", 4)
-    monkeypatch.setattr(watching, "_SHARE", 1e-9)  # after the first steps none is looked at
-    light.install()
-    yield light
-    light.uninstall()
 
 
 def step(model, optimizer, batch, loss):

@@ -1,0 +1,17 @@
+"""The watch as it is in steps that it does not look at; some files have a `watch` of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    pytest.importorskip("torch")
+    from trapline._watch import light, watching
+
+    monkeypatch.setattr(watching, "ALWAYS", 4)
+    monkeypatch.setattr(watching, "_SHARE", 1e-9)  # after the first steps none is looked at
+    light.install()
+    yield light
+    light.uninstall()
