@@ -7,7 +7,10 @@ CUDA_LAUNCH_BLOCKING is read when CUDA starts, so that peer has a process of its
 median. A step is timed from an idle device to an idle device, many steps at a time, as wall-clock time.
 Goal: at most 1.01.
 
-    bench_steps.py --device cuda [--models mlp,gpt2] [--seconds 8] [--json FILE]
+The watch for NaN is off: it looks at all of the first steps of a process, and here a guard is new in each
+round. ``--watch`` adds a kind with it, timed after those steps; bench_watch.py has its price with the looks.
+
+    bench_steps.py --device cuda [--models mlp,gpt2] [--seconds 8] [--watch] [--json FILE]
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ os.environ.setdefault("TRAPLINE_BUILD_DIR", str(ROOT / "build"))
 import models  # noqa: E402
 import torch  # noqa: E402
 
+_LOOKED_AT = 40  # steps: in the first 32 the watch looks at everything
+
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -37,6 +42,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--models", default=",".join(models.MODELS))
     parser.add_argument("--seconds", type=float, default=8.0, help="time for each model's rounds")
     parser.add_argument("--small", action="store_true", help="tiny models, to try the benchmark out")
+    parser.add_argument("--watch", action="store_true", help="guard and watch together, too")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -91,22 +97,26 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
     step = models.MODELS[name](device, args.small)
     count = steps_a_round(step, device)
     times: dict[str, list[float]] = {"none": [], "guard": [], "skip": []}
+    if args.watch:
+        times["watch"] = []
     deadline = time.monotonic() + args.seconds
     turn = 0
     while time.monotonic() < deadline or turn < 5:
         for kind in list(times)[:: -1 if turn % 2 else 1]:
             if kind != "none":
+                os.environ["TRAPLINE_WATCH"] = "light" if kind == "watch" else "off"
                 trapline.install()
                 policy.install("skip" if kind == "skip" else "raise")
                 assert active.kind() == "native", "the compiled guard is not there: " + "; ".join(
                     active.notes()
                 )
-            step()
+            for _ in range(_LOOKED_AT if kind == "watch" else 1):
+                step()
             times[kind].append(seconds_of(step, count, device))
             policy.uninstall()
             trapline.uninstall()
         turn += 1
-    ratios = {kind: [a / b for a, b in zip(times[kind], times["none"])] for kind in ("guard", "skip")}
+    ratios = {kind: [a / b for a, b in zip(times[kind], times["none"])] for kind in times if kind != "none"}
     quartiles = statistics.quantiles(ratios["guard"], n=4)
     none = statistics.median(times["none"])
     slow = blocking(name, args)
@@ -118,6 +128,7 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
         "guard": statistics.median(ratios["guard"]),
         "guard_quartiles": [quartiles[0], quartiles[2]],
         "skip": statistics.median(ratios["skip"]),
+        "watch": statistics.median(ratios["watch"]) if args.watch else None,
         "launch_blocking": None if slow is None else slow / none,
     }
 
@@ -133,17 +144,16 @@ def main() -> int:
         print(plain(names[0], args))
         return 0
     rows = []
-    columns = f"{'ms':>9s}{'guard':>9s}{'quartiles':>17s}{'skip':>9s}{'LAUNCH_BLOCKING':>17s}"
+    columns = f"{'ms':>9s}{'guard':>9s}{'quartiles':>17s}{'skip':>9s}{'watch':>9s}{'LAUNCH_BLOCKING':>17s}"
     print(f"{'step on ' + args.device:24s}{columns}")
     for name in names:
         row = measure(name, args)
         rows.append(row)
         low, high = row["guard_quartiles"]
         peer = "-" if row["launch_blocking"] is None else f"{row['launch_blocking']:.3f}"
-        figures = (
-            f"{row['step_ms']:9.2f}{row['guard']:9.4f}{low:9.4f}{high:8.4f}{row['skip']:9.4f}{peer:>17s}"
-        )
-        print(f"{name:24s}{figures}", flush=True)
+        watch = "-" if row["watch"] is None else f"{row['watch']:.4f}"
+        figures = f"{row['step_ms']:9.2f}{row['guard']:9.4f}{low:9.4f}{high:8.4f}{row['skip']:9.4f}"
+        print(f"{name:24s}{figures}{watch:>9s}{peer:>17s}", flush=True)
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -224,9 +224,11 @@ class Roots:
     def trains(self) -> None:
         """At the first sign of it, and whenever an optimizer is made."""
         self._trains = True
+        if self._begun == _MAX_LEARNED:
+            return
+        self._begun += 1
         self._until = self._light.steps.turn + _LEARN
-        if not self.learning and not self._is_over and self._begun < _MAX_LEARNED:
-            self._begun += 1
+        if not self.learning and not self._is_over:
             self.start()
 
     @property

@@ -228,6 +228,13 @@ class Light:
         elif self.slopes.knows:
             self.slopes.holds(loss, more=self.backwards > 1)
 
+    def _passes_by(self) -> None:
+        """A backward pass of what is no loss, and no step that says when to stop looking."""
+        self.backwards += 1
+        self.looks = self.backwards < ALWAYS
+        if not self.looks:
+            self.calls.clear()
+
     def _keeps_last(self) -> None:
         """Of accumulation only the calls since the backward before this one."""
         while self._mark > 0 and self.calls:
@@ -240,6 +247,8 @@ class Light:
         loss = place.loss_of(tensors)
         if loss is None:
             self.device.sees_loss(tensors)
+            if not self.steps.tallies and not self.device.is_used:
+                self._passes_by()
             return False
         self.device.is_used = False
         value = self._loss = loss.item()
@@ -469,7 +478,9 @@ class Light:
             self._several = True
         self.backwards, self._in_loss, self.slopes.graph, self._was_fine = 0, None, None, False
         self._mark = len(self.calls)
-        self.looks = self.steps.taken < ALWAYS or time.perf_counter() >= self._next
+        # Of all optimizers: a program may make one for each step.
+        always = ALWAYS * max(1, len(self.steps.tallies))
+        self.looks = self.steps.turn < always or time.perf_counter() >= self._next
         if self.roots.learning:
             self.roots.steps(self.steps.turn)
 
