@@ -61,10 +61,10 @@ def norm(tensors: Iterable[Any]) -> Optional[float]:
         return None
     with torch.no_grad():
         norms = torch._foreach_norm(gradients)
+        # By Python's numbers: half the time of two more operations, and nothing overflows.
         if any(part.dtype is not norms[0].dtype for part in norms):
-            squares = [part.item() ** 2 for part in norms]
-            return math.sqrt(math.fsum(squares)) if all(map(math.isfinite, squares)) else math.nan
-        return float(torch.stack(norms).double().norm().item())
+            return math.hypot(*[part.item() for part in norms])
+        return math.hypot(*torch.stack(norms).tolist())
 
 
 def bad_gradients(optimizer: Any) -> list[tuple[Any, Any]]:
