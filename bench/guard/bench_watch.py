@@ -127,8 +127,8 @@ class Switch:
             module.__dict__["_compiled_call_impl"] = root
         # Its looks have a share of the time: of that in which it was on.
         away = time.perf_counter() - self._off
-        self._watch._first += away
-        self._watch._next += away
+        self._watch.budget.first += away
+        self._watch.budget.next += away
 
 
 def hold(optimizer: Any, *_: Any) -> None:

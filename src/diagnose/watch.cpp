@@ -166,7 +166,11 @@ std::string place_text(const WatchSeen& seen, bool looked = true) {
   }
   if (seen.kind == "target") return "the targets that the loss was given";
   if (seen.kind == "weights")
-    return fmt::format("the weights that the step began with: {}", layer_name(seen.name, '`'));
+    return fmt::format(
+        "the weights {}: {}{}",
+        seen.beside ? "of another module than the one that is trained (a teacher, a target network)"
+                    : "that the step began with",
+        seen.row ? fmt::format("row {} of ", *seen.row) : std::string(), layer_name(seen.name, '`'));
   if (seen.kind == "optimizer")
     return fmt::format("{} update of {}", seen.unit == "step" ? "the optimizer's" : "the program's",
                        seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
@@ -328,7 +332,11 @@ std::string watch_text(const WatchFact& watch) {
 void add_watch(const WatchFact& watch, Finding& finding) {
   finding.evidence.push_back({"watch", std::nullopt, watch_text(watch)});
   finding.last_steps = watch.last_steps;
-  finding.fix.insert(finding.fix.begin(), look_text(watch));
+  std::string help = look_text(watch);
+  const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  const std::string when = fmt::format("{} {}", at.unit, at.step);
+  if (help.find(when) == std::string::npos) help = fmt::format("in {}: {}", when, help);
+  finding.fix.insert(finding.fix.begin(), std::move(help));
 }
 
 Finding finding_of(const Watch& watch) {

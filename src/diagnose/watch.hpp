@@ -16,8 +16,10 @@ struct WatchSeen {
   std::string name;  // of the module or the parameter; empty: unknown
   std::string type;  // of the module: "Linear"
   std::int64_t step = 0;
-  std::string unit;  // "step", "forward call"
-  std::string op{};  // "log"; empty: unknown
+  std::string unit;                   // "step", "forward call"
+  std::string op{};                   // "log"; empty: unknown
+  bool beside = false;                // the weights of a module that the loss is not trained through
+  std::optional<std::int64_t> row{};  // of the table `name` that was read
 };
 
 struct WatchFact {

@@ -1,5 +1,7 @@
 #include "kernel/view.hpp"
 
+#include <bit>
+
 #include "kernel/exchange.hpp"
 
 namespace trapline::kernel {
@@ -169,6 +171,38 @@ const DlExchange* find_exchange(PyObject* tensor_type) {
   return nullptr;
 }
 
+// A number of 16 bits, `exponent` of them that of its exponent, as a double: bits moved to their places.
+template <int exponent>
+double of_bits(std::uint16_t bits) {
+  constexpr int kFraction = 15 - exponent;
+  constexpr std::uint64_t kOnes = (std::uint64_t{1} << exponent) - 1;
+  const std::uint64_t power = (bits >> kFraction) & kOnes;
+  const std::uint64_t fraction = bits & ((std::uint64_t{1} << kFraction) - 1);
+  const std::uint64_t sign = std::uint64_t{bits & 0x8000U} << 48;
+  constexpr std::uint64_t kBias = 1023 - (kOnes >> 1);
+  // Below the smallest power the fraction counts that power's steps.
+  constexpr std::uint64_t kStep = (kBias + 1 - kFraction) << 52;
+  if (power == 0) {
+    const double size = static_cast<double>(fraction) * std::bit_cast<double>(kStep);
+    return sign == 0 ? size : -size;
+  }
+  const std::uint64_t wide = power == kOnes ? 0x7ff : power + kBias;
+  return std::bit_cast<double>(sign | (wide << 52) | (fraction << (52 - kFraction)));
+}
+
+// `kExponent`: the bits that are all ones in NaN and in an infinity.
+template <class Bits, Bits kExponent>
+bool any_bad(const void* data, std::int64_t count) {
+  const auto* bits = static_cast<const Bits*>(data);
+  Bits bad[4] = {};
+  std::int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    for (int lane = 0; lane < 4; ++lane) bad[lane] |= (bits[i + lane] & kExponent) == kExponent ? 1 : 0;
+  }
+  for (; i < count; ++i) bad[0] |= (bits[i] & kExponent) == kExponent ? 1 : 0;
+  return (bad[0] | bad[1] | bad[2] | bad[3]) != 0;
+}
+
 }  // namespace
 
 bool prepare_views(PyObject* torch) {
@@ -205,24 +239,25 @@ bool holds_bad(PyObject* tensor, bool is_plain) {
   if (!is_plain && Py_TYPE(tensor) != g_tensor) return false;
   Room room;
   trapline_tensor view;
-  if (!describe_tensor(tensor, view, room) || view.data == nullptr || view.dtype != TRAPLINE_FLOAT32) {
-    return false;
-  }
+  if (!describe_tensor(tensor, view, room) || view.data == nullptr) return false;
   std::int64_t count = 1;
   for (std::int64_t i = view.dim - 1; i >= 0; --i) {
     if (view.strides[i] != count && view.sizes[i] != 1) return false;
     count *= view.sizes[i];
     if (count > kMaxProbe) return false;
   }
-  constexpr std::uint32_t kExponent = 0x7f800000;  // all ones: NaN or infinite
-  const auto* bits = static_cast<const std::uint32_t*>(view.data);
-  std::uint32_t bad[4] = {};
-  std::int64_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    for (int lane = 0; lane < 4; ++lane) bad[lane] |= (bits[i + lane] & kExponent) == kExponent ? 1U : 0U;
+  switch (view.dtype) {
+    case TRAPLINE_FLOAT32:
+      return any_bad<std::uint32_t, 0x7f800000>(view.data, count);
+    case TRAPLINE_FLOAT16:
+      return any_bad<std::uint16_t, 0x7c00>(view.data, count);
+    case TRAPLINE_BFLOAT16:
+      return any_bad<std::uint16_t, 0x7f80>(view.data, count);
+    case TRAPLINE_FLOAT64:
+      return any_bad<std::uint64_t, 0x7ff0000000000000>(view.data, count);
+    default:
+      return false;
   }
-  for (; i < count; ++i) bad[0] |= (bits[i] & kExponent) == kExponent ? 1U : 0U;
-  return (bad[0] | bad[1] | bad[2] | bad[3]) != 0;
 }
 
 bool read_number(PyObject* tensor, double& out) {
@@ -233,14 +268,22 @@ bool read_number(PyObject* tensor, double& out) {
   for (std::int64_t i = 0; i < view.dim; ++i) {
     if (view.sizes[i] != 1) return false;
   }
-  if (view.dtype == TRAPLINE_FLOAT32) {
-    out = *static_cast<const float*>(view.data);
-  } else if (view.dtype == TRAPLINE_FLOAT64) {
-    out = *static_cast<const double*>(view.data);
-  } else {
-    return false;
+  switch (view.dtype) {
+    case TRAPLINE_FLOAT32:
+      out = *static_cast<const float*>(view.data);
+      return true;
+    case TRAPLINE_FLOAT64:
+      out = *static_cast<const double*>(view.data);
+      return true;
+    case TRAPLINE_BFLOAT16:
+      out = of_bits<8>(*static_cast<const std::uint16_t*>(view.data));
+      return true;
+    case TRAPLINE_FLOAT16:
+      out = of_bits<5>(*static_cast<const std::uint16_t*>(view.data));
+      return true;
+    default:
+      return false;
   }
-  return true;
 }
 
 const char* dtype_name(PyObject* tensor, const trapline_tensor& described) {

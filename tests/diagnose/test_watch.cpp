@@ -211,9 +211,13 @@ TEST(Watch, SavedTensorsAndGradientsAreNoProof) {
 }
 
 TEST(Watch, WeightsThatARunBeganWith) {
-  const json watch = {{"what", "nan"}, {"kind", "weights"}, {"step", 1}, {"unit", "step"}, {"name", "w"}};
+  json watch = {{"what", "nan"}, {"kind", "weights"}, {"step", 1}, {"unit", "step"}, {"name", "w"}};
   EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
             "the first NaN of this run was in step 1, in the weights that the step began with: `w`");
+  watch["row"] = 55;
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 1, in the weights that the step began with: row 55 of `w`");
 }
 
 TEST(Watch, HelpsAnErrorOfPyTorchsOwn) {

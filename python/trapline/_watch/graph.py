@@ -61,6 +61,8 @@ def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, 
 _REPLACING = ("WhereBackward", "MaskedFillBackward", "NanToNumBackward", "MaskedScatter")
 
 
+_READING = ("PowBackward", "MulBackward", "DivBackward", "AbsBackward", "TanhBackward", "ExpBackward")
+
 # What leaves elements out: what it was given need not have reached the loss.
 _CHOOSING = (*MASKING, "Index", "MaskedSelect", "Gather", "Select", "Slice", "Take", "Narrow", "Nansum")
 
@@ -101,6 +103,26 @@ def bad_factor(root: Any) -> dict[str, Any]:
                 if is_bad and (not _is_floating(beside) or finite(beside)):
                     hit = {"op": op_named(name), "factor": True}
     return hit
+
+
+def has_bad_constant(root: Any) -> bool:
+    """A sum or difference in the loss that is not finite, of the model's numbers, which are, and others, that
+    no operation before it has made: actions, targets.
+    """
+    for name, node in _nodes(root, _CHOOSING):
+        if not name.startswith(_READING):
+            continue
+        before = node.next_functions[0][0]
+        if before is None or not before.name().startswith(("AddBackward", "SubBackward", "RsubBackward")):
+            continue
+        edges = [following for following, _ in before.next_functions]
+        try:
+            saved = getattr(node, "_saved_self", None)
+            if None in edges and _is_floating(saved) and not finite(saved) and _is_finite_below(before):
+                return True
+        except RuntimeError:  # freed already
+            continue
+    return False
 
 
 def name_of(node: Any) -> str:
@@ -165,7 +187,8 @@ def is_bad_value(name: str, node: Any) -> bool:
         base = node._saved_self
         return finite(base) and not finite(base**node._saved_exponent)
     if name.startswith("NllLoss"):
-        return bool(node._saved_total_weight == 0)
+        is_mean = getattr(node, "_saved_reduction", 1) == 1  # else nothing is divided
+        return is_mean and bool(node._saved_total_weight == 0)
     if name.startswith("MeanBackward"):
         return int(node._saved_self_sym_numel) == 0
     return False

@@ -41,6 +41,16 @@ class History(deque[tuple[int, Optional[float], Optional[float]]]):
                 return {"of": name, "low": min(values[:-1]), "high": values[-1], "steps": len(values)}
         return None
 
+    def norm_was_finite(self) -> bool:
+        """Of the gradients of the last step, where they were looked at."""
+        last = self[-1][2] if self else None
+        return last is not None and math.isfinite(last)
+
+    def told(self, step: int, loss: Optional[float], norm: Optional[float]) -> dict[str, Any]:
+        """Facts: the last steps, and what has grown in them."""
+        growth = self.growth()
+        return {"last_steps": self.facts(step, loss, norm), **({} if growth is None else {"growth": growth})}
+
     def facts(self, step: int, loss: Optional[float], norm: Optional[float]) -> list[dict[str, float | str]]:
         """With the step that is being made. JSON knows no NaN: such numbers are words."""
         rows = [row for row in self if row[0] < step][-(KEPT - 1) :]

@@ -56,7 +56,7 @@ class Holding:
             if suspect is None and light.looks and light.norm is not None and math.isfinite(light.norm):
                 began = time.perf_counter()
                 self.buffers.keep()
-                light.spends(began)
+                light.budget.spends(began)
             return None
         except Exception as error:
             debug(f"watch: {error!r}")

@@ -74,6 +74,12 @@ def probe_of(optimizer: Any) -> Any:
     return weakref.ref(optimizer)  # has no gradient
 
 
+def probe_is_finite(optimizer: Any) -> bool:
+    """That parameter itself."""
+    probe = probe_of(optimizer)()
+    return probe is optimizer or are_finite([probe])
+
+
 def holds_finite(optimizer: Any) -> bool:
     """By one small gradient, in a step that is not looked at."""
     gradient = None if optimizer is None else getattr(probe_of(optimizer)(), "grad", None)

@@ -34,9 +34,11 @@ from trapline._watch.graph import (
     MASKING,
     bad_factor,
     bad_saved,
+    has_bad_constant,
     in_graph,
     is_bad_value,
 )
+from trapline._watch.rows import read_row
 from trapline._watch.slopes import Slopes, is_bad_slope, op_of
 from trapline._watch.suspect import are_finite, parameters_of, values
 
@@ -107,10 +109,16 @@ def is_of(call: Call, reached: dict[int, Any]) -> bool:
 
 
 def of_loss(
-    calls: list[Call], loss: Any, optimizers: Any, began_bad: set[int], began_good: set[int]
+    calls: list[Call],
+    loss: Any,
+    optimizers: Any,
+    began_bad: set[int],
+    began_good: set[int],
+    modules: list[Any],
 ) -> dict[str, Any]:
     """For a loss that is not finite, before `backward` has used up the graph. `began_bad`, `began_good`: the
-    parameters that were not finite, or were, before the first step.
+    parameters that were not finite, or were, before the first step. `modules`: the outermost ones, also those
+    whose calls were not kept (a teacher's).
     """
     looked, given = bool(calls), {}
     seen = seen_of(calls)
@@ -131,7 +139,8 @@ def of_loss(
             kind, name = made.given
             what = {"what": "inf"} if made.only_inf else {}
             if kind == "weights":
-                return {**_of_weights(inner, name, optimizers, began_bad, began_good), **what}
+                row = read_row(inner, name, [call.args, call.kwargs])
+                return {**_of_weights(inner, name, optimizers, began_bad, began_good), **row, **what}
             if call is calls[0] or _sample():
                 return {"kind": "input", **(_sample() or {"type": name}), **what}
             # What another part of the program made of the numbers, or what is in them.
@@ -148,12 +157,12 @@ def of_loss(
         return {**found, **seen, "finite_before": first.finite}
     target = _target(loss) if looked else None
     if target is not None:
-        return target
+        return target if "sample" in target else _of_other(modules) or target
     by = in_graph(loss.grad_fn, is_bad_value, MASKING)
     if not by and looked:
         by = bad_factor(loss.grad_fn)
-    if not by and looked and _sample():  # the modules were given nothing of it
-        return {"kind": "target", **_sample(), "looked": False}
+    if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
+        return {"kind": "target", **_sample(), "looked": False}  # the modules were given nothing of it
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
 
 
@@ -218,6 +227,12 @@ def seen_of(calls: list[Call]) -> dict[str, Any]:
     return out
 
 
+def half_of(parameters: Iterable[Any]) -> dict[str, Any]:
+    import torch
+
+    return {"half": True} if any(p.dtype is torch.float16 for p in parameters) else {}
+
+
 def _is_bad_weight(parameter: Any) -> bool:
     """Those that are not trained may be masks: of -inf."""
     if not parameter.dtype.is_floating_point:
@@ -242,6 +257,15 @@ def _of_weights(
     return {"kind": "weights", "name": name}
 
 
+def _of_other(modules: list[Any]) -> dict[str, Any]:
+    """The weights of another module, which may have made the target (a teacher)."""
+    for module in modules:
+        for name, parameter in module.named_parameters():
+            if _is_bad_weight(parameter):
+                return {"kind": "weights", "name": name, "beside": True}
+    return {}
+
+
 def of_update(
     optimizer: Any, began_bad: set[int], modules: list[Any], slopes: Slopes
 ) -> tuple[list[Any], dict[str, Any]]:
@@ -256,7 +280,7 @@ def of_update(
     if spoilt:
         by, named = op_of(slopes.held), name_of(spoilt[0][0], modules)
         if not named and not by:  # copies of the weights, perhaps: the next loss will tell
-            return [], {}
+            return [], {"kind": "gradient"}
         return bad, {"what": what, "kind": "gradient", **named, **({"op": by} if by else {"changed": True})}
     named = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
     return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **named}

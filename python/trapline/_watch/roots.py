@@ -68,7 +68,7 @@ class Root(_Gate or _PlainGate):  # type: ignore[misc]
         if call is not None:
             began = time.perf_counter()
             gave(call, output)
-            self._light.spends(began)
+            self._light.budget.spends(began)
         return output
 
     @quietly
@@ -189,6 +189,17 @@ class Roots:
             if found is not None and hasattr(found, name) and name not in self._follows:
                 self._follows.add(name)
                 self._patches.wrap(found, name, make)
+
+    def around_init(self, original: Any) -> Any:
+        """Of an optimizer."""
+
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            if self._light.notes:
+                self._light.catches_up()
+                self.trains()
+
+        return __init__
 
     def _around_compiled(self, original: Any) -> Any:
         """A module that is compiled is an outermost one; its call warns of global hooks."""

@@ -56,6 +56,12 @@ class Steps:
         self._tally.count += count
         self.taken = max(self.taken, self._tally.count)
 
+    def at(self, backwards: int) -> dict[str, Any]:
+        """The step that is being made; without an optimizer the number of the backward pass."""
+        if self.tallies or self.taken:
+            return {"step": self.coming(), "unit": "step"}
+        return {"step": backwards, "unit": "backward pass"}
+
     def coming(self) -> int:
         """The number of the step that is being made: by the optimizer that has not stepped for longest."""
         if not self.tallies:

@@ -161,6 +161,12 @@ class Suspect:
             self.fact.update(at)
             if "inf_before" in self.fact:
                 self.fact["inf_before"] = {**self.fact["inf_before"], **at}
+        return self.told()
+
+    def told(self) -> dict[str, Any]:
+        """The fact, of an update whose gradients were seen to be bad as one of gradients."""
+        if self.fact.pop("by_gradients", False):
+            self.fact["kind"] = "gradient"
         return self.fact
 
     def dead(self) -> list[Any]:

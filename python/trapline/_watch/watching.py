@@ -15,10 +15,12 @@ from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch import backward, candidates, place
 from trapline._watch.again import Call
+from trapline._watch.budget import Budget
 from trapline._watch.device import Device
+from trapline._watch.early import Early
 from trapline._watch.history import History
 from trapline._watch.holding import Holding
-from trapline._watch.hot import Hot, holds_finite, idle, probe_of
+from trapline._watch.hot import Hot, holds_finite, idle, probe_is_finite, probe_of
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.slopes import Slopes
@@ -27,7 +29,6 @@ from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, mode
 from trapline._watch.withheld import Streak, around_scaler
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
-_SHARE = 0.0025  # of the time since the first step, from then on
 _MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
 _MAX_RETURNED = 8  # times that are not counted, as nothing came of it
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
@@ -49,15 +50,15 @@ class Light:
         self.backwards = 0  # of losses, in this step
         self._in_loss: Optional[backward.Culprit] = None
         self.slopes = Slopes()
-        self._several = (
-            False  # some step had another number of them than one, or there are several optimizers
-        )
+        self._several = False  # some step had not one of them, or there are several optimizers
         self.looks = True  # this step's gradients are looked at
         self._loss: Optional[float] = None
         self.norm: Optional[float] = None
         self.nan_loss = False  # since the last step, taken or left out
+        self._spoilt = 0  # the step whose gradients were not finite, of weights that no module has
         self._mark = 0  # calls that an earlier backward of this step has done with
-        self._spent, self._first, self._next = 0.0, 0.0, 0.0
+        self.budget = Budget()
+        self.early = Early()
         self.busy = False  # stage two is running
         self.stepping = self._has_closures = False
         self.asked: Any = None  # an optimizer about to step that `holding` has looked at
@@ -89,7 +90,7 @@ class Light:
         ]
         self._before = (self._handles[0].id, optimizers._global_optimizer_pre_hooks)
         self._patches.wrap(torch.autograd, "backward", self._around_backward)
-        self._patches.wrap(torch.optim.Optimizer, "__init__", self._around_init)
+        self._patches.wrap(torch.optim.Optimizer, "__init__", self.roots.around_init)
         self._patches.wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
@@ -113,15 +114,6 @@ class Light:
         self.calls.clear()
         self.device.forgets()
         self.holding.forgets()
-
-    def _around_init(self, original: Any) -> Any:
-        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            original(optimizer, *args, **kwargs)
-            if self.notes:
-                self.catches_up()
-                self.roots.trains()
-
-        return __init__
 
     def _begins_training(self) -> None:
         for module in self.roots.take_new():
@@ -185,7 +177,7 @@ class Light:
                     and not tensors.is_complex()
                     and is_finite(value := tensors.item())
                 ):
-                    self._loss = value
+                    self._loss, self.early.fact = value, None
                     self.backwards += 1
                     if self.looks or self._several:
                         self._keeps_last()
@@ -224,7 +216,7 @@ class Light:
             began = time.perf_counter()
             self._in_loss = backward.watch_loss(loss)
             self.slopes.learns(loss)
-            self.spends(began)
+            self.budget.spends(began)
         elif self.slopes.knows:
             self.slopes.holds(loss, more=self.backwards > 1)
 
@@ -264,6 +256,7 @@ class Light:
             self.suspect = None
         self.backwards += 1
         if finite:
+            self.early.fact = None
             self._keeps_last()
             self._watches(loss)
             return False
@@ -276,7 +269,9 @@ class Light:
         what = "nan" if math.isnan(value) else "inf"
         good = self._began.good if self.backwards > 1 or self.steps.taken else set()
         self._suspects(
-            lambda: place.of_loss(calls, loss, self.steps.tallies, self._began.bad, good),
+            lambda: place.of_loss(
+                calls, loss, self.steps.tallies, self._began.bad, good, list(self.roots.known)
+            ),
             what,
             "loss",
             reached,
@@ -291,6 +286,7 @@ class Light:
         if self.suspect is None:
             return
         if not self.suspect.sees_gradients([*self._parameters()]):
+            self.early.notes(self.suspect.fact, bool(self.steps.tallies))
             self.suspect = None  # nothing can come of it
             self.returns_place()
 
@@ -304,7 +300,7 @@ class Light:
         if self.suspect is not None:
             harmed = self.suspect.by_hand(at_end)
             if harmed:
-                self.found, self.harmed, self.suspect = self.suspect.fact, harmed, None
+                self.found, self.harmed, self.suspect = self.suspect.told(), harmed, None
 
     def returns_place(self) -> None:
         """It came to nothing: what comes later may still be looked for."""
@@ -333,25 +329,21 @@ class Light:
                 debug(f"watch: {error!r}")
             finally:
                 self.busy, self.notes = False, True
-        of_step = bool(self.steps.tallies or self.steps.taken)
-        step = self.steps.coming() if of_step else self.backwards
-        at = {"step": step, "unit": "step" if of_step else "backward pass"}
-        changed = self.steps.taken or (not of_step and self.backwards > 1)
+        at = self.steps.at(self.backwards)
+        changed = self.steps.taken or (at["unit"] != "step" and self.backwards > 1)
         if changed and found["kind"] == "loss" and not found.get("looked", True):
             # Weights that were good and are not tell of an update, also where nothing ran again.
             found |= place.of_broken(reached, self._began.good, list(self.roots.known))
         out = {"what": what, **at, **found}
         if "inf_before" in found:
             out["inf_before"] = {**found["inf_before"], **at}
-        out["last_steps"] = self.ring.facts(step, self._loss, self.norm)
+        out |= self.ring.told(at["step"], self._loss, self.norm)
         if found["kind"] == "optimizer":
-            out["step"] = self.steps.taken if of_step else step - 1
-            last = self.ring[-1][2] if self.ring and len(self.steps.tallies) == 1 else None
-            if last is not None and math.isfinite(last):
+            out["step"] = self.steps.taken if at["unit"] == "step" else at["step"] - 1
+            if len(self.steps.tallies) == 1 and self.ring.norm_was_finite():
                 out["gradients_finite"] = True
-        growth = self.ring.growth()
-        if growth is not None:
-            out["growth"] = growth
+            elif out["step"] == self._spoilt:
+                out |= {"by_gradients": True, **place.half_of(reached.values())}
         candidates.doubt(out)
         self.suspect = Suspect(out, what == "nan", [*self._parameters(), *reached.values()], reached)
 
@@ -372,9 +364,9 @@ class Light:
             self.catches_up()
             self._begins_with(optimizer)
             began = time.perf_counter()
-            self._first = self._first or began
+            self.budget.begins(began)
             norm = self.norm = place.norm(p.grad for p in parameters_of(optimizer))
-            self.spends(began - (self._in_loss.spent if self._in_loss is not None else 0.0))
+            self.budget.spends(began - (self._in_loss.spent if self._in_loss is not None else 0.0))
             if norm is None or math.isfinite(norm) or self.suspect is not None:
                 return
             self.sees_gradients(optimizer)
@@ -398,26 +390,21 @@ class Light:
             if was_fine and self.suspect.fact["kind"] == "gradient" and "op" not in self.suspect.fact:
                 self.suspect.fact["changed"] = True
 
-    def spends(self, began: float) -> None:
-        """Looks cost no more than their share: puts the next one off."""
-        ended = time.perf_counter()
-        self._spent += ended - began
-        self._next = max(ended, self._first + self._spent / _SHARE)
-
     def _sees_weights(self, optimizer: Any) -> Optional[dict[str, Any]]:
         """What an update by finite gradients has made of the weights, in a step that is looked at."""
         began = time.perf_counter()
         norm = place.norm(parameter.detach() for parameter in parameters_of(optimizer))
-        self.spends(began)
+        self.budget.spends(began)
         if norm is None or math.isfinite(norm):
             return None
         known = list(self.roots.known)
         bad, fact = place.of_update(optimizer, self._began.bad, known, self.slopes)
         if not bad:
+            self._spoilt = self.steps.taken if fact else self._spoilt
             return None
         self.harmed = [weakref.ref(parameter) for parameter in bad]
         last = self.ring.facts(self.steps.taken + 1, None, None)
-        return {"step": self.steps.taken, "unit": "step", **fact, "last_steps": last}
+        return self.early.before({"step": self.steps.taken, "unit": "step", **fact, "last_steps": last})
 
     def _hook_after_step(self) -> Any:
         is_compiling, stepped, after = self.is_compiling, self.hot.stepped, self._after_step
@@ -439,15 +426,13 @@ class Light:
             well = self.looks and self.suspect is None and self.norm is not None
             well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
             self.counts_step(optimizer)
-            if well or (
-                counted and not are_finite([p for p in (probe_of(optimizer)(),) if p is not optimizer])
-            ):
+            if well or (counted and not probe_is_finite(optimizer)):
                 self.found = self._sees_weights(optimizer)
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))
                 if harmed:
                     step = self.steps.number_of(optimizer, self.suspect.fact["step"])
-                    self.found = self.suspect.numbered(step)
+                    self.found = self.early.before(self.suspect.numbered(step))
                     self.harmed = [weak for weak in harmed if not are_finite([weak()])]
                 if harmed is not None:
                     self.suspect = None
@@ -480,14 +465,15 @@ class Light:
         self._mark = len(self.calls)
         # Of all optimizers: a program may make one for each step.
         always = ALWAYS * max(1, len(self.steps.tallies))
-        self.looks = self.steps.turn < always or time.perf_counter() >= self._next
+        self.looks = self.steps.turn < always or self.budget.is_due()
         if self.roots.learning:
             self.roots.steps(self.steps.turn)
 
     def _arms(self) -> None:
         """The next steps are like this one."""
         optimizer = self.steps.only()
-        plain = self.notes and self.suspect is None and not self.looks and not self._several
+        plain = self.notes and self.suspect is None and self.early.fact is None
+        plain = plain and not self.looks and not self._several
         if (
             plain
             and optimizer is not None
@@ -495,7 +481,7 @@ class Light:
             and not self.roots.learning
             and len(self.calls) == 0
         ):
-            self.hot.arm(optimizer, self._next)
+            self.hot.arm(optimizer, self.budget.next)
             key, hooks = self._before
             hooks[key] = idle  # not removed: hooks may be running
 

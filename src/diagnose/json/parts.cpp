@@ -40,6 +40,8 @@ std::optional<WatchSeen> read_seen(const json* object) {
                                                    "target", "weights", "optimizer"};
   if (std::ranges::find(kKinds, seen.kind) == kKinds.end()) return std::nullopt;
   seen.op = text(*object, "op");
+  seen.row = integer(*object, "row");
+  seen.beside = boolean(*object, "beside").value_or(false);
   if (seen.unit.empty()) seen.unit = "step";
   return seen;
 }

@@ -8,10 +8,10 @@ import pytest
 @pytest.fixture
 def watch(monkeypatch):
     pytest.importorskip("torch")
-    from trapline._watch import light, watching
+    from trapline._watch import budget, light, watching
 
     monkeypatch.setattr(watching, "ALWAYS", 4)
-    monkeypatch.setattr(watching, "_SHARE", 1e-9)  # after the first steps none is looked at
+    monkeypatch.setattr(budget, "_SHARE", 1e-9)  # after the first steps none is looked at
     light.install()
     yield light
     light.uninstall()

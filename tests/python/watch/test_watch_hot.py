@@ -57,7 +57,8 @@ def test_place_and_step_are_right_in_a_step_that_was_counted(watch):
     assert [row["step"] for row in seen["last_steps"]] == list(range(1, 32))
 
 
-def test_gradient_in_a_step_that_was_not_looked_at(watch):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_gradient_in_a_step_that_was_not_looked_at(watch, dtype):
     class Root(nn.Module):
         def __init__(self):
             super().__init__()
@@ -66,11 +67,11 @@ def test_gradient_in_a_step_that_was_not_looked_at(watch):
         def forward(self, x, scale):
             return self.last((self.first(x) * scale).square().sqrt())
 
-    model = Root()
+    model = Root().to(dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     for step in range(30):
         optimizer.zero_grad()
-        model(GOOD, 0.0 if step == 24 else 1.0).sum().backward()
+        model(GOOD.to(dtype), 0.0 if step == 24 else 1.0).sum().backward()
         if step == 24:
             assert not is_armed()
         optimizer.step()
@@ -191,7 +192,8 @@ def test_clock_is_the_one_of_python():
         torch.tensor(math.nan),
         torch.tensor(math.inf, dtype=torch.float64),
         torch.ones(2),
-        torch.ones((), dtype=torch.float16),
+        torch.tensor(math.inf, dtype=torch.float16),
+        torch.tensor(math.nan, dtype=torch.bfloat16),
         torch.ones((), dtype=torch.complex64),
         torch.ones((), device="meta"),
         [torch.ones(())],
@@ -206,6 +208,17 @@ def test_what_does_not_pass(loss):
     assert not module.passes(loss)
     assert module.passes(torch.ones((1, 1), dtype=torch.float64))
     assert module.drain()[2] == 1.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_of_16_bits_are_read(dtype):
+    module = hot.Hot()
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)
+    for value in (0.0, -0.375, 1.0, 1.5e-7, 3e-41, 60000.0):  # a subnormal one of each
+        one = torch.tensor(value, dtype=dtype)
+        module.arm(optimizer, time.perf_counter() + 1000)
+        assert module.passes(one)
+        assert module.drain()[2] == one.item()
 
 
 def test_python_goes_through_c_and_compilation_through_python():

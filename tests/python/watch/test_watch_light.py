@@ -94,6 +94,26 @@ def test_data_and_its_index(watch):
     assert (seen["kind"], seen["step"], seen["sample"]["dataset_index"]) == ("input", 3, 5)
 
 
+def test_data_of_samples_put_together_row_after_row(watch):
+    """As graphs are, with the offsets of their rows."""
+    from trapline._fault.data import batches
+
+    def collate(graphs):
+        sizes = torch.tensor([0, *map(len, graphs)])
+        return {"x": torch.cat(graphs), "ptr": sizes.cumsum(0)}
+
+    batches.install()
+    try:
+        graphs = [torch.ones(1 + i % 3, 2) for i in range(12)]
+        graphs[7][1, 0] = math.nan
+        loader = torch.utils.data.DataLoader(graphs, batch_size=4, collate_fn=collate)
+        train(nn.Linear(2, 1), (batch["x"] for batch in loader))
+    finally:
+        batches.uninstall()
+    seen = found()
+    assert (seen["kind"], seen["step"], seen["sample"]["dataset_index"]) == ("input", 2, 7)
+
+
 def test_weights_before_the_first_step(watch):
     model = nn.Linear(2, 1)
     nn.init.constant_(model.bias, math.nan)

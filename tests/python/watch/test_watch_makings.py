@@ -62,7 +62,7 @@ def test_weights_that_an_optimizer_has_copies_of(watch):
             for master, parameter in zip(masters, model.parameters()):
                 parameter.copy_(master)
     seen = watch.verdict()
-    assert (seen["kind"], seen["name"], seen["step"]) == ("optimizer", "weight", 41)
+    assert (seen["kind"], seen["name"], seen["step"], seen["half"]) == ("gradient", "weight", 41, True)
 
 
 def test_what_the_loss_is_multiplied_with(watch):
@@ -181,3 +181,57 @@ def test_data_in_an_object_of_a_librarys(watch):
     train(model, loss_of)
     seen = watch.verdict()
     assert (seen["kind"], seen["type"], seen["step"]) == ("input", "Net", 41)
+
+
+def test_a_masked_mean_over_nothing(watch):
+    """The loss of each element by itself divides nothing: the program's own division is the one."""
+    model = nn.Linear(2, 3)
+
+    def loss_of(turn):
+        each = nn.functional.cross_entropy(
+            model(torch.randn(4, 2)), torch.tensor([0, 1, 2, 0]), reduction="none"
+        )
+        picked = torch.zeros(4) if turn == BAD else torch.ones(4)
+        return (each * picked).sum() / picked.sum()
+
+    train(model, loss_of)
+    assert (watch.verdict()["kind"], watch.verdict()["op"], watch.verdict()["step"]) == ("loss", "div", 41)
+
+
+class Policy(nn.Module):
+    """Gives a distribution, in which no tensor is looked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return torch.distributions.Normal(self.mean(x), 1.0, validate_args=False)
+
+
+def test_an_action_outside_the_support(watch):
+    model = Policy()
+
+    def loss_of(turn):
+        action = torch.full((4, 1), 1.0 if turn == BAD else 0.5)
+        return -model(torch.randn(4, 2)).log_prob(torch.atanh(action)).mean()
+
+    train(model, loss_of)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["looked"]) == ("target", 41, False)
+
+
+def test_weights_of_a_teacher(watch):
+    student, teacher = nn.Linear(2, 1), nn.Linear(2, 1)
+
+    def loss_of(turn):
+        x = torch.randn(4, 2)
+        with torch.no_grad():
+            if turn == BAD:
+                teacher.bias /= torch.zeros(1) * teacher.bias
+            target = teacher(x)
+        return nn.functional.mse_loss(student(x), target)
+
+    train(student, loss_of)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["name"], seen["step"], seen["beside"]) == ("weights", "bias", 41, True)

@@ -212,7 +212,7 @@ def _find_candidates(located: Located, sample: Sample) -> None:
         if not whole_box:  # one number may be in a sample for another reason
             sample.update(by="value", likely=True)
         return
-    image = box[0] if box else located.row
+    image = box[0] if box else located.row if located.row is not None else _graph_of(located)
     if image is not None and image < len(indices) and (not having or indices[image] in having):
         sample.update(row=image, dataset_index=int(indices[image]), likely=True)
         if box:
@@ -233,6 +233,20 @@ def _box_of(located: Located) -> Optional[tuple[int, list[Any]]]:
     if not rises or not bool((images == images.floor()).all()) or images[-1] >= len(located.batch.indices):
         return None
     return int(images[place[0]]), tensor[place[0], 1:].tolist()
+
+
+def _graph_of(located: Located) -> Optional[int]:
+    """Of samples that were put together row after row: whose row it is, by the offsets in the batch
+    (torch_geometric's ``ptr``).
+    """
+    rows, count = located.tensor.shape[0] if located.tensor.dim() else 0, len(located.batch.indices)
+    for offsets in located.batch.tensors():
+        whole = not offsets.dtype.is_floating_point and offsets.dim() == 1 and len(offsets) == count + 1
+        if not whole or count < 2 or rows == count or int(offsets[0]) != 0 or int(offsets[-1]) != rows:
+            continue
+        if bool((offsets[1:] >= offsets[:-1]).all()):
+            return int((offsets[1:] <= located.found.place[0]).sum())
+    return None
 
 
 _BOX = 5  # image, and four numbers at least

@@ -1,0 +1,61 @@
+"""A table of weights of which some rows are not finite: the row that was read, and whose sample read it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from trapline._watch import light  # noqa: E402
+
+
+@pytest.fixture
+def watch():
+    light.install()
+    yield light
+    light.uninstall()
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(6, 4)
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, ids, other=None):
+        return self.head(self.table(ids).mean(1))
+
+
+def train(ids, bad_rows, other=None):
+    model = Model()
+    with torch.no_grad():
+        model.table.weight[bad_rows] = math.nan
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for (batch,) in DataLoader(TensorDataset(ids), batch_size=2):
+        optimizer.zero_grad()
+        model(batch, other).sum().backward()
+        optimizer.step()
+
+
+IDS = torch.tensor([[0, 1], [1, 2], [2, 1], [0, 4]])
+
+
+def test_row_and_sample(watch):
+    train(IDS, [3, 4])
+    seen = watch.verdict()
+    assert (seen["kind"], seen["name"], seen["row"], seen["step"]) == ("weights", "table.weight", 4, 2)
+    assert seen["sample"]["dataset_index"] == 3
+
+
+def test_other_ids_leave_the_sample_open(watch):
+    train(IDS, [4], other=torch.tensor([4, 4]))
+    assert (watch.verdict()["row"], "sample" in watch.verdict()) == (4, False)
+
+
+def test_all_rows_are_no_row(watch):
+    train(IDS, list(range(6)))
+    assert (watch.verdict()["kind"], "row" in watch.verdict()) == ("weights", False)
