@@ -140,6 +140,23 @@ json sized(const char* name, const json& shape) {
   return {{"name", name}, {"shape", shape}, {"dtype", "int64"}, {"device", "cpu"}};
 }
 
+TEST(HostCheck, LongerThanThePositionTableIsALength) {
+  const auto cause = [](const char* setting) {
+    const std::string condition = std::string("labels.shape[1] > self.") + setting;
+    return diagnose_host_error(
+               facts_of(shape_check(condition.c_str(), false,
+                                    json::array({json::array({"labels.shape[1]", 15}),
+                                                 json::array({std::string("self.") + setting, 12})}),
+                                    json::array({sized("labels", {4, 15})}))))
+        ->cause;
+  };
+  EXPECT_EQ(cause("max_target_positions"), Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(cause("config.max_position_embeddings"), Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(cause("block_size"), Cause::kPositionIndexOutOfRange);
+  EXPECT_EQ(cause("num_channels"), Cause::kShapeMismatch);
+  EXPECT_EQ(cause("max_batch"), Cause::kShapeMismatch);
+}
+
 TEST(HostCheck, LabelsAtAnotherRate) {
   const auto of = [](const json& predictions, const json& targets) {
     return diagnose_host_error(

@@ -276,7 +276,8 @@ def _look_into(
     )
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     if found and _indexes(operator) and "table" not in facts:
-        add("table", lambda: "labels" if loss_labels.are_labels(tensor, found[0].tensor) else None)
+        indexed = (violation.get("args") or {}).get("self")
+        add("table", lambda: "labels" if loss_labels.are_labels(tensor, found[0].tensor, indexed) else None)
     if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")) or facts.get("table") == "labels":
         add("counted", lambda: counts.classes(found[0] if found else None))
     elif facts.get("table") == "token":

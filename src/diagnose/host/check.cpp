@@ -26,6 +26,8 @@ struct CheckRow {  // NOLINT(clang-analyzer-optin.performance.Padding): in the o
 };
 
 constexpr CheckRow kRows[] = {
+    {"shape", false, R"(max_\w*(?:position|length|seq)|\bblock_size\b|\bcontext_length\b|\bn_ctx\b)",
+     Cause::kPositionIndexOutOfRange, Situation::kClasses},
     {"shape", false, "", Cause::kShapeMismatch, Situation::kClasses},
     {"nan", false, "", Cause::kNonFiniteValue, Situation::kClasses},
     {"value|distinct", true, "label|class|target|\\btags?\\b|categor", Cause::kLabelOutOfRange,

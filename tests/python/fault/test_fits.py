@@ -42,3 +42,10 @@ def test_what_goes_with_the_index_element_by_element():
     logp, alpha = torch.rand(8), torch.rand(4)
     assert gathered(alpha, torch.tensor([0, 4, 1, 2, 3, 0, 1, 2])) is None
     assert logp.shape == (8,)
+
+
+def test_a_models_result_and_data_are_not_alike():
+    batch = torch.rand(5, 6)
+    scores = torch.nn.Linear(6, 4)(batch)
+    assert gathered(scores, torch.tensor([[3], [4], [0], [1], [2]]), dim=1) is None
+    assert gathered(scores.detach(), torch.tensor([[3], [4], [0], [1], [2]]), dim=1)["name"] == "batch"

@@ -75,3 +75,42 @@ def test_a_function_by_its_name(facts_of):
 
 def test_an_index_that_is_called_so_elsewhere(facts_of):
     assert "table" not in first(facts_of, lambda scores, target: spread(facts_of, target))
+
+
+class Focal(nn.Module):
+    def forward(self, facts_of, scores, target):
+        return spread(facts_of, target)
+
+
+def test_a_loss_by_another_name(facts_of):
+    assert first(facts_of, lambda scores, target: Focal()(facts_of, scores, target))["table"] == "labels"
+
+
+def picked(facts_of, scores, target):
+    args = {"self": scores, "dim": 1, "index": target.unsqueeze(1)}
+    return facts_of(make_violation("gather.index", args["index"], 0, 5, args))
+
+
+def test_what_a_softmax_is_looked_up_by(facts_of):
+    head = nn.Linear(5, 5)
+
+    def log_softmax(scores, target):
+        return picked(facts_of, head(scores).log_softmax(1), target)
+
+    def log_of_softmax(scores, target):
+        return picked(facts_of, -head(scores).softmax(1).log(), target)
+
+    def features(scores, target):
+        return picked(facts_of, head(scores), target)
+
+    assert first(facts_of, log_softmax)["table"] == "labels"
+    assert first(facts_of, log_of_softmax)["table"] == "labels"
+    assert "table" not in first(facts_of, features)
+
+
+def test_an_action_is_no_label(facts_of):
+    policy = nn.Linear(5, 5)
+    actions = torch.tensor([0, 1, 4, 2, 6, 1, 0, 2])
+    (batch,) = list(DataLoader(TensorDataset(torch.zeros(8, 5), actions), batch_size=8))
+    args = {"self": policy(batch[0]).log_softmax(1), "dim": 1, "index": batch[1].unsqueeze(1)}
+    assert "table" not in facts_of(make_violation("gather.index", args["index"], 0, 5, args))

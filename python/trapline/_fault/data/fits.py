@@ -46,6 +46,8 @@ def _dimension(source: Any, scan: dict[str, Any], arguments: dict[str, Any]) -> 
 def _is_like(source: Any, value: Any, dim: int) -> bool:
     if not scope.is_tensor(value) or value.dim() != source.dim() or value.dtype != source.dtype:
         return False
+    if value.requires_grad != source.requires_grad:  # one is a model's result, the other data
+        return False
     if not value.dtype.is_floating_point or storage_pointer(value) == storage_pointer(source):
         return False
     return all(a == b for at, (a, b) in enumerate(zip(value.shape, source.shape)) if at != dim)
