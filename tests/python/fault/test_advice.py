@@ -261,3 +261,10 @@ def test_the_method_that_called_is_named(monkeypatch):
     names = type("Child", (net,), {})().look()
     assert names[0] == "somelib.nets.Net.look"
     assert "somelib.nets.Net" in names
+
+
+def test_samples_in_order_are_no_positions():
+    assert tables.table_kind("month", torch.tensor([7, 8, 9, 10, 11, 12])) is None
+    assert tables.table_kind("table", torch.arange(12)) == "position"
+    assert tables.table_kind("table", torch.tensor([[7, 8, 9], [4, 5, 6]])) == "position"
+    assert tables.table_kind("pos", torch.tensor([7, 8, 9])) == "position"

@@ -49,9 +49,13 @@ def is_positions(indices: Any) -> bool:
 
 
 def counts_upwards(indices: Any) -> bool:
-    """True when every row of the last dimension is start, start + 1, start + 2, ..."""
+    """True when every row of the last dimension is start, start + 1, start + 2, ...; of a single row from 0,
+    since one number for each sample of a batch that is in order counts upwards, too.
+    """
     length = int(indices.shape[-1]) if indices.dim() else 0
     if length < 3 or indices.numel() > (1 << 24) or indices.dtype.is_floating_point:
+        return False
+    if indices.dim() == 1 and int(indices[0]) != 0:
         return False
     return bool((indices[..., 1:] - indices[..., :-1] == 1).all())
 
