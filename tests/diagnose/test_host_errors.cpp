@@ -435,6 +435,15 @@ TEST(HostErrorWords, WhatADistributionTakes) {
       "each row");
 }
 
+TEST(HostErrors, OnlyNaNIsNoRealNumberAlsoWhereALogHasLostTheValues) {
+  const Finding f = explained({{"exception", "ValueError"},
+                               {"message",
+                                "Expected parameter logits (Tensor of shape (2, 2)) of distribution "
+                                "Categorical(logits: torch.Size([2, 2])) to satisfy the constraint "
+                                "IndependentConstraint(Real(), 1), but found invalid values:"}});
+  EXPECT_EQ(f.summary, "Categorical: logits [2, 2] holds NaN");
+}
+
 Finding of_message(const std::string& message, json more = json::object()) {
   more["exception"] = "RuntimeError";
   more["message"] = message;

@@ -79,7 +79,9 @@ void distribution(const HostCase& c, Finding& f) {
   const std::string& parameter = c.capture(1);
   const std::string& type = c.capture(3);
   const std::string& values = c.capture(5);
-  const bool nan = values.find("nan") != std::string::npos;
+  // Of all numbers only NaN is not Real() to PyTorch; a log may have lost the values, or has them cut.
+  const bool nan =
+      values.find("nan") != std::string::npos || c.capture(4).find("Real()") != std::string::npos;
   const Operand* operand = c.by_role(parameter);
   // By its shape only where no other has the same: `loc` and `scale` usually do.
   const auto fits = [&](const Operand& candidate) { return candidate.user && candidate.shape == c.shape(2); };
