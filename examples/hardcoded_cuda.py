@@ -5,7 +5,7 @@
 # Plain PyTorch, GPU: nll_loss_forward_reduce_cuda_kernel_2d ... Assertion `t >= 0 && t < n_classes`
 #   failed.
 # Plain PyTorch, without a GPU: SystemExit: this training needs a GPU
-# Trapline: with --cpu: TL102, target[row] = 10, valid [0, 10), the number of the recording; no GPU
+# Trapline: with --cpu: TL101, target[row] = 10, valid [0, 10), the number of the recording; no GPU
 #   needed.
 """Train a spoken digit recognizer with mixed precision on one GPU."""
 

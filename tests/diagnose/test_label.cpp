@@ -22,6 +22,17 @@ TEST(DiagnoseLabel, OneOutputTooFew) {
   EXPECT_EQ(finding.fix.back(), "if not, correct the data: 1 of 32 is outside [0, 195)");
 }
 
+TEST(DiagnoseLabel, AClassThatHardlyARecordHasIsNone) {
+  const auto cause = [](int beyond) {
+    const ViolationFacts facts = label(195, 195).with(
+        "seen", {{"min", 0}, {"max", 195}, {"count", 2048}, {"source", "dataset"}, {"beyond", beyond}});
+    return diagnose(facts).cause;
+  };
+  EXPECT_EQ(cause(1), Cause::kLabelOutOfRange);
+  EXPECT_EQ(cause(2), Cause::kLabelOutOfRange);
+  EXPECT_EQ(cause(3), Cause::kNumClassesMismatch);  // a class has 10.5 of 2048, evenly spread
+}
+
 TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
   const ViolationFacts facts =
       label(195, 195)

@@ -341,8 +341,8 @@ CASES: list[Case] = [
     Case(
         "hardcoded_cuda.py",
         "C5",
-        "TL102",
-        "num_classes_mismatch",
+        "TL101",
+        "label_out_of_range",
         **LOSS,
         value=10,
         valid=(0, 9),

@@ -90,10 +90,10 @@ def holding(skipping: Skipping, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """After four steps the watch looks at none: they are counted in C."""
-    from trapline._watch import watching
+    from trapline._watch import budget, watching
 
     monkeypatch.setattr(watching, "ALWAYS", 4)
-    monkeypatch.setattr(watching, "_SHARE", 1e-9)
+    monkeypatch.setattr(budget, "_SHARE", 1e-9)
 
 
 @pytest.fixture(autouse=True)

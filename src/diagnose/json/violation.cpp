@@ -175,7 +175,8 @@ std::optional<SeenFact> seen(const json& object) {
                   integer(*seen, "count").value_or(0),
                   text(*seen, "source") == "dataset",
                   boolean(*seen, "several").value_or(false),
-                  part(*seen)};
+                  part(*seen),
+                  integer(*seen, "beyond")};
 }
 
 std::optional<Histogram> read_histogram(const json& object) {

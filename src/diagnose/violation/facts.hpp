@@ -45,6 +45,7 @@ struct SeenFact {
   bool dataset = false;
   bool several = false;  // the program has other data sets: this one is not the whole
   std::optional<PartFact> part = std::nullopt;
+  std::optional<std::int64_t> beyond = std::nullopt;  // values above the valid range, of a whole data set
 };
 
 // How many classes or ids there are, by a source that counts them all.

@@ -60,6 +60,10 @@ bool ViolationWriter::all_seen() const {
 
 bool ViolationWriter::likely() const {
   if (facts.counted) return facts.counted->count > integer();
+  // A class that hardly a record of the whole data set has is no class, as a rule. Ids are rare by nature.
+  const bool is_label = noun() == "label";
+  if (is_label && facts.seen && facts.seen->beyond && 4 * hi() * *facts.seen->beyond < facts.seen->count)
+    return false;
   const std::int64_t over = needed() - hi();
   if (over > 2 && static_cast<double>(facts.scan.bad) < 0.1 * evenly_spread(*this)) return false;
   if (over <= std::max<std::int64_t>(2, hi() / 5)) return true;

@@ -44,6 +44,12 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
         seen = _range(whole + located.found.constant, scan.get("also"), "dataset")
         if seen is None:
             return None
+        if type(scan.get("hi")) is int:
+            above = whole + located.found.constant
+            above = above[above >= scan["hi"]]
+            seen["beyond"] = (
+                int((above != scan.get("also")).sum()) if scan.get("also") is not None else len(above)
+            )
         others = _other_sets(data_set)
         if others:
             seen["several"] = True
