@@ -220,6 +220,13 @@ TEST(Watch, WeightsThatARunBeganWith) {
       "the first NaN of this run was in step 1, in the weights that the step began with: row 55 of `w`");
 }
 
+TEST(Watch, WeightsBesideTheTrainedOnesNeedNotHaveMadeTheTarget) {
+  json watch = {{"what", "nan"}, {"kind", "weights"}, {"step", 9}, {"unit", "step"}, {"name", "w"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kProven);
+  watch["beside"] = true;
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+}
+
 TEST(Watch, HelpsAnErrorOfPyTorchsOwn) {
   const json facts = {
       {"kind", "host_error"},
