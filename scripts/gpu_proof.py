@@ -3,8 +3,9 @@
 
     gpu_proof.py [--build build] [--device cuda] [--out docs/proof] [--limit 460]
 
-It needs an NVIDIA GPU, a torch (2.4 or later) with CUDA, a C++ compiler and nothing from a network.
-Everything runs in processes of its own under one time limit; what could not be run is in the record too.
+It needs an NVIDIA GPU, a torch (2.4 or later) with CUDA, a C++ compiler and nothing from a network; pytest for
+the suites. Everything runs in processes of its own under one time limit, side by side where there are cores for
+it, and what is timed comes alone at the end; what could not be run is in the record too.
 The record is ``<gpu>-<torch>.json``, the table beside it ``.md``. With ``--device cpu`` the same programs
 run where there is no GPU; such a run writes no record. Exit code: 0 all seen and right, 1 something is
 wrong, 2 it could not start.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import importlib.util
 import json
 import os
 import re
@@ -21,12 +23,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("contracts", "host", "compile")
-KERNEL_MODES = ("check", "graph", "lost", "cost")  # of gpu_check_test, each in a process of its own
+PARTS = ("contracts", "host", "compile", "programs")  # tests/gpu/proof_*.py
+KERNEL_MODES = ("check", "graph", "lost")  # of gpu_check_test, each in a process of its own; "cost" comes alone
+SUITES = ("examples", "training", "library")  # tests/fakecuda/test_*.py: of CUDA's build, on whatever runs it
+ORDER = ("build", "kernels", *PARTS, *SUITES, "overhead")
 MACHINE = """
 import json, platform, torch
 gpu = torch.cuda.is_available()
@@ -51,6 +56,7 @@ class Proof:
         self.environment = {
             **os.environ,
             "TRAPLINE_BUILD_DIR": str(self.build),
+            "TRAPLINE_GPU": "1",  # tests/fakecuda: this is no stand-in
             "PYTHONPATH": str(ROOT / "python"),
             "PYTHONUNBUFFERED": "1",
         }
@@ -111,13 +117,13 @@ class Proof:
             raise CannotStart(f"the guard cannot be built for this torch: {last_line(err or out)}")
         self.note("build", "adapter", True, f"{time.monotonic() - start:.0f} s")
 
-    def kernels(self) -> None:
+    def kernels(self, *modes: str) -> None:
         """The check kernels alone, against the CPU's answer for the same elements, through the driver API."""
         program = self.build / "bin" / "gpu_check_test"
         if not program.is_file():
-            self.note("kernels", "gpu_check_test", None, f"{program.name} is not built")
+            self.note("kernels", ", ".join(modes), None, f"{program.name} is not built")
             return
-        for mode in KERNEL_MODES:
+        for mode in modes:
             code, out, err = self.run([str(program), mode], 60)
             ok = None if code == 77 else code == 0
             self.note("kernels", mode, ok, last_line(out or err))
@@ -139,6 +145,38 @@ class Proof:
         if code not in (0, 1):
             self.note(name, f"case {first} and what follows", False, f"exit code {code}: {last_line(err)}")
 
+    def suite(self, name: str) -> None:
+        """Tests of whole programs under `trapline run`, which the stand-in for CUDA has seen (docs/cuda-build.md)."""
+        file = f"tests/fakecuda/test_{name}.py"
+        command = [sys.executable, "-m", "pytest", "-v", "--tb=line", "-p", "no:cacheprovider"]
+        if name == "training" and importlib.util.find_spec("xdist"):
+            command += ["-n", str(max(1, (os.cpu_count() or 1) // 2))]
+        code, out, err = self.run([*command, file], 300)
+        seen, reasons = {}, {}
+        for line in out.splitlines():
+            reason = re.match(r"(?:FAILED|ERROR) \S+::(\S+) - (.*)", line)
+            if reason:
+                reasons[reason.group(1)] = reason.group(2)
+            elif result := re.search(r"(PASSED|FAILED|ERROR|SKIPPED)", line) if "::" in line else None:
+                known = re.search(r"::(\S+)", line)
+                seen[known.group(1)] = result.group(1) if known else ""
+        for test, word in seen.items():
+            ok = {"PASSED": True, "SKIPPED": None}.get(word, False)
+            self.note(name, test, ok, None if ok else reasons.get(test, word.lower()))
+        if not seen or code == 124:
+            missing = "no pytest" if importlib.util.find_spec("pytest") is None else last_line(err or out)
+            self.note(name, file, None if missing == "no pytest" else False, f"exit code {code}: {missing}")
+
+    def side_by_side(self) -> None:
+        """What is right or wrong, and not timed."""
+        with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 4)) as pool:
+            jobs = [pool.submit(self.suite, name) for name in SUITES if self.args.device.startswith("cuda")]
+            jobs += [pool.submit(self.part, name) for name in PARTS]
+            jobs += [pool.submit(self.kernels, *KERNEL_MODES)]
+            for job in jobs:
+                job.result()
+        self.cases.sort(key=lambda row: ORDER.index(row["part"]))
+
     def overhead(self) -> list[dict[str, Any]]:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "steps.json"
@@ -148,7 +186,7 @@ class Proof:
                 "--device",
                 self.args.device,
             ]
-            command += ["--json", str(file), "--seconds", "2" if self.args.small else "8"]
+            command += ["--watch", "--json", str(file), "--seconds", "2" if self.args.small else "8"]
             command += ["--small"] if self.args.small else []
             code, out, err = self.run(command, 200)
             print(out, end="")
@@ -177,8 +215,9 @@ def table(record: dict[str, Any]) -> str:
         + ", ".join(f"{count} {word}" for word, count in counts.items())
         + f"; {record['seconds']:.0f} s.",
         "",
-        "| training step | ms | with the guard | quartiles | `--on-fault skip` | `CUDA_LAUNCH_BLOCKING=1` |",
-        "|---|---|---|---|---|---|",
+        "| training step | ms | with the guard | quartiles | `--on-fault skip` | guard and watch "
+        "| `CUDA_LAUNCH_BLOCKING=1` |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in record["overhead"]:
         quartiles = " to ".join(f"{value:.4f}" for value in row["guard_quartiles"])
@@ -189,6 +228,7 @@ def table(record: dict[str, Any]) -> str:
             f"{row['guard']:.4f}",
             quartiles,
             f"{row['skip']:.4f}",
+            "-" if row.get("watch") is None else f"{row['watch']:.4f}",
             peer,
         ]
         lines.append(f"| {' | '.join(figures)} |")
@@ -211,6 +251,7 @@ def main() -> int:
     parser.add_argument("--out", default=str(ROOT / "docs" / "proof"), help="folder for the record")
     parser.add_argument("--limit", type=float, default=460, help="seconds for everything")
     parser.add_argument("--small", action="store_true", help="tiny models in the overhead part")
+    parser.add_argument("--commit", help="what this is, where git cannot say it")
     args = parser.parse_args()
     start = time.monotonic()
     proof = Proof(args)
@@ -221,17 +262,14 @@ def main() -> int:
     except CannotStart as problem:
         print(f"trapline: gpu-proof: {problem}", file=sys.stderr)
         return 2
-    proof.kernels()
-    for name in PARTS:
-        proof.part(name)
+    _, commit, _ = proof.run(["git", "rev-parse", "--short", "HEAD"], 10)
+    proof.side_by_side()
+    proof.kernels("cost")
     overhead = proof.overhead()
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
     seconds = time.monotonic() - start
     record = {
         "date": datetime.date.today().isoformat(),
-        "commit": commit.stdout.strip() or "unknown",
+        "commit": args.commit or commit.strip() or "unknown",
         "seconds": seconds,
         "machine": machine,
         "overhead": overhead,

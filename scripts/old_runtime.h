@@ -19,6 +19,7 @@ TRAPLINE_OLD(dlclose);
 TRAPLINE_OLD(dladdr);
 TRAPLINE_OLD(dlerror);
 TRAPLINE_OLD(pthread_once);
+TRAPLINE_OLD(pthread_mutex_timedlock);
 #if defined(__x86_64__)
 __asm__(".symver pthread_getname_np,pthread_getname_np@GLIBC_2.12");
 #else

@@ -1,14 +1,15 @@
-"""What `--watch light` adds to a training step, beside PyTorch's own means, on the CPU.
+"""What `--watch light` adds to a training step, beside PyTorch's own means.
 
 Without and with it alternate inside one process, in blocks of 15 milliseconds: none, light, none. A figure
 is the median over the rounds of (with / the two without around it), by the thread's CPU time, with quartiles;
-behind it the same of the sums, which the steps that are looked at are in.
+behind it the same of the sums, which the steps that are looked at are in. With `--device cuda` the models are
+of full size, a block takes 100 milliseconds, and time is the clock's, from an idle device to an idle device.
 The watch stays installed; where it is off, what it has put into torch is taken out. In every 24th round the
-peers come, too. Models of bench/guard/models.py in their small sizes. Goal: at most 1.02. The guard itself is
+peers come, too. Models of bench/guard/models.py, on the CPU in their small sizes. Goal: at most 1.02. The guard itself is
 not on. Lightning's `detect_anomaly=True` is PyTorch's detect_anomaly; its `terminate_on_nan`, which 2.0 took
 out, is written again here from what it did after each batch.
 
-    bench_watch.py [--models mlp,gpt2] [--seconds 40]
+    bench_watch.py [--device cuda] [--models mlp,gpt2] [--seconds 40]
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ import torch  # noqa: E402
 from torch.optim import optimizer as optimizers  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from trapline._watch import light, thorough, watching  # noqa: E402
+
+
+on_device = False
 
 
 class NanMode(TorchDispatchMode):
@@ -108,7 +112,7 @@ class Switch:
         self._hooks = (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)
         self._mine = [dict(hooks) for hooks in self._hooks]
         self._off = 0.0
-        if not self._watch.hot.armed:
+        if not self._watch.hot.armed and not on_device:
             raise SystemExit("bench: the watch counts these steps in Python")
 
     def off(self) -> None:
@@ -129,6 +133,8 @@ class Switch:
         away = time.perf_counter() - self._off
         self._watch.budget.first += away
         self._watch.budget.next += away
+        late = self._watch.device._late
+        late._began, late._next = late._began + away, late._next + away
 
 
 def hold(optimizer: Any, *_: Any) -> None:
@@ -137,42 +143,48 @@ def hold(optimizer: Any, *_: Any) -> None:
         group["lr"] = 0.0
 
 
-def cpu_of(step: models.Step, count: int) -> float:
+def cost_of(step: models.Step, count: int) -> float:
+    """Seconds a step: of this thread's CPU time, or with a device of the clock."""
     step()  # what has changed is cold
-    start = time.thread_time()
+    clock = time.perf_counter if on_device else time.thread_time
+    if on_device:
+        torch.cuda.synchronize()
+    start = clock()
     for _ in range(count):
         step()
-    return (time.thread_time() - start) / count
+    if on_device:
+        torch.cuda.synchronize()
+    return (clock() - start) / count
 
 
-def measure(name: str, seconds: float) -> tuple[float, dict[str, list[tuple[float, float]]]]:
+def measure(name: str, device: str, seconds: float) -> tuple[float, dict[str, list[tuple[float, float]]]]:
     torch.manual_seed(0)
-    step = models.MODELS[name](torch.device("cpu"), True)
+    step = models.MODELS[name](torch.device(device), not on_device)
     handle = optimizers.register_optimizer_step_pre_hook(hold)
-    cpu_of(step, 5)
+    cost_of(step, 5)
     handle.remove()
-    count = max(1, int(0.015 / max(1e-5, cpu_of(step, 5))))
+    count = max(1, int((0.1 if on_device else 0.015) / max(1e-5, cost_of(step, 5))))
     ratios: dict[str, list[tuple[float, float]]] = {kind: [] for kind in ["light", *PEERS]}
     with installed(light):
-        cpu_of(step, watching.ALWAYS + 8)  # what lasts is measured
+        cost_of(step, watching.ALWAYS + 8)  # what lasts is measured
         deadline = time.monotonic() + seconds
         # Looked-at steps become rare: their share of the time is kept from here on.
-        while not light._light.hot.armed and time.monotonic() < deadline:
-            cpu_of(step, 8)
+        while not on_device and not light._light.hot.armed and time.monotonic() < deadline:
+            cost_of(step, 8)
         switch, turn, plain = Switch(), 0, []
         switch.off()
         while time.monotonic() < deadline or turn < 48:
             kinds = ["light", *(PEERS if turn % 24 == 0 else ())]
             for kind in kinds:
-                before = cpu_of(step, count)
+                before = cost_of(step, count)
                 if kind == "light":
                     switch.on()
-                    cost = cpu_of(step, count)
+                    cost = cost_of(step, count)
                     switch.off()
                 else:
                     with PEERS[kind]():
-                        cost = cpu_of(step, count)
-                after = cpu_of(step, count)
+                        cost = cost_of(step, count)
+                after = cost_of(step, count)
                 plain += [before, after]
                 ratios[kind].append((cost, (before + after) / 2))
             turn += 1
@@ -184,14 +196,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", default=",".join(models.MODELS))
     parser.add_argument("--seconds", type=float, default=40.0, help="time for each model's rounds")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     args = parser.parse_args()
+    global on_device
+    on_device = args.device != "cpu"
     torch.set_num_threads(1)
     import warnings
 
     warnings.simplefilter("ignore")
     for name in args.models.split(","):
-        plain, ratios = measure(name, args.seconds)
-        print(f"{name}: {plain * 1e3:.2f} ms of CPU a step, load {os.getloadavg()[0]:.0f}")
+        plain, ratios = measure(name, args.device, args.seconds)
+        kind = "" if on_device else " of CPU"
+        print(f"{name}: {plain * 1e3:.2f} ms{kind} a step, load {os.getloadavg()[0]:.0f}")
         for kind, known in ratios.items():
             low, middle, high = statistics.quantiles([a / b for a, b in known], n=4)
             whole = sum(a for a, _ in known) / sum(b for _, b in known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import e2e_runner as runner
@@ -14,7 +15,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """All runs, two at a time: most of each is the import of torch."""
+    """All runs, some at a time: most of each is the import of torch."""
     folder = tmp_path_factory.mktemp("examples")
 
     def run(case, fixed):
@@ -22,7 +23,7 @@ def outcomes(tmp_path_factory):
         command = [runner.PYTHON, str(runner.EXAMPLES / case.file), *(["--fixed"] if fixed else [])]
         return runner.trapline_json(folder / f"{case.name}-{fixed}", command, options)
 
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with ThreadPoolExecutor(max_workers=max(2, (os.cpu_count() or 2) // 2)) as pool:
         yield {(case.name, fixed): pool.submit(run, case, fixed) for case in CASES for fixed in (False, True)}
 
 

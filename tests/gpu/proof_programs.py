@@ -1,0 +1,72 @@
+"""Random programs on several streams and threads (tests/device/programs.py): every bad value is reported
+exactly once with its true line, and the context lives. What a read may not return early only a device that is
+held back can show: tests/device.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import proof
+from proof import DEVICE, ROOT, LeftOut, case
+
+sys.path.insert(0, str(ROOT / "tests" / "device"))
+
+SEEDS = int(os.environ.get("TRAPLINE_PROOF_SEEDS", "400"))
+PARTS = 4
+
+
+class Guard:
+    """The adapter alone, whose handler raises programs.Fault with the violation."""
+
+    def __init__(self) -> None:
+        from trapline._extension import compiler
+        from trapline._fault.data import batches
+        from trapline._guard import active, waits
+        from trapline._library import paths
+
+        self.module = active.load(compiler.build(os.path.join(paths.build_dir(), "adapters")))
+        self.module.install(self.handle)
+        waits.install(self.module)
+        batches.tell_each(self.module.device_batch)
+
+    @staticmethod
+    def handle(violation: dict) -> Exception:
+        from programs import Fault
+
+        return Fault(violation)
+
+
+def prove(part: int) -> dict[str, int]:
+    if DEVICE.type != "cuda":
+        raise LeftOut("needs CUDA")
+    from programs import Program, Run
+
+    global guard
+    guard = guard or Guard()
+    told = bad = 0
+    for seed in range(part, SEEDS, PARTS):
+        program = Program(seed)
+        run = Run(program).go()
+        assert run.wrong == [], (seed, run.wrong)
+        assert not run.lost, f"program {seed}: the context is lost"
+        got = sorted(report.key() for report in run.reports)
+        assert got == sorted(program.expected.values()), (seed, got, sorted(program.expected.values()))
+        told, bad = told + len(got), bad + bool(got)
+    assert told > bad > 0
+    proof.usable()
+    return {"programs": len(range(part, SEEDS, PARTS)), "with bad values": bad, "reports": told}
+
+
+guard: Guard | None = None
+for number in range(PARTS):
+
+    def part(number: int = number) -> dict[str, int]:
+        return prove(number)
+
+    part.__name__ = f"random_programs_{number + 1}_of_{PARTS}"
+    case(part)
+
+if __name__ == "__main__":
+    raise SystemExit(proof.main())
