@@ -31,6 +31,7 @@ struct Gate {
 struct Watch {
   bool armed = false;
   bool has_loss = false;          // of the step that is being made
+  bool on_device = false;         // losses are there: they are counted, and not read
   PyObject* optimizer = nullptr;  // a weak reference
   PyObject* probe = nullptr;      // a weak reference to a parameter
   double loss = 0;
@@ -44,6 +45,7 @@ struct Watch {
   PyObject *grad_enabled = nullptr, *any_autocast = nullptr;
   PyObject *training = nullptr, *call_impl = nullptr, *grad = nullptr, *noted = nullptr;  // names
   PyObject *locals = nullptr, *self = nullptr, *members = nullptr, *place = nullptr;      // names, too
+  PyObject* is_cuda = nullptr;
 } g_watch;                                                                                // under the GIL
 
 double now() {
@@ -227,6 +229,12 @@ PyObject* watch_keep(PyObject*, PyObject* args) {
 
 PyObject* watch_passes(PyObject*, PyObject* loss) {
   if (!g_watch.armed || g_watch.has_loss) Py_RETURN_FALSE;
+  if (g_watch.on_device) {
+    const Ref there(PyObject_GetAttr(loss, g_watch.is_cuda));
+    if (!there) PyErr_Clear();
+    g_watch.has_loss = there.get() == Py_True;
+    return PyBool_FromLong(g_watch.has_loss);
+  }
   if (!read_number(loss, g_watch.loss) || !is_finite(g_watch.loss)) Py_RETURN_FALSE;
   g_watch.has_loss = true;
   if (g_watch.calls_count > 1) keep_batch_only();
@@ -234,7 +242,7 @@ PyObject* watch_passes(PyObject*, PyObject* loss) {
 }
 
 PyObject* watch_arrived(PyObject*, PyObject*) {
-  if (!g_watch.armed) Py_RETURN_TRUE;  // Python has seen to this step
+  if (!g_watch.armed || g_watch.on_device) Py_RETURN_TRUE;  // Python has seen to this step, or nobody does
   const Ref probe = Ref::borrow(PyWeakref_GetObject(g_watch.probe));
   if (probe.get() == Py_None) Py_RETURN_TRUE;
   const Ref grad(PyObject_GetAttr(probe.get(), g_watch.grad));
@@ -247,7 +255,7 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
   if (PyWeakref_GetObject(g_watch.optimizer) != optimizer) Py_RETURN_FALSE;
   if (g_watch.steps % kSteps == kSteps - 1 && now() >= g_watch.next) Py_RETURN_FALSE;
   const Ref probe = Ref::borrow(PyWeakref_GetObject(g_watch.probe));
-  if (probe.get() != Py_None && holds_bad(probe.get(), true)) Py_RETURN_FALSE;
+  if (!g_watch.on_device && probe.get() != Py_None && holds_bad(probe.get(), true)) Py_RETURN_FALSE;
   g_watch.losses[g_watch.steps % kKept] = g_watch.loss;
   ++g_watch.steps;
   g_watch.has_loss = false;
@@ -258,15 +266,19 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
 PyObject* watch_arm(PyObject*, PyObject* args) {
   PyObject *optimizer = nullptr, *probe = nullptr, *grad_enabled = nullptr, *any_autocast = nullptr;
   double next = 0;
-  if (PyArg_ParseTuple(args, "OOOOd", &optimizer, &probe, &grad_enabled, &any_autocast, &next) == 0)
+  int on_device = 0;
+  if (PyArg_ParseTuple(args, "OOOOdp", &optimizer, &probe, &grad_enabled, &any_autocast, &next, &on_device) ==
+      0)
     return nullptr;
   if (g_watch.grad == nullptr) g_watch.grad = PyUnicode_InternFromString("grad");
+  if (g_watch.is_cuda == nullptr) g_watch.is_cuda = PyUnicode_InternFromString("is_cuda");
   forget_calls();
   keep_in(g_watch.optimizer, optimizer);
   keep_in(g_watch.probe, probe);
   keep_in(g_watch.grad_enabled, grad_enabled);
   keep_in(g_watch.any_autocast, any_autocast);
   g_watch.next = next;
+  g_watch.on_device = on_device != 0;
   g_watch.has_loss = false;
   g_watch.steps = 0;
   g_watch.armed = true;
@@ -275,7 +287,7 @@ PyObject* watch_arm(PyObject*, PyObject* args) {
 
 PyObject* watch_drain(PyObject*, PyObject*) {
   g_watch.armed = false;
-  const long long kept = g_watch.steps < kKept ? g_watch.steps : kKept;
+  const long long kept = g_watch.on_device ? 0 : g_watch.steps < kKept ? g_watch.steps : kKept;
   Ref losses(PyList_New(kept));
   if (!losses) return nullptr;
   for (long long i = 0; i < kept; ++i) {
@@ -292,9 +304,10 @@ PyObject* watch_drain(PyObject*, PyObject*) {
     if (!one || PyList_Append(calls.get(), one.get()) != 0) return nullptr;
   }
   forget_calls();
-  Ref loss(g_watch.has_loss ? PyFloat_FromDouble(g_watch.loss) : Ref::borrow(Py_None).release());
+  Ref loss(g_watch.has_loss && !g_watch.on_device ? PyFloat_FromDouble(g_watch.loss) : Ref::borrow(Py_None).release());
   if (!loss) return nullptr;
-  return Py_BuildValue("LNNN", g_watch.steps, losses.release(), loss.release(), calls.release());
+  return Py_BuildValue("LNNNi", g_watch.steps, losses.release(), loss.release(), calls.release(),
+                       g_watch.has_loss ? 1 : 0);
 }
 
 }  // namespace trapline::kernel

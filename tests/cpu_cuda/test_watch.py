@@ -85,5 +85,63 @@ def test_a_later_fault_tells_the_step(tmp_path: Path) -> None:
     ]
 
 
+LONG = """
+import torch
+from trapline._watch import light
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+watch, counted, gradients = light._light, [], []
+fetches = watch.device._late._fetches
+def fetch(value, step, kind, began):
+    gradients.extend([step] if kind == "gradient" else [])
+    fetches(value, step, kind, began)
+watch.device._late._fetches = fetch
+for step in range(1, 401):
+    if step in (100, 300):  # it is time for a look
+        watch.catches_up()
+        watch.device._late._next = 0.0
+    y = model(torch.randn(16, 4, device="cuda"))
+    loss = (y**2).mean() if step < 300 else (y * 0).sqrt().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    torch.cuda.synchronize()  # what was looked at has arrived
+    counted.append(watch.hot.armed)
+watch.catches_up()
+print(watch.steps.taken, sum(counted[:99]), counted[100:299].count(False), gradients[32:])
+"""
+
+
+def test_most_steps_are_only_counted(tmp_path: Path) -> None:
+    """In C, between two looks, which are at the loss and at a gradient."""
+    (tmp_path / "long.py").write_text(LONG, encoding="utf-8")
+    outcome = runner.trapline_json(tmp_path, [runner.PYTHON, str(tmp_path / "long.py")], ["--cpu"])
+    assert outcome.stdout == "300 67 0 [100, 300]\n", outcome.stdout + outcome.stderr
+    (finding,) = outcome.report["findings"]
+    assert finding["code"] == "TL109" and finding["last_steps"][-1]["step"] == 300
+
+
+FAULT = """
+import time
+import torch
+logits = torch.zeros(4, 3, device="cuda", requires_grad=True)
+loss = torch.nn.functional.cross_entropy(logits, torch.tensor([0, 1, 7, 2], device="cuda"))
+time.sleep(0.3)
+loss.backward()
+"""
+
+
+def test_a_fault_that_the_watch_meets_is_raised_by_the_backward_call(tmp_path: Path) -> None:
+    (tmp_path / "fault.py").write_text(FAULT, encoding="utf-8")
+    environment = runner.environment(TRAPLINE_CPU_LATE="1")
+    outcome = runner.trapline_json(
+        tmp_path, [runner.PYTHON, str(tmp_path / "fault.py")], ["--cpu"], environment
+    )
+    assert outcome.report["findings"][0]["surfaced"]["code"] == "loss.backward()", outcome.stderr
+    assert "in backward" in outcome.stderr and "late.py" not in outcome.stderr, outcome.stderr
+
+
 def test_nothing_is_watched_where_it_is_off(tmp_path: Path) -> None:
     assert _run(tmp_path, "division", options=("--watch", "off")).report["findings"] == []

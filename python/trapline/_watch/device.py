@@ -51,6 +51,10 @@ class Device:
         except Exception as error:
             debug(f"watch: {error!r}")
 
+    def idle_until(self) -> Optional[float]:
+        """When a loss is looked at again, as ``time.perf_counter`` says it; None: there is something to do before."""
+        return self._late.next_look() if self._bad is None and not self._has_told else None
+
     def reads(self, at_end: bool = False) -> None:
         """What has arrived, and the verdict on it."""
         if self._late.step == 0 or (self._light.found is not None and not at_end):

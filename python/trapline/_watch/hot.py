@@ -49,17 +49,22 @@ class Hot:
         self.stepped = _never if self._c is None else self._c.stepped
         self.drain()
 
-    def arm(self, optimizer: Any, following: float) -> None:
-        """Until `following`, as ``time.perf_counter`` says it, no step is looked at."""
+    def arm(self, optimizer: Any, following: float, on_device: bool = False) -> None:
+        """Until `following`, as ``time.perf_counter`` says it, no step is looked at. On a device the losses of
+        these steps are not read either.
+        """
         if self._c is not None:
             of = weakref.ref(optimizer)
-            self._c.arm(of, probe_of(optimizer), torch.is_grad_enabled, any_autocast, following)
+            probe = of if on_device else probe_of(optimizer)
+            self._c.arm(of, probe, torch.is_grad_enabled, any_autocast, following, on_device)
             self.armed = True
 
     def drain(self) -> Any:
-        """The steps since, the losses of the last of them; of the step being made its loss and calls."""
+        """The steps since, the losses of the last of them; of the step being made its loss, calls and backward
+        passes.
+        """
         self.armed = False
-        return (0, [], None, []) if self._c is None else self._c.drain()
+        return (0, [], None, [], 0) if self._c is None else self._c.drain()
 
 
 def probe_of(optimizer: Any) -> Any:

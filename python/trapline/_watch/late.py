@@ -41,7 +41,20 @@ class Late:
     def sees(self, value: Any, step: int, kind: str) -> None:
         """`value` of one element, on a device, of the step that is being made."""
         began = time.perf_counter()
-        if self._fails or began < self._next or len(self._pending) == _SLOTS:
+        if began >= self._next:
+            self._fetches(value, step, kind, began)
+
+    def sees_gradient(self, gradient: Any, step: int) -> None:
+        """In a step whose loss was looked at, one that everything spreads to: its largest magnitude, which a NaN
+        is, too.
+        """
+        if self.step == step and type(gradient) is torch.Tensor and gradient.layout is torch.strided:
+            began = time.perf_counter()
+            with torch.no_grad():
+                self._fetches(torch.linalg.vector_norm(gradient, math.inf), step, "gradient", began)
+
+    def _fetches(self, value: Any, step: int, kind: str, began: float) -> None:
+        if self._fails or len(self._pending) == _SLOTS:
             return
         if not value.is_cuda or value.is_complex() or _is_capturing() or modes():
             return
@@ -55,11 +68,11 @@ class Late:
         self.step = step
         self._spends(began)
 
-    def sees_gradient(self, gradient: Any, step: int) -> None:
-        """One that everything spreads to: its largest magnitude, which a NaN is, too."""
-        if self.step == step and type(gradient) is torch.Tensor and gradient.layout is torch.strided:
-            with torch.no_grad():
-                self.sees(torch.linalg.vector_norm(gradient, math.inf), step, "gradient")
+    def next_look(self) -> Optional[float]:
+        """None: something is on its way, or every step is looked at."""
+        if self._fails:
+            return math.inf
+        return self._next if not self._pending and self._next > time.perf_counter() else None
 
     def arrived(self) -> list[tuple[int, str, float]]:
         """Step, kind and number of what has arrived since, in the order it was made."""

@@ -132,13 +132,12 @@ class Light:
             return
         key, hooks = self._before
         hooks[key] = self._before_step
-        count, losses, loss, calls = self.hot.drain()
+        count, losses, loss, calls, self.backwards = self.hot.drain()
         if count:
             self.steps.adds(count)
             first = self.steps.taken - len(losses) + 1
             self.ring.extend((step, known, None) for step, known in enumerate(losses, first))
         self._loss = loss
-        self.backwards = 0 if loss is None else 1
         for module, args, kwargs, more in calls:
             self.calls.append(
                 Call((module, args, kwargs or {}, self.steps.taken, *(more or (None, None)), None))
@@ -186,8 +185,8 @@ class Light:
                         self.calls.clear()
                 elif not self.busy:
                     fresh = self._sees_loss(tensors)
-            except DeviceAssertError:  # met by a copy from the device
-                raise
+            except DeviceAssertError as fault:  # met by a copy from the device: not where the watch makes it
+                raise fault.with_traceback(None)
             except Exception as error:
                 debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)
@@ -239,6 +238,7 @@ class Light:
         loss = place.loss_of(tensors)
         if loss is None:
             self.device.sees_loss(tensors)
+            self.backwards += self.device.is_used and bool(self.steps.tallies)
             if not self.steps.tallies and not self.device.is_used:
                 self._passes_by()
             return False
@@ -437,8 +437,7 @@ class Light:
                 if harmed is not None:
                     self.suspect = None
             self.streak.ends()
-            if not self.device.is_used:
-                self._arms()
+            self._arms()
         except Exception as error:
             debug(f"watch: {error!r}")
         self.device.reads()
@@ -465,7 +464,8 @@ class Light:
         self._mark = len(self.calls)
         # Of all optimizers: a program may make one for each step.
         always = ALWAYS * max(1, len(self.steps.tallies))
-        self.looks = self.steps.turn < always or self.budget.is_due()
+        # Gradients on a device are not looked at here.
+        self.looks = self.steps.turn < always or (not self.device.is_used and self.budget.is_due())
         if self.roots.learning:
             self.roots.steps(self.steps.turn)
 
@@ -481,7 +481,10 @@ class Light:
             and not self.roots.learning
             and len(self.calls) == 0
         ):
-            self.hot.arm(optimizer, self.budget.next)
+            following = self.device.idle_until() if self.device.is_used else self.budget.next
+            if following is None:
+                return
+            self.hot.arm(optimizer, following, self.device.is_used)
             key, hooks = self._before
             hooks[key] = idle  # not removed: hooks may be running
 
