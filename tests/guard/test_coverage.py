@@ -111,7 +111,7 @@ def render(hooked: list[str]) -> str:
         f"{len(silent)} places that go wrong without one, {len(named)} contracts.",
         f"Overloads: those that the guard hooks in torch {torch.__version__}, {len(hooked)} in all.",
         "Tests: a bad and a good call per contract, and all calls of the conformance table in both adapters.",
-        "Nothing of this page was seen on a GPU: see [contracts.md](contracts.md) for what of a contract is",
+        "The calls of the conformance table were seen on a GPU ([gpu.md](gpu.md)); [contracts.md](contracts.md) says what of a contract is",
         "looked at in device memory.",
         "",
         "| class | meaning | assertions |",
