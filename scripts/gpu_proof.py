@@ -3,9 +3,9 @@
 
     gpu_proof.py [--build build] [--device cuda] [--out docs/proof] [--limit 460]
 
-It needs an NVIDIA GPU, a torch (2.4 or later) with CUDA, a C++ compiler and nothing from a network; pytest for
-the suites. Everything runs in processes of its own under one time limit, side by side where there are cores for
-it, and what is timed comes alone at the end; what could not be run is in the record too.
+It needs an NVIDIA GPU, a torch (2.4 or later) with CUDA, a C++ compiler and nothing from a network; pytest
+for the suites. Everything runs in processes of its own under one time limit, side by side where there are
+cores for it, and what is timed comes alone at the end; what could not be run is in the record too.
 The record is ``<gpu>-<torch>.json``, the table beside it ``.md``. With ``--device cpu`` the same programs
 run where there is no GPU; such a run writes no record. Exit code: 0 all seen and right, 1 something is
 wrong, 2 it could not start.
@@ -29,7 +29,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("contracts", "host", "compile", "programs")  # tests/gpu/proof_*.py
-KERNEL_MODES = ("check", "graph", "lost")  # of gpu_check_test, each in a process of its own; "cost" comes alone
+KERNEL_MODES = (
+    "check",
+    "graph",
+    "lost",
+)  # of gpu_check_test, each in a process of its own; "cost" comes alone
 SUITES = ("examples", "training", "library")  # tests/fakecuda/test_*.py: of CUDA's build, on whatever runs it
 ORDER = ("build", "kernels", *PARTS, *SUITES, "overhead")
 MACHINE = """
@@ -146,7 +150,8 @@ class Proof:
             self.note(name, f"case {first} and what follows", False, f"exit code {code}: {last_line(err)}")
 
     def suite(self, name: str) -> None:
-        """Tests of whole programs under `trapline run`, which the stand-in for CUDA has seen (docs/cuda-build.md)."""
+        """Tests of whole programs under `trapline run`, which the stand-in for CUDA has seen
+        (docs/cuda-build.md)."""
         file = f"tests/fakecuda/test_{name}.py"
         command = [sys.executable, "-m", "pytest", "-v", "--tb=line", "-p", "no:cacheprovider"]
         if name == "training" and importlib.util.find_spec("xdist"):

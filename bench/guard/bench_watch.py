@@ -5,9 +5,9 @@ is the median over the rounds of (with / the two without around it), by the thre
 behind it the same of the sums, which the steps that are looked at are in. With `--device cuda` the models are
 of full size, a block takes 100 milliseconds, and time is the clock's, from an idle device to an idle device.
 The watch stays installed; where it is off, what it has put into torch is taken out. In every 24th round the
-peers come, too. Models of bench/guard/models.py, on the CPU in their small sizes. Goal: at most 1.02. The guard itself is
-not on. Lightning's `detect_anomaly=True` is PyTorch's detect_anomaly; its `terminate_on_nan`, which 2.0 took
-out, is written again here from what it did after each batch.
+peers come, too. Models of bench/guard/models.py, on the CPU in their small sizes. Goal: at most 1.02. The
+guard itself is not on. Lightning's `detect_anomaly=True` is PyTorch's detect_anomaly; its
+`terminate_on_nan`, which 2.0 took out, is written again here from what it did after each batch.
 
     bench_watch.py [--device cuda] [--models mlp,gpt2] [--seconds 40]
 """
@@ -33,7 +33,6 @@ import torch  # noqa: E402
 from torch.optim import optimizer as optimizers  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from trapline._watch import light, thorough, watching  # noqa: E402
-
 
 on_device = False
 

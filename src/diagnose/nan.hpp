@@ -33,6 +33,8 @@ struct NanFact {
 struct WeightsFact {
   std::string name;  // the first one; empty: none
   std::int64_t bad = 0, total = 0;
+  std::string grown;  // all are finite, but this one has grown out of what training makes,
+  double to = 0;      // to this
 };
 
 // A NaN that PyTorch itself found in `argument` (a parameter of a distribution): adds to summary and fix what

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "diagnose/diagnose.hpp"
+#include "diagnose/sample.hpp"
 
 namespace trapline::diagnose {
 namespace {
@@ -77,6 +78,10 @@ struct Domain {
 constexpr std::string_view kNoRow =
     "a row of which every score is -inf, or one is inf, has none: leave such rows out, or let one score "
     "stand";
+// CTCLoss's own documentation names zero_infinity for it.
+constexpr std::string_view kNoPath =
+    "a target that is longer than its input has no path (repeated labels need a blank between them): leave "
+    "it out, keep more time steps, or take zero_infinity=True";
 constexpr std::array kDomains{
     Domain{"log", "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
     Domain{"log2",
@@ -102,6 +107,9 @@ constexpr std::array kDomains{
     Domain{"sinh", "it overflowed: clamp what goes into it"},
     Domain{"exp2", "it overflowed: clamp what goes into it from above"},
     Domain{"prod", "it overflowed: sum logarithms instead"},
+    Domain{"_ctc_loss", kNoPath},
+    Domain{"_use_cudnn_ctc_loss", kNoPath},
+    Domain{"ctc_loss", kNoPath},
     Domain{"softmax", kNoRow, true},
     Domain{"logsoftmax", kNoRow, true},
     Domain{"_softmax", kNoRow, true},
@@ -376,6 +384,9 @@ Finding finding_of(const Watch& watch) {
         "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
   if (vague && !watch.seen.input_finite)
     finding.fix.emplace_back("check the data: assert torch.isfinite(inputs).all()");
+  if (finding.sample && (first.kind == "output" || first.kind == "gradient" || first.kind == "loss")) {
+    if (std::string look = look_at(*finding.sample); !look.empty()) finding.fix.push_back(std::move(look));
+  }
   finding.process = watch.process;
   return finding;
 }

@@ -46,7 +46,7 @@ struct Watch {
   PyObject *training = nullptr, *call_impl = nullptr, *grad = nullptr, *noted = nullptr;  // names
   PyObject *locals = nullptr, *self = nullptr, *members = nullptr, *place = nullptr;      // names, too
   PyObject* is_cuda = nullptr;
-} g_watch;                                                                                // under the GIL
+} g_watch;  // under the GIL
 
 double now() {
   timespec at{};
@@ -304,7 +304,8 @@ PyObject* watch_drain(PyObject*, PyObject*) {
     if (!one || PyList_Append(calls.get(), one.get()) != 0) return nullptr;
   }
   forget_calls();
-  Ref loss(g_watch.has_loss && !g_watch.on_device ? PyFloat_FromDouble(g_watch.loss) : Ref::borrow(Py_None).release());
+  Ref loss(g_watch.has_loss && !g_watch.on_device ? PyFloat_FromDouble(g_watch.loss)
+                                                  : Ref::borrow(Py_None).release());
   if (!loss) return nullptr;
   return Py_BuildValue("LNNNi", g_watch.steps, losses.release(), loss.release(), calls.release(),
                        g_watch.has_loss ? 1 : 0);

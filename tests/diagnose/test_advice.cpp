@@ -73,7 +73,7 @@ TEST(AdviceHarm, CoordinatesAreScaledAndTheTableStays) {
                          {"layer", layer("x_position_embeddings", "num_embeddings", 1024)},
                          {"setting", {{"name", "max_2d_position_embeddings"}, {"value", 1024}}}}));
   EXPECT_EQ(info(finding.cause).code, "TL103") << "a coordinate is no place in a text";
-  EXPECT_TRUE(says(finding, "scaled to the range")) << all(finding);
+  EXPECT_TRUE(says(finding, "coordinates are scaled to the range")) << all(finding);
   EXPECT_FALSE(says(finding, "more positions")) << all(finding);
   EXPECT_FALSE(says(finding, "more rows")) << all(finding);
 }
@@ -327,6 +327,26 @@ TEST(AdvicePosition, TimeStepsAreNoLength) {
                {{"table", "position"}, {"counts_from", 100}, {"scan", {{"min", 100}, {"max", 109}}}}));
   EXPECT_NE(finding.summary.find("positions go to 109"), std::string::npos) << all(finding);
   EXPECT_FALSE(says(finding, "truncat")) << all(finding);
+}
+
+// A decision transformer's steps of an episode: scaled they would be other steps.
+TEST(AdvicePosition, StepsOfALongEpisodeNeedRowsOrACut) {
+  const Finding finding = diagnose(facts_of("embedding.indices", 52, 50,
+                                            {{"table", "position"},
+                                             {"counts_from", 52},
+                                             {"scan", {{"min", 12}, {"max", 59}}},
+                                             {"layer", layer("embed_timestep", "num_embeddings", 50)},
+                                             {"position",
+                                              {{"rows", 50},
+                                               {"offset", 0},
+                                               {"name", "embed_timestep"},
+                                               {"setting", "max_ep_len"},
+                                               {"value", 50}}}}));
+  EXPECT_EQ(finding.fix.front(),
+            "if they count the steps of what may be so long (an episode, a series): make the model with "
+            "max_ep_len of at least 60 instead of 50, or cut what is longer")
+      << all(finding);
+  EXPECT_FALSE(says(finding, "scaled")) << all(finding);
 }
 
 TEST(AdvicePosition, VirtualTokensAreTakenOff) {

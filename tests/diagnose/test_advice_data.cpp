@@ -135,5 +135,28 @@ TEST(AdviceHarm, WhatALookUpDidNotFind) {
   EXPECT_TRUE(says(finding, "a look-up that found nothing")) << all(finding);
 }
 
+// A notebook's folder of copies beside those of the classes: an output more would be trained on it.
+TEST(AdviceNeed, AHiddenFolderIsNoClass) {
+  const json counted = {
+      {"count", 5}, {"of", "the number of the data set's classes"}, {"hidden", ".ipynb_checkpoints"}};
+  for (const char* contract : {"nll_loss_forward.target", "gather.index"}) {
+    const Finding finding = diagnose(
+        facts_of(contract, 5, 5,
+                 {{"layer", layer("fc", "out_features", 5)}, {"table", "labels"}, {"counted", counted}}));
+    EXPECT_EQ(finding.cause, Cause::kLabelOutOfRange) << contract;
+    EXPECT_NE(finding.summary.find(
+                  "; the hidden folder .ipynb_checkpoints is one of the data set's classes: without "
+                  "it there are 5"),
+              std::string::npos)
+        << finding.summary;
+    EXPECT_EQ(finding.fix.front(),
+              "if it is no class, remove the folder .ipynb_checkpoints: folders are numbered by the "
+              "alphabet, hidden "
+              "ones first, so the classes behind it are one too high");
+    EXPECT_FALSE(says(finding, "outputs")) << all(finding);
+    EXPECT_FALSE(says(finding, "record")) << all(finding);
+  }
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -13,6 +13,25 @@ Finding host(const char* exception, const char* message, json more = json::objec
   return explained(facts);
 }
 
+// A cosine between -1 and 1 lacks no sigmoid, which would leave all pairs near 0.5.
+TEST(AdviceHarmValues, ACosineIsNoRawScore) {
+  json facts = facts_of("binary_cross_entropy.self", 0, 1);
+  facts["scan"]["value"] = facts["scan"]["min"] = -0.25;
+  facts["scan"]["max"] = 0.75;
+  Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("the sigmoid is missing")) << finding.summary;
+  for (const auto& [by, what, fix] :
+       {std::array{"cosine", ": a cosine lies in [-1, 1]", "F.cosine_embedding_loss"},
+        std::array{"tanh", ": a tanh puts out [-1, 1]", "in place of the tanh"},
+        std::array{"log", ": these are logarithms", "input.exp()"}}) {
+    facts["squashed"] = by;
+    finding = diagnose(facts);
+    EXPECT_TRUE(finding.summary.ends_with(what)) << finding.summary;
+    EXPECT_EQ(finding.fix.size(), 1U) << all(finding);
+    EXPECT_TRUE(says(finding, fix)) << all(finding);
+  }
+}
+
 TEST(AdviceHarm, WhereALibraryKeepsNumberZeroNothingIsShifted) {
   json ids = facts_of("embedding.indices", 3, 3, {{"scan", {{"total", 48}, {"min", 1}}}});
   EXPECT_TRUE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));

@@ -151,6 +151,20 @@ TEST(Nan, OfARowThatWasBanned) {
   EXPECT_TRUE(says(finding, "leave row 1 out before the call"));
 }
 
+// A price that was not scaled: two steps later the hidden layer overflows, and no record is at fault.
+TEST(Nan, WeightsThatHaveGrownAreTold) {
+  json facts = row_facts();
+  facts["weights"]["grown"] = {{"name", "model.trunk[0].weight"}, {"value", 2.47275e19}};
+  facts["nan"] = {{"trains", true}, {"command", "python prices.py"}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(
+      finding.summary,
+      std::string(kRow) + "; the model's weights are finite, but `model.trunk[0].weight` goes to 2.47e+19");
+  EXPECT_TRUE(says(finding, "training has diverged: bring inputs and targets to a scale of about 1"));
+  EXPECT_TRUE(says(finding, "--watch nan -- python prices.py"));
+  EXPECT_FALSE(says(finding, "check the data"));
+}
+
 TEST(Nan, WithoutACauseTheWatchIsTheNextCommand) {
   json facts = row_facts();
   facts["nan"] = {{"situation", "policy"}, {"trains", true}, {"command", "python ppo.py"}};

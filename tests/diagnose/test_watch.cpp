@@ -54,6 +54,25 @@ TEST(Watch, TellsOperationSampleAndGrowth) {
   EXPECT_EQ(finding->evidence.back().text, "the gradient norm grew from 0.8 to 3e+04 in the 20 steps before");
 }
 
+TEST(Watch, TheSampleIsLookedAt) {
+  json watch = kOutput;
+  watch["sample"] = {{"dataset_index", 5}, {"batch", 1}, {"row", 1}, {"loader", "loader"}};
+  for (const char* kind : {"output", "gradient", "loss"}) {
+    watch["kind"] = kind;
+    const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->fix.back(), "look at sample 5: print(loader.dataset[5])") << kind;
+  }
+}
+
+TEST(Watch, ATargetThatHasNoPath) {
+  json watch = kOutput;
+  watch.update({{"kind", "loss"}, {"what", "inf"}, {"name", ""}, {"type", ""}, {"op", "_ctc_loss"}});
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->fix.front().find("zero_infinity=True"), std::string::npos) << finding->fix.front();
+}
+
 std::vector<std::string> fix_of(const json& watch) {
   const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
   EXPECT_TRUE(finding);

@@ -20,7 +20,7 @@ from trapline._fault.data import (
     variables,
     which,
 )
-from trapline._fault.model import layers, models, nans, noted, positions, tables
+from trapline._fault.model import layers, models, nans, noted, positions, squashed, tables
 from trapline._fault.program import (
     codes,
     computed,
@@ -241,9 +241,12 @@ def _look_into(
         add("sequence", lambda: positions.sequence_name(int(tensor.shape[-1])) if tensor.dim() else None)
         add("virtual_tokens", models.virtual_tokens)
         add("grows", lambda: positions.grows(list(tensor.shape), recorded.history()) or None)
-    add("library", lambda: libraries.library_facts(facts.get("layer")))
+    called = [code for code, _ in violation.get("frames") or ()] if violation.get("late") else None
+    add("library", lambda: libraries.library_facts(facts.get("layer"), called))
     if operator.startswith("multinomial"):
         add("sampler", lambda: samplers.sampler_facts(content, scan))
+    if violation.get("contract") == "binary_cross_entropy.self":
+        add("squashed", lambda: squashed.squashed_by(tensor))
     if violation.get("contract") == "binary_cross_entropy.target":
         add("kinds", lambda: values.kinds(content))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
@@ -264,9 +267,11 @@ def _look_into(
     position = facts.get("table") == "position"
     # What a loop computed is no sample's, nor are offsets or what broken weights made; and a mask with too
     # many elements set has no first one.
+    weights = facts.get("weights") or {}
     nobodys = (
         facts.get("grows")
-        or (facts.get("weights") or {}).get("bad")
+        or weights.get("bad")
+        or weights.get("grown")
         or str(violation.get("contract")).endswith((".offsets", "masked_scatter.mask"))
     )
     before = facts.get("virtual_tokens") or 0

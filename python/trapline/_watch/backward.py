@@ -23,6 +23,7 @@ import torch
 from trapline._fault.program import places, source
 from trapline._watch.graph import name_of
 from trapline._watch.quiet import quietly
+from trapline._watch.rows import sample_of
 from trapline._watch.suspect import may_look, modes
 
 _MARK = "trapline"  # in the metadata of the node that made an output
@@ -80,6 +81,7 @@ class Culprit:
 
     def __init__(self) -> None:
         self.node: Any = None
+        self.bad: Any = None  # where the gradient that it made is not finite
         self.spent = 0.0  # seconds
         self._bad = False
 
@@ -96,6 +98,7 @@ class Culprit:
             # Else it came from elsewhere, or may have.
             if all(one is None or (may_look(one) and _finite(one)) for one in given):
                 self.node = (name, metadata)
+                self.bad = ~next(one for one in made if not _finite(one)).detach().isfinite()
         self.spent += time.perf_counter() - began
 
     def op(self) -> str:
@@ -168,6 +171,7 @@ def culprit_of(
         return None
     frame, number = culprit.line()
     found: dict[str, Any] = {"op": culprit.op(), "backward": {}}
+    found |= sample_of(culprit.bad, module.parameters())
     if frame is not None:
         found["origin"] = frame
     inside = [(last - first, part) for part, first, last in intervals if first <= number < last]

@@ -52,7 +52,8 @@ class Device:
             debug(f"watch: {error!r}")
 
     def idle_until(self) -> Optional[float]:
-        """When a loss is looked at again, as ``time.perf_counter`` says it; None: there is something to do before."""
+        """When a loss is looked at again, as ``time.perf_counter`` says it; None: something is to be
+        done before."""
         return self._late.next_look() if self._bad is None and not self._has_told else None
 
     def reads(self, at_end: bool = False) -> None:

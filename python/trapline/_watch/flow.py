@@ -105,6 +105,7 @@ class Made(NamedTuple):
     finite: bool = False  # what the operation was given
     only_inf: bool = False  # what was given holds no NaN
     order: int = 0  # of what was made so far
+    bad: Any = None  # where the result is not finite
 
 
 class Flow(TorchDispatchMode):
@@ -168,13 +169,17 @@ class Flow(TorchDispatchMode):
                 if not had_nan:
                     # Inf that was given (data, weights) is told as what it is.
                     nan_of = (
-                        inf_of if inf_of is not None and inf_of.given else self._made(name, inf_of, finite)
+                        inf_of
+                        if inf_of is not None and inf_of.given
+                        else self._made(
+                            name, inf_of, finite, tensor.isnan() if had_inf else ~tensor.isfinite()
+                        )
                     )
                 if nan_of is not None:
                     self._keep(self._nan, tensor, nan_of)
             if bool(tensor.isinf().any()):
                 if not had_inf and not _is_mask(name, args):
-                    inf_of = self._made(name, None, finite)
+                    inf_of = self._made(name, None, finite, tensor.isinf())
                 if inf_of is not None:
                     self._keep(self._inf, tensor, inf_of)
         return output
@@ -184,9 +189,9 @@ class Flow(TorchDispatchMode):
         known = (origins.get(_address(tensor)) or self._from_outside(tensor) for tensor in given)
         return min((made for made in known if made is not None), key=lambda made: made.order, default=None)
 
-    def _made(self, name: str, infinite: Optional[Made], finite: bool) -> Made:
+    def _made(self, name: str, infinite: Optional[Made], finite: bool, bad: Any) -> Made:
         self._count += 1
-        return Made(name, *_here(), infinite, finite=finite, order=self._count)
+        return Made(name, *_here(), infinite, finite=finite, order=self._count, bad=bad)
 
     def _keep(self, origins: dict[int, Made], tensor: Any, made: Made) -> None:
         self._alive.append(tensor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
@@ -45,16 +45,20 @@ def _nodes(root: Any, hidden: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]
 
 def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
     """The operation nearest to the inputs whose saved tensors show that it is the one."""
+    hit = node_in_graph(root, is_bad, hidden)
+    return {} if hit is None else {"op": op_named(hit[0])}
+
+
+def node_in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> Optional[tuple[str, Any]]:
+    """The same with its name, and the node."""
     hit = None
     for name, node in _nodes(root, hidden):
         try:
             if is_bad(name, node):
-                hit = name
+                hit = (name, node)
         except (RuntimeError, AttributeError):  # saved nothing, or freed already
             pass
-    if hit is None:
-        return {}
-    return {"op": op_named(hit)}
+    return hit
 
 
 # Of these only what puts another value in a NaN's place: maximum and clamp hand it on.
@@ -192,6 +196,20 @@ def is_bad_value(name: str, node: Any) -> bool:
     if name.startswith("MeanBackward"):
         return int(node._saved_self_sym_numel) == 0
     return False
+
+
+def where_bad(name: str, node: Any) -> Any:
+    """Of one that :func:`is_bad_value` has found: where its result is not finite; None: not known."""
+    again = _OF_SELF.get(name.rstrip("0123456789"))
+    if again is not None:
+        return ~getattr(torch, again)(node._saved_self.detach()).isfinite()
+    if name.startswith("DivBackward"):
+        return node._saved_other.detach() == 0
+    if name.startswith(_OF_RESULT):
+        return ~node._saved_result.detach().isfinite()
+    if name.startswith("PowBackward"):
+        return ~(node._saved_self.detach() ** node._saved_exponent).isfinite()
+    return None
 
 
 def _spread_again(node: Any, given: Any) -> Any:

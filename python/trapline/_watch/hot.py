@@ -50,8 +50,8 @@ class Hot:
         self.drain()
 
     def arm(self, optimizer: Any, following: float, on_device: bool = False) -> None:
-        """Until `following`, as ``time.perf_counter`` says it, no step is looked at. On a device the losses of
-        these steps are not read either.
+        """Until `following`, as ``time.perf_counter`` says it, no step is looked at. On a device the losses
+        of these steps are not read either.
         """
         if self._c is not None:
             of = weakref.ref(optimizer)
@@ -60,8 +60,8 @@ class Hot:
             self.armed = True
 
     def drain(self) -> Any:
-        """The steps since, the losses of the last of them; of the step being made its loss, calls and backward
-        passes.
+        """The steps since, the losses of the last of them; of the step being made its loss, calls and
+        backward passes.
         """
         self.armed = False
         return (0, [], None, [], 0) if self._c is None else self._c.drain()

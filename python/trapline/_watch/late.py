@@ -45,8 +45,8 @@ class Late:
             self._fetches(value, step, kind, began)
 
     def sees_gradient(self, gradient: Any, step: int) -> None:
-        """In a step whose loss was looked at, one that everything spreads to: its largest magnitude, which a NaN
-        is, too.
+        """In a step whose loss was looked at, one that everything spreads to: its largest magnitude, which
+        a NaN is, too.
         """
         if self.step == step and type(gradient) is torch.Tensor and gradient.layout is torch.strided:
             began = time.perf_counter()

@@ -17,6 +17,7 @@ from typing import Any, Optional
 from trapline._fault.data import batches, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
+from trapline._fault.program import owners
 from trapline._watch import backward
 from trapline._watch.again import (
     Call,
@@ -37,8 +38,11 @@ from trapline._watch.graph import (
     has_bad_constant,
     in_graph,
     is_bad_value,
+    node_in_graph,
+    op_named,
+    where_bad,
 )
-from trapline._watch.rows import read_row
+from trapline._watch.rows import read_row, sample_of
 from trapline._watch.slopes import Slopes, is_bad_slope, op_of
 from trapline._watch.suspect import are_finite, parameters_of, values
 
@@ -154,11 +158,12 @@ def of_loss(
             before = _named(first, inner)
             before.pop("origin", None)
             found["inf_before"] = before
-        return {**found, **seen, "finite_before": first.finite}
+        return {**found, **seen, "finite_before": first.finite, **sample_of(first.bad, inner.parameters())}
     target = _target(loss) if looked else None
     if target is not None:
         return target if "sample" in target else _of_other(modules) or target
-    by = in_graph(loss.grad_fn, is_bad_value, MASKING)
+    hit = node_in_graph(loss.grad_fn, is_bad_value, MASKING)
+    by = {} if hit is None else {"op": op_named(hit[0]), **sample_of(where_bad(*hit), _parameters(calls))}
     if not by and looked:
         by = bad_factor(loss.grad_fn)
     if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
@@ -175,24 +180,13 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
         sample = _sample(saved)
         if is_target or sample:
             what = {} if bool(saved.isnan().any()) else {"what": "inf"}
-            return {"kind": "target", **(sample or _row_of(saved)), **what}
+            return {"kind": "target", **(sample or sample_of(~saved.isfinite())), **what}
     return None
 
 
-def _row_of(computed: Any) -> dict[str, Any]:
-    """The sample of its one bad row, where the program has computed it from the newest batch, row by row."""
-    batch = next(iter(batches.newest_first()), None)
-    rows = (~computed.isfinite()).reshape(len(computed), -1).any(1) if computed.dim() else None
-    if batch is None or rows is None or int(rows.sum()) != 1 or len(rows) < 2:
-        return {}
-    if not isinstance(batch.indices, (list, tuple)) or len(batch.indices) != len(rows):
-        return {}
-    like = next((part for part in batch.tensors() if part.dim() and len(part) == len(rows)), None)
-    if like is None:
-        return {}
-    at = [int(rows.int().argmax()), *[0] * (like.dim() - 1)]
-    located = samples.Located(batch, like, Match(at, None, 0, True))
-    return {"sample": samples.sample_facts(located, likely=True)}
+def _parameters(calls: list[Call]) -> list[Any]:
+    modules = [module for module in (call.module() for call in calls) if module is not None]
+    return [parameter for module in modules for parameter in module.parameters()]
 
 
 def _followed(call: Call) -> tuple[Any, Flow]:
@@ -219,9 +213,7 @@ def seen_of(calls: list[Call]) -> dict[str, Any]:
     given = [tensor for call in calls for tensor in tensors([call.args, call.kwargs])]
     if given and all(bool(tensor.isfinite().all()) for tensor in given):
         out["input_finite"] = True
-    modules = [module for module in (call.module() for call in calls) if module is not None]
-    held = [parameter for module in modules for parameter in module.parameters()]
-    dtypes = {one.dtype for one in [*given, *held]} | {call.autocast for call in calls}
+    dtypes = {one.dtype for one in [*given, *_parameters(calls)]} | {call.autocast for call in calls}
     if torch.float16 in dtypes:
         out["half"] = True
     return out
@@ -259,7 +251,7 @@ def _of_weights(
 
 def _of_other(modules: list[Any]) -> dict[str, Any]:
     """The weights of another module, which may have made the target (a teacher)."""
-    for module in modules:
+    for module in [*modules, *(root for _, root in owners.roots())]:
         for name, parameter in module.named_parameters():
             if _is_bad_weight(parameter):
                 return {"kind": "weights", "name": name, "beside": True}
@@ -346,14 +338,15 @@ def of_gradients(
         for name, parameter in module.named_parameters() if module is not None else ():
             if id(parameter) in owned:
                 found["name"] = name
+    row = {} if in_loss is None else sample_of(in_loss.bad, _parameters(calls))
     if in_loss is not None and in_loss.node is not None and _has_come(mine):
-        return {**found, "op": in_loss.op(), "backward": {}}
+        return {**found, "op": in_loss.op(), "backward": {}, **row}
     for call in reversed(calls):
         made = _made_backward(call)
         if made:
             return {**found, **made}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
-        return {**found, "op": in_loss.op(), "backward": {}}
+        return {**found, "op": in_loss.op(), "backward": {}, **row}
     graph, held = between
     by = op_of(held)
     for call in reversed(mine):  # in a step that was not looked at: by another gradient, so without certainty

@@ -1,11 +1,11 @@
-"""Which row of a table of weights was not finite, and whose sample read it."""
+"""Whose row it is that is not finite: of a table of weights, or of what an operation made of the batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trapline._fault.data import batches, samples
+from trapline._fault.data import batches, hand, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._watch.again import is_plain
@@ -32,6 +32,37 @@ def read_row(module: Any, name: str, arguments: Any) -> dict[str, Any]:
             # Several inputs of ids: another table may be what this one is for.
             return {"row": int(given.reshape(-1)[at]), **(_sample(given, at) if len(ids) == 1 else {})}
     return {"row": int(bad.int().argmax())} if int(bad.sum()) == 1 else {}
+
+
+def sample_of(bad: Any, parameters: Iterable[Any] = ()) -> dict[str, Any]:
+    """The sample of the first row of `bad`, where that has the rows of the batch in hand and most are good.
+
+    What has the shape of one of the `parameters`, or of one that was reduced, is made of weights.
+    """
+    if bad is None or not bad.dim() or any(_is_made_of(bad, parameter) for parameter in parameters):
+        return {}
+    batch = hand.in_hand() or next(iter(batches.newest_first()), None)
+    if batch is None or not isinstance(batch.indices, (list, tuple)) or len(batch.indices) < 2:
+        return {}
+    count, sizes = len(batch.indices), list(bad.shape)
+    at = sizes.index(count) if count in sizes else 0
+    rows = bad.movedim(at, 0).reshape(sizes[at], -1).any(1)
+    parts = [part for part in batch.tensors() if part.dim() and part.numel()]
+    like = next((part for part in parts if len(part) == sizes[at]), None)
+    if like is None and sizes[0] % count == 0:  # tokens or heads of a sample, one after the other
+        rows = rows.reshape(count, -1).any(1)
+        like = next((part for part in parts if len(part) == count), None)
+    if like is None or not 0 < 2 * int(rows.sum()) <= len(rows):
+        return {}
+    place = [int(rows.int().argmax()), *[0] * (like.dim() - 1)]
+    located = samples.Located(batch, like, Match(place, None, 0, True))
+    sample = samples.sample_facts(located, likely=True)
+    return {"sample": sample} if sample and "dataset_index" in sample else {}
+
+
+def _is_made_of(made: Any, parameter: Any) -> bool:
+    shape = tuple(parameter.shape)
+    return len(shape) == made.dim() and all(size in (1, of) for size, of in zip(made.shape, shape))
 
 
 def _tensors(value: Any, depth: int = _DEPTH) -> Iterator[Any]:

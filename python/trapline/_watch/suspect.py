@@ -130,8 +130,10 @@ class Suspect:
         return any(key in owned for key in self._reached)
 
     def _broken(self) -> list[Any]:
-        """Weights that an update has broken are a fault whatever the gradients are."""
-        if self.fact["kind"] != "optimizer":
+        """Weights that an update has broken, or that were broken and made the loss so, are a fault whatever
+        the gradients are.
+        """
+        if self.fact["kind"] not in ("optimizer", "weights") or self.fact.get("beside"):
             return []
         return [p for p in _alive(self._reached.values()) if not are_finite([p])]
 

@@ -186,7 +186,7 @@ class Light:
                 elif not self.busy:
                     fresh = self._sees_loss(tensors)
             except DeviceAssertError as fault:  # met by a copy from the device: not where the watch makes it
-                raise fault.with_traceback(None)
+                raise fault.with_traceback(None)  # noqa: B904 - it is the same one
             except Exception as error:
                 debug(f"watch: {error!r}")
             result = original(tensors, *args, **kwargs)

@@ -223,8 +223,16 @@ std::optional<NanFact> read_nan(const json& facts) {
 std::optional<WeightsFact> read_weights(const json& facts) {
   const json* weights = object_member(facts, "weights");
   if (weights == nullptr) return std::nullopt;
-  WeightsFact seen{text(*weights, "name"), integer(*weights, "bad").value_or(0),
-                   integer(*weights, "total").value_or(0)};
+  WeightsFact seen{text(*weights, "name"),
+                   integer(*weights, "bad").value_or(0),
+                   integer(*weights, "total").value_or(0),
+                   {},
+                   0};
+  if (const json* grown = object_member(*weights, "grown")) {
+    seen.grown = text(*grown, "name");
+    const json* value = member(*grown, "value");
+    seen.to = value != nullptr && value->is_number() ? value->get<double>() : 0.0;
+  }
   if (seen.bad < 0 || (seen.bad > 0 && seen.name.empty()) || (seen.bad == 0 && seen.total <= 0)) {
     return std::nullopt;
   }

@@ -127,7 +127,8 @@ void read_places(const json& object, Violation& facts) {
 void read_advice(const json& object, Violation& facts) {
   if (const json* counted = object_member(object, "counted")) {
     const auto count = integer(*counted, "count");
-    if (count && *count > 0) facts.counted = CountedFact{*count, text(*counted, "of")};
+    if (count && *count > 0)
+      facts.counted = CountedFact{*count, text(*counted, "of"), text(*counted, "hidden")};
   }
   facts.position = read_position(object);
   if (const json* setting = object_member(object, "setting")) {
@@ -215,6 +216,7 @@ void read_values(const json& object, Violation& facts) {
       if (id && facts.special_ids.size() < kMaxItems) facts.special_ids.emplace(name, *id);
     }
   }
+  facts.squashed = text(object, "squashed");
   if (const json* kinds = object_member(object, "kinds")) {
     facts.whole = boolean(*kinds, "whole");
     facts.holds_zero = boolean(*kinds, "zero");

@@ -51,7 +51,8 @@ struct SeenFact {
 // How many classes or ids there are, by a source that counts them all.
 struct CountedFact {
   std::int64_t count = 0;
-  std::string of;  // "len(tokenizer)", "dataset.classes"
+  std::string of;      // "len(tokenizer)", "dataset.classes"
+  std::string hidden;  // a hidden folder that the data set has among its classes, and that `count` leaves out
 };
 
 // The field of the configuration that made the table.
@@ -148,7 +149,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;
   std::optional<SamplerFact> sampler;
-  std::optional<bool> whole;       // all of a floating argument are whole numbers
+  std::string squashed;       // what made the scores, where they are no raw ones: "tanh", "cosine", "log"
+  std::optional<bool> whole;  // all of a floating argument are whole numbers
   std::optional<bool> holds_zero;  // and a 0 is among them
   std::optional<bool> holds_one;   // and a 1
   std::vector<Operation> history;

@@ -315,6 +315,32 @@ void write_negative(ViolationWriter& w) {
   w.fix_sample();
 }
 
+// The tables of LayoutLM and its relatives.
+bool are_coordinates(const ViolationWriter& w) {
+  return name_has(w, {"x_pos", "y_pos", "h_pos", "w_pos", "2d"}) ||
+         (w.facts.setting && w.facts.setting->name.find("2d") != std::string::npos);
+}
+
+// Coordinates: more rows would take what was not scaled, without a word. Steps are what they are.
+void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
+  const std::string look =
+      fmt::format("keep them below {}: look at where {} {} computed", w.hi(),
+                  w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are");
+  if (are_coordinates(w)) {
+    return w.fix(look + "; coordinates are scaled to the range that the model was made for");
+  }
+  if (setting.empty() && w.facts.setting) setting = w.facts.setting->name;
+  const std::string more =
+      setting.empty()
+          ? fmt::format("give the table at least {} rows instead of {}", needed, w.hi())
+          : fmt::format("make the model with {} of at least {} instead of {}", setting, needed, w.hi());
+  w.fix(
+      fmt::format("if they count the steps of what may be so long (an episode, a series): {}, or cut what is "
+                  "longer",
+                  more));
+  w.fix("if not, " + look);
+}
+
 }  // namespace
 
 void write_position(ViolationWriter& w) {
@@ -350,11 +376,7 @@ void write_position(ViolationWriter& w) {
   const std::int64_t most =
       counted ? std::max(length, *w.facts.generation->prompt + *w.facts.generation->wanted) : length;
   if (values) {
-    // Coordinates and time steps: more rows would take what was not scaled, without a word.
-    w.fix(fmt::format(
-        "keep them below {}: look at where {} {} computed; coordinates and time steps are scaled to "
-        "the range that the model was made for",
-        w.hi(), w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are"));
+    fix_values(w, setting, most + offset);
     return w.fix_sample();
   }
   if (!setting.empty()) {

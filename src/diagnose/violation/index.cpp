@@ -227,6 +227,7 @@ void write_labels(ViolationWriter& w) {
   w.finding().cause = more ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
   w.finding().also = {more ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch, Cause::kIndexOutOfRange};
   w.finding().summary += "; they are the labels of a loss";
+  if (w.fix_hidden_class()) return;
   if (more) w.finding().summary += fmt::format(", and {} is {}", w.facts.counted->of, w.facts.counted->count);
   if (!more) {
     w.fix(fmt::format("look at where {} is made: {}", w.own("the label"), w.outside()));

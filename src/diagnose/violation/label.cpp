@@ -296,6 +296,7 @@ bool interpolated(const ViolationWriter& w) {
 
 void write_broken_label(ViolationWriter& w) {
   w.finding().also = {Cause::kNumClassesMismatch};
+  if (w.fix_hidden_class()) return;
   w.fix_sample();
   if (interpolated(w)) {
     w.finding().summary += "; values between the classes and 255 are what interpolation makes of a mask";

@@ -154,6 +154,19 @@ bool half(ViolationWriter& w) {
   return true;
 }
 
+// It is about to overflow: what makes a NaN of it is one product more.
+bool grown(ViolationWriter& w) {
+  if (!weights_are_finite(w) || w.facts.weights->grown.empty() || !not_finite(w)) return false;
+  w.finding().summary += fmt::format("; the model's weights are finite, but `{}` goes to {:.3g}",
+                                     w.facts.weights->grown, w.facts.weights->to);
+  w.fix(
+      "if the weights grew from step to step, training has diverged: bring inputs and targets to a scale of "
+      "about "
+      "1, lower the learning rate, or clip the gradients: torch.nn.utils.clip_grad_norm_");
+  watch(w);
+  return true;
+}
+
 }  // namespace
 
 bool explain_nan(ViolationWriter& w) {
@@ -163,6 +176,7 @@ bool explain_nan(ViolationWriter& w) {
     watch(w);  // a reading of the dtype, no proof
     return true;
   }
+  if (grown(w)) return true;
   if (weights_are_finite(w) && not_finite(w)) w.finding().summary += "; the model's weights are finite";
   watch(w);
   return false;

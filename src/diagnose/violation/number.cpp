@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "diagnose/violation/writer.hpp"
@@ -159,6 +160,23 @@ void write_target(ViolationWriter& w) {
   }
 }
 
+// Scores that are no raw ones, and what makes probabilities of them.
+struct Squashed {
+  std::string_view by, what, fix;
+};
+constexpr std::array kSquashed{
+    Squashed{"tanh", "a tanh puts out [-1, 1]",
+             "torch.sigmoid in place of the tanh; or nothing in its place, and nn.BCEWithLogitsLoss()"},
+    Squashed{"cosine", "a cosine lies in [-1, 1]",
+             "scale it, and take it for a score: F.binary_cross_entropy_with_logits(scale * input, target); "
+             "or a loss "
+             "for cosines: F.cosine_embedding_loss; as a probability it is (1 + input) / 2"},
+    Squashed{
+        "log", "these are logarithms",
+        "give the loss the probabilities themselves, input.exp(), or the raw scores before the logarithm: "
+        "F.binary_cross_entropy_with_logits; logarithms of a softmax belong into F.nll_loss"},
+};
+
 void write_input(ViolationWriter& w) {
   const double min = number(w.facts.scan.min), max = number(w.facts.scan.max);
   if (w.facts.scan.reason == Reason::kNan) {
@@ -179,6 +197,12 @@ void write_input(ViolationWriter& w) {
     return;
   }
   w.finding().summary = fmt::format("{}, but {} takes probabilities in [0, 1]", w.opening(), w.op());
+  const auto* squashed = std::find_if(kSquashed.begin(), kSquashed.end(),
+                                      [&](const Squashed& one) { return one.by == w.facts.squashed; });
+  if (squashed != kSquashed.end()) {
+    w.finding().summary += fmt::format(": {}", squashed->what);
+    return w.fix(std::string(squashed->fix));
+  }
   if (min < 0) {  // raw scores are of both signs
     w.finding().summary += ": the sigmoid is missing";
     w.fix(

@@ -87,6 +87,19 @@ Need ViolationWriter::need() const {
   return {least, all_seen() && likely(), ""};
 }
 
+bool ViolationWriter::fix_hidden_class() {
+  if (!facts.counted || facts.counted->hidden.empty() || facts.counted->count > hi()) return false;
+  finding().summary +=
+      fmt::format("; the hidden folder {} is one of the data set's classes: without it there are {}",
+                  facts.counted->hidden, facts.counted->count);
+  fix(fmt::format(
+      "if it is no class, remove the folder {}: folders are numbered by the alphabet, hidden ones first, "
+      "so the classes behind it are one too high",
+      facts.counted->hidden));
+  fix_sample();
+  return true;
+}
+
 std::string ViolationWriter::basis(const Need& need) const {
   if (!need.of.empty()) return fmt::format(": {} is {}", need.of, need.count);
   if (need.exact) {

@@ -136,6 +136,8 @@ class ViolationWriter {
 
   // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.
   void fix_sample();
+  // A folder that is no class has moved the numbers of those behind it; false where there is none.
+  bool fix_hidden_class();
 
   // Memory that was never written, or is no integer: no label or id is that large.
   bool garbage() const;

@@ -36,6 +36,26 @@ def test_the_data_set_says_how_many_classes():
     assert counts.classes(None) is None
 
 
+def test_a_hidden_folder_is_no_class():
+    class Tree(Numbered):
+        classes = [".ipynb_checkpoints", "a", "b"]
+
+        def __init__(self, root):
+            self.root = root
+
+    def counted(root):
+        batches.install()
+        try:
+            for _, _labels in DataLoader(Tree(root), batch_size=4):
+                return counts.classes(None)
+        finally:
+            batches.uninstall()
+
+    of = "the number of the data set's classes"
+    assert counted("pictures") == {"count": 2, "of": of, "hidden": ".ipynb_checkpoints"}
+    assert counted(None) == {"count": 3, "of": of}, "no tree of folders"
+
+
 def test_a_vocabulary_is_a_count_and_two_are_none():
     stoi = {"a": 0, "b": 1, "c": 2}
     assert counts.tokens() == {"count": 3, "of": "len(stoi)"}

@@ -6,6 +6,7 @@ from conftest import make_violation, table_violation
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from trapline._fault.data import batches  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,24 @@ def test_all_of_it_is_bad_and_was_computed(facts_of):
             break
     assert of(facts, "by", "batch", "loader") == ("hand", 2, None)
     assert of(facts, "one_of", "row", "dataset_index") == ([12, 13, 14, 15, 16, 17], None, None)
+
+
+def test_of_a_device_the_batch_of_the_call_is_named(facts_of):
+    """Told late, when the program has gone on to the next batch; behind the loop it is nobody's."""
+
+    def step(codes, serial):
+        late = {"late": True, "contained": True, "batch": serial, "device": "cuda:0"}
+        return facts_of({**table_violation(torch.zeros(9, 2), codes), **late})
+
+    for number, (x,) in enumerate(loader_of()):
+        if number == 2:
+            codes, serial = torch.full((6, 5), -1) + (x.sum() > 1e9).long(), batches.newest_first()[0].serial
+        if number == 3:
+            facts = step(codes, serial)
+    assert of(facts, "by", "batch", "loader") == ("hand", 2, None)
+    assert of(facts, "one_of", "row", "dataset_index") == ([12, 13, 14, 15, 16, 17], None, None)
+    del x
+    assert "sample" not in step(codes, serial)
 
 
 def test_a_loop_in_a_generator_expression(facts_of):

@@ -39,6 +39,12 @@ def test_weights_that_are_nan_already():
     policy = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
     assert models.bad_weights() == {"name": "", "bad": 0, "total": 4}
     with torch.no_grad():
+        policy[0].bias[1] = -(2.0**30)
+    grown = {"name": "policy[0].bias", "value": 2.0**30}
+    assert models.bad_weights() == {"name": "", "bad": 0, "total": 4, "grown": grown}
+    policy[0].bias.requires_grad_(False)
+    assert models.bad_weights() == {"name": "", "bad": 0, "total": 4}, "nothing trains it"
+    with torch.no_grad():
         policy[1].weight[0, 0] = float("nan")
         policy[1].bias[0] = float("inf")
     assert models.bad_weights() == {"name": "policy[1].weight", "bad": 2, "total": 4}

@@ -252,3 +252,30 @@ def test_what_the_optimizer_keeps_tells_whether_its_gradients_were_finite(watch,
     found = watch.verdict()
     assert (found["kind"], found["step"], found["name"]) == ("optimizer", BAD, "1.bias")
     assert found.get("gradients_finite", False) is not is_bad
+
+
+def test_a_teacher_that_a_later_step_began_with(watch):
+    """It takes no part in the steps that were looked at, and nothing but the loop's own object holds it."""
+
+    class Average:
+        def __init__(self, net):
+            self.net = net
+
+    student, average = nn.Linear(2, 2), None
+    optimizer = torch.optim.SGD(student.parameters(), lr=1e-4)
+    for step in range(1, 14):
+        out = student(torch.ones(3, 2))
+        loss = (out**2).mean()
+        if average is not None:
+            with torch.no_grad():
+                wanted = average.net(torch.ones(3, 2)).softmax(1)
+            loss = loss + nn.functional.mse_loss(out.softmax(1), wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step == 10:
+            average = Average(nn.Linear(2, 2))
+            with torch.no_grad():
+                average.net.weight[0, 1] = math.nan
+    seen = watch.verdict()
+    assert (seen["kind"], seen["name"], seen.get("beside"), seen["step"]) == ("weights", "weight", True, 11)

@@ -182,7 +182,7 @@ def test_clock_is_the_one_of_python():
     assert all(module.passes(loss) and module.stepped(optimizer) for _ in range(16))
     module.arm(optimizer, time.perf_counter() - 1)
     assert [module.passes(loss) and module.stepped(optimizer) for _ in range(8)] == [True] * 7 + [False]
-    steps, losses, last, calls, backwards = module.drain()
+    steps, losses, last, calls, _ = module.drain()
     assert (steps, losses, last, calls) == (7, [1.0] * 7, 1.0, [])
 
 

@@ -6,6 +6,8 @@ for their length.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from typing import Any, Optional
 
@@ -16,6 +18,7 @@ _VOCABULARIES = ("vocab", "vocabulary", "stoi", "word2idx", "word2id", "word_to_
                  "token2id", "token_to_id", "token2idx", "char2idx", "char_to_idx", "char_to_id",
                  "char2id")  # fmt: skip
 _HOLDS_TOKENIZER = ("tokenizer", "processing_class")
+_HIDDEN = re.compile(r"\.\w\w")  # no full stop among the characters of a script
 _MAX_DEPTH = 8
 Counted = dict[str, Any]
 
@@ -49,10 +52,21 @@ def _of_data_set(data_set: Any) -> Optional[Counted]:
     for name in ("classes", "class_to_idx", "class_names"):
         names = _static(data_set, name)
         if type(names) in (list, tuple, dict) and names:
-            return {"count": len(names), "of": f"the number of the data set's {name}"}
+            hidden = _hidden(data_set, names)
+            counted = {"count": len(names) - len(hidden), "of": f"the number of the data set's {name}"}
+            return counted | ({"hidden": hidden[0]} if hidden and counted["count"] else {})
     if type(data_set).__module__.partition(".")[0] == "datasets":
         return _of_features(getattr(data_set, "features", None))
     return None
+
+
+def _hidden(data_set: Any, names: Any) -> list[str]:
+    """Folders that a notebook, a file manager or a cache left among those of a tree of pictures:
+    torchvision's find_classes takes every folder for a class.
+    """
+    if not isinstance(_static(data_set, "root"), (str, os.PathLike)):
+        return []
+    return [name for name in names if isinstance(name, str) and _HIDDEN.match(name)]
 
 
 def _of_features(features: Any) -> Optional[Counted]:

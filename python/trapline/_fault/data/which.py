@@ -27,8 +27,12 @@ def sample_of(
         samples.blamed(sample, violation, predicate)
         or guesses.batch_of_labels(violation, predicate)
         or (None if unknown else guesses.batch_in_hand(violation, predicate))
-        or (None if violation.get("late") else _at_least(tensor, scan, predicate))
+        or (_late(tensor, unknown) if violation.get("late") else _at_least(tensor, scan, predicate))
     )
+
+
+def _late(tensor: Any, unknown: bool) -> Any:
+    return None if unknown or guesses.is_run(tensor) else at_work.at_call(tensor)
 
 
 def _at_least(tensor: Any, scan: dict[str, Any], predicate: Any) -> Any:

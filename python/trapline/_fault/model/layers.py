@@ -25,7 +25,7 @@ _LOSSES = ("nll_loss", "multi_margin_loss", "gather")
 _PRODUCERS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addmv", "Mv", "Dot", "Linear", "MkldnnLinear", "Convolution",
               "MkldnnConvolution", "SlowConv", "ThnnConv", "MkldnnRnn", "Embedding", "Einsum")  # fmt: skip
 # Nodes between a parameter and the operation that uses it.
-_ADAPTERS = ("T", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "ToCopy", "Expand", "Unsqueeze",
+ADAPTERS = ("T", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "ToCopy", "Expand", "Unsqueeze",
              "Squeeze",
              "Alias", "Clone", "WeightNorm", "WeightNormInterface", "Slice", "Select", "Detach")  # fmt: skip
 _WIDTHS = ("out_features", "out_channels", "num_embeddings")
@@ -150,7 +150,8 @@ def logits_layer(scores: Any, classes: int) -> Optional[Layer]:
     return _only_layer_of_width(classes)
 
 
-def _node_kind(node: Any) -> str:
+def node_kind(node: Any) -> str:
+    """ "Addmm" of an AddmmBackward0."""
     name = node.name if isinstance(node, noted.NotedNode) else type(node).__name__
     head, separator, _ = name.rpartition("Backward")
     return head if separator else name
@@ -165,7 +166,7 @@ def _leaf_parameters(node: Any) -> list[Any]:
         variable = getattr(current, "variable", None)
         if variable is not None:
             found.append(variable)
-        elif depth < 6 and _node_kind(current) in _ADAPTERS:
+        elif depth < 6 and node_kind(current) in ADAPTERS:
             stack += [
                 (following, depth + 1) for following, _ in current.next_functions if following is not None
             ]
@@ -184,7 +185,7 @@ def _walk(start: Any, classes: int) -> tuple[list[Layer], bool]:
         if getattr(node, "beyond", False):
             complete = False
             continue
-        producer = _node_kind(node).startswith(_PRODUCERS)
+        producer = node_kind(node).startswith(_PRODUCERS)
         owned = _owners_of_node(node)
         layer = _layer_of_owners(owned, classes, producer)
         if layer is not None:
@@ -210,7 +211,7 @@ def _kind_is_opaque(node: Any) -> bool:
 
 
 def _owners_of_node(node: Any) -> list[Owner]:
-    if _node_kind(node) in _ADAPTERS and not any(
+    if node_kind(node) in ADAPTERS and not any(
         getattr(following, "variable", None) is not None for following, _ in node.next_functions
     ):
         return []

@@ -7,6 +7,10 @@ from typing import Any, Optional
 
 from trapline._fault.program import owners, scope
 
+_GROWN = (
+    2.0**24
+)  # above it float32 has no halves, then no odd numbers: no update of a healthy step changes it
+
 
 def resizable(table: Any) -> Optional[str]:
     """The model whose ``resize_token_embeddings`` reaches the table, as Hugging Face models have it: another
@@ -110,6 +114,7 @@ def bad_weights(reachable: bool = False) -> Optional[dict[str, Any]]:
     `reachable`: the context of the device is alive, so that parameters there can be looked at as well.
     """
     first, bad, total = "", 0, 0
+    highest, of = _GROWN, ""
     for variable, module in owners.roots():
         for name, parameter in module.named_parameters():
             if not parameter.dtype.is_floating_point or parameter.device.type == "meta":
@@ -118,10 +123,17 @@ def bad_weights(reachable: bool = False) -> Optional[dict[str, Any]]:
                 continue
             total += 1
             if bool(parameter.detach().isfinite().all()):
+                trained = parameter.requires_grad and parameter.numel()
+                high = float(parameter.detach().abs().max()) if trained else 0.0
+                if high > highest:
+                    highest, of = high, _parameter(variable, owners.clean_name(name))
                 continue
             bad += 1
             first = first or _parameter(variable, owners.clean_name(name))
-    return {"name": first, "bad": bad, "total": total} if total else None
+    if not total:
+        return None
+    grown = {"grown": {"name": of, "value": highest}} if of and not bad else {}
+    return {"name": first, "bad": bad, "total": total, **grown}
 
 
 def _parameter(variable: str, path: str) -> str:

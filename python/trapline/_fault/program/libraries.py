@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Optional
 
 from trapline._fault.program import made, owners, places, scope
@@ -30,10 +30,13 @@ _NO_COUNTS = re.compile(
 _SILENT = ("torch", "builtins", "typing", "abc", "collections", "enum")  # packages that no row is about
 
 
-def library_facts(layer: Optional[dict[str, Any]]) -> dict[str, Any]:
-    """Packages and classes for the table of knobs; a package is left out where the code is the user's."""
+def library_facts(layer: Optional[dict[str, Any]], called: Optional[list[CodeType]] = None) -> dict[str, Any]:
+    """Packages and classes for the table of knobs; a package is left out where the code is the user's.
+    `called`: the code that called, innermost first, of a call that is over: what runs now is another."""
     around = _around(layer)
-    facts = facts_of(around, scope.live_frames())
+    facts = facts_of(around, scope.live_frames() if called is None else [])
+    if called:
+        facts |= _callers_in(called)
     size = (layer or {}).get("value")
     attribute = str((layer or {}).get("name") or "").rpartition(".")[2]
     package = facts.get("owner", "")
@@ -155,6 +158,26 @@ def _between(innermost_first: list[FrameType]) -> list[FrameType]:
         if _package(_module_of(frame)) not in _SILENT:
             found.append(frame)
     return found
+
+
+def _callers_in(called: list[CodeType]) -> dict[str, Any]:
+    """The same by the code alone: of a method the class that defines it, and its bases."""
+    modules = {getattr(module, "__file__", None): name for name, module in list(sys.modules.items())}
+    found = []
+    for code in called:
+        if places.is_user(code):
+            break
+        module = modules.get(code.co_filename, "")
+        if module and _package(module) not in _SILENT:
+            found.append((module, getattr(code, "co_qualname", code.co_name)))  # co_qualname: Python 3.11
+    if not found:
+        return {}
+    callers: list[str] = []
+    for module, name in found:
+        callers.append(f"{module}.{name}")
+        kind = vars(sys.modules[module]).get(name.partition(".")[0])
+        callers += _names([kind]) if isinstance(kind, type) and "." in name else []
+    return {"caller": _package(found[0][0]), "callers": list(dict.fromkeys(callers))[:_MAX_NAMES]}
 
 
 def _callers(frames: list[FrameType]) -> Iterator[str]:

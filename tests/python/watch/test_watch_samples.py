@@ -1,0 +1,124 @@
+"""Whose sample it is where an operation made the NaN: of one row of the batch, and of no weight."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, Dataset  # noqa: E402
+from trapline._fault.data import batches  # noqa: E402
+from trapline._watch import light  # noqa: E402
+
+
+@pytest.fixture
+def watch():
+    batches.install()
+    light.install()
+    yield light
+    light.uninstall()
+    batches.uninstall()
+
+
+class Rows(Dataset):
+    """`at_5` stands in the last place of sample 5."""
+
+    def __init__(self, at_5=0.0, size=12):
+        self.at_5, self.size = at_5, size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, at):
+        return torch.tensor([1.0, float(at), self.at_5 if at == 5 else 1.0]), torch.tensor([1.0])
+
+
+def train(model, data, loss=nn.functional.mse_loss, batch_size=4, **options):
+    optimizer = torch.optim.SGD(model.parameters(), **{"lr": 1e-4, **options})
+    for x, y in DataLoader(data, batch_size=batch_size):
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step()
+
+
+class Calls(nn.Module):
+    def __init__(self, function, inputs=3):
+        super().__init__()
+        self.head, self.function = nn.Linear(inputs, 1), function
+
+    def forward(self, x):
+        return self.function(self.head, x)
+
+
+def named(watch):
+    seen = watch.verdict()
+    sample = seen.get("sample", {})
+    return seen["kind"], seen["step"], seen.get("op"), sample.get("dataset_index")
+
+
+def test_of_an_operation_in_a_module(watch):
+    train(Calls(lambda head, x: head(x / x[:, 2:])), Rows())
+    assert named(watch) == ("output", 2, "div", 5)
+    assert watch.verdict()["sample"]["likely"] is True
+
+
+def test_of_an_operation_outside_of_the_modules(watch):
+    model = Calls(lambda head, x: head(x) * 0 + x[:, 2:])
+    train(model, Rows(), loss=lambda out, y: (out.log() - y).mean())
+    assert named(watch) == ("loss", 2, "log", 5)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_of_a_gradient(watch, inside):
+    """The root of 0, whose slope is Inf, times the 0 of a mask: forward all is finite."""
+
+    def masked(head, x):
+        out = (head(x) * (x[:, 2:] != 0)).abs()
+        return out.sqrt() if inside else out
+
+    train(Calls(masked), Rows(), loss=lambda out, y: out.mean() if inside else out.sqrt().mean())
+    assert named(watch) == ("gradient", 2, "sqrt", 5)
+
+
+def test_rows_times_heads(watch):
+    """[batch * heads, 1]: the sample is that of the row's part."""
+
+    def heads(head, x):
+        spread = x.repeat_interleave(2, 0)
+        return head(spread / spread[:, 2:]).reshape(len(x), 2).mean(1, keepdim=True)
+
+    train(Calls(heads), Rows())
+    assert named(watch) == ("output", 2, "div", 5)
+
+
+def test_all_rows_are_of_no_sample(watch):
+    train(Calls(lambda head, x: head(x / x[:, 2:].prod())), Rows())
+    assert named(watch) == ("output", 2, "div", None)
+
+
+def test_what_has_the_shape_of_weights_is_of_no_sample(watch):
+    """Four features, and four rows in the batch."""
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor([1.0, 0.0, 1.0, 1.0]))
+
+        def forward(self, x):
+            return (x[:, :1] * (self.scale / self.scale)).mean(1, keepdim=True)
+
+    train(Scaled(), Rows(at_5=1.0))
+    assert named(watch) == ("output", 1, "div", None)
+
+
+def test_weights_that_were_broken_and_made_the_loss_so(watch):
+    """Inf in a weight whose gradient is finite: the loss is Inf from the first step, no gradient is."""
+    model = nn.Linear(3, 1)
+    with torch.no_grad():
+        model.bias[0] = math.inf
+    train(model, Rows(at_5=1.0), loss=lambda out, y: out.mean())
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["name"], seen["what"]) == ("weights", 1, "bias", "inf")
