@@ -18,6 +18,9 @@ void label_because(Decision& d, std::string_view why) {
   d.because = why;
 }
 
+// Since 1.13 ScatterGatherKernel.cu has one kernel for both.
+constexpr std::string_view kGatherOrScatter = "gather or scatter";
+
 void decide_index(const Event& event, const EventContext& scene, Decision& d) {
   const Traceback* const t = scene.traceback;
   if (t != nullptr && speaks_of(*t, Topic::kPositions)) {
@@ -47,8 +50,14 @@ void decide_index(const Event& event, const EventContext& scene, Decision& d) {
                         (t != nullptr && speaks_of(*t, Topic::kSegmentation));
     if (fill && labels)
       label_because(d, "scatter_ with a constant is one-hot encoding, and the surroundings speak of labels");
-  } else if (d.op == "gather" && scene.surface.op == "gather" && scene.surface.labels) {
-    label_because(d, "the gathered index holds labels");
+  } else if (d.op == "gather" || d.op == kGatherOrScatter) {
+    const std::string_view call = scene.surface.op;
+    if (call != "gather" && (d.op == "gather" || !call.starts_with("scatter"))) return;
+    if (scene.surface.labels) {
+      label_because(
+          d, call == "gather" ? "the gathered index holds labels" : "the scattered index holds labels");
+    }
+    d.op = call;  // one kernel serves both: the statement at which it surfaced is such a call
   }
 }
 
@@ -136,7 +145,9 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
     case kIndexOutOfRange:
       if (event.by_condition) decide_index(event, scene, d);
       if (d.cause == kIndexOutOfRange && d.op == "index") d.also = {kLabelOutOfRange, kNumClassesMismatch};
-      if (d.cause == kIndexOutOfRange && (d.op == "scatter" || d.op == "gather")) d.also = {kLabelOutOfRange};
+      if (d.cause == kIndexOutOfRange &&
+          (d.op == "gather" || d.op.starts_with("scatter") || d.op == kGatherOrScatter))
+        d.also = {kLabelOutOfRange};
       // That it may have been a label leaves the cause open, however sure the place is.
       if (!d.also.empty() && d.certainty == Certainty::kDetermined) d.certainty = Certainty::kLikely;
       break;

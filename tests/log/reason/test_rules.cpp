@@ -42,6 +42,31 @@ bool admits(const Finding& f, Cause cause) {
   return std::find(f.also.begin(), f.also.end(), cause) != f.also.end();
 }
 
+// A gather's, as a GPU printed it: PyTorch has one kernel for both since 1.13.
+TEST(Rules, OneKernelGathersAndScatters) {
+  constexpr std::string_view kShared =
+      "/pytorch/aten/src/ATen/native/cuda/ScatterGatherKernel.cu:163: operator(): block: [0,0,0], thread: "
+      "[1,0,0] "
+      "Assertion `idx_dim >= 0 && idx_dim < index_size && \"scatter gather kernel index out of bounds\"` "
+      "failed.\n";
+  Finding f = root(kShared);
+  EXPECT_EQ(f.op, "gather or scatter");
+  EXPECT_NE(f.summary.find("in gather or scatter"), std::string::npos) << f.summary;
+  EXPECT_EQ(f.certainty, Certainty::kLikely);
+  EXPECT_TRUE(admits(f, kLabelOutOfRange));
+  constexpr std::string_view kTold = "torch.AcceleratorError: CUDA error: device-side assert triggered\n";
+  f = root(std::string(kShared) +
+           trace("loss.py", "forward", "nll = -logprobs.gather(dim=-1, index=target.unsqueeze(1))") +
+           std::string(kTold));
+  EXPECT_EQ(f.cause, kLabelOutOfRange) << f.summary;
+  EXPECT_EQ(f.op, "gather");
+  f = root(std::string(kShared) + trace("moe.py", "route", "out.scatter_(1, slot, x)") + std::string(kTold));
+  EXPECT_EQ(f.cause, kIndexOutOfRange) << f.summary;
+  EXPECT_EQ(f.op, "scatter");
+  f = root(std::string(kShared) + trace("moe.py", "route", "if fast_all(mask):") + std::string(kTold));
+  EXPECT_EQ(f.op, "gather or scatter") << "it surfaced elsewhere";
+}
+
 TEST(Rules, AssertDeterminesItsCause) {
   const Finding f = root(kLabel);
   EXPECT_EQ(f.cause, kLabelOutOfRange);
