@@ -135,6 +135,18 @@ TEST(AdviceHarm, WhatALookUpDidNotFind) {
   EXPECT_TRUE(says(finding, "a look-up that found nothing")) << all(finding);
 }
 
+// "solvent_index" of a graph is no number of a node, but its name has the word.
+TEST(AdviceData, WhatBatchingAddedIsTold) {
+  const Finding finding = diagnose(facts_of("embedding.indices", 17, 12,
+                                            {{"layer", layer("solvent", "num_embeddings", 12)},
+                                             {"raised", {{"attribute", "solvent_index"}, {"value", 5}}}}));
+  EXPECT_TRUE(finding.summary.ends_with(
+      "in its own graph it is 5: batching added the nodes of the graphs before to `solvent_index`"))
+      << finding.summary;
+  EXPECT_TRUE(says(finding, "give it a name without `index`")) << all(finding);
+  EXPECT_FALSE(says(finding, "at least")) << all(finding);
+}
+
 // A notebook's folder of copies beside those of the classes: an output more would be trained on it.
 TEST(AdviceNeed, AHiddenFolderIsNoClass) {
   const json counted = {

@@ -9,6 +9,7 @@ from trapline._fault.data import (
     bags,
     batches,
     casts,
+    collated,
     counts,
     fits,
     hand,
@@ -263,6 +264,8 @@ def _look_into(
         if (weights or {}).get("bad"):
             add("weights", lambda: weights)
             add("nan", lambda: nans.nan_facts(violation, tensor))
+    if not content.is_floating_point():
+        add("raised", lambda: collated.raised_facts(content, scan))
     found: list[Any] = []
     position = facts.get("table") == "position"
     # What a loop computed is no sample's, nor are offsets or what broken weights made; and a mask with too

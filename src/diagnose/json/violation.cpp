@@ -130,6 +130,11 @@ void read_advice(const json& object, Violation& facts) {
     if (count && *count > 0)
       facts.counted = CountedFact{*count, text(*counted, "of"), text(*counted, "hidden")};
   }
+  if (const json* raised = object_member(object, "raised")) {
+    const auto value = integer(*raised, "value");
+    if (value && !text(*raised, "attribute").empty())
+      facts.raised = RaisedFact{text(*raised, "attribute"), *value};
+  }
   facts.position = read_position(object);
   if (const json* setting = object_member(object, "setting")) {
     facts.setting = SettingFact{text(*setting, "name"), integer(*setting, "value").value_or(0)};

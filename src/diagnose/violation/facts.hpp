@@ -55,6 +55,12 @@ struct CountedFact {
   std::string hidden;  // a hidden folder that the data set has among its classes, and that `count` leaves out
 };
 
+// What batching added to the numbers of this attribute; without it this one is `value`.
+struct RaisedFact {
+  std::string attribute;
+  std::int64_t value = 0;
+};
+
 // The field of the configuration that made the table.
 struct SettingFact {
   std::string name;  // "type_vocab_size"
@@ -141,6 +147,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Process> process;
   std::optional<Progress> progress;
   std::optional<FitsFact> fits;
+  std::optional<RaisedFact> raised;
   std::optional<ComputedFact> computed;
   std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;

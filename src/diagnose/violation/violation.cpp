@@ -90,6 +90,20 @@ Finding start(const Violation& facts) {
   return finding;
 }
 
+// The data are right: torch_geometric took the attribute for numbers of nodes, by its name.
+void write_raised(ViolationWriter& w, const RaisedFact& raised) {
+  w.finding().summary = fmt::format(
+      "{}, but valid {} are {}; in its own graph it is {}: batching added the nodes of the graphs before to "
+      "`{}`",
+      w.opening(), w.nouns(), w.range(), raised.value, raised.attribute);
+  w.fix(
+      fmt::format("if `{}` holds no numbers of nodes, give it a name without `index`: torch_geometric adds "
+                  "to each attribute "
+                  "that has the word in its name; or let __inc__ of your Data class return 0 for it",
+                  raised.attribute));
+  w.fix("if it holds numbers of nodes, the table is to have a row for each node of the whole batch");
+}
+
 void write_words(ViolationWriter& w) {
   if (w.facts.contract->predicate != Predicate::kOffsets && w.nan_cast()) {
     w.write_nan_cast();
@@ -100,6 +114,7 @@ void write_words(ViolationWriter& w) {
     return;
   }
   if (diagnose_counts(w)) return;
+  if (w.facts.raised) return write_raised(w, *w.facts.raised);
   switch (w.facts.contract->cause) {
     case Cause::kLabelOutOfRange:
       diagnose_label(w);
