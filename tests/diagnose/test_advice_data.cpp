@@ -147,6 +147,34 @@ TEST(AdviceData, WhatBatchingAddedIsTold) {
   EXPECT_FALSE(says(finding, "at least")) << all(finding);
 }
 
+// Atoms have no degree of 0, and one of 5 is no label that is counted from 1.
+TEST(AdviceData, ANumberThatIsMadeOneHotIsNoLabel) {
+  json facts = facts_of("one_hot.self", 5, 5, {{"seen", {{"min", 1}, {"max", 5}, {"count", 36}}}});
+  const auto with = [&](const char* code) {
+    facts["origin"] = {{"file", "atoms.py"}, {"line", 59}, {"function", "forward"}, {"code", code}};
+    return diagnose(facts);
+  };
+  Finding finding = with("bonds = F.one_hot(degree, num_classes=MAX_DEGREE + 1)");
+  EXPECT_EQ(finding.summary.find("1-based"), std::string::npos) << finding.summary;
+  EXPECT_FALSE(says(finding, "labels = labels - 1")) << all(finding);
+  EXPECT_TRUE(says(finding, "if they are counted from 1")) << all(finding);
+  finding = with("y = F.one_hot(class_ids, 5)");
+  EXPECT_NE(finding.summary.find("labels look 1-based"), std::string::npos) << finding.summary;
+}
+
+// 36 pads the plates; -1 is what str.find() gave for a character that the alphabet lacks.
+TEST(AdviceData, WhereAnotherMarkIsThereMinusOneIsNone) {
+  json facts =
+      facts_of("nll_loss_forward.target", -1, 37, {{"scan", {{"min", -1}, {"max", 36}, {"also", 36}}}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("; what is not to count is marked with 36 here")) << finding.summary;
+  EXPECT_NE(finding.fix.front().find("if a look-up that found nothing gave it (str.find"), std::string::npos)
+      << all(finding);
+  EXPECT_TRUE(says(finding, "labels[labels == -1] = 36")) << all(finding);
+  facts["scan"]["max"] = 30;
+  EXPECT_TRUE(diagnose(facts).summary.ends_with("-1 looks like an ignore label, but ignore_index is 36"));
+}
+
 // A notebook's folder of copies beside those of the classes: an output more would be trained on it.
 TEST(AdviceNeed, AHiddenFolderIsNoClass) {
   const json counted = {

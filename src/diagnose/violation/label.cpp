@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <limits>
 
 #include "diagnose/markers.hpp"
@@ -55,6 +57,23 @@ bool is_wrapped(const ViolationWriter& w, std::int64_t value) {
   });
 }
 
+// What finds nothing gives -1: what is padded already has a mark of its own.
+std::string look_up(const ViolationWriter& w) {
+  return fmt::format(
+      "if a look-up that found nothing gave it (str.find, a pandas category), look at where {} {} made: what "
+      "is "
+      "missing there needs a class of its own",
+      w.users(), w.facts.variable ? "is" : "are");
+}
+
+// Labels that do not count are there, and are left out: -1 is another thing.
+void write_second_mark(ViolationWriter& w, std::int64_t ignored) {
+  w.finding().summary += fmt::format("; what is not to count is marked with {} here", ignored);
+  w.fix(look_up(w));
+  w.fix(fmt::format("if -1 marks what is not to count, too, mark it with {0}: labels[labels == -1] = {0}",
+                    ignored));
+}
+
 // "-1 looks like an ignore label": one value far from the classes marks what is not to count.
 void write_ignore_label(ViolationWriter& w, std::int64_t label) {
   if (!w.facts.annotations.empty()) return write_annotation(w, label);
@@ -82,10 +101,7 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
       w.fix(fmt::format("or leave them out, here and in all that goes with them: {0}[{0} != {1}]", name,
                         label));
       if (label == -1) {
-        w.fix(fmt::format(
-            "if a look-up that found nothing gave it (str.find, a pandas category), look at where {} "
-            "{} made: what is missing there needs a class of its own",
-            w.users(), w.facts.variable ? "is" : "are"));
+        w.fix(look_up(w));
       }
       return;
     }
@@ -96,12 +112,13 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
     return;
   }
   const std::int64_t ignored = w.facts.scan.also.value_or(-100);
+  // Both marks are in the data: to ignore the one is to fail at the other.
+  const bool both = w.facts.scan.min == Scalar(ignored) || w.facts.scan.max == Scalar(ignored);
+  if (label == -1 && both && w.facts.library.caller.empty()) return write_second_mark(w, ignored);
   w.finding().summary +=
       fmt::format("; {} looks like an ignore label, but ignore_index is {}", label, ignored);
   const std::string knob = w.knob(Situation::kIgnore);
   if (!knob.empty()) w.fix(knob);
-  // Both marks are in the data: to ignore the one is to fail at the other.
-  const bool both = w.facts.scan.min == Scalar(ignored) || w.facts.scan.max == Scalar(ignored);
   if (w.facts.library.caller.empty() && !both) {
     w.fix(
         fmt::format("if {0} marks what is not to count: F.cross_entropy(..., ignore_index={0}) or "
@@ -132,10 +149,33 @@ void write_two_colours(ViolationWriter& w) {
       "only if 255 marks what is not to count, ignore_index=255; nothing but class 0 is then left to learn");
 }
 
+// The names in the line of a one_hot: any number can be made one.
+bool speaks_of_labels(const ViolationWriter& w) {
+  static constexpr std::array kWords{"label", "labels", "target",   "targets",    "class", "classes",
+                                     "cls",   "gt",     "category", "categories", "y"};
+  std::string text = w.facts.variable ? w.facts.variable->name : std::string();
+  if (w.facts.origin) text += " " + w.facts.origin->code;
+  std::string word;
+  const auto is_word = [&] { return std::find(kWords.begin(), kWords.end(), word) != kWords.end(); };
+  bool found = false, counts = false;
+  for (const char c : text + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    counts |= word == "num" || word == "n";  // num_classes says nothing of what is counted
+    found |= !counts && is_word();
+    word.clear();
+    if (c != '_') counts = false;
+  }
+  return found;
+}
+
 // Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
 // shown.
 bool one_based(const ViolationWriter& w) {
-  if (w.op() == "ctc_loss" || w.facts.computed) return false;  // 0 is the blank; nobody counted
+  if (w.op() == "ctc_loss" || w.facts.computed) return false;     // 0 is the blank; nobody counted
+  if (w.op() == "one_hot" && !speaks_of_labels(w)) return false;  // degrees, months, ages: some begin at 1
   if (w.counted_from_one()) return true;
   return w.seen_count() / 3 >= w.hi() && w.hi() > 1 && w.seen_min() == 1 && w.seen_max() == w.hi() &&
          w.only(w.hi()) && !(w.facts.counted && w.facts.counted->count > w.hi());

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trapline._fault.data import at_work, batches, drawn, guesses, records, samples, values
+from trapline._fault.data import at_work, batches, drawn, guesses, records, samples, values, weighted
 
 
 def sample_of(
@@ -25,6 +25,7 @@ def sample_of(
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
     return (
         samples.blamed(sample, violation, predicate)
+        or (weighted.sample_facts(tensor, scan) if violation.get("contract") == "multinomial.self" else None)
         or guesses.batch_of_labels(violation, predicate)
         or (None if unknown else guesses.batch_in_hand(violation, predicate))
         or (_late(tensor, unknown) if violation.get("late") else _at_least(tensor, scan, predicate))
