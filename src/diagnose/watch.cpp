@@ -182,6 +182,9 @@ std::string place_text(const WatchSeen& seen, bool looked = true) {
   if (seen.kind == "optimizer")
     return fmt::format("{} update of {}", seen.unit == "step" ? "the optimizer's" : "the program's",
                        seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
+  if (seen.kind == "state")
+    return fmt::format("the optimizer's `{}` of {}", seen.state,
+                       seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
   if (seen.kind == "loss") return (looked ? "the loss" : "what leads to the loss") + by_text(seen);
   const std::string noun = seen.kind == "output" ? "output" : "gradient";
   if (seen.name.empty() && noun == "gradient") return "the gradients" + by_text(seen);
@@ -230,6 +233,11 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format("look at the checkpoint{}: the weights were not finite before {} {}",
                        at.step > 1 ? ", or what the program writes there itself" : " or the initialisation",
                        at.unit, at.step);
+  if (at.kind == "state")
+    return "the gradients are so large that their squares overflow, and the weight hardly changes from then "
+           "on: look "
+           "for a fill value in the data (1e20, 9.97e36); clip the gradients, and begin again with a new "
+           "optimizer";
   if (at.kind == "optimizer" && !watch.setting.empty())
     return fmt::format("set the optimizer's {}: it cannot be right",
                        watch.setting.substr(0, watch.setting.find('='))) +
@@ -370,7 +378,8 @@ Finding finding_of(const Watch& watch) {
   // What the place rules out is not advised.
   // Data, targets, weights and updates are told as what they are: neither a rate nor a dtype made them.
   const bool given = first.kind == "input" || first.kind == "target" || first.kind == "weights";
-  const bool vague = first.op.empty() && !given && first.kind != "optimizer" && !watch.seen.changed;
+  const bool vague =
+      first.op.empty() && !given && first.kind != "optimizer" && first.kind != "state" && !watch.seen.changed;
   const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
   const bool grew = !watch.seen.growth.empty() && !watch.seen.nan && first.kind == "loss" && first.op.empty();
   if (!grew) finding.fix = {look_text(watch.seen)};  // a loss that has grown until it overflowed is explained
@@ -384,7 +393,8 @@ Finding finding_of(const Watch& watch) {
         "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
   if (vague && !watch.seen.input_finite)
     finding.fix.emplace_back("check the data: assert torch.isfinite(inputs).all()");
-  if (finding.sample && (first.kind == "output" || first.kind == "gradient" || first.kind == "loss")) {
+  if (finding.sample &&
+      (first.kind == "output" || first.kind == "gradient" || first.kind == "loss" || first.kind == "state")) {
     if (std::string look = look_at(*finding.sample); !look.empty()) finding.fix.push_back(std::move(look));
   }
   finding.process = watch.process;

@@ -12,12 +12,13 @@
 namespace trapline::diagnose {
 
 struct WatchSeen {
-  std::string kind;  // "output", "loss", "gradient", "input", "target", "weights", "optimizer"
+  std::string kind;  // "output", "loss", "gradient", "input", "target", "weights", "optimizer", "state"
   std::string name;  // of the module or the parameter; empty: unknown
   std::string type;  // of the module: "Linear"
   std::int64_t step = 0;
   std::string unit;                   // "step", "forward call"
   std::string op{};                   // "log"; empty: unknown
+  std::string state{};                // of the optimizer: "exp_avg_sq"
   bool beside = false;                // the weights of a module that the loss is not trained through
   std::optional<std::int64_t> row{};  // of the table `name` that was read
 };

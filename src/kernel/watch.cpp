@@ -57,6 +57,9 @@ double now() {
 // Without a function of the C++ runtime: the difference of a number with itself is 0 only where it is finite.
 bool is_finite(double value) { return value - value == 0; }
 
+// A loss like that is looked at: what an optimizer keeps of its gradients may overflow (_watch/state.py).
+bool is_huge(double value) { return value > 1.8e19 || value < -1.8e19; }
+
 void keep_in(PyObject*& place, PyObject* value) {
   PyObject* old = place;
   Py_INCREF(value);
@@ -235,7 +238,7 @@ PyObject* watch_passes(PyObject*, PyObject* loss) {
     g_watch.has_loss = there.get() == Py_True;
     return PyBool_FromLong(g_watch.has_loss);
   }
-  if (!read_number(loss, g_watch.loss) || !is_finite(g_watch.loss)) Py_RETURN_FALSE;
+  if (!read_number(loss, g_watch.loss) || !is_finite(g_watch.loss) || is_huge(g_watch.loss)) Py_RETURN_FALSE;
   g_watch.has_loss = true;
   if (g_watch.calls_count > 1) keep_batch_only();
   Py_RETURN_TRUE;

@@ -65,6 +65,20 @@ TEST(Watch, TheSampleIsLookedAt) {
   }
 }
 
+TEST(Watch, TheOptimizersState) {
+  json watch = kOutput;
+  watch.update(
+      {{"kind", "state"}, {"what", "inf"}, {"state", "exp_avg_sq"}, {"name", "net.0.weight"}, {"type", ""}});
+  watch["sample"] = {{"dataset_index", 163}, {"loader", "loader"}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->summary,
+            "the first Inf of this run was in step 12, in the optimizer's `exp_avg_sq` of `net.0.weight`");
+  EXPECT_NE(finding->fix.front().find("look for a fill value in the data"), std::string::npos);
+  EXPECT_EQ(finding->fix.back(), "look at sample 163: print(loader.dataset[163])");
+  EXPECT_EQ(finding->certainty, Certainty::kProven);
+}
+
 TEST(Watch, ATargetThatHasNoPath) {
   json watch = kOutput;
   watch.update({{"kind", "loss"}, {"what", "inf"}, {"name", ""}, {"type", ""}, {"op", "_ctc_loss"}});

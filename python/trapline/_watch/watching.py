@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional
 from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
-from trapline._watch import backward, candidates, place
+from trapline._watch import backward, candidates, place, state
 from trapline._watch.again import Call
 from trapline._watch.budget import Budget
 from trapline._watch.device import Device
@@ -44,8 +44,7 @@ class Light:
         self.places = 0  # times that stage two ran
         self.harmed: list[Any] = []  # weak references to the weights that `found` is about
         self.streak = Streak()
-        self._returned = 0
-        self.steps = Steps()
+        self._returned, self.steps = 0, Steps()
         self._began = Began()
         self.backwards = 0  # of losses, in this step
         self._in_loss: Optional[backward.Culprit] = None
@@ -57,13 +56,11 @@ class Light:
         self.nan_loss = False  # since the last step, taken or left out
         self._spoilt = 0  # the step whose gradients were not finite, of weights that no module has
         self._mark = 0  # calls that an earlier backward of this step has done with
-        self.budget = Budget()
-        self.early = Early()
+        self.budget, self.early = Budget(), Early()
         self.busy = False  # stage two is running
         self.stepping = self._has_closures = False
         self.asked: Any = None  # an optimizer about to step that `holding` has looked at
-        self.roots = Roots(self)
-        self.hot = Hot()
+        self.roots, self.hot = Roots(self), Hot()
         self._handles: list[Any] = []
         self._patches = Patches()
         self.device = Device(self)
@@ -177,6 +174,7 @@ class Light:
                     and is_finite(value := tensors.item())
                 ):
                     self._loss, self.early.fact = value, None
+                    self.looks |= abs(value) > state.SQUARE_OVERFLOWS
                     self.backwards += 1
                     if self.looks or self._several:
                         self._keeps_last()
@@ -376,6 +374,7 @@ class Light:
     def sees_gradients(self, optimizer: Any) -> None:
         bad = place.bad_gradients(optimizer)
         if not bad:  # the sum overflowed, the elements did not
+            self.norm = state.largest(optimizer)
             return
         what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
         mine = {id(parameter): parameter for parameter, _ in bad}
@@ -395,11 +394,12 @@ class Light:
         began = time.perf_counter()
         norm = place.norm(parameter.detach() for parameter in parameters_of(optimizer))
         self.budget.spends(began)
-        if norm is None or math.isfinite(norm):
-            return None
         known = list(self.roots.known)
-        bad, fact = place.of_update(optimizer, self._began.bad, known, self.slopes)
-        if not bad:
+        if norm is None or math.isfinite(norm):
+            bad, fact = [], state.overflowed(optimizer, self.ring[-1][2], known)
+        else:
+            bad, fact = place.of_update(optimizer, self._began.bad, known, self.slopes)
+        if not bad and fact.get("kind") != "state":
             self._spoilt = self.steps.taken if fact else self._spoilt
             return None
         self.harmed = [weakref.ref(parameter) for parameter in bad]

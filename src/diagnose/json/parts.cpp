@@ -36,10 +36,11 @@ std::optional<WatchSeen> read_seen(const json* object) {
   const auto step = integer(*object, "step");
   if (!step) return std::nullopt;
   seen.step = *step;
-  constexpr std::array<std::string_view, 7> kKinds{"output", "loss",    "gradient", "input",
-                                                   "target", "weights", "optimizer"};
+  constexpr std::array<std::string_view, 8> kKinds{"output", "loss",    "gradient",  "input",
+                                                   "target", "weights", "optimizer", "state"};
   if (std::ranges::find(kKinds, seen.kind) == kKinds.end()) return std::nullopt;
   seen.op = text(*object, "op");
+  seen.state = text(*object, "state");
   seen.row = integer(*object, "row");
   seen.beside = boolean(*object, "beside").value_or(false);
   if (seen.unit.empty()) seen.unit = "step";

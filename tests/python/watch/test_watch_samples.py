@@ -122,3 +122,51 @@ def test_weights_that_were_broken_and_made_the_loss_so(watch):
     train(model, Rows(at_5=1.0), loss=lambda out, y: out.mean())
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], seen["name"], seen["what"]) == ("weights", 1, "bias", "inf")
+
+
+class Filled(Dataset):
+    """A fill value for what was not measured, in sample 21."""
+
+    def __init__(self, fill=9.97e36):
+        self.fill = fill
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, at):
+        return torch.tensor([1.0, self.fill if at == 21 else 2.0, 1.0]), torch.tensor([1.0])
+
+
+def train_adam(data):
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for x, y in DataLoader(data, batch_size=2):
+        optimizer.zero_grad()
+        nn.functional.l1_loss(model(x), y).backward()
+        optimizer.step()
+
+
+def test_squares_that_an_optimizer_keeps(watch):
+    train_adam(Filled())
+    seen = watch.verdict()
+    assert (seen["kind"], seen["state"], seen["name"], seen["what"]) == (
+        "state",
+        "exp_avg_sq",
+        "weight",
+        "inf",
+    )
+    assert (seen["step"], seen["sample"]["dataset_index"]) == (11, 21)
+
+
+def test_large_gradients_whose_squares_do_not_overflow(watch):
+    train_adam(Filled(1e18))
+    assert watch.verdict() is None
+
+
+def test_squares_between_the_looks(watch, monkeypatch):
+    from trapline._watch import budget, watching
+
+    monkeypatch.setattr(watching, "ALWAYS", 4)
+    monkeypatch.setattr(budget, "_SHARE", 1e-9)  # after the first steps none is looked at
+    train_adam(Filled())
+    assert (watch.verdict()["kind"], watch.verdict()["step"]) == ("state", 11)
