@@ -19,6 +19,12 @@ TEST(AdviceHarmValues, ACosineIsNoRawScore) {
   facts["scan"]["value"] = facts["scan"]["min"] = -0.25;
   facts["scan"]["max"] = 0.75;
   Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("takes probabilities in [0, 1]")) << finding.summary;
+  EXPECT_TRUE(says(finding, "if these are raw scores, the sigmoid is missing: F.binary_cross"))
+      << all(finding);
+  EXPECT_TRUE(says(finding, "if not, look at where the input is computed")) << all(finding);
+  facts["squashed"] = "raw";
+  finding = diagnose(facts);
   EXPECT_TRUE(finding.summary.ends_with("the sigmoid is missing")) << finding.summary;
   for (const auto& [by, what, fix] :
        {std::array{"cosine", ": a cosine lies in [-1, 1]", "F.cosine_embedding_loss"},
@@ -86,7 +92,7 @@ TEST(AdviceHarm, NoRecordIsDroppedForANumberThatTheProgramMade) {
 
 TEST(AdviceHarm, NoRowIsDroppedWhereTheBatchIsFinite) {
   json index = facts_of("gather.index", std::numeric_limits<std::int64_t>::min() + 22, 216);
-  EXPECT_TRUE(says(diagnose(index), "drop the rows")) << all(diagnose(index));
+  EXPECT_TRUE(says(diagnose(index), "if the rows may go, drop them")) << all(diagnose(index));
   for (const char* by : {"row", "hand"}) {
     index["sample"] = {{"batch", 2}, {"by", by}};
     index["batch_is_finite"] = true;
@@ -95,7 +101,7 @@ TEST(AdviceHarm, NoRowIsDroppedWhereTheBatchIsFinite) {
     EXPECT_TRUE(says(finding, "what the batch holds is finite: arithmetic before the cast")) << all(finding);
   }
   index["sample"] = {{"batch", 2}, {"row", 1}};  // the loader's own: cast where it was loaded
-  EXPECT_TRUE(says(diagnose(index), "drop the rows")) << all(diagnose(index));
+  EXPECT_TRUE(says(diagnose(index), "if the rows may go, drop them")) << all(diagnose(index));
 }
 
 TEST(AdviceHarm, TheLabelsOfALoss) {
@@ -259,6 +265,12 @@ TEST(AdviceHarmValues, ANanOfArithmeticIsNoMissingValue) {
         {{"frame", {{"file", "a.py"}, {"line", 7}, {"function", "cells"}, {"code", "ij = unit.long()"}}},
          {"bad", 1}}}});
   EXPECT_TRUE(says(diagnose(facts), "a missing value goes into the cast"));
+  facts["nan_cast"]["value"] = "-inf";  // a pitch of 0 Hz
+  EXPECT_TRUE(says(diagnose(facts), "-inf goes into the cast in `ij = unit.long()`: the log of 0"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "drop")) << all(diagnose(facts));
+  facts["nan_cast"]["value"] = "nan";
+  EXPECT_TRUE(says(diagnose(facts), "if the rows may go, drop them")) << all(diagnose(facts));
   facts["sample"] = {{"batch", 1}, {"row", 5}, {"dataset_index", 19}, {"by", "row"}, {"likely", true}};
   const Finding f = diagnose(facts);
   EXPECT_EQ(info(f.cause).code, "TL108");

@@ -235,7 +235,8 @@ TEST(DiagnoseNumbers, ANegativeCountOrRateIsNotMadeZero) {
 
 TEST(DiagnoseLossInput, MissingSigmoidAndNan) {
   expect(
-      ViolationFacts("binary_cross_entropy.self", 1.75, 1).scan("min", -2.5), Cause::kLossInputOutOfRange,
+      ViolationFacts("binary_cross_entropy.self", 1.75, 1).scan("min", -2.5).with("squashed", "raw"),
+      Cause::kLossInputOutOfRange,
       "binary_cross_entropy: input[3] is 1.75, but binary_cross_entropy takes probabilities in [0, 1]: the "
       "sigmoid "
       "is missing",

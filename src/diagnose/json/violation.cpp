@@ -98,7 +98,8 @@ void read_places(const json& object, Violation& facts) {
   read_layer(object, facts);
   if (const json* cast = object_member(object, "nan_cast")) {
     if (auto place = read_frame(member(*cast, "frame"))) {
-      facts.nan_cast = NanCastFact{std::move(*place), integer(*cast, "bad").value_or(0)};
+      facts.nan_cast =
+          NanCastFact{std::move(*place), integer(*cast, "bad").value_or(0), text(*cast, "value")};
     }
   }
   if (const json* other = object_member(object, "fits")) {

@@ -103,6 +103,7 @@ struct CodesFact {
 struct NanCastFact {
   Frame frame;
   std::int64_t bad = 0;
+  std::string value{};  // what was cast: "nan", "inf", "-inf"; empty: not known
 };
 
 // Only `contract` and `scan` are required.
@@ -156,8 +157,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;
   std::optional<SamplerFact> sampler;
-  std::string squashed;       // what made the scores, where they are no raw ones: "tanh", "cosine", "log"
-  std::optional<bool> whole;  // all of a floating argument are whole numbers
+  std::string squashed;            // what made the scores, as the graph says: "raw", "tanh", "cosine", "log"
+  std::optional<bool> whole;       // all of a floating argument are whole numbers
   std::optional<bool> holds_zero;  // and a 0 is among them
   std::optional<bool> holds_one;   // and a 1
   std::vector<Operation> history;

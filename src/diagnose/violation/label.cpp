@@ -211,7 +211,8 @@ void write_one_based(ViolationWriter& w) {
     w.fix(fmt::format("if the program's other data sets begin at 0: label - 1, in {} alone", name));
     w.fix("if they begin at 1, too: label - 1 in all of them");
   } else {
-    w.fix("labels = labels - 1, best once in the data set");
+    w.fix(fmt::format("{}labels = labels - 1, best once in the data set",
+                      w.all_seen() ? "" : "if the classes are counted from 1: "));
     w.fix("at prediction time add it again: label = logits.argmax(1) + 1");
   }
   const std::string resize = w.enlarge(Situation::kClasses, {next(w.hi()), true, ""});

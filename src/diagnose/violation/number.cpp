@@ -204,10 +204,14 @@ void write_input(ViolationWriter& w) {
     return w.fix(std::string(squashed->fix));
   }
   if (min < 0) {  // raw scores are of both signs
-    w.finding().summary += ": the sigmoid is missing";
-    w.fix(
-        "F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw scores");
+    const bool raw = w.facts.squashed == "raw";
+    if (raw) w.finding().summary += ": the sigmoid is missing";
+    w.fix(fmt::format(
+        "{}F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw "
+        "scores",
+        raw ? "" : "if these are raw scores, the sigmoid is missing: "));
     w.fix("or input = torch.sigmoid(input) before the loss");
+    if (!raw) w.fix(fmt::format("if not, look at where {} is computed: {}", w.own("the input"), w.outside()));
     return;
   }
   w.fix(fmt::format("look at where {} is computed: {} of {} {} above 1, {} is the highest",

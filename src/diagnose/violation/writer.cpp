@@ -201,6 +201,16 @@ void ViolationWriter::fix_arithmetic(const std::string& cast) {
   fix_sample();
 }
 
+// No missing value: those are NaN. The rows are good, and only this place of them has no number.
+void ViolationWriter::fix_infinite(const std::string& cast) {
+  fix(fmt::format(
+      "{} goes into the cast in {}: the log of 0, or a division by 0; give such elements a number of their "
+      "own before: torch.where(x > 0, torch.log(x.clamp(min=eps)), other)",
+      facts.nan_cast->value, cast));
+  fix("find where it begins: assert torch.isfinite(x).all() after each step before the cast");
+  fix_sample();
+}
+
 void ViolationWriter::write_nan_cast() {
   finding_.also.insert(finding_.also.begin(), finding_.cause);
   finding_.cause = Cause::kNanToIndex;
@@ -218,6 +228,7 @@ void ViolationWriter::write_nan_cast() {
     const std::string code = stripped(cast.code);
     const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
     if (by_arithmetic() && !label) return fix_arithmetic("the cast in " + where);
+    if (!label && facts.nan_cast->value.ends_with("inf")) return fix_infinite(where);
     fix(fmt::format("a missing {} goes into the cast in {}: {}", thing, where, what_to_do));
   } else {
     const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
@@ -246,7 +257,8 @@ void ViolationWriter::write_nan_cast() {
         "or, so that it does not count: labels = torch.nan_to_num(labels, nan={}) before the cast",
         facts.scan.also.value_or(-100)));
   }
-  fix("drop the rows, and the same ones of the targets: keep = torch.isfinite(x).reshape(len(x), -1).all(1); "
+  fix("if the rows may go, drop them and the same ones of the targets: keep = "
+      "torch.isfinite(x).reshape(len(x), -1).all(1); "
       "x, y = x[keep], y[keep]");
   if (!label) {
     fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, "

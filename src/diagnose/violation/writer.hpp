@@ -149,6 +149,7 @@ class ViolationWriter {
   // What the batch holds is finite: the program itself makes the NaN.
   bool by_arithmetic() const;
   void fix_arithmetic(const std::string& cast);
+  void fix_infinite(const std::string& cast);
 
  private:
   Finding& finding_;

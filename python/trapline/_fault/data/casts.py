@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Optional
 
-from trapline._fault.data import recorded
+from trapline._fault.data import recorded, values
 from trapline._fault.program import frames, graphs, places, scope, source
 
 _NUMPY_WARNED = "invalid value encountered in cast"
@@ -53,7 +53,10 @@ def _facts(cast: dict[str, Any]) -> Optional[dict[str, Any]]:
     origin = frames.origin_of(graphs.make_stack(cast.get("frames") or [], "", cast.get("graph_stack")))
     if origin is None:
         return None
-    return {"frame": origin, "bad": int((cast.get("scan") or {}).get("bad", 1))}
+    scan = cast.get("scan") or {}
+    found: dict[str, Any] = {"frame": origin, "bad": int(scan.get("bad", 1))}
+    value = scan.get("value")
+    return found | ({"value": values.number(value)} if type(value) is float else {})
 
 
 def numpy_cast_facts(scan: dict[str, Any]) -> Optional[dict[str, Any]]:

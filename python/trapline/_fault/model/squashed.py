@@ -1,4 +1,4 @@
-"""What made the scores that a loss was given, where the autograd graph says that they are no raw ones: a
+"""What made the scores that a loss was given, as the autograd graph says: a layer, whose scores are raw; or a
 tanh, a cosine, the logarithm of probabilities.
 """
 
@@ -11,10 +11,11 @@ from trapline._fault.model.layers import ADAPTERS, node_kind
 _MAX_NODES = 16
 _LOGARITHMS = ("LogSoftmax", "LogSigmoid", "Log")
 _PRODUCTS = ("Mm", "Bmm", "Mv", "Dot")
+_LAYERS = ("Addmm", "Addmv", "Baddbmm", "Linear", "MkldnnLinear", "Convolution", "MkldnnConvolution")
 
 
 def squashed_by(scores: Any) -> Optional[str]:
-    """ "tanh", "cosine" or "log"; None: not known, or nothing of the kind."""
+    """ "raw", "tanh", "cosine" or "log"; None: not known."""
     node = _computing(getattr(scores, "grad_fn", None))
     if node is None:
         return None
@@ -23,11 +24,22 @@ def squashed_by(scores: Any) -> Optional[str]:
         return "tanh"
     if kind in _LOGARITHMS:
         return "log"
+    if kind in _LAYERS or (kind == "Add" and _of_layer(node)):
+        return "raw"
     # cosine_similarity() and its like written by hand: the product of what was divided by its norm.
     if kind == "Sum":
         node = _computing(_first(node))
-        return "cosine" if node is not None and node_kind(node) == "Mul" and _divided(node) else None
-    return "cosine" if kind in _PRODUCTS and _divided(node) else None
+        if node is None or node_kind(node) != "Mul":
+            return None
+    elif kind not in _PRODUCTS:
+        return None
+    return "cosine" if _divided(node) else "raw"
+
+
+def _of_layer(total: Any) -> bool:
+    """A layer without a bias of its own, or the sum of two."""
+    parts = [_computing(following) for following, _ in total.next_functions]
+    return any(part is not None and node_kind(part) in (*_LAYERS, *_PRODUCTS) for part in parts)
 
 
 def _divided(product: Any) -> bool:
