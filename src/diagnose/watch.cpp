@@ -329,10 +329,10 @@ std::string watch_text(const WatchFact& watch) {
     return fmt::format("{} of this run was in {} {}, in the gradients{}", which, watch.first.unit,
                        watch.first.step, by_text(watch.first));
   }
-  if (has_unseen_gradients(watch) && !watch.first.name.empty()) {
+  if (has_unseen_gradients(watch) && (watch.or_before || !watch.first.name.empty())) {
     return fmt::format("{} of this run was in {} {}{}, in the gradient or the update of {}", which,
                        watch.first.unit, watch.first.step, watch.or_before ? " or before it" : "",
-                       layer_name(watch.first.name, '`'));
+                       watch.first.name.empty() ? "a weight" : layer_name(watch.first.name, '`'));
   }
   if (watch.factor)
     return fmt::format("{} of this run was in {} {}, in what the loss is multiplied or divided with (`{}`)",

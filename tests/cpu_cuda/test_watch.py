@@ -145,3 +145,40 @@ def test_a_fault_that_the_watch_meets_is_raised_by_the_backward_call(tmp_path: P
 
 def test_nothing_is_watched_where_it_is_off(tmp_path: Path) -> None:
     assert _run(tmp_path, "division", options=("--watch", "off")).report["findings"] == []
+
+
+BETWEEN = """
+import sys
+import torch
+from trapline._watch import light
+
+torch.manual_seed(0)
+how = sys.argv[1]
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).cuda()
+if how == "on purpose":
+    model.unused = torch.nn.Parameter(torch.full((3,), torch.nan, device="cuda"))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
+for step in range(1, 121):
+    y = model(torch.randn(16, 4, device="cuda"))
+    loss = (y**2).mean() if how != "division" or step != 110 else y.sum() / (y * 0).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step == 40:
+        light._light.catches_up()
+        light._light.device._late._next = 1e18  # no look is due for the rest of the run
+print("done", light._light.hot.armed)
+"""
+
+
+@pytest.mark.parametrize("how", ["division", "good", "on purpose"])
+def test_the_weights_are_looked_at_when_the_run_ends(tmp_path: Path, how: str) -> None:
+    (tmp_path / "between.py").write_text(BETWEEN, encoding="utf-8")
+    command = [runner.PYTHON, str(tmp_path / "between.py"), how]
+    outcome = runner.trapline_json(tmp_path, command, ["--cpu"], runner.environment(TRAPLINE_CPU_LATE="1"))
+    assert (outcome.returncode, outcome.stdout) == (0, "done True\n"), outcome.stderr
+    told = [(found["certainty"], found["summary"]) for found in outcome.report["findings"]]
+    place = (
+        "the first NaN of this run was in step 120 or before it, in the gradient or the update of layer 0.weight"
+    )
+    assert told == ([("likely", place)] if how == "division" else [])

@@ -7,6 +7,7 @@ fault when a weight is NaN after the step that was taken with it: only that ques
 from __future__ import annotations
 
 import math
+import sys
 import weakref
 from typing import Any, Optional
 
@@ -16,6 +17,7 @@ from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch.hot import MAX_PROBE
 from trapline._watch.late import Late
+from trapline._watch.place import name_of
 from trapline._watch.suspect import parameters_of
 
 
@@ -73,6 +75,8 @@ class Device:
                 bad, self._bad = self._bad, None
                 if self._holds_nan():
                     self._light.found, self._has_told = self._fact(*bad), True
+            elif at_end and self._light.steps.taken > self._late.step and self._holds_nan():
+                self._light.found = self._since_last_look()
         except DeviceAssertError:
             if not at_end:  # the guard's, met when the weights were looked at
                 raise
@@ -82,6 +86,21 @@ class Device:
     def _holds_nan(self) -> Optional[bool]:
         optimizers = list(self._light.steps.tallies)
         return self._late.hold_nan([p for optimizer in optimizers for p in parameters_of(optimizer)])
+
+    def _since_last_look(self) -> Optional[dict[str, Any]]:
+        """Weights that turned NaN in steps that were only counted. What is NaN on purpose has no such
+        gradient, nor has an optimizer made anything of it.
+        """
+        programs = vars(sys.modules.get("__main__", sys)).values()  # its functions may be over
+        modules = [one for one in [*self._light.roots.known, *programs] if isinstance(one, torch.nn.Module)]
+        for optimizer in list(self._light.steps.tallies):
+            for parameter in parameters_of(optimizer):
+                state = optimizer.state.get(parameter)
+                made = [parameter.grad, *(state.values() if isinstance(state, dict) else ())]
+                if _has_nan([parameter]) and _has_nan(made):
+                    at = {"step": self._light.steps.taken, "unit": "step", "or_before": True}
+                    return {"what": "nan", "kind": "optimizer", **name_of(parameter, modules), **at}
+        return None
 
     def _fact(self, step: int, kind: str, value: float) -> dict[str, Any]:
         ring = self._light.ring
@@ -100,3 +119,9 @@ class Device:
         """After a fork."""
         self._late.forgets()
         self._bad = None
+
+
+def _has_nan(values: list[Any]) -> bool:
+    """Waits for the device."""
+    known = [one.detach() for one in values if isinstance(one, torch.Tensor) and one.is_floating_point()]
+    return any(one.layout is torch.strided and bool(one.isnan().any()) for one in known)
