@@ -125,8 +125,8 @@ TEST(AdviceHarm, TargetsThatAreNanAsAWholeAreNotMissing) {
   };
   EXPECT_TRUE(nan(128).summary.ends_with("as are all targets of this call: they were computed so"))
       << all(nan(128));
-  EXPECT_FALSE(says(nan(128), "leave missing targets out")) << all(nan(128));
-  EXPECT_TRUE(says(nan(1), "leave missing targets out")) << all(nan(1));
+  EXPECT_FALSE(says(nan(128), "leave such targets out")) << all(nan(128));
+  EXPECT_TRUE(says(nan(1), "if it is missing in the data, leave such targets out")) << all(nan(1));
 }
 
 TEST(AdviceHarm, WhatALookUpDidNotFind) {

@@ -264,7 +264,7 @@ TEST(AdviceHarmValues, ANanOfArithmeticIsNoMissingValue) {
       {{"nan_cast",
         {{"frame", {{"file", "a.py"}, {"line", 7}, {"function", "cells"}, {"code", "ij = unit.long()"}}},
          {"bad", 1}}}});
-  EXPECT_TRUE(says(diagnose(facts), "a missing value goes into the cast"));
+  EXPECT_TRUE(says(diagnose(facts), "NaN goes into the cast in `ij = unit.long()`: a missing value"));
   facts["nan_cast"]["value"] = "-inf";  // a pitch of 0 Hz
   EXPECT_TRUE(says(diagnose(facts), "-inf goes into the cast in `ij = unit.long()`: the log of 0"))
       << all(diagnose(facts));

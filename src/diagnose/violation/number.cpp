@@ -125,12 +125,12 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
   const bool percent = min >= 0 && max > 2 && max <= kPercent;
   if (few_are_bad(w)) {
     fix_record(w);
-    if (percent) w.fix("a percentage has to be divided by 100, there only");
+    if (percent) w.fix("if it is a percentage, divide it by 100, there only");
     return;
   }
   w.finding().summary +=
       fmt::format("; they run from {} to {}", to_text(*w.facts.scan.min), to_text(*w.facts.scan.max));
-  if (percent) w.fix("percentages have to be divided by 100, where they are read");
+  if (percent) w.fix("if they are percentages, divide them by 100 where they are read");
   w.fix("if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss");
   w.fix(fmt::format("or rescale them to [0, 1] before training, by the range of the whole data set{}",
                     min > 1 ? ": all of these lie above 1" : ""));
@@ -149,8 +149,12 @@ void write_target(ViolationWriter& w) {
           "mean, std, min or max so, and then every value");
       return;
     }
-    w.finding().summary = fmt::format("{}: a missing value in the data", w.opening());
-    w.fix("leave missing targets out: keep = torch.isfinite(target); loss on input[keep], target[keep]");
+    w.finding().summary = fmt::format("{}: a missing value, or one that was computed so", w.opening());
+    w.fix(
+        "if it is missing in the data, leave such targets out: keep = torch.isfinite(target); loss on "
+        "input[keep], "
+        "target[keep]");
+    w.fix("if not, look at where the targets are computed: 0/0, log(0)");
     w.fix_sample();
   } else if (!std::isfinite(min) || !std::isfinite(max)) {
     w.fix("find what makes it infinite: log(0), a division by 0, or a missing value in the data");

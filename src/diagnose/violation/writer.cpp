@@ -229,7 +229,12 @@ void ViolationWriter::write_nan_cast() {
     const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
     if (by_arithmetic() && !label) return fix_arithmetic("the cast in " + where);
     if (!label && facts.nan_cast->value.ends_with("inf")) return fix_infinite(where);
-    fix(fmt::format("a missing {} goes into the cast in {}: {}", thing, where, what_to_do));
+    if (label) {
+      fix(fmt::format("a missing label goes into the cast in {}: {}", where, what_to_do));
+    } else {
+      fix(fmt::format("NaN goes into the cast in {}: a missing value ({}), or 0/0 (keep the divisor above 0)",
+                      where, what_to_do));
+    }
   } else {
     const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
     finding_.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
