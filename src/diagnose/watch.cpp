@@ -303,7 +303,7 @@ bool is_seen(const WatchFact& watch) {
   if (watch.backward) return true;
   if (first.kind == "optimizer") return watch.gradients_finite;
   if (first.kind == "output" && !first.op.empty()) return watch.finite_before;
-  if (first.kind == "input" || first.kind == "target") return watch.looked;
+  if (first.kind == "input" || first.kind == "target") return watch.looked && !watch.late;
   if (first.beside) return false;  // bad weights and a bad target: that the one made the other nobody saw
   return first.kind != "gradient" && (first.kind != "loss" || (watch.looked && first.op.empty()));
 }

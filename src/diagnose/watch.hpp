@@ -42,6 +42,7 @@ struct WatchFact {
   std::string setting{};                         // of the optimizer, that cannot be right: "lr=inf"
   bool later = false;      // the run has met such numbers before, and left their step out
   bool factor = false;     // `first.op` was given finite numbers of the model and others that are not
+  bool late = false;       // on a device: the step's loss was not finite, and so was this, seen afterwards
   bool or_before = false;  // some rows of a table are bad, and may have been in earlier steps
   bool changed = false;    // the gradients, between `backward` and the step: they were finite
   std::vector<std::string> made_with{};  // operations of the loss, nearest to it first

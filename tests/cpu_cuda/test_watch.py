@@ -178,7 +178,43 @@ def test_the_weights_are_looked_at_when_the_run_ends(tmp_path: Path, how: str) -
     outcome = runner.trapline_json(tmp_path, command, ["--cpu"], runner.environment(TRAPLINE_CPU_LATE="1"))
     assert (outcome.returncode, outcome.stdout) == (0, "done True\n"), outcome.stderr
     told = [(found["certainty"], found["summary"]) for found in outcome.report["findings"]]
-    place = (
-        "the first NaN of this run was in step 120 or before it, in the gradient or the update of layer 0.weight"
-    )
+    at = "in step 120 or before it, in the gradient or the update of layer 0.weight"
+    place = f"the first NaN of this run was {at}"
     assert told == ([("likely", place)] if how == "division" else [])
+
+
+DATA = """
+import sys
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+how, accumulate = sys.argv[1], 2
+x, y = torch.randn(320, 4), torch.randn(320, 1)
+if how != "good":
+    x[216 if how == "first half" else 221, 2] = torch.nan
+data = TensorDataset(x, y)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for number, (some, wanted) in enumerate(DataLoader(data, batch_size=4)):
+    some, wanted = some.cuda(), wanted.cuda()
+    torch.nn.functional.mse_loss(model(some), wanted).backward()
+    if number % accumulate:
+        optimizer.step()
+        optimizer.zero_grad()
+print("done")
+"""
+
+
+@pytest.mark.parametrize(("how", "sample"), [("first half", 216), ("second half", 221), ("good", None)])
+def test_the_data_of_the_step_are_told(tmp_path: Path, how: str, sample: int | None) -> None:
+    (tmp_path / "data.py").write_text(DATA, encoding="utf-8")
+    command = [runner.PYTHON, str(tmp_path / "data.py"), how]
+    outcome = runner.trapline_json(tmp_path, command, ["--cpu"], runner.environment(TRAPLINE_CPU_LATE="1"))
+    assert (outcome.returncode, outcome.stdout) == (0, "done\n"), outcome.stderr
+    told = [
+        (found["certainty"], found["summary"], found["sample"]["dataset_index"])
+        for found in outcome.report["findings"]
+    ]
+    place = "the first NaN of this run was in step 28, in the data"
+    assert told == ([("likely", place, sample)] if sample else [])

@@ -9,16 +9,21 @@ from __future__ import annotations
 import math
 import sys
 import weakref
+from collections import deque
 from typing import Any, Optional
 
 import torch
 
+from trapline._fault.data import batches, samples
+from trapline._library import progress
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch.hot import MAX_PROBE
 from trapline._watch.late import Late
-from trapline._watch.place import name_of
+from trapline._watch.place import name_of, not_finite
 from trapline._watch.suspect import parameters_of
+
+_MAX_DRAWN = 64  # losses
 
 
 class Device:
@@ -29,13 +34,18 @@ class Device:
         self._probe: Any = None  # a weak reference to a parameter, or to an optimizer that has none
         self._has_told = False  # `found` of the watch is from here
         self.is_used = False  # the last loss was on a device
+        self._drawn: deque[tuple[int, int]] = deque(
+            maxlen=_MAX_DRAWN
+        )  # step and the newest batch at its loss
 
     def sees_loss(self, tensors: Any) -> None:
         """What `backward` starts from."""
         loss = tensors[0] if type(tensors) in (list, tuple) and len(tensors) == 1 else tensors
         self.is_used = type(loss) is torch.Tensor and loss.is_cuda and loss.numel() == 1
         if self.is_used and self._light.found is None:
-            self._late.sees(loss, self._light.steps.coming(), "loss")
+            step = self._light.steps.coming()
+            self._late.sees(loss, step, "loss")
+            self._drawn.append((step, progress.newest_batch))
 
     def sees_gradients(self, optimizer: Any) -> None:
         """Before its step."""
@@ -111,9 +121,22 @@ class Device:
             "step": step,
             "unit": "step",
             "last_steps": ring.facts(step + 1, None, None),
+            **self._data_of(step),
         }
         growth = ring.until(step).growth()
         return fact if growth is None else {**fact, "growth": growth}
+
+    def _data_of(self, step: int) -> dict[str, Any]:
+        """What the batches of a step hold that is not finite, as far as they are kept in host memory."""
+        before = max((serial for other, serial in self._drawn if other < step), default=0)
+        serials = [serial for other, serial in self._drawn if other == step]
+        for batch in batches.newest_first() if serials else ():
+            if min(before, max(serials) - 1) < batch.serial <= max(serials):
+                located = not_finite(batch)
+                if located is not None:
+                    sample = samples.sample_facts(located)
+                    return {"kind": "input", "looked": True, "late": True, "sample": sample}
+        return {}
 
     def forgets(self) -> None:
         """After a fork."""

@@ -430,17 +430,22 @@ def _sample(like: Any = None) -> dict[str, Any]:
 
 def spoiled(like: Any = None) -> Optional[samples.Located]:
     """Where the newest batch holds a number that is not finite: just where `like` holds them."""
+    found = (not_finite(batch, like) for batch in batches.newest_first()[:2])
+    return next((located for located in found if located is not None), None)
+
+
+def not_finite(batch: batches.Batch, like: Any = None) -> Optional[samples.Located]:
+    """Where this one does, in host memory."""
     import torch
 
-    for batch in batches.newest_first()[:2]:
-        for tensor in batch.tensors():
-            if not tensor.dtype.is_floating_point or bool(tensor.isfinite().all()):
-                continue
-            finite = tensor.isfinite().reshape(-1)
-            if like is not None and not torch.equal(finite, like.isfinite().reshape(-1)):
-                continue
-            at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
-            return samples.Located(batch, tensor, Match(at, None, 0, True))
+    for tensor in batch.tensors():
+        if not tensor.dtype.is_floating_point or not tensor.is_cpu or bool(tensor.isfinite().all()):
+            continue
+        finite = tensor.isfinite().reshape(-1)
+        if like is not None and not torch.equal(finite, like.isfinite().reshape(-1)):
+            continue
+        at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
+        return samples.Located(batch, tensor, Match(at, None, 0, True))
     return None
 
 

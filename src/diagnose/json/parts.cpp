@@ -262,6 +262,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   }
   watch.setting = text(*object, "setting");
   watch.later = boolean(*object, "later").value_or(false);
+  watch.late = boolean(*object, "late").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);
   watch.or_before = boolean(*object, "or_before").value_or(false);
   watch.changed = boolean(*object, "changed").value_or(false);
