@@ -153,7 +153,7 @@ Decision decide_assert(const Event& event, const EventContext& scene) {
       break;
     case kLossInputOutOfRange:
     case kInvalidProbability:
-      d.also = {kNanToIndex};
+      d.also = {kNanToIndex, kNonFiniteValue};  // a NaN fails the same comparison
       break;
     case kCompiledIndexAssert:
       d.also = {kEmbeddingIndexOutOfRange, kLabelOutOfRange};

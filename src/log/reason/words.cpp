@@ -97,8 +97,8 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
       break;
     case kLossInputOutOfRange:
       fix.push_back(
-          "put torch.sigmoid before BCELoss, or use BCEWithLogitsLoss without it; NaN fails the same check, "
-          "so look at the loss before");
+          "print the input's min and max: where raw scores go in, put torch.sigmoid before BCELoss, or use "
+          "BCEWithLogitsLoss without it; where it is NaN, which fails the same check, find what makes it so");
       break;
     case kInvalidProbability:
       fix.push_back(

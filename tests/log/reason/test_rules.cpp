@@ -42,6 +42,14 @@ bool admits(const Finding& f, Cause cause) {
   return std::find(f.also.begin(), f.also.end(), cause) != f.also.end();
 }
 
+TEST(Rules, ANanFailsTheComparisonOfALossAsWell) {
+  const Finding f = root(
+      "/pytorch/aten/src/ATen/native/cuda/Loss.cu:90: operator(): block: [0,0,0], thread: [5,0,0] Assertion "
+      "`input_val >= zero && input_val <= one` failed.\n");
+  EXPECT_EQ(f.cause, kLossInputOutOfRange);
+  EXPECT_TRUE(admits(f, kNonFiniteValue));
+}
+
 // A gather's, as a GPU printed it: PyTorch has one kernel for both since 1.13.
 TEST(Rules, OneKernelGathersAndScatters) {
   constexpr std::string_view kShared =
