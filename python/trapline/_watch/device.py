@@ -34,9 +34,7 @@ class Device:
         self._probe: Any = None  # a weak reference to a parameter, or to an optimizer that has none
         self._has_told = False  # `found` of the watch is from here
         self.is_used = False  # the last loss was on a device
-        self._drawn: deque[tuple[int, int]] = deque(
-            maxlen=_MAX_DRAWN
-        )  # step and the newest batch at its loss
+        self._drawn: deque[tuple[int, int]] = deque(maxlen=_MAX_DRAWN)  # step, newest batch at its loss
 
     def sees_loss(self, tensors: Any) -> None:
         """What `backward` starts from."""

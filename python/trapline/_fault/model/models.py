@@ -7,9 +7,8 @@ from typing import Any, Optional
 
 from trapline._fault.program import owners, scope
 
-_GROWN = (
-    2.0**24
-)  # above it float32 has no halves, then no odd numbers: no update of a healthy step changes it
+# Above it float32 has no halves, then no odd numbers: no update of a healthy step changes it.
+_GROWN = 2.0**24
 
 
 def resizable(table: Any) -> Optional[str]:
