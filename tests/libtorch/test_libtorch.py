@@ -46,7 +46,9 @@ def test_the_report(program, tmp_path):
     )
     users = [frame["function"].rpartition("::")[2] for frame in finding["stack"] if frame.get("user")]
     assert users == ["main", "train"]
-    assert "labels = labels - 1, best once in the data set" in finding["fix"]
+    assert (
+        "if the classes are counted from 1: labels = labels - 1, best once in the data set" in finding["fix"]
+    )
 
 
 def test_the_report_as_text(program):
