@@ -82,6 +82,10 @@ constexpr std::string_view kNoRow =
 constexpr std::string_view kNoPath =
     "a target that is longer than its input has no path (repeated labels need a blank between them): leave "
     "it out, keep more time steps, or take zero_infinity=True";
+// 1 / sqrt(running_var + eps), as the kernel has it.
+constexpr std::string_view kNoVariance =
+    "in evaluation it divides by the root of running_var: look for one below 0 (a momentum outside [0, 1], a "
+    "checkpoint)";
 constexpr std::array kDomains{
     Domain{"log", "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
     Domain{"log2",
@@ -107,6 +111,8 @@ constexpr std::array kDomains{
     Domain{"sinh", "it overflowed: clamp what goes into it"},
     Domain{"exp2", "it overflowed: clamp what goes into it from above"},
     Domain{"prod", "it overflowed: sum logarithms instead"},
+    Domain{"native_batch_norm", kNoVariance},
+    Domain{"_native_batch_norm_legit_no_training", kNoVariance},
     Domain{"_ctc_loss", kNoPath},
     Domain{"_use_cudnn_ctc_loss", kNoPath},
     Domain{"ctc_loss", kNoPath},

@@ -18,6 +18,12 @@ using nlohmann::json;
 const json kOutput = {{"what", "nan"},  {"kind", "output"}, {"step", 12},
                       {"unit", "step"}, {"name", "fc1"},    {"type", "Linear"}};
 
+std::vector<std::string> fix_of(const json& watch) {
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_TRUE(finding);
+  return finding ? finding->fix : std::vector<std::string>{};
+}
+
 TEST(Watch, NamesStepAndLayer) {
   const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", kOutput}, {"process", {{"rank", 3}}}});
   ASSERT_TRUE(finding);
@@ -79,18 +85,19 @@ TEST(Watch, TheOptimizersState) {
   EXPECT_EQ(finding->certainty, Certainty::kProven);
 }
 
+TEST(Watch, AVarianceBelowZero) {
+  json watch = kOutput;
+  watch.update(
+      {{"op", "native_batch_norm"}, {"name", "bn1"}, {"type", "BatchNorm2d"}, {"finite_before", true}});
+  EXPECT_NE(fix_of(watch).front().find("look for one below 0 (a momentum outside [0, 1]"), std::string::npos);
+}
+
 TEST(Watch, ATargetThatHasNoPath) {
   json watch = kOutput;
   watch.update({{"kind", "loss"}, {"what", "inf"}, {"name", ""}, {"type", ""}, {"op", "_ctc_loss"}});
   const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
   ASSERT_TRUE(finding);
   EXPECT_NE(finding->fix.front().find("zero_infinity=True"), std::string::npos) << finding->fix.front();
-}
-
-std::vector<std::string> fix_of(const json& watch) {
-  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
-  EXPECT_TRUE(finding);
-  return finding ? finding->fix : std::vector<std::string>{};
 }
 
 bool advises(const json& watch, const std::string& word) {

@@ -51,8 +51,9 @@ _MASKS = frozenset(
 _SUMS = frozenset(("add", "sub", "rsub", "mul"))
 # What multiplies what it is given with a gradient: 0 times Inf, where the output hides the Inf.
 _WEIGHED = frozenset(
-    ("mm", "addmm", "bmm", "baddbmm", "mv", "dot", "convolution", "mkldnn_convolution", "linear", "mul")
-)
+    ("mm", "addmm", "bmm", "baddbmm", "mv", "dot", "convolution", "mkldnn_convolution", "linear", "mul",
+     "mkldnn_rnn_layer", "lstm", "gru")
+)  # fmt: skip
 
 
 def _is_mask(name: str, args: Any) -> bool:

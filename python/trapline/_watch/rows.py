@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trapline._fault.data import batches, hand, samples
+from trapline._fault.data import at_work, batches, hand, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._watch.again import is_plain
@@ -57,7 +57,8 @@ def sample_of(bad: Any, parameters: Iterable[Any] = ()) -> dict[str, Any]:
     place = [int(rows.int().argmax()), *[0] * (like.dim() - 1)]
     located = samples.Located(batch, like, Match(place, None, 0, True))
     sample = samples.sample_facts(located, likely=True)
-    return {"sample": sample} if sample and "dataset_index" in sample else {}
+    known = sample is not None and ("dataset_index" in sample or "one_of" in sample)
+    return {"sample": sample if known else at_work.told(batch)}
 
 
 def _is_made_of(made: Any, parameter: Any) -> bool:

@@ -170,3 +170,58 @@ def test_squares_between_the_looks(watch, monkeypatch):
     monkeypatch.setattr(budget, "_SHARE", 1e-9)  # after the first steps none is looked at
     train_adam(Filled())
     assert (watch.verdict()["kind"], watch.verdict()["step"]) == ("state", 11)
+
+
+def test_texts_that_were_padded_are_those_of_the_batch(watch):
+    """The user's own collate function may have sorted or dropped some: the row is no proof."""
+
+    class Texts(Dataset):
+        def __len__(self):
+            return 12
+
+        def __getitem__(self, at):
+            return torch.arange(1, 1 if at == 5 else 2 + at % 3) % 4
+
+    def collate(texts):
+        texts = sorted(texts, key=len)
+        return nn.utils.rnn.pad_sequence(texts, batch_first=True)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(5, 3), nn.Linear(3, 1)
+
+        def forward(self, ids):
+            known = (ids != 0).float().unsqueeze(2)
+            return self.head((self.table(ids) * known).sum(1) / known.sum(1))
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for ids in DataLoader(Texts(), batch_size=4, collate_fn=collate):
+        optimizer.zero_grad()
+        model(ids).mean().backward()
+        optimizer.step()
+    sample = watch.verdict()["sample"]
+    assert (named(watch)[:3], sample["batch"], sample["one_of"]) == (("output", 2, "div"), 1, [4, 5, 6, 7])
+
+
+def test_data_that_a_recurrent_layer_hides(watch):
+    """Its gates saturate at Inf, and the output is finite; the gradient of a weight is 0 times Inf."""
+
+    class Series(Rows):
+        def __getitem__(self, at):
+            x = torch.rand(6, 1)
+            x[3] = math.inf if at == 5 else x[3]
+            return x, torch.tensor([1.0])
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.head = nn.LSTM(1, 4, batch_first=True), nn.Linear(4, 1)
+
+        def forward(self, x):
+            return self.head(self.rnn(x)[0][:, -1])
+
+    train(Recurrent(), Series())
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["sample"]["dataset_index"]) == ("input", 2, 5)

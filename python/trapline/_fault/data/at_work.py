@@ -32,7 +32,7 @@ def sample_facts(tensors: list[Any], message: str) -> Optional[Sample]:
         batch = _of_frames(remembered)
         if batch is None or not _goes_with(tensors, message, batch):
             return None
-    return None if batch is None else _told(batch)
+    return None if batch is None else told(batch)
 
 
 def at_call(tensor: Any) -> Optional[Sample]:
@@ -42,10 +42,11 @@ def at_call(tensor: Any) -> Optional[Sample]:
     if _of_frames(batches.newest_first(later=True)) is None:
         return None
     batch = hand.in_hand()
-    return _told(batch) if batch is not None and _goes_with([tensor], "", batch) else None
+    return told(batch) if batch is not None and _goes_with([tensor], "", batch) else None
 
 
-def _told(batch: Batch) -> Sample:
+def told(batch: Batch) -> Sample:
+    """Its number, and the samples that it holds."""
     sample: Sample = {"batch": batch.number, "by": "hand"}
     indices = batch.indices
     if isinstance(indices, (list, tuple)) and indices and all(samples.is_int(index) for index in indices):
