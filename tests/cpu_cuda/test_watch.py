@@ -193,12 +193,20 @@ how, accumulate = sys.argv[1], 2
 x, y = torch.randn(320, 4), torch.randn(320, 1)
 if how != "good":
     x[216 if how == "first half" else 221, 2] = torch.nan
+if how == "left out":  # of an earlier batch, which the program mends itself
+    x[18, 1] = torch.nan
+    x[221, 2] = 1.0
 data = TensorDataset(x, y)
 model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for number, (some, wanted) in enumerate(DataLoader(data, batch_size=4)):
-    some, wanted = some.cuda(), wanted.cuda()
-    torch.nn.functional.mse_loss(model(some), wanted).backward()
+    some, wanted = some.nan_to_num().cuda() if number == 4 else some.cuda(), wanted.cuda()
+    loss = torch.nn.functional.mse_loss(model(some), wanted)
+    if how == "left out" and number == 9:
+        from trapline._watch import light
+        light._light.device._drawn.clear()  # as if the steps before had only been counted
+        loss = loss / 0.0
+    loss.backward()
     if number % accumulate:
         optimizer.step()
         optimizer.zero_grad()
@@ -218,3 +226,11 @@ def test_the_data_of_the_step_are_told(tmp_path: Path, how: str, sample: int | N
     ]
     place = "the first NaN of this run was in step 28, in the data"
     assert told == ([("likely", place, sample)] if sample else [])
+
+
+def test_the_data_of_another_step_are_not_to_blame(tmp_path: Path) -> None:
+    (tmp_path / "data.py").write_text(DATA, encoding="utf-8")
+    command = [runner.PYTHON, str(tmp_path / "data.py"), "left out"]
+    outcome = runner.trapline_json(tmp_path, command, ["--cpu"], runner.environment(TRAPLINE_CPU_LATE="1"))
+    (finding,) = outcome.report["findings"]
+    assert "sample" not in finding and "the data" not in finding["summary"], finding["summary"]

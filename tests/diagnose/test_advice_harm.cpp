@@ -17,12 +17,14 @@ Finding host(const char* exception, const char* message, json more = json::objec
 TEST(AdviceHarmValues, ACosineIsNoRawScore) {
   json facts = facts_of("binary_cross_entropy.self", 0, 1);
   facts["scan"]["value"] = facts["scan"]["min"] = -0.25;
+  facts["scan"]["is_float"] = true;
   facts["scan"]["max"] = 0.75;
   Finding finding = diagnose(facts);
   EXPECT_TRUE(finding.summary.ends_with("takes probabilities in [0, 1]")) << finding.summary;
   EXPECT_TRUE(says(finding, "if these are raw scores, the sigmoid is missing: F.binary_cross"))
       << all(finding);
-  EXPECT_TRUE(says(finding, "if not, look at where the input is computed")) << all(finding);
+  EXPECT_TRUE(says(finding, "if not, look at where the input is computed: 1 of 4 is outside [0, 1]"))
+      << all(finding);
   facts["squashed"] = "raw";
   finding = diagnose(facts);
   EXPECT_TRUE(finding.summary.ends_with("the sigmoid is missing")) << finding.summary;

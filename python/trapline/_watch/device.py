@@ -125,15 +125,15 @@ class Device:
         return fact if growth is None else {**fact, "growth": growth}
 
     def _data_of(self, step: int) -> dict[str, Any]:
-        """What the batches of a step hold that is not finite, as far as they are kept in host memory."""
-        before = max((serial for other, serial in self._drawn if other < step), default=0)
-        serials = [serial for other, serial in self._drawn if other == step]
+        """What the batches of a step hold that is not finite, as far as they are kept in host memory: those
+        that were the newest at its losses. Those of other steps are not to blame, whatever they hold.
+        """
+        serials = {serial for other, serial in self._drawn if other == step}
         for batch in batches.newest_first() if serials else ():
-            if min(before, max(serials) - 1) < batch.serial <= max(serials):
-                located = not_finite(batch)
-                if located is not None:
-                    sample = samples.sample_facts(located)
-                    return {"kind": "input", "looked": True, "late": True, "sample": sample}
+            located = not_finite(batch) if batch.serial in serials else None
+            if located is not None:
+                sample = samples.sample_facts(located)
+                return {"kind": "input", "looked": True, "late": True, "sample": sample}
         return {}
 
     def forgets(self) -> None:

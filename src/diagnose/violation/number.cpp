@@ -107,7 +107,8 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
   } else {
     fix_record(w);
     if (min >= 0 && max <= kMaxClasses) {
-      w.fix("only if there are more than two classes: F.cross_entropy, with one output per class");
+      w.fix(
+          "only if each record has one of more than two classes: F.cross_entropy, with one output per class");
     }
     return;
   }

@@ -66,7 +66,10 @@ std::string ViolationWriter::opening() const {
   return fmt::format("{}: {} is {}", facts.source.empty() ? op() : facts.source, text, value());
 }
 
-std::string ViolationWriter::range() const { return fmt::format("[{}, {})", facts.scan.lo, facts.scan.hi); }
+// Of probabilities the upper end is valid itself.
+std::string ViolationWriter::range() const {
+  return fmt::format("[{}, {}{}", facts.scan.lo, facts.scan.hi, facts.scan.is_float ? ']' : ')');
+}
 
 std::int64_t ViolationWriter::integer() const {
   return facts.scan.value && is_integer(*facts.scan.value) ? std::get<std::int64_t>(*facts.scan.value) : 0;
