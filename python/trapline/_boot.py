@@ -194,7 +194,7 @@ def _activate(say: bool = True) -> None:
         if watch in ("nan", "nan:stop"):
             _install(_watch, watch == "nan:stop")
         elif watch == "light":
-            _install(_watch_light)
+            _install(_watch_light, *([] if _active is None else [_active.notes_seen]))
             _attempt("skip", lambda: _skip().by_watch(_watch_light().holding))
         if watch is not None and watch != "off":
             for module in ("callback", "eval_frame", "convert_frame"):

@@ -15,8 +15,8 @@ namespace {
 // ", by `log`"; of a gradient ", by the derivative of `log`"
 std::string by_text(const WatchSeen& seen) {
   if (seen.op.empty()) return {};
-  const bool derived =
-      (seen.kind == "gradient" || seen.kind == "optimizer") && !seen.op.ends_with(".backward");
+  const bool derived = (seen.derived || seen.kind == "gradient" || seen.kind == "optimizer") &&
+                       !seen.op.ends_with(".backward");
   return fmt::format(", by {}`{}`", derived ? "the derivative of " : "", seen.op);
 }
 
@@ -126,14 +126,23 @@ constexpr std::array kDomains{
            "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
 };
 
+// An epsilon would hide what is wrong with weights and running statistics.
+std::string own_text(const std::string& op, const std::string& given) {
+  return fmt::format(
+      "`{}`{}, the module's weights and buffers alone: look at how they came to be (an initialisation, a "
+      "checkpoint, the steps before)",
+      op, given);
+}
+
 // "`log` was given finite numbers: clamp ..."; empty: nothing is known of the operation.
 std::string domain_help(const WatchFact& watch, const std::string& op) {
   const auto* domain = std::ranges::find(kDomains, op, &Domain::op);
   if (domain == kDomains.end() || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
     return {};
   }
-  return fmt::format("`{}`{}: {}", op, watch.finite_before ? " was given finite numbers" : "",
-                     domain->advice);
+  const std::string given = watch.finite_before ? " was given finite numbers" : "";
+  if (watch.own) return fmt::format("{}; only if they are right: {}", own_text(op, given), domain->advice);
+  return fmt::format("`{}`{}: {}", op, given, domain->advice);
 }
 
 // "the derivative of `sqrt`, in `norm` (Norm)"; "`Scale.backward`"
@@ -152,7 +161,8 @@ std::string derivative_text(const WatchFact& watch) {
 }
 
 std::string derivative_help(const WatchFact& watch) {
-  const std::string& op = watch.first.op;
+  const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  const std::string& op = at.op;
   if (op.ends_with(".backward") && !watch.backward && !watch.origin)
     return fmt::format("look at the divisions and roots of `{}`: no other derivative here can be the one",
                        op);
@@ -164,7 +174,7 @@ std::string derivative_help(const WatchFact& watch) {
     return fmt::format(
         "`{}` was finite in the forward pass and its derivative was not: look at what it was "
         "given in {} {}",
-        op, watch.first.unit, watch.first.step);
+        op, at.unit, at.step);
   }
   return fmt::format(
       "the derivative of `{}` is not finite {}: keep what goes into it away from there (an epsilon, a "
@@ -262,11 +272,13 @@ std::string look_text(const WatchFact& watch) {
             ? fmt::format("the gradients of step {} were finite, the update was not: ", at.step)
             : std::string(),
         at.step);
+  if (at.derived) return derivative_help(watch);
   if (at.kind == "loss" && at.op.empty()) {
     return fmt::format("look at the loss of {} {}: targets that are not finite, log(0), 0/0 or an empty mean",
                        at.unit, at.step);
   }
-  if (at.kind == "loss" && (at.op == "nll_loss" || at.op == "mean"))
+  const bool averages = at.op.starts_with("nll_loss") || at.op == "mean";
+  if (averages && (at.kind == "loss" || (at.kind == "output" && watch.nan && watch.finite_before)))
     return fmt::format(
         "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
         at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
@@ -296,6 +308,7 @@ std::string look_text(const WatchFact& watch) {
         place_text(at));
   }
   if (std::string help = domain_help(watch, at.op); !help.empty()) return help;
+  if (watch.own) return own_text(at.op, watch.finite_before ? " was given finite numbers" : "");
   return fmt::format("print the input of {} in {} {}{}",
                      at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step,
                      watch.finite_before && !at.op.empty()

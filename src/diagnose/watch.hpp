@@ -19,6 +19,7 @@ struct WatchSeen {
   std::string unit;                   // "step", "forward call"
   std::string op{};                   // "log"; empty: unknown
   std::string state{};                // of the optimizer: "exp_avg_sq"
+  bool derived = false;               // the derivative of `op`, which a forward pass has asked for
   bool beside = false;                // the weights of a module that the loss is not trained through
   std::optional<std::int64_t> row{};  // of the table `name` that was read
 };
@@ -43,6 +44,7 @@ struct WatchFact {
   bool later = false;      // the run has met such numbers before, and left their step out
   bool factor = false;     // `first.op` was given finite numbers of the model and others that are not
   bool late = false;       // on a device: the step's loss was not finite, and so was this, seen afterwards
+  bool own = false;        // the operation was given the weights and buffers of its module alone
   bool or_before = false;  // some rows of a table are bad, and may have been in earlier steps
   bool changed = false;    // the gradients, between `backward` and the step: they were finite
   std::vector<std::string> made_with{};  // operations of the loss, nearest to it first

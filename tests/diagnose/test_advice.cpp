@@ -8,8 +8,8 @@ TEST(AdviceNeed, OneBatchGivesNoNumber) {
   const Finding finding = diagnose(
       facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
   EXPECT_EQ(finding.fix.front(),
-            "if there are meant to be more than 370 classes: give `fc.5` at least 372 outputs instead of 370 "
-            "(371 is the highest of 4 labels seen), as many as there are classes");
+            "if there are meant to be more than 370 classes: give `fc.5` more outputs than 370: as many as "
+            "there are classes (372 at least: 371 is the highest of 4 labels seen)");
   EXPECT_EQ(finding.fix.at(1), "if not, correct the data: 1 of 4 is outside [0, 370)");
   EXPECT_FALSE(finding.layer->needed);
 }
@@ -34,8 +34,8 @@ TEST(AdviceNeed, TheDataSetKnowsThatThereIsNoSuchClass) {
 
 TEST(AdviceNeed, OneHotAndTables) {
   EXPECT_EQ(diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
-            "if there are meant to be more than 7 classes: F.one_hot(..., num_classes=N), N at least 9 (8 is "
-            "the highest of 4 labels seen), as many as there are classes");
+            "if there are meant to be more than 7 classes: F.one_hot(..., num_classes=N), N as many as there "
+            "are classes (9 at least: 8 is the highest of 4 labels seen)");
   const Finding finding = diagnose(facts_of(
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));
@@ -175,8 +175,8 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
   const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
   EXPECT_EQ(finding.fix.at(0), "look at where the ids are computed: 6 of 16 are outside [0, 40)");
   EXPECT_EQ(finding.fix.at(1),
-            "if there are meant to be more than 40 ids: create Net of somelib so that `entities` has at "
-            "least 53 rows (52 is the highest of 16 ids seen)");
+            "if there are meant to be more than 40 ids: create Net of somelib so that `entities` has as many "
+            "rows as there are ids where they are made (53 at least: 52 is the highest of 16 ids seen)");
   // One value far beyond in the whole data set is no count of classes.
   const Finding stray =
       diagnose(facts_of("embedding.indices", 900, 40,
@@ -225,10 +225,7 @@ TEST(AdviceKnob, TheSettingThatATableHasItsRowsBy) {
                                              {"values", {{47, 1}}},
                                              {"scan", {{"bad", 1}, {"total", 16}, {"min", 5}, {"max", 47}}},
                                              {"library", library}}));
-  EXPECT_TRUE(
-      says(finding,
-           "create Net of somelib with max_z of at least 48 instead of 40 (47 is the highest of 16 ids "
-           "seen)"))
+  EXPECT_TRUE(says(finding, "create Net of somelib with max_z of more than 40: as many as there are ids"))
       << all(finding);
 }
 
@@ -253,7 +250,7 @@ TEST(AdviceKnob, TheHeadOfALibrarysModel) {
                         {{"layer", layer("classifier", "out_features", 3)}, {"library", kTransformersHead}}));
   EXPECT_EQ(finding.fix.front(),
             "if there are meant to be more than 3 classes: from_pretrained(..., num_labels=N), or num_labels "
-            "in the config, N at least 4 (3 is the highest of 4 labels seen), as many as there are classes");
+            "in the config, N as many as there are classes (4 at least: 3 is the highest of 4 labels seen)");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -264,8 +261,8 @@ TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
        {"library",
         {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
   EXPECT_EQ(finding.fix.front(),
-            "if there are meant to be more than 3 classes: create Net of somelib so that `net.head` has at "
-            "least 4 outputs (3 is the highest of 4 labels seen)");
+            "if there are meant to be more than 3 classes: create Net of somelib so that `net.head` has as "
+            "many outputs as there are classes (4 at least: 3 is the highest of 4 labels seen)");
 }
 
 TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {
@@ -344,7 +341,7 @@ TEST(AdvicePosition, StepsOfALongEpisodeNeedRowsOrACut) {
                                                {"value", 50}}}}));
   EXPECT_EQ(finding.fix.front(),
             "if they count the steps of what may be so long (an episode, a series): make the model with "
-            "max_ep_len of at least 60 instead of 50, or cut what is longer")
+            "max_ep_len as large as the longest has steps, 60 at least, instead of 50, or cut what is longer")
       << all(finding);
   EXPECT_FALSE(says(finding, "scaled")) << all(finding);
 }
@@ -409,15 +406,19 @@ TEST(AdviceMask, WhatInterpolationMakes) {
   facts["scan"]["value"] = 6;
   const Finding one = diagnose(facts);
   EXPECT_FALSE(says(one, "NEAREST")) << all(one);
-  EXPECT_TRUE(says(one, "at least 7 outputs instead of 5")) << "255 is what the loss leaves out\n"
-                                                            << all(one);
+  EXPECT_TRUE(says(one, "(7 at least: 6 is the highest")) << "255 is what the loss leaves out\n" << all(one);
+  facts["values"] = {{127, 48}};
+  facts["scan"]["value"] = 127;
+  facts["scan"]["max"] = 127;
+  EXPECT_TRUE(says(diagnose(facts), "Image.NEAREST")) << "half of the ignored 255, half of class 0";
 }
 
 TEST(AdviceKnob, OneHotOfALibrary) {
   const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
   EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
             "if there are meant to be more than 12 classes: somelib calls one_hot with num_classes=12: give "
-            "it at least 13 classes where you tell it how many (12 is the highest of 4 labels seen)");
+            "it more classes than 12: as many as there are classes, where you tell it how many (13 at least: "
+            "12 is the highest of 4 labels seen)");
 }
 
 TEST(AdviceSample, IsNotAskedForWhereItsDataSetFails) {

@@ -94,15 +94,15 @@ TEST(DiagnoseId, SpecialId) {
          "embedding: input[3] is 5000, but the table `words` has 5000 rows: valid ids are [0, 5000); "
          "pad_token_id is "
          "5000, which has no row",
-         "give `words` at least 5001 rows instead of 5000 (5000 is the highest of 32 ids seen), as many as "
-         "the vocabulary is long");
+         "give `words` more rows than 5000: as many as the vocabulary is long (5001 at least: 5000 is the "
+         "highest of 32 ids seen)");
   expect(ViolationFacts("embedding.indices", 5000, 5000)
              .layer("bert.words", "Embedding", "num_embeddings")
              .with("resizable", "bert"),
          Cause::kEmbeddingIndexOutOfRange,
          "embedding: input[3] is 5000, but the table `bert.words` has 5000 rows: valid ids are [0, 5000)",
-         "if tokens were added to the tokenizer: bert.resize_token_embeddings(len(tokenizer)), at least 5001 "
-         "rows (5000 is the highest of 32 ids seen)");
+         "if tokens were added to the tokenizer: bert.resize_token_embeddings(len(tokenizer)), as many rows "
+         "as the vocabulary is long (5001 at least: 5000 is the highest of 32 ids seen)");
 }
 
 TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
@@ -113,8 +113,8 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
   EXPECT_EQ(finding.fix.front(),
-            "if there are meant to be more than 5000 ids: give `words` at least 5001 rows instead of 5000 "
-            "(5000 is the highest of 32 ids seen), as many as the vocabulary is long");
+            "if there are meant to be more than 5000 ids: give `words` more rows than 5000: as many as the "
+            "vocabulary is long (5001 at least: 5000 is the highest of 32 ids seen)");
   ASSERT_TRUE(finding.layer.has_value());
   EXPECT_FALSE(finding.layer->needed) << "one batch is no count";
 }

@@ -79,8 +79,8 @@ TEST(HostCheck, AKnobForClassesIsNoneForAnotherSetting) {
   const Finding f = diagnose_host_error(facts).value_or(Finding{});
   ASSERT_FALSE(f.fix.empty());
   EXPECT_EQ(f.fix.front(),
-            "if there are meant to be more: `vocab_size`, which is 3, has to be 8 at least (7 is the highest "
-            "seen here)");
+            "if there are meant to be more: `vocab_size`, which is 3, has to be as large as all data need, 8 "
+            "at least (7 is the highest seen here)");
 }
 
 TEST(HostCheck, ABoundThatIsANumberIsNoCountOfClasses) {

@@ -305,10 +305,9 @@ TEST(HostErrorWords, TargetsOfTheAdaptiveSoftmax) {
   ASSERT_TRUE(f);
   EXPECT_EQ(f->summary, "AdaptiveLogSoftmaxWithLoss: target holds values from 1 to 25, but n_classes is 20");
   EXPECT_EQ(f->valid->text, "[0, 19]");
-  EXPECT_EQ(
-      f->fix.front(),
-      "if there are meant to be more than 20 classes: AdaptiveLogSoftmaxWithLoss(..., n_classes=N), N at "
-      "least 26");
+  EXPECT_EQ(f->fix.front(),
+            "if there are meant to be more than 20 classes: AdaptiveLogSoftmaxWithLoss(..., n_classes=N), N "
+            "as many as there are classes, 26 at least");
 }
 
 TEST(HostErrorWords, LabelsAsFloat) {

@@ -69,8 +69,8 @@ TEST(DiagnoseLabel, OneOfManyLabelsIsBeyond) {
   EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kNumClassesMismatch});
   EXPECT_EQ(
       finding.fix.at(1),
-      "if there are meant to be more than 195 classes: give the layer that makes the input at least 196 "
-      "outputs instead of 195 (195 is the highest of 32 labels seen), as many as there are classes");
+      "if there are meant to be more than 195 classes: give the layer that makes the input more outputs than "
+      "195: as many as there are classes (196 at least: 195 is the highest of 32 labels seen)");
   EXPECT_EQ(finding.fix.size(), 2U) << "4 to 195 says nothing of where labels begin";
   EXPECT_EQ(
       diagnose(label(195, 195).scan("min", 1)).fix.at(2),

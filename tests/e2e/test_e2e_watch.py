@@ -118,3 +118,29 @@ def test_C6_nothing_is_said_of_a_compiled_training(tmp_path: Path) -> None:
     script = runner.write_program(tmp_path / "compiled.py", COMPILED)
     outcome = runner.trapline([], [runner.PYTHON, script])
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "done\n", "")
+
+
+EMPTY_MEAN = """
+import torch
+
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(4):
+    labels = torch.full((8,), -100 if step == 2 else 1)
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(torch.ones(8, 4)), labels).backward()
+    optimizer.step()
+"""
+
+
+def test_C6_a_mean_over_nothing_is_a_note(tmp_path: Path) -> None:
+    script = runner.write_program(tmp_path / "empty.py", EMPTY_MEAN)
+    outcome = runner.trapline_json(tmp_path, [runner.PYTHON, script], [])
+    assert outcome.returncode == 0 and outcome.report is not None
+    assert (outcome.report["verdict"], outcome.report["findings"]) == ("clean", [])
+    (note,) = [note for note in outcome.report["notes"] if "NaN" in note]
+    assert note.startswith("the first NaN of this run was in step 3, in the loss, by `nll_loss`")
+    assert note.endswith(
+        "every target was ignore_index, or of weight 0; leave such a batch out of the loss; "
+        "its gradients were 0: no weight took harm"
+    )

@@ -33,6 +33,7 @@ adapter: ModuleType | None = None
 _kind = ""
 _enabled = False
 _notes: list[str] = []
+_seen: list[str] = []  # what is no fault, but should be said when the program has ended
 _answer: Callable[[dict[str, Any]], Any] | None = None
 _compiled: _Compiled | None = None  # for good: compiled code may call its checks as long as it lives
 
@@ -112,6 +113,12 @@ def kind() -> str:
 def notes() -> list[str]:
     """What the user should know about the choice of the adapter."""
     return list(_notes)
+
+
+def notes_seen(text: str) -> None:
+    """The report of ``trapline run`` has this among its notes."""
+    _seen.append(text)
+    _write_marker()
 
 
 def history() -> list[dict[str, Any]]:
@@ -269,7 +276,7 @@ def _write_marker() -> None:
         "adapter": _kind,
         "guard": [described()],
         # The one for any torch finds the same: why it is not the compiled one interests who asks (-v).
-        "notes": [] if _kind == "kernel" and not options.device_is_host() else _notes,
+        "notes": [*([] if _kind == "kernel" and not options.device_is_host() else _notes), *_seen],
     }
     try:
         report.write_file(folder, "guard", marker)

@@ -10,6 +10,7 @@ Nothing but an operation that was seen so is named.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -32,6 +33,7 @@ _MAX_LOSS = 64  # operations between the outputs and the loss that are watched
 _MAX_NODES = 20_000
 _MAX_KEPT = 1 << 24  # elements of a gradient that is kept until the step
 
+_RUN_AGAIN = [os.path.join(os.path.dirname(__file__), name) for name in ("place.py", "forward.py")]
 _FRAME = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)')
 
 
@@ -69,8 +71,12 @@ class Arrived:
         arrived.gradients = {at: torch.ones_like(tensor) for at, tensor in enumerate(known)}
         return arrived
 
+    def finite(self) -> dict[int, Any]:
+        """Without the others: one output may be made of another, and hand on what a derivative made."""
+        return {at: gradient for at, gradient in self.gradients.items() if _finite(gradient)}
+
     def is_finite(self) -> bool:
-        return bool(self.gradients) and not self.too_large and all(map(_finite, self.gradients.values()))
+        return not self.too_large and bool(self.finite())
 
     def is_bad(self) -> bool:
         return not all(map(_finite, self.gradients.values()))
@@ -106,7 +112,7 @@ class Culprit:
 
     def line(self) -> tuple[Optional[dict[str, Any]], int]:
         _, metadata = self.node
-        return _frame_of(metadata.get("traceback_") or []), metadata.get(_MARK + "_nr", -1)
+        return frame_of(metadata.get("traceback_") or []), metadata.get(_MARK + "_nr", -1)
 
 
 def watch_loss(loss: Any) -> Culprit:
@@ -146,7 +152,7 @@ def culprit_of(
 
     With `spoiled`, only where the gradients of just these parameters (by id) are not finite then.
     """
-    pairs = [(outputs[at], g) for at, g in arrived.gradients.items() if at < len(outputs)]
+    pairs = [(outputs[at], g) for at, g in arrived.finite().items() if at < len(outputs)]
     if not pairs or any(tensor.shape != gradient.shape for tensor, gradient in pairs):
         return None
     culprit = Culprit()
@@ -227,9 +233,11 @@ def _finite(tensor: Any) -> bool:
     return not tensor.is_floating_point() or bool(tensor.detach().isfinite().all())
 
 
-def _frame_of(lines: list[str]) -> Optional[dict[str, Any]]:
+def frame_of(lines: list[str]) -> Optional[dict[str, Any]]:
     for text in reversed(lines):
         match = _FRAME.match(text)
+        if match is not None and match["file"] in _RUN_AGAIN:  # what called that is not of the module
+            return None
         if match is None or places.is_library_file(match["file"]) or places.is_own(match["file"]):
             continue
         line = int(match["line"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -50,7 +50,7 @@ _MASKS = frozenset(
 # So only where one of their operands is infinite: a number, as a tensor that is infinite is seen anyhow.
 _SUMS = frozenset(("add", "sub", "rsub", "mul"))
 # What multiplies what it is given with a gradient: 0 times Inf, where the output hides the Inf.
-_WEIGHED = frozenset(
+WEIGHED = frozenset(
     ("mm", "addmm", "bmm", "baddbmm", "mv", "dot", "convolution", "mkldnn_convolution", "linear", "mul",
      "mkldnn_rnn_layer", "lstm", "gru")
 )  # fmt: skip
@@ -105,6 +105,8 @@ class Made(NamedTuple):
     given: Optional[tuple[str, str]] = None
     finite: bool = False  # what the operation was given
     only_inf: bool = False  # what was given holds no NaN
+    derivative: Any = None  # the operation of the graph that it is the derivative of
+    own: bool = False  # it was given the module's weights and buffers alone, or what is made of them
     order: int = 0  # of what was made so far
     bad: Any = None  # where the result is not finite
 
@@ -116,15 +118,30 @@ class Flow(TorchDispatchMode):
         super().__init__()
         self.half = False  # something was float16
         self.weighed: Optional[Made] = None  # what was given, and is multiplied with a gradient
+        self.hidden: Optional[Made] = None  # the same of what an operation made
+        self.hidden_inf = False
+        self._outside: Any = None  # the frame that runs the module: what called it is not of the module
+        self._own: set[int] = set()  # storages of weights and buffers, and of what is made of them alone
         self._nan: dict[int, Made] = {}
         self._inf: dict[int, Made] = {}
         self._count = 0
         self._alive: list[Any] = []  # or another tensor would take the address of one that is gone
         self._given: list[tuple[list[Any], tuple[str, str]]] = []
 
+    def __enter__(self) -> Flow:
+        self._outside = sys._getframe(1)
+        return super().__enter__()  # type: ignore[no-any-return]
+
+    def __exit__(self, *error: Any) -> None:
+        self._outside = None
+        super().__exit__(*error)
+
     def names(self, given: list[Any], what: tuple[str, str]) -> None:
         """What goes in; told by its values, as copies of it go in."""
         self._given.append(([t for t in given if not bool(t.isfinite().all())], what))
+
+    def owns(self, weights: Iterable[Any]) -> None:
+        self._own.update(_address(tensor) for tensor in tensors(list(weights)))
 
     def origin_of(self, output: Any) -> Optional[Made]:
         """What made the NaN, or else the Inf, in `output`."""
@@ -160,8 +177,13 @@ class Flow(TorchDispatchMode):
         if name.startswith(("empty", "new_empty")):
             return output
         outside = next((made for made in (nan_of, inf_of) if made is not None and made.given), None)
-        if outside is not None and name in _WEIGHED:
+        if name in WEIGHED:
             self.weighed = self.weighed or outside
+            self.hidden = self.hidden or nan_of or inf_of
+            self.hidden_inf |= self.hidden is not None and self.hidden is inf_of
+        own = bool(given) and all(map(self._is_own, _all_tensors([args, kwargs])))
+        for tensor in tensors(output):  # another one may have had its address
+            (self._own.add if own else self._own.discard)(_address(tensor))
         numbers = [number for number in args if isinstance(number, float)]
         finite = not had_nan and not had_inf and all(map(math.isfinite, numbers))
         for tensor in tensors(output):
@@ -173,30 +195,56 @@ class Flow(TorchDispatchMode):
                         inf_of
                         if inf_of is not None and inf_of.given
                         else self._made(
-                            name, inf_of, finite, tensor.isnan() if had_inf else ~tensor.isfinite()
+                            name, inf_of, finite, own, tensor.isnan() if had_inf else ~tensor.isfinite()
                         )
                     )
                 if nan_of is not None:
                     self._keep(self._nan, tensor, nan_of)
             if bool(tensor.isinf().any()):
                 if not had_inf and not _is_mask(name, args):
-                    inf_of = self._made(name, None, finite, tensor.isinf())
+                    inf_of = self._made(name, None, finite, own, tensor.isinf())
                 if inf_of is not None:
                     self._keep(self._inf, tensor, inf_of)
         return output
+
+    def _is_own(self, tensor: Any) -> bool:
+        import torch
+
+        is_dense = tensor.layout is torch.strided and tensor.device.type != "meta"
+        return is_dense and _address(tensor) in self._own
 
     def _first(self, origins: dict[int, Made], given: list[Any]) -> Optional[Made]:
         """What came first of what made them."""
         known = (origins.get(_address(tensor)) or self._from_outside(tensor) for tensor in given)
         return min((made for made in known if made is not None), key=lambda made: made.order, default=None)
 
-    def _made(self, name: str, infinite: Optional[Made], finite: bool, bad: Any) -> Made:
+    def _made(self, name: str, infinite: Optional[Made], finite: bool, own: bool, bad: Any) -> Made:
         self._count += 1
-        return Made(name, *_here(), infinite, finite=finite, order=self._count, bad=bad)
+        here = _here(self._outside)
+        node = _node_that_runs()  # of an `autograd.grad` inside the module
+        return Made(name, *here, infinite, None, finite, False, node, own, self._count, bad)
 
     def _keep(self, origins: dict[int, Made], tensor: Any, made: Made) -> None:
         self._alive.append(tensor)
         origins[_address(tensor)] = made
+
+
+def _all_tensors(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    """Also of ids: what is read by them is no longer the weights' alone."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth > 0 and isinstance(value, (Mapping, tuple, list)):
+        for item in parts(value):
+            yield from _all_tensors(item, depth - 1)
+
+
+def _node_that_runs() -> Any:
+    import torch
+
+    running = getattr(torch._C, "_current_autograd_node", None)
+    return None if running is None else running()
 
 
 def _address(tensor: Any) -> int:
@@ -207,13 +255,13 @@ def _are_equal(one: Any, other: Any) -> bool:
     return bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
-def _here() -> tuple[Any, Any]:
-    """The innermost module that is running, and the user's line."""
+def _here(outside: Any) -> tuple[Any, Any]:
+    """The innermost module that is running, and the user's line, both inside the frame `outside`."""
     import torch
 
     module = origin = None
     frame = sys._getframe(3)
-    while frame is not None:
+    while frame is not None and frame is not outside:
         code = frame.f_code
         if origin is None and places.is_user(code) and not places.is_own(code.co_filename):
             origin = frames.make_frame((code, frame.f_lasti))

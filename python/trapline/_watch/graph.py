@@ -9,6 +9,7 @@ from typing import Any, Optional
 import torch
 
 _MAX_NODES = 20_000
+_NEAR = 3  # the derivative of one operation is a product or two of what it had saved
 _OPS = {"nllloss": "nll_loss", "nllloss2d": "nll_loss"} | {
     f"linalg{name}": f"linalg.{name}" for name in ("eigh", "eig", "svd", "qr")
 }
@@ -59,6 +60,21 @@ def node_in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> Optio
         except (RuntimeError, AttributeError):  # saved nothing, or freed already
             pass
     return hit
+
+
+def near_in_graph(root: Any, is_bad: Any) -> list[tuple[str, Any]]:
+    """Operations that lead to `root` by few others."""
+    found, near = [], [root]
+    for _ in range(_NEAR):
+        near = [following for node in near for following, _ in node.next_functions if following is not None]
+        for node in near:
+            name = node.name().split("::")[-1]
+            try:
+                if is_bad(name, node):
+                    found.append((name, node))
+            except (RuntimeError, AttributeError):
+                pass
+    return found
 
 
 # Of these only what puts another value in a NaN's place: maximum and clamp hand it on.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from trapline._fault.data import recorded
 from trapline._library.errors import DeviceAssertError
@@ -25,13 +25,15 @@ from trapline._watch.holding import Holding
 from trapline._watch.watching import Light
 
 _light: Optional[Light] = None
+_tells: Callable[[str], None] = debug
 
 
-def install() -> None:
-    """Watch this process. Calling it again changes nothing."""
-    global _light
+def install(tells: Callable[[str], None] = debug) -> None:
+    """Watch this process. Calling it again changes nothing. `tells`: of what is no fault, but should be said."""
+    global _light, _tells
     if _light is not None:
         return
+    _tells = tells
     light = Light()
     try:
         light.start()
@@ -93,11 +95,31 @@ def recent() -> list[tuple[int, Optional[float], Optional[float]]]:
     return list(_light.ring)
 
 
+def harmless() -> Optional[dict[str, Any]]:
+    """The first loss that was NaN and had gradients of 0, where there was no fault: a mean over nothing."""
+    return None if _light is None or _light.found is not None else _light.early.harmless
+
+
+def _notes_harmless() -> None:
+    """The program may have shown that loss."""
+    from trapline._fault import write
+    from trapline._library import diagnose
+
+    fact = harmless()
+    if fact is None or write.written() or write.lost():
+        return
+    finding = diagnose.diagnose({"kind": "watch", "watch": fact, "process": write.process_facts()})
+    if finding is not None:
+        parts = [finding["summary"], *finding["fix"], "its gradients were 0: no weight took harm"]
+        _tells("; ".join(parts))
+
+
 def _at_exit() -> None:
     """The finding of a program that met no fault but whose weights went bad."""
     try:
         found = verdict()
         if found is None:
+            _notes_harmless()
             return
         from trapline._fault import write
         from trapline._library import diagnose

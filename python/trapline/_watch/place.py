@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Optional
 
 from trapline._fault.data import batches, samples
@@ -30,7 +30,8 @@ from trapline._watch.again import (
     is_plain,
 )
 from trapline._watch.candidates import left_of
-from trapline._watch.flow import Flow, parts, tensors
+from trapline._watch.flow import tensors
+from trapline._watch.forward import derived, followed, given_to, hidden, is_bad_weight, named, outputs
 from trapline._watch.graph import (
     MASKING,
     bad_factor,
@@ -42,7 +43,7 @@ from trapline._watch.graph import (
     op_named,
     where_bad,
 )
-from trapline._watch.rows import read_row, sample_of
+from trapline._watch.rows import batch_in_hand, read_row, sample_of
 from trapline._watch.slopes import Slopes, is_bad_slope, op_of
 from trapline._watch.suspect import are_finite, parameters_of, values
 
@@ -131,7 +132,7 @@ def of_loss(
             looked = False
             continue
         inner = inner_of(call)
-        output, flow = _followed(call)
+        output, flow = followed(call)
         if flow.half:
             seen["half"] = True
         made = flow.origin_of(output)
@@ -151,19 +152,23 @@ def of_loss(
             given = given or {"kind": "input", "type": name, "looked": False, **what}
             looked = False
             continue
-        found = _named(made, inner)
+        found = named(made, inner)
         first = made
         if made.infinite is not None:
             first = made.infinite
-            before = _named(first, inner)
-            before.pop("origin", None)
-            found["inf_before"] = before
-        return {**found, **seen, "finite_before": first.finite, **sample_of(first.bad, inner.parameters())}
+            found["inf_before"] = before = named(first, inner)
+            if "origin" in before:  # the line of what is to be changed
+                found["origin"] = before.pop("origin")
+        return {**found, **seen, **given_to(first, inner)}
     target = _target(loss) if looked else None
     if target is not None:
         return target if "sample" in target else _of_other(modules) or target
     hit = node_in_graph(loss.grad_fn, is_bad_value, MASKING)
     by = {} if hit is None else {"op": op_named(hit[0]), **sample_of(where_bad(*hit), _parameters(calls))}
+    if hit is not None and looked:
+        by |= derived(hit[1], calls)
+    if hit is not None and hit[0].startswith("NllLoss"):  # every target of the batch is left out
+        by |= batch_in_hand()
     if not by and looked:
         by = bad_factor(loss.grad_fn)
     if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
@@ -180,29 +185,13 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
         sample = _sample(saved)
         if is_target or sample:
             what = {} if bool(saved.isnan().any()) else {"what": "inf"}
-            return {"kind": "target", **(sample or sample_of(~saved.isfinite())), **what}
+            return {"kind": "target", **(sample or sample_of(~saved.isfinite()) or batch_in_hand()), **what}
     return None
 
 
 def _parameters(calls: list[Call]) -> list[Any]:
     modules = [module for module in (call.module() for call in calls) if module is not None]
     return [parameter for module in modules for parameter in module.parameters()]
-
-
-def _followed(call: Call) -> tuple[Any, Flow]:
-    """The output of the call when it runs again, and what made the numbers in it."""
-    import torch
-
-    inner = inner_of(call)
-    flow = Flow()
-    flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
-    for name, parameter in [*inner.named_parameters(), *inner.named_buffers()]:
-        if _is_bad_weight(parameter):
-            flow.names([parameter.detach()], ("weights", name))
-    with Kept(inner), torch.no_grad(), autocast_of(call), flow:
-        draw_again(call)
-        output = inner(*copies(call.args), **copies(call.kwargs))
-    return output, flow
 
 
 def seen_of(calls: list[Call]) -> dict[str, Any]:
@@ -225,15 +214,6 @@ def half_of(parameters: Iterable[Any]) -> dict[str, Any]:
     return {"half": True} if any(p.dtype is torch.float16 for p in parameters) else {}
 
 
-def _is_bad_weight(parameter: Any) -> bool:
-    """Those that are not trained may be masks: of -inf."""
-    if not parameter.dtype.is_floating_point:
-        return False
-    values = parameter.detach()
-    bad = ~values.isfinite()
-    return bool((bad if parameter.requires_grad else bad & ~values.isneginf()).any())
-
-
 def _of_weights(
     module: Any, name: str, optimizers: Any, began_bad: set[int], began_good: set[int]
 ) -> dict[str, Any]:
@@ -242,7 +222,7 @@ def _of_weights(
     if id(mine) in began_bad:
         return {"kind": "weights", "name": name}
     for optimizer, tally in list(optimizers.items()):
-        if tally.count and any(parameter is mine for parameter in parameters_of(optimizer)):
+        if tally.count > tally.before and any(parameter is mine for parameter in parameters_of(optimizer)):
             return {"kind": "optimizer", "name": name, **setting_of(optimizer, mine)}
     if id(mine) in began_good:  # the program updates them itself, or from copies that an optimizer has
         return {"kind": "optimizer", "name": name}
@@ -253,7 +233,7 @@ def _of_other(modules: list[Any]) -> dict[str, Any]:
     """The weights of another module, which may have made the target (a teacher)."""
     for module in [*modules, *(root for _, root in owners.roots())]:
         for name, parameter in module.named_parameters():
-            if _is_bad_weight(parameter):
+            if is_bad_weight(parameter):
                 return {"kind": "weights", "name": name, "beside": True}
     return {}
 
@@ -344,7 +324,7 @@ def of_gradients(
     for call in reversed(calls):
         made = _made_backward(call)
         if made:
-            return {**found, **made}
+            return hidden(call, seen, made["op"]) or {**found, **made}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
         return {**found, "op": in_loss.op(), "backward": {}, **row}
     graph, held = between
@@ -400,14 +380,6 @@ def _made_backward(call: Call, spoiled: Optional[set[int]] = None) -> Optional[d
         return backward.culprit_of(inner, made, given, arrived, intervals, spoiled)
 
 
-def outputs(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
-    if hasattr(value, "grad_fn"):
-        yield value
-    elif depth > 0:
-        for item in parts(value):
-            yield from outputs(item, depth - 1)
-
-
 def _weighed(calls: list[Call]) -> dict[str, Any]:
     """Data that are not finite, and that weights are multiplied with: their gradient is 0 times Inf where the
     output hides it (a sigmoid).
@@ -415,7 +387,7 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
     for call in calls:
         if has_collectives(call):
             continue
-        made = _followed(call)[1].weighed
+        made = followed(call)[1].weighed
         if made is not None and made.given is not None and made.given[0] == "input":
             what = {"what": "inf"} if made.only_inf else {}
             return {"kind": "input", **(_sample() or {"type": made.given[1]}), **what}
@@ -447,16 +419,3 @@ def not_finite(batch: batches.Batch, like: Any = None) -> Optional[samples.Locat
         at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
         return samples.Located(batch, tensor, Match(at, None, 0, True))
     return None
-
-
-# The forward pass, again -------------------------------------------------------------------------
-
-
-def _named(made: Any, root: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": "output", "op": made.op}
-    if made.module is not None:
-        found["type"] = type(made.module).__name__
-        found["name"] = next((name for name, part in root.named_modules() if part is made.module), "")
-    if made.frame is not None:
-        found["origin"] = made.frame
-    return found

@@ -12,9 +12,9 @@ import torch
 
 from trapline._watch.again import Call
 from trapline._watch.backward import Arrived
+from trapline._watch.forward import outputs
 from trapline._watch.hot import any_autocast, gate_type
 from trapline._watch.patches import Patches
-from trapline._watch.place import outputs
 from trapline._watch.quiet import quietly
 from trapline._watch.suspect import modes
 

@@ -61,6 +61,18 @@ def sample_of(bad: Any, parameters: Iterable[Any] = ()) -> dict[str, Any]:
     return {"sample": sample if known else at_work.told(batch)}
 
 
+def batch_in_hand() -> dict[str, Any]:
+    """The step's batch, where no row of it can be told; the sample, where it holds one."""
+    batch = hand.in_hand() or next(iter(batches.newest_first()), None)
+    if batch is None:
+        return {}
+    sample = at_work.told(batch)
+    if sample.get("of") == 1:
+        only = {"batch": sample["batch"], "row": 0, "dataset_index": sample["one_of"][0]}
+        sample = samples.described(batch, only)
+    return {"sample": sample}
+
+
 def _is_made_of(made: Any, parameter: Any) -> bool:
     shape = tuple(parameter.shape)
     return len(shape) == made.dim() and all(size in (1, of) for size, of in zip(made.shape, shape))

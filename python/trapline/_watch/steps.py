@@ -9,10 +9,11 @@ from typing import Any, Callable
 class Tally:
     """Of one optimizer: its steps, and when it took the last one."""
 
-    __slots__ = ("count", "turn")
+    __slots__ = ("before", "count", "turn")
 
-    def __init__(self) -> None:
-        self.count = self.turn = 0
+    def __init__(self, before: int = 0) -> None:
+        self.count = self.before = before
+        self.turn = 0
 
 
 class Steps:
@@ -27,7 +28,8 @@ class Steps:
         """Was not known until now."""
         if optimizer is self.only() or optimizer in self.tallies:
             return False
-        self._tally = self.tallies[optimizer] = Tally()
+        # Where no other is left (a training that goes on from a checkpoint), it goes on counting.
+        self._tally = self.tallies[optimizer] = Tally(0 if len(self.tallies) else self.taken)
         self.only = weakref.ref(optimizer) if len(self.tallies) == 1 else _nobody
         return True
 
@@ -47,7 +49,8 @@ class Steps:
         """Of the step that it has just taken. A new optimizer's first may be the one that was coming, where a
         training goes on with it.
         """
-        return max(self.taken, coming) if self.tallies[optimizer].count == 1 else self.taken
+        tally = self.tallies[optimizer]
+        return max(self.taken, coming) if tally.count == tally.before + 1 else self.taken
 
     def adds(self, count: int) -> None:
         """Steps of the only optimizer."""

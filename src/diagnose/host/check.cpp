@@ -183,11 +183,11 @@ void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
     const std::string setting = other_setting(check);
     const Scalar& highest = check.element->max ? *check.element->max : *check.element->value;
     if (!setting.empty() && is_integer(highest)) {
-      f.fix.push_back(
-          fmt::format("if there are meant to be more: `{}`, which is {}, has to be {} at least ({} is the "
-                      "highest seen here)",
-                      setting, to_text(*check.upper),
-                      std::get<std::int64_t>(highest) + (check.closed ? 0 : 1), to_text(highest)));
+      f.fix.push_back(fmt::format(
+          "if there are meant to be more: `{}`, which is {}, has to be as large as all data need, {} at "
+          "least ({} is the highest seen here)",
+          setting, to_text(*check.upper), std::get<std::int64_t>(highest) + (check.closed ? 0 : 1),
+          to_text(highest)));
     } else {
       f.fix.push_back(fmt::format(
           "if there are meant to be more classes: {}",

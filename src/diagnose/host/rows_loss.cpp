@@ -190,10 +190,10 @@ void adaptive_target(const HostCase& c, Finding& f) {
   f.summary = fmt::format("AdaptiveLogSoftmaxWithLoss: {} holds values from {} to {}, but n_classes is {}",
                           name, min, max, last + 1);
   if (max > last) {
-    f.fix.push_back(
-        fmt::format("if there are meant to be more than {} classes: "
-                    "AdaptiveLogSoftmaxWithLoss(..., n_classes=N), N at least {}",
-                    last + 1, max + 1));
+    f.fix.push_back(fmt::format(
+        "if there are meant to be more than {} classes: "
+        "AdaptiveLogSoftmaxWithLoss(..., n_classes=N), N as many as there are classes, {} at least",
+        last + 1, max + 1));
   }
   f.fix.push_back(fmt::format(
       "if some mark what is not to count, leave them out, here and in the input (this loss has no "

@@ -42,6 +42,7 @@ std::optional<WatchSeen> read_seen(const json* object) {
   seen.op = text(*object, "op");
   seen.state = text(*object, "state");
   seen.row = integer(*object, "row");
+  seen.derived = boolean(*object, "derived").value_or(false);
   seen.beside = boolean(*object, "beside").value_or(false);
   if (seen.unit.empty()) seen.unit = "step";
   return seen;
@@ -262,6 +263,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   }
   watch.setting = text(*object, "setting");
   watch.later = boolean(*object, "later").value_or(false);
+  watch.own = boolean(*object, "own").value_or(false);
   watch.late = boolean(*object, "late").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);
   watch.or_before = boolean(*object, "or_before").value_or(false);

@@ -66,7 +66,7 @@ void fix_length(ViolationWriter& w, std::int64_t usable) {
   if (!knob.empty() && (text || w.facts.library.owner != "transformers")) {
     w.fix(knob);
   } else if (!text) {
-    w.fix(fmt::format("feed sequences of at most {}", usable));
+    w.fix(fmt::format("if what is beyond may be left out, feed sequences of at most {}", usable));
   } else if (!w.facts.sequence.empty()) {
     w.fix(fmt::format("truncate to {0}: {1} = {1}[:, :{0}], where the batch is made", usable,
                       w.facts.sequence));
@@ -101,7 +101,7 @@ void fix_setting(ViolationWriter& w) {
   if (one_segment) w.fix("pass no token_type_ids: this model has one segment only");
   w.fix(fmt::format("{}config.{}={} made this table: make the model with {}{}, or keep {} below {}",
                     one_segment ? "only for a model that is trained anew: " : "", setting.name, setting.value,
-                    need.text(), w.basis(need), users_column(w), w.hi()));
+                    w.how_many(need), w.basis(need), users_column(w), w.hi()));
 }
 
 // "pad_token_id" when a special id is the offending value. T5 starts with its pad token: then it is that one.
@@ -174,7 +174,7 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
     return;
   }
   const std::string all =
-      knob.empty() ? fmt::format("{}, {} rows{}", resize, need.text(), w.basis(need)) : knob;
+      knob.empty() ? fmt::format("{}, {}{}", resize, w.how_many(need, "rows"), w.basis(need)) : knob;
   if (special) return w.fix(all);
   w.fix(fmt::format("if tokens were added to the tokenizer: {}", all));
   w.fix(
@@ -207,7 +207,7 @@ void fix_table(ViolationWriter& w, bool special) {
   const std::string otherwise =
       need.exact
           ? fmt::format("give the table {0} rows: nn.Embedding({0}, ...){1}", need.count, w.basis(need))
-          : fmt::format("give the table {} rows{}{}", need.text(), w.basis(need), w.how_to_count());
+          : fmt::format("give the table {}{}", w.how_many(need, "rows"), w.basis(need));
   if (special) {
     const std::string larger = w.enlarge(Situation::kIds, need);
     return w.fix(larger.empty() ? otherwise : larger);
@@ -332,8 +332,11 @@ void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
   if (setting.empty() && w.facts.setting) setting = w.facts.setting->name;
   const std::string more =
       setting.empty()
-          ? fmt::format("give the table at least {} rows instead of {}", needed, w.hi())
-          : fmt::format("make the model with {} of at least {} instead of {}", setting, needed, w.hi());
+          ? fmt::format("give the table a row for each step of the longest, {} at least, instead of {}",
+                        needed, w.hi())
+          : fmt::format(
+                "make the model with {} as large as the longest has steps, {} at least, instead of {}",
+                setting, needed, w.hi());
   w.fix(
       fmt::format("if they count the steps of what may be so long (an episode, a series): {}, or cut what is "
                   "longer",
@@ -381,17 +384,19 @@ void write_position(ViolationWriter& w) {
   }
   if (!setting.empty()) {
     w.fix(
-        fmt::format("or give the model more positions where it is made, {}={} at least (new rows have to be "
-                    "trained)",
+        fmt::format("or give the model as many positions as the longest sequence has where it is made, {}={} "
+                    "at least (new rows have to be trained)",
                     setting, most + offset - (w.facts.position->rows - w.facts.position->value)));
   } else if (w.facts.setting) {
     w.fix(
-        fmt::format("or give the model more positions where it is made: config.{}={} made this table, {} at "
-                    "least (new rows have to be trained)",
+        fmt::format("or give the model as many positions as the longest sequence has where it is made: "
+                    "config.{}={} made this table, {} at least (new rows have to be trained)",
                     w.facts.setting->name, w.facts.setting->value, most + offset));
   } else {
-    w.fix(fmt::format("or give the position table at least {} rows (new rows have to be trained)",
-                      most + offset));
+    w.fix(fmt::format(
+        "or give the position table a row for each place of the longest sequence, {} at least (new "
+        "rows have to be trained)",
+        most + offset));
   }
   if (!values && !one && w.facts.text.value_or(true)) {
     w.fix(fmt::format("or split long inputs into windows of {} with some overlap", usable));

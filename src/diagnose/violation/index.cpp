@@ -216,9 +216,12 @@ void fix_above(ViolationWriter& w) {
         w.facts.scan.bad));
   }
   const auto d = dimension(w);
-  w.fix(fmt::format("only if {} is meant to have {} elements: make the tensor that is written to so large{}",
-                    d ? fmt::format("dimension {}", *d) : std::string("that dimension"), need.text(),
-                    w.basis(need)));
+  const std::string dimension_is =
+      fmt::format("only if {} is meant to have ", d ? fmt::format("dimension {}", *d) : "that dimension");
+  w.fix(need.exact ? fmt::format("{}{} elements: make the tensor that is written to so large{}", dimension_is,
+                                 need.count, w.basis(need))
+                   : fmt::format("{}more than {} elements: make the tensor that is written to larger{}",
+                                 dimension_is, w.hi(), w.basis(need)));
 }
 
 // The index is the labels of a loss, or of what makes them one-hot: wrong as labels are.
@@ -238,8 +241,8 @@ void write_labels(ViolationWriter& w) {
   }
   const std::string library = w.knob(Situation::kIndex, w.need());
   if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty()) {
-    w.fix(fmt::format("{}give what makes them one-hot {} classes{}", more ? "" : w.if_meant(),
-                      w.need().text(), w.basis(w.need())));
+    w.fix(fmt::format("{}give what makes them one-hot {}{}", more ? "" : w.if_meant(),
+                      w.how_many(w.need(), "classes"), w.basis(w.need())));
   }
 }
 

@@ -239,7 +239,7 @@ void write_gaps(ViolationWriter& w) {
   const Need need = w.need();
   const std::string resize = w.enlarge(Situation::kClasses, need);
   if (w.finding().layer) w.finding().layer->needed.reset();
-  w.fix(resize.empty() ? fmt::format("or give the layer that makes the input {} outputs", need.text())
+  w.fix(resize.empty() ? fmt::format("or give the layer that makes the input {}", w.how_many(need, "outputs"))
                        : fmt::format("or {}", resize));
 }
 
@@ -252,21 +252,18 @@ void fix_range_check(ViolationWriter& w) {
                   kept, w.hi()));
 }
 
-// "give the last layer at least 4 outputs instead of 3 (...)", where no layer is known.
+// "give the last layer more outputs than 3: as many as there are classes (...)", where no layer is known.
 std::string more_outputs(const ViolationWriter& w) {
   const Need need = w.need();
-  const std::string how = need.exact ? std::string() : w.how_to_count();
   if (w.op() == "one_hot" && !w.facts.library.caller.empty()) {
-    return fmt::format(
-        "{} calls one_hot with num_classes={}: give it {} classes where you tell it how many{}",
-        w.facts.library.caller, w.hi(), need.text(), w.basis(need));
+    return fmt::format("{} calls one_hot with num_classes={}: give it {}, where you tell it how many{}",
+                       w.facts.library.caller, w.hi(), w.larger(need, "classes"), w.basis(need));
   }
   if (w.op() != "one_hot") {
-    return fmt::format("give the layer that makes the input {} outputs instead of {}{}{}", need.text(),
-                       w.hi(), w.basis(need), how);
+    return fmt::format("give the layer that makes the input {}{}", w.larger(need, "outputs"), w.basis(need));
   }
   return need.exact ? fmt::format("F.one_hot(..., num_classes={}){}", need.count, w.basis(need))
-                    : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", need.text(), w.basis(need), how);
+                    : fmt::format("F.one_hot(..., num_classes=N), N {}{}", w.how_many(need), w.basis(need));
 }
 
 // That the model has fewer outputs than there are classes is known where these were counted: a label beyond
@@ -308,7 +305,8 @@ void write_too_few_outputs(ViolationWriter& w) {
     // No layer has so many outputs: the classes may be the places of a sequence, or the choices of a
     // question.
     constexpr std::int64_t kMax = 1024;
-    if (w.layer().empty() && w.op() == "cross_entropy" && w.facts.source.empty() && w.hi() <= kMax) {
+    const bool own = w.layer().empty() && w.facts.library.caller.empty();
+    if (own && w.op() == "cross_entropy" && w.facts.source.empty() && w.hi() <= kMax) {
       w.fix(fmt::format(
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
     }
@@ -326,13 +324,14 @@ void write_too_few_outputs(ViolationWriter& w) {
     w.fix("count the blank: log_probs needs one class more than the alphabet has letters");
 }
 
-// A mask whose 255 and whose classes were mixed: many different values in between.
+// A mask whose 255 and whose classes were mixed: many different values in between; or, where 255 is ignored,
+// any from a quarter of it, the least weight of a neighbour that halving gives.
 bool interpolated(const ViolationWriter& w) {
   constexpr std::size_t kKinds = 3;
   constexpr std::int64_t kVoid = 255;
-  const auto& max = w.facts.scan.max;
-  return w.facts.tensor.shape.size() >= 3 && w.distinct() >= kKinds && w.hi() < kVoid &&
-         max == Scalar(kVoid) && w.integer() < kVoid;
+  if (w.facts.tensor.shape.size() < 3 || w.hi() >= kVoid || w.integer() >= kVoid) return false;
+  const bool many = w.distinct() >= kKinds && w.facts.scan.max == Scalar(kVoid);
+  return many || (w.facts.scan.also == kVoid && w.integer() >= kVoid / 4 && w.integer() > 2 * w.hi());
 }
 
 void write_broken_label(ViolationWriter& w) {

@@ -23,8 +23,6 @@ double evenly_spread(const ViolationWriter& w) {
 
 }  // namespace
 
-std::string Need::text() const { return exact ? std::to_string(count) : fmt::format("at least {}", count); }
-
 std::optional<std::int64_t> ViolationWriter::seen_min() const {
   std::optional<std::int64_t> min;
   if (facts.seen) {
@@ -106,7 +104,8 @@ std::string ViolationWriter::basis(const Need& need) const {
     return facts.seen ? fmt::format(": {} go to {} {}", nouns(), need.count - 1, seen_where())
                       : std::string();
   }
-  return fmt::format(" ({} is the highest of {} {} seen)", need.count - 1, seen_count(),
+  const std::string least = until().empty() ? std::string() : fmt::format("{} at least: ", need.count);
+  return fmt::format(" ({}{} is the highest of {} {} seen)", least, need.count - 1, seen_count(),
                      seen_count() == 1 ? noun() : nouns());
 }
 
@@ -127,16 +126,15 @@ std::string ViolationWriter::resize(const Need& need) {
   const Layer& owner = *facts.layer;
   const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
   if (!facts.library.setting.empty()) {
-    return fmt::format("create {} of {} with {} of {} instead of {}{}{}", facts.library.maker,
-                       facts.library.owner, facts.library.setting, need.text(), hi(), sure, basis(need));
+    return fmt::format("create {} of {} with {} of {}{}{}", facts.library.maker, facts.library.owner,
+                       facts.library.setting, larger(need), sure, basis(need));
   }
   if (!facts.library.owner.empty()) {
-    return fmt::format("create {} of {} so that {} has {} {}{}{}", facts.library.maker, facts.library.owner,
-                       layer(), need.text(), unit(owner), sure, basis(need));
+    return fmt::format("create {} of {} so that {} has {}{}{}", facts.library.maker, facts.library.owner,
+                       layer(), how_many(need, unit(owner)), sure, basis(need));
   }
   if (!need.exact) {
-    return fmt::format("give {} {} {} instead of {}{}{}{}", layer(), need.text(), unit(owner), hi(),
-                       basis(need), sure, how_to_count());
+    return fmt::format("give {} {}{}{}", layer(), larger(need, unit(owner)), basis(need), sure);
   }
   if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
     return fmt::format("give {} {} {} instead of {}{}{}", layer(), need.count, unit(owner), hi(), sure,
@@ -158,11 +156,25 @@ void ViolationWriter::set_needed(const Need& need) {
   if (need.exact && sure && finding_.layer) finding_.layer->needed = need.count;
 }
 
-std::string ViolationWriter::how_to_count() const {
+std::string ViolationWriter::until() const {
   if (all_seen()) return {};
-  if (noun() == "label") return ", as many as there are classes";
-  if (is_token_table()) return ", as many as the vocabulary is long";
-  return noun() == "id" ? ", as many as there are where they are made" : "";
+  if (noun() == "label") return "as there are classes";
+  if (is_token_table()) return "as the vocabulary is long";
+  return noun() == "id" ? "as there are ids where they are made" : "as there can be indices";
+}
+
+std::string ViolationWriter::how_many(const Need& need, std::string_view of) const {
+  const std::string things = of.empty() ? std::string() : fmt::format(" {}", of);
+  if (need.exact) return std::to_string(need.count) + things;
+  const std::string rule = until();
+  return rule.empty() ? fmt::format("at least {}{}", need.count, things)
+                      : fmt::format("as many{} {}", things, rule);
+}
+
+std::string ViolationWriter::larger(const Need& need, std::string_view of) const {
+  const std::string rule = until();
+  if (need.exact || rule.empty()) return fmt::format("{} instead of {}", how_many(need, of), hi());
+  return fmt::format("more{}{} than {}: as many {}", of.empty() ? "" : " ", of, hi(), rule);
 }
 
 bool ViolationWriter::knob_counts(Situation situation) const {
@@ -176,7 +188,7 @@ std::string ViolationWriter::knob(Situation situation, const Need& need) const {
   std::string text = knob_advice(situation, facts.library, values);
   if (!knob_counts(situation)) return text;
   if (need.exact) return text + basis(need);
-  return fmt::format("{}, N {}{}{}", text, need.text(), basis(need), how_to_count());
+  return fmt::format("{}, N {}{}", text, how_many(need), basis(need));
 }
 
 std::string ViolationWriter::enlarge(Situation situation, const Need& need) {

@@ -21,9 +21,8 @@ constexpr std::int64_t kAbsurdValue = std::int64_t{1} << 40;  // beyond every vo
 // How many rows or classes are wanted, and how that is known.
 struct Need {
   std::int64_t count = 0;
-  bool exact = false;        // all was counted, and it looks like a size that is too small; else the least
-  std::string of;            // what was counted: "len(tokenizer)"; empty: the values
-  std::string text() const;  // "196"; "at least 196"
+  bool exact = false;  // all was counted, and it looks like a size that is too small; else the least
+  std::string of;      // what was counted: "len(tokenizer)"; empty: the values
 };
 
 class ViolationWriter {
@@ -96,8 +95,12 @@ class ViolationWriter {
   std::int64_t seen_count() const;
   std::string seen_where() const;     // "in the whole data set", "in 2048 labels seen so far", "in this call"
   void set_needed(const Need& need);  // "needs 196" in the line of the layer
-  // ", as many as there are classes"; empty where all was seen.
-  std::string how_to_count() const;
+  // Of a size that is not known: "as there are classes"; empty where all was seen.
+  std::string until() const;
+  // "196 outputs"; "as many outputs as there are classes"; "at least 196 outputs" where all was seen.
+  std::string how_many(const Need& need, std::string_view of = {}) const;
+  // "196 outputs instead of 195"; "more outputs than 195: as many as there are classes"
+  std::string larger(const Need& need, std::string_view of = {}) const;
   // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.
   // Of a layer that a library made: where it is made.
   std::string resize(const Need& need);

@@ -41,3 +41,16 @@ def test_not_one_before_a_finite_loss(watch):
     first = explode(losses_between=3)
     seen = watch.verdict()
     assert (first, seen["kind"], seen["step"]) == (10, "optimizer", 18)
+
+
+def test_a_mean_over_nothing_is_said_and_is_no_fault(watch):
+    model = nn.Linear(1, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1, 4):
+        labels = torch.full((4,), -100 if step == 2 else 1)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(X), labels).backward()
+        optimizer.step()
+    assert watch.verdict() is None
+    said = watch.harmless()
+    assert (said["step"], said["kind"], said["op"]) == (2, "loss", "nll_loss")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -68,6 +69,31 @@ def test_two_optimizers_that_step_after_both_losses(watch):
         of_a.step()  # not the one that is spoiled
         of_b.step()
     assert (watch.verdict()["kind"], watch.verdict()["step"]) == ("loss", 2)
+
+
+def test_training_that_goes_on_with_a_new_optimizer(watch):
+    """A checkpoint: model and optimizer are made anew; steps are those of the run."""
+    for part in range(2):
+        model = nn.Linear(2, 1)
+        optimizer = sgd(model)
+        for step in range(3):
+            optimizer.zero_grad()
+            (model(GOOD).sum() * (math.nan if (part, step) == (1, 1) else 1.0)).backward()
+            optimizer.step()
+    assert watch.verdict()["step"] == 5
+
+
+def test_inner_optimizers_do_not_count_for_the_outer_one(watch):
+    outer = nn.Linear(2, 1)
+    meta = sgd(outer)
+    for step in range(1, 5):
+        for _ in range(3):
+            inner = sgd(copy.deepcopy(outer))
+            inner.step()
+        meta.zero_grad()
+        (outer(GOOD).sum() * (math.nan if step == 4 else 1.0)).backward()
+        meta.step()
+    assert watch.verdict()["step"] == 4
 
 
 def test_generator_is_found_though_another_optimizer_stepped(watch):

@@ -174,6 +174,28 @@ def test_update_by_finite_gradients(watch):
     assert (seen["kind"], seen["step"], seen["gradients_finite"]) == ("optimizer", 1, True)
 
 
+def test_own_numbers_of_a_module(watch):
+    """A weight that is divided by its norm of 0 is not of the data; no line of the program has done it."""
+    layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+    with torch.no_grad():
+        layer.parametrizations.weight.original1[0] = 0.0
+    train(nn.Sequential(nn.Linear(2, 2), layer), [torch.ones(3, 2)])
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"]) == ("output", "_weight_norm_interface")
+    assert (seen["own"], seen["finite_before"], "sample" in seen, "origin" in seen) == (
+        True,
+        True,
+        False,
+        False,
+    )
+
+
+def test_data_are_not_own_numbers(watch):
+    train(calls(lambda parts, x: parts[0]((x - 1).log()), nn.Linear(2, 2)), [GOOD])
+    seen = watch.verdict()
+    assert (seen["inf_before"]["op"], "own" in seen) == ("log", False)
+
+
 def test_root_of_a_variance_of_one_row(watch):
     train(nn.Linear(2, 2), [GOOD, GOOD[:1]], loss=lambda out: (out.var(0) + 1e-4).sqrt().sum())
     assert (watch.verdict()["kind"], watch.verdict()["op"], watch.verdict()["step"]) == ("loss", "var", 2)

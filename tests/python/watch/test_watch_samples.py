@@ -36,9 +36,9 @@ class Rows(Dataset):
         return torch.tensor([1.0, float(at), self.at_5 if at == 5 else 1.0]), torch.tensor([1.0])
 
 
-def train(model, data, loss=nn.functional.mse_loss, batch_size=4, **options):
+def train(model, data, loss=nn.functional.mse_loss, batch_size=4, sampler=None, **options):
     optimizer = torch.optim.SGD(model.parameters(), **{"lr": 1e-4, **options})
-    for x, y in DataLoader(data, batch_size=batch_size):
+    for x, y in DataLoader(data, batch_size=batch_size, sampler=sampler):
         optimizer.zero_grad()
         loss(model(x), y).backward()
         optimizer.step()
@@ -112,6 +112,52 @@ def test_what_has_the_shape_of_weights_is_of_no_sample(watch):
 
     train(Scaled(), Rows(at_5=1.0))
     assert named(watch) == ("output", 1, "div", None)
+
+
+def test_of_an_infinity_that_a_gate_hides(watch):
+    """sigmoid(Inf) is finite, and so is the loss: the head's gradient is 0 times Inf."""
+    train(
+        Calls(lambda head, x: head(1 / x[:, 1:2]).sigmoid(), inputs=1),
+        Rows(at_5=1.0),
+        sampler=[*range(1, 6), 0],
+    )
+    assert named(watch) == ("output", 2, "reciprocal", 0)
+    seen = watch.verdict()
+    assert (seen["what"], seen["finite_before"], "backward" in seen) == ("inf", True, False)
+
+
+def test_of_a_loss_that_the_model_makes_of_another_output(watch):
+    """The gradient that arrives at the prediction is the one that the loss inside has broken."""
+
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(3, 1)
+
+        def forward(self, x):
+            made = self.head(x)
+            return {"made": made, "loss": ((made * (x[:, 2:] != 0)) ** 2).sqrt().mean()}
+
+    train(Both(), Rows(), loss=lambda out, y: out["loss"])
+    assert named(watch) == ("gradient", 2, "sqrt", 5)
+    assert watch.verdict()["backward"]["type"] == "Both"
+
+
+def test_batch_of_targets_that_are_of_no_row(watch):
+    def collate(samples):
+        return [x for x, _ in samples]
+
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for rows in DataLoader(Rows(), batch_size=4, collate_fn=collate):
+        x = torch.stack(rows)
+        target = (x[:, 2] / x[:, 2]).mean().expand(4, 1)
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), target).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"]) == ("target", 2)
+    assert (seen["sample"]["batch"], seen["sample"]["one_of"]) == (1, [4, 5, 6, 7])
 
 
 def test_weights_that_were_broken_and_made_the_loss_so(watch):
@@ -225,3 +271,78 @@ def test_data_that_a_recurrent_layer_hides(watch):
     train(Recurrent(), Series())
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], seen["sample"]["dataset_index"]) == ("input", 2, 5)
+
+
+def test_the_sample_of_a_batch_without_a_target(watch):
+    """A mean over nothing: no fault, but said, with whose labels were all left out."""
+
+    class Labels(Rows):
+        def __getitem__(self, at):
+            return super().__getitem__(at)[0], torch.tensor(-100 if at == 5 else 0)
+
+    def loss(out, y):
+        return nn.functional.cross_entropy(out, y)
+
+    train(nn.Linear(3, 2), Labels(at_5=1.0), loss=loss, batch_size=1)
+    said = watch.harmless()
+    assert watch.verdict() is None
+    assert (said["step"], said["op"], said["sample"]["dataset_index"]) == (6, "nll_loss", 5)
+
+
+def test_forces_that_a_model_asks_for(watch):
+    """`autograd.grad` in a forward pass: the derivative that was not finite, and whose row."""
+
+    class Forces(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(1, 1)
+
+        def forward(self, x):
+            x = x.requires_grad_()
+            energy = self.head(((x[:, 2:] - x[:, :1]) ** 2).sqrt()).sum()
+            return torch.autograd.grad(energy, x, create_graph=True)[0][:, 2:]
+
+    class Apart(Rows):
+        def __getitem__(self, at):
+            return torch.tensor([1.0, float(at), 1.0 if at == 5 else 3.0]), torch.tensor([1.0])
+
+    train(Forces(), Apart(), loss=lambda out, y: (out - y).square().mean())
+    seen = watch.verdict()
+    first = seen["inf_before"]
+    assert (seen["kind"], seen["step"], first["op"], first["derived"]) == ("output", 2, "sqrt", True)
+    assert seen["sample"]["dataset_index"] == 5 and "sqrt()" in seen["origin"]["code"]
+
+
+def test_derivative_that_the_loss_asks_for(watch):
+    """The division in the loss is the derivative of the module's own root."""
+
+    class Radius(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(1, 1)
+
+        def forward(self, x):
+            return self.head((x[:, 2:] ** 2).sqrt())
+
+    model = Radius()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for x, _ in DataLoader(Rows(), batch_size=4):
+        optimizer.zero_grad()
+        given = x.clone().requires_grad_()
+        slope = torch.autograd.grad(model(given).sum(), given, create_graph=True)[0]
+        slope.square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"], seen["derived"]) == ("loss", 2, "sqrt", True)
+    assert "sqrt()" in seen["origin"]["code"]
+
+
+def test_samplers_that_draw_tensors(watch):
+    order = torch.tensor([0, 1, 2, 3, 6, 7, 8, 5, 4, 9, 10, 11])
+    model = Calls(lambda head, x: head(x / x[:, 2:]))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for x, y in DataLoader(Rows(), batch_sampler=list(order.split(4))):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    assert named(watch) == ("output", 2, "div", 5)

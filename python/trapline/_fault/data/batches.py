@@ -100,6 +100,11 @@ def _module(collate: Any) -> str:
     return str(getattr(collate, "__module__", None) or type(collate).__module__)
 
 
+def _listed(indices: Any) -> Any:
+    """Batches of a sampler may be tensors or arrays (`torch.randperm(n).split(8)`)."""
+    return indices.tolist() if getattr(indices, "ndim", 0) == 1 and hasattr(indices, "tolist") else indices
+
+
 class Batch:
     """One batch as the loader gave it out. `indices` are the sampler's; None for iterable data sets.
 
@@ -111,7 +116,7 @@ class Batch:
     def __init__(self, loader: Loader, number: int, indices: Any, parts: list[Any], serial: int = 0) -> None:
         self.loader = loader
         self.number = number
-        self.indices = indices
+        self.indices = _listed(indices)
         self.parts = parts
         self.serial = serial
 

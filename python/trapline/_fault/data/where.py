@@ -12,10 +12,15 @@ from trapline._fault.program.names import Names, length
 _WRAPPED = ("base_dataloader", "dataloader", "loader", "_loader", "_dataloader")  # accelerate and others
 
 
+_INDICES = ("dataset_index", "one_of", "of")
+
+
 def described(sample: dict[str, Any], data_set: Any, loader: Any) -> dict[str, Any]:
     """The sample with `dataset`, `loader`, `base_index`, `base` and `file`, as far as they are known."""
     if data_set is None:
         return sample
+    if isinstance(data_set, range):  # of loaders that draw numbers and cut the data themselves
+        return {key: value for key, value in sample.items() if key not in _INDICES}
     names = Names()
     found = names.of(_is_loader(loader, data_set)) if loader is not None else ""
     if found:

@@ -1,0 +1,125 @@
+"""A module runs again, under a mode that follows what is not finite (:mod:`trapline._watch.flow`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from trapline._watch import backward
+from trapline._watch.again import Call, Kept, autocast_of, copies, draw_again, has_collectives, inner_of
+from trapline._watch.flow import WEIGHED, Flow, parts, tensors
+from trapline._watch.graph import near_in_graph, node_in_graph, op_named
+from trapline._watch.rows import batch_in_hand, sample_of
+from trapline._watch.slopes import is_bad_slope
+
+_DEPTH = 3
+
+
+def followed(call: Call) -> tuple[Any, Flow]:
+    """The output of the call when it runs again, and what made the numbers in it."""
+    try:
+        return _follow(call)
+    except RuntimeError:  # it asks for gradients itself (forces of an energy)
+        return _follow(call, trained=True)
+
+
+def _follow(call: Call, trained: bool = False) -> tuple[Any, Flow]:
+    import torch
+
+    inner = inner_of(call)
+    flow = Flow()
+    flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
+    held = [*inner.named_parameters(), *inner.named_buffers()]
+    flow.owns(tensor for _, tensor in held)
+    for name, parameter in held:
+        if is_bad_weight(parameter):
+            flow.names([parameter.detach()], ("weights", name))
+    with ExitStack() as stack:
+        stack.enter_context(Kept(inner))
+        stack.enter_context(torch.set_grad_enabled(trained))
+        if trained:
+            stack.enter_context(backward.anomaly())
+        stack.enter_context(autocast_of(call))
+        draw_again(call)
+        with flow:
+            output = inner(*copies(call.args, trained=trained), **copies(call.kwargs, trained=trained))
+    return output, flow
+
+
+def derived(node: Any, calls: list[Call]) -> dict[str, Any]:
+    """A division that the derivative of a module's operation has made (`autograd.grad` of its output): the graph
+    leads from it to an operation that has no finite derivative there, and the module holds such a one.
+    """
+    import torch
+
+    near = {op_named(name) for name, _ in near_in_graph(node, is_bad_slope)}
+    for call in calls if near else ():
+        if call.module() is None or has_collectives(call):
+            continue
+        inner = inner_of(call)
+        with Kept(inner), torch.enable_grad(), autocast_of(call), backward.anomaly():
+            draw_again(call)
+            output = inner(*copies(call.args, trained=True), **copies(call.kwargs, trained=True))
+        for tensor in outputs(output):
+            hit = node_in_graph(tensor.grad_fn, is_bad_slope)
+            if hit is not None and op_named(hit[0]) in near:
+                frame = backward.frame_of(hit[1].metadata.get("traceback_") or [])
+                return {
+                    "op": op_named(hit[0]),
+                    "derived": True,
+                    **({} if frame is None else {"origin": frame}),
+                }
+    return {}
+
+
+def hidden(call: Call, seen: dict[str, Any], op: str) -> dict[str, Any]:
+    """An operation of the forward pass whose Inf the output hides (a gate, a tanh), where `op` multiplied it:
+    its derivative is 0 times Inf.
+    """
+    flow = followed(call)[1] if op in WEIGHED else None
+    made = None if flow is None else flow.hidden
+    if flow is None or made is None or made.given is not None:
+        return {}
+    first, inner = made.infinite or made, inner_of(call)
+    what = {"what": "inf"} if flow.hidden_inf or made.infinite is not None else {}
+    return {**named(first, inner), **seen, **what, **given_to(first, inner)}
+
+
+def given_to(made: Any, root: Any) -> dict[str, Any]:
+    """What the operation was given: the module's own numbers alone, or a row that is a sample's."""
+    row = {"own": True} if made.own else sample_of(made.bad, root.parameters())
+    if not row and made.op.startswith("nll_loss"):  # every target of the batch is left out
+        row = batch_in_hand()
+    return {"finite_before": made.finite, **row}
+
+
+def named(made: Any, root: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": "output", "op": made.op.removesuffix("_forward")}
+    frame = made.frame
+    if made.derivative is not None:
+        found |= {"op": backward.name_of(made.derivative), "derived": True}
+        frame = backward.frame_of(made.derivative.metadata.get("traceback_") or []) or frame
+    if made.module is not None:
+        found["type"] = type(made.module).__name__
+        found["name"] = next((name for name, part in root.named_modules() if part is made.module), "")
+    if frame is not None:
+        found["origin"] = frame
+    return found
+
+
+def is_bad_weight(parameter: Any) -> bool:
+    """Those that are not trained may be masks: of -inf."""
+    if not parameter.dtype.is_floating_point:
+        return False
+    values = parameter.detach()
+    bad = ~values.isfinite()
+    return bool((bad if parameter.requires_grad else bad & ~values.isneginf()).any())
+
+
+def outputs(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    if hasattr(value, "grad_fn"):
+        yield value
+    elif depth > 0:
+        for item in parts(value):
+            yield from outputs(item, depth - 1)

@@ -1,0 +1,168 @@
+// What of the watch's findings is proven, and which derivative it was.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "watch_facts.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+TEST(Watch, TheDerivativeThatWasSeenIsProven) {
+  const json watch = {{"what", "inf"}, {"kind", "gradient"},
+                      {"step", 4},     {"name", "fc.weight"},
+                      {"op", "sqrt"},  {"backward", {{"name", "norm"}, {"type", "Norm"}}}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->summary,
+            "the first Inf of this run was in step 4, in the derivative of `sqrt`, in `norm` (Norm): the "
+            "forward pass was finite");
+  EXPECT_EQ(finding->certainty, Certainty::kProven);
+  ASSERT_TRUE(finding->layer);
+  EXPECT_EQ(finding->layer->name, "norm");
+  EXPECT_TRUE(advises(watch, "is not finite at 0"));
+}
+
+TEST(Watch, ADerivativeOfTheProgramsOwn) {
+  const json watch = {{"what", "nan"},          {"kind", "gradient"},         {"step", 4},
+                      {"op", "Scale.backward"}, {"backward", json::object()}, {"name", "w"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 4, in `Scale.backward`, between the modules and the "
+            "loss: the forward pass was finite");
+  EXPECT_TRUE(advises(watch, "look at its divisions and roots"));
+}
+
+TEST(Watch, AnUpdateIsProvenOnlyByFiniteGradients) {
+  json watch = {{"what", "nan"}, {"kind", "optimizer"}, {"step", 3}, {"unit", "step"}, {"name", "w"}};
+  const auto certainty = [&] { return diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty; };
+  EXPECT_EQ(certainty(), Certainty::kLikely);
+  watch["gradients_finite"] = true;
+  EXPECT_EQ(certainty(), Certainty::kProven);
+  watch["setting"] = "eps=0";
+  EXPECT_TRUE(advises(watch, "eps=0"));
+}
+
+TEST(Watch, AnOperationIsProvenOnlyByWhatItWasGiven) {
+  json watch = kOutput;
+  watch["op"] = "log";
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+  watch["finite_before"] = true;
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kProven);
+}
+
+TEST(Watch, AMeanOverNothing) {
+  const json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 3}, {"unit", "step"}, {"op", "nll_loss"}};
+  EXPECT_TRUE(advises(watch, "every target was ignore_index"));
+  EXPECT_FALSE(advises(watch, "epsilon"));
+}
+
+TEST(Watch, DerivativesThatCanBeTheOne) {
+  const json watch = {{"what", "nan"},     {"kind", "gradient"},
+                      {"name", "fc.bias"}, {"step", 41},
+                      {"unit", "step"},    {"made_with", {"mean", "acos", "mul", "addmm", "div"}}};
+  EXPECT_TRUE(
+      advises(watch, "a derivative was not: here that can be the one of `acos` (at 1 and -1) or `div` ("));
+}
+
+TEST(Watch, WhatTheLossIsMultipliedWith) {
+  const json watch = {{"what", "nan"},  {"kind", "loss"}, {"step", 3},
+                      {"unit", "step"}, {"op", "mul"},    {"factor", true}};
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 3, in what the loss is multiplied or divided with (`mul`)");
+  EXPECT_TRUE(advises(watch, "what the loss is multiplied or divided with"));
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+}
+
+TEST(Watch, GradientsThatWereChangedBeforeTheStep) {
+  json watch = {{"what", "nan"}, {"kind", "gradient"}, {"step", 3}, {"unit", "step"}, {"changed", true}};
+  watch["growth"] = {{"of", "loss"}, {"low", 0.1}, {"high", 20.0}, {"steps", 20}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->summary,
+            "the first NaN of this run was in step 3, in the gradients, between `backward` and the "
+            "optimizer's step");
+  EXPECT_EQ(finding->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "divided by a norm that is 0"));
+  EXPECT_FALSE(advises(watch, "learning rate"));
+}
+
+TEST(Watch, AKnownDerivativeIsNotAdvisedToLearnMoreSlowly) {
+  json watch = {
+      {"what", "nan"}, {"kind", "optimizer"}, {"step", 3}, {"unit", "step"}, {"op", "Step.backward"}};
+  watch["growth"] = {{"of", "loss"}, {"low", 0.1}, {"high", 20.0}, {"steps", 20}};
+  EXPECT_FALSE(advises(watch, "learning rate"));
+  EXPECT_TRUE(advises(watch, "divisions and roots of `Step.backward`"));
+}
+
+TEST(Watch, ATableMayHaveBeenBadForLong) {
+  const json watch = {{"what", "nan"},  {"kind", "optimizer"},  {"step", 30},
+                      {"unit", "step"}, {"name", "emb.weight"}, {"or_before", true}};
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 30 or before it, in the gradient or the update of `emb.weight`");
+}
+
+TEST(Watch, WhatGoesIntoALaterModuleIsLikely) {
+  json watch = {{"what", "inf"}, {"kind", "input"}, {"type", "Linear"}, {"step", 3}, {"unit", "step"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kProven);
+  watch["looked"] = false;
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "look at what is computed before Linear"));
+  EXPECT_FALSE(advises(watch, "mend them"));
+}
+
+TEST(Watch, AnUpdateWhoseGradientsWereNotLookedAt) {
+  const json watch = {{"what", "nan"}, {"kind", "optimizer"}, {"name", "out.bias"},
+                      {"step", 97},    {"unit", "step"},      {"made_with", {"mean", "pow"}}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->summary,
+            "the first NaN of this run was in step 97, in the gradient or the update of `out.bias`");
+  EXPECT_EQ(finding->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "can be the one of `pow` (at 0, with an exponent below 1)"));
+}
+
+TEST(Watch, GradientsOnADevice) {
+  const json watch = {
+      {"what", "nan"}, {"kind", "gradient"}, {"looked", false}, {"step", 25}, {"unit", "step"}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->summary,
+            "the first NaN that was noticed was in the gradients of step 25: its loss was finite");
+  EXPECT_EQ(finding->certainty, Certainty::kLikely);
+  EXPECT_TRUE(advises(watch, "`--watch nan` looks at every layer"));
+}
+
+TEST(Watch, KeepsTheLastSteps) {
+  json watch = kOutput;
+  watch["last_steps"] = {{{"step", 6}, {"loss", 0.5}}, {{"step", 7}, {"loss", "nan"}, {"gradient_norm", 2}}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_EQ(finding->last_steps.size(), 2);
+  EXPECT_EQ(finding->last_steps[0].step, 6);
+  EXPECT_EQ(as_double(*finding->last_steps[0].loss), 0.5);
+  EXPECT_FALSE(finding->last_steps[0].gradient_norm);
+  EXPECT_TRUE(std::isnan(as_double(*finding->last_steps[1].loss)));
+}
+
+TEST(Watch, ADerivativeThatTheForwardPassAskedFor) {
+  json watch = kOutput;
+  watch.update(
+      {{"op", "acos"}, {"derived", true}, {"finite_before", true}, {"name", ""}, {"type", "Potential"}});
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 12, in the output of a Potential, by the derivative of `acos`");
+  EXPECT_TRUE(advises(watch, "the derivative of `acos` is not finite at 1 and -1"));
+  watch["derived"] = false;
+  EXPECT_TRUE(advises(watch, "clamp what goes into it to -1..1"));
+}
+
+TEST(Watch, AMeanOverNothingInAModule) {
+  json watch = kOutput;
+  watch.update({{"op", "nll_loss"}, {"finite_before", true}});
+  EXPECT_TRUE(advises(watch, "every target was ignore_index"));
+  watch["op"] = "mean";
+  EXPECT_TRUE(advises(watch, "it was given no element"));
+  watch["what"] = "inf";  // it overflowed
+  EXPECT_FALSE(advises(watch, "it was given no element"));
+}
+
+}  // namespace
+}  // namespace trapline::diagnose
