@@ -121,5 +121,34 @@ TEST(Knobs, TheNearerRowOfOneLibraryWins) {
             "model.max_seq_length = 64: longer texts are then cut off");
 }
 
+TEST(Knobs, ADecoderReadsTheLabels) {
+  LibraryFact library;
+  library.owners = {"transformers.models.bart.modeling_bart.BartDecoder",
+                    "transformers.modeling_utils.PreTrainedModel"};
+  EXPECT_NE(knob_advice(Situation::kPositions, library, {"", "", "64"}).find("text_target=..."),
+            std::string::npos);
+  library.owners[0] = "transformers.models.bart.modeling_bart.BartEncoder";
+  EXPECT_EQ(knob_advice(Situation::kPositions, library, {"", "", "64"}).find("text_target=..."),
+            std::string::npos);
+}
+
+TEST(Knobs, AnIndexOfALossIsNoLabelUnlessTheLossHasClasses) {
+  LibraryFact library;
+  library.callers = {"pytorch_metric_learning.losses.triplet_margin_loss.TripletMarginLoss"};
+  EXPECT_EQ(knob_advice(Situation::kIndex, library, {"24", "23", ""}), "");
+  library.callers = {"pytorch_metric_learning.losses.arcface_loss.ArcFaceLoss",
+                     "pytorch_metric_learning.losses.large_margin_softmax_loss.LargeMarginSoftmaxLoss"};
+  EXPECT_EQ(knob_advice(Situation::kIndex, library, {"24", "23", ""}),
+            "create the loss with num_classes=24: the labels are its classes");
+}
+
+TEST(Knobs, ACrfHasNoHoles) {
+  LibraryFact library;
+  library.callers = {"torchcrf.CRF"};
+  EXPECT_NE(
+      knob_advice(Situation::kIgnore, library, {"", "-100", ""}).find("its mask may only end a sequence"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace trapline

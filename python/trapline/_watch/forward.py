@@ -48,8 +48,8 @@ def _follow(call: Call, trained: bool = False) -> tuple[Any, Flow]:
 
 
 def derived(node: Any, calls: list[Call]) -> dict[str, Any]:
-    """A division that the derivative of a module's operation has made (`autograd.grad` of its output): the graph
-    leads from it to an operation that has no finite derivative there, and the module holds such a one.
+    """A division that the derivative of a module's operation has made (`autograd.grad` of its output): the
+    graph leads from it to an operation without a finite derivative, and the module holds such a one.
     """
     import torch
 

@@ -29,7 +29,7 @@ _tells: Callable[[str], None] = debug
 
 
 def install(tells: Callable[[str], None] = debug) -> None:
-    """Watch this process. Calling it again changes nothing. `tells`: of what is no fault, but should be said."""
+    """Watch this process. Calling it again changes nothing. `tells`: what is no fault, but should be said."""
     global _light, _tells
     if _light is not None:
         return

@@ -398,7 +398,9 @@ void write_position(ViolationWriter& w) {
         "rows have to be trained)",
         most + offset));
   }
-  if (!values && !one && w.facts.text.value_or(true)) {
+  // What a decoder is given may be the target, which cannot be read in pieces.
+  const bool decodes = w.layer().find("decoder") != std::string::npos;
+  if (!values && !one && !decodes && w.facts.text.value_or(true)) {
     w.fix(fmt::format("or split long inputs into windows of {} with some overlap", usable));
   }
   w.fix_sample();

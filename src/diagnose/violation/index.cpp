@@ -235,7 +235,8 @@ void write_labels(ViolationWriter& w) {
   if (!more) {
     w.fix(fmt::format("look at where {} is made: {}", w.own("the label"), w.outside()));
     w.fix(fmt::format(
-        "where labels are ids that skip numbers, number them from 0: kinds = sorted(set(labels)); "
+        "only if they are numbers of a list that has gaps (COCO's categories), number them from 0: kinds = "
+        "sorted(set(labels)); "
         "label = kinds.index(label), for {} kinds at most",
         w.hi()));
   }

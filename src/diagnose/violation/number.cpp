@@ -224,8 +224,8 @@ void write_input(ViolationWriter& w) {
                     w.facts.scan.bad == 1 ? "is" : "are",
                     w.facts.scan.max ? to_text(*w.facts.scan.max) : w.value()));
   w.fix(
-      "a probability cannot be above 1: what a layer without sigmoid puts out are raw scores, which "
-      "nn.BCEWithLogitsLoss() takes");
+      "only if a layer without sigmoid puts them out, they are raw scores: nn.BCEWithLogitsLoss() takes "
+      "those");
 }
 
 void fix_multinomial(ViolationWriter& w) {

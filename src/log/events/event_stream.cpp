@@ -106,6 +106,7 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
   else if (origin.is_error && matches.wordings.empty() && !asserts_.took_line() && speaks(text))
     add_wording(error_line(), text, origin, order, {});
   note_last(text, origin, matches);
+  if (frames_.closed_now()) unraisable_ = false;
   note_nan(text, origin);
   note_gradient(text, origin);
   note_going_on(text, origin);
@@ -231,6 +232,8 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   event.in_warning = is_warning(text);
   event.warned =
       (is_warning(text) && can_go_on(row)) || (origin.is_calm && row.effect.meaning == Meaning::kErrorLine);
+  event.warned =
+      event.warned || (unraisable_ && frames_.closed_now() && row.effect.meaning == Meaning::kErrorLine);
   event.phrase_only = check.row != nullptr && check.message.empty();
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
@@ -248,7 +251,7 @@ void EventStream::add_exception(std::string_view text, const LineMatches& matche
                                 std::int64_t& order) {
   if (tells_of_failure(matches)) return;
   // A warning that quotes an exception; one that was raised as an error has nothing before its name.
-  const bool warned = is_warning(text.substr(0, text.find(frames_.exception())));
+  const bool warned = unraisable_ || is_warning(text.substr(0, text.find(frames_.exception())));
   for (Event& event : events_) {
     if (event.kind == EventKind::kException && event.exception == frames_.exception() &&
         event.message == frames_.message()) {
@@ -265,6 +268,16 @@ void EventStream::add_exception(std::string_view text, const LineMatches& matche
   event.exception = frames_.exception();
   event.message = frames_.message();
   push(std::move(event), text, origin, order);
+  if (warned) warn_head();
+}
+
+// "Traceback (most recent call last)" of the last event is no more of a failure than the event.
+void EventStream::warn_head() {
+  const Event& event = events_.back();
+  for (Event& head : events_) {
+    const bool is_weak = head.wording != nullptr && head.wording->effect.meaning == Meaning::kErrorLine;
+    head.warned = head.warned || (is_weak && head.traceback >= 0 && head.traceback == event.traceback);
+  }
 }
 
 // A message that was wrapped: its first line looked like an exception or a trouble of which the catalogue
@@ -299,6 +312,8 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
 // fastapi/exceptions.py: what a client asked was refused), ComfyUI (nodes.py) without a node.
 void EventStream::note_going_on(std::string_view text, const Line& origin) {
   constexpr std::int64_t kJustBefore = 5;  // lines
+  // CPython's PyErr_FormatUnraisable: of destructors and callbacks, which nobody can catch from.
+  if (text.starts_with("Exception ignored ")) unraisable_ = true;
   const bool is_answer = contains(text, "HTTP/1.1");
   const bool is_node = contains(text, "Cannot import ") && contains(text, " module for custom nodes");
   // huggingface_hub: utils/_http.py
@@ -388,7 +403,7 @@ void EventStream::note_last(std::string_view text, const Line& origin, const Lin
   const bool is_source_of_warning = !last_.empty() && last_.back().number + 1 == origin.number &&
                                     text.starts_with("  ") && is_pythons_warning(last_.back().text);
   KeptLine line{std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number,
-                is_known || is_warning(text) || is_source_of_warning, origin.is_calm};
+                is_known || is_warning(text) || is_source_of_warning || unraisable_, origin.is_calm};
   if (last_.size() == kKeptLines) last_.pop_front();
   last_.push_back(std::move(line));
 }

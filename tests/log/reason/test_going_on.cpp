@@ -111,5 +111,26 @@ TEST(GoingOn, OrdinaryLastLines) {
     EXPECT_EQ(explain(std::string("step 1\n").append(end).append("\n")).verdict, Verdict::kClean) << end;
 }
 
+TEST(GoingOn, WhatPythonCannotRaiseItPrints) {
+  const std::string_view ignored =
+      "Exception ignored in: <bound method Session.__del__ of <Session object at 0x7fbb>>\n";
+  const std::string_view traceback =
+      "Traceback (most recent call last):\n  File \"/p/session.py\", line 738, in __del__\n"
+      "TypeError: 'NoneType' object is not callable\n";
+  EXPECT_EQ(explain("saved models\n" + std::string(ignored).append(traceback)).verdict, Verdict::kClean);
+  EXPECT_NE(explain("saved models\n" + std::string(traceback)).verdict, Verdict::kClean);
+  // What comes behind it is the program's own again, and a fault of the GPU is one wherever it is printed.
+  EXPECT_NE(explain(std::string(ignored).append(traceback).append(traceback).append(
+                        "ValueError: no more batches\n"))
+                .verdict,
+            Verdict::kClean);
+  EXPECT_EQ(root(std::string(ignored).append(
+                     "Traceback (most recent call last):\n  File \"/p/a.py\", line 1, in f\n"
+                     "    g()\nRuntimeError: CUDA error: an illegal memory access was "
+                     "encountered\n"))
+                .cause,
+            kIllegalMemoryAccess);
+}
+
 }  // namespace
 }  // namespace trapline

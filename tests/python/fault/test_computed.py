@@ -102,3 +102,15 @@ def test_a_selection_by_a_mask_in_the_line() -> None:
     ((whole, by),) = found
     assert taken.tolist() == [3, 5] and whole is labels and by is mask
     assert list(computed.selections()) == []  # of another line
+
+
+def test_a_branch_may_not_have_run() -> None:
+    wraps = False
+    slots = torch.arange(4)
+    if wraps:
+        slots = slots % 3
+    assert asked("slots", slots) is None
+    if not wraps:
+        slots = slots + 1
+        found = asked("slots", slots)
+        assert found is not None and found["text"] == "slots + 1"

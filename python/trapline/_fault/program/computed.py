@@ -149,8 +149,20 @@ def _assigned(frame: FrameType, name: str, line: int, depth: int) -> Optional[tu
     if not bound:
         return None
     node, value = max(bound, key=lambda pair: pair[0].lineno)
+    if not _has_run(tree, node, before):
+        return None
     at = node.lineno + calls.first_line(frame.f_code) - 1
     return None if value is None else _computation(frame, value, at, depth - 1)
+
+
+def _has_run(tree: ast.AST, node: ast.AST, line: int) -> bool:
+    """Not in a branch that the program may have gone past on its way to the line."""
+    for branch in ast.walk(tree):
+        if not isinstance(branch, ast.If) or branch.lineno <= line <= (branch.end_lineno or 0):
+            continue
+        if any(node is one for part in (*branch.body, *branch.orelse) for one in ast.walk(part)):
+            return False
+    return True
 
 
 def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
