@@ -162,7 +162,7 @@ def of_loss(
         return {**found, **seen, **given_to(first, inner)}
     target = _target(loss) if looked else None
     if target is not None:
-        return target if "sample" in target else _of_other(modules) or target
+        return target if "sample" in target else _of_other(modules) or {**target, **batch_in_hand()}
     hit = node_in_graph(loss.grad_fn, is_bad_value, MASKING)
     by = {} if hit is None else {"op": op_named(hit[0]), **sample_of(where_bad(*hit), _parameters(calls))}
     if hit is not None and looked:
@@ -185,7 +185,7 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
         sample = _sample(saved)
         if is_target or sample:
             what = {} if bool(saved.isnan().any()) else {"what": "inf"}
-            return {"kind": "target", **(sample or sample_of(~saved.isfinite()) or batch_in_hand()), **what}
+            return {"kind": "target", **(sample or sample_of(~saved.isfinite())), **what}
     return None
 
 
