@@ -14,6 +14,12 @@ Finding host(const char* exception, const char* message, json more = json::objec
 }
 
 // A cosine between -1 and 1 lacks no sigmoid, which would leave all pairs near 0.5.
+TEST(AdviceHarm, AnUnseenCastMayHaveMetInfinity) {
+  const Finding f = diagnose(facts_of("embedding.indices", std::numeric_limits<std::int64_t>::min(), 16));
+  EXPECT_TRUE(says(f, "NaN or Inf goes into it, of 0/0 or log(0); or a missing value")) << all(f);
+  EXPECT_TRUE(says(f, "nan=N, posinf=N, neginf=N")) << all(f);
+}
+
 TEST(AdviceHarmValues, ACosineIsNoRawScore) {
   json facts = facts_of("binary_cross_entropy.self", 0, 1);
   facts["scan"]["value"] = facts["scan"]["min"] = -0.25;

@@ -48,10 +48,9 @@ TEST(DiagnoseNan, ALabelIsNotMadeUp) {
   const Finding finding =
       diagnose(ViolationFacts("nll_loss_forward.target", "-9223372036854775808", 10).below());
   EXPECT_EQ(finding.cause, Cause::kNanToIndex);
-  EXPECT_EQ(
-      finding.fix[0],
-      "find the cast (.long(), .int(), .to(torch.int64)) that makes `target`: a missing label goes into "
-      "it; give it its label, or drop its row, before");
+  EXPECT_EQ(finding.fix[0],
+            "find the cast (.long(), .int(), .to(torch.int64)) that makes `target`: NaN or Inf goes into it, "
+            "of 0/0 or log(0); or a missing label: give it its label, or drop its row, before");
   EXPECT_EQ(finding.fix[1],
             "or, so that it does not count: labels = torch.nan_to_num(labels, nan=-100) before the cast");
   for (const std::string& line : finding.fix) {

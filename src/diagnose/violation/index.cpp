@@ -234,13 +234,14 @@ void write_labels(ViolationWriter& w) {
   if (more) w.finding().summary += fmt::format(", and {} is {}", w.facts.counted->of, w.facts.counted->count);
   if (!more) {
     w.fix(fmt::format("look at where {} is made: {}", w.own("the label"), w.outside()));
-    w.fix(fmt::format(
-        "only if they are numbers of a list that has gaps (COCO's categories), number them from 0: kinds = "
-        "sorted(set(labels)); "
-        "label = kinds.index(label), for {} kinds at most",
-        w.hi()));
   }
   const std::string library = w.knob(Situation::kIndex, w.need());
+  if (!more && library.empty()) {
+    w.fix(fmt::format(
+        "only if they are numbers of a list that has gaps (COCO's categories), number them from 0: kinds = "
+        "sorted(set(labels)); label = kinds.index(label), for {} kinds at most",
+        w.hi()));
+  }
   if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty()) {
     w.fix(fmt::format("{}give what makes them one-hot {}{}", more ? "" : w.if_meant(),
                       w.how_many(w.need(), "classes"), w.basis(w.need())));

@@ -255,8 +255,8 @@ void ViolationWriter::write_nan_cast() {
           place(*facts.numpy_cast), code.empty() ? "" : fmt::format(", `{}`", code), thing, what_to_do));
     } else {
       fix(
-          fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: a missing {} goes "
-                      "into it; {}",
+          fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: NaN or Inf goes "
+                      "into it, of 0/0 or log(0); or a missing {}: {}",
                       argument(), thing, what_to_do));
     }
   }
@@ -270,7 +270,7 @@ void ViolationWriter::write_nan_cast() {
       "x, y = x[keep], y[keep]");
   if (!label) {
     fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, "
-        "nan=N)");
+        "nan=N, posinf=N, neginf=N)");
   }
   fix("find where the NaN begins: assert torch.isfinite(x).all() before the cast; in pandas: "
       "df.isna().any()");
