@@ -455,7 +455,9 @@ TEST(AdviceIndex, OfALargerTensor) {
 TEST(AdviceTarget, IsNotDestroyed) {
   json one = facts_of("binary_cross_entropy.target", 87, 1, {{"kinds", {{"whole", false}, {"zero", false}}}});
   one["scan"].merge_patch(scanned(1, 16, 0.179, 87.0));
-  EXPECT_EQ(diagnose(one).fix.front(), "correct or drop that record: 1 of 16 targets is outside [0, 1]");
+  EXPECT_EQ(diagnose(one).fix.front(),
+            "correct that record if wrong; if not, look at what scaled the targets (a scaler fitted on other "
+            "data): 1 of 16 is outside [0, 1]");
   json scaled = one;
   scaled["scan"].merge_patch(scanned(128, 128, 1.1, 1.48));
   EXPECT_TRUE(says(diagnose(scaled), "all of these lie above 1"));

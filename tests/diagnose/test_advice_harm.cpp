@@ -90,7 +90,7 @@ TEST(AdviceHarm, NoRecordIsDroppedForANumberThatTheProgramMade) {
   target["values"] = json::array({json::array({1.05, 1})});
   target["scan"].update(
       {{"value", 1.05}, {"total", 24}, {"min", 0.04}, {"max", 1.05}, {"reason", 2}, {"is_float", true}});
-  EXPECT_TRUE(says(diagnose(target), "correct or drop that record")) << all(diagnose(target));
+  EXPECT_TRUE(says(diagnose(target), "correct that record if wrong")) << all(diagnose(target));
   target["sample"] = {{"batch", 0}, {"by", "hand"}, {"one_of", {0, 1}}, {"of", 2}};
   const Finding finding = diagnose(target);
   EXPECT_FALSE(says(finding, "drop")) << all(finding);
@@ -242,7 +242,7 @@ TEST(AdviceHarmValues, ComputedTargetsAreNoRecords) {
   facts["scan"].update(
       {{"bad", 2}, {"total", 18}, {"value", 1.024}, {"min", 0.05}, {"max", 1.024}, {"is_float", true}});
   facts["values"] = json::array({json::array({1.024, 2})});
-  EXPECT_TRUE(says(diagnose(facts), "correct or drop those records"));
+  EXPECT_TRUE(says(diagnose(facts), "correct those records if wrong"));
   facts["sample"] = {{"batch", 1}, {"row", 3}, {"dataset_index", 72}, {"by", "function"}, {"likely", true}};
   const Finding f = diagnose(facts);
   EXPECT_FALSE(says(f, "drop")) << all(f);

@@ -99,9 +99,9 @@ void fix_setting(ViolationWriter& w) {
   const Need need = w.need();
   const bool one_segment = setting.name == "type_vocab_size" && setting.value == 1;
   if (one_segment) w.fix("pass no token_type_ids: this model has one segment only");
-  w.fix(fmt::format("{}config.{}={} made this table: make the model with {}{}, or keep {} below {}",
-                    one_segment ? "only for a model that is trained anew: " : "", setting.name, setting.value,
-                    w.how_many(need), w.basis(need), users_column(w), w.hi()));
+  w.fix(fmt::format(
+      "keep {} below {}: config.{}={} made this table; only a model that is trained anew can have {}{}",
+      users_column(w), w.hi(), setting.name, setting.value, w.how_many(need, "rows"), w.basis(need)));
 }
 
 // "pad_token_id" when a special id is the offending value. T5 starts with its pad token: then it is that one.

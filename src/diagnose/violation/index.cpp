@@ -93,7 +93,7 @@ bool ignore_label(const ViolationWriter& w) {
 void write_ignore_label(ViolationWriter& w) {
   w.finding().summary +=
       fmt::format("; {} looks like an ignore label, which {} does not have", w.value(), w.op());
-  const std::string knob = w.knob(Situation::kIgnore);
+  const std::string knob = w.ignore_knob();
   if (!knob.empty()) return w.fix(knob);
   const std::string name = w.own("the index");
   w.fix(fmt::format("leave the elements with {} in {} out before the call, or give them a class of their own",
@@ -121,7 +121,7 @@ void fix_below(ViolationWriter& w) {
   const bool wraps = w.facts.scan.lo < 0;
   if (wraps && w.only(-100)) {
     w.finding().summary += "; -100 is the ignore label of losses";
-    const std::string knob = w.knob(Situation::kIgnore);
+    const std::string knob = w.ignore_knob();
     if (!knob.empty()) return w.fix(knob);
     if (!w.facts.library.caller.empty() && w.facts.variable) {  // the index is made inside the library
       w.fix(fmt::format(
@@ -154,7 +154,7 @@ void fix_below(ViolationWriter& w) {
     return;
   }
   if (marks || w.only(w.integer())) {
-    const std::string knob = w.knob(Situation::kIgnore);
+    const std::string knob = w.ignore_knob();
     if (!knob.empty()) w.fix(knob);
     if (!w.facts.library.caller.empty()) {  // the call is not the user's to change
       w.fix(fmt::format(

@@ -88,7 +88,7 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
         w.op() == "one_hot"
             ? fmt::format("; {} often marks what is not known", label)
             : fmt::format("; {} looks like an ignore label, which {} does not have", label, w.op());
-    if (const std::string knob = w.knob(Situation::kIgnore); !knob.empty()) {
+    if (const std::string knob = w.ignore_knob(); !knob.empty()) {
       w.fix(knob);
       return;
     }
@@ -117,7 +117,7 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
   if (label == -1 && both && w.facts.library.caller.empty()) return write_second_mark(w, ignored);
   w.finding().summary +=
       fmt::format("; {} looks like an ignore label, but ignore_index is {}", label, ignored);
-  const std::string knob = w.knob(Situation::kIgnore);
+  const std::string knob = w.ignore_knob();
   if (!knob.empty()) w.fix(knob);
   if (w.facts.library.caller.empty() && !both) {
     w.fix(

@@ -68,9 +68,10 @@ void fix_record(ViolationWriter& w) {
                       w.facts.variable ? "is" : "are", scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
     return;
   }
-  w.fix(fmt::format("correct or drop {}: {} of {} targets {} outside [0, 1]",
-                    scan.bad == 1 ? "that record" : "those records", scan.bad, scan.total,
-                    scan.bad == 1 ? "is" : "are"));
+  w.fix(fmt::format(
+      "correct {} if wrong; if not, look at what scaled the targets (a scaler fitted on other data): "
+      "{} of {} {} outside [0, 1]",
+      scan.bad == 1 ? "that record" : "those records", scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
 }
 
 // Whole numbers: pixels, two labels with other names, or classes.

@@ -191,6 +191,11 @@ std::string ViolationWriter::knob(Situation situation, const Need& need) const {
   return fmt::format("{}, N {}{}", text, how_many(need), basis(need));
 }
 
+std::string ViolationWriter::ignore_knob() const {
+  const std::string text = knob(Situation::kIgnore);
+  return text.empty() ? text : fmt::format("if {} marks what is not to count: {}", value(), text);
+}
+
 std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
   std::string text = knob(situation, need);
   if (text.empty()) return resize(need);

@@ -106,6 +106,8 @@ class ViolationWriter {
   std::string resize(const Need& need);
   // The row of knobs.def that fits; empty when there is none.
   std::string knob(Situation situation, const Need& need = {}) const;
+  // Of what leaves the value out, where it is a mark; a look-up that found nothing gives -1 as well.
+  std::string ignore_knob() const;
   // That row gives a size, rather than another way to do it.
   bool knob_counts(Situation situation) const;
   // The argument of the user's own call that makes it large enough, for a library that is known; else
