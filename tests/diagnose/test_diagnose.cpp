@@ -126,7 +126,7 @@ TEST(DiagnoseId, PositionTable) {
          "embedding: input[3] is 64, but the position table `position` has 64 rows: the sequence of 80 "
          "positions is "
          "too long",
-         "truncate to 64 where the batch is made");
+         "if what is beyond may be left out, truncate to 64 where the batch is made");
   EXPECT_FALSE(diagnose(facts).layer->needed) << "another batch may be longer";
 }
 

@@ -68,10 +68,11 @@ void fix_length(ViolationWriter& w, std::int64_t usable) {
   } else if (!text) {
     w.fix(fmt::format("if what is beyond may be left out, feed sequences of at most {}", usable));
   } else if (!w.facts.sequence.empty()) {
-    w.fix(fmt::format("truncate to {0}: {1} = {1}[:, :{0}], where the batch is made", usable,
-                      w.facts.sequence));
+    w.fix(fmt::format(
+        "if what is beyond may be left out, truncate to {0}: {1} = {1}[:, :{0}], where the batch is made",
+        usable, w.facts.sequence));
   } else {
-    w.fix(fmt::format("truncate to {} where the batch is made", usable));
+    w.fix(fmt::format("if what is beyond may be left out, truncate to {} where the batch is made", usable));
   }
   if (w.facts.virtual_tokens > 0) {
     w.fix(fmt::format("{} positions are left for a text: {} virtual tokens of the prompt come before it",
@@ -401,7 +402,7 @@ void write_position(ViolationWriter& w) {
   // What a decoder is given may be the target, which cannot be read in pieces.
   const bool decodes = w.layer().find("decoder") != std::string::npos;
   if (!values && !one && !decodes && w.facts.text.value_or(true)) {
-    w.fix(fmt::format("or split long inputs into windows of {} with some overlap", usable));
+    w.fix(fmt::format("or, of long texts, split into windows of {} with some overlap", usable));
   }
   w.fix_sample();
 }
