@@ -97,7 +97,7 @@ MISTAKES = [
      "valid ids are [0, 120); pad_token_id is 120, which has no row"),
     ("pad-minus-one", "llama", lambda path: (config(pad_token_id=-1)(path), edit(path / "generation_config.json", pad_token_id=-1)),
      "TL103", "config.json: pad_token_id is -1, but the table `model.embed_tokens` has 120 rows: valid ids are [0, 120)"
-     "; -1 looks like padding, which needs a row of its own"),
+     "; -1 may be padding, which needs a row of its own, or what a look-up gives that found nothing"),
     ("generation-id", "llama", lambda path: edit(path / "generation_config.json", eos_token_id=[3, 500]), "TL103",
      "generation_config.json: eos_token_id is 500, but the table `model.embed_tokens` has 120 rows: "
      "valid ids are [0, 120); eos_token_id is 500, which has no row"),

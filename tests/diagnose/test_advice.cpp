@@ -369,7 +369,7 @@ TEST(AdviceHarm, ALoopThatGeneratesIsNotTruncated) {
                      {"scan", {{"max", 32}}}};
   const Finding finding = diagnose(facts_of("embedding.indices", 32, 32, call));
   EXPECT_FALSE(says(finding, "truncate")) << all(finding);
-  EXPECT_TRUE(says(finding, "ids = ids[:, -32:] in each step")) << all(finding);
+  EXPECT_TRUE(says(finding, "its last 32 tokens in each step")) << all(finding);
 }
 
 TEST(AdviceHarm, TheLastRowIsNoPadding) {

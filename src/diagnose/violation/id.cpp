@@ -55,8 +55,8 @@ void fix_generation(ViolationWriter& w, std::int64_t usable) {
   }
   if (w.facts.generation) return;  // the loop is not the user's
   w.fix(
-      fmt::format("or go on with the last part only: ids = ids[:, -{}:] in each step, without a cache of the "
-                  "positions before it",
+      fmt::format("or, where the loop keeps the whole text, give the model its last {} tokens in each step, "
+                  "without a cache",
                   usable));
 }
 
@@ -299,7 +299,8 @@ void write_negative(ViolationWriter& w) {
   const bool pads = own && (at_rest || padding >= 0 || w.is_token_table());
   // Padding stands beside what it pads.
   if (!one || !of_tokens || w.integer() != -1 || !pads || w.all_bad()) return write_off_range(w);
-  w.finding().summary += "; -1 looks like padding, which needs a row of its own";
+  w.finding().summary +=
+      "; -1 may be padding, which needs a row of its own, or what a look-up gives that found nothing";
   const std::string name = w.in_code("ids");
   if (padding >= 0) {
     w.fix(fmt::format(

@@ -206,6 +206,7 @@ std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
 bool ViolationWriter::maybe_from_one() const {
   if (facts.computed || facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss")
     return false;
+  if (is_token_table()) return false;  // 0 is a special token, as a rule, and seldom seen
   constexpr std::int64_t kSome = 8;
   if (hi() <= 1 || seen_count() < kSome) return false;
   // Both ends have to be there, hours from 5 to 24 say nothing of where hours begin; or so many that a 0
