@@ -49,12 +49,16 @@ def _follow(call: Call, trained: bool = False) -> tuple[Any, Flow]:
 
 def derived(node: Any, calls: list[Call]) -> dict[str, Any]:
     """A division that the derivative of a module's operation has made (`autograd.grad` of its output): the
-    graph leads from it to an operation without a finite derivative, and the module holds such a one.
+    module holds an operation without a finite derivative, and the graph leads from the division to such a
+    one, or the module was given what a derivative is asked for.
     """
     import torch
 
     near = {op_named(name) for name, _ in near_in_graph(node, is_bad_slope)}
-    for call in calls if near else ():
+    for call in calls:
+        asks = any(one.requires_grad and one.grad_fn is None for one in _given(call))
+        if not near and not asks:
+            continue
         if call.module() is None or has_collectives(call):
             continue
         inner = inner_of(call)
@@ -63,7 +67,7 @@ def derived(node: Any, calls: list[Call]) -> dict[str, Any]:
             output = inner(*copies(call.args, trained=True), **copies(call.kwargs, trained=True))
         for tensor in outputs(output):
             hit = node_in_graph(tensor.grad_fn, is_bad_slope)
-            if hit is not None and op_named(hit[0]) in near:
+            if hit is not None and (asks or op_named(hit[0]) in near):
                 frame = backward.frame_of(hit[1].metadata.get("traceback_") or [])
                 return {
                     "op": op_named(hit[0]),
@@ -71,6 +75,10 @@ def derived(node: Any, calls: list[Call]) -> dict[str, Any]:
                     **({} if frame is None else {"origin": frame}),
                 }
     return {}
+
+
+def _given(call: Call) -> list[Any]:
+    return list(tensors([call.args, call.kwargs], trained=True))
 
 
 def hidden(call: Call, seen: dict[str, Any], op: str) -> dict[str, Any]:

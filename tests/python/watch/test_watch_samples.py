@@ -313,8 +313,11 @@ def test_forces_that_a_model_asks_for(watch):
     assert seen["sample"]["dataset_index"] == 5 and "sqrt()" in seen["origin"]["code"]
 
 
-def test_derivative_that_the_loss_asks_for(watch):
-    """The division in the loss is the derivative of the module's own root."""
+@pytest.mark.parametrize(
+    ("op", "function"), [("sqrt", lambda x: (x**2).sqrt()), ("acos", lambda x: (1 - x / 2).acos())]
+)
+def test_derivative_that_the_loss_asks_for(watch, op, function):
+    """What is not finite in the loss is the derivative of the module's own operation."""
 
     class Radius(nn.Module):
         def __init__(self):
@@ -322,7 +325,7 @@ def test_derivative_that_the_loss_asks_for(watch):
             self.head = nn.Linear(1, 1)
 
         def forward(self, x):
-            return self.head((x[:, 2:] ** 2).sqrt())
+            return self.head(function(x[:, 2:]))
 
     model = Radius()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
@@ -333,8 +336,8 @@ def test_derivative_that_the_loss_asks_for(watch):
         slope.square().mean().backward()
         optimizer.step()
     seen = watch.verdict()
-    assert (seen["kind"], seen["step"], seen["op"], seen["derived"]) == ("loss", 2, "sqrt", True)
-    assert "sqrt()" in seen["origin"]["code"]
+    assert (seen["kind"], seen["step"], seen["op"], seen["derived"]) == ("loss", 2, op, True)
+    assert op in seen["origin"]["code"]
 
 
 def test_samplers_that_draw_tensors(watch):
