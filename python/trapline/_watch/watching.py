@@ -106,7 +106,7 @@ class Light:
     def _in_child(self) -> None:
         """What was seen before a fork is the parent's to tell."""
         self.catches_up()
-        self.found = self.suspect = None
+        self.found = self.suspect = self.early.harmless = None
         self.streak.ends()
         self.calls.clear()
         self.device.forgets()
