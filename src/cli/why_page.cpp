@@ -99,7 +99,7 @@ std::string messages_of(Cause cause) {
     (on_host ? exceptions : wordings).push_back(row.sample);
   }
   // CUDA's own words first: they are what most people have before them.
-  std::ranges::stable_partition(wordings, [](std::string_view sample) {
+  std::stable_partition(wordings.begin(), wordings.end(), [](std::string_view sample) {
     return sample.find("CUDA driver error") != std::string_view::npos;
   });
   std::string text;

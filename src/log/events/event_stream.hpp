@@ -82,7 +82,7 @@ class EventStream {
   KeptLine nan_gradient_;          // the last of them
   std::deque<KeptLine> last_;      // lines with words in them
   std::int64_t loaders_note_ = 0;  // line in which a loader said that it goes on
-  bool unraisable_ = false;  // the next exception is one that Python could only print
+  bool unraisable_ = false;        // the next exception is one that Python could only print
   KeptLine nan_loss_;              // the last line that reports one
   bool numbers_follow_ = false;    // behind the last of them
   KeptLine piece_;                 // the first line that is a piece of an assertion
