@@ -34,6 +34,7 @@ class Buffer {
     if (length_ + 1 >= text_.size()) return;
     std::va_list arguments;
     va_start(arguments, format);
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is the line above
     const int wanted = std::vsnprintf(text_.data() + length_, text_.size() - length_, format, arguments);
     va_end(arguments);
     if (wanted > 0) length_ = std::min(length_ + static_cast<std::size_t>(wanted), text_.size() - 1);

@@ -99,7 +99,7 @@ std::string HostCase::as_before(std::string_view input, std::string_view size) c
 }
 
 std::string HostCase::make_fit(const std::string& call, std::string_view input) const {
-  const std::string before = as_before(input, "its own size");
+  std::string before = as_before(input, "its own size");
   if (!before.empty()) return before;
   if (!raised_in_library() && library().owner.empty()) return fmt::format("make the layer fit: `{}`", call);
   const std::string layer =
