@@ -14,6 +14,7 @@ from trapline._watch.rows import batch_in_hand, sample_of
 from trapline._watch.slopes import is_bad_slope
 
 _DEPTH = 3
+_OF_DERIVATIVES = ("div", "reciprocal", "rsqrt", "pow")  # what formulas of derivatives divide by
 
 
 def followed(call: Call) -> tuple[Any, Flow]:
@@ -54,6 +55,8 @@ def derived(node: Any, calls: list[Call]) -> dict[str, Any]:
     """
     import torch
 
+    if not op_named(node.name()).startswith(_OF_DERIVATIVES):
+        return {}
     near = {op_named(name) for name, _ in near_in_graph(node, is_bad_slope)}
     for call in calls:
         asks = any(one.requires_grad and one.grad_fn is None for one in _given(call))

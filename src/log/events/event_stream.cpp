@@ -106,7 +106,6 @@ void EventStream::line(const Line& origin, std::int64_t& order) {
   else if (origin.is_error && matches.wordings.empty() && !asserts_.took_line() && speaks(text))
     add_wording(error_line(), text, origin, order, {});
   note_last(text, origin, matches);
-  if (frames_.closed_now()) unraisable_ = false;
   note_nan(text, origin);
   note_gradient(text, origin);
   note_going_on(text, origin);
@@ -232,26 +231,19 @@ void EventStream::add_wording(const WordingRow& row, std::string_view text, cons
   event.in_warning = is_warning(text);
   event.warned =
       (is_warning(text) && can_go_on(row)) || (origin.is_calm && row.effect.meaning == Meaning::kErrorLine);
-  event.warned =
-      event.warned || (unraisable_ && frames_.closed_now() && row.effect.meaning == Meaning::kErrorLine);
+  event.warned = event.warned || (is_unraisable(origin) && row.effect.meaning == Meaning::kErrorLine);
   event.phrase_only = check.row != nullptr && check.message.empty();
   if (!check.message.empty()) event.host = check.row, event.host_message = check.message;
   if (frames_.closed_now()) event.exception = frames_.exception(), event.message = frames_.message();
   push(std::move(event), text, origin, order);
 }
 
-// mmcv's loader (runner/checkpoint.py) tells what did not fit and goes on, where it raises nothing.
-bool EventStream::is_loaders_note(const WordingRow& row, const Line& origin) const {
-  constexpr std::int64_t kNear = 40;  // lines
-  const bool is_state = row.cause == Cause::kIncompleteCheckpoint || row.cause == Cause::kShapeMismatch;
-  return is_state && loaders_note_ > 0 && origin.number - loaders_note_ < kNear && !frames_.closed_now();
-}
-
 void EventStream::add_exception(std::string_view text, const LineMatches& matches, const Line& origin,
                                 std::int64_t& order) {
   if (tells_of_failure(matches)) return;
   // A warning that quotes an exception; one that was raised as an error has nothing before its name.
-  const bool warned = unraisable_ || is_warning(text.substr(0, text.find(frames_.exception())));
+  const bool unraisable = is_unraisable(origin);
+  const bool warned = unraisable || is_warning(text.substr(0, text.find(frames_.exception())));
   for (Event& event : events_) {
     if (event.kind == EventKind::kException && event.exception == frames_.exception() &&
         event.message == frames_.message()) {
@@ -268,16 +260,7 @@ void EventStream::add_exception(std::string_view text, const LineMatches& matche
   event.exception = frames_.exception();
   event.message = frames_.message();
   push(std::move(event), text, origin, order);
-  if (warned) warn_head();
-}
-
-// "Traceback (most recent call last)" of the last event is no more of a failure than the event.
-void EventStream::warn_head() {
-  const Event& event = events_.back();
-  for (Event& head : events_) {
-    const bool is_weak = head.wording != nullptr && head.wording->effect.meaning == Meaning::kErrorLine;
-    head.warned = head.warned || (is_weak && head.traceback >= 0 && head.traceback == event.traceback);
-  }
+  if (unraisable) warn_head(events_.back().traceback);
 }
 
 // A message that was wrapped: its first line looked like an exception or a trouble of which the catalogue
@@ -306,47 +289,6 @@ bool EventStream::take_back_exception(std::string_view text, const LineMatches& 
   whole = exception.text + std::string(text);
   events_.pop_back();
   return true;
-}
-
-// A program that says how it goes on after an exception: a server that answers (vllm/exceptions.py,
-// fastapi/exceptions.py: what a client asked was refused), ComfyUI (nodes.py) without a node.
-void EventStream::note_going_on(std::string_view text, const Line& origin) {
-  constexpr std::int64_t kJustBefore = 5;  // lines
-  // CPython's PyErr_FormatUnraisable: of destructors and callbacks, which nobody can catch from.
-  if (text.starts_with("Exception ignored ")) unraisable_ = true;
-  const bool is_answer = contains(text, "HTTP/1.1");
-  const bool is_node = contains(text, "Cannot import ") && contains(text, " module for custom nodes");
-  // huggingface_hub: utils/_http.py
-  const bool is_other_way = contains(text, "alling back to ") || contains(text, "rying to resume") ||
-                            (contains(text, "etrying in ") && contains(text, "[Retry "));
-  if (contains(text, "loaded state dict do not match exactly") && !contains(text, "Error"))
-    loaders_note_ = origin.number;
-  if (is_other_way) {
-    for (Event& event : events_) {
-      const bool is_weak = event.wording != nullptr && event.wording->effect.meaning == Meaning::kErrorLine;
-      if (is_weak && event.number + 2 >= origin.number) event.warned = true;
-    }
-  }
-  if (!is_answer && !is_node) return;
-  static const RE2* const answer = new RE2(R"re(HTTP/1\.1\S*"?\s*(?:\S*m)?([24])\d\d\b)re", RE2::Latin1);
-  std::string kind;
-  if (is_answer && !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *answer, &kind)) return;
-  for (Event& event : events_) {
-    const std::string_view name = event.exception;
-    const bool is_refusal = name.ends_with("VLLMValidationError") ||
-                            name.ends_with("RequestValidationError") || name.ends_with("HTTPException");
-    const bool is_near = event.kind == EventKind::kException && event.number + kJustBefore >= origin.number;
-    // uvicorn's frame around it (uvicorn/protocols/http/h11_impl.py)
-    const bool is_around = event.wording != nullptr && event.wording->effect.meaning == Meaning::kErrorLine &&
-                           contains(event.text, "Exception in ASGI application");
-    if (is_refusal || (is_answer && is_around) || (is_near && (is_node || kind == "4"))) {
-      event.warned = true;
-      for (Event& head : events_)  // "Traceback (most recent call last)"
-        head.warned =
-            head.warned || (head.traceback >= 0 && head.traceback == event.traceback &&
-                            head.wording != nullptr && head.wording->effect.meaning == Meaning::kErrorLine);
-    }
-  }
 }
 
 // How many of the last steps whose gradients the log tells of had none that is finite.
@@ -403,7 +345,8 @@ void EventStream::note_last(std::string_view text, const Line& origin, const Lin
   const bool is_source_of_warning = !last_.empty() && last_.back().number + 1 == origin.number &&
                                     text.starts_with("  ") && is_pythons_warning(last_.back().text);
   KeptLine line{std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number,
-                is_known || is_warning(text) || is_source_of_warning || unraisable_, origin.is_calm};
+                is_known || is_warning(text) || is_source_of_warning || is_unraisable(origin),
+                origin.is_calm};
   if (last_.size() == kKeptLines) last_.pop_front();
   last_.push_back(std::move(line));
 }

@@ -74,7 +74,8 @@ class EventStream {
 
   bool is_loaders_note(const WordingRow& row, const Line& origin) const;
   void note_going_on(std::string_view text, const Line& origin);
-  void warn_head();
+  void warn_head(int traceback);
+  bool is_unraisable(const Line& origin) const;
   void note_gradient(std::string_view text, const Line& origin);
   void note_nan(std::string_view text, const Line& origin);
 
@@ -82,7 +83,7 @@ class EventStream {
   KeptLine nan_gradient_;          // the last of them
   std::deque<KeptLine> last_;      // lines with words in them
   std::int64_t loaders_note_ = 0;  // line in which a loader said that it goes on
-  bool unraisable_ = false;        // the next exception is one that Python could only print
+  std::int64_t unraisable_ = 0;    // line of an exception that Python could only print
   KeptLine nan_loss_;              // the last line that reports one
   bool numbers_follow_ = false;    // behind the last of them
   KeptLine piece_;                 // the first line that is a piece of an assertion

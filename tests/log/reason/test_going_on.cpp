@@ -111,6 +111,16 @@ TEST(GoingOn, OrdinaryLastLines) {
     EXPECT_EQ(explain(std::string("step 1\n").append(end).append("\n")).verdict, Verdict::kClean) << end;
 }
 
+TEST(GoingOn, AProviderThatOnnxRuntimeGoesOnWithout) {
+  const std::string error =
+      "EP Error onnxruntime_pybind_state.cc:857 CUDA_PATH is set but CUDA wasnt able to be loaded.\n"
+      " when using ['CUDAExecutionProvider']\n";
+  EXPECT_EQ(
+      explain(error + "Falling back to ['CPUExecutionProvider'] and retrying.\nsaved out.png\n").verdict,
+      Verdict::kClean);
+  EXPECT_EQ(root(error).cause, kArchMismatch);
+}
+
 TEST(GoingOn, WhatPythonCannotRaiseItPrints) {
   const std::string_view ignored =
       "Exception ignored in: <bound method Session.__del__ of <Session object at 0x7fbb>>\n";
@@ -119,6 +129,9 @@ TEST(GoingOn, WhatPythonCannotRaiseItPrints) {
       "TypeError: 'NoneType' object is not callable\n";
   EXPECT_EQ(explain("saved models\n" + std::string(ignored).append(traceback)).verdict, Verdict::kClean);
   EXPECT_NE(explain("saved models\n" + std::string(traceback)).verdict, Verdict::kClean);
+  const std::string cut(traceback.substr(0, traceback.find("TypeError")));
+  EXPECT_NE(explain(std::string(ignored).append(cut).append(traceback)).verdict, Verdict::kClean)
+      << "the line of its own error is missing";
   // What comes behind it is the program's own again, and a fault of the GPU is one wherever it is printed.
   EXPECT_NE(explain(std::string(ignored).append(traceback).append(traceback).append(
                         "ValueError: no more batches\n"))

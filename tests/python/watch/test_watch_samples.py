@@ -36,9 +36,9 @@ class Rows(Dataset):
         return torch.tensor([1.0, float(at), self.at_5 if at == 5 else 1.0]), torch.tensor([1.0])
 
 
-def train(model, data, loss=nn.functional.mse_loss, batch_size=4, sampler=None, **options):
-    optimizer = torch.optim.SGD(model.parameters(), **{"lr": 1e-4, **options})
-    for x, y in DataLoader(data, batch_size=batch_size, sampler=sampler):
+def train(model, data, loss=nn.functional.mse_loss, **loader):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for x, y in DataLoader(data, **(loader or {"batch_size": 4})):
         optimizer.zero_grad()
         loss(model(x), y).backward()
         optimizer.step()
@@ -119,6 +119,7 @@ def test_of_an_infinity_that_a_gate_hides(watch):
     train(
         Calls(lambda head, x: head(1 / x[:, 1:2]).sigmoid(), inputs=1),
         Rows(at_5=1.0),
+        batch_size=4,
         sampler=[*range(1, 6), 0],
     )
     assert named(watch) == ("output", 2, "reciprocal", 0)
@@ -342,10 +343,5 @@ def test_derivative_that_the_loss_asks_for(watch, op, function):
 
 def test_samplers_that_draw_tensors(watch):
     order = torch.tensor([0, 1, 2, 3, 6, 7, 8, 5, 4, 9, 10, 11])
-    model = Calls(lambda head, x: head(x / x[:, 2:]))
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    for x, y in DataLoader(Rows(), batch_sampler=list(order.split(4))):
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x), y).backward()
-        optimizer.step()
+    train(Calls(lambda head, x: head(x / x[:, 2:])), Rows(), batch_sampler=list(order.split(4)))
     assert named(watch) == ("output", 2, "div", 5)
