@@ -129,9 +129,9 @@ TEST(GoingOn, WhatPythonCannotRaiseItPrints) {
       "TypeError: 'NoneType' object is not callable\n";
   EXPECT_EQ(explain("saved models\n" + std::string(ignored).append(traceback)).verdict, Verdict::kClean);
   EXPECT_NE(explain("saved models\n" + std::string(traceback)).verdict, Verdict::kClean);
-  const std::string cut(traceback.substr(0, traceback.find("TypeError")));
-  EXPECT_NE(explain(std::string(ignored).append(cut).append(traceback)).verdict, Verdict::kClean)
-      << "the line of its own error is missing";
+  EXPECT_NE(explain(std::string(ignored).append("step 1\nstep 2\n").append(traceback)).verdict,
+            Verdict::kClean)
+      << "its own traceback is missing, this one is another's";
   // What comes behind it is the program's own again, and a fault of the GPU is one wherever it is printed.
   EXPECT_NE(explain(std::string(ignored).append(traceback).append(traceback).append(
                         "ValueError: no more batches\n"))
