@@ -282,10 +282,16 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format(
         "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
         at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
-  if (at.kind == "loss" && watch.factor)
-    return "what the loss is multiplied or divided with (weights, advantages, a mask) is not finite: look at "
-           "where it is "
-           "computed: 0/0, log(0), the std of one element";
+  if (at.kind == "loss" && watch.factor) {
+    const std::string where = watch.factor_text.empty()
+                                  ? "where it is computed"
+                                  : fmt::format("`{} = {}`", watch.factor_name, watch.factor_text);
+    return fmt::format("{} is not finite: look at {}: 0/0, log(0), the std of one element",
+                       watch.factor_name.empty()
+                           ? "what the loss is multiplied or divided with (weights, advantages, a mask)"
+                           : fmt::format("`{}`", watch.factor_name),
+                       where);
+  }
   if (at.kind == "loss") {
     const std::string help = domain_help(watch, at.op);
     return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;
@@ -354,8 +360,10 @@ std::string watch_text(const WatchFact& watch) {
                        watch.first.name.empty() ? "a weight" : layer_name(watch.first.name, '`'));
   }
   if (watch.factor)
-    return fmt::format("{} of this run was in {} {}, in what the loss is multiplied or divided with (`{}`)",
-                       which, watch.first.unit, watch.first.step, watch.first.op);
+    return fmt::format("{} of this run was in {} {}, in {}what the loss is multiplied or divided with (`{}`)",
+                       which, watch.first.unit, watch.first.step,
+                       watch.factor_name.empty() ? "" : fmt::format("`{}`, ", watch.factor_name),
+                       watch.first.op);
   if (watch.changed)
     return fmt::format(
         "{} of this run was in {} {}, in the gradients, between `backward` and the optimizer's step", which,

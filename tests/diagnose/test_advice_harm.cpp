@@ -56,6 +56,18 @@ TEST(AdviceHarm, WhereALibraryKeepsNumberZeroNothingIsShifted) {
   EXPECT_FALSE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));
 }
 
+TEST(AdviceHarm, APartOfATableIsNotMadeLarger) {
+  json ids = facts_of("embedding.indices", 9, 8);
+  ids["layer"] = layer("shards.0", "num_embeddings", 8);
+  EXPECT_FALSE(says(diagnose(ids), "parts of one")) << all(diagnose(ids));
+  ids["layer"]["siblings"] = {{"count", 4}, {"rows", 32}};
+  const Finding finding = diagnose(ids);
+  EXPECT_TRUE(finding.fix.front().starts_with("if the 4 tables of this list are parts of one with 32 rows"))
+      << all(finding);
+  ids["scan"]["value"] = 32;  // no part of such a table has it
+  EXPECT_FALSE(says(diagnose(ids), "parts of one")) << all(diagnose(ids));
+}
+
 TEST(AdviceHarm, WhatMinusOneStandsForWhereTheSourceSaysIt) {
   const json codes = {{"text", "df['city'].cat.codes"}, {"line", 8}, {"of", "missing"}};
   json ids = facts_of("embedding.indices", -1, 9);

@@ -107,11 +107,11 @@ def bad_saved(root: Any) -> list[tuple[Any, bool]]:
     return out[::-1]
 
 
-def bad_factor(root: Any) -> dict[str, Any]:
+def bad_factor(root: Any) -> Optional[tuple[str, Any]]:
     """A product in the loss of numbers that are finite with others, no result of the model, that are not:
-    weights, advantages, a mask.
+    weights, advantages, a mask. Its operation, and these others.
     """
-    hit = {}
+    hit = None
     for name, node in _nodes(root, _REPLACING):
         if name.startswith(("MulBackward", "DivBackward")):
             try:
@@ -121,7 +121,7 @@ def bad_factor(root: Any) -> dict[str, Any]:
             for given, beside in (pair, pair[::-1]):
                 is_bad = _is_floating(given) and not given.requires_grad and not finite(given)
                 if is_bad and (not _is_floating(beside) or finite(beside)):
-                    hit = {"op": op_named(name), "factor": True}
+                    hit = (op_named(name), given)
     return hit
 
 

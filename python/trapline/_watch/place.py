@@ -30,11 +30,11 @@ from trapline._watch.again import (
     is_plain,
 )
 from trapline._watch.candidates import left_of
+from trapline._watch.factor import factor_of
 from trapline._watch.flow import tensors
 from trapline._watch.forward import derived, followed, given_to, hidden, is_bad_weight, named, outputs
 from trapline._watch.graph import (
     MASKING,
-    bad_factor,
     bad_saved,
     has_bad_constant,
     in_graph,
@@ -170,7 +170,7 @@ def of_loss(
     if hit is not None and hit[0].startswith("NllLoss"):  # every target of the batch is left out
         by |= batch_in_hand()
     if not by and looked:
-        by = bad_factor(loss.grad_fn)
+        by = factor_of(loss)
     if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
         return {"kind": "target", **_sample(), "looked": False}  # the modules were given nothing of it
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}

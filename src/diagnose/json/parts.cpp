@@ -266,6 +266,10 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.own = boolean(*object, "own").value_or(false);
   watch.late = boolean(*object, "late").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);
+  if (const json* computed = object_member(*object, "computed")) {
+    watch.factor_name = text(*computed, "name");
+    watch.factor_text = text(*computed, "text");
+  }
   watch.or_before = boolean(*object, "or_before").value_or(false);
   watch.changed = boolean(*object, "changed").value_or(false);
   watch.made_with = texts(*object, "made_with");

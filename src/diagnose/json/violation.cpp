@@ -89,6 +89,9 @@ void read_layer(const json& object, Violation& facts) {
   facts.layer = Layer{text(*layer, "name"),     text(*layer, "type"), text(*layer, "attribute"),
                       integer(*layer, "value"), std::nullopt,         text(*layer, "arguments")};
   facts.layer_certain = boolean(*layer, "certain").value_or(true);
+  if (const json* siblings = object_member(*layer, "siblings"))
+    facts.siblings =
+        SiblingsFact{integer(*siblings, "count").value_or(0), integer(*siblings, "rows").value_or(0)};
 }
 
 void read_places(const json& object, Violation& facts) {

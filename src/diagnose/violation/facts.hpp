@@ -93,6 +93,12 @@ struct ComputedFact {
   std::optional<std::int64_t> edges;  // of such a search
 };
 
+// Tables of one shape in one list, with the one that was read.
+struct SiblingsFact {
+  std::int64_t count = 0;
+  std::int64_t rows = 0;  // of all of them
+};
+
 // The one place in the user's functions where pandas numbers categories; it has -1 for what is none.
 struct CodesFact {
   std::string text;  // "df['city'].cat.codes"
@@ -150,6 +156,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<FitsFact> fits;
   std::optional<RaisedFact> raised;
   std::optional<ComputedFact> computed;
+  std::optional<SiblingsFact> siblings;
   std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;
   bool batch_is_finite = false;     // every floating tensor of the batch in hand

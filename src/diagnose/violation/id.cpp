@@ -200,6 +200,14 @@ void fix_table(ViolationWriter& w, bool special) {
                     w.facts.counted->count - 1));
     return;
   }
+  const bool own = w.knob(Situation::kIds, w.need()).empty();  // a library knows what its tables are
+  if (own && w.facts.siblings && w.integer() < w.facts.siblings->rows) {
+    w.fix(
+        fmt::format("if the {} tables of this list are parts of one with {} rows, leave out the ids that "
+                    "this part does not hold, and count the others from its first: more rows in a part "
+                    "would be wrong",
+                    w.facts.siblings->count, w.facts.siblings->rows));
+  }
   const Need need = w.need();
   if (w.facts.setting && !w.is_token_table()) return fix_setting(w);
   if (!w.facts.resizable.empty() && (w.is_token_table() || !special_name(w).empty())) {

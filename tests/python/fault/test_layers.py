@@ -229,3 +229,14 @@ def test_children_of_a_root_without_names_go_by_its_variable(facts_of):
     del nested
     layer = facts_of(label_violation(learn.model(torch.zeros(3, 7)), BAD))["layer"]
     assert layer["name"] == "learn.model[1][1].fc"
+
+
+def test_tables_of_one_shape_in_one_list(facts_of):
+    parts = nn.ModuleList([nn.Embedding(8, 4) for _ in range(3)])
+    layer = facts_of(table_violation(parts[1].weight, torch.tensor([9])))["layer"]
+    assert (layer["name"], layer["siblings"]) == ("parts[1]", {"count": 3, "rows": 24})
+
+
+def test_tables_of_other_shapes_in_one_list(facts_of):
+    columns = nn.ModuleList([nn.Embedding(8, 4), nn.Embedding(5, 4)])
+    assert "siblings" not in facts_of(table_violation(columns[0].weight, torch.tensor([9])))["layer"]

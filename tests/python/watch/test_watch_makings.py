@@ -82,6 +82,36 @@ def test_what_the_loss_is_multiplied_with(watch):
     assert (seen["kind"], seen["op"], seen["factor"], seen["step"]) == ("loss", "mul", True, 41)
 
 
+def test_what_computed_the_factor(watch):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for turn in range(BAD + 10):
+        rewards = torch.randn(1 if turn == BAD else 4)
+        gain = (rewards - rewards.mean()) / (rewards.std() + 1e-8)
+        ratio = model(torch.randn(len(rewards), 2)).flatten().exp()
+        optimizer.zero_grad()
+        (-gain * ratio).mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["op"], seen["factor"], seen["step"]) == ("mul", True, 41)
+    assert seen["computed"]["name"] == "gain"
+    assert seen["computed"]["text"] == "(rewards - rewards.mean()) / (rewards.std() + 1e-08)"
+    assert seen["origin"]["code"].strip().startswith("gain = ")
+    assert seen["origin"]["line"] == seen["computed"]["line"]
+
+
+def test_a_factor_without_an_assignment(watch):
+    """Python's own number, which the loop gives: its name is told, and nothing of a line."""
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for scale in [1.0] * BAD + [float("nan")] * 10:
+        optimizer.zero_grad()
+        (model(torch.randn(4, 2)) * scale).mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["factor"], seen["computed"], "origin" in seen) == (True, {"name": "scale"}, False)
+
+
 def test_a_mask_that_is_finite_is_no_factor(watch):
     model = nn.Linear(2, 1)
 

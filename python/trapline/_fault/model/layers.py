@@ -80,7 +80,7 @@ def table_layer(table: Any, rows: int) -> Optional[Layer]:
     found = owners.owners_of(table)
     embedding = [owner for owner in found if getattr(owner.module, "num_embeddings", None) == rows]
     if embedding:
-        return _layer(embedding[0], "num_embeddings", rows)
+        return _layer(embedding[0], "num_embeddings", rows) | _siblings(embedding[0].module)
     for owner in found:  # tied weights that only the output layer holds, or a bare nn.Parameter
         parameter = owner.module._parameters.get(owner.parameter)
         if parameter is not None and parameter.dim() and parameter.shape[0] == rows:
@@ -99,6 +99,23 @@ def table_layer(table: Any, rows: int) -> Optional[Layer]:
                 "certain": True,
             }
     return None
+
+
+def _siblings(table: Any) -> Layer:
+    """Tables of the same shape in one list with this one: perhaps parts of one table (a vocabulary that is
+    split over ranks), or tables of columns.
+    """
+    import torch
+
+    lists = (part for _, root in owners.roots() for part in root.modules())
+    for held in (part for part in lists if isinstance(part, (torch.nn.ModuleList, torch.nn.ModuleDict))):
+        tables = list(held.children())
+        if any(one is table for one in tables):
+            shape = table.weight.shape
+            alike = [one for one in tables if type(one) is type(table) and one.weight.shape == shape]
+            if len(alike) == len(tables) > 1:
+                return {"siblings": {"count": len(tables), "rows": len(tables) * int(shape[0])}}
+    return {}
 
 
 def _layer(owner: Owner, attribute: str, value: int, certain: bool = True) -> Layer:

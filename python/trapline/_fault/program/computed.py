@@ -64,6 +64,7 @@ _DRAWS = {
     "choice",
 }
 _WRAPS = {"tensor", "as_tensor", "from_numpy", "asarray", "LongTensor"}
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow)
 
 
@@ -123,9 +124,7 @@ def _value(frame: FrameType, node: ast.expr) -> Any:
 
 
 def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Optional[Facts]:
-    text = ast.unparse(node)
-    text = text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
-    facts: Facts = {"name": name, "text": text, "line": line}
+    facts: Facts = {"name": name, "text": text_of(node), "line": line}
     call = next(
         (part for part in ast.walk(node) if isinstance(part, ast.Call) and _called(part) in _MAKES), None
     )
@@ -141,7 +140,14 @@ def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Option
 
 def _assigned(frame: FrameType, name: str, line: int, depth: int) -> Optional[tuple[ast.expr, int]]:
     """The computation that a variable's last assignment before a line is."""
-    tree = calls.tree_of(frame.f_code) if depth else None
+    found = binding(frame, name, line) if depth else None
+    return None if found is None else _computation(frame, *found, depth - 1)
+
+
+def binding(frame: FrameType, name: str, line: int) -> Optional[tuple[ast.expr, int]]:
+    """What a variable's last assignment before a line gives it, and the line of that; None where the source
+    leaves that open."""
+    tree = calls.tree_of(frame.f_code)
     if tree is None:
         return None
     before = line - calls.first_line(frame.f_code) + 1
@@ -149,10 +155,21 @@ def _assigned(frame: FrameType, name: str, line: int, depth: int) -> Optional[tu
     if not bound:
         return None
     node, value = max(bound, key=lambda pair: pair[0].lineno)
-    if not _has_run(tree, node, before):
+    if value is None or not _has_run(tree, node, before):
         return None
-    at = node.lineno + calls.first_line(frame.f_code) - 1
-    return None if value is None else _computation(frame, value, at, depth - 1)
+    return value, node.lineno + calls.first_line(frame.f_code) - 1
+
+
+def kept_name(node: ast.expr) -> Optional[str]:
+    """The variable whose numbers an expression hands on: `w.to(device)`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _called(node) in _KEEPS:
+        node = node.func.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def text_of(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
 
 def _has_run(tree: ast.AST, node: ast.AST, line: int) -> bool:
@@ -168,7 +185,7 @@ def _has_run(tree: ast.AST, node: ast.AST, line: int) -> bool:
 def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
     """Statements that give the variable a value, and that; None where it is not written there."""
     found: list[tuple[Any, Optional[ast.expr]]] = []
-    for node in ast.walk(tree):
+    for node in _of_function(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name) and target.id == name:
@@ -188,6 +205,19 @@ def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
         elif isinstance(node, ast.withitem) and node.optional_vars and _holds(node.optional_vars, name):
             found.append((node.optional_vars, None))
     return found
+
+
+def _of_function(tree: ast.AST) -> Iterator[ast.AST]:
+    """Its parts without the functions and classes in it, whose variables are others."""
+    body = tree.body if isinstance(tree, ast.Module) else [tree]
+    if len(body) == 1 and isinstance(body[0], _FUNCTIONS):  # the text of one function
+        body = list(ast.iter_child_nodes(body[0]))
+    queue: list[ast.AST] = list(body)
+    while queue:
+        node = queue.pop(0)
+        yield node
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            queue.extend(ast.iter_child_nodes(node))
 
 
 def _holds(target: ast.AST, name: str) -> bool:

@@ -1,0 +1,54 @@
+"""What a variable was given last, as the source says it: `gain = (gain - gain.mean()) / gain.std()`."""
+
+from __future__ import annotations
+
+import ast
+import dis
+from types import FrameType
+from typing import Any, Callable, NamedTuple, Optional
+
+from trapline._fault.program import computed, frames, holders, scope
+
+Facts = dict[str, Any]
+_DEPTH = 5
+
+
+class Assigned(NamedTuple):
+    """`facts`: `name` of the variable; `text` and `line` of what it was given, where that is beyond doubt;
+    `origin`, the frame of that.
+    """
+
+    facts: Facts
+    origin: Optional[Facts]
+
+
+def last(is_wanted: Callable[[Any], bool]) -> Optional[Assigned]:
+    """Of the first variable of the user's live functions, innermost first, that holds what is wanted."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            if name.isidentifier() and is_wanted(value):
+                return _of(frame, name)
+    return None
+
+
+def _of(frame: FrameType, name: str) -> Assigned:
+    found = _expression(frame, name, scope.line_of(frame), _DEPTH)
+    if found is None:
+        return Assigned({"name": name}, None)
+    node, line = found
+    facts = {"name": name, "text": computed.text_of(node), "line": line}
+    starts = (start for start, number in dis.findlinestarts(frame.f_code) if number == line)
+    origin = frames.make_frame((frame.f_code, next(starts, -1)))
+    for part in ("column", "end_column"):  # of its first instruction alone
+        origin.pop(part, None)
+    return Assigned(facts, origin if origin["line"] == line else None)
+
+
+def _expression(frame: FrameType, name: str, line: int, depth: int) -> Optional[tuple[ast.expr, int]]:
+    """What computes it: a name alone is followed to what that was given."""
+    found = computed.binding(frame, name, line) if depth else None
+    if found is None:
+        return None
+    node, at = found
+    kept = computed.kept_name(node)
+    return (_expression(frame, kept, at, depth - 1) if kept else None) or (node, at)
