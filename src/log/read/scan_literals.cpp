@@ -106,7 +106,7 @@ constexpr Literal kLiterals[] = {
     {"(supported:", kStrong},
     {"cannot find -l", kStrong},
     {"cannot load", kStrong},
-    {"required nvenc", kStrong},
+    {"required nv", kStrong},
     {"could not locate", kStrong},
     {"library path", kStrong},
     {"cannot start", kStrong},
