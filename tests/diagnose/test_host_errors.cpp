@@ -82,6 +82,17 @@ TEST(HostErrorTable, OtherExceptionsAreNotOurs) {
   EXPECT_EQ(find_host_error("KeyError", "mat1 and mat2 shapes cannot be multiplied (1x2 and 3x4)"), nullptr);
 }
 
+TEST(HostErrorTable, GatherAndScatterKnowNoNegativeIndices) {
+  const char* const message = "index 4 is out of bounds for dimension 1 with size 4";
+  const auto indexing = diagnose_host_error({{"exception", "IndexError"}, {"message", message}});
+  ASSERT_TRUE(indexing);
+  EXPECT_EQ(indexing->valid->text, "[-4, 4)");
+  const auto scatter = diagnose_host_error({{"exception", "RuntimeError"}, {"message", message}});
+  ASSERT_TRUE(scatter);
+  EXPECT_EQ(scatter->valid->text, "[0, 4)");
+  EXPECT_EQ(scatter->summary, "gather or scatter: index 4 is outside [0, 4) in dimension 1");
+}
+
 TEST(HostErrorTable, WhatTheUserRaisesIsTheUsersOwn) {
   json facts{{"exception", "ValueError"},
              {"message", "Expected input batch_size (4) to match target batch_size (3)."}};

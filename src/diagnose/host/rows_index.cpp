@@ -42,7 +42,20 @@ void element(const HostCase& c, Finding& f, std::int64_t index, std::int64_t dim
       "assert");
 }
 
-void host_index(const HostCase& c, Finding& f) { element(c, f, c.number(1), c.number(2), c.number(3)); }
+// TensorAdvancedIndexing.cpp and ScatterGatherKernel.cpp have the same words: indexing raises an IndexError
+// by them, gather and scatter, which know no negative indices, a RuntimeError.
+void host_index(const HostCase& c, Finding& f) {
+  const std::int64_t index = c.number(1), dim = c.number(2), size = c.number(3);
+  if (c.facts().exception != "RuntimeError") return element(c, f, index, dim, size);
+  f.op.clear();
+  f.summary = fmt::format("gather or scatter: index {} is outside [0, {}) in dimension {}", index, size, dim);
+  f.element = Element{{}, Scalar{index}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  f.valid = Valid{fmt::format("[0, {})", size), Scalar{std::int64_t{0}}, Scalar{size - 1}, {}};
+  f.fix.push_back(
+      index < 0 ? fmt::format("look at where the index is computed: {} does not count from the end", index)
+                : fmt::format("look at where the index is computed: the last valid one is {}{}", size - 1,
+                              index == size ? "; it may be counted from 1" : ""));
+}
 
 // A product of a sparse tensor whose indices do not fit its size: made without check_invariants, nobody
 // asked. SparseTensorMath.cpp prints the index from 0, whatever it says of 1.
@@ -289,7 +302,7 @@ std::span<const HostErrorRow> index_rows() {
        {"addmm: index out of row bound: 3 not between 1 and 3",
         "addmm: index out of column bound: 7 not between 1 and 5"}},
       {"index.host",
-       "IndexError",
+       "IndexError|RuntimeError",
        R"(index (-?\d+) is out of bounds for dimension (\d+) with size (\d+))",
        "is out of bounds for dimension",
        kIndex,

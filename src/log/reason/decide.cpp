@@ -131,7 +131,9 @@ std::string_view operator_in(std::string_view code) {
 // The exception that a line of the log tells of, as far as the log has its facts.
 diagnose::HostError host_error_of(const Event& event, const EventContext& scene) {
   diagnose::HostError facts;
-  facts.exception = event.host->exceptions.substr(0, event.host->exceptions.find('|'));
+  const std::string_view last = std::string_view(event.exception).substr(event.exception.rfind('.') + 1);
+  const bool is_known = !last.empty() && contains(event.host->exceptions, last);
+  facts.exception = is_known ? last : event.host->exceptions.substr(0, event.host->exceptions.find('|'));
   facts.message = event.host_message;
   if (scene.traceback == nullptr) return facts;
   if (const LogFrame* user = scene.traceback->deepest_user()) facts.call = user->frame.code;
@@ -187,7 +189,18 @@ Decision decide_host_value(const Event& event, const EventContext& scene) {
     case Refine::kHardwareByNumber:
       break;
     case Refine::kOpOfStatement:
-      if (scene.surface.statement == Statement::kLaunches) d.op = scene.surface.op;
+      if (scene.surface.statement != Statement::kLaunches) break;
+      d.op = scene.surface.op;
+      if (scene.surface.labels && d.op.starts_with("scatter")) {
+        d.cause = kLabelOutOfRange;
+        d.also = {kIndexOutOfRange, kNumClassesMismatch};
+        d.certainty = Certainty::kLikely;
+        d.because = "the scattered index holds labels";
+        if (d.live) {
+          d.live->cause = kLabelOutOfRange;
+          d.live->summary += "; the scattered index holds labels";
+        }
+      }
       break;
     case Refine::kTokenOrPosition:
       decide_embedding(scene, d);

@@ -23,6 +23,33 @@ TEST(Classes, ACollectiveThatTimedOutWaitsForAPeer) {
   }
 }
 
+TEST(Classes, WhatNcclSaysOfItsNetworkNamesThePeer) {
+  const Finding system = of(
+      "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, unhandled system error "
+      "(run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5");
+  EXPECT_EQ(system.cause, kPeerFailure);
+  EXPECT_EQ(system.certainty, Certainty::kUnknown);
+  EXPECT_FALSE(system.fix.empty());
+  const Finding cuda = of("ncclUnhandledCudaError: Call to CUDA function failed.");
+  EXPECT_EQ(cuda.cause, kInsufficientEvidence);
+  EXPECT_FALSE(cuda.fix.empty());
+  EXPECT_EQ(
+      of("socketStartConnect: Connect to 10.0.0.2<41053> failed : Software caused connection abort").cause,
+      kPeerFailure);
+}
+
+TEST(Classes, AScatterOfLabelsOnTheHost) {
+  const std::string head = "Traceback (most recent call last):\n  File \"loss.py\", line 7, in tp_fp_fn\n";
+  const std::string error = "RuntimeError: index 4 is out of bounds for dimension 1 with size 4\n";
+  const Finding labels = root(head + "    y_onehot.scatter_(1, gt, 1)\n" + error);
+  EXPECT_EQ(labels.cause, kLabelOutOfRange);
+  EXPECT_EQ(labels.certainty, Certainty::kLikely);
+  EXPECT_EQ(labels.valid->text, "[0, 4)");
+  const Finding other = root(head + "    picked = table.gather(1, where)\n" + error);
+  EXPECT_EQ(other.cause, kIndexOutOfRange);
+  EXPECT_EQ(other.valid->text, "[0, 4)");
+}
+
 TEST(Classes, AssertionsOfXpuKernelsArePyTorchs) {
   const std::string head = "/src/torch-xpu-ops/src/ATen/native/xpu/sycl/";
   const std::string place = ": operator(): global id: [3,0,0], local id: [3,0,0] Assertion `";
