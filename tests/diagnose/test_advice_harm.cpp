@@ -68,6 +68,36 @@ TEST(AdviceHarm, APartOfATableIsNotMadeLarger) {
   EXPECT_FALSE(says(diagnose(ids), "parts of one")) << all(diagnose(ids));
 }
 
+// A metric that leaves out 0, the padding, and is given -100 as well: one setting holds one mark.
+TEST(AdviceHarm, AMarkThatIsLeftOutAlreadyIsNotForgotten) {
+  json facts = facts_of("index.indices", -100, 60, {{"scan", {{"lo", -60}}}});
+  facts["library"] = {{"caller", "torchmetrics"}, {"callers", {"torchmetrics.metric.Metric"}}};
+  facts["library"]["settings"] = {{"ignore_index", {-100}}};
+  EXPECT_FALSE(says(diagnose(facts), "leaves out now")) << all(diagnose(facts));
+  facts["library"]["settings"]["ignore_index"] = {0};
+  EXPECT_TRUE(says(diagnose(facts), "ignore_index=-100, and mark what it leaves out now (0) with -100, too"))
+      << all(diagnose(facts));
+}
+
+// RoBERTa gathers its token types by the positions: a layer that is as wide is not their table.
+TEST(AdviceHarm, ALayerOfThatWidthIsNoPositionTable) {
+  json facts = facts_of("gather.index", 64, 64);
+  facts["table"] = "position";
+  facts["layer"] = layer("encoder.dense", "out_features", 64);
+  facts["position"] = {{"name", "position_embeddings"}, {"rows", 64}, {"value", 64}, {"offset", 2}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.cause, Cause::kPositionIndexOutOfRange);
+  EXPECT_NE(finding.summary.find("the position table `position_embeddings` has 64 rows"), std::string::npos)
+      << finding.summary;
+  EXPECT_FALSE(finding.layer);
+}
+
+TEST(AdviceHarm, APlaceThatIsNanIsNoCategory) {
+  constexpr std::int64_t kCast = std::numeric_limits<std::int64_t>::min();
+  EXPECT_TRUE(says(diagnose(facts_of("embedding.indices", kCast, 16)), "a category of its own"));
+  EXPECT_FALSE(says(diagnose(facts_of("index_add.index", kCast, 16)), "a category of its own"));
+}
+
 TEST(AdviceHarm, WhatMinusOneStandsForWhereTheSourceSaysIt) {
   const json codes = {{"text", "df['city'].cat.codes"}, {"line", 8}, {"of", "missing"}};
   json ids = facts_of("embedding.indices", -1, 9);

@@ -179,7 +179,10 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
   if (special) return w.fix(all);
   w.fix(fmt::format("if tokens were added to the tokenizer: {}", all));
   w.fix(
-      "if not, load tokenizer and model from the same checkpoint: len(tokenizer) must not exceed the table");
+      "if not, and the ids are the tokenizer's: load tokenizer and model from the same checkpoint: "
+      "len(tokenizer) must not exceed the table");
+  w.fix(fmt::format("if the program makes ids itself (time steps, codes): {}: {}", look_at_computation(w),
+                    w.outside()));
 }
 
 // The largest number of an unsigned type alone, far above the others.
@@ -366,7 +369,13 @@ void write_position(ViolationWriter& w) {
   const std::int64_t length =
       w.facts.position && w.facts.position->length ? std::max(*w.facts.position->length, last) : last;
   std::string name = table(w, "position ");
-  if (w.layer().empty() && w.facts.position && !w.facts.position->name.empty()) {
+  // Positions that index a buffer: a layer with as many outputs has nothing to do with them.
+  const bool other = w.facts.layer && w.facts.layer->attribute.starts_with("out_");
+  if (other) {
+    w.finding().layer.reset();
+    name = "the position table";
+  }
+  if ((other || w.layer().empty()) && w.facts.position && !w.facts.position->name.empty()) {
     name = fmt::format("the position table `{}`", w.facts.position->name);
   }
   const bool values = are_values(w, offset);

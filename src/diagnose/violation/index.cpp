@@ -236,11 +236,13 @@ void write_labels(ViolationWriter& w) {
     w.fix(fmt::format("look at where {} is made: {}", w.own("the label"), w.outside()));
   }
   const std::string library = w.knob(Situation::kIndex, w.need());
-  if (!more && library.empty()) {
-    w.fix(fmt::format(
-        "only if they are numbers of a list that has gaps (COCO's categories), number them from 0: kinds = "
-        "sorted(set(labels)); label = kinds.index(label), for {} kinds at most",
-        w.hi()));
+  const bool gap = w.facts.classes && !w.facts.classes->missing.empty();
+  if (!more && (gap || !w.all_seen())) {
+    w.fix(
+        fmt::format("only if they are numbers of a list that has gaps (COCO's categories; BraTS has 0, 1, 2 "
+                    "and 4), number them from 0: kinds = sorted(set(labels)); label = kinds.index(label), "
+                    "for {} kinds at most",
+                    w.hi()));
   }
   if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty()) {
     w.fix(fmt::format("{}give what makes them one-hot {}{}", more ? "" : w.if_meant(),

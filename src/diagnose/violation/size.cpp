@@ -193,7 +193,14 @@ std::string ViolationWriter::knob(Situation situation, const Need& need) const {
 
 std::string ViolationWriter::ignore_knob() const {
   const std::string text = knob(Situation::kIgnore);
-  return text.empty() ? text : fmt::format("if {} marks what is not to count: {}", value(), text);
+  if (text.empty()) return text;
+  const std::string advice = fmt::format("if {} marks what is not to count: {}", value(), text);
+  // One setting holds one mark: what it leaves out now would count.
+  const auto held = facts.library.settings.find("ignore_index");
+  if (held == facts.library.settings.end() || held->second.size() != 1) return advice;
+  const std::int64_t now = held->second.front();
+  if (now < 0 || now == integer()) return advice;  // a default that nothing is marked with, as a rule
+  return fmt::format("{}, and mark what it leaves out now ({}) with {}, too", advice, now, value());
 }
 
 std::string ViolationWriter::enlarge(Situation situation, const Need& need) {

@@ -268,7 +268,7 @@ void ViolationWriter::write_nan_cast() {
   fix("if the rows may go, drop them and the same ones of the targets: keep = "
       "torch.isfinite(x).reshape(len(x), -1).all(1); "
       "x, y = x[keep], y[keep]");
-  if (!label) {
+  if (noun() == "id") {  // of a table; any other index is a place, which no number can stand for
     fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, "
         "nan=N, posinf=N, neginf=N)");
   }

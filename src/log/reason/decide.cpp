@@ -10,6 +10,7 @@
 #include "log/reason/decide_assert.hpp"
 #include "log/reason/distributions.hpp"
 #include "log/reason/doubts.hpp"
+#include "log/reason/host_error.hpp"
 #include "log/reason/topics.hpp"
 
 namespace trapline {
@@ -126,22 +127,6 @@ std::string_view operator_in(std::string_view code) {
   if (contains(code, " - ")) return "sub";
   if (contains(code, " / ")) return "div";
   return {};
-}
-
-// The exception that a line of the log tells of, as far as the log has its facts.
-diagnose::HostError host_error_of(const Event& event, const EventContext& scene) {
-  diagnose::HostError facts;
-  const std::string_view last = std::string_view(event.exception).substr(event.exception.rfind('.') + 1);
-  const bool is_known = !last.empty() && contains(event.host->exceptions, last);
-  facts.exception = is_known ? last : event.host->exceptions.substr(0, event.host->exceptions.find('|'));
-  facts.message = event.host_message;
-  if (scene.traceback == nullptr) return facts;
-  if (const LogFrame* user = scene.traceback->deepest_user()) facts.call = user->frame.code;
-  for (const LogFrame& frame : scene.traceback->frames) {
-    facts.stack.push_back(frame.frame);
-    facts.stack.back().user.reset();  // whose file it is is a guess in a log
-  }
-  return facts;
 }
 
 bool is_index(Cause cause) {
