@@ -360,9 +360,9 @@ std::string watch_text(const WatchFact& watch) {
                        watch.first.name.empty() ? "a weight" : layer_name(watch.first.name, '`'));
   }
   if (watch.factor)
-    return fmt::format("{} of this run was in {} {}, in {}what the loss is multiplied or divided with (`{}`)",
+    return fmt::format("{} of this run was in {} {}, in {} the loss is multiplied or divided with (`{}`)",
                        which, watch.first.unit, watch.first.step,
-                       watch.factor_name.empty() ? "" : fmt::format("`{}`, ", watch.factor_name),
+                       watch.factor_name.empty() ? "what" : fmt::format("`{}`, which", watch.factor_name),
                        watch.first.op);
   if (watch.changed)
     return fmt::format(

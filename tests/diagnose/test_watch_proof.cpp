@@ -78,9 +78,10 @@ TEST(Watch, WhatComputedTheFactor) {
   json watch = {{"what", "nan"},  {"kind", "loss"}, {"step", 3},
                 {"unit", "step"}, {"op", "mul"},    {"factor", true}};
   watch["computed"] = {{"name", "gain"}, {"text", "(r - r.mean()) / r.std()"}, {"line", 12}};
-  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
-            "the first NaN of this run was in step 3, in `gain`, what the loss is multiplied or divided with "
-            "(`mul`)");
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 3, in `gain`, which the loss is multiplied or divided with "
+      "(`mul`)");
   EXPECT_TRUE(advises(watch, "`gain` is not finite: look at `gain = (r - r.mean()) / r.std()`: 0/0"));
   watch["computed"] = {{"name", "gain"}};
   EXPECT_TRUE(advises(watch, "`gain` is not finite: look at where it is computed: 0/0"));

@@ -30,7 +30,9 @@ def test_only_one_is_the_first(holding, tmp_path):
     for factor in (1.0, NAN, 1.0, NAN, 1.0):
         step_by(factor, net, optimizer)
     assert holding.counts() == (5, 2)
-    assert told()[1].startswith("a later NaN of this run was in step 4, in what the loss is multiplied")
+    assert told()[1].startswith(
+        "a later NaN of this run was in step 4, in `factor`, which the loss is multiplied"
+    )
     assert light._light.holding.written == 2
 
 
