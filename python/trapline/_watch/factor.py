@@ -24,16 +24,17 @@ def factor_of(loss: Any) -> dict[str, Any]:
 
 
 def _is_it(value: Any, given: Any) -> bool:
-    """These numbers, or the same with another sign: `-gain * ratio`."""
-    if isinstance(value, float):
-        return given.numel() == 1 and (
-            value == given.item() or (math.isnan(value) and math.isnan(given.item()))
-        )
+    """These numbers, or the same with another sign: `-gain * ratio`. One number alone is easily another's:
+    that of `best = float("inf")`, of a loss that was kept.
+    """
+    if isinstance(value, float):  # Python's own number, which PyTorch saves as a double
+        is_number = given.dim() == 0 and str(given.dtype) == "torch.float64"
+        return is_number and math.isnan(value) and math.isnan(given.item())
     if not scope.is_tensor(value):
         return False
     if value is given:
         return True
-    same = is_plain(value) and not value.requires_grad and value.dtype == given.dtype
+    same = is_plain(value) and not value.requires_grad and value.dtype == given.dtype and given.dim() > 0
     return same and value.device == given.device and value.shape == given.shape and _are_equal(value, given)
 
 

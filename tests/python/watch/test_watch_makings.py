@@ -112,6 +112,19 @@ def test_a_factor_without_an_assignment(watch):
     assert (seen["factor"], seen["computed"], "origin" in seen) == (True, {"name": "scale"}, False)
 
 
+def test_another_infinity_is_not_the_factor(watch):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    best = float("inf")
+    for turn in range(BAD + 10):
+        optimizer.zero_grad()
+        (model(torch.randn(4, 2)).mean() * (1 / torch.tensor(0.0 if turn == BAD else 1.0))).backward()
+        optimizer.step()
+    assert best == float("inf")
+    seen = watch.verdict()
+    assert (seen["factor"], "computed" in seen) == (True, False)
+
+
 def test_a_mask_that_is_finite_is_no_factor(watch):
     model = nn.Linear(2, 1)
 
