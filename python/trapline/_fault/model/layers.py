@@ -107,14 +107,16 @@ def _siblings(table: Any) -> Layer:
     """
     import torch
 
+    weight = getattr(table, "weight", None)
+    if not scope.is_tensor(weight):
+        return {}
     lists = (part for _, root in owners.roots() for part in root.modules())
     for held in (part for part in lists if isinstance(part, (torch.nn.ModuleList, torch.nn.ModuleDict))):
         tables = list(held.children())
         if any(one is table for one in tables):
-            shape = table.weight.shape
-            alike = [one for one in tables if type(one) is type(table) and one.weight.shape == shape]
+            alike = [one for one in tables if type(one) is type(table) and one.weight.shape == weight.shape]
             if len(alike) == len(tables) > 1:
-                return {"siblings": {"count": len(tables), "rows": len(tables) * int(shape[0])}}
+                return {"siblings": {"count": len(tables), "rows": len(tables) * int(weight.shape[0])}}
     return {}
 
 
