@@ -96,6 +96,9 @@ TEST(AdviceHarm, APlaceThatIsNanIsNoCategory) {
   constexpr std::int64_t kCast = std::numeric_limits<std::int64_t>::min();
   EXPECT_TRUE(says(diagnose(facts_of("embedding.indices", kCast, 16)), "a category of its own"));
   EXPECT_FALSE(says(diagnose(facts_of("index_add.index", kCast, 16)), "a category of its own"));
+  json own = facts_of("index.indices", kCast, 16);  // a table that the program made of a parameter
+  own["layer"] = layer("buckets", "shape[0]", 16);
+  EXPECT_TRUE(says(diagnose(own), "a category of its own"));
 }
 
 TEST(AdviceHarm, WhatMinusOneStandsForWhereTheSourceSaysIt) {

@@ -268,7 +268,9 @@ void ViolationWriter::write_nan_cast() {
   fix("if the rows may go, drop them and the same ones of the targets: keep = "
       "torch.isfinite(x).reshape(len(x), -1).all(1); "
       "x, y = x[keep], y[keep]");
-  if (noun() == "id") {  // of a table; any other index is a place, which no number can stand for
+  // A table of weights has a row for it; any other index is a place, which no number can stand for.
+  const bool table = noun() == "id" || (facts.layer && !facts.layer->attribute.starts_with("out_"));
+  if (!label && table) {
     fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, "
         "nan=N, posinf=N, neginf=N)");
   }
