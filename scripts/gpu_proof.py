@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("contracts", "host", "compile", "programs")  # tests/gpu/proof_*.py
+PARTS = ("contracts", "host", "compile", "programs", "supervise")  # tests/gpu/proof_*.py
 KERNEL_MODES = (
     "check",
     "graph",

@@ -14,7 +14,15 @@ struct PositionFact {
   std::string setting;                 // "max_position_embeddings", the configuration's word
   bool parameter = false;              // a parameter of its own, not an Embedding
   std::int64_t value = 0;              // what it says: the rows, or less where others are added to it
+  std::string limit_text{};     // where the program cuts by that setting: "max_length=cfg.n_positions + 8"
+  std::int64_t limit_line = 0;  // of it
+  bool limit_more = false;      // its source adds to what the setting says
   std::int64_t usable() const { return rows - offset; }
+  // The limit lets more through than fits: a larger table would move it along.
+  bool limit_is_beyond() const { return !limit_text.empty() && (limit_more || value > usable()); }
 };
+
+// What to do about the program's own limit; empty where none is known.
+std::string limit_advice(const PositionFact& table);
 
 }  // namespace trapline::diagnose

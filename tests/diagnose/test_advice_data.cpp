@@ -198,5 +198,35 @@ TEST(AdviceNeed, AHiddenFolderIsNoClass) {
   }
 }
 
+// Two cut by the table's own setting: to make that larger would let them grow as well.
+TEST(AdviceData, ALimitThatGoesByTheTableIsWhatToLookAt) {
+  const auto call = [](json limit) {
+    return diagnose(facts_of("embedding.indices", 70, 64,
+                             {{"table", "position"},
+                              {"position",
+                               {{"rows", 64},
+                                {"offset", 0},
+                                {"length", 72},
+                                {"name", "wpe"},
+                                {"setting", "n_positions"},
+                                {"value", 64},
+                                {"limit", std::move(limit)}}},
+                              {"tensor", {{"shape", {1, 72}}}}}));
+  };
+  const Finding more = call({{"text", "max_length=config.n_positions + 8"}, {"line", 41}, {"more", true}});
+  EXPECT_EQ(more.fix.front(),
+            "look at `max_length=config.n_positions + 8` (line 41): it goes by n_positions and lets more "
+            "through than the 64 that fit; a larger table would move it along")
+      << all(more);
+  EXPECT_FALSE(says(more, "n_positions=72")) << all(more);
+  const Finding kept = call({{"text", "max_length=config.n_positions"}, {"line", 41}});
+  EXPECT_EQ(
+      kept.fix.front(),
+      "`max_length=config.n_positions` (line 41) keeps to the table: look for what does not pass it, or "
+      "grows behind it")
+      << all(kept);
+  EXPECT_TRUE(says(kept, "n_positions=72 at least")) << all(kept);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

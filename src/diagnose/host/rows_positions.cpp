@@ -35,12 +35,14 @@ void write(const HostCase& c, Finding& f, const PositionFact& table) {
   if (table.name.empty() || table.parameter) f.layer.reset();
   const std::string rows = std::to_string(table.usable());
   const std::string knob = knob_advice(Situation::kPositions, c.library(), {"N", "", rows});
+  if (const std::string limit = limit_advice(table); !limit.empty()) f.fix.push_back(limit);
   f.fix.push_back(knob.empty()
                       ? fmt::format("truncate the text to {0} tokens where the batch is made: tokenizer(..., "
                                     "truncation=True, max_length={0}), or ids[:, :{0}]",
                                     rows)
                       : knob);
   f.fix.push_back(fmt::format("or split long texts into windows of {} tokens with some overlap", rows));
+  if (table.limit_is_beyond()) return;
   f.fix.push_back(fmt::format("or make the model with {} {} at least (the new rows have to be trained)",
                               table.setting.empty() ? "a position table of" : table.setting + " of",
                               length + table.offset - (table.rows - table.value)));

@@ -163,6 +163,11 @@ std::optional<PositionFact> read_position(const json& facts) {
                      text(*object, "setting"),
                      boolean(*object, "parameter").value_or(false),
                      integer(*object, "value").value_or(0)};
+  if (const json* limit = object_member(*object, "limit"); limit != nullptr) {
+    table.limit_text = text(*limit, "text");
+    table.limit_line = integer(*limit, "line").value_or(0);
+    table.limit_more = boolean(*limit, "more").value_or(false);
+  }
   if (table.value <= 0) table.value = table.rows;
   constexpr std::int64_t kMax = std::int64_t{1} << 40;  // sums with it stay in range
   if (table.offset < 0 || table.rows <= table.offset || table.rows > kMax || table.length > kMax) {

@@ -388,6 +388,9 @@ void write_position(ViolationWriter& w) {
       values ? fmt::format("positions go to {}", last + offset - 1)
              : fmt::format("the sequence of {} positions is too long", length));
   const bool one = one_at_a_time(w) || w.facts.grows;
+  const std::string limit =
+      w.facts.position && !one && !values ? limit_advice(*w.facts.position) : std::string();
+  if (!limit.empty()) w.fix(limit);
   if (one) {
     fix_generation(w, usable);
   } else if (!values) {
@@ -401,7 +404,9 @@ void write_position(ViolationWriter& w) {
     fix_values(w, setting, most + offset);
     return w.fix_sample();
   }
-  if (!setting.empty()) {
+  if (!limit.empty() && w.facts.position->limit_is_beyond()) {
+    // The table is not what is wrong.
+  } else if (!setting.empty()) {
     w.fix(
         fmt::format("or give the model as many positions as the longest sequence has where it is made, {}={} "
                     "at least (new rows have to be trained)",

@@ -25,14 +25,6 @@ std::string owner(const ViolationWriter& w) {
   return fmt::format("{} has {} output{}", who, w.hi(), w.hi() == 1 ? "" : "s");
 }
 
-void write_summary(ViolationWriter& w) {
-  if (w.hi() == kUnbounded) {
-    w.finding().summary = fmt::format("{}, but class labels start at 0", w.opening());
-    return;
-  }
-  w.finding().summary = fmt::format("{}, but {}: valid labels are {}", w.opening(), owner(w), w.range());
-}
-
 // A detector has no label that does not count.
 void write_annotation(ViolationWriter& w, std::int64_t label) {
   const std::string& format = w.facts.annotations;
@@ -171,6 +163,15 @@ bool speaks_of_labels(const ViolationWriter& w) {
   return found;
 }
 
+void write_summary(ViolationWriter& w) {
+  if (w.hi() == kUnbounded) {
+    w.finding().summary = fmt::format("{}, but class labels start at 0", w.opening());
+    return;
+  }
+  const char* things = w.op() == "one_hot" && !speaks_of_labels(w) ? "values" : "labels";
+  w.finding().summary = fmt::format("{}, but {}: valid {} are {}", w.opening(), owner(w), things, w.range());
+}
+
 // Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
 // shown.
 bool one_based(const ViolationWriter& w) {
@@ -276,13 +277,18 @@ bool is_outlier(const ViolationWriter& w) {
   return !w.facts.computed && w.facts.scan.bad == 1 && w.facts.scan.total >= kMany;
 }
 
+// Numbers that are no labels may be an observation, or computed: no record has them.
+std::string correct_record(const ViolationWriter& w) {
+  const bool labels = w.op() != "one_hot" || w.facts.sample || speaks_of_labels(w);
+  return labels ? "correct or drop the record that has it" : "correct it where it is made";
+}
+
 void write_too_few_outputs(ViolationWriter& w) {
   const bool known = counted_more(w);
   w.finding().cause = known ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
   w.finding().also = {known ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch};
   if (!known && is_outlier(w) && w.op() != "ctc_loss") {
-    w.fix(fmt::format("if {} is not a class, correct or drop the record that has it: {}", w.value(),
-                      w.outside()));
+    w.fix(fmt::format("if {} is not a class, {}: {}", w.value(), correct_record(w), w.outside()));
     w.fix_sample();
     if (w.fix_size(Situation::kClasses, more_outputs(w)) && w.maybe_from_one())
       w.fix(w.from_one(w.in_code("labels")));
@@ -344,10 +350,8 @@ void write_broken_label(ViolationWriter& w) {
     return;
   }
   const std::string unless = w.facts.counted ? "" : fmt::format("if {} is not a class, ", w.value());
-  w.fix(fmt::format(
-      "{}{}: {}", unless,
-      w.facts.computed ? w.look_at_computation("the labels") : "correct or drop the record that has it",
-      w.outside()));
+  w.fix(fmt::format("{}{}: {}", unless,
+                    w.facts.computed ? w.look_at_computation("the labels") : correct_record(w), w.outside()));
   if (w.facts.counted) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);

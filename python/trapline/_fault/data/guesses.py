@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import batches, contents, hand, samples, values
+from trapline._fault.data import batches, contents, hand, samples, strings, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.match import Match
 from trapline._fault.data.samples import Located, Sample
@@ -152,7 +152,7 @@ def too_long(
     """
     batch = hand.in_hand(frames)
     if batch is None:
-        return None
+        return strings.longest(limit, frames)
     widths = {part.shape[1] for part in batch.tensors() if part.dim() == 2}
     if tensor is None:
         fits = any(width > limit for width in widths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trapline._fault.data import at_work, batches, drawn, guesses, records, samples, values, weighted
+from trapline._fault.data import at_work, batches, drawn, guesses, records, samples, strings, values, weighted
 
 
 def sample_of(
@@ -39,4 +39,6 @@ def _late(tensor: Any, unknown: bool) -> Any:
 def _at_least(tensor: Any, scan: dict[str, Any], predicate: Any) -> Any:
     """No sample is known to be at fault: the row of a batch that the program made, or the batch in hand."""
     found = drawn.sample_facts(tensor, scan, predicate)
-    return found or (None if guesses.is_run(tensor) else at_work.sample_facts([tensor], ""))
+    if found or guesses.is_run(tensor):
+        return found
+    return at_work.sample_facts([tensor], "") or strings.sample_facts(tensor, scan)

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.model.tables import POSITION
-from trapline._fault.program import made, owners, places, scope
+from trapline._fault.program import limits, made, owners, places, scope
 
 _SETTINGS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions",
              "block_size", "max_seq_len", "max_seq_length", "seq_len", "context_length", "n_ctx")  # fmt: skip
@@ -51,6 +51,9 @@ def position_facts(
             if setting:
                 facts["setting"] = setting
                 facts["value"] = value
+                limit = limits.limit_facts(setting)
+                if limit is not None:
+                    facts["limit"] = limit
             return facts
     return None
 

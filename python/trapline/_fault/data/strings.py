@@ -1,0 +1,100 @@
+"""The text that a row of ids was made of, where a library has tokenized a list of texts itself.
+
+A frame between the program and the fault holds as many texts as there are rows (sentence-transformers'
+`encode`, a pipeline): the very object of the row is looked for in the lists that the program holds. Only
+Python's own containers are walked, and texts are compared by identity, never read.
+"""
+
+from __future__ import annotations
+
+from collections import UserDict
+from types import FrameType
+from typing import Any, Optional
+
+from trapline._fault.data import values
+from trapline._fault.program import holders, names, scope
+
+_MAX_ROWS = 1 << 12
+_MAX_LIST = 1 << 20
+_MAX_VARIABLES = 256
+_MAX_MASK = 1 << 22
+Sample = dict[str, Any]
+
+
+def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
+    """The text of the row that has the first bad element: ids, [rows, positions]."""
+    first = scan.get("first", -1)
+    if first < 0 or tensor.dim() < 2 or tensor.dtype.is_floating_point:
+        return None
+    return _of_row(values.unravel(first, tensor.shape)[0], int(tensor.shape[0]), "")
+
+
+def longest(limit: int, frames: Optional[list[FrameType]] = None) -> Optional[Sample]:
+    """The one longest text of the rows that go beyond `limit`, by the mask of the innermost frame with one."""
+    for frame in scope.live_frames() if frames is None else frames:
+        lengths = _lengths(frame)
+        if not lengths:
+            continue
+        most = max(lengths)
+        if most <= limit or lengths.count(most) > 1:
+            return None
+        return _of_row(lengths.index(most), len(lengths), "length" if len(lengths) > 1 else "", frames)
+    return None
+
+
+def _lengths(frame: FrameType) -> list[int]:
+    """How long each row is, as an `attention_mask` of the frame says: [rows, positions], 0 for padding."""
+    for held in (frame.f_locals, *map(_mapping, list(frame.f_locals.values())[:_MAX_VARIABLES])):
+        mask = held.get("attention_mask")
+        if scope.is_tensor(mask) and mask.dim() == 2 and 0 < mask.numel() <= _MAX_MASK:
+            if not mask.dtype.is_floating_point and scope.is_at_hand(mask):
+                return [int(length) for length in (mask.detach() != 0).sum(1).tolist()]
+    return []
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    if issubclass(type(value), UserDict):  # Hugging Face's BatchEncoding
+        value = holders.attributes(value).get("data")
+    return value if type(value) is dict else {}
+
+
+def _of_row(row: int, rows: int, by: str, frames: Optional[list[FrameType]] = None) -> Optional[Sample]:
+    if not 0 < rows <= _MAX_ROWS:
+        return None
+    for frame in scope.live_frames() if frames is None else frames:
+        for value in list(frame.f_locals.values())[:_MAX_VARIABLES]:
+            if not _are_texts(value) or len(value) != rows:
+                continue
+            found = _in_program(value[row], value)
+            if found is not None:
+                sample = {**found, **({"row": row} if rows > 1 else {})}
+                return {**sample, "by": by} if by else sample
+    return None
+
+
+def _are_texts(value: Any) -> bool:
+    return type(value) in (list, tuple) and len(value) > 0 and all(type(item) is str for item in value)
+
+
+def _in_program(text: str, batch: Any) -> Optional[Sample]:
+    """Where the program's own list has this very text; the longest list of those that have it."""
+    found: list[tuple[int, Sample]] = []
+    for name, held in _lists():
+        at = [position for position, item in enumerate(held) if item is text]
+        if len(at) == 1 and (len(held) >= len(batch)):
+            facts = {"name": name, "type": type(held).__name__, "length": len(held)}
+            found.append((len(held), {"dataset_index": at[0], "dataset": facts}))
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
+def _lists() -> list[tuple[str, Any]]:
+    """Lists of texts that the user's variables hold, one step inside at most."""
+    found: list[tuple[str, Any]] = []
+    for name, value in names.variables():
+        inside = () if type(value) in (list, tuple) else names.parts(value)
+        found += [
+            (path, item)
+            for path, item in [(name, value), *((name + step, part) for step, part in inside)]
+            if type(item) in (list, tuple) and 0 < len(item) <= _MAX_LIST and type(item[0]) is str
+        ]
+    return found

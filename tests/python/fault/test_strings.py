@@ -1,0 +1,98 @@
+"""Texts that a library tokenizes itself: the program's own list and the place in it."""
+
+import importlib.util
+import sys
+
+import torch
+from conftest import make_violation
+from trapline._fault.data import strings, which
+
+LIBRARY = """
+def encode(texts, work, order=None, size=4):
+    order = order or list(range(len(texts)))
+    for begin in range(0, len(order), size):
+        batch = [texts[at] for at in order[begin : begin + size]]
+        lengths = [len(text.split()) for text in batch]
+        ids = torch.zeros(len(batch), max(lengths), dtype=torch.long)
+        mask = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
+        for row, text in enumerate(batch):
+            ids[row, : lengths[row]] = torch.tensor([int(word) for word in text.split()])
+        features = {"input_ids": ids, "attention_mask": mask.long()}
+        result = work(features)
+        if result is not None:
+            return result
+"""
+
+
+def library(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "encoder.py").write_text("import torch\n" + LIBRARY)
+    spec = importlib.util.spec_from_file_location("encoder", folder / "encoder.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "encoder", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def texts():
+    made = [f"{n} {n + 1} {n + 2}" for n in range(1, 11)]
+    made[6] = "3 99 4"
+    made[2] = "1 2 3 4 5 6 7 8 9"
+    return made
+
+
+def test_the_row_of_a_bad_id(tmp_path, monkeypatch):
+    corpus = texts()
+
+    def work(features):
+        ids = features["input_ids"]
+        if (ids >= 50).any():
+            violation = make_violation("embedding.indices", ids, 0, 50, {"indices": ids}, frames=[])
+            return which.sample_of(violation, None, False, [])
+
+    found = library(tmp_path, monkeypatch).encode(corpus, work, order=[9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
+    assert found == {
+        "dataset_index": 6,
+        "row": 3,
+        "dataset": {"name": "corpus", "type": "list", "length": 10},
+    }
+
+
+def test_the_longest_text(tmp_path, monkeypatch):
+    corpus = {"text": texts(), "label": [0] * 10}
+
+    def work(features):
+        return strings.longest(8) if features["input_ids"].shape[1] > 8 else None
+
+    found = library(tmp_path, monkeypatch).encode(corpus["text"], work)
+    assert found == {
+        "dataset_index": 2,
+        "row": 2,
+        "by": "length",
+        "dataset": {"name": "corpus['text']", "type": "list", "length": 10},
+    }
+
+
+def test_two_that_are_as_long_name_neither(tmp_path, monkeypatch):
+    corpus = texts()
+    corpus[3] = corpus[2] + " "
+
+    def work(features):
+        return strings.longest(8) or "nothing" if features["input_ids"].shape[1] > 8 else None
+
+    assert library(tmp_path, monkeypatch).encode(corpus, work) == "nothing"
+
+
+def test_equal_texts_are_not_the_same_one(tmp_path, monkeypatch):
+    """The program's list holds the object twice: which of the two it was is not known."""
+    corpus = texts()
+    corpus[7] = corpus[6]
+
+    def work(features):
+        ids = features["input_ids"]
+        if (ids >= 50).any():
+            violation = make_violation("embedding.indices", ids, 0, 50, {"indices": ids}, frames=[])
+            return strings.sample_facts(violation["tensor"], violation["scan"]) or "nothing"
+
+    assert library(tmp_path, monkeypatch).encode(corpus, work) == "nothing"
