@@ -1,8 +1,8 @@
 """A server on the device under `trapline supervise`: what the guard contains restarts nothing, and a context
 that is lost is seen, replaced, and its request not tried again.
 
-The server is the standard library's, on the socket that the supervisor hands on. With ``--device cpu`` it runs on
-the device of ``--cpu``.
+The server is the standard library's, on the socket that the supervisor hands on. With ``--device cpu`` it
+runs on the device of ``--cpu``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from proof import DEVICE, ROOT, case
 
 sys.path.insert(0, str(ROOT / "tests" / "supervise"))
 
-from faults import free_port  # noqa: E402
-from supervised import Supervised, until  # noqa: E402
+from faults import free_port
+from supervised import Supervised, until
 
 SERVER = """
 import http.server, os, socket, sys, time, traceback
@@ -133,13 +133,13 @@ def replaced(*flags: str) -> str:
     with served(*flags) as server:
         if flags:
             until(lambda: server.state().get("standby") == "ready", 90)
-        good, pid, number = server.ask("/row/3")
+        good, pid, _ = server.ask("/row/3")
         assert good == 200, server.run.err[-2000:]
         begun = time.monotonic()
         assert server.ask("/assert")[0] != 200
         asked: list[int] = []
         while time.monotonic() < begun + 90:
-            status, other, again = server.ask("/row/5")
+            status, other, _ = server.ask("/row/5")
             if status == 200:
                 break
             asked.append(status)

@@ -3,7 +3,6 @@
 import importlib.util
 import sys
 
-import torch
 from conftest import make_violation
 from trapline._fault.data import strings, which
 

@@ -30,7 +30,7 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
 
 
 def longest(limit: int, frames: Optional[list[FrameType]] = None) -> Optional[Sample]:
-    """The one longest text of the rows that go beyond `limit`, by the mask of the innermost frame with one."""
+    """The one longest text of the rows that go beyond `limit`, by the innermost frame's mask."""
     for frame in scope.live_frames() if frames is None else frames:
         lengths = _lengths(frame)
         if not lengths:
@@ -46,9 +46,10 @@ def _lengths(frame: FrameType) -> list[int]:
     """How long each row is, as an `attention_mask` of the frame says: [rows, positions], 0 for padding."""
     for held in (frame.f_locals, *map(_mapping, list(frame.f_locals.values())[:_MAX_VARIABLES])):
         mask = held.get("attention_mask")
-        if scope.is_tensor(mask) and mask.dim() == 2 and 0 < mask.numel() <= _MAX_MASK:
-            if not mask.dtype.is_floating_point and scope.is_at_hand(mask):
-                return [int(length) for length in (mask.detach() != 0).sum(1).tolist()]
+        if not scope.is_tensor(mask) or mask.dim() != 2 or not 0 < mask.numel() <= _MAX_MASK:
+            continue
+        if not mask.dtype.is_floating_point and scope.is_at_hand(mask):
+            return [int(length) for length in (mask.detach() != 0).sum(1).tolist()]
     return []
 
 
