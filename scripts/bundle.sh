@@ -5,7 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build}
 programs=("$build/lib/libtrapline.so" "$build/bin/trapline")
-[[ -f $build/bin/gpu_check_test ]] && programs+=("$build/bin/gpu_check_test")
+for optional in "$build/bin/gpu_check_test" "$build/lib/libtrapline_http.so"; do
+  [[ -f $optional ]] && programs+=("$optional")
+done
 # glibc and the compiler's runtime stay with the machine: torch brings no other either.
 ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux[^/]*|libtrapline)\.so' |

@@ -109,7 +109,8 @@ def served(*flags: str) -> Iterator[Server]:
         )  # fmt: skip
         server = Server(run, port, status)
         try:
-            until(lambda: server.state().get("state") == "ready", 90)
+            until(lambda: run.process.poll() is not None or server.state().get("state") == "ready", 90)
+            assert run.process.poll() is None, run.err[-2000:]
             yield server
             run.process.terminate()
             run.wait()

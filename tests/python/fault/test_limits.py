@@ -1,5 +1,6 @@
 """A limit of the program's own that goes by the setting of the table."""
 
+import linecache
 from types import SimpleNamespace
 
 from trapline._fault.program import limits
@@ -19,7 +20,7 @@ def test_an_argument_that_adds_to_it():
     cut("text", max_length=config.n_positions + 8)
     found = limits.limit_facts("n_positions")
     assert found["text"] == "max_length=config.n_positions + 8" and found["more"] is True
-    assert open(__file__).read().split("\n")[found["line"] - 1].strip().startswith("cut(")
+    assert linecache.getline(__file__, found["line"]).strip().startswith("cut(")
 
 
 def test_a_slice():
