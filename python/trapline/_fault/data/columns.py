@@ -62,6 +62,68 @@ def base(data_set: Any) -> Any:
     return data_set
 
 
+def is_data(value: Any) -> bool:
+    """A table, an array, a tensor or a list."""
+    if type(value) in (list, tuple):
+        return True
+    if scope.is_tensor(value):
+        return bool(value.dim())
+    if type(value).__module__ == "numpy":
+        return type(value).__name__ == "ndarray" and value.ndim > 0
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, (pandas.DataFrame, pandas.Series))
+
+
+def of_value(data: Any) -> Iterator[tuple[Any, Any]]:
+    """(numbers, row of each) of the columns of one that is_data()."""
+    import torch
+
+    for _, value in _places(data, len(data)):
+        column = _as_tensor(value, len(data))
+        if column is not None and not column.is_complex():
+            width = column.numel() // len(column)
+            yield column.reshape(-1).cpu(), torch.arange(len(column)).repeat_interleave(width)
+
+
+def ragged(data: Any, most: int) -> Iterator[tuple[Any, Any]]:
+    """The same of a list whose records are lists of whole numbers, or hold such lists in the same place."""
+    import torch
+
+    if type(data) not in (list, tuple) or not 0 < len(data) <= most:
+        return
+    first = data[0]
+    places: list[Any] = (
+        list(first) if type(first) is dict else list(range(len(first))) if _pair(first) else []
+    )
+    for place in [None, *places[:_MAX_PLACES]]:
+        entries = data if place is None else _gathered(data, type(first), place)
+        lists = [_whole(entry) for entry in entries or ()]
+        if not lists or any(entry is None for entry in lists):
+            continue
+        sizes = torch.tensor([len(entry) for entry in lists if entry is not None])
+        if 0 < int(sizes.sum()) <= MAX_ELEMENTS:
+            numbers = torch.tensor([number for entry in lists for number in entry or ()])
+            yield numbers, torch.arange(len(lists)).repeat_interleave(sizes)
+
+
+def _pair(record: Any) -> bool:
+    """A tuple or list of parts, no sequence of numbers."""
+    return type(record) in (list, tuple) and any(_whole(part) is not None for part in record[:_MAX_PLACES])
+
+
+def _whole(entry: Any) -> Optional[list[int]]:
+    """A list, array or tensor of whole numbers as a list."""
+    if scope.is_tensor(entry) or type(entry).__module__ == "numpy":
+        column = _as_tensor(entry, entry.shape[0]) if getattr(entry, "shape", ()) else None
+        if column is None or column.dtype.is_floating_point or column.is_complex():
+            return None
+        numbers: list[int] = column.reshape(-1).tolist()
+        return numbers
+    if type(entry) in (list, tuple) and all(type(number) is int for number in entry):
+        return list(entry)
+    return None
+
+
 def _concatenated(data_set: Any, depth: int) -> Iterator[tuple[Name, Column]]:
     """What all of the data sets have under the same name, and in the same shape."""
     import torch

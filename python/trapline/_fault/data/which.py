@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from trapline._fault.data import at_work, batches, drawn, guesses, records, samples, strings, values, weighted
+from trapline._fault.data import (
+    at_work,
+    batches,
+    drawn,
+    guesses,
+    only,
+    records,
+    samples,
+    strings,
+    values,
+    weighted,
+)
 
 
 def sample_of(
@@ -28,12 +39,14 @@ def sample_of(
         or (weighted.sample_facts(tensor, scan) if violation.get("contract") == "multinomial.self" else None)
         or guesses.batch_of_labels(violation, predicate)
         or (None if unknown else guesses.batch_in_hand(violation, predicate))
-        or (_late(tensor, unknown) if violation.get("late") else _at_least(tensor, scan, predicate))
+        or (_late(tensor, scan, unknown) if violation.get("late") else _at_least(tensor, scan, predicate))
     )
 
 
-def _late(tensor: Any, unknown: bool) -> Any:
-    return None if unknown or guesses.is_run(tensor) else at_work.at_call(tensor)
+def _late(tensor: Any, scan: dict[str, Any], unknown: bool) -> Any:
+    if guesses.is_run(tensor):
+        return None
+    return only.sample_facts(tensor, scan) or (None if unknown else at_work.at_call(tensor))
 
 
 def _at_least(tensor: Any, scan: dict[str, Any], predicate: Any) -> Any:
@@ -41,4 +54,5 @@ def _at_least(tensor: Any, scan: dict[str, Any], predicate: Any) -> Any:
     found = drawn.sample_facts(tensor, scan, predicate)
     if found or guesses.is_run(tensor):
         return found
-    return at_work.sample_facts([tensor], "") or strings.sample_facts(tensor, scan)
+    found = strings.sample_facts(tensor, scan) or only.sample_facts(tensor, scan)
+    return found or at_work.sample_facts([tensor], "")

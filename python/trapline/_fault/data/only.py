@@ -1,0 +1,117 @@
+"""The one record of the program's own data that has the bad value, where no batch leads to it.
+
+An environment that reads a table, a server's requests, a library that cuts its batches itself: what arrives
+has no tie to the data any more, but the value has. Said as likely, and only where every column that has the
+value has it in one record, among numbers that are valid themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from trapline._fault.data import columns
+from trapline._fault.data.casts import storage_pointer
+from trapline._fault.program import names
+
+_LEAST = 8  # records
+_MOST = 1 << 20
+_BUDGET = 1 << 24  # elements of all columns
+_READ = 1 << 10  # records that are read one by one
+_MAX_HELD = 256
+_VALID = 0.9  # of the other numbers of the column
+_FRAMES = ("DataFrame", "Series")
+Sample = dict[str, Any]
+
+
+def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
+    """`dataset_index`, and `dataset` as the program calls it; likely."""
+    value = scan.get("value")
+    if scan.get("first", -1) < 0 or type(value) not in (int, float):
+        return None
+    found: list[tuple[int, str, Any, int]] = []
+    for name, held in _held():
+        rows = _rows(held, tensor, scan, value)
+        if rows is None:
+            continue
+        if len(rows) > 1:
+            return None  # several records have it, here or there
+        found += [(len(held), name, held, row) for row in rows]
+    if not found:
+        return None
+    length, name, held, row = min(found, key=lambda one: one[0])  # the part that was worked on
+    kind = type(held).__name__
+    name = f"{name}.iloc" if kind in _FRAMES else name
+    return {
+        "dataset_index": row,
+        "dataset": {"name": name, "type": kind, "length": length},
+        "by": "record",
+        "likely": True,
+    }
+
+
+def _rows(held: Any, tensor: Any, scan: dict[str, Any], value: Any) -> Optional[list[int]]:
+    """The records that have the value, two at most; None where the data are of another kind."""
+    budget = _BUDGET
+    rows: set[int] = set()
+    for numbers, row_of in (*columns.of_value(held), *columns.ragged(held, _READ)):
+        if _same_memory(numbers, tensor) or numbers.numel() > budget:
+            continue
+        budget -= numbers.numel()
+        hit = _hit(numbers, scan, value)
+        if hit is not None:
+            rows |= set(row_of[hit].unique()[:2].tolist())
+    return sorted(rows)[:2] or None
+
+
+def _hit(numbers: Any, scan: dict[str, Any], value: Any) -> Any:
+    """Where a column has the value; None where it has not, or its other numbers are not valid ones."""
+    wanted_nan = isinstance(value, float) and math.isnan(value)
+    if wanted_nan and not numbers.dtype.is_floating_point:
+        return None
+    hit = numbers.isnan() if wanted_nan else numbers == value
+    others = numbers[~hit]
+    if not bool(hit.any()) or others.numel() < _LEAST:
+        return None
+    lo, hi = scan.get("lo"), scan.get("hi")
+    if wanted_nan:
+        valid = others.isfinite()
+    elif lo is None or hi is None:
+        return None
+    else:
+        valid = (others >= lo) & (others < hi)
+    if float(valid.double().mean()) < _VALID or len(others.unique()) == len(others):
+        return None  # a list of indices or of names: each number once
+    return hit
+
+
+def _same_memory(column: Any, tensor: Any) -> bool:
+    pointer = storage_pointer(column)
+    return bool(pointer) and pointer == storage_pointer(tensor)
+
+
+def _held() -> Iterator[tuple[str, Any]]:
+    """Tables, arrays and lists of the program, with the names that lead there, two steps at most."""
+    seen: set[int] = set()
+    count = 0
+    for path, value in _reached():
+        if id(value) in seen or not columns.is_data(value):
+            continue
+        seen.add(id(value))
+        if _LEAST < len(value) <= _MOST:
+            count += 1
+            yield path, value
+            if count == _MAX_HELD:
+                return
+
+
+def _reached() -> Iterator[tuple[str, Any]]:
+    for name, value in names.variables():
+        yield name, value
+        if columns.is_data(value):
+            continue
+        for step, part in names.parts(value):
+            yield name + step, part
+            if not columns.is_data(part) and type(part) not in (dict, list, tuple):
+                yield from ((name + step + further, inner) for further, inner in names.parts(part))

@@ -1,0 +1,75 @@
+"""The one record of the program's data with the bad value, where no batch leads to it."""
+
+import pytest
+import torch
+from conftest import make_violation
+from trapline._fault.data import only
+
+
+def fault(values, hi):
+    given = torch.tensor(values)
+    return make_violation("embedding.indices", given, 0, hi, {"indices": given}, frames=[])
+
+
+def ask(values, hi):
+    violation = fault(values, hi)
+    return only.sample_facts(violation["tensor"], violation["scan"])
+
+
+class Environment:
+    def __init__(self, table):
+        self.table = table
+        self.at = 0
+
+
+def test_the_row_that_an_environment_reads():
+    states = [n % 7 for n in range(40)]
+    states[23] = 31
+    env = Environment(states)
+    assert env.at == 0
+    found = ask([31], 7)
+    assert (found["dataset_index"], found["by"], found["likely"]) == (23, "record", True)
+    assert found["dataset"]["length"] == 40
+
+
+def test_a_column_of_a_table():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"shop": [n % 5 for n in range(30)], "price": [0.5] * 30})
+    table.loc[17, "shop"] = 12
+    found = ask([3, 12], 5)
+    assert found["dataset"] == {"name": "table.iloc", "type": "DataFrame", "length": 30}
+    assert found["dataset_index"] == 17
+
+
+def test_one_request_of_several():
+    payloads = [{"user": n, "items": [n % 4, (n + 1) % 4, 2]} for n in range(12)]
+    payloads[5]["items"].append(44)
+    found = ask([[1, 2, 44]], 20)
+    assert (found["dataset"]["name"], found["dataset_index"]) == ("payloads", 5)
+
+
+def test_two_records_with_the_value_tell_nothing():
+    states = [n % 7 for n in range(40)]
+    states[23] = states[30] = 31
+    other = [n % 7 for n in range(40)]
+    other[4] = 31
+    assert ask([31], 7) is None, (states, other)
+
+
+def test_a_list_of_indices_has_every_number_once():
+    order = list(range(100))
+    assert ask([99], 99) is None, order
+
+
+def test_a_column_of_other_numbers():
+    ages = [20 + n % 50 for n in range(60)]
+    ages[8] = 10
+    assert ask([10], 10) is None, ages
+
+
+def test_of_two_parts_the_smaller():
+    labels = torch.arange(64) % 6
+    labels[50] = 9
+    part = labels[40:60].clone()
+    found = ask([2, 9], 6)
+    assert (found["dataset"]["name"], found["dataset_index"]) == ("part", 10) and len(part) == 20
