@@ -62,6 +62,8 @@ void stated_by(const HostCase& c, Finding& f, const char* setting) {
 
 void stated(const HostCase& c, Finding& f) { stated_by(c, f, "max_position_embeddings"); }
 
+void stated_as_block_size(const HostCase& c, Finding& f) { stated_by(c, f, "block_size"); }
+
 void stated_as_max_seq_len(const HostCase& c, Finding& f) { stated_by(c, f, "max_seq_len"); }
 
 }  // namespace
@@ -91,6 +93,16 @@ std::span<const HostErrorRow> position_rows() {
        stated,
        {"Sequence length must be less than max_position_embeddings (got `sequence length`: 80 and "
         "max_position_embeddings: 64"}},
+      // nanoGPT and minGPT, model.py, GPT.forward
+      {"positions.nanogpt",
+       "AssertionError",
+       R"(Cannot forward sequence of length (\d+), block size is only (\d+))",
+       "Cannot forward sequence of length",
+       kPosition,
+       "",
+       "idx",
+       stated_as_block_size,
+       {"Cannot forward sequence of length 300, block size is only 256"}},
       // x_transformers/x_transformers.py, AbsolutePositionalEmbedding.forward
       {"positions.x_transformers",
        "AssertionError",
