@@ -13,6 +13,15 @@ std::string limit_advice(const PositionFact& table) {
         "along",
         limit, table.setting, table.usable());
   }
+  if (table.limit_more) {
+    return fmt::format("look at {}: it lets more through than the {} that fit", limit, table.usable());
+  }
+  if (table.value > table.usable()) {
+    return fmt::format(
+        "{} is the same number as {}, of which {} are for positions: give the one {}, or the other {} more "
+        "where the table is trained anew",
+        limit, table.setting, table.usable(), table.usable(), table.rows - table.usable());
+  }
   return fmt::format("{} keeps to the table: look for what does not pass it, or grows behind it", limit);
 }
 

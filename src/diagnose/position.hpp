@@ -17,9 +17,12 @@ struct PositionFact {
   std::string limit_text{};     // where the program cuts by that setting: "max_length=cfg.n_positions + 8"
   std::int64_t limit_line = 0;  // of it
   bool limit_more = false;      // its source adds to what the setting says
+  bool limit_follows = false;   // it reads the setting itself, and would grow with it
   std::int64_t usable() const { return rows - offset; }
-  // The limit lets more through than fits: a larger table would move it along.
-  bool limit_is_beyond() const { return !limit_text.empty() && (limit_more || value > usable()); }
+  // The limit lets more through than fits, and a larger table would move it along.
+  bool limit_is_beyond() const {
+    return !limit_text.empty() && limit_follows && (limit_more || value > usable());
+  }
 };
 
 // What to do about the program's own limit; empty where none is known.

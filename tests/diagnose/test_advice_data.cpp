@@ -198,6 +198,24 @@ TEST(AdviceNeed, AHiddenFolderIsNoClass) {
   }
 }
 
+TEST(AdviceData, ATableOfAModelThatIsUsedIsNotMadeLargerAlone) {
+  json ids = facts_of("embedding.indices", 12, 12, {{"layer", layer("users", "num_embeddings", 12)}});
+  EXPECT_TRUE(says(diagnose(ids), "if there are meant to be more than 12 ids: ")) << all(diagnose(ids));
+  ids["no_grad"] = true;
+  EXPECT_TRUE(
+      says(diagnose(ids), "if there are meant to be more than 12 ids, and the model is trained anew: "))
+      << all(diagnose(ids));
+}
+
+TEST(AdviceData, OneLessADistanceIsNoProbability) {
+  json facts = facts_of("binary_cross_entropy.self", 0, 1, {{"squashed", "difference"}});
+  facts["scan"].merge_patch({{"value", -0.4}, {"min", -0.4}, {"max", 0.99}, {"is_float", true}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with(": a number less another has no lower end")) << finding.summary;
+  EXPECT_TRUE(says(finding, "torch.exp(-distance)")) << all(finding);
+  EXPECT_FALSE(says(finding, "sigmoid")) << all(finding);
+}
+
 // Two cut by the table's own setting: to make that larger would let them grow as well.
 TEST(AdviceData, ALimitThatGoesByTheTableIsWhatToLookAt) {
   const auto call = [](json limit) {
@@ -213,13 +231,14 @@ TEST(AdviceData, ALimitThatGoesByTheTableIsWhatToLookAt) {
                                 {"limit", std::move(limit)}}},
                               {"tensor", {{"shape", {1, 72}}}}}));
   };
-  const Finding more = call({{"text", "max_length=config.n_positions + 8"}, {"line", 41}, {"more", true}});
+  const Finding more =
+      call({{"text", "max_length=config.n_positions + 8"}, {"line", 41}, {"more", true}, {"follows", true}});
   EXPECT_EQ(more.fix.front(),
             "look at `max_length=config.n_positions + 8` (line 41): it goes by n_positions and lets more "
             "through than the 64 that fit; a larger table would move it along")
       << all(more);
   EXPECT_FALSE(says(more, "n_positions=72")) << all(more);
-  const Finding kept = call({{"text", "max_length=config.n_positions"}, {"line", 41}});
+  const Finding kept = call({{"text", "max_length=config.n_positions"}, {"line", 41}, {"follows", true}});
   EXPECT_EQ(
       kept.fix.front(),
       "`max_length=config.n_positions` (line 41) keeps to the table: look for what does not pass it, or "

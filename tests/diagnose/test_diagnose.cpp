@@ -100,8 +100,8 @@ TEST(DiagnoseId, SpecialId) {
              .with("resizable", "bert"),
          Cause::kEmbeddingIndexOutOfRange,
          "embedding: input[3] is 5000, but the table `bert.words` has 5000 rows: valid ids are [0, 5000)",
-         "if tokens were added to the tokenizer: bert.resize_token_embeddings(len(tokenizer)), as many rows "
-         "as the vocabulary is long (5001 at least: 5000 is the highest of 32 ids seen)");
+         "if the program makes ids itself (letters, time steps, codes): look at where the ids are computed: 1 "
+         "of 32 is outside [0, 5000)");
 }
 
 TEST(DiagnoseId, GarbageElsewhereIsNoSize) {

@@ -174,12 +174,20 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         _look_into(tensor, violation, row.get("predicate"), facts, add)
     elif scan.get("bad") == 1:
         add("values", lambda: [[values.number(scan["value"]), 1]])
+    if not late and _keeps_no_gradient():
+        facts["no_grad"] = True
     add("process", lambda: write.process_facts(described["device"]))
     add("progress", lambda: trainers.progress_facts(violation.get("progress") or {}, late))
     add("history", lambda: history.history_facts(recorded.history()))
     add("origin", lambda: frames.with_context(facts.get("origin")))  # last: others compare it
     current.name_in(facts, violation.get("request"))
     return facts
+
+
+def _keeps_no_gradient() -> bool:
+    import torch
+
+    return not torch.is_grad_enabled()
 
 
 _INDEXED = ("gather", "index", "take_along_dim")
@@ -296,7 +304,8 @@ def _look_into(
         if not (facts.get("weights") or {}).get("bad"):
             add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
-    if not position and not content.is_floating_point() and not (found and found[0].found.constant == 0):
+    equal = bool(found) and (facts.get("sample") or {}).get("by") != "value"  # else a guess
+    if not position and not content.is_floating_point() and not (equal and found[0].found.constant == 0):
         name = str((facts.get("variable") or {}).get("name", ""))
         add("computed", lambda: computed.computed_facts(name, tensor))
         if (facts.get("computed") or {}).get("drawn"):

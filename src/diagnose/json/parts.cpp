@@ -167,6 +167,7 @@ std::optional<PositionFact> read_position(const json& facts) {
     table.limit_text = text(*limit, "text");
     table.limit_line = integer(*limit, "line").value_or(0);
     table.limit_more = boolean(*limit, "more").value_or(false);
+    table.limit_follows = boolean(*limit, "follows").value_or(false);
   }
   if (table.value <= 0) table.value = table.rows;
   constexpr std::int64_t kMax = std::int64_t{1} << 40;  // sums with it stay in range

@@ -118,6 +118,7 @@ void read_places(const json& object, Violation& facts) {
         CodesFact{text(*codes, "text"), integer(*codes, "line").value_or(0), text(*codes, "of") != "unknown"};
   }
   facts.numpy_cast = read_frame(member(object, "numpy_cast"));
+  facts.no_grad = boolean(object, "no_grad").value_or(false);
   facts.batch_is_finite = boolean(object, "batch_is_finite").value_or(false);
   facts.watch = read_watch(object);
   facts.nan = read_nan(object);

@@ -159,12 +159,13 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<SiblingsFact> siblings;
   std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;
+  bool no_grad = false;             // the model is used, not trained
   bool batch_is_finite = false;     // every floating tensor of the batch in hand
   std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;
   std::optional<SamplerFact> sampler;
-  std::string squashed;            // what made the scores, as the graph says: "raw", "tanh", "cosine", "log"
+  std::string squashed;            // what made the scores, as the graph says: "raw", "tanh", "cosine", "difference", "log"
   std::optional<bool> whole;       // all of a floating argument are whole numbers
   std::optional<bool> holds_zero;  // and a 0 is among them
   std::optional<bool> holds_one;   // and a 1

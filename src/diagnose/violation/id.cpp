@@ -177,12 +177,13 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
   const std::string all =
       knob.empty() ? fmt::format("{}, {}{}", resize, w.how_many(need, "rows"), w.basis(need)) : knob;
   if (special) return w.fix(all);
+  // No tokenizer is in reach, else its length would be known.
+  w.fix(fmt::format("if the program makes ids itself (letters, time steps, codes): {}: {}",
+                    look_at_computation(w), w.outside()));
   w.fix(fmt::format("if tokens were added to the tokenizer: {}", all));
   w.fix(
       "if not, and the ids are the tokenizer's: load tokenizer and model from the same checkpoint: "
       "len(tokenizer) must not exceed the table");
-  w.fix(fmt::format("if the program makes ids itself (time steps, codes): {}: {}", look_at_computation(w),
-                    w.outside()));
 }
 
 // The largest number of an unsigned type alone, far above the others.

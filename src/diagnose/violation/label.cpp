@@ -376,8 +376,10 @@ void write_unlabelled(ViolationWriter& w) {
 // The highest class is missing, among labels enough to show it, and -1 is there: 1 was taken off labels that
 // began at 0. To ignore -1 would leave a class out.
 bool shifted_down(const ViolationWriter& w) {
+  constexpr std::int64_t kEnough = 30;  // labels for each class: a rare one may be missing among fewer
+  const bool enough = w.all_seen() || w.seen_count() / kEnough >= w.hi();
   return w.integer() == -1 && w.only(-1) && w.op() != "ctc_loss" && w.hi() > 1 && w.hi() != kUnbounded &&
-         w.seen_max() == w.hi() - 2 && w.seen_count() / 3 >= w.hi();
+         w.seen_max() == w.hi() - 2 && enough;
 }
 
 void write_shifted_down(ViolationWriter& w) {

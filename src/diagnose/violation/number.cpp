@@ -178,6 +178,10 @@ constexpr std::array kSquashed{
              "or a loss "
              "for cosines: F.cosine_embedding_loss; as a probability it is (1 + input) / 2"},
     Squashed{
+        "difference", "a number less another has no lower end",
+        "if it is 1 less a distance: torch.exp(-distance) lies in (0, 1]; or a score without bounds, and "
+        "F.binary_cross_entropy_with_logits(score, target)"},
+    Squashed{
         "log", "these are logarithms",
         "give the loss the probabilities themselves, input.exp(), or the raw scores before the logarithm: "
         "F.binary_cross_entropy_with_logits; logarithms of a softmax belong into F.nll_loss"},
@@ -214,9 +218,10 @@ void write_input(ViolationWriter& w) {
     if (raw) w.finding().summary += ": the sigmoid is missing";
     w.fix(fmt::format(
         "{}F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw "
-        "scores",
-        raw ? "" : "if these are raw scores, the sigmoid is missing: "));
-    w.fix("or input = torch.sigmoid(input) before the loss");
+        "scores{}",
+        raw ? "" : "if these are raw scores, the sigmoid is missing: ",
+        raw ? "" : "; or torch.sigmoid(input) before the loss"));
+    if (raw) w.fix("or input = torch.sigmoid(input) before the loss");
     if (!raw) w.fix(fmt::format("if not, look at where {} is computed: {}", w.own("the input"), w.outside()));
     return;
   }

@@ -258,7 +258,9 @@ std::string ViolationWriter::of_codes() const {
 std::string ViolationWriter::if_meant() const {
   // Asks for what was intended, which the data cannot tell: a wrong value is in them, too.
   const char* things = noun() == "label" ? "classes" : noun() == "id" ? "ids" : "elements";
-  return fmt::format("if there are meant to be more than {} {}: ", hi(), things);
+  const bool used = facts.no_grad && noun() == "id" && !facts.library.fixed();
+  return fmt::format("if there are meant to be more than {} {}{}: ", hi(), things,
+                     used ? ", and the model is trained anew" : "");
 }
 
 bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise) {

@@ -19,7 +19,11 @@ def GPTConfig(**settings):
 def test_an_argument_that_adds_to_it():
     cut("text", max_length=config.n_positions + 8)
     found = limits.limit_facts("n_positions")
-    assert found["text"] == "max_length=config.n_positions + 8" and found["more"] is True
+    assert (
+        found["text"] == "max_length=config.n_positions + 8"
+        and found["more"] is True
+        and found["follows"] is True
+    )
     assert linecache.getline(__file__, found["line"]).strip().startswith("cut(")
 
 
@@ -35,6 +39,7 @@ def test_a_constant_that_the_setting_is_given():
     seq_len = block + 1
     found = limits.limit_facts("n_positions")
     assert (found["text"], found["more"]) == ("seq_len=block + 1", True) and seq_len == 65
+    assert "follows" not in found
 
 
 def test_what_makes_the_table_is_no_limit():

@@ -18,6 +18,7 @@ A, B = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
         (lambda: (F.normalize(A, dim=-1) * F.normalize(B, dim=-1)).sum(-1), "cosine"),
         (lambda: F.normalize(A, dim=-1) @ F.normalize(B, dim=-1).T, "cosine"),
         (lambda: torch.tanh(A).squeeze(-1), "tanh"),
+        (lambda: 1 - (A - B).norm(dim=-1), "difference"),
         (lambda: F.log_softmax(A, -1), "log"),
         (lambda: F.logsigmoid(A), "log"),
         (lambda: nn.Linear(3, 1)(A).squeeze(-1), "raw"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import batches, contents, hand, samples, strings, values
+from trapline._fault.data import batches, contents, hand, rows_of, samples, strings, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.match import Match
 from trapline._fault.data.samples import Located, Sample
@@ -42,6 +42,9 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     located = selected(tensor, scan)
     if located is not None:
         return samples.sample_facts(located)
+    in_bag = rows_of.by_bag(violation)
+    if in_bag is not None:
+        return in_bag
     located = by_row(tensor, scan, predicate)
     if located is not None:
         return samples.sample_facts(located, "rows" if _is_broken(located) else "row", likely=True)
@@ -73,10 +76,11 @@ def batch_of_labels(violation: dict[str, Any], predicate: Optional[int]) -> Opti
     return None
 
 
-def batch_in_hand(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+def batch_in_hand(violation: dict[str, Any], predicate: Optional[int], seen: list[Any]) -> Optional[Sample]:
     """The batch in hand, with its samples, where no row is known and the call is inside a function that was
     given the batch. Only of a later batch than the first: those before it went through. And only where a part
-    of the elements is bad: what is wrong as a whole is wrong for another reason than a sample."""
+    of the elements is bad: what is wrong as a whole is wrong for another reason than a sample. `seen` gets
+    the tensor of the batch, where one has the value."""
     tensor, scan = violation["tensor"], violation["scan"]
     batch = hand.in_hand() if tensor.numel() <= values.MAX_ELEMENTS else None
     if batch is None or batch.number < 1 or scan.get("first", -1) < 0 or not hand.is_argument(batch):
@@ -89,8 +93,9 @@ def batch_in_hand(violation: dict[str, Any], predicate: Optional[int]) -> Option
         return None
     located = _who_has(batch, flat[bad])
     if located is not None:
+        seen.append(located)
         return samples.sample_facts(located, "value", likely=True)
-    if bool(bad.all()):
+    if bool(bad.all()) or _is_drawn(tensor, batch):
         return None
     sample: Sample = {"batch": batch.number}
     indices = batch.indices
@@ -106,6 +111,14 @@ def is_run(tensor: Any) -> bool:
         return False
     flat = tensor.detach().reshape(-1).cpu()
     return bool((flat[1:] - flat[:-1] == 1).all())
+
+
+def _is_drawn(tensor: Any, batch: Batch) -> bool:
+    """A whole number for each sample that the batch does not have and nothing computed of it: time steps that
+    chance drew."""
+    indices = batch.indices
+    one_each = isinstance(indices, (list, tuple)) and tuple(tensor.shape) == (len(indices),)
+    return one_each and not tensor.dtype.is_floating_point and not _made_of(batch, tensor)
 
 
 def _who_has(batch: Batch, bad: Any) -> Optional[Located]:
@@ -174,6 +187,10 @@ def too_long(
         own = [] if rows is None else rows.nonzero().reshape(-1).tolist()
         beyond = {at: lengths.get(at, 0) for at in own} or beyond
     longest = [at for at, length in beyond.items() if length == max(beyond.values())]
+    if len(longest) != 1 and bad is not None and tensor.dim() == 2 and tensor.shape[0] == count > 1:
+        rows = _bad_rows(tensor, bad)  # the program's own collate function keeps the order, as a rule
+        if rows is not None and int(rows.sum()) == 1:
+            return rows_of.of_row(batch, int(rows.nonzero()[0]))
     if len(longest) != 1:
         return samples.described(
             batch, samples.with_candidates(sample, [indices[at] for at in longest] or indices)

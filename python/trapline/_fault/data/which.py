@@ -11,6 +11,7 @@ from trapline._fault.data import (
     guesses,
     only,
     records,
+    rows_of,
     samples,
     strings,
     values,
@@ -27,18 +28,20 @@ def sample_of(
     located = samples.locate(tensor, scan, predicate)
     if located is not None:
         found.append(located)
-        return samples.blamed(samples.sample_facts(located), violation, predicate)
+        sample = samples.blamed(samples.sample_facts(located), violation, predicate)
+        return (rows_of.by_bag(violation) or sample) if sample and "one_of" in sample else sample
     position = position or guesses.counts_up(tensor, scan)
     unknown = violation.get("late") and batches.at_call() is None  # which batch was in hand at the call
     if position and not unknown:  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
-        return guesses.too_long(scan["hi"] - before, tensor, bad, before=before)
+        too_long = guesses.too_long(scan["hi"] - before, tensor, bad, before=before)
+        return too_long or rows_of.at_in_loop()
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
     return (
         samples.blamed(sample, violation, predicate)
         or (weighted.sample_facts(tensor, scan) if violation.get("contract") == "multinomial.self" else None)
         or guesses.batch_of_labels(violation, predicate)
-        or (None if unknown else guesses.batch_in_hand(violation, predicate))
+        or (None if unknown else guesses.batch_in_hand(violation, predicate, found))
         or (_late(tensor, scan, unknown) if violation.get("late") else _at_least(tensor, scan, predicate))
     )
 
@@ -55,4 +58,5 @@ def _at_least(tensor: Any, scan: dict[str, Any], predicate: Any) -> Any:
     if found or guesses.is_run(tensor):
         return found
     found = strings.sample_facts(tensor, scan) or only.sample_facts(tensor, scan)
-    return found or at_work.sample_facts([tensor], "")
+    found = found or rows_of.cut_by_hand(tensor, scan, predicate)
+    return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop()

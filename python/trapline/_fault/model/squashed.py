@@ -1,5 +1,5 @@
 """What made the scores that a loss was given, as the autograd graph says: a layer, whose scores are raw; or a
-tanh, a cosine, the logarithm of probabilities.
+tanh, a cosine, 1 less a distance, the logarithm of probabilities.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ _LAYERS = ("Addmm", "Addmv", "Baddbmm", "Linear", "MkldnnLinear", "Convolution",
 
 
 def squashed_by(scores: Any) -> Optional[str]:
-    """ "raw", "tanh", "cosine" or "log"; None: not known."""
+    """ "raw", "tanh", "cosine", "difference" (a number less the rest) or "log"; None: not known."""
     node = _computing(getattr(scores, "grad_fn", None))
     if node is None:
         return None
     kind = node_kind(node)
     if kind == "Tanh":
         return "tanh"
+    if kind == "Rsub":
+        return "difference"
     if kind in _LOGARITHMS:
         return "log"
     if kind in _LAYERS or (kind == "Add" and _of_layer(node)):

@@ -18,7 +18,8 @@ _MAKES = re.compile(r"(?:Config|Settings|Options|Args|Arguments|Embedding|Model)
 
 
 def limit_facts(setting: str) -> Optional[dict[str, Any]]:
-    """`text` and `line` of the limit, `more` where the source adds something to what the setting says."""
+    """`text` and `line` of the limit, `more` where the source adds something to what the setting says,
+    `follows` where it reads the setting itself rather than a constant of the program."""
     for frame in holders.user_frames():
         tree = calls.tree_of(frame.f_code)
         if tree is None:
@@ -33,6 +34,8 @@ def limit_facts(setting: str) -> Optional[dict[str, Any]]:
                 grows = (ast.Add, ast.Mult, ast.LShift)
                 if any(isinstance(getattr(part, "op", None), grows) for part in ast.walk(value)):
                     facts["more"] = True
+                if any(_reads(part, setting, set()) for part in ast.walk(value)):
+                    facts["follows"] = True
                 return facts
     return None
 

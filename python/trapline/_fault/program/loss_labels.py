@@ -67,11 +67,19 @@ def _is_loss(frame: FrameType) -> bool:
 def _holds_labels(frame: FrameType, index: Any, batch_part: Any) -> bool:
     pointers = {_pointer(index), _pointer(batch_part)} - {0}
     for name, value in scope.variables(frame):
-        if not scope.is_tensor(value) or _OTHERS.search(name) or not _LABELS.search(name):
+        if type(value) is dict:  # a detector's targets: {"boxes": ..., "labels": ...}
+            if any(part is batch_part and _named(str(key)) for key, part in list(value.items())):
+                return True
+            continue
+        if not scope.is_tensor(value) or not _named(name):
             continue
         if value is index or value is batch_part or _pointer(value) in pointers:
             return True
     return False
+
+
+def _named(name: str) -> bool:
+    return _LABELS.search(name) is not None and _OTHERS.search(name) is None
 
 
 def _pointer(tensor: Any) -> int:

@@ -1,0 +1,115 @@
+"""A sample by its row alone: the bag that an id is in, the row of a batch that the program's own function
+made, the record of a list that was cut by hand, what a loop is at. Nothing but the place says so: likely.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from trapline._fault.data import hand, samples, values
+from trapline._fault.data.batches import Batch
+from trapline._fault.program import holders, loops, names, scope
+
+_MAX_RECORDS = 1 << 20
+_MAX_LOOPS = 8
+Sample = dict[str, Any]
+
+
+def by_bag(violation: dict[str, Any]) -> Optional[Sample]:
+    """The row of the batch in hand whose bag the element is in, where there is a bag for each sample."""
+    offsets, batch = (violation.get("args") or {}).get("offsets"), hand.in_hand()
+    first = violation["scan"].get("first", -1)
+    if batch is None or first < 0 or not scope.is_tensor(offsets) or violation["tensor"].dim() != 1:
+        return None
+    count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
+    begins = offsets.detach().reshape(-1).cpu()
+    if count < 2 or len(begins) not in (count, count + 1) or not bool((begins[1:] >= begins[:-1]).all()):
+        return None
+    row = int((begins[:count] <= first).sum()) - 1
+    return of_row(batch, row) if row >= 0 else None
+
+
+def of_row(batch: Batch, row: int) -> Sample:
+    """The sample of a row, where nothing but its place says so."""
+    sample: Sample = {"batch": batch.number, "row": row, "by": "row", "likely": True}
+    if samples.is_int(batch.indices[row]):
+        sample["dataset_index"] = int(batch.indices[row])
+    return samples.described(batch, sample)
+
+
+def cut_by_hand(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """The record of the one bad row, where the program holds a list with a record for each row, and those
+    very records in a longer list."""
+    row = _only_bad_row(tensor, scan, predicate)
+    if row is None:
+        return None
+    lists = [(name, held) for name, held in _lists() if not isinstance(held[0], (int, float, bool))]
+    for _, batch in lists:
+        if len(batch) != tensor.shape[0]:
+            continue
+        for name, whole in lists:
+            at = [position for position, record in enumerate(whole) if record is batch[row]]
+            if len(whole) > len(batch) and len(at) == 1:
+                facts = {"name": name, "type": type(whole).__name__, "length": len(whole)}
+                return {"dataset_index": at[0], "dataset": facts, "row": row, "by": "row", "likely": True}
+    return None
+
+
+def at_in_loop() -> Optional[Sample]:
+    """What the innermost loop of the program is at, where a list or dictionary of its own has it."""
+    for frame in holders.user_frames():
+        for count, drawn in enumerate(loops.drawn(frame)):
+            if count == _MAX_LOOPS:
+                break
+            for value in drawn:
+                if type(value) in (list, tuple, dict, str) or values.is_tensor(value) or _is_array(value):
+                    found = _entry(value)
+                    if found is not None:
+                        return {**found, "by": "loop", "likely": True}
+    return None
+
+
+def _entry(value: Any) -> Optional[Sample]:
+    for name, held in names.variables():
+        if held is value:
+            continue
+        if type(held) in (list, tuple) and 1 < len(held) <= _MAX_RECORDS:
+            at = [position for position, entry in enumerate(held) if entry is value]
+        elif type(held) is dict and 1 < len(held) <= _MAX_RECORDS:
+            at = [key for key, entry in list(held.items()) if entry is value and type(key) is int]
+        else:
+            continue
+        if len(at) == 1:
+            facts = {"name": name, "type": type(held).__name__, "length": len(held)}
+            return {"dataset_index": at[0], "dataset": facts}
+    return None
+
+
+def _is_array(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
+
+
+def _only_bad_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[int]:
+    if scan.get("first", -1) < 0 or not tensor.dim() or not 1 < tensor.shape[0] <= values.MAX_ELEMENTS:
+        return None
+    if tensor.numel() > values.MAX_ELEMENTS:
+        return None
+    flat = tensor.detach().reshape(-1).cpu()
+    bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
+    if bad is not None and not bool(bad.any()):  # finite: what is wrong is the value
+        bad = values.bad_mask(flat, scan, predicate)
+    rows = None if bad is None else bad.reshape(tensor.shape[0], -1).any(1)
+    return int(rows.nonzero()[0]) if rows is not None and int(rows.sum()) == 1 else None
+
+
+def _lists() -> list[tuple[str, Any]]:
+    """Lists of the program, one step inside its objects at most."""
+    found: list[tuple[str, Any]] = []
+    for name, value in names.variables():
+        inside = () if type(value) in (list, tuple) or scope.is_tensor(value) else names.parts(value)
+        found += [
+            (path, held)
+            for path, held in [(name, value), *((name + step, part) for step, part in inside)]
+            if type(held) in (list, tuple) and 1 < len(held) <= _MAX_RECORDS
+        ]
+    return found

@@ -1,0 +1,105 @@
+"""A sample by its row alone: bags, batches and chunks that the program makes itself, what its loop is at."""
+
+import pytest
+from conftest import make_violation
+
+torch = pytest.importorskip("torch")
+import trapline._fault as fault  # noqa: E402
+from torch.utils.data import DataLoader  # noqa: E402
+from trapline._fault.data import rows_of, which  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    fault.install()
+    yield
+    fault.uninstall()
+
+
+class Clicks(torch.utils.data.Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        return [index % 5, 3, 7 if index == 9 else 1][: 2 + index % 2]
+
+
+def bags(rows):
+    begins = [sum(len(row) for row in rows[:at]) for at in range(len(rows))]
+    hashed = [-7 if number == 7 else number for row in rows for number in row]
+    return torch.tensor(hashed), torch.tensor(begins)
+
+
+def test_the_bag_of_a_sample():
+    for values, offsets in DataLoader(Clicks(), batch_size=4, collate_fn=bags):
+        if int(values.min()) < 0:
+            args = {"indices": values, "offsets": offsets}
+            violation = make_violation("_embedding_bag.indices", values, 0, 50, args, frames=[])
+            found = which.sample_of(violation, None, False, [])
+    assert (found["batch"], found["row"], found["dataset_index"]) == (2, 1, 9)
+    assert found["by"] == "row" and found["likely"] is True
+
+
+def test_time_steps_that_chance_drew_are_no_sample_s():
+    """A number for each sample that the batch does not have: only the batch at work is named."""
+
+    def step(images, drawn):
+        violation = make_violation("index.indices", drawn, 0, 100, {"indices": [drawn]}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    for number, images in enumerate(DataLoader([torch.rand(3) for _ in range(16)], batch_size=8)):
+        drawn = torch.tensor([5, 80, 31, 100, 2, 64, 17, 9])
+        found = step(images, drawn) if number else None
+    assert found["by"] == "hand" and "likely" not in found
+
+
+def broken(rows, row):
+    probabilities = torch.full((rows, 5), 0.2)
+    probabilities[row] = float("nan")
+    return probabilities
+
+
+def cut(probabilities):
+    scan = {"first": int((~probabilities.isfinite()).reshape(-1).nonzero()[0]), "lo": None, "hi": None}
+    return rows_of.cut_by_hand(probabilities, scan, None)
+
+
+def test_the_record_of_a_chunk():
+    fields = [{"name": f"field {n}"} for n in range(11)]
+    chunk = fields[8:11]
+    assert len(chunk) == 3
+    assert cut(broken(3, 1)) == {
+        "dataset_index": 9,
+        "dataset": {"name": "fields", "type": "list", "length": 11},
+        "row": 1,
+        "by": "row",
+        "likely": True,
+    }
+
+
+def test_two_bad_rows_name_no_record():
+    fields = [{"name": f"field {n}"} for n in range(11)]
+    chunk = fields[8:11]
+    probabilities = broken(3, 1)
+    probabilities[2] = float("nan")
+    assert cut(probabilities) is None and chunk
+
+
+def test_what_a_loop_is_at():
+    histories = {7: [1, 2], 33: [3, 4, 5], 51: [6]}
+    for user, history in sorted(histories.items()):
+        if len(history) > 2:
+            found = rows_of.at_in_loop()
+    assert user == 51
+    assert found == {
+        "dataset_index": 33,
+        "dataset": {"name": "histories", "type": "dict", "length": 3},
+        "by": "loop",
+        "likely": True,
+    }
+
+
+def test_a_loop_over_numbers_is_at_nothing():
+    for epoch in range(3):
+        found = rows_of.at_in_loop()
+    assert epoch == 2 and found is None
