@@ -10,6 +10,7 @@ from typing import Any
 
 from trapline._fault.data import batches, recorded
 from trapline._fault.violation import handler
+from trapline._library import current
 
 __all__ = ["handler", "install", "uninstall"]
 
@@ -23,10 +24,12 @@ def install(guard: Any = None) -> None:
     batches.install()
     recorded.by_guard(guard)
     batches.tell_each(None if guard is None else guard.batch_listener())
+    current.number_by(None if guard is None else batches.next_number)
 
 
 def uninstall() -> None:
     """End the bookkeeping."""
+    current.number_by(None)
     batches.tell_each(None)
     recorded.by_guard(None)
     batches.uninstall()

@@ -48,7 +48,9 @@ def handler(violation: dict[str, Any]) -> BaseException:
         return raised
     site = None
     late = bool(violation.get("late"))
-    violation["request"] = current.of_fault(late)  # now: the finding may be made after the request is done
+    violation["request"] = current.of_fault(
+        late, violation.get("batch")
+    )  # now: the finding may be made after the request is done
     violation["progress"] = progress.of_fault(late, violation.get("batch"), violation.get("thread"))
     try:
         site = sites.site_of(violation)
@@ -71,7 +73,7 @@ def handler(violation: dict[str, Any]) -> BaseException:
         finding = _bare(violation, f"{type(error).__name__}: {error}")
         file = file or _keep(finding)
     exception = DeviceAssertError(_text(finding, violation), finding)
-    current.told(finding, late)
+    current.told(finding, late, violation.get("batch"))
     try:
         if pending is not None:
             exception._pending = pending  # type: ignore[attr-defined]
@@ -107,7 +109,7 @@ def _summed_up(violation: dict[str, Any], site: Any) -> BaseException:
     exception = DeviceAssertError.asked_later(ask)
     exception._pending = pending  # type: ignore[attr-defined]
     if current.is_any():
-        current.told(exception.finding, bool(violation.get("late")))
+        current.told(exception.finding, bool(violation.get("late")), violation.get("batch"))
     life.raised(exception, sites.code_of(site) or "TL901", pending.finding, pending.forget)
     violation[_RAISED] = exception
     return exception

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Any, Callable, Optional
 
     Named = tuple[str, bool]  # a request, and whether it is certain that it is the one
 
@@ -24,10 +24,21 @@ class Work:
     """One request that is worked on.
 
     `above`: the one that it is a part of. `fault`: the finding of a fault in it; `certain`: that fault was
-    raised by this very request, not just while no other was in flight.
+    raised by this very request, not just while no other was in flight. `number`: what calls to the device
+    are marked with from its beginning on; None where another request was in flight then.
     """
 
-    __slots__ = ("above", "certain", "fault", "fingerprint", "identifier", "is_open", "slot", "token")
+    __slots__ = (
+        "above",
+        "certain",
+        "fault",
+        "fingerprint",
+        "identifier",
+        "is_open",
+        "number",
+        "slot",
+        "token",
+    )
 
     def __init__(self, identifier: str, fingerprint: str, above: Optional[Work]) -> None:
         self.identifier = identifier
@@ -36,12 +47,21 @@ class Work:
         self.fault: Optional[dict[str, Any]] = None
         self.certain = False
         self.is_open = True
+        self.number: Optional[int] = None
         self.slot = -1
         self.token: Any = None
 
 
 _current: ContextVar[Optional[Work]] = ContextVar("trapline_request", default=None)
 _open: dict[int, Work] = {}  # those in flight that are no part of another
+_last: Optional[Work] = None  # that was begun, of those
+_next_number: Optional[Callable[[], int]] = None
+
+
+def number_by(function: Optional[Callable[[], int]]) -> None:
+    """`function` gives a number that calls to the device are marked with from then on."""
+    global _next_number
+    _next_number = function
 
 
 def next_identifier() -> str:
@@ -54,7 +74,11 @@ def enter(identifier: str, fingerprint: str) -> Work:
     above = working_on()
     work = Work(identifier, fingerprint, above)
     if above is None:
-        _open[id(work)] = work
+        global _last
+        alone = not _open
+        _open[id(work)] = _last = work
+        if alone and _next_number is not None:
+            work.number = _next_number()
     work.token = _current.set(work)
     return work
 
@@ -91,28 +115,36 @@ def working_on() -> Optional[Work]:
 
 def forget_all() -> None:
     """For a child process: the parent works on these."""
+    global _last
+    _last = None
     _open.clear()
     _current.set(None)
 
 
-def _whose(late: bool) -> tuple[Optional[Work], bool]:
+def _whose(late: bool, number: Optional[int] = None) -> tuple[Optional[Work], bool]:
     """The request that a fault found here and now belongs to, and whether that is certain.
 
     A device reports late, to whoever comes by; and a thread may have no context. Then the only request in
-    flight is the likely one, and of several none is named.
+    flight is the likely one, and of several none is named. It is certain where the call is marked as one that
+    was made since the request began, and no other request was in flight since.
     """
     work = None if late else working_on()
     if work is not None:
         return work, True
     alone = list(_open.values())
-    return (alone[0], False) if len(alone) == 1 else (None, False)
+    if len(alone) != 1:
+        return None, False
+    begun = alone[0].number
+    since = late and number is not None and begun is not None and number >= begun
+    return alone[0], since and _last is alone[0]
 
 
-def of_fault(late: bool) -> Optional[Named]:
-    """The request to name for a fault that is found here and now. `late`: by a device, some time ago."""
+def of_fault(late: bool, number: Optional[int] = None) -> Optional[Named]:
+    """The request to name for a fault that is found here and now. `late`: by a device, some time ago;
+    `number`: what the call was marked with."""
     if not _open:
         return None
-    work, certain = _whose(late)
+    work, certain = _whose(late, number)
     return None if work is None else (work.identifier, certain)
 
 
@@ -141,9 +173,9 @@ def is_any() -> bool:
     return bool(_open)
 
 
-def told(finding: dict[str, Any], late: bool = False) -> None:
+def told(finding: dict[str, Any], late: bool = False, number: Optional[int] = None) -> None:
     """A fault is about to be raised: the request, and those that it is a part of, know of it."""
-    work, certain = _whose(late)
+    work, certain = _whose(late, number)
     while work is not None:
         if certain or not work.certain:
             work.fault, work.certain = finding, certain

@@ -143,6 +143,28 @@ def test_of_several_in_flight_a_thread_without_context_names_none():
     assert "sample" not in caught.value.finding
 
 
+def test_what_a_device_reports_late_is_certain_where_nothing_else_can_have_made_the_call():
+    numbers = iter(range(10, 99))
+    current.number_by(lambda: next(numbers))
+    try:
+        one = work.begin("one", "0" * 32)
+        assert current.of_fault(late=True, number=10) == ("one", True)
+        assert current.of_fault(late=True, number=9) == ("one", False), "a call made before it began"
+        assert current.of_fault(late=True) == ("one", False), "a call without a mark"
+        current.suspend(one)
+        two = work.begin("two", "1" * 32)
+        assert current.of_fault(late=True, number=10) is None
+        work.end(two)
+        current.resume(one)
+        assert current.of_fault(late=True, number=10) == ("one", False), "the other may have made it"
+        work.end(one)
+        with trapline.request("three"):
+            assert current.of_fault(late=True, number=10) == ("three", False), "one may have made it"
+            assert current.of_fault(late=True, number=11) == ("three", True)
+    finally:
+        current.number_by(None)
+
+
 def test_what_a_device_reports_late_is_not_taken_for_the_request_in_hand():
     with trapline.request("one"):
         assert current.of_fault(late=True) == ("one", False)

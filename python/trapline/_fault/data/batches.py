@@ -173,6 +173,15 @@ def tell_each(listener: Optional[Callable[[int], Any]]) -> None:
 _listener: Optional[Callable[[int], Any]] = None
 
 
+def next_number() -> int:
+    """A number between two batches', which calls are marked with from now on: a request has begun."""
+    global _serial
+    _serial += 1
+    if _listener is not None:
+        _listener(_serial)
+    return _serial
+
+
 @contextmanager
 def as_of(serial: Optional[int]) -> Iterator[None]:
     """Inside it, later batches than this one have not come yet; None: all have."""
