@@ -103,3 +103,22 @@ def test_a_loop_over_numbers_is_at_nothing():
     for epoch in range(3):
         found = rows_of.at_in_loop()
     assert epoch == 2 and found is None
+
+
+def test_a_loop_over_settings_or_names_is_at_no_data():
+    found = []
+    settings = [{"lr": 0.1, "width": 64}, {"lr": 0.01, "width": 32}]
+    for setting in settings:
+        found.append(rows_of.at_in_loop())
+    splits = ["train", "validation"]
+    for split in splits:
+        found.append(rows_of.at_in_loop())
+    assert found == [None] * 4 and setting and split
+
+
+def test_a_loop_over_texts():
+    prompts = ["once upon a time", "the end of it", "a third one"]
+    for at, prompt in enumerate(prompts):
+        if at == 1:
+            found = rows_of.at_in_loop()
+    assert (found["dataset_index"], found["dataset"]["name"]) == (1, "prompts") and prompt

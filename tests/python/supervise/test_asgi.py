@@ -130,7 +130,7 @@ def test_a_fault_is_answered_with_its_cause_and_the_same_request_not_tried_again
 
 def test_the_finding_names_the_request_and_not_the_middleware(monkeypatch):
     found: list[dict] = []
-    monkeypatch.setattr(current, "told", lambda finding, late=False: found.append(finding))
+    monkeypatch.setattr(current, "told", lambda finding, *_: found.append(finding))
     with pytest.raises(trapline.DeviceAssertError):
         ask(trapline.asgi.RequestMiddleware(Words()), b"12", x_request_id="job-1")
     assert found[0]["sample"] == {"request": "job-1"}

@@ -17,7 +17,8 @@ from trapline._fault.program import names
 
 _LEAST = 8  # records
 _MOST = 1 << 20
-_BUDGET = 1 << 24  # elements of all columns
+_BUDGET = 1 << 24  # elements that are looked at, of all
+_TWICE = 1 << 16  # numbers among which one has to stand twice
 _READ = 1 << 10  # records that are read one by one
 _MAX_HELD = 256
 _VALID = 0.9  # of the other numbers of the column
@@ -31,8 +32,9 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     if scan.get("first", -1) < 0 or type(value) not in (int, float):
         return None
     found: list[tuple[int, str, Any, int]] = []
+    budget = [_BUDGET]
     for name, held in _held():
-        rows = _rows(held, tensor, scan, value)
+        rows = _rows(held, tensor, scan, value, budget)
         if rows is None:
             continue
         if len(rows) > 1:
@@ -51,14 +53,13 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     }
 
 
-def _rows(held: Any, tensor: Any, scan: dict[str, Any], value: Any) -> Optional[list[int]]:
+def _rows(held: Any, tensor: Any, scan: dict[str, Any], value: Any, budget: list[int]) -> Optional[list[int]]:
     """The records that have the value, two at most; None where the data are of another kind."""
-    budget = _BUDGET
     rows: set[int] = set()
     for numbers, row_of in (*columns.of_value(held), *columns.ragged(held, _READ)):
-        if _same_memory(numbers, tensor) or numbers.numel() > budget:
+        if _same_memory(numbers, tensor) or numbers.numel() > budget[0]:
             continue
-        budget -= numbers.numel()
+        budget[0] -= numbers.numel()
         hit = _hit(numbers, scan, value)
         if hit is not None:
             rows |= set(row_of[hit].unique()[:2].tolist())
@@ -81,7 +82,8 @@ def _hit(numbers: Any, scan: dict[str, Any], value: Any) -> Any:
         return None
     else:
         valid = (others >= lo) & (others < hi)
-    if float(valid.double().mean()) < _VALID or len(others.unique()) == len(others):
+    some = others[:_TWICE]
+    if float(valid.double().mean()) < _VALID or len(some.unique()) == len(some):
         return None  # a list of indices or of names: each number once
     return hit
 

@@ -43,7 +43,7 @@ def cut_by_hand(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> 
     row = _only_bad_row(tensor, scan, predicate)
     if row is None:
         return None
-    lists = [(name, held) for name, held in _lists() if not isinstance(held[0], (int, float, bool))]
+    lists = [(name, held) for name, held in _lists() if _is_record(held[0])]
     for _, batch in lists:
         if len(batch) != tensor.shape[0]:
             continue
@@ -62,11 +62,23 @@ def at_in_loop() -> Optional[Sample]:
             if count == _MAX_LOOPS:
                 break
             for value in drawn:
-                if type(value) in (list, tuple, dict, str) or values.is_tensor(value) or _is_array(value):
-                    found = _entry(value)
-                    if found is not None:
-                        return {**found, "by": "loop", "likely": True}
+                found = _entry(value) if _is_data(value) else None
+                if found is not None:
+                    return {**found, "by": "loop", "likely": True}
     return None
+
+
+def _is_data(value: Any) -> bool:
+    """Numbers or a text, or a record that holds some; no setting and no name."""
+    if type(value) is dict:
+        return any(type(part) is not dict and _is_data(part) for part in list(value.values()))
+    if type(value) is str:
+        return " " in value
+    return type(value) in (list, tuple) or values.is_tensor(value) or _is_array(value)
+
+
+def _is_record(value: Any) -> bool:
+    return not isinstance(value, (int, float)) and not callable(value)
 
 
 def _entry(value: Any) -> Optional[Sample]:
