@@ -51,6 +51,7 @@ def handler(violation: dict[str, Any]) -> BaseException:
     violation["request"] = current.of_fault(
         late, violation.get("batch")
     )  # now: the finding may be made after the request is done
+    violation["no_grad"] = not late and _keeps_no_gradient()
     violation["progress"] = progress.of_fault(late, violation.get("batch"), violation.get("thread"))
     try:
         site = sites.site_of(violation)
@@ -176,7 +177,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         _look_into(tensor, violation, row.get("predicate"), facts, add)
     elif scan.get("bad") == 1:
         add("values", lambda: [[values.number(scan["value"]), 1]])
-    if not late and _keeps_no_gradient():
+    if violation.get("no_grad"):
         facts["no_grad"] = True
     add("process", lambda: write.process_facts(described["device"]))
     add("progress", lambda: trainers.progress_facts(violation.get("progress") or {}, late))
@@ -184,12 +185,6 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     add("origin", lambda: frames.with_context(facts.get("origin")))  # last: others compare it
     current.name_in(facts, violation.get("request"))
     return facts
-
-
-def _keeps_no_gradient() -> bool:
-    import torch
-
-    return not torch.is_grad_enabled()
 
 
 _INDEXED = ("gather", "index", "take_along_dim")
@@ -315,6 +310,12 @@ def _look_into(
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
     add("watch", recorded.watched)
+
+
+def _keeps_no_gradient() -> bool:
+    import torch
+
+    return not torch.is_grad_enabled()
 
 
 def _given(violation: dict[str, Any], notes: list[str]) -> Any:

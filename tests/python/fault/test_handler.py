@@ -57,6 +57,16 @@ def diagnosed(monkeypatch, tmp_path):
     return given
 
 
+def test_whether_the_call_keeps_a_gradient(diagnosed):
+    """As it was at the call, not while facts are collected."""
+    faults.handler(label_violation(torch.zeros(4, 195), torch.tensor([3, 195, 7, 1])))
+    start_over()
+    with torch.no_grad():
+        faults.handler(label_violation(torch.zeros(4, 195), torch.tensor([3, 195, 7, 1])))
+    trained, used = diagnosed
+    assert "no_grad" not in trained and used["no_grad"] is True
+
+
 def test_facts_of_a_label(diagnosed, tmp_path):
     target = torch.tensor([3, 195, 7, -1])
     violation = label_violation(torch.zeros(4, 195), target)
