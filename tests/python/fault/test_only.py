@@ -73,3 +73,18 @@ def test_of_two_parts_the_smaller():
     part = labels[40:60].clone()
     found = ask([2, 9], 6)
     assert (found["dataset"]["name"], found["dataset_index"]) == ("part", 10) and len(part) == 20
+
+
+def test_numbers_that_cannot_be_compared_are_passed_over():
+    states = [n % 7 for n in range(40)]
+    states[23] = 31
+    others = [
+        torch.eye(12).to_sparse(),
+        torch.nested.nested_tensor([torch.ones(3), torch.ones(2)], layout=torch.jagged),
+        torch.ones(12, dtype=torch.complex64),
+        torch.arange(12).to(torch.uint16),
+        [object()] * 12,
+        [1 << 80] * 12,
+    ]
+    found = ask([31], 7)
+    assert (found["dataset"]["name"], found["dataset_index"]) == ("states", 23) and len(others) == 6

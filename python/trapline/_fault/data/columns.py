@@ -67,7 +67,9 @@ def is_data(value: Any) -> bool:
     if type(value) in (list, tuple):
         return True
     if scope.is_tensor(value):
-        return bool(value.dim())
+        import torch
+
+        return value.layout is torch.strided and not value.is_nested and bool(value.dim())
     if type(value).__module__ == "numpy":
         return type(value).__name__ == "ndarray" and value.ndim > 0
     pandas = sys.modules.get("pandas")

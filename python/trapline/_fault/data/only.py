@@ -34,7 +34,10 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     found: list[tuple[int, str, Any, int]] = []
     budget = [_BUDGET]
     for name, held in _held():
-        rows = _rows(held, tensor, scan, value, budget)
+        try:
+            rows = _rows(held, tensor, scan, value, budget)
+        except (RuntimeError, TypeError, ValueError, IndexError, OverflowError):
+            continue  # numbers of a kind that torch does not compare
         if rows is None:
             continue
         if len(rows) > 1:
