@@ -70,7 +70,7 @@ def _rows(held: Any, tensor: Any, scan: dict[str, Any], value: Any, budget: list
 
 
 def _hit(numbers: Any, scan: dict[str, Any], value: Any) -> Any:
-    """Where a column has the value; None where it has not, or its other numbers are not valid ones."""
+    """Where a column has the value; None where it has not, or its other numbers are of another range."""
     wanted_nan = isinstance(value, float) and math.isnan(value)
     if wanted_nan and not numbers.dtype.is_floating_point:
         return None
