@@ -95,13 +95,14 @@ TEST(DiagnoseId, SpecialId) {
          "5000, which has no row",
          "give `words` more rows than 5000: as many as the vocabulary is long (5001 at least: 5000 is the "
          "highest of 32 ids seen)");
-  expect(ViolationFacts("embedding.indices", 5000, 5000)
-             .layer("bert.words", "Embedding", "num_embeddings")
-             .with("resizable", "bert"),
-         Cause::kEmbeddingIndexOutOfRange,
-         "embedding: input[3] is 5000, but the table `bert.words` has 5000 rows: valid ids are [0, 5000)",
-         "if the program makes ids itself (letters, time steps, codes): look at where the ids are computed: 1 "
-         "of 32 is outside [0, 5000)");
+  expect(
+      ViolationFacts("embedding.indices", 5000, 5000)
+          .layer("bert.words", "Embedding", "num_embeddings")
+          .with("resizable", "bert"),
+      Cause::kEmbeddingIndexOutOfRange,
+      "embedding: input[3] is 5000, but the table `bert.words` has 5000 rows: valid ids are [0, 5000)",
+      "if the program makes ids itself (letters, time steps, codes): look at where the ids are computed: 1 "
+      "of 32 is outside [0, 5000)");
 }
 
 TEST(DiagnoseId, GarbageElsewhereIsNoSize) {

@@ -165,7 +165,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;
   std::optional<SamplerFact> sampler;
-  std::string squashed;            // what made the scores, as the graph says: "raw", "tanh", "cosine", "difference", "log"
+  std::string
+      squashed;  // what made the scores, as the graph says: "raw", "tanh", "cosine", "difference", "log"
   std::optional<bool> whole;       // all of a floating argument are whole numbers
   std::optional<bool> holds_zero;  // and a 0 is among them
   std::optional<bool> holds_one;   // and a 1

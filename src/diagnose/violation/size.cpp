@@ -192,9 +192,9 @@ std::string ViolationWriter::knob(Situation situation, const Need& need) const {
 }
 
 std::string ViolationWriter::ignore_knob() const {
-  const std::string text = knob(Situation::kIgnore);
+  std::string text = knob(Situation::kIgnore);
   if (text.empty()) return text;
-  const std::string advice = fmt::format("if {} marks what is not to count: {}", value(), text);
+  std::string advice = fmt::format("if {} marks what is not to count: {}", value(), text);
   // One setting holds one mark: what it leaves out now would count.
   const auto held = facts.library.settings.find("ignore_index");
   if (held == facts.library.settings.end() || held->second.size() != 1) return advice;
