@@ -30,6 +30,7 @@ from trapline._fault.program import (
     graphs,
     libraries,
     loss_labels,
+    owners,
     scope,
     sites,
     trainers,
@@ -177,7 +178,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         _look_into(tensor, violation, row.get("predicate"), facts, add)
     elif scan.get("bad") == 1:
         add("values", lambda: [[values.number(scan["value"]), 1]])
-    if violation.get("no_grad"):
+    if violation.get("no_grad") and _is_used():
         facts["no_grad"] = True
     add("process", lambda: write.process_facts(described["device"]))
     add("progress", lambda: trainers.progress_facts(violation.get("progress") or {}, late))
@@ -316,6 +317,13 @@ def _keeps_no_gradient() -> bool:
     import torch
 
     return not torch.is_grad_enabled()
+
+
+def _is_used() -> bool:
+    """The modules that run do not train: a checkpointed or compiled forward keeps no gradient either."""
+    running = [frame.f_locals.get("self") for frame in scope.live_frames()]
+    modules = [module for module in running if owners.is_module(module)]
+    return bool(modules) and not any(module.training for module in modules)
 
 
 def _given(violation: dict[str, Any], notes: list[str]) -> Any:

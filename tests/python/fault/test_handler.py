@@ -58,13 +58,21 @@ def diagnosed(monkeypatch, tmp_path):
 
 
 def test_whether_the_call_keeps_a_gradient(diagnosed):
-    """As it was at the call, not while facts are collected."""
-    faults.handler(label_violation(torch.zeros(4, 195), torch.tensor([3, 195, 7, 1])))
-    start_over()
+    """As it was at the call, not while facts are collected; a forward that is checkpointed keeps none, and
+    trains."""
+
+    class Model(torch.nn.Module):
+        def forward(self):
+            start_over()
+            faults.handler(label_violation(torch.zeros(4, 195), torch.tensor([3, 195, 7, 1])))
+
+    model = Model()
+    model()
     with torch.no_grad():
-        faults.handler(label_violation(torch.zeros(4, 195), torch.tensor([3, 195, 7, 1])))
-    trained, used = diagnosed
-    assert "no_grad" not in trained and used["no_grad"] is True
+        model()
+        model.eval()()
+    trained, checkpointed, used = diagnosed
+    assert "no_grad" not in trained and "no_grad" not in checkpointed and used["no_grad"] is True
 
 
 def test_facts_of_a_label(diagnosed, tmp_path):
