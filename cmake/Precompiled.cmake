@@ -10,9 +10,11 @@ set(TRAPLINE_PRECOMPILED
     <algorithm> <array> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional> <set> <span> <string>
     <string_view> <unordered_map> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
 
-# trapline_precompile(TARGET BY [HEADER...]): TARGET shares the headers of the target BY, which is made for it from the
-# list and the HEADERs.
+# trapline_precompile(TARGET BY [LIBRARIES target...] [HEADERS header...]): TARGET shares the headers of the target BY,
+# which is made for it from the list and the HEADERS. The LIBRARIES are theirs: GCC takes what was compiled with other
+# definitions for invalid.
 function(trapline_precompile target by)
+  cmake_parse_arguments(ARG "" "" "LIBRARIES;HEADERS" ${ARGN})
   if(NOT TRAPLINE_PCH)
     return()
   endif()
@@ -25,9 +27,9 @@ function(trapline_precompile target by)
     else()
       add_library(${by} STATIC EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/${by}.cpp")
     endif()
-    target_link_libraries(${by} PRIVATE trapline_warnings trapline_fmt nlohmann_json::nlohmann_json)
+    target_link_libraries(${by} PRIVATE trapline_warnings trapline_fmt nlohmann_json::nlohmann_json ${ARG_LIBRARIES})
     target_compile_options(${by} PRIVATE -pthread)
-    target_precompile_headers(${by} PRIVATE ${TRAPLINE_PRECOMPILED} ${ARGN})
+    target_precompile_headers(${by} PRIVATE ${TRAPLINE_PRECOMPILED} ${ARG_HEADERS})
   endif()
   # Some rooms have threads and some not, which a precompiled header would not bear. GCC 12 no longer knows of such
   # headers that they are the system's, and reports false positives through their inlined functions.

@@ -277,21 +277,21 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format("look at the loss of {} {}: targets that are not finite, log(0), 0/0 or an empty mean",
                        at.unit, at.step);
   }
-  const bool averages = at.op.starts_with("nll_loss") || at.op == "mean";
-  if (averages && (at.kind == "loss" || (at.kind == "output" && watch.nan && watch.finite_before)))
-    return fmt::format(
-        "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
-        at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
   if (at.kind == "loss" && watch.factor) {
     const std::string where = watch.factor_text.empty()
                                   ? "where it is computed"
                                   : fmt::format("`{} = {}`", watch.factor_name, watch.factor_text);
-    return fmt::format("{} is not finite: look at {}: 0/0, log(0), the std of one element",
+    return fmt::format("{} is not finite: look at {}: a division by 0, log(0), the std of one element",
                        watch.factor_name.empty()
                            ? "what the loss is multiplied or divided with (weights, advantages, a mask)"
                            : fmt::format("`{}`", watch.factor_name),
                        where);
   }
+  const bool averages = at.op.starts_with("nll_loss") || at.op == "mean";
+  if (averages && (at.kind == "loss" || (at.kind == "output" && watch.nan && watch.finite_before)))
+    return fmt::format(
+        "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
+        at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
   if (at.kind == "loss") {
     const std::string help = domain_help(watch, at.op);
     return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;

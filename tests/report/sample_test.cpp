@@ -78,6 +78,10 @@ TEST(SampleText, HowSure) {
   sample.likely = true;
   EXPECT_EQ(sample_text(sample),
             "train_set[5] (batch 3, row 0), likely: as column 0 of the targets counts the images");
+  sample.by = "loop";
+  EXPECT_EQ(sample_text(sample), "train_set[5] (batch 3, row 0), likely: what the loop is at");
+  sample.by = "record";
+  EXPECT_EQ(sample_text(sample), "train_set[5] (batch 3, row 0), likely: the only record with this value");
   sample.by = "a word of a later version";
   EXPECT_EQ(sample_text(sample), "train_set[5] (batch 3, row 0), likely");
 }

@@ -49,9 +49,8 @@ def handler(violation: dict[str, Any]) -> BaseException:
         return raised
     site = None
     late = bool(violation.get("late"))
-    violation["request"] = current.of_fault(
-        late, violation.get("batch")
-    )  # now: the finding may be made after the request is done
+    # Now: the finding may be made after the request is done, and facts are collected without gradients.
+    violation["request"] = current.of_fault(late, violation.get("batch"))
     violation["no_grad"] = not late and _keeps_no_gradient()
     violation["progress"] = progress.of_fault(late, violation.get("batch"), violation.get("thread"))
     try:

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from trapline._fault.program import assigned, scope
 from trapline._watch.again import is_plain
 from trapline._watch.graph import bad_factor
+from trapline._watch.rows import sample_of
+
+_MAX_TABLE = 1 << 16
 
 
-def factor_of(loss: Any) -> dict[str, Any]:
-    """`op` and `factor`; `computed` and `origin` where a variable that still lives holds these numbers."""
+def is_loss(module: Any) -> bool:
+    """One of PyTorch's: what it holds is no weight that is trained, but what the program gave it."""
+    return type(module).__module__ == "torch.nn.modules.loss"
+
+
+def factor_of(loss: Any, parameters: Iterable[Any], loss_weight: str = "") -> dict[str, Any]:
+    """`op` and `factor`; `computed` and `origin` where a variable that still lives holds these numbers, or is
+    the table that they were looked up in; the sample of the first row that has such a number.
+
+    `loss_weight`: the loss that was made with such weights, for where no variable has them.
+    """
     found = bad_factor(loss.grad_fn)
     if found is None:
         return {}
-    op, given = found
-    facts: dict[str, Any] = {"op": op, "factor": True}
-    known = assigned.last(lambda value: _is_it(value, given))
-    if known is not None:
+    facts: dict[str, Any] = {"op": found.op, "factor": True, **sample_of(found.bad, parameters)}
+    known = assigned.last(lambda value: _is_it(value, found.given))
+    known = known or assigned.last(lambda value: _is_table_of(value, found.given))
+    if known is None and loss_weight:
+        facts["computed"] = {"name": loss_weight}
+    elif known is not None:
         facts |= {"computed": known.facts, **({} if known.origin is None else {"origin": known.origin})}
     return facts
 
@@ -36,6 +51,19 @@ def _is_it(value: Any, given: Any) -> bool:
         return True
     same = is_plain(value) and not value.requires_grad and value.dtype == given.dtype and given.dim() > 0
     return same and value.device == given.device and value.shape == given.shape and _are_equal(value, given)
+
+
+def _is_table_of(value: Any, given: Any) -> bool:
+    """One number for each class, say, and `given` has one of these for each sample: `weight[target]`."""
+    import torch
+
+    if not (scope.is_tensor(value) and is_plain(value) and value.dtype == given.dtype and given.dim() > 0):
+        return False
+    is_table = value.dim() == 1 and 1 < len(value) <= _MAX_TABLE and value.device == given.device
+    if not is_table or value.requires_grad or bool(value.isfinite().all()):
+        return False
+    has_nan = bool(value.isnan().any())
+    return bool((torch.isin(given, value) | (given.isnan() & has_nan)).all())
 
 
 def _are_equal(one: Any, other: Any) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 
 _MAX_NODES = 20_000
 _NEAR = 3  # the derivative of one operation is a product or two of what it had saved
-_OPS = {"nllloss": "nll_loss", "nllloss2d": "nll_loss"} | {
-    f"linalg{name}": f"linalg.{name}" for name in ("eigh", "eig", "svd", "qr")
-}
+_OPS = {
+    "nllloss": "nll_loss",
+    "nllloss2d": "nll_loss",
+    "binarycrossentropy": "binary_cross_entropy",
+    "binarycrossentropywithlogits": "binary_cross_entropy_with_logits",
+} | {f"linalg{name}": f"linalg.{name}" for name in ("eigh", "eig", "svd", "qr")}
 # What hides a bad value on purpose: what lies before it in the graph is not accused.
 MASKING = (
     "WhereBackward",
@@ -107,22 +110,60 @@ def bad_saved(root: Any) -> list[tuple[Any, bool]]:
     return out[::-1]
 
 
-def bad_factor(root: Any) -> Optional[tuple[str, Any]]:
+# Losses that multiply by numbers that they were given, and where these are saved.
+_WEIGHTED = {
+    "NllLoss": ("_saved_weight",),
+    "BinaryCrossEntropy": ("_saved_weight", "_saved_pos_weight"),
+}
+
+
+class Factor(NamedTuple):
+    """`op`; `given`: the numbers that are not finite; `bad`: where the model's results meet those."""
+
+    op: str
+    given: Any
+    bad: Any
+
+
+def bad_factor(root: Any) -> Optional[Factor]:
     """A product in the loss of numbers that are finite with others, no result of the model, that are not:
-    weights, advantages, a mask. Its operation, and these others.
+    weights, advantages, a mask.
     """
     hit = None
     for name, node in _nodes(root, _REPLACING):
-        if name.startswith(("MulBackward", "DivBackward")):
-            try:
-                pair = (getattr(node, "_saved_self", None), getattr(node, "_saved_other", None))
-            except RuntimeError:  # freed already
-                pair = (None, None)
-            for given, beside in (pair, pair[::-1]):
-                is_bad = _is_floating(given) and not given.requires_grad and not finite(given)
-                if is_bad and (not _is_floating(beside) or finite(beside)):
-                    hit = (op_named(name), given)
+        try:
+            hit = _factor_of(name, node) or hit
+        except RuntimeError:  # freed already
+            continue
     return hit
+
+
+def _factor_of(name: str, node: Any) -> Optional[Factor]:
+    op = op_named(name)
+    if name.startswith(("MulBackward", "DivBackward")):
+        pair = (getattr(node, "_saved_self", None), getattr(node, "_saved_other", None))
+        for given, beside in (pair, pair[::-1]):
+            if _is_bad_constant(given) and (not _is_floating(beside) or finite(beside)):
+                return Factor(op, given, ~given.isfinite())
+    for loss, places in _WEIGHTED.items():
+        for place in places if name.startswith(loss) else ():
+            given = getattr(node, place, None)
+            if _is_bad_constant(given) and (loss != "NllLoss" or not finite(node._saved_total_weight)):
+                return Factor(op, given, _weighed(loss, node, given))
+    return None
+
+
+def _weighed(loss: str, node: Any, weight: Any) -> Any:
+    """Which targets have a weight that is not finite; None: not known."""
+    bad, target = ~weight.isfinite(), node._saved_target
+    if loss == "NllLoss":
+        known = (target >= 0) & (target < len(bad))
+        return bad[target.clamp(0, len(bad) - 1)] & known
+    return bad.expand_as(target) if bad.dim() <= target.dim() else None
+
+
+def _is_bad_constant(value: Any) -> bool:
+    return _is_floating(value) and not value.requires_grad and not finite(value)
 
 
 def has_bad_constant(root: Any) -> bool:

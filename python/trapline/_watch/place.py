@@ -30,7 +30,7 @@ from trapline._watch.again import (
     is_plain,
 )
 from trapline._watch.candidates import left_of
-from trapline._watch.factor import factor_of
+from trapline._watch.factor import factor_of, is_loss
 from trapline._watch.flow import tensors
 from trapline._watch.forward import derived, followed, given_to, hidden, is_bad_weight, named, outputs
 from trapline._watch.graph import (
@@ -126,6 +126,7 @@ def of_loss(
     whose calls were not kept (a teacher's).
     """
     looked, given = bool(calls), {}
+    loss_weight = ""  # a loss whose own weights are not finite
     seen = seen_of(calls)
     for call in calls:
         if call.module() is None or has_collectives(call):
@@ -143,6 +144,9 @@ def of_loss(
         if made.given is not None:
             kind, name = made.given
             what = {"what": "inf"} if made.only_inf else {}
+            if kind == "weights" and is_loss(inner):
+                loss_weight = f"{type(inner).__name__}({name}=...)"
+                continue
             if kind == "weights":
                 row = read_row(inner, name, [call.args, call.kwargs])
                 return {**_of_weights(inner, name, optimizers, began_bad, began_good), **row, **what}
@@ -170,7 +174,7 @@ def of_loss(
     if hit is not None and hit[0].startswith("NllLoss"):  # every target of the batch is left out
         by |= batch_in_hand()
     if not by and looked:
-        by = factor_of(loss)
+        by = factor_of(loss, _parameters(calls), loss_weight)
     if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
         return {"kind": "target", **_sample(), "looked": False}  # the modules were given nothing of it
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}

@@ -74,6 +74,16 @@ def table_violation(weight, indices):
 
 
 @pytest.fixture
+def installed():
+    """Batches of DataLoaders are remembered: `pytestmark = pytest.mark.usefixtures("installed")`."""
+    import trapline._fault as fault
+
+    fault.install()
+    yield
+    fault.uninstall()
+
+
+@pytest.fixture
 def facts_of(monkeypatch):
     """Runs the collectors on a violation and returns the facts; a failed collector fails the test."""
     from trapline._fault import violation as collector

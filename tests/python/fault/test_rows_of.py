@@ -4,16 +4,10 @@ import pytest
 from conftest import make_violation
 
 torch = pytest.importorskip("torch")
-import trapline._fault as fault  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 from trapline._fault.data import rows_of, which  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def installed():
-    fault.install()
-    yield
-    fault.uninstall()
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 class Clicks(torch.utils.data.Dataset):

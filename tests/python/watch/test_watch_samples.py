@@ -12,6 +12,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
 from trapline._fault.data import batches  # noqa: E402
 from trapline._watch import light  # noqa: E402
+from trapline._watch.graph import bad_factor  # noqa: E402
 
 
 @pytest.fixture
@@ -345,3 +346,56 @@ def test_samplers_that_draw_tensors(watch):
     order = torch.tensor([0, 1, 2, 3, 6, 7, 8, 5, 4, 9, 10, 11])
     train(Calls(lambda head, x: head(x / x[:, 2:])), Rows(), batch_sampler=list(order.split(4)))
     assert named(watch) == ("output", 2, "div", 5)
+
+
+class Kinds(Dataset):
+    """Sample 5 alone is of class 2."""
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, at):
+        return torch.tensor([1.0, float(at), 1.0]), 2 if at == 5 else at % 2
+
+
+def of_classes(watch, loss):
+    train(nn.Linear(3, 3), Kinds(), loss=loss)
+    seen = watch.verdict()
+    return named(watch), seen["factor"], seen["computed"]["name"]
+
+
+def test_the_sample_of_a_class_weight_that_is_not_finite(watch):
+    weight = 12 / torch.tensor([6.0, 6.0, 0.0])
+    entropy = nn.functional.cross_entropy
+    expected = ("loss", 2, "nll_loss", 5), True, "weight"
+    assert of_classes(watch, lambda out, y: entropy(out, y, weight=weight)) == expected
+
+
+def test_of_class_weights_that_the_loss_holds(watch):
+    loss = nn.CrossEntropyLoss(weight=12 / torch.tensor([6.0, 6.0, 0.0]))
+    expected = ("loss", 2, "nll_loss", 5), True, "CrossEntropyLoss(weight=...)"
+    assert of_classes(watch, loss) == expected
+
+
+def test_of_weights_that_were_looked_up(watch):
+    weight = 12 / torch.tensor([6.0, 6.0, 0.0])
+    found = of_classes(
+        watch, lambda out, y: (weight[y] * nn.functional.cross_entropy(out, y, reduction="none")).mean()
+    )
+    assert found == (("loss", 2, "mul", 5), True, "weight")
+    assert watch.verdict()["computed"]["text"] == "12 / torch.tensor([6.0, 6.0, 0.0])"
+
+
+def test_a_weight_of_a_class_that_no_sample_has_is_no_factor():
+    out, y = nn.Linear(3, 4)(torch.randn(2, 3)), torch.tensor([0, 1])
+    weight = torch.tensor([1.0, 1.0, 1.0, math.inf])
+    assert bad_factor(nn.functional.cross_entropy(out, y, weight=weight).grad_fn) is None
+    y[0] = 3
+    found = bad_factor(nn.functional.cross_entropy(out, y, weight=weight).grad_fn)
+    assert (found.op, found.bad.tolist()) == ("nll_loss", [True, False])
+
+
+def test_the_weight_of_what_is_there():
+    out, y = nn.Linear(3, 1)(torch.randn(2, 3)), torch.tensor([[0.0], [1.0]])
+    loss = nn.functional.binary_cross_entropy_with_logits(out, y, pos_weight=torch.tensor([math.inf]))
+    assert bad_factor(loss.grad_fn).op == "binary_cross_entropy_with_logits"

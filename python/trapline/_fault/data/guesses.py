@@ -313,16 +313,9 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
         return None
     if tensor.dim() == 1 and not _made_of(batch, tensor):
         return None  # of so many numbers nothing else says that they are one for each sample
-    if scan.get("first", -1) < 0 or tensor.numel() > values.MAX_ELEMENTS:
+    row = rows_of.only_bad_row(tensor, scan, predicate)
+    if row is None:
         return None
-    flat = tensor.detach().reshape(-1).cpu()
-    bad = ~flat.isfinite() if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
-    if bad is not None and not bool(bad.any()):  # finite: what is wrong is the value
-        bad = values.bad_mask(flat, scan, predicate)
-    rows = None if bad is None else _bad_rows(tensor, bad)
-    if rows is None or int(rows.sum()) != 1:
-        return None
-    row = int(rows.nonzero()[0])
     parts = [part for part in batch.tensors() if part.dim() and part.shape[0] == count]
     if not parts:
         return None

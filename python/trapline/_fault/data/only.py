@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from trapline._fault.data import columns
+from trapline._fault.data import columns, records
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.program import names
 
@@ -46,14 +46,8 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     if not found:
         return None
     length, name, held, row = min(found, key=lambda one: one[0])  # the part that was worked on
-    kind = type(held).__name__
-    name = f"{name}.iloc" if kind in _FRAMES else name
-    return {
-        "dataset_index": row,
-        "dataset": {"name": name, "type": kind, "length": length},
-        "by": "record",
-        "likely": True,
-    }
+    path = f"{name}.iloc" if type(held).__name__ in _FRAMES else name
+    return {**records.sample(path, held, length, row, None, likely=True), "by": "record"}
 
 
 def _rows(held: Any, tensor: Any, scan: dict[str, Any], value: Any, budget: list[int]) -> Optional[list[int]]:

@@ -72,9 +72,7 @@ def _slice(tensor: Any, first: int) -> Optional[Sample]:
             continue
         tie = variables.same_memory(tensor, value, first)
         if tie is not None:
-            return _sample(
-                name, value, len(value), tie[1][0], place[0] if len(place) == value.dim() else None
-            )
+            return sample(name, value, len(value), tie[1][0], place[0] if len(place) == value.dim() else None)
     return None
 
 
@@ -104,14 +102,14 @@ def _drawn(tensor: Any, first: int) -> Optional[Sample]:
                 continue
             if _equal(held[index.long()].reshape(-1), flat):
                 row = first // (len(flat) // len(index))
-                return _sample(name, value, len(held), int(index[row]), row)
+                return sample(name, value, len(held), int(index[row]), row)
     for name, value, held in tensors:
         width = held.numel() // len(held)
         if held.numel() <= len(flat) or len(flat) % width or len(flat) // width < 2:
             continue
         begins = _run(flat, first, held.reshape(-1).to(flat.dtype))
         if begins is not None and begins % width == 0 and _equal_kind(held, flat):
-            return _sample(name, value, len(held), (begins + first) // width, first // width)
+            return sample(name, value, len(held), (begins + first) // width, first // width)
     return None
 
 
@@ -159,7 +157,7 @@ def _record(tensor: Any, first: int) -> Optional[Sample]:
             at = [position for position, other in enumerate(whole) if other is record]
             if len(at) == 1:
                 others = any(_holds(other, value) for i, other in enumerate(batch) if i != row and i < 256)
-                return _sample(name, whole, len(whole), at[0], row, likely=others)
+                return sample(name, whole, len(whole), at[0], row, likely=others)
     return _by_value(lists, tensor.shape[0], value)
 
 
@@ -174,7 +172,7 @@ def _by_value(lists: list[_Held], rows: int, value: Any) -> Optional[Sample]:
             continue
         if found is not None:
             return None
-        found = _sample(name, whole, len(whole), having[0], None, likely=True)
+        found = sample(name, whole, len(whole), having[0], None, likely=True)
         if len(having) > 1:
             found = {"one_of": having, "of": len(having), "dataset": found["dataset"]}
         else:
@@ -211,15 +209,14 @@ def _holds(record: Any, value: Any) -> bool:
     return bool(own) and contents.holds(list(own.values()), [value])
 
 
-def _sample(
-    name: str, data: Any, length: int, index: int, row: Optional[int], likely: bool = False
-) -> Sample:
-    sample: Sample = {
+def sample(name: str, data: Any, length: int, index: int, row: Optional[int], likely: bool = False) -> Sample:
+    """An entry of what the program calls `name`."""
+    facts: Sample = {
         "dataset_index": index,
         "dataset": {"name": name, "type": type(data).__name__, "length": length},
     }
     if row is not None:
-        sample["row"] = row
+        facts["row"] = row
     if likely:
-        sample["likely"] = True
-    return sample
+        facts["likely"] = True
+    return facts

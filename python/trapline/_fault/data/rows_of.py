@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from trapline._fault.data import hand, samples, values
+from trapline._fault.data import hand, records, samples, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.program import holders, loops, names, scope
 
@@ -40,18 +40,17 @@ def of_row(batch: Batch, row: int) -> Sample:
 def cut_by_hand(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
     """The record of the one bad row, where the program holds a list with a record for each row, and those
     very records in a longer list."""
-    row = _only_bad_row(tensor, scan, predicate)
+    row = only_bad_row(tensor, scan, predicate)
     if row is None:
         return None
-    lists = [(name, held) for name, held in _lists() if _is_record(held[0])]
+    lists = [(name, held) for name, held in names.lists(_MAX_RECORDS) if _is_record(held[0])]
     for _, batch in lists:
         if len(batch) != tensor.shape[0]:
             continue
         for name, whole in lists:
             at = [position for position, record in enumerate(whole) if record is batch[row]]
             if len(whole) > len(batch) and len(at) == 1:
-                facts = {"name": name, "type": type(whole).__name__, "length": len(whole)}
-                return {"dataset_index": at[0], "dataset": facts, "row": row, "by": "row", "likely": True}
+                return {**records.sample(name, whole, len(whole), at[0], row, likely=True), "by": "row"}
     return None
 
 
@@ -64,7 +63,7 @@ def at_in_loop() -> Optional[Sample]:
             for value in drawn:
                 found = _entry(value) if _is_data(value) else None
                 if found is not None:
-                    return {**found, "by": "loop", "likely": True}
+                    return {**found, "by": "loop"}
     return None
 
 
@@ -74,7 +73,7 @@ def _is_data(value: Any) -> bool:
         return any(type(part) is not dict and _is_data(part) for part in list(value.values()))
     if type(value) is str:
         return " " in value
-    return type(value) in (list, tuple) or values.is_tensor(value) or _is_array(value)
+    return type(value) in (list, tuple) or holders.is_array(value)
 
 
 def _is_record(value: Any) -> bool:
@@ -92,16 +91,12 @@ def _entry(value: Any) -> Optional[Sample]:
         else:
             continue
         if len(at) == 1:
-            facts = {"name": name, "type": type(held).__name__, "length": len(held)}
-            return {"dataset_index": at[0], "dataset": facts}
+            return records.sample(name, held, len(held), at[0], None, likely=True)
     return None
 
 
-def _is_array(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
-
-
-def _only_bad_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[int]:
+def only_bad_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[int]:
+    """The one row of several that has a bad element."""
     if scan.get("first", -1) < 0 or not tensor.dim() or not 1 < tensor.shape[0] <= values.MAX_ELEMENTS:
         return None
     if tensor.numel() > values.MAX_ELEMENTS:
@@ -112,16 +107,3 @@ def _only_bad_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -
         bad = values.bad_mask(flat, scan, predicate)
     rows = None if bad is None else bad.reshape(tensor.shape[0], -1).any(1)
     return int(rows.nonzero()[0]) if rows is not None and int(rows.sum()) == 1 else None
-
-
-def _lists() -> list[tuple[str, Any]]:
-    """Lists of the program, one step inside its objects at most."""
-    found: list[tuple[str, Any]] = []
-    for name, value in names.variables():
-        inside = () if type(value) in (list, tuple) or scope.is_tensor(value) else names.parts(value)
-        found += [
-            (path, held)
-            for path, held in [(name, value), *((name + step, part) for step, part in inside)]
-            if type(held) in (list, tuple) and 1 < len(held) <= _MAX_RECORDS
-        ]
-    return found

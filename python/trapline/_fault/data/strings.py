@@ -11,7 +11,7 @@ from collections import UserDict
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import values
+from trapline._fault.data import records, values
 from trapline._fault.program import holders, names, scope
 
 _MAX_ROWS = 1 << 12
@@ -80,22 +80,8 @@ def _are_texts(value: Any) -> bool:
 def _in_program(text: str, batch: Any) -> Optional[Sample]:
     """Where the program's own list has this very text; the longest list of those that have it."""
     found: list[tuple[int, Sample]] = []
-    for name, held in _lists():
+    for name, held in names.lists(_MAX_LIST):
         at = [position for position, item in enumerate(held) if item is text]
-        if len(at) == 1 and (len(held) >= len(batch)):
-            facts = {"name": name, "type": type(held).__name__, "length": len(held)}
-            found.append((len(held), {"dataset_index": at[0], "dataset": facts}))
+        if len(at) == 1 and len(held) >= len(batch):
+            found.append((len(held), records.sample(name, held, len(held), at[0], None)))
     return max(found, key=lambda one: one[0])[1] if found else None
-
-
-def _lists() -> list[tuple[str, Any]]:
-    """Lists of texts that the user's variables hold, one step inside at most."""
-    found: list[tuple[str, Any]] = []
-    for name, value in names.variables():
-        inside = () if type(value) in (list, tuple) else names.parts(value)
-        found += [
-            (path, item)
-            for path, item in [(name, value), *((name + step, part) for step, part in inside)]
-            if type(item) in (list, tuple) and 0 < len(item) <= _MAX_LIST and type(item[0]) is str
-        ]
-    return found

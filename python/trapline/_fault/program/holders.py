@@ -37,7 +37,7 @@ def held_by(frame: FrameType) -> Iterator[Held]:
             name.startswith("__") or not name.isidentifier()
         ):  # `.0` of a comprehension, pytest's `@py_assert1`
             continue
-        if _is_array(value):
+        if is_array(value):
             yield name, value
         elif not issubclass(type(value), _PLAIN):
             inside.append((name, value))
@@ -51,7 +51,7 @@ def held_by(frame: FrameType) -> Iterator[Held]:
 def _parts(name: str, value: Any) -> Iterator[Held]:
     """One level into a container or an object."""
     for part, item in items(name, value)[:_MAX_ITEMS]:
-        if _is_array(item) or _is_integers(item):
+        if is_array(item) or _is_integers(item):
             yield part, item
 
 
@@ -96,7 +96,8 @@ def attributes(value: Any) -> dict[str, Any]:
     return scope.members(value)
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """A tensor or an array of NumPy's."""
     if scope.is_tensor(value):
         return True
     numpy = sys.modules.get("numpy")

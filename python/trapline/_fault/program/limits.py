@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import Any, Optional
 
 from trapline._fault.program import calls, holders
@@ -49,7 +48,7 @@ def _constants(tree: Any, setting: str) -> set[str]:
     }
 
 
-def _limits(tree: Any, setting: str) -> Iterator[tuple[str, ast.expr]]:
+def _limits(tree: Any, setting: str) -> list[tuple[str, ast.expr]]:
     """Arguments, variables and ends of slices that limit a length, in the order of the source."""
     found: list[tuple[str, ast.expr]] = []
     for node in ast.walk(tree):
@@ -62,7 +61,7 @@ def _limits(tree: Any, setting: str) -> Iterator[tuple[str, ast.expr]]:
                 found.append((name, node.value))
         elif isinstance(node, ast.Slice) and node.upper is not None:
             found.append(("", node.upper))
-    return iter(sorted(found, key=lambda one: (one[1].lineno, one[1].col_offset)))
+    return sorted(found, key=lambda one: (one[1].lineno, one[1].col_offset))
 
 
 def _callee(node: ast.Call) -> str:

@@ -72,6 +72,15 @@ def parts(value: Any) -> Iterator[tuple[str, Any]]:
                 yield f".{name}", item
 
 
+def lists(most: int) -> Iterator[tuple[str, Any]]:
+    """Lists and tuples of 1 to `most` entries: variables, and one step inside of what is no list."""
+    for name, value in variables():
+        inside = () if type(value) in (list, tuple) else parts(value)
+        for path, held in [(name, value), *((name + step, part) for step, part in inside)]:
+            if type(held) in (list, tuple) and 0 < len(held) <= most:
+                yield path, held
+
+
 def length(data_set: Any) -> Optional[int]:
     """Its len(); None for a stream."""
     try:
