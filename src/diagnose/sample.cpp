@@ -6,8 +6,8 @@
 namespace trapline::diagnose {
 
 std::string look_at(const Sample& sample) {
-  if (sample.by == "inside") return {};    // the data set fails where it makes the sample
-  if (sample.by == "replaced") return {};  // the number is not the sample's own
+  if (sample.by == "inside") return {};  // the data set fails where it makes the sample
+  if (sample.by == "replaced" || sample.by == "padding") return {};  // the number is not the sample's own
   // Nothing says that a sample is at fault.
   if (sample.by == "hand" || sample.by == "place") return {};
   // loader.dataset[i] holds whatever the data set is called, and whatever lies below it.

@@ -4,6 +4,7 @@
 
 #include "core/version.hpp"
 #include "jsonio/scalar.hpp"
+#include "report/details.hpp"
 #include "report/json.hpp"
 #include "report/names.hpp"
 #include "report/utf8.hpp"
@@ -214,12 +215,9 @@ void put_list(json& object, const char* key, const std::vector<T>& list) {
 
 json to_json(const Finding& finding) {
   const CauseInfo& cause = info(finding.cause);
-  json out = {{"code", cause.code},
-              {"cause", cause.slug},
-              {"certainty", name_of(finding.certainty)},
-              {"role", name_of(finding.role)},
-              {"summary", valid_utf8(finding.summary)},
-              {"fix", texts(finding.fix)}};
+  json out = {{"code", info(headline_cause(finding)).code}, {"cause", cause.slug},
+              {"certainty", name_of(finding.certainty)},    {"role", name_of(finding.role)},
+              {"summary", valid_utf8(finding.summary)},     {"fix", texts(finding.fix)}};
   for (const Cause also : finding.also) out["also"].push_back(info(also).slug);
   put(out, "device_assert", finding.device_assert);
   put(out, "contained", finding.contained);

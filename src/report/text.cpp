@@ -58,7 +58,7 @@ class TextReport {
   }
 
   void add_labelled(const std::string& label, Paint paint, std::string_view text, int weight) {
-    add(labelled({{label, paint}, {" ", Paint::kPlain}}, clean(text, style_), style_, most(4)), weight);
+    add(labelled({{label, paint}, {" ", Paint::kPlain}}, clean(text, style_), style_, most(6)), weight);
   }
 
   void add_detail(const Detail& detail) {

@@ -33,9 +33,11 @@ TEST(AdviceNeed, TheDataSetKnowsThatThereIsNoSuchClass) {
 }
 
 TEST(AdviceNeed, OneHotAndTables) {
-  EXPECT_EQ(diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
-            "if there are meant to be more than 7 classes: F.one_hot(..., num_classes=N), N as many as there "
-            "are classes (9 at least: 8 is the highest of 4 labels seen)");
+  EXPECT_EQ(
+      diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
+      "if there are meant to be more than 7 classes: F.one_hot(..., num_classes=N), N as many as there "
+      "are classes (9 at least: 8 is the highest of 4 labels seen); what it is compared with needs as many "
+      "outputs");
   const Finding finding = diagnose(facts_of(
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));

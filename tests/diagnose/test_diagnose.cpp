@@ -35,7 +35,7 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
       "embedding: input[3] is -9223372036854775808: NaN or Inf was cast to an integer in `age_group` "
       "(train.py:31)",
       "NaN goes into the cast in `return (age / 10).long()`: a missing value (drop its row, or fill it in, "
-      "before), or 0/0 (keep the divisor above 0)");
+      "before), 0/0 (keep the divisor above 0), or the log or root of a negative number");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.origin->line, 31);
   EXPECT_EQ(finding.surfaced->line, 80);
@@ -78,11 +78,10 @@ TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
   const ViolationFacts facts =
       ViolationFacts("embedding.indices", 2147483647, 10)
           .with("nan_cast", {{"bad", 1}, {"frame", {{"file", "a.py"}, {"line", 5}}}});
-  expect(
-      facts, Cause::kNanToIndex,
-      "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
-      "NaN goes into the cast in a.py:5: a missing value (drop its row, or fill it in, before), or 0/0 (keep "
-      "the divisor above 0)");
+  expect(facts, Cause::kNanToIndex,
+         "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
+         "NaN goes into the cast in a.py:5: a missing value (drop its row, or fill it in, before), 0/0 (keep "
+         "the divisor above 0), or the log or root of a negative number");
 }
 
 TEST(DiagnoseId, SpecialId) {

@@ -90,7 +90,8 @@ TEST(HostErrorTable, GatherAndScatterKnowNoNegativeIndices) {
   const auto scatter = diagnose_host_error({{"exception", "RuntimeError"}, {"message", message}});
   ASSERT_TRUE(scatter);
   EXPECT_EQ(scatter->valid->text, "[0, 4)");
-  EXPECT_EQ(scatter->summary, "gather or scatter: index 4 is outside [0, 4) in dimension 1");
+  EXPECT_EQ(scatter->summary,
+            "index 4 is outside [0, 4) in dimension 1 (gather, scatter or, in an old PyTorch, x[index])");
 }
 
 TEST(HostErrorTable, WhatTheUserRaisesIsTheUsersOwn) {
@@ -188,9 +189,8 @@ TEST(HostErrorWords, TextBeyondThePositionTable) {
       finding->summary,
       "the text has 80 tokens, but the position table `bert.embeddings.position_embeddings` has 64 rows "
       "(max_position_embeddings=64)");
-  EXPECT_EQ(
-      finding->fix.front(),
-      "tokenizer(..., truncation=True, max_length=64), in the function that the data set is mapped with");
+  EXPECT_EQ(finding->fix.front(),
+            "tokenizer(..., truncation=True, max_length=64), where the texts are tokenized");
   EXPECT_EQ(finding->sample->dataset_index, 19);
 }
 
@@ -206,9 +206,8 @@ TEST(HostErrorWords, ABufferThatIsNoPositionTableStaysAShape) {
 TEST(HostErrorWords, RowsBeforeTheFirstPosition) {
   const auto finding = diagnose_host_error(too_long(2, 80));
   ASSERT_TRUE(finding);
-  EXPECT_EQ(
-      finding->fix.front(),
-      "tokenizer(..., truncation=True, max_length=64), in the function that the data set is mapped with");
+  EXPECT_EQ(finding->fix.front(),
+            "tokenizer(..., truncation=True, max_length=64), where the texts are tokenized");
   EXPECT_NE(finding->fix.at(2).find("max_position_embeddings of 80 at least"), std::string::npos);
   EXPECT_EQ(finding->fix.back(), "look at sample 19 of the data set");
 }

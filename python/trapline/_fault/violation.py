@@ -253,6 +253,7 @@ def _look_into(
         add("sampler", lambda: samplers.sampler_facts(content, scan))
     if violation.get("contract") == "binary_cross_entropy.self":
         add("squashed", lambda: squashed.squashed_by(tensor))
+        add("passed", lambda: seen.passed(violation))
     if violation.get("contract") == "binary_cross_entropy.target":
         add("kinds", lambda: values.kinds(content))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from operator import itemgetter
 from typing import Any
 
-from trapline._fault.data import samples
+from trapline._fault.data import fetched
 
 _DEPTH = 3
 _COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
@@ -115,7 +115,7 @@ class Kept:
         self.module = module
 
     def __enter__(self) -> None:
-        self._random = samples.RandomState()
+        self._random = fetched.RandomState()
         self._random.__enter__()
         self._buffers = [(b, b.detach().clone()) for b in self.module.buffers()]
         self._members: list[tuple[Any, Any]] = []

@@ -13,6 +13,9 @@ namespace trapline::diagnose {
 std::string dtype_name(std::string_view spelling);  // "int64"
 std::string dtype_cast(std::string_view spelling);  // the call that converts to it: "long()"
 bool is_floating_name(std::string_view spelling);
+// Float8 and float4 have no arithmetic in PyTorch's ordinary operations: what is stored so is cast up to be
+// used.
+bool is_storage_only(std::string_view spelling);
 
 // The operand of this dtype, rather one that the user named; nullptr when there is none.
 const Operand* operand_of_dtype(const HostCase& host_case, std::string_view spelling);

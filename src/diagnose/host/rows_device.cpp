@@ -222,7 +222,8 @@ void on_cpu_expected_gpu(const HostCase& c, Finding& f) {
 }
 
 void input_and_weight(const HostCase& c, Finding& f) {
-  const bool input_on_gpu = c.message().starts_with("Input type (torch.cuda.");
+  const std::string_view type = c.capture(1);
+  const bool input_on_gpu = type.starts_with("torch.cuda.") || type.find("CUDA") != std::string_view::npos;
   f.argument = input_on_gpu ? "weight" : "input";
   f.op = c.functional().empty() ? "conv" : c.functional();
   const Operand* input = c.by_role("input");
@@ -419,27 +420,36 @@ std::span<const HostErrorRow> device_rows() {
         "torch.nn.Module.to() when moving module from meta to a different device."}},
       {"device.input_on_gpu",
        "RuntimeError",
-       R"(Input type \(torch\.cuda\.(\w+)Tensor\) and (weight|bias) type \(torch\.(\w+Tensor)\) should be the same)",
-       "Input type (torch.cuda...and weight type (torch...should be the same|Input type (torch.cuda...and "
+       R"(Input type \((torch\.cuda\.\w+Tensor|CUDA\w+Type|Variable\[CUDA\w+Type\])\) and (weight|bias) type \((torch\.\w+Tensor|CPU\w+Type|Variable\[CPU\w+Type\])\) should be the same)",
+       "Input type (CUDA...and weight type (CPU...should be the same|Input type (Variable[CUDA...and weight "
+       "type "
+       "(Variable[CPU...should be the same|Input type (torch.cuda...and weight type (torch...should be the "
+       "same|Input type (torch.cuda...and "
        "bias type (torch...should be the same",
        kDevice,
        "conv",
        "weight",
        input_and_weight,
        {"Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
+        "Input type (Variable[CUDAFloatType]) and weight type (Variable[CPUFloatType]) should be the same",
         "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same or input "
         "should be a MKLDNN tensor and "
         "weight is a dense tensor"}},
       {"device.input_on_cpu",
        "RuntimeError",
-       R"(Input type \(torch\.(\w+)Tensor\) and (weight|bias) type \(torch\.cuda\.(\w+)Tensor\) should be the same)",
-       "Input type (torch...and weight type (torch.cuda...should be the same|Input type (torch...and bias "
+       R"(Input type \((torch\.\w+Tensor|CPU\w+Type|Variable\[CPU\w+Type\])\) and (weight|bias) type \((torch\.cuda\.\w+Tensor|CUDA\w+Type|Variable\[CUDA\w+Type\])\) should be the same)",
+       "Input type (CPU...and weight type (CUDA...should be the same|Input type (Variable[CPU...and weight "
+       "type "
+       "(Variable[CUDA...should be the same|Input type (torch...and weight type (torch.cuda...should be the "
+       "same|Input type (torch...and bias "
        "type (torch.cuda...should be the same",
        kDevice,
        "conv",
        "input",
        input_and_weight,
-       {"Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same"}},
+       {"Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+        "Input type (CPUFloatType) and weight type (CUDAFloatType) should be the same or input should be a "
+        "MKLDNN tensor and weight is a dense tensor"}},
       {"device.rnn",
        "RuntimeError",
        R"(Input and (parameter|hidden) tensors are not at the same device, found input tensor at ([a-z]+(?::\d+)?) and (?:parameter|hidden) tensor at ([a-z]+(?::\d+)?))",

@@ -57,6 +57,14 @@ void operand_dtypes(const HostCase& c, Finding& f, std::string_view first, std::
   f.summary =
       fmt::format("{}: {} is {} but {} is {}", f.op, a_name, dtype_name(first), b_name, dtype_name(second));
   set_tensor(f, a);
+  if (is_storage_only(first) || is_storage_only(second)) {
+    f.fix.push_back(
+        fmt::format("PyTorch's products do not compute in {}: cast it up first (`w.to(x.dtype)`), or run the "
+                    "layer by the "
+                    "library that stored it so",
+                    dtype_name(is_storage_only(second) ? second : first)));
+    return;
+  }
   const std::string cast = ".double()";
   if (a && a->user && a->name.ends_with(cast)) {
     const std::string before = a->name.substr(0, a->name.size() - cast.size());
@@ -264,7 +272,8 @@ std::span<const HostErrorRow> dtype_rows() {
        "matmul",
        "mat2",
        product_dtypes,
-       {"mat1 and mat2 must have the same dtype, but got Double and Float"},
+       {"mat1 and mat2 must have the same dtype, but got Double and Float",
+        "mat1 and mat2 must have the same dtype, but got Half and Float8_e4m3fn"},
        nullptr,
        {.refine = Refine::kOpOfFrames}},
       {"dtype.mat_old",
@@ -301,7 +310,7 @@ std::span<const HostErrorRow> dtype_rows() {
        {"dot : expected both vectors to have same dtype, but found Float and Double"}},
       {"dtype.input_bias",
        "RuntimeError",
-       R"(Input type \(([\w: ]+)\) and (bias|weight) type \(([\w: ]+)\) should be the same)",
+       R"(Input type \(([a-z][\w: ]*)\) and (bias|weight) type \(([a-z][\w: ]*)\) should be the same)",
        "Input type...and weight type...should be the same|Input type...and bias type...should be the same",
        kDtype,
        "conv",
@@ -311,8 +320,12 @@ std::span<const HostErrorRow> dtype_rows() {
         "Input type (unsigned char) and bias type (float) should be the same"}},
       {"dtype.input_weight",
        "RuntimeError",
-       R"(Input type \((torch\.(?:cuda\.)?\w+Tensor)\) and (bias|weight) type \((torch\.(?:cuda\.)?\w+Tensor)\) should be the same)",
-       "Input type (torch...and weight type (torch...should be the same|Input type (torch...and bias type "
+       // LibTorch names types as C++ does.
+       R"(Input type \((torch\.(?:cuda\.)?\w+Tensor|(?:CPU|CUDA)\w+Type|Variable\[\w+Type\])\) and (bias|weight) type \((torch\.(?:cuda\.)?\w+Tensor|(?:CPU|CUDA)\w+Type|Variable\[\w+Type\])\) should be the same)",
+       "Input type (C...and weight type (C...should be the same|Input type (C...and bias type (C...should be "
+       "the "
+       "same|Input type (Variable[...and weight type (Variable[...should be the same|Input type (torch...and "
+       "weight type (torch...should be the same|Input type (torch...and bias type "
        "(torch...should be the same|Input type (torch.cuda...and weight type (torch.cuda...should be the "
        "same|Input type (torch.cuda...and bias type (torch.cuda...should be the same",
        kDtype,
@@ -321,7 +334,9 @@ std::span<const HostErrorRow> dtype_rows() {
        input_and_weight,
        {"Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the "
         "same",
-        "Input type (torch.DoubleTensor) and weight type (torch.FloatTensor) should be the same"}},
+        "Input type (torch.DoubleTensor) and weight type (torch.FloatTensor) should be the same",
+        "Input type (CUDAHalfType) and weight type (CUDAFloatType) should be the same",
+        "Input type (Variable[CPUDoubleType]) and weight type (Variable[CPUFloatType]) should be the same"}},
       {"dtype.norm",
        "RuntimeError",
        R"(mixed dtype \(CPU\): (?:all inputs must share same datatype|expect parameter to have scalar type of Float))",

@@ -48,7 +48,10 @@ void host_index(const HostCase& c, Finding& f) {
   const std::int64_t index = c.number(1), dim = c.number(2), size = c.number(3);
   if (c.facts().exception != "RuntimeError") return element(c, f, index, dim, size);
   f.op.clear();
-  f.summary = fmt::format("gather or scatter: index {} is outside [0, {}) in dimension {}", index, size, dim);
+  // Before PyTorch 1.2 brackets raised it, too.
+  f.summary = fmt::format(
+      "index {} is outside [0, {}) in dimension {} (gather, scatter or, in an old PyTorch, x[index])", index,
+      size, dim);
   f.element = Element{{}, Scalar{index}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
   f.valid = Valid{fmt::format("[0, {})", size), Scalar{std::int64_t{0}}, Scalar{size - 1}, {}};
   f.fix.push_back(

@@ -227,6 +227,7 @@ void read_values(const json& object, Violation& facts) {
     }
   }
   facts.squashed = text(object, "squashed");
+  facts.passed = integer(object, "passed").value_or(0);
   if (const json* kinds = object_member(object, "kinds")) {
     facts.whole = boolean(*kinds, "whole");
     facts.holds_zero = boolean(*kinds, "zero");

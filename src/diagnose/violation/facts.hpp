@@ -167,6 +167,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<SamplerFact> sampler;
   std::string
       squashed;  // what made the scores, as the graph says: "raw", "tanh", "cosine", "difference", "log"
+  std::int64_t passed = 0;         // of the last calls, those of the same line, with good numbers
   std::optional<bool> whole;       // all of a floating argument are whole numbers
   std::optional<bool> holds_zero;  // and a 0 is among them
   std::optional<bool> holds_one;   // and a 1

@@ -272,6 +272,10 @@ void write_off_range(ViolationWriter& w) {
                       w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look));
     if (w.facts.codes && w.integer() == -1) {
       w.fix(w.of_codes() + "; it needs a row of its own: codes + 1, and a table with one row more");
+    } else if (is_position_table(w) && w.integer() == -1 && !w.all_bad()) {
+      w.fix(
+          "positions that are a count of the mask less 1 are -1 where a row is padded on the left: "
+          "position_ids.masked_fill(attention_mask == 0, 0)");
     } else if (marks_nothing(w.integer()) && !w.all_bad()) {  // any other is the result of arithmetic
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "

@@ -96,8 +96,14 @@ void write_ignore_label(ViolationWriter& w) {
   const std::string knob = w.ignore_knob();
   if (!knob.empty()) return w.fix(knob);
   const std::string name = w.own("the index");
-  w.fix(fmt::format("leave the elements with {} in {} out before the call, or give them a class of their own",
-                    w.value(), name));
+  if (w.is_padding()) {
+    w.fix(fmt::format(
+        "the collate function fills {} with {}: leave those elements out before the call, or fill with the "
+        "number that the loss itself leaves out (an argument of it, as a rule: padding_idx, ignore_index)",
+        name, w.value()));
+    return;
+  }
+  w.fix(fmt::format("leave the elements with {} in {} out before the call", w.value(), name));
 }
 
 // Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
@@ -198,9 +204,17 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   const Need need = w.need();
+  if (w.is_padding()) {
+    w.finding().summary += fmt::format("; {} is what short rows are filled with", w.value());
+    w.fix(fmt::format(
+        "fill {} with a number that is valid, 0 for one, where the collate function does it, and leave those "
+        "elements out of the result: a mask says which they are",
+        w.own("the index")));
+    return;
+  }
   fix_look(w);
   // What begins at 1 and ends at the size itself was made for this very tensor.
-  const bool from_one = w.maybe_from_one() && w.seen_min() == 1;
+  const bool from_one = w.seen_min() == 1 && w.seen_max() == w.hi();
   if (w.facts.fits && !writes(w) && !from_one) {
     w.fix(fmt::format("all of it would fit {} [{}]: if the index was made for that one, index that one",
                       w.facts.fits->name, fmt::join(w.facts.fits->shape, ", ")));
@@ -208,7 +222,18 @@ void fix_above(ViolationWriter& w) {
   if (w.maybe_from_one()) w.fix(w.from_one(w.in_code("index")));
   const bool library = !w.knob(Situation::kIndex, need).empty();
   w.fix_size(Situation::kIndex, "");
-  if (!writes(w) || library || !w.layer().empty()) return;
+  if (library || !w.layer().empty()) return;
+  if (!writes(w)) {
+    if (w.likely() && !from_one && !w.facts.fits && w.facts.library.caller.empty())
+      w.fix(
+          fmt::format("if it is right, what it indexes is too short: {} elements at least; was that made for "
+                      "a part of the data?",
+                      need.count));
+    return;
+  }
+  if (!runs_over_the_end(w) && w.facts.library.caller.empty())
+    w.fix(fmt::format("what may lie outside is left out: keep = ({0} >= 0) & ({0} < {1})", w.in_code("index"),
+                      w.hi()));
   if (runs_over_the_end(w)) {
     w.fix(fmt::format(
         "the places run on beyond the end: a queue or a replay buffer goes on at the start, and only where "

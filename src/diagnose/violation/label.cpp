@@ -263,8 +263,10 @@ std::string more_outputs(const ViolationWriter& w) {
   if (w.op() != "one_hot") {
     return fmt::format("give the layer that makes the input {}{}", w.larger(need, "outputs"), w.basis(need));
   }
-  return need.exact ? fmt::format("F.one_hot(..., num_classes={}){}", need.count, w.basis(need))
-                    : fmt::format("F.one_hot(..., num_classes=N), N {}{}", w.how_many(need), w.basis(need));
+  constexpr std::string_view kModel = "; what it is compared with needs as many outputs";
+  return need.exact ? fmt::format("F.one_hot(..., num_classes={}){}{}", need.count, w.basis(need), kModel)
+                    : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", w.how_many(need), w.basis(need),
+                                  kModel);
 }
 
 // That the model has fewer outputs than there are classes is known where these were counted: a label beyond
@@ -316,9 +318,15 @@ void write_too_few_outputs(ViolationWriter& w) {
       w.fix(fmt::format(
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
     }
-    w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not",
+    // Of one file among several: the labels of the others hide it.
+    const bool last = !other && !w.all_seen() && w.only(w.hi()) && !w.facts.computed && w.hi() > 1;
+    w.fix(fmt::format("if {}, {}: {}{}", other ? "neither" : "not",
                       w.facts.computed ? w.look_at_computation("the labels") : "correct the data",
-                      w.outside()));
+                      w.outside(),
+                      last ? fmt::format("; {} alone may come of a file whose labels count from 1: then all "
+                                         "of that file's are wrong",
+                                         w.hi())
+                           : ""));
   }
   if (w.hi() == 1) {
     w.fix(
@@ -460,6 +468,23 @@ void write_unnamed(ViolationWriter& w) {
   w.fix("if it is a class, add its name to the list of classes of the data set first");
 }
 
+// What fills short rows is no class.
+void write_padding(ViolationWriter& w) {
+  w.finding().summary += fmt::format("; {} is what short rows are filled with", w.value());
+  if (has_ignore_index(w)) {
+    const std::int64_t ignored = w.facts.scan.also.value_or(-100);
+    w.fix(
+        fmt::format("fill them with {0} where the collate function does it, which the loss leaves out, or "
+                    "give the loss what they are filled with: ignore_index={1}",
+                    ignored, w.value()));
+    return;
+  }
+  w.fix(
+      fmt::format("leave what is filled in out before the call, here and in all that goes with it: "
+                  "{0} = {0}[{0} != {1}]",
+                  w.in_code(w.argument()), w.value()));
+}
+
 }  // namespace
 
 void diagnose_label(ViolationWriter& w) {
@@ -471,6 +496,8 @@ void diagnose_label(ViolationWriter& w) {
     two_colours(w) ? write_two_colours(w) : write_ignore_label(w, kIgnored);
   } else if (w.integer() > kIgnored && w.only(w.integer()) && is_wrapped(w, w.integer())) {
     write_ignore_label(w, w.integer());
+  } else if (w.is_padding()) {
+    write_padding(w);
   } else if (w.facts.named_classes > 0) {
     w.facts.value_is_named ? write_all_named(w) : write_unnamed(w);
   } else if (w.write_part()) {

@@ -125,7 +125,10 @@ bool input(ViolationWriter& w) {
         "an observation is NaN after a missing value in the data that the environment reads, 0/0 in step() "
         "or reset(), or a normalisation by a standard deviation of 0: (x - mean) / (std + 1e-8)");
   } else {
-    w.fix("missing values, 0/0, log(0) and a normalisation by a standard deviation of 0 make NaN");
+    w.fix(
+        "missing values, 0/0, the log or root of a negative number, and a normalisation by a standard "
+        "deviation of "
+        "0 make NaN");
   }
   return true;
 }

@@ -215,6 +215,15 @@ void write_input(ViolationWriter& w) {
   }
   if (min < 0) {  // raw scores are of both signs
     const bool raw = w.facts.squashed == "raw";
+    if (raw && w.facts.passed > 0) {  // another loss would be wrong for what went before
+      w.finding().summary += ": the sigmoid is missing, in this call and not before";
+      w.fix(fmt::format(
+          "the {} before it, of the same line, {} given values in [0, 1]: find what leaves the "
+          "sigmoid out since then: a flag of the model, train() or eval(), another branch of forward",
+          w.facts.passed == 1 ? "call" : fmt::format("last {} calls", w.facts.passed),
+          w.facts.passed == 1 ? "was" : "were"));
+      return;
+    }
     if (raw) w.finding().summary += ": the sigmoid is missing";
     w.fix(fmt::format(
         "{}F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw "
@@ -265,6 +274,7 @@ void fix_multinomial(ViolationWriter& w) {
         w.fix("if the scores are divided by a temperature, it must not be so small that they overflow");
       break;
     case Reason::kZeroSum:
+      w.count_rows();
       w.fix(fmt::format("every weight of that row is 0: look at where {} is computed, or leave the row out",
                         w.own("the input")));
       w.fix("if the weights come from a mask, the mask leaves nothing: check it for that row");

@@ -105,8 +105,13 @@ std::string ViolationWriter::basis(const Need& need) const {
                       : std::string();
   }
   const std::string least = until().empty() ? std::string() : fmt::format("{} at least: ", need.count);
-  return fmt::format(" ({}{} is the highest of {} {} seen)", least, need.count - 1, seen_count(),
-                     seen_count() == 1 ? noun() : nouns());
+  return fmt::format(" ({}{} is the highest of {}{} {} seen)", least, need.count - 1, of_the_last(),
+                     seen_count(), seen_count() == 1 ? noun() : nouns());
+}
+
+std::string_view ViolationWriter::of_the_last() const {
+  const bool several = facts.seen && !facts.seen->dataset && facts.seen->count > facts.scan.total;
+  return several ? "the last " : "";
 }
 
 std::int64_t ViolationWriter::seen_count() const {
@@ -115,7 +120,7 @@ std::int64_t ViolationWriter::seen_count() const {
 
 std::string ViolationWriter::seen_where() const {
   if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
-  if (!facts.seen->dataset) return fmt::format("in the {} seen so far", facts.seen->count);
+  if (!facts.seen->dataset) return fmt::format("in the last {} seen", facts.seen->count);
   return fmt::format("in {} data set ({} {})", facts.seen->several ? "this" : "the whole", facts.seen->count,
                      facts.seen->count == 1 ? noun() : nouns());
 }
@@ -216,18 +221,18 @@ bool ViolationWriter::maybe_from_one() const {
   if (is_token_table()) return false;  // 0 is a special token, as a rule, and seldom seen
   constexpr std::int64_t kSome = 8;
   if (hi() <= 1 || seen_count() < kSome) return false;
-  // Both ends have to be there, hours from 5 to 24 say nothing of where hours begin; or so many that a 0
-  // would have shown.
-  const bool many =
-      seen_count() / 3 >= hi() && seen_min() >= 1 && seen_min() <= std::max<std::int64_t>(1, hi() / 4);
-  return (seen_min() == 1 || many) && seen_max() == hi() && only(hi());
+  // Both ends have to be there, hours from 5 to 24 say nothing of where hours begin; and all were seen, or so
+  // many that a 0 would have shown.
+  const bool many = seen_count() / 3 >= hi();
+  const bool begins = seen_min() == 1 || (many && seen_min() >= 1 && seen_min() <= hi() / 4);
+  return begins && (many || all_seen()) && seen_max() == hi() && only(hi());
 }
 
 std::string ViolationWriter::from_one(const std::string& name) const {
   return fmt::format(
-      "if they are counted from 1 (no 0 among {} seen), number {} from 0 where they are made; where they "
+      "if they are counted from 1 (no 0 among {}{} seen), number {} from 0 where they are made; where they "
       "number a list of names, see first what has number 0",
-      seen_count(), name);
+      of_the_last(), seen_count(), name);
 }
 
 std::string ViolationWriter::look_at_computation(const std::string& otherwise) const {

@@ -51,6 +51,11 @@ Finding start(const Violation& facts) {
   finding.op = facts.contract->public_op;
   finding.argument = facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
   finding.element = Element{facts.index, scan.value, scan.bad, scan.total, scan.min, scan.max};
+  // Of a number that was expanded all elements are this one.
+  if (scan.total == 1 && scan.bad == 1) {
+    for (const std::int64_t size : facts.tensor.shape) *finding.element->total *= size;
+    finding.element->bad = finding.element->total;
+  }
   finding.element->strip = facts.strip;
   finding.element->histogram = facts.histogram;
   // Where the words already name it so, it is no news.

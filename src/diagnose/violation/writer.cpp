@@ -139,6 +139,15 @@ std::int64_t ViolationWriter::usable() const {
   return rows > facts.virtual_tokens ? rows - facts.virtual_tokens : rows;
 }
 
+void ViolationWriter::count_rows() {
+  if (!finding_.element || facts.tensor.shape.size() < 2 || finding_.element->index.size() < 2) return;
+  finding_.element->index.pop_back();
+  finding_.element->value.reset();
+  finding_.element->total = facts.scan.total / facts.tensor.shape.back();
+  if (auto& variable = finding_.element->variable; variable && !variable->index.empty())
+    variable->index.pop_back();
+}
+
 void ViolationWriter::fix_sample() {
   if (!facts.sample) return;
   const std::string advice = look_at(*facts.sample);
@@ -235,8 +244,10 @@ void ViolationWriter::write_nan_cast() {
     if (label) {
       fix(fmt::format("a missing label goes into the cast in {}: {}", where, what_to_do));
     } else {
-      fix(fmt::format("NaN goes into the cast in {}: a missing value ({}), or 0/0 (keep the divisor above 0)",
-                      where, what_to_do));
+      fix(fmt::format(
+          "NaN goes into the cast in {}: a missing value ({}), 0/0 (keep the divisor above 0), or the log or "
+          "root of a negative number",
+          where, what_to_do));
     }
   } else {
     const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;

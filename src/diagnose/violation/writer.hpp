@@ -93,7 +93,9 @@ class ViolationWriter {
   // What the number rests on: " (371 is the highest of 4 labels seen)", ": len(tokenizer) is 215".
   std::string basis(const Need& need) const;
   std::int64_t seen_count() const;
-  std::string seen_where() const;     // "in the whole data set", "in 2048 labels seen so far", "in this call"
+  // "the last ", where they are those of some calls: before these there may have been others.
+  std::string_view of_the_last() const;
+  std::string seen_where() const;     // "in the whole data set", "in the last 2048 seen", "in this call"
   void set_needed(const Need& need);  // "needs 196" in the line of the layer
   // Of a size that is not known: "as there are classes"; empty where all was seen.
   std::string until() const;
@@ -138,6 +140,12 @@ class ViolationWriter {
   bool write_part();
 
   // --- back in case.cpp ---
+
+  // What is wrong is a row as a whole: it is named, not its first element.
+  void count_rows();
+
+  // The bad number is no sample's own: the collate function fills short rows with it.
+  bool is_padding() const { return facts.sample && facts.sample->by == "padding"; }
 
   // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.
   void fix_sample();

@@ -479,6 +479,7 @@ Report Reasoner::finish(bool at_end) {
   if (message == nullptr || message->effect.meaning == Meaning::kOwn ||
       message->effect.meaning == Meaning::kAsserted)
     add_rerun(commands_, root);
+  leave_out_guard(root);
   tell_what_followed(job, candidates, report);
   return report;
 }

@@ -1,9 +1,11 @@
 #include "log/reason/words.hpp"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 
 #include "log/reason/memory.hpp"
@@ -115,6 +117,13 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
             "{} is not PyTorch's: the condition at that line of its source is what its author demands of the "
             "arguments; print their shapes and values before the call",
             event.file));
+      else
+        fix.emplace_back(
+            "the condition is what the kernel's author demands of the arguments, and `0` stands for a branch "
+            "that "
+            "must not be reached (a type or a GPU that the kernel was not built for): look for that line in "
+            "its "
+            "source");
       break;
     case kIllegalMemoryAccess:
       fix.emplace_back(vendor_of(event).find_kernel);
@@ -154,7 +163,29 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
     case kNotCuda:
       fix.push_back("this is a fault of the host program: the message and its frame are where to look");
       break;
-    default:
+    case kNonFiniteValue:
+      fix.push_back(
+          "print what goes into that call, and into the one before it, until it is finite: data first, "
+          "then a division by 0, log(0), a learning rate that is too large");
+      break;
+    case kShapeMismatch:
+      fix.push_back("print the shapes of what goes into that call: the line names those that do not fit");
+      break;
+    case kDeviceMismatch:
+      fix.push_back(
+          "print the .device of each tensor and of the model's parameters before that call, and move "
+          "what is elsewhere: x = x.to(device), model.to(device)");
+      break;
+    case kDtypeMismatch:
+      fix.push_back("print the .dtype of what goes into that call, and cast one of the two");
+      break;
+    case kIncompleteCheckpoint:
+      fix.push_back("compare the file's size with its source, and its names with those of the model");
+      break;
+    case kPoisonedContext:
+      fix.push_back(
+          "look for the first error of the process, above this line or in its log: what follows it "
+          "tells nothing");
       break;
   }
 }
@@ -173,12 +204,19 @@ std::string who(const Finding& f) {
   return itself ? f.op : "cross_entropy";
 }
 
+// TensorFlow's ": E " is what its time stamp leaves.
+std::string_view without_level(std::string_view text) {
+  const bool is_level = text.size() > 4 && text.starts_with(": ") && text[3] == ' ' &&
+                        std::string_view("IWEF").find(text[2]) != std::string_view::npos;
+  return is_level ? text.substr(4) : text;
+}
+
 // The program's own words: an exception with its type, else the line.
 std::string words_of(const Event& event) {
   const std::string text = event.message.empty()     ? event.text
                            : event.exception.empty() ? event.message
                                                      : event.exception + ": " + event.message;
-  return text.substr(0, kMaxText);
+  return std::string(without_level(text).substr(0, kMaxText));
 }
 
 // What can be said when it is not known which cause it was.
@@ -243,9 +281,36 @@ std::string subject(const Event& event, const Decision& d, const Finding& f) {
   std::string text = event.message.empty() ? event.text : event.message;
   if (event.kind == EventKind::kException && !event.exception.empty())
     text = event.message.empty() ? event.exception : event.exception + ": " + event.message;
+  text = without_level(text);
   // Of what followed from the root the message is enough.
   if (f.role == Role::kConsequence && d.cause == kNotCuda) return text.substr(0, kMaxText);
   return fmt::format("{}: {}", info(d.cause).title, text.substr(0, kMaxText));
+}
+
+// TensorFlow's gathers: "indices[468,75] = -1 is not in [0, 400001)".
+bool words_of_gather(const Event& event, const Decision& d, Finding& f) {
+  static const RE2* const line =
+      new RE2(R"re(\bindices\[([\d,]+)\] = (-?\d{1,18}) is not in \[0, (\d{1,18})\))re", RE2::Latin1);
+  std::string places;
+  std::int64_t value = 0, size = 0;
+  if (!RE2::PartialMatch(event.text, *line, &places, &value, &size)) return false;
+  f.summary = fmt::format("{}: indices[{}] is {}, outside [0, {})", d.op.empty() ? "gather" : d.op, places,
+                          value, size);
+  f.element = Element{{}, Scalar{value}, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  f.valid = Valid{fmt::format("[0, {})", size), Scalar{std::int64_t{0}}, Scalar{size - 1}, {}};
+  if (value < 0)
+    f.fix.emplace_back(
+        "a negative number has no row: look for what gives it: a look-up that found nothing, a mark "
+        "for what is missing, arithmetic");
+  else if (d.cause == kPositionIndexOutOfRange)
+    f.fix.push_back(
+        fmt::format("cut or split what is longer than {}, or make the position table larger", size));
+  else
+    f.fix.push_back(
+        fmt::format("it has {} rows, for 0 to {}: compare the highest index of the data with that: it "
+                    "has to be made with one row more than the highest{}",
+                    size, size - 1, value == size ? "; or they are counted from 1" : ""));
+  return true;
 }
 
 // What the table of host messages says of a live exception, it says of its line in a log.
@@ -298,7 +363,7 @@ void write_words(const Event& event, const Decision& decision, Finding& f) {
   if (event.count > 1) text += fmt::format("  (and {} more such lines)", event.count - 1);
   f.evidence.push_back({event.source, event.number, std::move(text)});
 
-  if (!words_of_live(decision, f)) {
+  if (!words_of_live(decision, f) && !words_of_gather(event, decision, f)) {
     const bool is_guess =
         decision.certainty == Certainty::kUnknown && decision.cause != kInsufficientEvidence;
     f.summary = is_guess ? unknown_subject(event, decision) : subject(event, decision, f);
@@ -374,10 +439,30 @@ std::string_view script_of(const Finding& root) {
                                                                          : std::string_view();
 }
 
+// A program of another framework, as its lines and frames say.
+bool is_foreign(const Finding& root) {
+  static constexpr std::array kOthers{"tensorflow", "keras", "jax", "xla/",   "caffe",   "mxnet",
+                                      "paddle",     ".jl:",  "lua", "theano", "darknet", "xgboost"};
+  std::string text = root.summary;
+  for (const Evidence& evidence : root.evidence) text += " " + evidence.text;
+  for (const Frame& frame : root.stack) text += " " + frame.file;
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text.find("torch") == std::string::npos &&
+         std::ranges::any_of(kOthers, [&](const char* one) { return text.find(one) != std::string::npos; });
+}
+
 }  // namespace
+
+void leave_out_guard(Finding& root) {
+  if (!is_foreign(root)) return;
+  std::erase_if(root.fix,
+                [](const std::string& line) { return line.find("`trapline run") != std::string::npos; });
+}
 
 void add_rerun(const CommandFinder& commands, Finding& root) {
   // The guard knows no kernel but PyTorch's.
+  if (is_foreign(root)) return;
   if (root.cause == kCustomKernelAssert || (root.element && root.element->value)) return;
   const bool is_open = root.certainty == Certainty::kUnknown || root.certainty == Certainty::kLikely;
   if (!root.device_assert.value_or(false) && !(is_open && root.cause == kInsufficientEvidence)) return;

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import batches, contents, hand, rows_of, samples, strings, values
+from trapline._fault.data import batches, contents, fetched, hand, order, rows_of, samples, strings, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.match import Match
 from trapline._fault.data.samples import Located, Sample
@@ -224,11 +224,11 @@ def _masked_lengths(batch: Batch, frames: Optional[list[FrameType]]) -> dict[int
 def _own_lengths(batch: Batch) -> dict[int, int]:
     """Position in the batch to length, as the data set's samples have it; {} unless the batch is as long."""
     data_set = batch.loader.data_set()
-    if data_set is None or len(batch.indices) > samples.MAX_FETCHED:
+    if data_set is None or len(batch.indices) > fetched.MAX_FETCHED:
         return {}
-    with samples.RandomState():
-        fetched = [samples.fetch(data_set, index) for index in batch.indices]
-    lengths = {at: contents.longest(sample) for at, sample in enumerate(fetched)}
+    with fetched.RandomState():
+        asked = [fetched.fetch(data_set, index) for index in batch.indices]
+    lengths = {at: contents.longest(sample) for at, sample in enumerate(asked)}
     widest = max(lengths.values(), default=0)
     # Only if the collate function padded to the longest, and neither cut nor added, are they the batch's.
     shapes = [tuple(tensor.shape) for tensor in batch.tensors() if tensor.dim() == 2]
@@ -277,7 +277,7 @@ def by_nan(
 
 def _only_row(batch: Batch) -> Optional[tuple[Located, str, bool]]:
     """The one row of the batch that has a NaN or an Inf: it may have spread to all that was computed."""
-    if not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
+    if not isinstance(batch.indices, (list, tuple)) or not order.is_kept(batch):
         return None
     count, found = len(batch.indices), []
     for part in batch.tensors():
@@ -306,7 +306,7 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
     """The one bad row of a tensor with a row for each sample of the batch in hand, whose loader keeps their
     order. Most of what a model computes has such rows."""
     batch = hand.in_hand()
-    if batch is None or not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
+    if batch is None or not isinstance(batch.indices, (list, tuple)):
         return None
     count = len(batch.indices)
     if not tensor.dim() or tensor.shape[0] != count or count in tensor.shape[1:] or count < _MIN_ROWS:
@@ -314,7 +314,7 @@ def by_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optio
     if tensor.dim() == 1 and not _made_of(batch, tensor):
         return None  # of so many numbers nothing else says that they are one for each sample
     row = rows_of.only_bad_row(tensor, scan, predicate)
-    if row is None:
+    if row is None or not order.is_kept(batch):
         return None
     parts = [part for part in batch.tensors() if part.dim() and part.shape[0] == count]
     if not parts:
@@ -326,7 +326,7 @@ def laid_out(tensor: Any, scan: dict[str, Any]) -> Optional[Located]:
     """The row of the batch in hand that an element stands for, where the program laid several entries of each
     row one after the other: a frame holds the same memory with a row for each sample, and flattened."""
     batch, first = hand.in_hand(), scan.get("first", -1)
-    if batch is None or not batch.loader.keeps_order or not isinstance(batch.indices, (list, tuple)):
+    if batch is None or not isinstance(batch.indices, (list, tuple)) or not order.is_kept(batch):
         return None
     count, total = len(batch.indices), tensor.shape[0] if tensor.dim() else 0
     if first < 0 or count < 2 or total <= count or total % count or total == count * count:

@@ -9,6 +9,7 @@ from typing import Any, Optional
 from trapline._fault.data import hand, records, samples, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.program import holders, loops, names, scope
+from trapline._library import capi
 
 _MAX_RECORDS = 1 << 20
 _MAX_LOOPS = 8
@@ -106,4 +107,7 @@ def only_bad_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) ->
     if bad is not None and not bool(bad.any()):  # finite: what is wrong is the value
         bad = values.bad_mask(flat, scan, predicate)
     rows = None if bad is None else bad.reshape(tensor.shape[0], -1).any(1)
+    drawn = predicate == capi.PREDICATE_PROBABILITY_ROWS and tensor.dim() == 2
+    if drawn and (rows is None or not bool(rows.any())):
+        rows = tensor.detach().cpu().sum(1) == 0  # of weights of which none can be drawn
     return int(rows.nonzero()[0]) if rows is not None and int(rows.sum()) == 1 else None

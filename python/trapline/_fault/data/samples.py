@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
-import sys
 from typing import Any, Optional
 
-from trapline._fault.data import batches, contents, hand, match, values, where
+from trapline._fault.data import batches, contents, hand, match, order, values, where
 from trapline._fault.data.batches import Batch
+from trapline._fault.data.fetched import MAX_FETCHED, RandomState, fetch
 from trapline._fault.data.match import Match
 from trapline._fault.program import scope
 
-MAX_FETCHED = 256  # samples that are asked for again
 _MAX_ASKED = 64  # samples that are asked for a value: each may be a picture to decode
 _MAX_SHOWN = 8  # candidates
 _MIN_ROWS = 4
@@ -139,6 +137,8 @@ def sample_facts(located: Optional[Located], by: str = "", likely: bool = False)
             sample["likely"] = True
     if "dataset_index" not in sample:
         _find_candidates(located, sample)
+    elif not by and order.is_padding(located.batch, located.tensor, located.found.place, sample):
+        sample["by"] = "padding"
     _beside(located, sample)
     return described(located.batch, sample)
 
@@ -324,38 +324,13 @@ def index_of(located: Located, row: int) -> Optional[int]:
             for index in others
             if contents.sample_produced_row(fetch(data_set, index), whole_row, value)
         ]
-    return int(having[0]) if len(having) == 1 else None
+    if len(having) == 1:
+        return int(having[0])
+    return int(indices[row]) if not having and order.is_kept(located.batch) else None
 
 
 def is_int(value: Any) -> bool:
     return not isinstance(value, bool) and hasattr(value, "__index__")
-
-
-def fetch(data_set: Any, index: Any) -> Any:
-    try:
-        return data_set[index]
-    except Exception:
-        return None
-
-
-class RandomState:
-    """Puts the random generators back: asking the data set must not change what the program draws next."""
-
-    def __enter__(self) -> None:
-        import torch
-
-        self._python = random.getstate()
-        self._torch = torch.get_rng_state()
-        numpy = sys.modules.get("numpy")
-        self._numpy = numpy.random.get_state() if numpy is not None else None
-
-    def __exit__(self, *_: object) -> None:
-        import torch
-
-        random.setstate(self._python)
-        torch.set_rng_state(self._torch)
-        if self._numpy is not None:
-            sys.modules["numpy"].random.set_state(self._numpy)
 
 
 def _in_data_set() -> Optional[Sample]:

@@ -162,16 +162,26 @@ def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
     rows = (violation.get("args") or {}).get("weight")
     if _op(violation).startswith(("embedding", "_embedding_bag")) and not _only_table(rows):
         return seen
+    for call in _calls_before(violation):
+        if _same_table(call, rows):
+            _widen(seen, call, _argument_name(violation), also)
+    return seen
+
+
+def passed(violation: dict[str, Any]) -> int:
+    """How many of the last calls were of this operation at this place, and had nothing wrong."""
+    return len(_calls_before(violation))
+
+
+def _calls_before(violation: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of the last calls that the same place of the program made of the same operation."""
     place = _place(violation.get("frames") or [])
     calls = recorded.history()
     if calls and _op(calls[-1]) == _op(violation):
         calls = calls[:-1]  # this very call: the adapters note a call before they judge it
-    for call in calls:
-        there = _place(call.get("frames") or [])
-        same = there and _op(call) == _op(violation) and there == place[: len(there)]
-        if same and _same_table(call, rows):
-            _widen(seen, call, _argument_name(violation), also)
-    return seen
+    calls = [call for call in calls if _op(call) == _op(violation) and call.get("frames")]
+    ways = [(call, _place(call["frames"])) for call in calls]
+    return [call for call, there in ways if there == place[: len(there)]]
 
 
 def _only_table(rows: Any) -> bool:

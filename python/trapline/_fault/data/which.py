@@ -32,10 +32,13 @@ def sample_of(
         return (rows_of.by_bag(violation) or sample) if sample and "one_of" in sample else sample
     position = position or guesses.counts_up(tensor, scan)
     unknown = violation.get("late") and batches.at_call() is None  # which batch was in hand at the call
-    if position and not unknown:  # positions are nobody's: the text that is too long is
+    below = not tensor.dtype.is_floating_point and (scan.get("value") or 0) < (scan.get("lo") or 0)
+    if position and not unknown and not below:  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
         too_long = guesses.too_long(scan["hi"] - before, tensor, bad, before=before)
         return too_long or rows_of.at_in_loop()
+    if position and below:  # nor are those that are computed wrongly
+        return None if unknown else at_work.sample_facts([tensor], "")
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
     return (
         samples.blamed(sample, violation, predicate)

@@ -1,0 +1,66 @@
+"""Whether the rows of a batch are its samples in their order, and what is in them of no sample's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trapline._fault.data import contents, values
+from trapline._fault.data.batches import Batch
+from trapline._fault.data.fetched import RandomState, fetch
+
+_MAX_ASKED = 64  # each may be a picture to decode
+_known: tuple[Any, bool] = (None, False)
+
+
+def is_kept(batch: Batch) -> bool:
+    """PyTorch's own collate functions keep the order; of another one the data tell: each row of one of the
+    batch's tensors has the numbers of its own sample, and not those of the next."""
+    global _known
+    if batch.loader.keeps_order:
+        return True
+    key = (batch.serial, id(batch.parts))
+    if _known[0] != key:
+        _known = (key, _is_kept(batch))
+    return _known[1]
+
+
+def _is_kept(batch: Batch) -> bool:
+    indices, data_set = batch.indices, batch.loader.data_set()
+    if data_set is None or not isinstance(indices, (list, tuple)) or not 1 < len(indices) <= _MAX_ASKED:
+        return False
+    parts = [part for part in batch.tensors() if part.dim() > 1 and part.shape[0] == len(indices)]
+    parts = [part for part in parts if part.numel() <= values.MAX_ELEMENTS]
+    if not parts:
+        return False
+    with RandomState():
+        made = [fetch(data_set, index) for index in indices]
+    return any(_has_rows(part.detach().cpu(), made) for part in parts)
+
+
+def _has_rows(part: Any, made: list[Any]) -> bool:
+    kind = 0.0 if part.dtype.is_floating_point else 0
+    for at, sample in enumerate(made):
+        if not contents.sample_produced_row(sample, part[at], kind):
+            return False
+        if contents.sample_produced_row(made[at - 1], part[at], kind):
+            return False
+    return True
+
+
+def is_padding(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) -> bool:
+    """What stands at this place is the same to the end of its row, or from its beginning, and the sample
+    itself does not have it: the collate function has filled the row with it."""
+    row, data_set = sample.get("row"), batch.loader.data_set()
+    if row is None or data_set is None or tensor.dim() != 2 or tensor.dtype.is_floating_point:
+        return False
+    if batch.loader.keeps_order:  # PyTorch's own pad nothing
+        return False
+    across = place[0] == row
+    numbers = tensor[row] if across else tensor[:, row]
+    at = place[1] if across else place[0]
+    value = int(numbers[at])
+    if not bool((numbers[at:] == value).all()) and not bool((numbers[: at + 1] == value).all()):
+        return False
+    with RandomState():
+        record = fetch(data_set, sample["dataset_index"])
+    return record is not None and not contents.holds(record, [value])
