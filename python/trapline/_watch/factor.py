@@ -28,9 +28,16 @@ def factor_of(loss: Any, parameters: Iterable[Any], loss_weight: str = "") -> di
     found = bad_factor(loss.grad_fn)
     if found is None:
         return {}
-    facts: dict[str, Any] = {"op": found.op, "factor": True, **sample_of(found.bad, parameters)}
+    facts: dict[str, Any] = {"op": found.op, "factor": True}
+    if not bool(found.given.isnan().any()):
+        facts["what"] = "inf"
     known = assigned.last(lambda value: _is_it(value, found.given))
-    known = known or assigned.last(lambda value: _is_table_of(value, found.given))
+    of_class = not found.op.startswith(("mul", "div"))
+    if known is None and not of_class:
+        known = assigned.last(lambda value: _is_table_of(value, found.given))
+        of_class = known is not None
+    if of_class:  # else chance may have drawn what the numbers were computed of
+        facts |= sample_of(found.bad, parameters)
     if known is None and loss_weight:
         facts["computed"] = {"name": loss_weight}
     elif known is not None:

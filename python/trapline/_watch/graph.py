@@ -148,9 +148,15 @@ def _factor_of(name: str, node: Any) -> Optional[Factor]:
     for loss, places in _WEIGHTED.items():
         for place in places if name.startswith(loss) else ():
             given = getattr(node, place, None)
-            if _is_bad_constant(given) and (loss != "NllLoss" or not finite(node._saved_total_weight)):
+            if _is_bad_constant(given) and (loss != "NllLoss" or _is_used(node)):
                 return Factor(op, given, _weighed(loss, node, given))
     return None
+
+
+def _is_used(node: Any) -> bool:
+    """The weights of the classes that occur are not finite, or 0 beside one that is not: 1 / inf."""
+    total = node._saved_total_weight
+    return not finite(total) or bool(total == 0)
 
 
 def _weighed(loss: str, node: Any, weight: Any) -> Any:
@@ -249,7 +255,8 @@ def is_bad_value(name: str, node: Any) -> bool:
         return finite(base) and not finite(base**node._saved_exponent)
     if name.startswith("NllLoss"):
         is_mean = getattr(node, "_saved_reduction", 1) == 1  # else nothing is divided
-        return is_mean and bool(node._saved_total_weight == 0)
+        weight = getattr(node, "_saved_weight", None)
+        return is_mean and bool(node._saved_total_weight == 0) and (weight is None or finite(weight))
     if name.startswith("MeanBackward"):
         return int(node._saved_self_sym_numel) == 0
     return False

@@ -47,6 +47,30 @@ def _has_rows(part: Any, made: list[Any]) -> bool:
     return True
 
 
+def may_be_kept(batch: Batch) -> bool:
+    """Nothing speaks against it: no tensor of the batch is sorted by the length of its rows."""
+    count = len(batch.indices)
+    for part in batch.tensors():
+        if part.dtype.is_floating_point or not part.dim() or part.shape[0] != count or part.dim() > 2:
+            continue
+        if part.numel() > values.MAX_ELEMENTS:
+            continue
+        lengths = part.tolist() if part.dim() == 1 else [_length(row) for row in part.tolist()]
+        falls = all(a >= b for a, b in zip(lengths, lengths[1:]))
+        rises = all(a <= b for a, b in zip(lengths, lengths[1:]))
+        if (falls or rises) and len(set(lengths)) > 1 and (part.dim() == 2 or len(set(lengths)) == count):
+            return False
+    return True
+
+
+def _length(row: list[Any]) -> int:
+    """Without what it is filled with to its end."""
+    length = len(row)
+    while length > 1 and row[length - 2] == row[-1]:
+        length -= 1
+    return length
+
+
 def is_padding(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) -> bool:
     """What stands at this place is the same to the end of its row, or from its beginning, and the sample
     itself does not have it: the collate function has filled the row with it."""

@@ -218,6 +218,10 @@ def _find_candidates(located: Located, sample: Sample) -> None:
         if box:
             sample["by"] = "column"
         return
+    row = sample.get("row")
+    if row is not None and not having and row < len(indices) and order.may_be_kept(located.batch):
+        sample.update(dataset_index=int(indices[row]), likely=True)
+        return
     with_candidates(sample, having or list(indices))
 
 
