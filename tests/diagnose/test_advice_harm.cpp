@@ -382,7 +382,7 @@ TEST(AdviceHarmPremise, AMaskIsDividedWhereItIsOne) {
 
 TEST(AdviceHarmPremise, NothingIsDrawnWhereAllWeightsAreZero) {
   json facts = facts_of("multinomial.self", 0, 0);
-  facts["scan"].merge_patch({{"reason", 4}});
+  facts["scan"].merge_patch({{"reason", 6}});
   for (const std::string& fix : diagnose(facts).fix)
     EXPECT_EQ(fix.find("keepdim"), std::string::npos) << "uniform weights would draw what a mask forbids";
 }

@@ -97,6 +97,15 @@ TEST(Json, EveryFieldSurvivesARoundTrip) {
   EXPECT_EQ(once["trapline"]["schema"], 1);
 }
 
+TEST(Json, ACodeIsTheHeadlines) {
+  Report report;
+  report.findings = {full_finding()};
+  report.findings.front().certainty = Certainty::kUnknown;
+  const json finding = to_json(report)["findings"][0];
+  EXPECT_EQ(finding["code"], "TL901");
+  EXPECT_EQ(finding["cause"], "num_classes_mismatch") << "the likeliest";
+}
+
 TEST(Json, EmptyFindingHasOnlyRequiredFields) {
   const json out = to_json(Finding{});
   EXPECT_EQ(out.size(), 6U) << out;

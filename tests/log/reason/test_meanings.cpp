@@ -29,6 +29,38 @@ TEST(Meanings, AShortTextCountsWhereItsLibraryIsNamed) {
   EXPECT_EQ(explain("my cache is out of memory, dropping entries\n").verdict, Verdict::kClean);
 }
 
+TEST(Meanings, WhatATablesRowsAreIsSaidOfAGather) {
+  const Finding f = root(
+      "tensorflow.python.framework.errors_impl.InvalidArgumentError: indices[4,75] = -1 is "
+      "not in [0, 4001)\n\t [[{{node embedding_2/embedding_lookup}}]]\n");
+  EXPECT_EQ(f.cause, kEmbeddingIndexOutOfRange);
+  EXPECT_EQ(f.summary, "embedding: indices[4,75] is -1, outside [0, 4001)");
+  EXPECT_TRUE(helps(f, "a negative number has no row"));
+  EXPECT_FALSE(helps(f, "resize_token_embeddings"));
+}
+
+TEST(Meanings, TheGuardIsNoHelpInAnotherFramework) {
+  const Finding f = root(
+      "jax/interpreters/xla.py in _check_special(name)\n"
+      "FloatingPointError: invalid value (nan) encountered in jit(step)\n");
+  EXPECT_EQ(f.cause, kNonFiniteValue);
+  EXPECT_FALSE(helps(f, "trapline run"));
+}
+
+TEST(Meanings, TheLevelBehindATimeIsNoWord) {
+  const Finding f = root(
+      "2023-10-06 13:14:53.424902: E external/xla/cuda_driver.cc:864] failed to load PTX text "
+      "as a module: CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid\n");
+  EXPECT_TRUE(f.summary.starts_with("the build does not fit this GPU or driver: external/xla")) << f.summary;
+}
+
+TEST(Meanings, AnAbortLineIsNotTheError) {
+  const Finding f = root(
+      "/llama.cpp/ggml/src/ggml-cuda.cu:70: CUDA error\n"
+      "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED\n");
+  EXPECT_EQ(f.summary, "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED");
+}
+
 TEST(Meanings, ARefusedArgumentIsUnknownAndInItsOwnWords) {
   const Finding f = root("error in modulated_deformable_col2im_cuda: invalid argument\n");
   EXPECT_EQ(f.certainty, Certainty::kUnknown);

@@ -146,7 +146,9 @@ def sample_facts(located: Optional[Located], by: str = "", likely: bool = False)
 def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
     """Where most rows of the batch are bad, no sample is at fault: then only the batch is named."""
     tensor, first = violation["tensor"], violation["scan"].get("first", -1)
-    if not sample or "row" not in sample or first < 0 or not tensor.dim() or sample.get("by") == "inside":
+    if not sample or "row" not in sample or first < 0 or not tensor.dim():
+        return sample
+    if sample.get("by") in ("inside", "padding"):  # it is not blamed, whatever the others have
         return sample
     rows = tensor.shape[0]
     if rows < _MIN_ROWS or values.unravel(first, tensor.shape)[0] != sample["row"]:

@@ -1,0 +1,92 @@
+// Advice that what was seen before the fault, or in the batch around it, speaks for or against.
+#include "advice.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+const json kPadding = {
+    {"batch", 3}, {"row", 3}, {"dataset_index", 15}, {"loader", "loader"}, {"by", "padding"}};
+
+bool sends_to_sample(const Finding& finding) { return says(finding, "look at sample"); }
+
+TEST(AdvicePadding, AnIndexThatTheCollateFunctionFilledIn) {
+  const Finding finding = diagnose(facts_of("index.indices", 7, 7, {{"sample", kPadding}}));
+  EXPECT_TRUE(finding.summary.ends_with("; 7 is what short rows are filled with")) << finding.summary;
+  EXPECT_TRUE(says(finding, "with a number that is valid")) << all(finding);
+  EXPECT_FALSE(says(finding, "larger") || sends_to_sample(finding)) << all(finding);
+}
+
+TEST(AdvicePadding, IsLeftOutByTheLossItself) {
+  const Finding finding = diagnose(facts_of("scatter.index", -100, 29, {{"sample", kPadding}}));
+  EXPECT_TRUE(says(finding, "or fill with the number that the loss itself leaves out")) << all(finding);
+  EXPECT_FALSE(says(finding, "a class of their own") || sends_to_sample(finding)) << all(finding);
+}
+
+TEST(AdvicePadding, IsNoClass) {
+  const Finding finding = diagnose(facts_of(
+      "nll_loss_forward.target", 9, 9, {{"sample", kPadding}, {"layer", layer("head", "out_features", 9)}}));
+  EXPECT_EQ(
+      finding.fix.front(),
+      "fill them with -100 where the collate function does it, which the loss leaves out, or give the loss "
+      "what they are filled with: ignore_index=9");
+  EXPECT_FALSE(says(finding, "outputs")) << all(finding);
+}
+
+TEST(AdvicePadding, OfPositionsIsACountOfTheMask) {
+  json facts = facts_of("embedding.indices", -1, 32, {{"table", "position"}});
+  facts["scan"].merge_patch({{"min", -1}, {"max", 16}, {"bad", 2}, {"total", 20}});
+  EXPECT_TRUE(says(diagnose(facts), "position_ids.masked_fill(attention_mask == 0, 0)"))
+      << all(diagnose(facts));
+}
+
+TEST(AdviceSeen, ASigmoidThatWasThereIsLookedFor) {
+  json facts = facts_of("binary_cross_entropy.self", 0, 1, {{"squashed", "raw"}, {"passed", 14}});
+  facts["scan"].merge_patch({{"value", -0.25}, {"min", -0.25}, {"max", 0.5}, {"is_float", true}});
+  Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("the sigmoid is missing, in this call and not before"))
+      << finding.summary;
+  EXPECT_TRUE(says(finding, "the last 14 calls before it, of the same line, were given values in [0, 1]"));
+  EXPECT_FALSE(says(finding, "with_logits")) << "the calls before would have two of them";
+  facts.erase("passed");
+  finding = diagnose(facts);
+  EXPECT_TRUE(says(finding, "with_logits")) << all(finding);
+}
+
+TEST(AdviceSeen, LabelsOfCallsAreTheLastOnes) {
+  const json seen = {{"min", 0}, {"max", 12}, {"count", 80}, {"source", "calls"}};
+  const Finding finding = diagnose(facts_of("nll_loss_forward.target", 12, 12,
+                                            {{"seen", seen}, {"layer", layer("head", "out_features", 12)}}));
+  EXPECT_TRUE(says(finding, "12 is the highest of the last 80 labels seen")) << all(finding);
+  EXPECT_TRUE(says(finding, "12 alone may come of a file whose labels count from 1")) << all(finding);
+}
+
+TEST(AdviceSeen, SoFewIdsWithoutAZeroDoNotCountFromOne) {
+  json facts = facts_of("index_select.index", 240, 240);
+  facts["scan"].merge_patch({{"min", 1}, {"max", 240}, {"total", 150}});
+  facts["seen"] = {{"min", 1}, {"max", 240}, {"count", 300}, {"source", "calls"}};
+  EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
+  facts["seen"]["count"] = 800;
+  EXPECT_TRUE(says(diagnose(facts), "no 0 among the last 800 seen")) << all(diagnose(facts));
+}
+
+TEST(AdviceSeen, ARowOfWeightsIsCountedAsARow) {
+  json facts = facts_of("multinomial.self", 0, 0);
+  facts["tensor"]["shape"] = {8, 60};
+  facts["index"] = {2, 0};
+  facts["scan"].merge_patch({{"reason", 6}, {"bad", 1}, {"total", 480}, {"is_float", true}});
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.element->index, std::vector<std::int64_t>{2});
+  EXPECT_FALSE(finding.element->value);
+  EXPECT_EQ(finding.element->total, 8);
+}
+
+TEST(AdviceSeen, OneNumberThatWasExpandedIsEachElement) {
+  json facts = facts_of("bernoulli.p", 0, 1);
+  facts["tensor"]["shape"] = {4, 5};
+  facts["scan"].merge_patch({{"value", 1.5}, {"bad", 1}, {"total", 1}, {"is_float", true}});
+  EXPECT_EQ(diagnose(facts).element->bad, 20);
+  EXPECT_EQ(diagnose(facts).element->total, 20);
+}
+
+}  // namespace
+}  // namespace trapline::diagnose

@@ -1,0 +1,111 @@
+"""Batches that the program's own function collates: whose row it is, and what is no sample's own in it."""
+
+import pytest
+from conftest import make_violation
+
+torch = pytest.importorskip("torch")
+from torch.nn.utils.rnn import pad_sequence  # noqa: E402
+from torch.utils.data import DataLoader, Dataset  # noqa: E402
+from trapline._fault.data import batches, order, rows_of, which  # noqa: E402
+from trapline._library import capi  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+
+class Sentences(Dataset):
+    """Sentence n has the words 100 n, 100 n + 1 ... and a tag for each; 9 is the tag of none."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, at):
+        length = 3 + (3 * at + 1) % 4
+        return 100 * at + torch.arange(length), (at + torch.arange(length)) % 7
+
+
+SENTENCES = Sentences()  # a batch outlives its loader, not the data set
+
+
+def padded(rows, sort=False, front=False):
+    rows = sorted(rows, key=lambda row: len(row[0])) if sort else rows
+    if front:
+        width = max(len(row[1]) for row in rows)
+        tags = torch.stack([torch.cat([torch.full((width - len(t),), 9), t]) for _, t in rows])
+    else:
+        tags = pad_sequence([row[1] for row in rows], batch_first=True, padding_value=9)
+    return pad_sequence([row[0] for row in rows], batch_first=True), tags
+
+
+def first_bad(collate):
+    """The sample facts of the first batch whose tags are looked up in a table of 7."""
+
+    def step(words, tags):
+        violation = make_violation("index.indices", tags, -7, 7, {"indices": [tags]}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    for words, tags in DataLoader(SENTENCES, batch_size=4, collate_fn=collate):
+        return step(words, tags)
+
+
+@pytest.mark.parametrize("front", [False, True])
+def test_what_short_rows_are_filled_with_is_no_sample_s(front):
+    found = first_bad(lambda rows: padded(rows, front=front))
+    assert (found["row"], found["dataset_index"], found["by"]) == (0, 0, "padding")
+
+
+def test_what_a_sample_has_at_its_end_is_its_own():
+    class Ends(Sentences):
+        def __getitem__(self, at):
+            words, tags = super().__getitem__(at)
+            tags[-1] = 9 if at == 2 else 0
+            return words, tags
+
+    def step(tags):
+        violation = make_violation("index.indices", tags, -7, 7, {"indices": [tags]}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    def collate(rows):
+        return tuple(pad_sequence(part, batch_first=True) for part in zip(*rows))
+
+    ends = Ends()
+    for _, tags in DataLoader(ends, batch_size=4, collate_fn=collate):
+        found = step(tags)
+        break
+    assert (found["dataset_index"], "by" in found) == (2, False)
+
+
+def newest(collate, data=None):
+    for _ in DataLoader(data or SENTENCES, batch_size=4, collate_fn=collate):
+        pass
+    return next(iter(batches.newest_first()))
+
+
+def test_the_order_is_kept_where_the_rows_are_the_samples_own():
+    assert order.is_kept(newest(padded))
+    assert not order.is_kept(newest(lambda rows: padded(rows, sort=True)))
+    assert not order.is_kept(newest(lambda rows: padded(rows[::-1])))
+
+
+def test_rows_that_are_all_alike_prove_no_order():
+    assert not order.is_kept(newest(torch.stack, [torch.zeros(3)] * 8))
+
+
+def texts(rows, sort):
+    """Of texts nothing in the batch is the sample's own."""
+    numbers = [torch.tensor([ord(letter) for letter in text]) for text in rows]
+    return pad_sequence(sorted(numbers, key=len) if sort else numbers, batch_first=True)
+
+
+@pytest.mark.parametrize("sort", [False, True])
+def test_nothing_speaks_against_the_order_but_sorted_lengths(sort):
+    data = ["abc", "a", "abcdef", "ab", "abcd", "a", "abcde", "abc"]
+    assert order.may_be_kept(newest(lambda rows: texts(rows, sort), data)) is not sort
+
+
+def test_the_row_of_which_nothing_can_be_drawn():
+    weights = torch.rand(4, 5) + 0.1
+    weights[2] = 0
+    scan = {"first": 10, "lo": None, "hi": None}
+    assert rows_of.only_bad_row(weights, scan, capi.PREDICATE_PROBABILITY_ROWS) == 2
+    weights[3] = 0
+    assert rows_of.only_bad_row(weights, scan, capi.PREDICATE_PROBABILITY_ROWS) is None
