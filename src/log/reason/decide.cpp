@@ -466,6 +466,8 @@ Precedence precedence(const Event& event) {
     case WordingKind::kHost:
       return Precedence::kHost;
     case WordingKind::kFollower:
+      // NCCL's way back through its calls: a line of what failed, its own or a peer's, tells more.
+      if (contains(event.text, "NCCL INFO ")) return Precedence::kBeside;
       return Precedence::kFollower;
     case WordingKind::kPeer:
       return Precedence::kPeer;
