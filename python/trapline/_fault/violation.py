@@ -308,6 +308,8 @@ def _look_into(
         add("computed", lambda: computed.computed_facts(name, tensor))
         if (facts.get("computed") or {}).get("drawn"):
             facts.pop("sample", None)  # chance drew them: no sample has them
+    if (facts.get("sample") or {}).get("by") in ("place", "row") and computed.counts_across(tensor):
+        facts.pop("sample")
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
     add("watch", recorded.watched)

@@ -32,6 +32,7 @@ constexpr Literal kLiterals[] = {
     {"invalid", kStrong},
     {"unspecified", kStrong},
     {"mismatch", kStrong},
+    {"checksum does", kStrong},
     {"out of ", kStrong},  // memory, bounds, range
     {"out_of_", kStrong},
     {"outofm", kStrong},

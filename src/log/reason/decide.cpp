@@ -481,7 +481,7 @@ Precedence precedence(const Event& event) {
         if (xid != nullptr && xid->tells == XidTells::kHardware) return Precedence::kFailure;
         // It says why a process died; what the process itself says tells more.
         if (xid != nullptr && (xid->tells == XidTells::kDriver || xid->tells == XidTells::kMemoryAccess))
-          return Precedence::kTrouble;
+          return Precedence::kDriver;
       }
       return event.wording->cause == kInsufficientEvidence ? Precedence::kNever : Precedence::kBeside;
     case WordingKind::kHint:

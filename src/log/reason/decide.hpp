@@ -48,8 +48,9 @@ enum class Precedence : std::uint8_t {
   kBeside,     // only stands beside failures, but names a cause
   kPeer,       // complains about another process
   kDeath,      // that a process died, and how
+  kTrouble,    // a GPU's failure, in words that tell no more; they may as well be somebody's who tells of one
   kFollower,   // usually follows a context that is already lost
-  kTrouble,    // a GPU's failure, in words that tell no more
+  kDriver,     // what the kernel's driver saw: the process's own words tell more
   kException,  // an exception of which the catalogue knows nothing
   kHost,       // a fault of the host program
   kFailure,    // a failure of its own process that the catalogue knows

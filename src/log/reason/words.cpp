@@ -441,8 +441,9 @@ std::string_view script_of(const Finding& root) {
 
 // A program of another framework, as its lines and frames say.
 bool is_foreign(const Finding& root) {
-  static constexpr std::array kOthers{"tensorflow", "keras", "jax", "xla/",   "caffe",   "mxnet",
-                                      "paddle",     ".jl:",  "lua", "theano", "darknet", "xgboost"};
+  static constexpr std::array kOthers{"tensorflow", "keras",  "jax",        "xla/",   "caffe",   "mxnet",
+                                      "paddle",     ".jl:",   "lua",        "theano", "darknet", "xgboost",
+                                      "sycl",       "oneapi", "level_zero", "opencl", "gromacs"};
   std::string text = root.summary;
   for (const Evidence& evidence : root.evidence) text += " " + evidence.text;
   for (const Frame& frame : root.stack) text += " " + frame.file;
@@ -456,8 +457,9 @@ bool is_foreign(const Finding& root) {
 
 void leave_out_guard(Finding& root) {
   if (!is_foreign(root)) return;
-  std::erase_if(root.fix,
-                [](const std::string& line) { return line.find("`trapline run") != std::string::npos; });
+  std::erase_if(root.fix, [](const std::string& line) {
+    return line.find("`trapline run") != std::string::npos || line.find("torch.") != std::string::npos;
+  });
 }
 
 void add_rerun(const CommandFinder& commands, Finding& root) {

@@ -137,12 +137,12 @@ def _of_torch(frame: FrameType) -> bool:
 
 
 def _model_name(module: Any) -> str:
-    """A variable or an attribute that holds a module; its class where only `self` does."""
-    for frame in scope.live_frames():
+    """The program's variable or attribute that holds a module; its class where only `self` does."""
+    for frame in holders.user_frames():
         for name, value in scope.variables(frame):
             if value is module and name not in ("self", "module", "args"):
                 return name
-    for frame in scope.live_frames():
+    for frame in holders.user_frames():
         for attribute, part in holders.attributes(frame.f_locals.get("self")).items():
             if part is module and attribute.isidentifier():
                 return attribute

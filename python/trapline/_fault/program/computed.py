@@ -63,6 +63,7 @@ _DRAWS = {
     "integers",
     "choice",
 }
+_ACROSS = {"cumsum", "cumprod", "cummax", "cummin", "argsort", "sort", "bincount", "unique"}
 _WRAPS = {"tensor", "as_tensor", "from_numpy", "asarray", "LongTensor"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow)
@@ -84,6 +85,17 @@ def computed_facts(variable: str, given: Any) -> Optional[Facts]:
             if expression is not None:
                 return _described(frame, "", *expression)
     return None
+
+
+def counts_across(given: Any) -> bool:
+    """A sum or an order over several rows has made these numbers: no row of them is one sample's alone."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            found = binding(frame, name, scope.line_of(frame)) if value is given else None
+            if found is not None:
+                called = (_called(part) for part in ast.walk(found[0]) if isinstance(part, ast.Call))
+                return any(function in _ACROSS for function in called)
+    return False
 
 
 def parts_of(given: Any) -> list[Any]:
