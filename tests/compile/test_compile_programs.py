@@ -25,7 +25,10 @@ def finding_of(call, *args):
 
 def advice_of(finding):
     """How many values were seen so far depends on the tests before this one."""
-    return [re.sub(r"of \d+ (ids|labels|indices) seen", r"of the \1 seen", fix) for fix in finding["fix"]]
+    return [
+        re.sub(r"of (?:the last )?\d+ (ids|labels|indices) seen", r"of the \1 seen", fix)
+        for fix in finding["fix"]
+    ]
 
 
 def element_of(finding):

@@ -88,5 +88,62 @@ TEST(AdviceSeen, OneNumberThatWasExpandedIsEachElement) {
   EXPECT_EQ(diagnose(facts).element->total, 20);
 }
 
+TEST(AdviceSeen, PartOfWhatWasExpandedIsCountedAsOften) {
+  json facts = facts_of("gather.index", 87, 72);
+  facts["tensor"]["shape"] = {4, 1, 48};
+  facts["scan"].merge_patch({{"bad", 1}, {"total", 4}});
+  EXPECT_EQ(diagnose(facts).element->bad, 48);
+  EXPECT_EQ(diagnose(facts).element->total, 192);
+}
+
+TEST(AdviceSeen, ALayerOfThatSizeAloneIsNoneOfWhatIsIndexed) {
+  json table = layer("encoder.positions", "num_embeddings", 72);
+  table["certain"] = false;
+  const Finding finding = diagnose(facts_of("gather.index", 87, 72, {{"layer", table}}));
+  EXPECT_FALSE(finding.layer);
+  EXPECT_FALSE(says(finding, "encoder.positions")) << all(finding);
+  EXPECT_TRUE(diagnose(facts_of("gather.index", 87, 72, {{"layer", table}, {"table", "labels"}})).layer);
+}
+
+TEST(AdviceSeen, IdsThatTheProgramMakesAreLookedAtFirst) {
+  json facts = facts_of("embedding.indices", 23, 23, {{"layer", layer("embedding", "num_embeddings", 23)}});
+  facts["scan"].merge_patch({{"bad", 4}, {"total", 4}, {"min", 23}});
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("look at where")) << all(diagnose(facts));
+  facts["sample"] = {{"batch", 3}, {"row", 1}};
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("if there are meant to be more"))
+      << all(diagnose(facts));
+}
+
+TEST(AdviceSeen, MinusOneMayBeASearchThatFoundNothing) {
+  json facts = facts_of("gather.index", -1, 38);
+  facts["scan"].merge_patch({{"total", 38}, {"min", -1}, {"max", 37}});
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("-1 is what a search gives that found nothing"))
+      << all(diagnose(facts));
+}
+
+TEST(AdviceSeen, BothSidesOfAMasksClassesAreNoLackOfClasses) {
+  json facts = facts_of("one_hot.self", 6, 6);
+  facts["tensor"]["shape"] = {4, 32, 32};
+  facts["scan"].merge_patch({{"bad", 5}, {"total", 4096}, {"min", -1}, {"max", 6}});
+  facts["values"] = json::array({json::array({6, 3}), json::array({-1, 2})});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(says(finding, "mode=\"nearest\" keeps classes")) << all(finding);
+  EXPECT_FALSE(says(finding, "num_classes")) << all(finding);
+}
+
+TEST(AdviceSeen, WeightsOfWhichAFewAreNegativeAreNoLogits) {
+  json facts = facts_of("multinomial.self", 0, 0);
+  facts["scan"].merge_patch({{"value", -0.09},
+                             {"min", -0.09},
+                             {"max", 4.5},
+                             {"bad", 13},
+                             {"total", 96},
+                             {"reason", 5},
+                             {"is_float", true}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("of the probabilities has a negative one")) << finding.summary;
+  EXPECT_TRUE(finding.fix.front().starts_with("if they are weights")) << all(finding);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -301,8 +301,9 @@ TEST(DiagnoseProbability, WeightsThatAreNanAlready) {
       facts, Cause::kInvalidProbability,
       "poisson: input[3] is nan: the NaN was made before the sampling; the weights are NaN or Inf already: 4 "
       "of 4 parameters, `policy.body.0.weight` first",
-      "an earlier step broke the weights: stop at the first bad loss: assert torch.isfinite(loss) before "
-      "loss.backward()");
+      "if an earlier step broke the weights, stop at the first bad loss: assert torch.isfinite(loss) before "
+      "loss.backward(); where no loss was bad, look at what else writes them: load_state_dict, an average of "
+      "models, a copy");
 }
 
 TEST(DiagnoseProbability, NamesTheRow) {
@@ -312,7 +313,7 @@ TEST(DiagnoseProbability, NamesTheRow) {
              .with("index", {2, 7})
              .with("tensor", shape),
          Cause::kInvalidProbability,
-         "multinomial: input[2, 7] is nan: row 2 of the probabilities is not finite and >= 0",
+         "multinomial: input[2, 7] is nan: row 2 of the probabilities is not finite",
          "check the logits: assert torch.isfinite(logits).all() before softmax; float16 overflows: "
          "torch.softmax(logits.float(), dim=-1)");
   EXPECT_EQ(diagnose(ViolationFacts("multinomial.self", 0.0, 1)

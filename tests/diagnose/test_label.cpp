@@ -64,7 +64,8 @@ TEST(DiagnoseLabel, OneBased) {
 TEST(DiagnoseLabel, OneOfManyLabelsIsBeyond) {
   expect(label(195, 195).scan("min", 4), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 195, but the input has 195 classes: valid labels are [0, 195)",
-         "if 195 is not a class, correct or drop the record that has it: 1 of 32 is outside [0, 195)");
+         "if 195 is not a class, correct it where it is made: in its record, or by the code that numbers the "
+         "labels: 1 of 32 is outside [0, 195)");
   const Finding finding = diagnose(label(195, 195).scan("min", 4));
   EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kNumClassesMismatch});
   EXPECT_EQ(
@@ -115,7 +116,8 @@ TEST(DiagnoseLabel, IgnoreLabels) {
          "drop ignore_index from the call, or pass ignore_index=-100");
   expect(label(255, 255), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 255, but the input has 255 classes: valid labels are [0, 255)",
-         "if 255 is not a class, correct or drop the record that has it: 1 of 32 is outside [0, 255)");
+         "if 255 is not a class, correct it where it is made: in its record, or by the code that numbers the "
+         "labels: 1 of 32 is outside [0, 255)");
 }
 
 TEST(DiagnoseLabel, BrokenRecord) {

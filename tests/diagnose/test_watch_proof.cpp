@@ -82,7 +82,8 @@ TEST(Watch, WhatComputedTheFactor) {
       diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
       "the first NaN of this run was in step 3, in `gain`, which the loss is multiplied or divided with "
       "(`mul`)");
-  EXPECT_TRUE(advises(watch, "`gain` is not finite: look at `gain = (r - r.mean()) / r.std()`: a division by 0"));
+  EXPECT_TRUE(
+      advises(watch, "`gain` is not finite: look at `gain = (r - r.mean()) / r.std()`: a division by 0"));
   watch["computed"] = {{"name", "gain"}};
   EXPECT_TRUE(advises(watch, "`gain` is not finite: look at where it is computed: a division by 0"));
   watch["op"] = "nll_loss";  // weighted by numbers that are not finite, which is no empty mean

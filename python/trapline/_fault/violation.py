@@ -295,7 +295,7 @@ def _look_into(
     if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")) or facts.get("table") == "labels":
         add("counted", lambda: counts.classes(found[0] if found else None))
     elif facts.get("table") == "token":
-        add("counted", counts.tokens)
+        add("counted", lambda: counts.tokens(tensor, scan.get("hi")))
     if operator.startswith(_INDEXED):
         add("fits", lambda: fits.fits_facts(violation))
     if not nans.is_not_finite(scan):
@@ -308,6 +308,10 @@ def _look_into(
         add("computed", lambda: computed.computed_facts(name, tensor))
         if (facts.get("computed") or {}).get("drawn"):
             facts.pop("sample", None)  # chance drew them: no sample has them
+    sample = facts.get("sample") or {}
+    if "computed" in facts and "one_of" in sample and sample.get("likely") and "row" not in sample:
+        del sample["likely"]  # what computed them is known, and no sample is more likely than another
+        sample["by"] = "hand"
     if (facts.get("sample") or {}).get("by") in ("place", "row") and computed.counts_across(tensor):
         facts.pop("sample")
     if scan.get("value") == -1 and not content.is_floating_point():

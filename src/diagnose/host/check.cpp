@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/facts.hpp"
@@ -158,8 +159,27 @@ std::optional<Scalar> marker(const CheckFact& check) {
                                                       : std::nullopt;
 }
 
+// What a cast to an integer makes of NaN or Inf.
+bool is_cast_of_nan(const CheckFact& check) {
+  if (!check.element || !check.element->value || !is_integer(*check.element->value)) return false;
+  const std::int64_t value = std::get<std::int64_t>(*check.element->value);
+  return value == std::numeric_limits<std::int64_t>::min() ||
+         value == std::numeric_limits<std::int32_t>::min();
+}
+
+void advise_cast(const CheckFact& check, Finding& f) {
+  f.also.insert(f.also.begin(), f.cause);
+  f.cause = Cause::kNanToIndex;
+  f.summary += "; this is what a cast to an integer makes of NaN or Inf";
+  f.fix.push_back(
+      fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes {}: NaN or Inf goes into "
+                  "it, of a division by 0, log(0) or a missing value: mark it before the cast",
+                  tensor_name(check)));
+}
+
 void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
   const std::string name = tensor_name(check);
+  if (is_cast_of_nan(check)) return advise_cast(check, f);
   const bool binary = range(check) == "0 or 1";
   if (binary && check.values.size() == 1 && as_double(check.values.front().first) == -1) {
     f.fix.push_back("if -1 and 1 are the two classes, they have to be 0 and 1 here");

@@ -245,7 +245,11 @@ void fix_table(ViolationWriter& w, bool special) {
   const bool from_one =
       w.maybe_from_one() && w.knob(Situation::kIds, need).find("0 is ") == std::string::npos;
   if (from_one && w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
-  if (!w.fix_size(Situation::kIds, otherwise)) return;
+  // All of them, and no batch has them: the program makes them, and a larger table would hide why.
+  const bool made = w.facts.source.empty() && !w.facts.sample && w.facts.scan.bad == w.facts.scan.total &&
+                    w.knob(Situation::kIds, need).empty();
+  if (made) w.fix(fmt::format("{}: {}", look_at_computation(w), w.outside()));
+  if (!w.fix_size(Situation::kIds, otherwise) || made) return;
   if (from_one && !w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
   w.fix(fmt::format("if not, {}: {}", look_at_computation(w), w.outside()));
 }

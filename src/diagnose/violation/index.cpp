@@ -142,8 +142,11 @@ void fix_below(ViolationWriter& w) {
     return;
   }
   if (wraps) {
-    w.fix(fmt::format("negative indices count from the end, down to {}: keep them within {}", w.facts.scan.lo,
-                      w.range()));
+    w.fix(fmt::format(
+        "negative indices count from the end, down to {}: where such a number marks something (no "
+        "match, background), those above it take another element without a word: {} only where it "
+        "is not negative, and leave the other results out",
+        w.facts.scan.lo, "index with " + w.own("it")));
     return;
   }
   // One negative value, or -1 or -100 among them, marks padding: counting it from the end would make a real
@@ -168,10 +171,17 @@ void fix_below(ViolationWriter& w) {
           w.value(), w.own("the index"), w.facts.library.caller));
       return;
     }
+    const bool search = w.integer() == -1 && !w.is_padding();
+    if (search)
+      w.fix(fmt::format(
+          "-1 is what a search gives that found nothing (str.find(), .get(key, -1), a category that "
+          "is not known): look at where {} is made",
+          w.own("the index")));
     w.fix(
         fmt::format("if {} marks padding, {} has no place for it: leave those elements out, or put a place "
                     "that there is in their stead and leave their results out",
                     w.value(), w.op()));
+    if (search) return;
   }
   if (marks) {
     w.fix(fmt::format("{} does not count negative indices from the end", w.op()));
@@ -224,7 +234,8 @@ void fix_above(ViolationWriter& w) {
   w.fix_size(Situation::kIndex, "");
   if (library || !w.layer().empty()) return;
   if (!writes(w)) {
-    if (w.likely() && !from_one && !w.facts.fits && w.facts.library.caller.empty())
+    const bool of_data = w.facts.sample && w.facts.sample->by.empty() && !w.facts.sample->likely;
+    if (of_data && w.likely() && !from_one && !w.facts.fits && w.facts.library.caller.empty())
       w.fix(
           fmt::format("if it is right, what it indexes is too short: {} elements at least; was that made for "
                       "a part of the data?",
@@ -254,7 +265,7 @@ void write_labels(ViolationWriter& w) {
   const bool more = w.facts.counted && w.facts.counted->count > w.hi() && w.likely();
   w.finding().cause = more ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
   w.finding().also = {more ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch, Cause::kIndexOutOfRange};
-  w.finding().summary += "; they are the labels of a loss";
+  w.finding().summary += "; these are labels";
   if (w.fix_hidden_class()) return;
   if (more) w.finding().summary += fmt::format(", and {} is {}", w.facts.counted->of, w.facts.counted->count);
   if (!more) {

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
-bool has_ignore_index(const ViolationWriter& w) { return w.facts.contract->also_arg == "ignore_index"; }
-
 std::string owner(const ViolationWriter& w) {
   if (w.op() == "one_hot") return fmt::format("num_classes is {}", w.hi());
   if (w.op() == "check_labels" && w.layer().empty()) return fmt::format("{} classes are expected", w.hi());
@@ -75,7 +73,7 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
                       label));
     return;
   }
-  if (!has_ignore_index(w)) {
+  if (!w.has_ignore_index()) {
     w.finding().summary +=
         w.op() == "one_hot"
             ? fmt::format("; {} often marks what is not known", label)
@@ -282,7 +280,8 @@ bool is_outlier(const ViolationWriter& w) {
 // Numbers that are no labels may be an observation, or computed: no record has them.
 std::string correct_record(const ViolationWriter& w) {
   const bool labels = w.op() != "one_hot" || w.facts.sample || speaks_of_labels(w);
-  return labels ? "correct or drop the record that has it" : "correct it where it is made";
+  return labels ? "correct it where it is made: in its record, or by the code that numbers the labels"
+                : "correct it where it is made";
 }
 
 void write_too_few_outputs(ViolationWriter& w) {
@@ -408,13 +407,13 @@ void write_codes(ViolationWriter& w) {
       fmt::format("leave the rows without a label out before: {0} = {0}[{0} >= 0], and the same rows of all "
                   "that goes with them",
                   w.in_code("labels")));
-  if (has_ignore_index(w)) w.fix("or let the loss leave them out: ignore_index=-1");
+  if (w.has_ignore_index()) w.fix("or let the loss leave them out: ignore_index=-1");
   w.fix_sample();
 }
 
 void write_negative(ViolationWriter& w) {
   if (shifted_down(w)) return write_shifted_down(w);
-  if (w.integer() == -100 && has_ignore_index(w)) {
+  if (w.integer() == -100 && w.has_ignore_index()) {
     w.finding().summary +=
         fmt::format("; -100 is PyTorch's default ignore label, but this call has ignore_index={}",
                     w.facts.scan.also.value_or(-100));
@@ -439,56 +438,11 @@ void write_negative(ViolationWriter& w) {
   w.fix(fmt::format("a label must not be negative: {}: {}", how_many, w.look_at_computation("the labels")));
 }
 
-// Every label is a class of the data set: the records are right, and the model or the numbers are not.
-void write_all_named(ViolationWriter& w) {
-  w.finding().cause = Cause::kNumClassesMismatch;
-  w.finding().also = {Cause::kLabelOutOfRange};
-  const auto classes = static_cast<std::int64_t>(w.facts.named_classes);
-  if (classes <= w.hi()) {
-    w.fix(
-        fmt::format("the data set names {} classes, with numbers up to {}: number them from 0: "
-                    "number = {{id: i for i, id in enumerate(sorted(ids))}}; label = number[id]",
-                    classes, w.facts.highest_class));
-    return;
-  }
-  const Need need{std::max(w.facts.highest_class, w.integer()) + 1, true, {}};
-  const std::string known = w.enlarge(Situation::kClasses, need);
-  w.fix(fmt::format(
-      "the data set itself names {} classes, and {} is one of them: {}", classes, w.value(),
-      known.empty()
-          ? fmt::format("give the layer that makes the input {} outputs instead of {}", need.count, w.hi())
-          : known));
-}
-
-// Neither counted from 1 nor a class to be made: the data set says itself which there are.
-void write_unnamed(ViolationWriter& w) {
-  w.fix(fmt::format(
-      "the data set itself names {} classes, and this is none of them: correct the record, or leave it out",
-      w.facts.named_classes));
-  w.fix("if it is a class, add its name to the list of classes of the data set first");
-}
-
-// What fills short rows is no class.
-void write_padding(ViolationWriter& w) {
-  w.finding().summary += fmt::format("; {} is what short rows are filled with", w.value());
-  if (has_ignore_index(w)) {
-    const std::int64_t ignored = w.facts.scan.also.value_or(-100);
-    w.fix(
-        fmt::format("fill them with {0} where the collate function does it, which the loss leaves out, or "
-                    "give the loss what they are filled with: ignore_index={1}",
-                    ignored, w.value()));
-    return;
-  }
-  w.fix(
-      fmt::format("leave what is filled in out before the call, here and in all that goes with it: "
-                  "{0} = {0}[{0} != {1}]",
-                  w.in_code(w.argument()), w.value()));
-}
-
 }  // namespace
 
 void diagnose_label(ViolationWriter& w) {
   write_summary(w);
+  if (w.both_sides() && w.facts.tensor.shape.size() >= 3) return write_resized(w);
   constexpr std::int64_t kIgnored = 255;  // VOID in PASCAL VOC, Cityscapes and their descendants
   if (!w.above()) {
     write_negative(w);

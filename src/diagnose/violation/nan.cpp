@@ -71,9 +71,11 @@ bool weights(ViolationWriter& w) {
         to_text(*nan.input), nan.value && std::isnan(as_double(*nan.value)) ? "NaN" : "Inf"));
   }
   const std::string loss = first_bad_loss(w);
-  w.fix(loss.empty() ? "an earlier step broke the weights: stop at the first bad loss: assert "
-                       "torch.isfinite(loss) before loss.backward()"
-                     : "an earlier step broke the weights: " + loss);
+  w.fix(loss.empty()
+            ? "if an earlier step broke the weights, stop at the first bad loss: assert "
+              "torch.isfinite(loss) before loss.backward(); where no loss was bad, look at what else writes "
+              "them: load_state_dict, an average of models, a copy"
+            : "an earlier step broke the weights: " + loss);
   watch(w);
   w.fix(
       "NaN comes of missing data, 0/0 (the std of a constant column, or of one row), log of 0 or below, a "

@@ -279,13 +279,18 @@ void fix_multinomial(ViolationWriter& w) {
                         w.own("the input")));
       w.fix("if the weights come from a mask, the mask leaves nothing: check it for that row");
       break;
-    default:
+    default: {
+      // Logits are of both signs, as a rule; weights that were computed wrongly are so in a few places.
+      const bool weights = w.facts.scan.bad * 4 < w.facts.scan.total;
+      const std::string look = fmt::format(
+          "if they are weights, look at where {} is computed: none may be negative", w.own("the input"));
+      if (weights) w.fix(look);
       w.fix(
           "if these are logits: torch.multinomial(torch.softmax(logits, dim=-1), ...), or "
           "Categorical(logits=logits).sample()");
-      w.fix(fmt::format("if they are weights, look at where {} is computed: none may be negative",
-                        w.own("the input")));
+      if (!weights) w.fix(look);
       break;
+    }
   }
   w.fix_sample();
 }
@@ -369,7 +374,8 @@ void diagnose_probability(ViolationWriter& w) {
         reason == Reason::kZeroSum
             ? fmt::format("{}: {} of the probabilities has sum 0: nothing can be drawn from it",
                           w.facts.source.empty() ? w.op() : w.facts.source, row(w))
-            : fmt::format("{}: {} of the probabilities is not finite and >= 0", w.opening(), row(w));
+            : fmt::format("{}: {} of the probabilities {}", w.opening(), row(w),
+                          reason == Reason::kNegative ? "has a negative one" : "is not finite");
     fix_multinomial(w);
     return;
   }

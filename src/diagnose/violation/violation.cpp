@@ -39,6 +39,24 @@ Valid valid_of(const Violation& facts) {
   return valid;
 }
 
+// A layer that was found by its size alone says nothing of a tensor that is indexed, which may be anything.
+bool is_guess(const Violation& facts) {
+  const std::string_view op = facts.contract->public_op;
+  const bool indexes =
+      op == "gather" || op.starts_with("x[index]") || op.starts_with("index") || op == "take";
+  return indexes && facts.table != "labels" && !facts.layer_certain;
+}
+
+// Of what was expanded the guard looks at each number once.
+void count_expanded(Violation& facts) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : facts.tensor.shape) elements *= size;
+  ScanFact& scan = facts.scan;
+  if (scan.total <= 0 || elements <= scan.total || elements % scan.total != 0) return;
+  scan.bad *= elements / scan.total;
+  scan.total = elements;
+}
+
 // What the facts say as they stand, before any word about them.
 Finding start(const Violation& facts) {
   const ScanFact& scan = facts.scan;
@@ -51,11 +69,6 @@ Finding start(const Violation& facts) {
   finding.op = facts.contract->public_op;
   finding.argument = facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
   finding.element = Element{facts.index, scan.value, scan.bad, scan.total, scan.min, scan.max};
-  // Of a number that was expanded all elements are this one.
-  if (scan.total == 1 && scan.bad == 1) {
-    for (const std::int64_t size : facts.tensor.shape) *finding.element->total *= size;
-    finding.element->bad = finding.element->total;
-  }
   finding.element->strip = facts.strip;
   finding.element->histogram = facts.histogram;
   // Where the words already name it so, it is no news.
@@ -157,7 +170,10 @@ bool is_not_finite(const Finding& finding, const Violation& facts) {
 
 }  // namespace
 
-Finding finding_of(const Violation& facts) {
+Finding finding_of(const Violation& all) {
+  Violation facts = all;
+  if (is_guess(facts)) facts.layer.reset();
+  count_expanded(facts);
   Finding finding = start(facts);
   ViolationWriter writer(facts, finding);
   write_words(writer);

@@ -144,6 +144,9 @@ class ViolationWriter {
   // What is wrong is a row as a whole: it is named, not its first element.
   void count_rows();
 
+  // The loss has a number that it leaves out.
+  bool has_ignore_index() const { return facts.contract->also_arg == "ignore_index"; }
+
   // The bad number is no sample's own: the collate function fills short rows with it.
   bool is_padding() const { return facts.sample && facts.sample->by == "padding"; }
 
@@ -170,6 +173,12 @@ class ViolationWriter {
 
 // One per family of causes. They write summary and fix, and may change cause, also and layer.
 void diagnose_label(ViolationWriter& w);
+// Of labels: every one is a class of the data set; this one is none; short rows are filled with it; a mask
+// has numbers on both sides of its classes.
+void write_all_named(ViolationWriter& w);
+void write_unnamed(ViolationWriter& w);
+void write_padding(ViolationWriter& w);
+void write_resized(ViolationWriter& w);
 void diagnose_id(ViolationWriter& w);
 // A sequence beyond the position table, by whichever operation it is met.
 void write_position(ViolationWriter& w);

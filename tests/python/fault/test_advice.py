@@ -58,9 +58,9 @@ def test_a_hidden_folder_is_no_class():
 
 def test_a_vocabulary_is_a_count_and_two_are_none():
     stoi = {"a": 0, "b": 1, "c": 2}
-    assert counts.tokens() == {"count": 3, "of": "len(stoi)"}
+    assert counts.tokens(torch.tensor([0, 3]), 3) == {"count": 3, "of": "len(stoi)"}
     vocab = {"a": 0, "b": 1}
-    assert counts.tokens() is None, (stoi, vocab)
+    assert counts.tokens(torch.tensor([0, 3]), 3) is None, (stoi, vocab)
 
 
 def made_by_library(monkeypatch, name="somelib"):

@@ -97,12 +97,18 @@ def _static(holder: Any, name: str) -> Any:
     return None
 
 
-def tokens() -> Optional[Counted]:
-    """By the one tokenizer or vocabulary in reach; None when several differ."""
+def tokens(ids: Any, rows: Any) -> Optional[Counted]:
+    """By the one tokenizer or vocabulary in reach; None when several differ, or when it is not the whole: good
+    ones of the `ids`, of a table with so many `rows`, lie beyond it."""
     found = {counted["count"]: counted for counted in _tokenizers()}
     if not found:
         found = {counted["count"]: counted for counted in _vocabularies()}
-    return next(iter(found.values())) if len(found) == 1 else None
+    if len(found) != 1:
+        return None
+    only = next(iter(found.values()))
+    if type(rows) is int and bool(((ids >= only["count"]) & (ids < rows)).any()):
+        return None
+    return only
 
 
 def _tokenizers() -> Iterator[Counted]:

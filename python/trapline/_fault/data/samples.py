@@ -146,23 +146,31 @@ def sample_facts(located: Optional[Located], by: str = "", likely: bool = False)
 def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
     """Where most rows of the batch are bad, no sample is at fault: then only the batch is named."""
     tensor, first = violation["tensor"], violation["scan"].get("first", -1)
-    if not sample or "row" not in sample or first < 0 or not tensor.dim():
+    if not sample or first < 0 or not tensor.dim():
+        return sample
+    if "one_of" in sample and _are_most_rows_bad(violation, predicate):
+        return {"batch": sample["batch"]} if "batch" in sample else None
+    if "row" not in sample:
         return sample
     if sample.get("by") in ("inside", "padding"):  # it is not blamed, whatever the others have
         return sample
-    rows = tensor.shape[0]
-    if rows < _MIN_ROWS or values.unravel(first, tensor.shape)[0] != sample["row"]:
-        return sample
-    if tensor.numel() > values.MAX_ELEMENTS:
-        return sample
-    flat = tensor.detach().reshape(-1).cpu()
-    bad = values.bad_mask(flat, violation["scan"], predicate)
-    if bad is None or int(bad.sum()) != violation["scan"].get("bad"):
-        return sample
-    if int(bad.reshape(rows, -1).any(1).sum()) * 2 <= rows:
+    if values.unravel(first, tensor.shape)[0] != sample["row"] or not _are_most_rows_bad(
+        violation, predicate
+    ):
         return sample
     kept = ("batch", "by", "likely") if sample.get("by") == "function" else ("batch",)
     return {name: sample[name] for name in kept if name in sample} if "batch" in sample else None
+
+
+def _are_most_rows_bad(violation: dict[str, Any], predicate: Optional[int]) -> bool:
+    tensor = violation["tensor"]
+    rows = tensor.shape[0]
+    if rows < _MIN_ROWS or tensor.numel() > values.MAX_ELEMENTS:
+        return False
+    bad = values.bad_mask(tensor.detach().reshape(-1).cpu(), violation["scan"], predicate)
+    if bad is None or int(bad.sum()) != violation["scan"].get("bad"):
+        return False
+    return int(bad.reshape(rows, -1).any(1).sum()) * 2 > rows
 
 
 def described(batch: Batch, sample: Sample) -> Sample:

@@ -40,6 +40,7 @@ def variable_facts(
     if scan.get("first", -1) < 0 or not 0 < tensor.numel() <= _MAX or tensor.dim() == 0:
         return None
     best: Optional[tuple[tuple[bool, int, int], str, list[int]]] = None
+    argument = str(violation.get("contract", "")).rpartition(".")[2]
     budget = _BUDGET
     for depth, frame in enumerate(holders.user_frames()):
         for name, value in holders.held_by(frame):
@@ -51,7 +52,8 @@ def variable_facts(
                 budget -= int(held.numel())
                 tie = _tie(tensor, scan, predicate, held, best is None)
             if tie is not None:
-                rank = (tie[0] == _MIXED, depth, tie[0])
+                # The argument's own name says nothing: the entry of a dictionary that holds it does.
+                rank = (tie[0] == _MIXED, depth, tie[0] + (name == argument))
                 if best is None or rank < best[0]:
                     best = (rank, name, tie[1])
         if best is not None and not best[0][0]:
