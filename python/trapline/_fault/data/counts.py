@@ -98,8 +98,8 @@ def _static(holder: Any, name: str) -> Any:
 
 
 def tokens(ids: Any, rows: Any) -> Optional[Counted]:
-    """By the one tokenizer or vocabulary in reach; None when several differ, or when it is not the whole: good
-    ones of the `ids`, of a table with so many `rows`, lie beyond it."""
+    """By the one tokenizer or vocabulary in reach; None when several differ, or when it is not the whole:
+    some of the `ids` lie beyond it, and within a table of so many `rows`."""
     found = {counted["count"]: counted for counted in _tokenizers()}
     if not found:
         found = {counted["count"]: counted for counted in _vocabularies()}
