@@ -101,7 +101,8 @@ TEST(Knobs, OfAGraphOnlyWhatIsIndexedByTheEdges) {
   const std::string lifts = "torch_geometric.nn.conv.message_passing.MessagePassing._index_select_safe";
   const std::string passing = "torch_geometric.nn.conv.message_passing.MessagePassing";
   library.callers = {lifts, "torch_geometric.nn.conv.sage_conv.SAGEConv", passing};
-  EXPECT_TRUE(knob_advice(Situation::kIndex, library, {"8", "", ""}).starts_with("edge_index counts the rows of x from 0"));
+  EXPECT_TRUE(knob_advice(Situation::kIndex, library, {"8", "", ""})
+                  .starts_with("edge_index counts the rows of x from 0"));
   library.callers = {"torch_geometric.nn.conv.rgcn_conv.FastRGCNConv.message",
                      "torch_geometric.nn.conv.rgcn_conv.FastRGCNConv", passing};
   EXPECT_TRUE(knob_advice(Situation::kIndex, library, {"8", "", ""})

@@ -23,6 +23,15 @@ void scalar_type(const HostCase& c, Finding& f) {
   const std::string& want = c.capture(1);
   const std::string& got = c.capture(2);
   if (classification(c)) return explain_label_dtype(c, f, got);
+  // An old name of a type says where its tensors are.
+  if (got.starts_with("torch.cuda.") && !want.starts_with("torch.cuda.") &&
+      dtype_name(got) == dtype_name(want)) {
+    f.cause = Cause::kDeviceMismatch;
+    f.op = c.functional();
+    f.summary = fmt::format("{}one tensor is on cpu and another on cuda", f.op.empty() ? "" : f.op + ": ");
+    f.fix.push_back("move the model as well as the data: `model.to(\"cuda\")`");
+    return;
+  }
   const Operand* operand = operand_of_dtype(c, got);
   const Operand* wanted = operand_of_dtype(c, want);
   // Between an input and a weight it is the input that should follow, whichever the message calls "found".
@@ -256,7 +265,7 @@ std::span<const HostErrorRow> dtype_rows() {
        {.refine = Refine::kOpOfFrames}},
       {"dtype.type_old",
        "RuntimeError",
-       R"(Expected object of type (torch\.[\w.]+Tensor) but found type (torch\.[\w.]+Tensor) for argument)",
+       R"(Expected object of type (torch\.(?:cuda\.|sparse\.)?\w+Tensor) but found type (torch\.(?:cuda\.|sparse\.)?\w+Tensor) for argument)",
        "Expected object of type torch",
        kDtype,
        "",

@@ -169,6 +169,14 @@ std::string look_at_computation(const ViolationWriter& w) { return w.look_at_com
 void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
   const std::string knob = w.knob(Situation::kIds, need);
   const std::string resize = fmt::format("{}.resize_token_embeddings(len(tokenizer))", w.facts.resizable);
+  if (need.exact && knob.empty() && need.of.starts_with("max(")) {  // len() is less, and would not help
+    w.fix(fmt::format(
+        "the numbers of the vocabulary have a gap, or an entry stands twice in its file: {} is {}; mend it, "
+        "or {}.resize_token_embeddings({})",
+        need.of, need.count, w.facts.resizable, need.count));
+    if (w.finding().layer) w.finding().layer->needed = need.count;
+    return;
+  }
   if (need.exact) {
     w.fix(knob.empty() ? resize + w.basis(need) : knob);
     if (w.finding().layer) w.finding().layer->needed = need.count;

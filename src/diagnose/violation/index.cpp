@@ -173,10 +173,11 @@ void fix_below(ViolationWriter& w) {
     }
     const bool search = w.integer() == -1 && !w.is_padding();
     if (search)
-      w.fix(fmt::format(
-          "-1 is what a search gives that found nothing (str.find(), .get(key, -1), a category that "
-          "is not known): look at where {} is made",
-          w.own("the index")));
+      w.fix(
+          fmt::format("-1 may be what a search gives that found nothing (str.find(), .get(key, -1)), or a "
+                      "length of 0 less 1: "
+                      "look at where {} is made",
+                      w.own("the index")));
     w.fix(
         fmt::format("if {} marks padding, {} has no place for it: leave those elements out, or put a place "
                     "that there is in their stead and leave their results out",
@@ -243,8 +244,8 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   if (!runs_over_the_end(w) && w.facts.library.caller.empty())
-    w.fix(fmt::format("what may lie outside is left out: keep = ({0} >= 0) & ({0} < {1})", w.in_code("index"),
-                      w.hi()));
+    w.fix(fmt::format("if what lies outside may be left out: keep = ({0} >= 0) & ({0} < {1})",
+                      w.in_code("index"), w.hi()));
   if (runs_over_the_end(w)) {
     w.fix(fmt::format(
         "the places run on beyond the end: a queue or a replay buffer goes on at the start, and only where "

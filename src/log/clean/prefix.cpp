@@ -401,6 +401,9 @@ bool take_number(Cursor& at, Origin& origin) {
   if (at.take('\t')) return true;
   if (!at.take(':')) return false;
   if (at.peek() == ' ') {
+    // TensorRT's kind of error: "4: [runtime.cpp::nvinfer1::Runtime::deserializeCudaEngine::50] Error Code 4"
+    if (at.rest().starts_with(" [") && at.rest().substr(0, 64).find(".cpp::") != std::string_view::npos)
+      return false;
     if (number < 100'000) note_rank(origin, number);
     at.take(' ');
     return true;

@@ -99,6 +99,7 @@ SurfaceStatement surface_of(const Traceback* traceback, std::string_view lone_co
   const std::string_view function =
       deepest != nullptr ? std::string_view(deepest->frame.function) : std::string_view();
   if (code.empty() && function.empty()) return surface;
+  if (code.starts_with("raise ")) return surface;  // it only words what was found
   const std::string low = lower(code);
   surface.labels = speaks_of(code, Topic::kLabels);
   surface.only_classes = surface.labels && !speaks_of(without_class_counts(low), Topic::kLabels);
