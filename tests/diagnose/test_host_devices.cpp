@@ -216,5 +216,32 @@ TEST(HostDevices, AModuleThatIsWrappedOnTheCpu) {
   EXPECT_EQ(f.fix[0], "move the model before it is wrapped: `model.to(\"cuda:1\")`");
 }
 
+TEST(HostDevices, OldNamesOfTypesSayWhereATensorIs) {
+  for (const auto& [text, fix] : {
+           std::pair{"Expected object of type torch.cuda.FloatTensor but found type torch.FloatTensor for "
+                     "argument #3 "
+                     "'other'",
+                     "move what was made on the CPU"},
+           std::pair{"Expected object of type torch.FloatTensor but found type torch.cuda.FloatTensor for "
+                     "argument #2 "
+                     "'weight'",
+                     "move the model as well as the data"},
+           std::pair{"Input type (CPUFloatType) and weight type (CUDAFloatType) should be the same",
+                     "move the input"},
+       }) {
+    const Finding f = diagnose(text);
+    EXPECT_EQ(f.cause, Cause::kDeviceMismatch) << text;
+    EXPECT_TRUE(f.fix[0].starts_with(fix)) << f.fix[0];
+  }
+  EXPECT_EQ(diagnose("Input type (CUDAHalfType) and weight type (CUDAFloatType) should be the same").cause,
+            Cause::kDtypeMismatch);
+}
+
+TEST(HostDevices, Float8IsForStorage) {
+  const Finding f = diagnose("mat1 and mat2 must have the same dtype, but got Half and Float8_e4m3fn");
+  EXPECT_EQ(f.summary, "matmul: mat1 is float16 but mat2 is float8_e4m3fn");
+  EXPECT_TRUE(f.fix[0].starts_with("PyTorch's products do not compute in float8_e4m3fn")) << f.fix[0];
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -241,18 +241,6 @@ void input_and_weight(const HostCase& c, Finding& f) {
   }
 }
 
-// Before PyTorch 1.0 the name of a type says where its tensors are.
-void type_and_device(const HostCase& c, Finding& f) {
-  const bool wants_gpu = c.message().find("of type torch.cuda.") != std::string_view::npos;
-  f.op = c.functional();
-  f.summary = fmt::format("{}one tensor is on {} and another on {}", f.op.empty() ? "" : f.op + ": ",
-                          wants_gpu ? "cuda" : "cpu", wants_gpu ? "cpu" : "cuda");
-  f.fix.push_back(wants_gpu
-                      ? "move what was made on the CPU: `x.to(\"cuda\")` (before PyTorch 0.4 `x.cuda()`), or "
-                        "make it there: torch.zeros(..., device=y.device)"
-                      : "move the model as well as the data: `model.to(\"cuda\")`");
-}
-
 void input_and_other(const HostCase& c, Finding& f) {
   f.op = c.module() ? c.module()->type : "rnn";
   explain_devices(c, f, c.capture(2), c.capture(3), "");
@@ -462,16 +450,6 @@ std::span<const HostErrorRow> device_rows() {
        {"Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same",
         "Input type (CPUFloatType) and weight type (CUDAFloatType) should be the same or input should be a "
         "MKLDNN tensor and weight is a dense tensor"}},
-      {"device.type_old",
-       "RuntimeError",
-       R"(Expected object of type torch\.cuda\.\w+Tensor but found type torch\.\w+Tensor for argument)",
-       "Expected object of type torch.cuda",
-       kDevice,
-       "",
-       "",
-       type_and_device,
-       {"Expected object of type torch.cuda.FloatTensor but found type torch.FloatTensor for argument #3 "
-        "'other'"}},
       {"device.rnn",
        "RuntimeError",
        R"(Input and (parameter|hidden) tensors are not at the same device, found input tensor at ([a-z]+(?::\d+)?) and (?:parameter|hidden) tensor at ([a-z]+(?::\d+)?))",

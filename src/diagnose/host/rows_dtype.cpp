@@ -23,13 +23,15 @@ void scalar_type(const HostCase& c, Finding& f) {
   const std::string& want = c.capture(1);
   const std::string& got = c.capture(2);
   if (classification(c)) return explain_label_dtype(c, f, got);
-  // An old name of a type says where its tensors are.
-  if (got.starts_with("torch.cuda.") && !want.starts_with("torch.cuda.") &&
-      dtype_name(got) == dtype_name(want)) {
+  // Before PyTorch 1.0 the name of a type says where its tensors are.
+  const bool got_gpu = got.starts_with("torch.cuda."), want_gpu = want.starts_with("torch.cuda.");
+  if (got_gpu != want_gpu && dtype_name(got) == dtype_name(want)) {
     f.cause = Cause::kDeviceMismatch;
     f.op = c.functional();
     f.summary = fmt::format("{}one tensor is on cpu and another on cuda", f.op.empty() ? "" : f.op + ": ");
-    f.fix.push_back("move the model as well as the data: `model.to(\"cuda\")`");
+    f.fix.push_back(want_gpu ? "move what was made on the CPU: `x.to(\"cuda\")`, or make it there: "
+                               "torch.zeros(..., device=y.device)"
+                             : "move the model as well as the data: `model.to(\"cuda\")`");
     return;
   }
   const Operand* operand = operand_of_dtype(c, got);

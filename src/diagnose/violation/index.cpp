@@ -282,8 +282,9 @@ void write_labels(ViolationWriter& w) {
                     w.hi()));
   }
   if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty()) {
-    w.fix(fmt::format("{}give what makes them one-hot {}{}", more ? "" : w.if_meant(),
-                      w.how_many(w.need(), "classes"), w.basis(w.need())));
+    w.fix(fmt::format("{}give what {} {}{}", more ? "" : w.if_meant(),
+                      writes(w) ? "makes them one-hot" : "they index (weights of classes, a table)",
+                      w.how_many(w.need(), writes(w) ? "classes" : "entries"), w.basis(w.need())));
   }
 }
 
