@@ -80,22 +80,6 @@ TEST(AdviceSeen, ARowOfWeightsIsCountedAsARow) {
   EXPECT_EQ(finding.element->total, 8);
 }
 
-TEST(AdviceSeen, OneNumberThatWasExpandedIsEachElement) {
-  json facts = facts_of("bernoulli.p", 0, 1);
-  facts["tensor"]["shape"] = {4, 5};
-  facts["scan"].merge_patch({{"value", 1.5}, {"bad", 1}, {"total", 1}, {"is_float", true}});
-  EXPECT_EQ(diagnose(facts).element->bad, 20);
-  EXPECT_EQ(diagnose(facts).element->total, 20);
-}
-
-TEST(AdviceSeen, PartOfWhatWasExpandedIsCountedAsOften) {
-  json facts = facts_of("gather.index", 87, 72);
-  facts["tensor"]["shape"] = {4, 1, 48};
-  facts["scan"].merge_patch({{"bad", 1}, {"total", 4}});
-  EXPECT_EQ(diagnose(facts).element->bad, 48);
-  EXPECT_EQ(diagnose(facts).element->total, 192);
-}
-
 TEST(AdviceSeen, ALayerOfThatSizeAloneIsNoneOfWhatIsIndexed) {
   json table = layer("encoder.positions", "num_embeddings", 72);
   table["certain"] = false;

@@ -37,6 +37,7 @@ class Case:
     options: tuple[str, ...] = ()  # of trapline run
     device_assert: bool = True
     certainty: str = "proven"
+    repeats: int = 1  # how often each element in memory stands in the argument: index.expand(...)
 
     @property
     def name(self) -> str:
@@ -226,6 +227,7 @@ CASES: list[Case] = [
         value=20,
         valid=(0, 19),
         dtype="int64",
+        repeats=16,
         sample=True,
         truth=_uses_all_steps,
         says=("[0, 20)",),

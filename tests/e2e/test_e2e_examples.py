@@ -87,7 +87,7 @@ def check_element(case: Case, finding: dict[str, Any]) -> None:
     assert case.value(value) if callable(case.value) else value == case.value
     assert len(element["index"]) == len(shape)
     assert all(0 <= i < size for i, size in zip(element["index"], shape))
-    assert element["total"] == math.prod(shape)
+    assert element["total"] * case.repeats == math.prod(shape)
     assert 1 <= element["bad"] <= element["total"]
 
 

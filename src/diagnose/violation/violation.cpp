@@ -47,16 +47,6 @@ bool is_guess(const Violation& facts) {
   return indexes && facts.table != "labels" && !facts.layer_certain;
 }
 
-// Of what was expanded the guard looks at each number once.
-void count_expanded(Violation& facts) {
-  std::int64_t elements = 1;
-  for (const std::int64_t size : facts.tensor.shape) elements *= size;
-  ScanFact& scan = facts.scan;
-  if (scan.total <= 0 || elements <= scan.total || elements % scan.total != 0) return;
-  scan.bad *= elements / scan.total;
-  scan.total = elements;
-}
-
 // What the facts say as they stand, before any word about them.
 Finding start(const Violation& facts) {
   const ScanFact& scan = facts.scan;
@@ -173,7 +163,6 @@ bool is_not_finite(const Finding& finding, const Violation& facts) {
 Finding finding_of(const Violation& all) {
   Violation facts = all;
   if (is_guess(facts)) facts.layer.reset();
-  count_expanded(facts);
   Finding finding = start(facts);
   ViolationWriter writer(facts, finding);
   write_words(writer);
