@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 
 namespace trapline::diagnose {
 
@@ -19,5 +20,11 @@ inline bool marks_ignored(std::int64_t value) {
 inline bool marks_nothing(std::int64_t value) {
   return marks_ignored(value) || std::ranges::find(kMissingMarks, value) != std::end(kMissingMarks);
 }
+
+// What x86's casts to integers make of NaN and Inf.
+inline constexpr std::int64_t kNanAsInt64 = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::int64_t kNanAsInt32 = std::numeric_limits<std::int32_t>::min();
+
+inline bool is_cast_of_nan(std::int64_t value) { return value == kNanAsInt64 || value == kNanAsInt32; }
 
 }  // namespace trapline::diagnose

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Optional
 
-from trapline._fault.data import batches, samples
+from trapline._fault.data import batches, hand, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._fault.program import owners
@@ -43,7 +43,7 @@ from trapline._watch.graph import (
     op_named,
     where_bad,
 )
-from trapline._watch.rows import batch_in_hand, batch_is_finite, read_row, sample_of
+from trapline._watch.rows import batch_in_hand, read_row, sample_of
 from trapline._watch.slopes import Slopes, is_bad_slope, op_of
 from trapline._watch.suspect import are_finite, parameters_of, values
 
@@ -150,7 +150,7 @@ def of_loss(
             if kind == "weights":
                 row = read_row(inner, name, [call.args, call.kwargs])
                 return {**_of_weights(inner, name, optimizers, began_bad, began_good), **row, **what}
-            if _sample() or (call is calls[0] and not batch_is_finite()):
+            if _sample() or (call is calls[0] and not hand.is_finite()):
                 return {"kind": "input", **(_sample() or {"type": name}), **what}
             # What another part of the program made of the numbers, or what is in them.
             given = given or {"kind": "input", "type": name, "looked": False, **what}

@@ -73,13 +73,6 @@ def batch_in_hand() -> dict[str, Any]:
     return {"sample": sample}
 
 
-def batch_is_finite() -> bool:
-    """There is a batch in hand, and its numbers are: what is not was computed of them."""
-    batch = hand.in_hand()
-    floating = [] if batch is None else [part for part in batch.tensors() if part.dtype.is_floating_point]
-    return bool(floating) and all(bool(part.isfinite().all()) for part in floating)
-
-
 def _is_made_of(made: Any, parameter: Any) -> bool:
     shape = tuple(parameter.shape)
     return len(shape) == made.dim() and all(size in (1, of) for size, of in zip(made.shape, shape))

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <limits>
 
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/facts.hpp"
+#include "diagnose/markers.hpp"
 
 namespace trapline::diagnose {
 namespace {
@@ -159,14 +159,6 @@ std::optional<Scalar> marker(const CheckFact& check) {
                                                       : std::nullopt;
 }
 
-// What a cast to an integer makes of NaN or Inf.
-bool is_cast_of_nan(const CheckFact& check) {
-  if (!check.element || !check.element->value || !is_integer(*check.element->value)) return false;
-  const std::int64_t value = std::get<std::int64_t>(*check.element->value);
-  return value == std::numeric_limits<std::int64_t>::min() ||
-         value == std::numeric_limits<std::int32_t>::min();
-}
-
 void advise_cast(const CheckFact& check, Finding& f) {
   f.also.insert(f.also.begin(), f.cause);
   f.cause = Cause::kNanToIndex;
@@ -179,7 +171,8 @@ void advise_cast(const CheckFact& check, Finding& f) {
 
 void advise_labels(const HostError& facts, const CheckFact& check, Finding& f) {
   const std::string name = tensor_name(check);
-  if (is_cast_of_nan(check)) return advise_cast(check, f);
+  const auto* const number = std::get_if<std::int64_t>(&*check.element->value);
+  if (number != nullptr && is_cast_of_nan(*number)) return advise_cast(check, f);
   const bool binary = range(check) == "0 or 1";
   if (binary && check.values.size() == 1 && as_double(check.values.front().first) == -1) {
     f.fix.push_back("if -1 and 1 are the two classes, they have to be 0 and 1 here");

@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "diagnose/markers.hpp"
 #include "diagnose/sample.hpp"
 
 namespace trapline::diagnose {
 namespace {
-
-constexpr std::int64_t kNanAsInt64 = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kNanAsInt32 = std::numeric_limits<std::int32_t>::min();
 
 // What x86 makes of NaN and Inf, or that with an index added to it: row * width + column. Memory that was
 // never written does not lie so close to it.
@@ -250,7 +248,7 @@ void ViolationWriter::write_nan_cast() {
           where, what_to_do));
     }
   } else {
-    const bool computed = integer() != kNanAsInt64 && integer() != kNanAsInt32;
+    const bool computed = !is_cast_of_nan(integer());
     finding_.summary = fmt::format("{}, which is what a cast to an integer makes of NaN or Inf{}", opening(),
                                    computed ? ", with something added to it" : "");
     if (explain_broken_weights(*this)) return;

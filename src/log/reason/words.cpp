@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iterator>
 
 #include "log/reason/memory.hpp"
@@ -140,8 +139,10 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
       break;
     case kArchMismatch:
       fix.push_back(
-          "install a build for this GPU's architecture and this driver (`python -m torch.utils.collect_env` "
-          "names them), or update the driver");
+          "install a build for this GPU's architecture and this driver, or update the driver: `nvidia-smi` "
+          "names "
+          "both");
+      fix.emplace_back("`python -m torch.utils.collect_env` names what this PyTorch was built for");
       break;
     case kPeerFailure:
     case kHardwareOrDriver:
@@ -384,6 +385,7 @@ void write_words(const Event& event, const Decision& decision, Finding& f) {
                       decision.because.empty() ? first : fmt::format(" ({}){}", decision.because, first))};
     }
   }
+  if (f.fix.empty()) fix_of_cause(decision.cause, event, f);
   if (event.assert_row != nullptr && !event.assert_row->valid.empty() && event.kind == EventKind::kAssert) {
     Valid valid;
     valid.text = event.assert_row->valid;
@@ -441,16 +443,13 @@ std::string_view script_of(const Finding& root) {
 
 // A program of another framework, as its lines and frames say.
 bool is_foreign(const Finding& root) {
-  static constexpr std::array kOthers{"tensorflow", "keras",  "jax",        "xla/",   "caffe",   "mxnet",
-                                      "paddle",     ".jl:",   "lua",        "theano", "darknet", "xgboost",
-                                      "sycl",       "oneapi", "level_zero", "opencl", "gromacs"};
+  static const RE2* const others = new RE2(
+      R"re((?i)\b(?:tensorflow|keras|jax(?:lib)?|xla|caffe|mxnet|paddle|theano|darknet|xgboost|sycl|oneapi|level_zero|opencl|gromacs)\b|\.(?:jl|lua):)re",
+      RE2::Latin1);
   std::string text = root.summary;
-  for (const Evidence& evidence : root.evidence) text += " " + evidence.text;
-  for (const Frame& frame : root.stack) text += " " + frame.file;
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text.find("torch") == std::string::npos &&
-         std::ranges::any_of(kOthers, [&](const char* one) { return text.find(one) != std::string::npos; });
+  for (const Evidence& evidence : root.evidence) text += "\n" + evidence.text;
+  for (const Frame& frame : root.stack) text += "\n" + frame.file;
+  return text.find("torch") == std::string::npos && RE2::PartialMatch(text, *others);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "catalogue/wordings.hpp"
 #include "reason_case.hpp"
 
 namespace trapline {
@@ -45,6 +46,27 @@ TEST(Meanings, TheGuardIsNoHelpInAnotherFramework) {
       "FloatingPointError: invalid value (nan) encountered in jit(step)\n");
   EXPECT_EQ(f.cause, kNonFiniteValue);
   EXPECT_FALSE(helps(f, "trapline run"));
+}
+
+TEST(Meanings, AWordThatHoldsAnothersNameIsNone) {
+  const Finding f = root(
+      "Traceback (most recent call last):\n  File \"evaluate.py\", line 7, in <module>\n    run()\n"
+      "RuntimeError: CUDA error: device-side assert triggered\n");
+  EXPECT_TRUE(helps(f, "trapline run")) << "no program in Lua";
+}
+
+TEST(Meanings, WhatEndsABoxOfOpenMpiIsNoGoodEnd) {
+  EXPECT_NE(explain("A process failed to create a queue pair.\n\n  Local host: n1\n  Local device: mlx4_0\n")
+                .verdict,
+            Verdict::kClean);
+}
+
+TEST(Meanings, EveryFailureOfTheTablesHasHelp) {
+  for (const WordingRow& row : wording_rows()) {
+    const Report report = explain(std::string(row.sample) + "\n");
+    if (report.findings.empty() || report.findings.front().cause == kInsufficientEvidence) continue;
+    EXPECT_FALSE(report.findings.front().fix.empty()) << row.id << ": " << row.sample;
+  }
 }
 
 TEST(Meanings, TheLevelBehindATimeIsNoWord) {
