@@ -21,6 +21,10 @@ struct NanFact {
   bool autocast = false;          // float16 comes from autocast
   std::string banned;             // scores of which a whole row is -inf, by their name in the program
   std::int64_t banned_row = 0;
+  std::string made_by;           // the operation that made it of finite numbers: "pow"
+  std::string made_name;         // the variable that was given the statement in which it stands; empty: none
+  std::string made_text;         // that statement; empty: only the operation is known
+  std::optional<Frame> made_at;  // where that is
   std::string zero;              // a temperature of the user's that is 0, by its name: "r.temperature"
   std::optional<Variable> loss;  // the first that is not finite of the losses that the program has kept
   std::int64_t losses = 0;       // how many it has kept

@@ -47,6 +47,20 @@ TEST(DiagnoseLabel, TheFixIsTheWholeCallWhenItIsKnown) {
             "out_features=196): labels go to 195 in the whole data set (2048 labels)");
 }
 
+TEST(DiagnoseLabel, TheLabelsOfAnotherHead) {
+  const ViolationFacts facts = label(5, 4)
+                                   .layer("heads.body", "Linear", "out_features")
+                                   .with("variable", {{"name", "labels[\"colour\"]"}, {"index", {3}}})
+                                   .with("namesake", {{"name", "heads.colour"}, {"places", 8}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with(
+      "; these are `labels[\"colour\"]`, and it is `heads.colour` that has 8 places"))
+      << finding.summary;
+  EXPECT_EQ(finding.fix,
+            std::vector<std::string>{"`labels[\"colour\"]` went to `heads.body` and not to `heads.colour`: "
+                                     "look at how the two are paired; zip() pairs by order, not by name"});
+}
+
 TEST(DiagnoseLabel, OneBased) {
   const ViolationFacts facts =
       label(10, 10)

@@ -59,6 +59,27 @@ TEST(Nan, TheFirstBadOfTheLossesThatWereKept) {
   EXPECT_FALSE(says(diagnose(facts), "losses[0]"));
 }
 
+TEST(Nan, TheStatementThatMadeIt) {
+  json facts = row_facts();
+  facts["nan"] = {{"made",
+                   {{"op", "pow"},
+                    {"name", "weights"},
+                    {"text", "priorities ** alpha"},
+                    {"origin", {{"file", "/home/u/replay.py"}, {"line", 25}}}}},
+                  {"command", "python main.py"}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary,
+            std::string(kRow) +
+                "; the model's weights are finite; `pow` made it of finite numbers in `weights = priorities "
+                "** alpha` (replay.py:25)");
+  ASSERT_EQ(finding.fix.size(), 1U);  // neither the command that names a layer nor the data
+  EXPECT_EQ(finding.fix[0],
+            "`pow` in `weights = priorities ** alpha` (replay.py:25): look at its base: it overflowed, or is "
+            "negative with a fraction as exponent, or 0 with a negative one");
+  facts["nan"]["made"] = {{"op", "gelu"}};
+  EXPECT_EQ(diagnose(facts).fix.at(0), "`gelu`: look at what goes into it");
+}
+
 TEST(Nan, NumPysWarningLeadsToTheCast) {
   json facts = index_facts();
   facts["scan"]["value"] = "-9223372036854775808";

@@ -21,7 +21,7 @@ from trapline._fault.data import (
     variables,
     which,
 )
-from trapline._fault.model import layers, models, nans, noted, positions, squashed, tables
+from trapline._fault.model import layers, models, namesakes, nans, noted, positions, squashed, tables
 from trapline._fault.program import (
     codes,
     computed,
@@ -302,6 +302,11 @@ def _look_into(
         if not (facts.get("weights") or {}).get("bad"):
             add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
+        name = str((facts.get("variable") or {}).get("name", ""))
+        add("namesake", lambda: namesakes.namesake(facts.get("layer"), name, scan.get("max")))
+        if operator.startswith("nll_loss") and "counted" not in facts:
+            at = facts.get("variable")
+            add("counted", lambda: namesakes.tied(facts.get("layer"), at, scan.get("max")))
     equal = bool(found) and (facts.get("sample") or {}).get("by") != "value"  # else a guess
     if not position and not content.is_floating_point() and not (equal and found[0].found.constant == 0):
         name = str((facts.get("variable") or {}).get("name", ""))

@@ -221,6 +221,12 @@ std::optional<NanFact> read_nan(const json& facts) {
       nan.loss = Variable{text(*losses, "name"), {*index}};
     nan.losses = integer(*losses, "count").value_or(0);
   }
+  if (const json* made = object_member(*object, "made")) {
+    nan.made_by = text(*made, "op");
+    nan.made_name = text(*made, "name");
+    nan.made_text = text(*made, "text");
+    nan.made_at = read_frame(member(*made, "origin"));
+  }
   nan.zero = text(*object, "zero");
   nan.situation = text(*object, "situation");
   nan.trains = boolean(*object, "trains").value_or(true);

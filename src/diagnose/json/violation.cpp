@@ -105,6 +105,11 @@ void read_places(const json& object, Violation& facts) {
           NanCastFact{std::move(*place), integer(*cast, "bad").value_or(0), text(*cast, "value")};
     }
   }
+  if (const json* other = object_member(object, "namesake"); other != nullptr) {
+    const auto places = integer(*other, "places");
+    if (!text(*other, "name").empty() && places && *places > 0)
+      facts.namesake = NamesakeFact{text(*other, "name"), *places};
+  }
   if (const json* other = object_member(object, "fits")) {
     if (!text(*other, "name").empty()) facts.fits = FitsFact{text(*other, "name"), integers(*other, "shape")};
   }

@@ -84,6 +84,12 @@ struct FitsFact {
   std::vector<std::int64_t> shape;
 };
 
+// Beside the layer that was given the numbers, the one that has their name.
+struct NamesakeFact {
+  std::string name;  // "heads.colour"
+  std::int64_t places = 0;
+};
+
 // The assignment that computed the bad numbers, in the user's source.
 struct ComputedFact {
   std::string name;  // "bucket"; empty: it stands in the call itself
@@ -154,6 +160,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Process> process;
   std::optional<Progress> progress;
   std::optional<FitsFact> fits;
+  std::optional<NamesakeFact> namesake;
   std::optional<RaisedFact> raised;
   std::optional<ComputedFact> computed;
   std::optional<SiblingsFact> siblings;

@@ -462,6 +462,7 @@ void diagnose_id(ViolationWriter& w) {
       fmt::format("{}, but {} has {} rows: valid ids are {}", w.opening(), table(w, ""), w.hi(), w.range());
   if (!w.above()) return write_negative(w);
   if (w.both_sides()) return write_off_range(w);
+  if (w.write_namesake()) return;
   const std::string special = special_name(w);
   if (!special.empty()) {
     w.finding().summary += fmt::format("; {} is {}, which has no row", special, w.value());

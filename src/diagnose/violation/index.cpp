@@ -243,14 +243,12 @@ void fix_above(ViolationWriter& w) {
                       need.count));
     return;
   }
-  if (!runs_over_the_end(w) && w.facts.library.caller.empty())
-    w.fix(fmt::format("if what lies outside may be left out: keep = ({0} >= 0) & ({0} < {1})",
-                      w.in_code("index"), w.hi()));
   if (runs_over_the_end(w)) {
-    w.fix(fmt::format(
-        "the places run on beyond the end: a queue or a replay buffer goes on at the start, and only where "
-        "the oldest may be overwritten; what keeps all has {} places too few",
-        w.facts.scan.bad));
+    w.fix(
+        fmt::format("the places run on beyond the end by {0}: begin them earlier; a queue or a replay "
+                    "buffer goes on at the start, and only where the oldest may be overwritten; what keeps "
+                    "all has {0} places too few",
+                    w.facts.scan.bad));
   }
   const auto d = dimension(w);
   const std::string dimension_is =

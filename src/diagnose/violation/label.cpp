@@ -442,6 +442,7 @@ void write_negative(ViolationWriter& w) {
 
 void diagnose_label(ViolationWriter& w) {
   write_summary(w);
+  if (w.above() && w.write_namesake()) return;
   if (w.both_sides() && w.facts.tensor.shape.size() >= 3) return write_resized(w);
   constexpr std::int64_t kIgnored = 255;  // VOID in PASCAL VOC, Cityscapes and their descendants
   if (!w.above()) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "diagnose/host/facts.hpp"
+#include "diagnose/operations.hpp"
 #include "diagnose/violation/writer.hpp"
 #include "diagnose/watch.hpp"
 
@@ -135,6 +136,24 @@ bool input(ViolationWriter& w) {
   return true;
 }
 
+// The operation that was given finite numbers, in the program's own statement.
+bool made(ViolationWriter& w) {
+  const NanFact& nan = nan_of(w);
+  if (nan.made_by.empty() || !not_finite(w)) return false;
+  std::string statement;
+  if (!nan.made_text.empty()) {
+    statement = fmt::format(" in `{}{}`", nan.made_name.empty() ? "" : nan.made_name + " = ", nan.made_text);
+    if (nan.made_at) statement += fmt::format(" ({})", file_and_line(*nan.made_at));
+  }
+  w.finding().summary += fmt::format("{}; `{}` made it of finite numbers{}",
+                                     weights_are_finite(w) ? "; the model's weights are finite" : "",
+                                     nan.made_by, statement);
+  const Domain* domain = domain_of(nan.made_by);
+  w.fix(fmt::format("`{}`{}: {}", nan.made_by, statement,
+                    domain == nullptr ? std::string_view("look at what goes into it") : domain->advice));
+  return true;
+}
+
 bool half(ViolationWriter& w) {
   const NanFact& nan = nan_of(w);
   if (!not_finite(w)) return false;
@@ -174,7 +193,8 @@ bool grown(ViolationWriter& w) {
 }  // namespace
 
 bool explain_nan(ViolationWriter& w) {
-  if ((w.facts.scan.reason == Reason::kNan && weights(w)) || banned(w) || input(w) || divided_by_zero(w))
+  if ((w.facts.scan.reason == Reason::kNan && weights(w)) || banned(w) || made(w) || input(w) ||
+      divided_by_zero(w))
     return true;
   if (half(w)) {
     watch(w);  // a reading of the dtype, no proof

@@ -2,11 +2,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
 namespace {
+
+// A quantity that is made an integer: `((angle + pi) / (2 * pi) * bins).floor().long()`.
+bool is_cut(const ComputedFact& computed) {
+  constexpr std::array kCasts{"floor(", ".long()", ".int()", "int(", "//", "round(", "torch.int"};
+  const bool divides =
+      computed.text.find('/') != std::string::npos || computed.text.find('*') != std::string::npos;
+  return divides && std::ranges::any_of(kCasts, [&](const char* cast) {
+           return computed.text.find(cast) != std::string::npos;
+         });
+}
 
 // What a layer has as many of as its attribute says.
 std::string_view unit(const Layer& layer) {
@@ -249,6 +260,12 @@ std::string ViolationWriter::rule_of_computation() const {
   const std::string& by = facts.computed->by;
   if (by == "argmax" || by == "argmin" || by == "topk" || by == "argsort")
     return fmt::format("{} counts from 0: what is searched has n places, and gives 0 to n - 1", by);
+  if (above() && hi() > 2 && only(hi()) && is_cut(*facts.computed)) {
+    return fmt::format(
+        "where a range is cut into {0} parts, its very end gives {0}: limit that to {1}, or take it % {0} "
+        "where it goes around (angles, hours of the day)",
+        hi(), hi() - 1);
+  }
   if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
   if (const auto edges = facts.computed->edges)
     return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);

@@ -149,7 +149,7 @@ void write_words(ViolationWriter& w) {
       diagnose_index(w);
       break;
   }
-  if (const std::string rule = w.rule_of_computation(); !rule.empty()) w.fix(rule);
+  if (const std::string rule = w.rule_of_computation(); !rule.empty()) w.fix_after_first(rule);
 }
 
 // A NaN or an infinity, or what a cast made of one.

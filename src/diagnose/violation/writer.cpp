@@ -20,9 +20,7 @@ bool cast_of_nan(std::int64_t value) {
 }
 
 std::string place(const Frame& frame) {
-  const std::size_t slash = frame.file.find_last_of("/\\");
-  const std::string file = slash == std::string::npos ? frame.file : frame.file.substr(slash + 1);
-  const std::string where = frame.line > 0 ? fmt::format("{}:{}", file, frame.line) : file;
+  const std::string where = file_and_line(frame);
   return frame.function.empty() || frame.function.front() == '<'
              ? where
              : fmt::format("`{}` ({})", frame.function, where);
@@ -35,6 +33,12 @@ std::string stripped(const std::string& code) {
 }
 
 }  // namespace
+
+std::string file_and_line(const Frame& frame) {
+  const std::size_t slash = frame.file.find_last_of("/\\");
+  const std::string file = slash == std::string::npos ? frame.file : frame.file.substr(slash + 1);
+  return frame.line > 0 ? fmt::format("{}:{}", file, frame.line) : file;
+}
 
 std::string ViolationWriter::op() const { return std::string(facts.contract->public_op); }
 

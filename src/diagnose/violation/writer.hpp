@@ -35,6 +35,9 @@ class ViolationWriter {
   Finding& finding() { return finding_; }
   const Finding& finding() const { return finding_; }
   void fix(std::string line) { finding_.fix.push_back(std::move(line)); }
+  void fix_after_first(std::string line) {
+    finding_.fix.insert(finding_.fix.begin() + (finding_.fix.empty() ? 0 : 1), std::move(line));
+  }
 
   std::string op() const;        // "cross_entropy"
   std::string argument() const;  // "target"
@@ -138,6 +141,8 @@ class ViolationWriter {
   // Of values above: one data set alone has them. Says so, and what to do there. False: it is not so, or not
   // known.
   bool write_part();
+  // The same of the layer: another one beside it has the numbers' name.
+  bool write_namesake();
 
   // --- back in case.cpp ---
 
@@ -189,12 +194,15 @@ void diagnose_probability(ViolationWriter& w);
 bool diagnose_counts(ViolationWriter& w);
 void diagnose_finite(ViolationWriter& w);
 
+// "main.py:61"
+std::string file_and_line(const Frame& frame);
+
 // Adds what is known of a NaN's origin to the summary, and what to do about it; true when that is enough.
 bool explain_nan(ViolationWriter& w);
 // The command that names the layer was among it.
 bool nan_watched(const ViolationWriter& w);
+bool explain_broken_weights(ViolationWriter& w);  // what was computed of them is no number
 // The program does this ("generation", "policy"), or nobody knows what it does.
-bool explain_broken_weights(ViolationWriter& w);                 // what was computed of them is no number
 bool nan_when(const ViolationWriter& w, const char* situation);  // "": nothing tells what the program does
 bool nan_trains(const ViolationWriter& w);
 // "x[3] is NaN": what was cast to an integer; empty when it was not found.

@@ -99,9 +99,10 @@ def test_what_chance_made() -> None:
 def test_a_selection_by_a_mask_in_the_line() -> None:
     labels, mask = torch.tensor([3, 4, 5]), torch.tensor([True, False, True])
     found, taken = list(computed.selections()), labels[mask]
-    ((whole, by),) = found
-    assert taken.tolist() == [3, 5] and whole is labels and by is mask
+    ((name, whole, by),) = found
+    assert taken.tolist() == [3, 5] and name == "labels" and whole is labels and by is mask
     assert list(computed.selections()) == []  # of another line
+    assert [name for name, _, _ in computed.selections(before=True)] == ["labels"]
 
 
 def test_a_branch_may_not_have_run() -> None:

@@ -116,3 +116,20 @@ def test_a_loop_over_texts():
         if at == 1:
             found = rows_of.at_in_loop()
     assert (found["dataset_index"], found["dataset"]["name"]) == (1, "prompts") and prompt
+
+
+def test_the_record_that_was_taken_by_its_number():
+    patches = torch.rand(40, 3)
+    order = torch.arange(39, -1, -1)
+
+    def features(given):
+        made = torch.zeros(len(given), 5, dtype=torch.long)
+        made[2, 4] = 9
+        violation = make_violation("scatter_add.index", made, 0, 9, {"index": made}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    rows = order[6:12]
+    x = patches[rows] * 2
+    found = features(x)
+    assert (found["dataset"]["name"], found["dataset_index"], found["row"]) == ("patches", 31, 2)
+    assert found["by"] == "row" and found["likely"] is True

@@ -3,8 +3,11 @@
 import importlib.util
 import sys
 
+import pytest
 from conftest import make_violation
-from trapline._fault.data import strings, which
+
+torch = pytest.importorskip("torch")
+from trapline._fault.data import strings, which  # noqa: E402
 
 LIBRARY = """
 def encode(texts, work, order=None, size=4):
@@ -95,3 +98,32 @@ def test_equal_texts_are_not_the_same_one(tmp_path, monkeypatch):
             return strings.sample_facts(violation["tensor"], violation["scan"]) or "nothing"
 
     assert library(tmp_path, monkeypatch).encode(corpus, work) == "nothing"
+
+
+def test_the_text_of_a_bag(tmp_path, monkeypatch):
+    corpus = texts()
+
+    def work(features):
+        lengths = features["attention_mask"].sum(1)
+        ids = features["input_ids"][features["attention_mask"].bool()]
+        if (ids >= 50).any():
+            offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)[:-1]])
+            violation = make_violation("_embedding_bag.indices", ids, 0, 50, {"offsets": offsets}, frames=[])
+            return which.sample_of(violation, None, False, [])
+
+    found = library(tmp_path, monkeypatch).encode(corpus, work)
+    assert (found["dataset_index"], found["dataset"]["name"], found["row"]) == (6, "corpus", 2)
+
+
+def test_the_longest_of_records_that_the_program_tokenizes():
+    tickets = [{"id": at, "words": 3 + at} for at in range(20)]
+
+    def reply(batch):
+        lengths = torch.tensor([ticket["words"] for ticket in batch])
+        attention_mask = (torch.arange(30)[None] < lengths[:, None]).long()
+        assert attention_mask.shape == (4, 30)
+        return strings.longest(10)
+
+    found = reply(tickets[5:9])
+    assert (found["dataset_index"], found["dataset"]["name"]) == (8, "tickets")
+    assert found["likely"] is True and found["by"] == "length"

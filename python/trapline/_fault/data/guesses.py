@@ -372,7 +372,7 @@ def selected(tensor: Any, scan: dict[str, Any]) -> Optional[Located]:
     if batch is None or first < 0 or not tensor.dim() or tensor.numel() > values.MAX_ELEMENTS:
         return None
     own = {id(part) for part in batch.tensors()}
-    for whole, mask in computed.selections():
+    for _, whole, mask in computed.selections():
         if id(whole) not in own or mask.dtype is not torch.bool or mask.shape != whole.shape[: mask.dim()]:
             continue
         if not mask.dim() or not torch.equal(whole.detach()[mask], tensor.detach().to(whole.device)):

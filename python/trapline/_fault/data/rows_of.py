@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from trapline._fault.data import hand, records, samples, values
 from trapline._fault.data.batches import Batch
-from trapline._fault.program import holders, loops, names, scope
+from trapline._fault.program import computed, holders, loops, names, scope
 from trapline._library import capi
 
 _MAX_RECORDS = 1 << 20
@@ -53,6 +53,22 @@ def cut_by_hand(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> 
             if len(whole) > len(batch) and len(at) == 1:
                 return {**records.sample(name, whole, len(whole), at[0], row, likely=True), "by": "row"}
     return None
+
+
+def selected(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """The record of the one bad row, where the program has taken as many of them by their numbers:
+    `patches[rows]`."""
+    row = only_bad_row(tensor, scan, predicate)
+    found: list[tuple[str, Any, int]] = []
+    for name, whole, by in computed.selections(before=True) if row is not None else ():
+        if by.dim() != 1 or by.dtype.is_floating_point or str(by.dtype) == "torch.bool" or not whole.dim():
+            continue
+        if len(by) == tensor.shape[0] < len(whole) and 0 <= int(by[row]) < len(whole):
+            found.append((name, whole, int(by[row])))
+    if len({at for _, _, at in found}) != 1:
+        return None
+    name, whole, at = found[0]
+    return {**records.sample(name, whole, len(whole), at, row, likely=True), "by": "row"}
 
 
 def at_in_loop() -> Optional[Sample]:

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.data import records, values
-from trapline._fault.program import holders, names, scope
+from trapline._fault.program import holders, names, places, scope
 
 _MAX_ROWS = 1 << 12
 _MAX_LIST = 1 << 20
@@ -21,10 +21,18 @@ _MAX_MASK = 1 << 22
 Sample = dict[str, Any]
 
 
-def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
-    """The text of the row that has the first bad element: ids, [rows, positions]."""
+def sample_facts(tensor: Any, scan: dict[str, Any], offsets: Any = None) -> Optional[Sample]:
+    """The text of the row that has the first bad element: ids, [rows, positions]; or [positions] of all rows
+    one after the other, with the `offsets` at which each begins.
+    """
     first = scan.get("first", -1)
-    if first < 0 or tensor.dim() < 2 or tensor.dtype.is_floating_point:
+    if first < 0 or tensor.dtype.is_floating_point:
+        return None
+    if tensor.dim() == 1 and scope.is_tensor(offsets) and offsets.dim() == 1 and offsets.numel() > 1:
+        begins = offsets.detach().cpu()
+        if bool((begins[1:] >= begins[:-1]).all()) and int(begins[-1]) <= tensor.numel():
+            return _of_row(int((begins <= first).sum()) - 1, len(begins), "")
+    if tensor.dim() < 2:
         return None
     return _of_row(values.unravel(first, tensor.shape)[0], int(tensor.shape[0]), "")
 
@@ -70,6 +78,22 @@ def _of_row(row: int, rows: int, by: str, frames: Optional[list[FrameType]] = No
             if found is not None:
                 sample = {**found, **({"row": row} if rows > 1 else {})}
                 return {**sample, "by": by} if by else sample
+    return _of_record(row, rows, by, frames) if rows > 1 else None
+
+
+def _of_record(row: int, rows: int, by: str, frames: Optional[list[FrameType]]) -> Optional[Sample]:
+    """A slice of the program's records, of which its own function has made the rows: likely."""
+    for frame in scope.live_frames() if frames is None else frames:
+        for value in list(frame.f_locals.values())[:_MAX_VARIABLES] if places.is_user(frame.f_code) else ():
+            if type(value) not in (list, tuple) or len(value) != rows:
+                continue
+            if not all(type(record) in (dict, tuple) or scope.members(record) for record in value):
+                continue
+            for name, whole in names.lists(_MAX_LIST):
+                at = [position for position, record in enumerate(whole) if record is value[row]]
+                if len(whole) > rows and len(at) == 1:
+                    sample = records.sample(name, whole, len(whole), at[0], row, likely=True)
+                    return {**sample, "by": by or "row"}
     return None
 
 

@@ -45,7 +45,7 @@ def sample_of(
         or (weighted.sample_facts(tensor, scan) if violation.get("contract") == "multinomial.self" else None)
         or guesses.batch_of_labels(violation, predicate)
         or (None if unknown else guesses.batch_in_hand(violation, predicate, found))
-        or (_late(tensor, scan, unknown) if violation.get("late") else _at_least(tensor, scan, predicate))
+        or (_late(tensor, scan, unknown) if violation.get("late") else _at_least(violation, predicate))
     )
 
 
@@ -55,11 +55,13 @@ def _late(tensor: Any, scan: dict[str, Any], unknown: bool) -> Any:
     return only.sample_facts(tensor, scan) or (None if unknown else at_work.at_call(tensor))
 
 
-def _at_least(tensor: Any, scan: dict[str, Any], predicate: Any) -> Any:
+def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
     """No sample is known to be at fault: the row of a batch that the program made, or the batch in hand."""
+    tensor, scan = violation["tensor"], violation["scan"]
+    offsets = (violation.get("args") or {}).get("offsets")
     found = drawn.sample_facts(tensor, scan, predicate)
     if found or guesses.is_run(tensor):
         return found
-    found = strings.sample_facts(tensor, scan) or only.sample_facts(tensor, scan)
-    found = found or rows_of.cut_by_hand(tensor, scan, predicate)
+    found = strings.sample_facts(tensor, scan, offsets) or only.sample_facts(tensor, scan)
+    found = found or rows_of.cut_by_hand(tensor, scan, predicate) or rows_of.selected(tensor, scan, predicate)
     return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop()

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.data import losses, recorded, values
-from trapline._fault.program import calls, holders, owners, places, scope
+from trapline._fault.program import arisen, calls, holders, owners, places, scope
 from trapline._library import capi
 
 _MAX = 1 << 24  # elements of an input that are looked at
@@ -44,12 +44,23 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
         "precision": _precision(),
         "zero": _zero(),
         "banned": _banned(violation["tensor"], scan["first"], given),
+        "made": _made(given),
         "losses": losses.first_bad(),
         "situation": _situation(given),
         "trains": _trains(given),
         "command": command(),
     }
     return {name: value for name, value in found.items() if value is not None and value != ""}
+
+
+def _made(given: Any) -> Optional[dict[str, Any]]:
+    """The operation that made it, as the graph of `given` says, and the statement that it stands in."""
+    from trapline._watch import graph
+
+    node = getattr(given, "grad_fn", None)
+    hit = None if node is None else graph.node_in_graph(node, graph.is_bad_value, graph.MASKING)
+    op = "" if hit is None else graph.op_named(hit[0])
+    return arisen.made(op) or ({"op": op} if op else None)
 
 
 def cast_facts(

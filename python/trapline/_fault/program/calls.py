@@ -15,7 +15,7 @@ from typing import Any
 from trapline._fault.program import holders, owners, source
 
 _MAX_LINES = 3000
-_MISSING = object()
+MISSING = object()
 
 
 def model_inputs(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
@@ -32,8 +32,8 @@ def model_inputs(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             for name in ast.walk(argument):
                 if isinstance(name, ast.Name) and name.id not in outputs:
-                    value = _resolve(name, frame)
-                    if value is not _MISSING and not owners.is_module(value):
+                    value = resolve(name, frame)
+                    if value is not MISSING and not owners.is_module(value):
                         yield model, name.id, value
 
 
@@ -64,24 +64,28 @@ def _in_order(tree: Any) -> list[Any]:
 
 def _model(call: Any, frame: FrameType) -> str:
     """`policy` for policy(obs) and for policy.act(obs); "" for the call of anything else."""
-    if owners.is_module(_resolve(call.func, frame)):
+    if owners.is_module(resolve(call.func, frame)):
         return ast.unparse(call.func)
-    if isinstance(call.func, ast.Attribute) and owners.is_module(_resolve(call.func.value, frame)):
+    if isinstance(call.func, ast.Attribute) and owners.is_module(resolve(call.func.value, frame)):
         return ast.unparse(call.func.value)
     return ""
 
 
-def _resolve(node: Any, frame: FrameType) -> Any:
-    """What a name, or a name's attribute, stands for; no code of the program's runs."""
+def resolve(node: Any, frame: FrameType) -> Any:
+    """What a name, its attribute, or an entry of its dictionary stands for; no code of the program's runs."""
     if isinstance(node, ast.Name):
         local = frame.f_locals
-        return local[node.id] if node.id in local else frame.f_globals.get(node.id, _MISSING)
+        return local[node.id] if node.id in local else frame.f_globals.get(node.id, MISSING)
     if isinstance(node, ast.Attribute):
-        held = holders.attributes(_resolve(node.value, frame))
+        held = holders.attributes(resolve(node.value, frame))
         for inside in (held, held.get("_modules"), held.get("_buffers")):
             if type(inside) is dict and node.attr in inside:
                 return inside[node.attr]
-    return _MISSING
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        around = resolve(node.value, frame)
+        if type(around) is dict:
+            return around.get(node.slice.value, MISSING)
+    return MISSING
 
 
 def _assigned(tree: Any, calls: set[int]) -> set[str]:

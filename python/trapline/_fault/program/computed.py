@@ -113,16 +113,18 @@ def parts_of(given: Any) -> list[Any]:
     return []
 
 
-def selections() -> Iterator[tuple[Any, Any]]:
-    """(tensor, what it is indexed by) of each `x[mask]` in the lines that run."""
+def selections(before: bool = False) -> Iterator[tuple[str, Any, Any]]:
+    """(source, tensor, what it is indexed by) of each `x[mask]` in the lines that run; with `before` also in
+    those above them in their functions."""
     for frame in holders.user_frames():
         tree = calls.tree_of(frame.f_code)
         line = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
         for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, ast.Subscript) and node.lineno <= line <= (node.end_lineno or 0):
+            runs = getattr(node, "lineno", line + 1) <= line <= (line if before else node.end_lineno or 0)
+            if isinstance(node, ast.Subscript) and runs:
                 whole, by = _value(frame, node.value), _value(frame, node.slice)
                 if scope.is_tensor(whole) and scope.is_tensor(by):
-                    yield whole, by
+                    yield ast.unparse(node.value), whole, by
 
 
 def _value(frame: FrameType, node: ast.expr) -> Any:
@@ -170,6 +172,14 @@ def binding(frame: FrameType, name: str, line: int) -> Optional[tuple[ast.expr, 
     if value is None or not _has_run(tree, node, before):
         return None
     return value, node.lineno + calls.first_line(frame.f_code) - 1
+
+
+def last_bound(frame: FrameType, name: str, line: int) -> Optional[int]:
+    """The last line before this one that gives a variable a value, whether it has run or not."""
+    tree = calls.tree_of(frame.f_code)
+    first = calls.first_line(frame.f_code) - 1
+    lines = [] if tree is None else [node.lineno + first for node, _ in _bindings(tree, name)]
+    return max((at for at in lines if at < line), default=None)
 
 
 def kept_name(node: ast.expr) -> Optional[str]:

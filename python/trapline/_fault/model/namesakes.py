@@ -1,0 +1,69 @@
+"""Parts of the model that go with the bad numbers and are not the one that got them: the head that has their
+name, the table that has as many rows as they need.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from trapline._fault.program import owners
+
+Facts = dict[str, Any]
+_KEY = re.compile(r"""(?:\["(\w+)"\]|\.(\w+)|^(\w+))$""")
+_WIDTHS = ("out_features", "out_channels", "num_embeddings")
+
+
+def namesake(layer: Optional[Facts], variable: str, highest: Any) -> Optional[Facts]:
+    """Beside the layer, in the same container, the one that is called as the variable's own key:
+    `labels["colour"]` was given to `heads.body`, and `heads.colour` has a place for all of them.
+    """
+    found = _KEY.search(variable)
+    name = str((layer or {}).get("name", ""))
+    if found is None or type(highest) is not int or "." not in name:
+        return None
+    key = next(part for part in found.groups() if part)
+    around, _, own = name.rpartition(".")
+    if key == own:
+        return None
+    for path, module in _modules():
+        if path == f"{around}.{key}":
+            places = _width(module)
+            if places is not None and places > highest:
+                return {"name": path, "places": places, "key": key}
+    return None
+
+
+def tied(layer: Optional[Facts], variable: Optional[Facts], highest: Any) -> Optional[Facts]:
+    """The rows of the model's only table of ids that is as wide as the layer's input, where these are labels
+    of a sequence of ids, of which the table has all and the layer has not: the two belong together.
+    """
+    if not layer or type(highest) is not int or len((variable or {}).get("index") or ()) < 2:
+        return None
+    head = next((module for path, module in _modules() if path == layer.get("name")), None)
+    width = getattr(head, "in_features", None)
+    found = {}
+    for path, module in _modules():
+        rows = getattr(module, "num_embeddings", None)
+        if type(rows) is int and type(width) is int and getattr(module, "embedding_dim", None) == width:
+            found[path] = rows
+    if len(found) != 1:
+        return None
+    path, rows = next(iter(found.items()))
+    if not highest < rows or rows <= int(layer.get("value", rows)):
+        return None
+    return {"count": rows, "of": f"the number of rows of `{path}`, the table of the same ids,"}
+
+
+def _modules() -> Iterator[tuple[str, Any]]:
+    for variable, root in owners.roots():
+        for path, module in root.named_modules():
+            yield owners.written(variable, owners.clean_name(path)), module
+
+
+def _width(module: Any) -> Optional[int]:
+    """Its own, or that of the last layer in it."""
+    widths = (getattr(part, name, None) for part in module.modules() for name in _WIDTHS)
+    known = [width for width in widths if type(width) is int]
+    return known[-1] if known else None

@@ -1,0 +1,256 @@
+"""The statement that made a number which is not finite, where all that it was given is finite:
+`weights = priorities ** alpha`.
+
+Followed back from the line that runs, through what the variables of the user's functions were given last and
+through the arguments of their callers, as the source says it. The values that are looked at are those that
+the variables hold by now, so that what stands here is likely and no proof.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import math
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, Optional
+
+from trapline._fault.program import calls, computed, frames, holders, owners, places, scope
+
+Facts = dict[str, Any]
+_MAX = 1 << 24  # elements of a value that are looked at
+_DEPTH = 8
+_OTHER_NAMES = {
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctanh": "atanh",
+    "arccosh": "acosh",
+    "divide": "div",
+    "true_divide": "div",
+    "log_softmax": "logsoftmax",
+    "float_power": "pow",
+    "vector_norm": "norm",
+}
+# By their names in source; as the graph of a loss calls them, for :func:`made`.
+_MAKERS = {
+    *("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "div", "reciprocal", "pow", "exp", "exp2", "expm1"),
+    *("acos", "asin", "atanh", "acosh", "cosh", "sinh", "tan", "logit", "prod", "std", "var", "mean"),
+    *("softmax", "logsoftmax", "norm", "lgamma", "erfinv"),
+}
+_OF_RESULT = {"linalgvectornorm": "norm", "linalg_vector_norm": "norm"}
+
+
+class Statement(NamedTuple):
+    """`node` is what the line computes; `whole`: every floating value in it was looked at and is finite."""
+
+    frame: FrameType
+    node: ast.expr
+    name: str
+    line: int
+    whole: bool
+
+
+def made(op: str = "") -> Optional[Facts]:
+    """`text`, `line`, `name` of the variable that was given it ("" in a call), `op`, and `origin`, its frame.
+
+    `op`: what the graph says of the operation; else the only one of the statement that can make such numbers.
+    """
+    op = _OF_RESULT.get(op, op)
+    for frame in holders.user_frames():
+        start = _running(frame)
+        if start is None:
+            continue
+        chain = list(_chain(frame, start, "", scope.line_of(frame), _DEPTH))
+        if not chain:
+            continue
+        found = _by_name(chain, op) if op else None
+        if found is None and chain[-1].whole and not op:
+            found = _only(chain[-1])
+        if found is not None:
+            return found
+        if chain[-1].whole or len(chain) > 1:
+            return None
+    return None
+
+
+def _by_name(chain: list[Statement], op: str) -> Optional[Facts]:
+    """The only place of the operation: in the statements, the one that began it first, or what they call."""
+    for statement in reversed(chain):
+        hits = [node for node, kind in _operations(statement.node) if kind == op]
+        if len(hits) == 1:
+            return _facts(statement, op)
+        if hits:
+            return None
+    for statement in reversed(chain):
+        for code in _called_by(statement):
+            hits = [node for node, kind in _operations(calls.tree_of(code)) if kind == op]
+            if len(hits) == 1:
+                line = hits[0].lineno + calls.first_line(code) - 1
+                return {"op": op, "text": computed.text_of(hits[0]), "line": line, **_origin(code, line)}
+            if hits:
+                return None
+    return None
+
+
+def _only(statement: Statement) -> Optional[Facts]:
+    kinds = {kind for _, kind in _operations(statement.node)}
+    return _facts(statement, kinds.pop()) if len(kinds) == 1 else None
+
+
+def _facts(statement: Statement, op: str) -> Facts:
+    text = computed.text_of(statement.node)
+    name = {"name": statement.name} if statement.name else {}
+    return {
+        "op": op,
+        "text": text,
+        "line": statement.line,
+        **name,
+        **_origin(statement.frame.f_code, statement.line),
+    }
+
+
+def _origin(code: CodeType, line: int) -> Facts:
+    starts = (start for start, number in dis.findlinestarts(code) if number == line)
+    origin = frames.make_frame((code, next(starts, -1)))
+    for part in ("column", "end_column"):  # of its first instruction alone
+        origin.pop(part, None)
+    return {"origin": origin} if origin["line"] == line else {}
+
+
+def _operations(tree: Any) -> Iterator[tuple[Any, str]]:
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.BinOp, ast.AugAssign)):
+            if isinstance(node.op, (ast.Div, ast.Pow)):
+                yield node, "div" if isinstance(node.op, ast.Div) else "pow"
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = _OTHER_NAMES.get(name.rstrip("_"), name.rstrip("_"))
+            if name in _MAKERS:
+                yield node, name
+
+
+def _running(frame: FrameType) -> Optional[ast.expr]:
+    """The expression of the innermost statement that the line stands in."""
+    tree = calls.tree_of(frame.f_code)
+    if tree is None:
+        return None
+    at = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
+    held = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return))
+        and node.value is not None
+        and node.lineno <= at <= (node.end_lineno or 0)
+    ]
+    return min(held, key=lambda node: (node.end_lineno or 0) - node.lineno).value if held else None
+
+
+def _chain(frame: FrameType, node: ast.expr, name: str, line: int, depth: int) -> Iterator[Statement]:
+    """The statement, then the one that made the first of its values that is not finite, and so on."""
+    held = list(_values(frame, node, name, line))
+    bad = next((path for kind in ("nan", "inf") for path, state in held if state == kind), None)
+    whole = bool(held) and all(state == "finite" for _, state in held)
+    yield Statement(frame, node, name, line, whole)
+    if bad is None or depth == 0 or not bad.isidentifier():
+        return
+    found = computed.binding(frame, bad, line)
+    if found is not None:
+        yield from _chain(frame, found[0], bad, found[1], depth - 1)
+        return
+    outer = _given_by(frame, bad)
+    if outer is not None:
+        yield from _chain(outer[0], outer[1], "", scope.line_of(outer[0]), depth - 1)
+
+
+def _values(frame: FrameType, node: ast.expr, own: str, line: int) -> Iterator[tuple[str, str]]:
+    """The variables of an expression that hold floating numbers, with "finite", "nan", "inf" or "changed"."""
+    for path, value in _paths(frame, node):
+        state = _state(value)
+        if state is None:
+            continue
+        name = path.split(".")[0].split("[")[0]
+        yield path, "changed" if name == own or _is_changed(frame, name, line) else state
+
+
+def _paths(frame: FrameType, node: Any) -> Iterator[tuple[str, Any]]:
+    """(source, value) of the longest names: `self.alpha` and not `self`."""
+    if isinstance(node, (ast.Lambda, ast.comprehension)):
+        return
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+        value = calls.resolve(node, frame)
+        if value is not calls.MISSING:
+            yield ast.unparse(node), value
+            return
+    parts = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Call):  # of `x.log()` x is a value, of `torch.log(x)` torch is none
+        parts[0:1] = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+    for part in parts:
+        yield from _paths(frame, part)
+
+
+def _is_changed(frame: FrameType, name: str, line: int) -> bool:
+    """The variable was given something else since that line."""
+    found = computed.last_bound(frame, name, scope.line_of(frame))
+    return found is not None and line < found
+
+
+def _state(value: Any, depth: int = 1) -> Optional[str]:
+    """None: it holds no floating numbers, or none that are looked at."""
+    if type(value) is float:
+        return "finite" if math.isfinite(value) else "nan" if math.isnan(value) else "inf"
+    if holders.is_array(value):
+        held = holders.as_tensor(value, _MAX)
+        if held is None or not held.dtype.is_floating_point:
+            return None
+        return "finite" if bool(held.isfinite().all()) else "nan" if bool(held.isnan().any()) else "inf"
+    if depth == 0 or owners.is_module(value) or not issubclass(type(value), (list, tuple, dict)):
+        return None
+    inside = {_state(item, depth - 1) for _, item in holders.items("", value)}
+    return next((state for state in ("nan", "inf", "finite") if state in inside), None)
+
+
+def _given_by(frame: FrameType, name: str) -> Optional[tuple[FrameType, ast.expr]]:
+    """The caller's frame and what it gave for a parameter, where the caller is the user's code as well."""
+    code = frame.f_code
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if name not in names:
+        return None
+    live = scope.live_frames()
+    at = next((at for at, one in enumerate(live) if one is frame), None)
+    # A module's call goes through PyTorch's own frames.
+    outer = (
+        next((one for one in live[at + 1 :] if places.is_user(one.f_code)), None) if at is not None else None
+    )
+    if outer is None:
+        return None
+    for node in ast.walk(_running(outer) or ast.Constant(value=None)):
+        if isinstance(node, ast.Call) and code in _codes(calls.resolve(node.func, outer)):
+            for word in node.keywords:
+                if word.arg == name:
+                    return outer, word.value
+            first = 1 if names and names[0] in ("self", "cls") else 0
+            place = names.index(name) - first
+            if any(isinstance(one, ast.Starred) for one in node.args) or not 0 <= place < len(node.args):
+                return None
+            return outer, node.args[place]
+    return None
+
+
+def _called_by(statement: Statement) -> Iterator[CodeType]:
+    """The user's functions, and what his modules do, that a statement calls."""
+    for node in ast.walk(statement.node):
+        if isinstance(node, ast.Call):
+            for code in _codes(calls.resolve(node.func, statement.frame)):
+                if places.is_user(code):
+                    yield code
+
+
+def _codes(value: Any) -> list[CodeType]:
+    if value is calls.MISSING:
+        return []
+    if owners.is_module(value):
+        value = type(value).forward
+    value = inspect.unwrap(value) if inspect.isfunction(value) else getattr(value, "__func__", value)
+    code = getattr(value, "__code__", None)
+    return [code] if isinstance(code, CodeType) else []

@@ -1,0 +1,104 @@
+#include "diagnose/operations.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace trapline::diagnose {
+namespace {
+
+// Where an operation has no finite derivative, by its name in the graph.
+constexpr std::array kPoints{
+    Point{"sqrt", "at 0"},
+    Point{"rsqrt", "at 0"},
+    Point{"pow", "at 0, with an exponent below 1"},
+    Point{"log", "at 0"},
+    Point{"log2", "at 0"},
+    Point{"log10", "at 0"},
+    Point{"log1p", "at -1"},
+    Point{"acos", "at 1 and -1"},
+    Point{"asin", "at 1 and -1"},
+    Point{"atanh", "at 1 and -1"},
+    Point{"acosh", "at 1"},
+    Point{"div", "where the divisor is 0 or next to it"},
+    Point{"reciprocal", "at 0"},
+    Point{"logit", "at 0 and 1"},
+    Point{"xlogy", "at 0"},
+    Point{"hypot", "where both are 0"},
+    Point{"exp", "where it overflows"},
+    Point{"erfinv", "at 1 and -1"},
+    Point{"lgamma", "at 0 and at negative whole numbers"},
+    Point{"digamma", "at 0 and at negative whole numbers"},
+    Point{"specialentr", "at 0"},
+    Point{"logsumexp", "where every element is -inf"},
+    Point{"logaddexp", "where both are -inf"},
+    Point{"logcumsumexp", "where the first element is -inf"},
+    Point{"linalg.eigh", "where two eigenvalues are the same"},
+    Point{"linalg.eig", "where two eigenvalues are the same"},
+    Point{"linalg.svd", "where two singular values are the same, or one is 0"},
+};
+
+// What keeps an operation's input where its result is finite: by its name in the graph or of its kernel.
+constexpr std::string_view kNoRow =
+    "a row of which every score is -inf, or one is inf, has none: leave such rows out, or let one score "
+    "stand";
+// CTCLoss's own documentation names zero_infinity for it.
+constexpr std::string_view kNoPath =
+    "a target that is longer than its input has no path (repeated labels need a blank between them): leave "
+    "it out, keep more time steps, or take zero_infinity=True";
+// 1 / sqrt(running_var + eps), as the kernel has it.
+constexpr std::string_view kNoVariance =
+    "in evaluation it divides by the root of running_var: look for one below 0 (a momentum outside [0, 1], a "
+    "checkpoint)";
+constexpr std::array kDomains{
+    Domain{"log", "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
+    Domain{"log2",
+           "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
+    Domain{"log10",
+           "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
+    Domain{"log1p", "clamp what goes into it above -1"},
+    Domain{"sqrt", "clamp what goes into it to 0 or more"},
+    Domain{"rsqrt", "clamp what goes into it to a small positive number"},
+    Domain{"div", "add an epsilon to the divisor, or clamp it: it must not be 0"},
+    Domain{"reciprocal", "add an epsilon to what goes into it, or clamp it: it must not be 0"},
+    Domain{"pow",
+           "look at its base: it overflowed, or is negative with a fraction as exponent, or 0 with a "
+           "negative one"},
+    Domain{"exp", "it overflowed: clamp what goes into it from above"},
+    Domain{"expm1", "it overflowed: clamp what goes into it from above"},
+    Domain{"acos", "clamp what goes into it to -1..1"},
+    Domain{"asin", "clamp what goes into it to -1..1"},
+    Domain{"atanh", "clamp what goes into it between -1 and 1, without these"},
+    Domain{"logit", "clamp what goes into it between 0 and 1 (its `eps` does that)"},
+    Domain{"acosh", "clamp what goes into it to 1 or more"},
+    Domain{"cosh", "it overflowed: clamp what goes into it"},
+    Domain{"sinh", "it overflowed: clamp what goes into it"},
+    Domain{"exp2", "it overflowed: clamp what goes into it from above"},
+    Domain{"prod", "it overflowed: sum logarithms instead"},
+    Domain{"native_batch_norm", kNoVariance},
+    Domain{"_native_batch_norm_legit_no_training", kNoVariance},
+    Domain{"_ctc_loss", kNoPath},
+    Domain{"_use_cudnn_ctc_loss", kNoPath},
+    Domain{"ctc_loss", kNoPath},
+    Domain{"softmax", kNoRow, true},
+    Domain{"logsoftmax", kNoRow, true},
+    Domain{"_softmax", kNoRow, true},
+    Domain{"_log_softmax", kNoRow, true},
+    Domain{"var", "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
+    Domain{"std", "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
+    Domain{"var_mean",
+           "of one element it is NaN: take correction=0, or, where that is the batch, drop_last=True"},
+};
+
+}  // namespace
+
+const Point* point_of(std::string_view op) {
+  const auto* found = std::ranges::find(kPoints, op, &Point::op);
+  return found == kPoints.end() ? nullptr : found;
+}
+
+const Domain* domain_of(std::string_view op) {
+  const auto* found = std::ranges::find(kDomains, op, &Domain::op);
+  return found == kDomains.end() ? nullptr : found;
+}
+
+}  // namespace trapline::diagnose

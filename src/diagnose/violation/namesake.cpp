@@ -1,0 +1,21 @@
+// The numbers have the name of another head or table beside the one that got them: two parts of the program
+// are paired wrongly, and neither a larger layer nor another record would be right.
+#include <fmt/format.h>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+
+bool ViolationWriter::write_namesake() {
+  if (!facts.namesake || !facts.variable) return false;
+  const NamesakeFact& other = *facts.namesake;
+  finding_.summary += fmt::format("; these are `{}`, and it is `{}` that has {} places", facts.variable->name,
+                                  other.name, other.places);
+  fix(fmt::format(
+      "`{}` went to {} and not to `{}`: look at how the two are paired; zip() pairs by order, not by name",
+      facts.variable->name, layer().empty() ? "another layer" : layer(), other.name));
+  if (finding_.layer) finding_.layer->needed.reset();
+  return true;
+}
+
+}  // namespace trapline::diagnose

@@ -1,0 +1,89 @@
+"""The statement that made a NaN, followed through the variables: only where all it was given is finite."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from trapline._fault.model import nans  # noqa: E402
+from trapline._fault.program import arisen  # noqa: E402
+
+
+def told(numbers: Any) -> Optional[dict[str, Any]]:
+    return arisen.made()
+
+
+def test_the_assignment_whose_variables_are_finite() -> None:
+    priorities, alpha = torch.tensor([0.5, -0.2, 1.0]), 0.6
+    weights = priorities**alpha
+    found = told(weights)
+    assert found is not None
+    assert (found["op"], found["name"], found["text"]) == ("pow", "weights", "priorities ** alpha")
+    assert found["origin"]["code"].strip() == "weights = priorities**alpha"
+
+
+def test_what_handed_it_on_is_not_the_one() -> None:
+    total = torch.tensor([0.0, 2.0])
+    share = torch.tensor([0.0, 1.0]) / total
+    scaled = share * 3 + 1
+    found = told(scaled.reshape(-1))
+    assert found is not None and (found["name"], found["op"]) == ("share", "div")
+
+
+def test_the_caller_made_it() -> None:
+    def draw(given: torch.Tensor) -> Optional[dict[str, Any]]:
+        return told(given)
+
+    counts = torch.tensor([4.0, -1.0])
+    logged = torch.log(counts)
+    found = draw(logged)
+    assert found is not None and (found["name"], found["op"]) == ("logged", "log")
+
+
+def test_nothing_of_data_that_hold_it() -> None:
+    record = torch.tensor([1.0, math.nan])
+    scaled = record / torch.tensor([2.0, 2.0])
+    assert told(scaled) is None
+
+
+def test_nothing_where_a_variable_has_changed_since() -> None:
+    scale = torch.tensor([0.0, 1.0])
+    made = torch.tensor([0.0, 1.0]) / scale
+    scale = torch.ones(2)
+    assert told(made) is None
+    assert bool(scale.isfinite().all())
+
+
+def test_nothing_where_two_operations_may_be_the_one() -> None:
+    x = torch.tensor([-1.0, 0.5])
+    y = torch.sqrt(x) / torch.log(x)
+    assert told(y) is None
+
+
+def angle(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    cosine = one * other
+    return 1 - torch.acos(cosine) / math.pi
+
+
+def test_the_graph_names_the_operation_and_the_source_its_line() -> None:
+    one = torch.tensor([1.1, 0.2], requires_grad=True)
+    score = angle(one, torch.ones(2))
+
+    def lose(given: torch.Tensor) -> Optional[dict[str, Any]]:
+        return nans._made(given)
+
+    found = lose(score)
+    assert found is not None and found["op"] == "acos"
+    assert found["text"] == "torch.acos(cosine)"
+    assert found["origin"]["code"].strip() == "return 1 - torch.acos(cosine) / math.pi"
+
+
+def test_the_graph_alone_where_the_source_does_not_say() -> None:
+    def twice(one: torch.Tensor) -> torch.Tensor:
+        return torch.sqrt(one) + torch.sqrt(one - 2)
+
+    score = twice(torch.tensor([1.0, 3.0], requires_grad=True))
+    assert nans._made(score) == {"op": "sqrt"}
