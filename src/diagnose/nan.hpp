@@ -39,6 +39,7 @@ struct WeightsFact {
   std::int64_t bad = 0, total = 0;
   std::string grown;  // all are finite, but this one has grown out of what training makes,
   double to = 0;      // to this
+  std::string buffer{};  // all are finite, but this buffer of a model holds NaN
 };
 
 // A NaN that PyTorch itself found in `argument` (a parameter of a distribution): adds to summary and fix what

@@ -423,5 +423,59 @@ TEST(AdviceHarmValues, AnIndexMadeInsideALibraryIsHealedInTheUsersTensor) {
   EXPECT_TRUE(says(f, "put 0 in its place in `tags` before CRF is called")) << all(f);
 }
 
+TEST(AdviceHarmValues, ARunningStatisticIsNamed) {
+  json facts = facts_of("binary_cross_entropy.self", 0, 0,
+                        {{"scan", {{"value", "nan"}, {"reason", 3}, {"is_float", true}}},
+                         {"weights", {{"name", ""}, {"bad", 0}, {"total", 4}, {"buffer", "norm.mean"}}},
+                         {"nan", {{"command", "python main.py"}}}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(
+      finding.summary.ends_with("; the weights are finite, but the buffer `norm.mean` of the model is NaN"))
+      << all(finding);
+  EXPECT_TRUE(says(finding, "`norm.mean` keeps what an earlier batch made of it")) << all(finding);
+  EXPECT_FALSE(says(finding, "--watch nan")) << all(finding);
+}
+
+TEST(AdviceHarmValues, EdgesThatBatchingMovedWrongly) {
+  const Finding finding =
+      diagnose(facts_of("scatter_add.index", 43, 43,
+                        {{"raised", {{"attribute", "edge_index_t"}, {"value", 9}, {"nodes_of", "x_t"}}}}));
+  EXPECT_TRUE(
+      finding.summary.ends_with("in its own graph it is 9: batching added to `edge_index_t` what is not the "
+                                "number of nodes in `x_t` of the graphs before"))
+      << all(finding);
+  ASSERT_EQ(finding.fix.size(), 1U) << all(finding);
+  EXPECT_TRUE(says(finding, "self.x_t.size(0) for `edge_index_t`")) << all(finding);
+}
+
+TEST(AdviceHarmValues, AnIdThatAModelHasChosen) {
+  json facts = facts_of("embedding.indices", 37, 37, {{"no_grad", true}, {"newest", true}});
+  EXPECT_TRUE(says(diagnose(facts), "cut them before the choice, logits[..., :37]")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "more rows than")) << all(diagnose(facts));
+  facts["newest"] = false;
+  EXPECT_FALSE(says(diagnose(facts), "before the choice")) << all(diagnose(facts));
+}
+
+TEST(AdviceHarmValues, AnIdThatDidNotFitItsType) {
+  const auto of = [](std::int64_t value, std::int64_t hi) {
+    return diagnose(facts_of("embedding.indices", value, hi));
+  };
+  EXPECT_TRUE(says(of(-106, 160), "-106 is also what 150 becomes in int8")) << all(of(-106, 160));
+  EXPECT_FALSE(says(of(-106, 150), "int8")) << all(of(-106, 150));
+  EXPECT_TRUE(says(of(-25536, 50000), "40000 becomes in int16")) << all(of(-25536, 50000));
+}
+
+TEST(AdviceHarmValues, OneTargetOutsideIsARecord) {
+  const auto of = [](int bad) {
+    return diagnose(facts_of(
+        "binary_cross_entropy.target", 0, 0,
+        {{"values", json::array({json::array({1.5, bad})})},
+         {"scan", {{"bad", bad}, {"value", 1.5}, {"max", 1.5}, {"reason", 2}, {"is_float", true}}}}));
+  };
+  EXPECT_FALSE(says(of(1), "range of the whole data set")) << all(of(1));
+  EXPECT_TRUE(says(of(1), "correct that record if wrong")) << all(of(1));
+  EXPECT_TRUE(says(of(3), "range of the whole data set")) << all(of(3));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -171,7 +171,9 @@ TEST(DiagnoseCounts, WhatTheyAddUpTo) {
          "compute the lengths from the data that is reduced: lengths.sum(-1) must equal data.size(axis)");
   expect(ViolationFacts("repeat_interleave.repeats", -1, 5).below(), Cause::kIndexOutOfRange,
          "repeat_interleave: repeats[3] is -1, but it must not be negative",
-         "1 of 32 values are wrong: find where they come from");
+         "look at where the counts are computed: 1 of 32 is negative: a subtraction without a lower limit, "
+         "or a look-up that "
+         "found nothing (-1); where nothing is meant, the count is 0");
 }
 
 // hi is one more than the specified elements, of which there are 5; a row has 3 columns.

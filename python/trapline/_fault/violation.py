@@ -179,6 +179,10 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         add("values", lambda: [[values.number(scan["value"]), 1]])
     if violation.get("no_grad") and _is_used():
         facts["no_grad"] = True
+        if tensor is not None:
+            add("newest", lambda: values.is_newest(tensor, scan, row.get("predicate")) or None)
+    if (facts.get("raised") or {}).get("nodes_of"):
+        facts.pop("sample", None)  # each is right by itself
     add("process", lambda: write.process_facts(described["device"]))
     add("progress", lambda: trainers.progress_facts(violation.get("progress") or {}, late))
     add("history", lambda: history.history_facts(recorded.history()))
@@ -291,7 +295,11 @@ def _look_into(
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     if found and _indexes(operator) and "table" not in facts:
         indexed = (violation.get("args") or {}).get("self")
-        add("table", lambda: "labels" if loss_labels.are_labels(tensor, found[0].tensor, indexed) else None)
+        square = scope.is_tensor(indexed) and list(indexed.shape).count(scan.get("hi")) > 1
+        labels = not square and loss_labels.are_labels(
+            tensor, found[0].tensor, indexed
+        )  # places of each other
+        add("table", lambda: "labels" if labels else None)
     if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")) or facts.get("table") == "labels":
         add("counted", lambda: counts.classes(found[0] if found else None))
     elif facts.get("table") == "token":

@@ -247,6 +247,7 @@ std::optional<WeightsFact> read_weights(const json& facts) {
     const json* value = member(*grown, "value");
     seen.to = value != nullptr && value->is_number() ? value->get<double>() : 0.0;
   }
+  seen.buffer = text(*weights, "buffer");
   if (seen.bad < 0 || (seen.bad > 0 && seen.name.empty()) || (seen.bad == 0 && seen.total <= 0)) {
     return std::nullopt;
   }

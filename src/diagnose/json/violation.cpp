@@ -124,6 +124,7 @@ void read_places(const json& object, Violation& facts) {
   }
   facts.numpy_cast = read_frame(member(object, "numpy_cast"));
   facts.no_grad = boolean(object, "no_grad").value_or(false);
+  facts.newest = boolean(object, "newest").value_or(false);
   facts.batch_is_finite = boolean(object, "batch_is_finite").value_or(false);
   facts.watch = read_watch(object);
   facts.nan = read_nan(object);
@@ -143,7 +144,7 @@ void read_advice(const json& object, Violation& facts) {
   if (const json* raised = object_member(object, "raised")) {
     const auto value = integer(*raised, "value");
     if (value && !text(*raised, "attribute").empty())
-      facts.raised = RaisedFact{text(*raised, "attribute"), *value};
+      facts.raised = RaisedFact{text(*raised, "attribute"), *value, text(*raised, "nodes_of")};
   }
   facts.position = read_position(object);
   if (const json* setting = object_member(object, "setting")) {

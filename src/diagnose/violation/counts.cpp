@@ -47,10 +47,11 @@ void write_sum(ViolationWriter& w) {
 
 void write_negative(ViolationWriter& w) {
   w.finding().summary = fmt::format("{}, but it must not be negative", w.opening());
-  w.fix(fmt::format("{} of {} values are wrong: find where they come from", w.facts.scan.bad,
-                    w.facts.scan.total));
-  if (w.only(std::int64_t{-1}))
-    w.fix("-1 is often what a look-up gives that found nothing; where none are meant, the count is 0");
+  w.fix(
+      fmt::format("{}: {} of {} {} negative: a subtraction without a lower limit, or a look-up that found "
+                  "nothing (-1); where nothing is meant, the count is 0",
+                  w.look_at_computation("the counts"), w.facts.scan.bad, w.facts.scan.total,
+                  w.facts.scan.bad == 1 ? "is" : "are"));
   w.fix_sample();
 }
 

@@ -59,6 +59,7 @@ struct CountedFact {
 struct RaisedFact {
   std::string attribute;
   std::int64_t value = 0;
+  std::string nodes_of;  // the attribute that has the nodes: of another one they were added
 };
 
 // The field of the configuration that made the table.
@@ -167,6 +168,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;
   bool no_grad = false;             // the model is used, not trained
+  bool newest = false;              // and only the last of its row is bad, of several
   bool batch_is_finite = false;     // every floating tensor of the batch in hand
   std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;

@@ -188,18 +188,11 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
   // No tokenizer is in reach, else its length would be known.
   w.fix(fmt::format("if the program makes ids itself (letters, time steps, codes): {}: {}",
                     look_at_computation(w), w.outside()));
-  w.fix(fmt::format("if tokens were added to the tokenizer: {}", all));
+  // Rows that no training has seen are no use to a model that is only used.
+  if (!w.facts.no_grad) w.fix(fmt::format("if tokens were added to the tokenizer: {}", all));
   w.fix(
       "if not, and the ids are the tokenizer's: load tokenizer and model from the same checkpoint: "
       "len(tokenizer) must not exceed the table");
-}
-
-// The largest number of an unsigned type alone, far above the others.
-std::string of_unsigned(const ViolationWriter& w) {
-  if (w.only(255)) return "; 255 is also what -1 becomes in uint8, and a usual fill value";
-  if (w.only(65535)) return "; 65535 is also what -1 becomes in uint16";
-  if (w.only(4294967295)) return "; 4294967295 is also what -1 becomes in uint32";
-  return "";
 }
 
 // A special token that has no row: it is meant to have one, or to be another.
@@ -212,6 +205,7 @@ void fix_table(ViolationWriter& w, bool special) {
                     w.facts.counted->count - 1));
     return;
   }
+  if (is_drawn(w)) return fix_drawn(w);
   const bool own = w.knob(Situation::kIds, w.need()).empty();  // a library knows what its tables are
   if (own && w.facts.siblings && w.integer() < w.facts.siblings->rows) {
     w.fix(
@@ -280,8 +274,8 @@ void write_off_range(ViolationWriter& w) {
         "from an offset or other arithmetic, not from padding",
         w.facts.scan.bad, w.facts.scan.total, min, look));
   } else {
-    w.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}", w.facts.scan.bad,
-                      w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look));
+    w.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}{}", w.facts.scan.bad,
+                      w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look, of_signed(w)));
     if (w.facts.codes && w.integer() == -1) {
       w.fix(w.of_codes() + "; it needs a row of its own: codes + 1, and a table with one row more");
     } else if (is_position_table(w) && w.integer() == -1 && !w.all_bad()) {

@@ -25,7 +25,9 @@ bool not_finite(const ViolationWriter& w) {
 }
 
 // Every parameter in reach was looked at, and none is bad.
-bool weights_are_finite(const ViolationWriter& w) { return w.facts.weights && w.facts.weights->bad == 0; }
+bool weights_are_finite(const ViolationWriter& w) {
+  return w.facts.weights && w.facts.weights->bad == 0 && w.facts.weights->buffer.empty();
+}
 
 std::string lead(const ViolationWriter& w, const char* joint) {
   return weights_are_finite(w) ? fmt::format("; the model's weights are finite, {}", joint) : "; ";
@@ -81,6 +83,19 @@ bool weights(ViolationWriter& w) {
   w.fix(
       "NaN comes of missing data, 0/0 (the std of a constant column, or of one row), log of 0 or below, a "
       "softmax over a row that is masked everywhere, float16 overflow, a learning rate that is too high");
+  return true;
+}
+
+// A running statistic that took a NaN in: it stays, and makes one of everything from then on.
+bool buffer(ViolationWriter& w) {
+  if (!w.facts.weights || w.facts.weights->buffer.empty() || !not_finite(w)) return false;
+  w.finding().summary += fmt::format("; the weights are finite, but the buffer `{}` of the model is NaN",
+                                     w.facts.weights->buffer);
+  w.fix(fmt::format(
+      "`{}` keeps what an earlier batch made of it: look for the first one that has no row (a mean of "
+      "nothing), one row (its std), or a NaN, and leave it out of the statistics",
+      w.facts.weights->buffer));
+  w.fix("begin again, or take a checkpoint from before: a running statistic does not recover");
   return true;
 }
 
@@ -145,9 +160,9 @@ bool made(ViolationWriter& w) {
     statement = fmt::format(" in `{}{}`", nan.made_name.empty() ? "" : nan.made_name + " = ", nan.made_text);
     if (nan.made_at) statement += fmt::format(" ({})", file_and_line(*nan.made_at));
   }
-  w.finding().summary += fmt::format("{}; `{}` made it of finite numbers{}",
-                                     weights_are_finite(w) ? "; the model's weights are finite" : "",
-                                     nan.made_by, statement);
+  w.finding().summary +=
+      fmt::format("{}; `{}` made it of finite numbers{}",
+                  weights_are_finite(w) ? "; the model's weights are finite" : "", nan.made_by, statement);
   const Domain* domain = domain_of(nan.made_by);
   w.fix(fmt::format("`{}`{}: {}", nan.made_by, statement,
                     domain == nullptr ? std::string_view("look at what goes into it") : domain->advice));
@@ -193,7 +208,7 @@ bool grown(ViolationWriter& w) {
 }  // namespace
 
 bool explain_nan(ViolationWriter& w) {
-  if ((w.facts.scan.reason == Reason::kNan && weights(w)) || banned(w) || made(w) || input(w) ||
+  if ((w.facts.scan.reason == Reason::kNan && weights(w)) || buffer(w) || banned(w) || made(w) || input(w) ||
       divided_by_zero(w))
     return true;
   if (half(w)) {

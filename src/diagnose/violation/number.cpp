@@ -125,7 +125,8 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
     return;
   }
   const bool percent = min >= 0 && max > 2 && max <= kPercent;
-  if (few_are_bad(w)) {
+  constexpr std::int64_t kSome = 4;  // of a range that is another one more are outside
+  if (few_are_bad(w) || w.facts.scan.bad * kSome <= w.facts.scan.total) {
     fix_record(w);
     if (percent) w.fix("if it is a percentage, divide it by 100, there only");
     return;
@@ -389,10 +390,11 @@ void diagnose_probability(ViolationWriter& w) {
     if (number(w.facts.scan.min) >= -kRounding) {
       w.fix("rate.clamp(min=0): only rounding makes it negative");
     } else {
-      w.fix(fmt::format(
-          "look at where {} is computed: {} of {} {} negative; what a layer puts out becomes a "
-          "rate by F.softplus(raw) or torch.exp(log_rate)",
-          w.own("the rate"), w.facts.scan.bad, w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are"));
+      w.fix(fmt::format("look at where {} is computed: {} of {} {} negative{}", w.own("the rate"),
+                        w.facts.scan.bad, w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are",
+                        w.facts.sample ? ""
+                                       : "; what a layer puts out becomes a rate by F.softplus(raw) or "
+                                         "torch.exp(log_rate)"));
     }
   } else if (w.op() == "binomial") {
     const bool is_count = w.argument() == "count";

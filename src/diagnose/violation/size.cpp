@@ -12,11 +12,10 @@ namespace {
 // A quantity that is made an integer: `((angle + pi) / (2 * pi) * bins).floor().long()`.
 bool is_cut(const ComputedFact& computed) {
   constexpr std::array kCasts{"floor(", ".long()", ".int()", "int(", "//", "round(", "torch.int"};
-  const bool divides =
-      computed.text.find('/') != std::string::npos || computed.text.find('*') != std::string::npos;
-  return divides && std::ranges::any_of(kCasts, [&](const char* cast) {
-           return computed.text.find(cast) != std::string::npos;
-         });
+  const std::string_view text = computed.text;
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
+  const bool divides = has("/") || has("*") || has("floor(") || has("ceil(");
+  return divides && std::ranges::any_of(kCasts, has);
 }
 
 // What a layer has as many of as its attribute says.

@@ -100,6 +100,17 @@ Finding start(const Violation& facts) {
 
 // The data are right: torch_geometric took the attribute for numbers of nodes, by its name.
 void write_raised(ViolationWriter& w, const RaisedFact& raised) {
+  if (!raised.nodes_of.empty()) {
+    w.finding().summary = fmt::format(
+        "{}, but there are {} nodes: valid indices are {}; in its own graph it is {}: batching added to `{}` "
+        "what is not the number of nodes in `{}` of the graphs before",
+        w.opening(), w.hi(), w.range(), raised.value, raised.attribute, raised.nodes_of);
+    w.fix(fmt::format(
+        "__inc__ of your Data class has to return self.{1}.size(0) for `{0}` (of edges between two "
+        "parts both numbers, [[source], [target]])",
+        raised.attribute, raised.nodes_of));
+    return;
+  }
   w.finding().summary = fmt::format(
       "{}, but valid {} are {}; in its own graph it is {}: batching added the nodes of the graphs before to "
       "`{}`",

@@ -217,6 +217,13 @@ void ViolationWriter::fix_arithmetic(const std::string& cast) {
 
 // No missing value: those are NaN. The rows are good, and only this place of them has no number.
 void ViolationWriter::fix_infinite(const std::string& cast) {
+  if (facts.nan && facts.nan->input) {  // what was cast is known, and whether something made it is not
+    fix(fmt::format(
+        "{} goes into the cast in {}, and stands in `{}` already: give such elements a number of their "
+        "own before: torch.where(x.isfinite(), x, other)",
+        facts.nan_cast->value, cast, facts.nan->input->name));
+    return fix_sample();
+  }
   fix(fmt::format(
       "{} goes into the cast in {}: the log of 0, or a division by 0; give such elements a number of their "
       "own before: torch.where(x > 0, torch.log(x.clamp(min=eps)), other)",

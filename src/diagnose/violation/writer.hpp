@@ -185,6 +185,14 @@ void write_unnamed(ViolationWriter& w);
 void write_padding(ViolationWriter& w);
 void write_resized(ViolationWriter& w);
 void diagnose_id(ViolationWriter& w);
+// The largest number of an unsigned type alone, far above the others: "; 255 is also what -1 becomes in
+// uint8".
+std::string of_unsigned(const ViolationWriter& w);
+// "; -106 is also what 150 becomes in int8", where the table has a row for that.
+std::string of_signed(const ViolationWriter& w);
+// Only the newest id of a row is bad, where a model is used: it was chosen among a model's scores.
+bool is_drawn(const ViolationWriter& w);
+void fix_drawn(ViolationWriter& w);
 // A sequence beyond the position table, by whichever operation it is met.
 void write_position(ViolationWriter& w);
 void diagnose_index(ViolationWriter& w);

@@ -57,6 +57,67 @@ constexpr Literal kLiterals[] = {
     {"nccl warn", kStrong},
     {"_status_", kStrong},  // CUBLAS_STATUS_NOT_INITIALIZED
     {"kernel image", kStrong},
+    {"arrived on time", kStrong},
+    {"invoke ptxas", kStrong},
+    {"available devices are", kStrong},
+    {"same context", kStrong},
+    {"packages are inst", kStrong},
+    {"not match", kStrong},
+    {"cpu-only", kStrong},
+    {"must match", kStrong},
+    {"corrupt", kStrong},
+    {"any nv files", kStrong},
+    {"violations tot", kStrong},
+    {"moved too far", kStrong},
+    {"gpu tasks", kStrong},
+    {"was required", kStrong},
+    {"box detected", kStrong},
+    {"not allowed", kStrong},
+    {"problem with the", kStrong},
+    {"too old", kStrong},
+    {"compiler was", kStrong},
+    {"too many res", kStrong},
+    {"than the max", kStrong},
+    {"exceeds `max", kStrong},
+    {"mpossible", kStrong},
+    {"va display", kStrong},
+    {"surfaces left", kStrong},
+    {"bitsandbytes cuda", kStrong},
+    {"*guarantees*", kStrong},
+    {"critical", kStrong},
+    {"old cuda driver", kStrong},
+    {"newer version of ollama", kStrong},
+    {"must be <=", kStrong},
+    {"cannot find mps", kStrong},
+    {"compiled with cuda", kStrong},
+    {"without cuda", kStrong},
+    {"toolkit found", kStrong},
+    {"skip loading", kStrong},
+    {"compute capability:", kStrong},
+    {"by another process", kStrong},
+    {"change power", kStrong},
+    {"gres/gpu count", kStrong},
+    {"a100+", kStrong},
+    {"available memory of", kStrong},
+    {"amdgpu is not", kStrong},
+    {"cannot open", kStrong},
+    {"memory type (", kStrong},
+    {"requires a gpu", kStrong},
+    {"but run-time", kStrong},
+    {"but compile-time", kStrong},
+    {"no supported ops", kStrong},
+    {"on a gpu because", kStrong},
+    {"not correspond", kStrong},
+    {"rebuild this file", kStrong},
+    {"outdated or", kStrong},
+    {"exceeds max", kStrong},
+    {"same device", kStrong},
+    {"exceeds the current", kStrong},
+    {"different shapes", kStrong},
+    {"unknown encoder", kStrong},
+    {"unknown decoder", kStrong},
+    {"cuda flavor", kStrong},
+    {"seem not to", kStrong},
     {"insufficient", kStrong},
     {"uncorrect", kStrong},
     {"nvrm: ", kStrong},
@@ -231,7 +292,7 @@ constexpr Literal kLiterals[] = {
     {"launch_blocking", kWeak},
 };
 
-static_assert(std::size(kLiterals) <= 256, "Entry holds the row in a byte");
+static_assert(std::size(kLiterals) <= 512, "eight buckets hold 64 each");
 
 // The bytes of an ordinary log, as weights: the tables are laid out so that ordinary text passes few windows.
 constexpr std::string_view kOrdinary =
@@ -329,7 +390,7 @@ const Tables& tables() {
       put(tables, best_bucket, text.substr(best_offset, kWindow));
       const char* window = text.data() + best_offset;
       tables.buckets[best_bucket][tables.sizes[best_bucket]++] = {
-          folded(window), static_cast<std::uint8_t>(row), static_cast<std::uint8_t>(best_offset)};
+          folded(window), static_cast<std::uint16_t>(row), static_cast<std::uint8_t>(best_offset)};
       const unsigned hash = gram(window);
       tables.grams[hash / 64] |= std::uint64_t{1} << (hash % 64);
     }

@@ -25,9 +25,9 @@ std::span<const Literal> literals();
 inline constexpr std::size_t kWindow = 6;  // bytes of a literal that the vectors compare
 
 struct Entry {
-  std::uint32_t start;   // the first four bytes of its window, folded
-  std::uint8_t literal;  // row of literals()
-  std::uint8_t offset;   // where its window starts
+  std::uint32_t start;    // the first four bytes of its window, folded
+  std::uint16_t literal;  // row of literals()
+  std::uint8_t offset;    // where its window starts
 };
 
 struct Tables {

@@ -8,6 +8,7 @@
 #include "catalogue/xids.hpp"
 #include "diagnose/diagnose.hpp"
 #include "log/reason/decide_assert.hpp"
+#include "log/reason/decide_exception.hpp"
 #include "log/reason/distributions.hpp"
 #include "log/reason/doubts.hpp"
 #include "log/reason/host_error.hpp"
@@ -333,69 +334,6 @@ bool is_out_of_place(const Event& event, const Decision& d) {
   const WordingRow& row = *event.wording;
   return row.kind == WordingKind::kHost && row.effect.meaning == Meaning::kOwn && event.host == nullptr &&
          event.exception.empty() && d.cause == kNotCuda && d.certainty < Certainty::kLikely;
-}
-
-// What Python itself raises for a program's own names, files and texts: whatever word of a GPU stands in the
-// message is a name there.
-bool is_of_program(std::string_view exception) {
-  constexpr std::string_view kOfProgram[] = {
-      "KeyError",           "NameError",           "UnboundLocalError",
-      "AttributeError",     "SyntaxError",         "IndentationError",
-      "TabError",           "FileNotFoundError",   "FileExistsError",
-      "IsADirectoryError",  "ModuleNotFoundError", "NotADirectoryError",
-      "ZeroDivisionError",  "JSONDecodeError",     "UnicodeDecodeError",
-      "UnicodeEncodeError", "RecursionError",      "KeyboardInterrupt",
-      "StopIteration",      "PermissionError"};
-  const std::string_view last = exception.substr(exception.rfind('.') + 1);
-  return std::ranges::find(kOfProgram, last) != std::end(kOfProgram);
-}
-
-// What a library raises in the words of a runtime below it.
-bool is_of_runtime(std::string_view exception) {
-  const std::string_view last = exception.substr(exception.rfind('.') + 1);
-  return last == "RuntimeError" || last == "OSError" || last == "SystemError" || last == "Exception" ||
-         last == "InternalError" || last == "UnknownError";
-}
-
-// An exception that only software of a GPU raises, whatever it says.
-bool is_of_gpu(std::string_view exception) {
-  const std::string_view last = exception.substr(exception.rfind('.') + 1);
-  return last == "XlaRuntimeError" || last == "JaxRuntimeError" || last == "CUDARuntimeError" ||
-         last == "CUDADriverError" || last == "CudaAPIError" || last == "NVRTCError" ||
-         last == "AcceleratorError";
-}
-
-// An exception that tells which option of the program to give: a check of its own settings.
-bool advises_option(const Event& event) {
-  static const RE2* const option = new RE2(
-      R"re((?i)\b(?:pass|use|set|give|specify|disable|enable|add|remove|drop)\b.{0,40}?\s--[a-z][\w-]+)re",
-      RE2::Latin1);
-  return !event.exception.empty() && !is_of_gpu(event.exception) && RE2::PartialMatch(event.message, *option);
-}
-
-Decision decide_exception(const Event& event, const EventContext&) {
-  Decision d;
-  d.synchronous = true;
-  d.device_assert = false;
-  d.cause = kNotCuda;
-  d.certainty = Certainty::kLikely;  // also of an assertion: what it looks at may be what a GPU gave
-  if (is_of_program(event.exception)) return d;
-  // Without a word nothing is told; a time-out tells only that something else did not answer.
-  const std::string_view plain = std::string_view(event.exception).substr(event.exception.rfind('.') + 1);
-  const bool is_bare =
-      event.message.empty() && (plain == "RuntimeError" || plain == "Exception" || plain == "TimeoutError");
-  // "numba.cuda.cudadrv.driver.CudaAPIError", also when its end was cut off.
-  const std::string_view name = std::string_view(event.text).substr(0, event.text.find(':'));
-  const bool is_named = contains(event.message, "CUDA") || contains(event.message, "cuda runtime") ||
-                        contains(event.message, "HIP error") || is_of_runtime(event.exception);
-  if (advises_option(event)) return d;
-  if (is_bare || is_of_gpu(event.exception) || contains(name, "cuda.") || contains(name, "hip.") ||
-      (is_named && speaks_of_gpu(event.message))) {
-    d.cause = kInsufficientEvidence;  // an error of a GPU's software that the catalogue does not know
-    d.certainty = Certainty::kUnknown;
-    d.also = {kNotCuda};
-  }
-  return d;
 }
 
 // Whether a row's words are a name or a path in the message of an exception that the row does not know.

@@ -49,3 +49,26 @@ def test_other_numbers_are_not_meant():
     assert facts(batch, torch.tensor([3, 17, 31])) is None
     del batch._store._inc_dict
     assert facts(batch) is None
+
+
+class Pairs:
+    """Two graphs of 3 and 4 nodes; the second one's edges were moved by the 5 nodes of another part."""
+
+    def __init__(self, added):
+        edges = torch.tensor([[0, 1, 0, 2, 3], [1, 2, 1, 3, 0]])
+        moved = edges + torch.tensor([0, 0, *[added] * 3])
+        self._store = Store({"edge_index_t": moved, "x_t": torch.zeros(7, 2)})
+        self._store._slice_dict = {"edge_index_t": torch.tensor([0, 2, 5]), "x_t": torch.tensor([0, 3, 7])}
+        self._store._inc_dict = {"edge_index_t": torch.tensor([0, added]), "x_t": torch.tensor([0, 0])}
+
+
+def edges_of(batch, first):
+    index = torch.cat(
+        [batch._store._mapping["edge_index_t"][1], torch.arange(7)]
+    )  # and the loops of all nodes
+    return raised_facts(index, {"lo": 0, "hi": 7, "first": first})
+
+
+def test_edges_that_were_moved_by_the_nodes_of_another_part():
+    assert edges_of(Pairs(5), 3) == {"attribute": "edge_index_t", "value": 3, "nodes_of": "x_t"}
+    assert edges_of(Pairs(3), 3) is None  # the nodes of the graphs before it

@@ -115,3 +115,19 @@ def test_a_branch_may_not_have_run() -> None:
         slots = slots + 1
         found = asked("slots", slots)
         assert found is not None and found["text"] == "slots + 1"
+
+
+def test_one_of_two_that_are_given_together() -> None:
+    place = AGES / 30
+    low, high = place.floor().long(), place.ceil().long()
+    found = asked("high", high)
+    assert found is not None and (found["text"], found["by"]) == ("place.ceil().long()", "ceil")
+    assert low.shape == high.shape
+
+
+def test_the_same_name_of_another_function_is_not_meant() -> None:
+    def append(pos: torch.Tensor) -> Optional[dict[str, Any]]:
+        return asked("pos", pos)
+
+    pos = torch.arange(5)
+    assert append(torch.tensor([51])) is None and len(pos) == 5

@@ -49,3 +49,9 @@ def test_a_models_result_and_data_are_not_alike():
     scores = torch.nn.Linear(6, 4)(batch)
     assert gathered(scores, torch.tensor([[3], [4], [0], [1], [2]]), dim=1) is None
     assert gathered(scores.detach(), torch.tensor([[3], [4], [0], [1], [2]]), dim=1)["name"] == "batch"
+
+
+def test_a_table_of_pairs_is_no_shorter_list():
+    features = torch.rand(8, 24)
+    assert gathered(torch.rand(8, 8), torch.tensor([3, 22]), dim=1) is None
+    assert features.shape == (8, 24)

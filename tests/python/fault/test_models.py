@@ -50,6 +50,14 @@ def test_weights_that_are_nan_already():
     assert models.bad_weights() == {"name": "policy[1].weight", "bad": 2, "total": 4}
 
 
+def test_a_running_statistic_that_is_nan():
+    policy = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    policy.register_buffer("mask", torch.full((2,), float("-inf")))
+    assert "buffer" not in models.bad_weights()
+    policy[1].running_mean[1] = float("nan")
+    assert models.bad_weights() == {"name": "", "bad": 0, "total": 4, "buffer": "policy[1].running_mean"}
+
+
 def test_a_model_that_resizes_its_table():
     class Model(nn.Module):
         def resize_token_embeddings(self, size):

@@ -109,3 +109,18 @@ def test_the_row_of_which_nothing_can_be_drawn():
     assert rows_of.only_bad_row(weights, scan, capi.PREDICATE_PROBABILITY_ROWS) == 2
     weights[3] = 0
     assert rows_of.only_bad_row(weights, scan, capi.PREDICATE_PROBABILITY_ROWS) is None
+
+
+def test_a_last_mark_beside_other_filling_is_none():
+    """The stop index of the longest row, where the others are filled with another number."""
+
+    def collate(rows):
+        width = max(len(row[1]) for row in rows) + 1
+        tags = torch.full((len(rows), width), -1)
+        for at, (_, t) in enumerate(rows):
+            tags[at, : len(t)] = t
+            tags[at, len(t)] = 9
+        return pad_sequence([row[0] for row in rows], batch_first=True), tags
+
+    found = first_bad(collate)
+    assert found is not None and found.get("by") != "padding"

@@ -133,3 +133,35 @@ def test_the_record_that_was_taken_by_its_number():
     found = features(x)
     assert (found["dataset"]["name"], found["dataset_index"], found["row"]) == ("patches", 31, 2)
     assert found["by"] == "row" and found["likely"] is True
+
+
+class Pictures(torch.utils.data.Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, at):
+        return torch.full((2,), float(at))
+
+
+def test_the_row_that_another_index_gives():
+    """`out[image, cell]`: `image` says which row of the batch each box is of."""
+
+    def loss(pictures, image, cell):
+        violation = make_violation("index.indices", cell, -8, 8, {"indices": [image, cell]}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    for number, pictures in enumerate(DataLoader(Pictures(), batch_size=4)):
+        if number == 2:
+            found = loss(pictures, torch.tensor([0, 0, 1, 2, 2, 3]), torch.tensor([1, 2, 3, 8, 4, 0]))
+    assert (found["dataset_index"], found["row"], found["by"]) == (10, 2, "row")
+
+
+def test_a_record_of_numbers_without_the_bad_one_is_not_to_blame():
+    for _record in [[1, 2], [3, 4]]:
+        pass
+    records = {7: [1, 2], 9: [3, 4]}
+    for key, record in records.items():
+        found = rows_of.at_in_loop({"value": 37})
+        held = rows_of.at_in_loop({"value": 4})
+    assert key == 9 and record and found is None
+    assert held["dataset_index"] == 9

@@ -127,3 +127,15 @@ def test_the_longest_of_records_that_the_program_tokenizes():
     found = reply(tickets[5:9])
     assert (found["dataset_index"], found["dataset"]["name"]) == (8, "tickets")
     assert found["likely"] is True and found["by"] == "length"
+
+
+def test_single_words_are_no_texts_of_the_programs():
+    words = [f"w{n}" for n in range(20)]
+
+    def generate(batch):
+        ids = torch.tensor([[1, 2], [3, 60], [4, 5]])
+        assert len(batch) == len(ids)
+        violation = make_violation("embedding.indices", ids, 0, 50, {"indices": ids}, frames=[])
+        return strings.sample_facts(ids, violation["scan"])
+
+    assert generate(words[5:8]) is None

@@ -23,6 +23,8 @@ def raised_facts(tensor: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]]:
             for name, value in store.items():
                 if not scope.is_tensor(value) or not _is_same(value, tensor):
                     continue
+                if value.dim() == 2:
+                    return _wrongly_raised(name, value, tensor, scan, slices, raised)
                 before = _before(value, slices.get(name), raised.get(name))
                 if before is None or not bool(((before >= scan["lo"]) & (before < scan["hi"])).all()):
                     return None
@@ -38,9 +40,45 @@ def _parts(held: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     return {}, {}, {}
 
 
+def _wrongly_raised(
+    name: str, value: Any, tensor: Any, scan: dict[str, Any], slices: dict[str, Any], raised: dict[str, Any]
+) -> Optional[dict[str, Any]]:
+    """Edges of which each is right in its own graph, where what was added is not the number of the nodes of
+    the graphs before, in the attribute that has as many rows as may be indexed."""
+    row = next((part for part in value.detach() if _begins(tensor, part)), None)
+    cuts, added = slices.get(name), raised.get(name)
+    before = None if row is None else _before(row, cuts, added)
+    if before is None or scan["first"] >= len(before):
+        return None
+    for other, held in slices.items():
+        if (
+            other == name
+            or not scope.is_tensor(held)
+            or len(held) != len(cuts)
+            or int(held[-1]) != scan["hi"]
+        ):
+            continue
+        nodes = (held[1:] - held[:-1]).cpu()
+        owner = (cuts[1:] - cuts[:-1]).cpu()
+        inside = bool(((before >= 0) & (before < nodes.repeat_interleave(owner))).all())
+        if inside and not bool((held[:-1].cpu() == added.cpu()).all()):
+            own = number(before.reshape(-1)[scan["first"]].item())
+            return {"attribute": name, "value": own, "nodes_of": other}
+    return None
+
+
+def _begins(tensor: Any, edges: Any) -> bool:
+    """Layers put the loops of all nodes behind the edges."""
+    count = edges.numel()
+    alike = 0 < count <= tensor.numel() and edges.dtype == tensor.dtype and tensor.dim() == 1
+    return alike and bool((edges.cpu() == tensor.detach()[:count].cpu()).all())
+
+
 def _is_same(value: Any, tensor: Any) -> bool:
     if value is tensor:
         return True
+    if value.dim() == 2 and tensor.dim() == 1:
+        return any(_begins(tensor, part) for part in value.detach())
     alike = value.shape == tensor.shape and value.dtype == tensor.dtype
     return alike and bool((value.detach().cpu() == tensor.detach().cpu()).all())
 

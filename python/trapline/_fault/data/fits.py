@@ -19,6 +19,8 @@ def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     dim = _dimension(source, scan, arguments)
     if dim is None or most < scan["hi"] or (scan.get("min") or 0) < 0:
         return None
+    if source.dim() == 2 and source.shape[0] == source.shape[1]:  # of pairs: what has as many rows is another
+        return None
     beside = tuple(violation["tensor"].shape)  # what has an element for each of the index goes with it
     found: dict[tuple[int, ...], str] = {}
     for frame in holders.user_frames():

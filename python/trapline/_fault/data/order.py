@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 from trapline._fault.data import contents, values
 from trapline._fault.data.batches import Batch
@@ -71,6 +71,11 @@ def _length(row: list[Any]) -> int:
     return length
 
 
+def _filled(row: Any) -> Optional[int]:
+    """What a row is filled with to its end: the same number twice and more."""
+    return int(row[-1]) if len(row) > 1 and int(row[-1]) == int(row[-2]) else None
+
+
 def is_padding(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) -> bool:
     """What stands at this place is the same to the end of its row, or from its beginning, and the sample
     itself does not have it: the collate function has filled the row with it."""
@@ -84,6 +89,10 @@ def is_padding(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) ->
     at = place[1] if across else place[0]
     value = int(numbers[at])
     if not bool((numbers[at:] == value).all()) and not bool((numbers[: at + 1] == value).all()):
+        return False
+    # A last element that the other rows have before what they are filled with is none of that.
+    fill = {rest for rest in (_filled(one) for one in (tensor if across else tensor.T)) if rest is not None}
+    if fill and value not in fill:
         return False
     with RandomState():
         record = fetch(data_set, sample["dataset_index"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from trapline._fault.data import hand, records, samples, values
+from trapline._fault.data import contents, hand, order, records, samples, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.program import computed, holders, loops, names, scope
 from trapline._library import capi
@@ -55,6 +55,45 @@ def cut_by_hand(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> 
     return None
 
 
+def by_partner(tensor: Any) -> Optional[list[int]]:
+    """The row of the batch in hand that each element of a flat list belongs to, as a variable of the program
+    beside it says: `image` of `out[image, anchor, y, x]`, `batch` of a graph's nodes, rows of `nonzero()`."""
+    batch = hand.in_hand()
+    count = len(batch.indices) if batch is not None and isinstance(batch.indices, (list, tuple)) else 0
+    if count < 2 or tensor.dim() != 1 or not count < len(tensor) <= values.MAX_ELEMENTS:
+        return None
+    for frame in holders.user_frames():
+        for _, held in holders.held_by(frame):
+            rows = holders.as_tensor(held, values.MAX_ELEMENTS) if held is not tensor else None
+            if rows is None or rows.dim() != 1 or len(rows) != len(tensor) or rows.dtype.is_floating_point:
+                continue
+            if str(rows.dtype) == "torch.bool" or int(rows[0]) != 0 or int(rows[-1]) != count - 1:
+                continue
+            if bool(((rows[1:] - rows[:-1]) >= 0).all()) and bool(((rows[1:] - rows[:-1]) <= 1).all()):
+                return [int(row) for row in rows]
+    return None
+
+
+def of_flat(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """The one sample whose elements are bad, of a list of those of all samples, one after the other: where a
+    variable beside it says which row each is of, or the batch holds as many for each row."""
+    batch = hand.in_hand()
+    flat = tensor.detach().reshape(-1).cpu() if tensor.dim() == 1 else None
+    bad = None if flat is None or batch is None else values.bad_mask(flat, scan, predicate)
+    if bad is None or not bool(bad.any()) or not order.is_kept(batch):
+        return None
+    rows, count = by_partner(tensor), len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
+    if rows is None and count > 1:
+        alike = any(
+            part.dim() > 1 and part.shape[0] == count and part.numel() == len(flat)
+            for part in batch.tensors()
+        )
+        each = len(flat) // count
+        rows = [at // each for at in range(len(flat))] if alike and each > 1 else None
+    hit = {rows[at] for at in bad.nonzero().reshape(-1).tolist()} if rows is not None else set()
+    return of_row(batch, hit.pop()) if len(hit) == 1 else None
+
+
 def selected(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
     """The record of the one bad row, where the program has taken as many of them by their numbers:
     `patches[rows]`."""
@@ -71,17 +110,25 @@ def selected(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Opt
     return {**records.sample(name, whole, len(whole), at, row, likely=True), "by": "row"}
 
 
-def at_in_loop() -> Optional[Sample]:
-    """What the innermost loop of the program is at, where a list or dictionary of its own has it."""
+def at_in_loop(scan: Optional[dict[str, Any]] = None) -> Optional[Sample]:
+    """What the innermost loop of the program is at, where a list or dictionary of its own has it. With `scan`
+    not a record of numbers that does not hold the bad one: the program has made it."""
     for frame in holders.user_frames():
         for count, drawn in enumerate(loops.drawn(frame)):
             if count == _MAX_LOOPS:
                 break
             for value in drawn:
-                found = _entry(value) if _is_data(value) else None
+                found = _entry(value) if _is_data(value) and _may_hold(value, scan) else None
                 if found is not None:
                     return {**found, "by": "loop"}
     return None
+
+
+def _may_hold(value: Any, scan: Optional[dict[str, Any]]) -> bool:
+    bad = (scan or {}).get("value")
+    numbers = type(value) in (list, tuple) and all(type(one) is int for one in value)
+    array = holders.is_array(value)
+    return type(bad) is not int or not (numbers or array) or contents.holds(value, [bad])
 
 
 def _is_data(value: Any) -> bool:

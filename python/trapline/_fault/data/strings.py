@@ -74,6 +74,8 @@ def _of_row(row: int, rows: int, by: str, frames: Optional[list[FrameType]] = No
         for value in list(frame.f_locals.values())[:_MAX_VARIABLES]:
             if not _are_texts(value) or len(value) != rows:
                 continue
+            if places.is_user(frame.f_code) and not all(" " in text for text in value):
+                continue  # words and names of the program's own, as a rule
             found = _in_program(value[row], value)
             if found is not None:
                 sample = {**found, **({"row": row} if rows > 1 else {})}

@@ -110,6 +110,14 @@ def bad_mask(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Any
     return heal.bad_elements(tensor, scan, predicate, capi.OFFENDERS_ELEMENTS)
 
 
+def is_newest(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> bool:
+    """Only the last of its row is bad, of several: what a model that is used has chosen itself."""
+    if tensor.dim() != 2 or tensor.shape[1] < 2 or tensor.is_floating_point():
+        return False
+    bad = bad_mask(tensor.detach().reshape(-1), scan, predicate)
+    return bad is not None and not bool(bad.reshape(tensor.shape)[:, :-1].any())
+
+
 def in_column(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[int]:
     """The one place of the last dimension that all bad integers are in, several of many rows: a field."""
     columns = int(tensor.shape[-1]) if tensor.dim() > 1 else 0

@@ -40,6 +40,8 @@ def sample_of(
     if position and below:  # nor are those that are computed wrongly
         return None if unknown else at_work.sample_facts([tensor], "")
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
+    if sample is None or "one_of" in sample:
+        sample = rows_of.of_flat(tensor, scan, predicate) or sample
     return (
         samples.blamed(sample, violation, predicate)
         or (weighted.sample_facts(tensor, scan) if violation.get("contract") == "multinomial.self" else None)
@@ -60,8 +62,12 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
     tensor, scan = violation["tensor"], violation["scan"]
     offsets = (violation.get("args") or {}).get("offsets")
     found = drawn.sample_facts(tensor, scan, predicate)
-    if found or guesses.is_run(tensor):
+    if (
+        found
+        or guesses.is_run(tensor)
+        or (violation.get("no_grad") and values.is_newest(tensor, scan, predicate))
+    ):
         return found
     found = strings.sample_facts(tensor, scan, offsets) or only.sample_facts(tensor, scan)
     found = found or rows_of.cut_by_hand(tensor, scan, predicate) or rows_of.selected(tensor, scan, predicate)
-    return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop()
+    return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop(scan)

@@ -131,8 +131,23 @@ def bad_weights(reachable: bool = False) -> Optional[dict[str, Any]]:
             first = first or _parameter(variable, owners.clean_name(name))
     if not total:
         return None
+    if not bad:
+        buffer = _bad_buffer(reachable)
+        if buffer:
+            return {"name": "", "bad": 0, "total": total, "buffer": buffer}
     grown = {"grown": {"name": of, "value": highest}} if of and not bad else {}
     return {"name": first, "bad": bad, "total": total, **grown}
+
+
+def _bad_buffer(reachable: bool) -> str:
+    """The first buffer that holds NaN: a running statistic. Infinities stand there on purpose (masks)."""
+    for variable, module in owners.roots():
+        for name, buffer in module.named_buffers():
+            if not buffer.dtype.is_floating_point or buffer.device.type == "meta" or not buffer.numel():
+                continue
+            if (reachable or scope.is_at_hand(buffer)) and bool(buffer.detach().isnan().any()):
+                return _parameter(variable, owners.clean_name(name))
+    return ""
 
 
 def _parameter(variable: str, path: str) -> str:

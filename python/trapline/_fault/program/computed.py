@@ -73,8 +73,10 @@ def computed_facts(variable: str, given: Any) -> Optional[Facts]:
     """`name`, `text` and `line` of the assignment, and `by`, the function; of a search also `edges`, how many
     it has, and `drawn` where chance made them. `variable`: the user's name of the bad numbers, `given`: the
     tensor itself."""
+    own = variable.isidentifier()  # the innermost function that has it means it, outer ones another one
     for frame in holders.user_frames():
-        names = [variable] if variable.isidentifier() and variable in frame.f_locals else []
+        names = [variable] if own and variable in frame.f_locals else []
+        own = own and not names
         names += [name for name, value in scope.variables(frame) if value is given and name not in names]
         for name in names:
             found = _assigned(frame, name, scope.line_of(frame), _DEPTH)
@@ -212,6 +214,8 @@ def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
             for target in node.targets:
                 if isinstance(target, ast.Name) and target.id == name:
                     found.append((node, node.value))
+                elif isinstance(target, ast.Tuple) and _beside(target, node.value, name) is not None:
+                    found.append((node, _beside(target, node.value, name)))  # low, high = x.floor(), x.ceil()
                 elif _holds(target, name):
                     call = isinstance(node.value, ast.Call) and _called(node.value) in _MAKES
                     found.append((node, node.value if call else None))  # values, index = x.topk(3)
@@ -227,6 +231,13 @@ def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
         elif isinstance(node, ast.withitem) and node.optional_vars and _holds(node.optional_vars, name):
             found.append((node.optional_vars, None))
     return found
+
+
+def _beside(target: ast.Tuple, value: ast.expr, name: str) -> Optional[ast.expr]:
+    if not isinstance(value, ast.Tuple) or len(value.elts) != len(target.elts):
+        return None
+    pairs = zip(target.elts, value.elts)
+    return next((one for at, one in pairs if isinstance(at, ast.Name) and at.id == name), None)
 
 
 def _of_function(tree: ast.AST) -> Iterator[ast.AST]:

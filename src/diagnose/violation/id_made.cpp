@@ -1,0 +1,38 @@
+// Ids of which their number tells how they were made: by a type that is too small, or by the model's own
+// choice.
+#include <fmt/format.h>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+
+std::string of_unsigned(const ViolationWriter& w) {
+  if (w.only(255)) return "; 255 is also what -1 becomes in uint8, and a usual fill value";
+  if (w.only(65535)) return "; 65535 is also what -1 becomes in uint16";
+  if (w.only(4294967295)) return "; 4294967295 is also what -1 becomes in uint32";
+  return "";
+}
+
+std::string of_signed(const ViolationWriter& w) {
+  constexpr std::int64_t kByte = 256, kLowest = -128, kShort = 65536, kLowestShort = -32768;
+  const std::int64_t value = w.integer();
+  if (value < -1 && value >= kLowest && value + kByte < w.hi())
+    return fmt::format("; {} is also what {} becomes in int8", value, value + kByte);
+  if (value < kLowest && value >= kLowestShort && value + kShort < w.hi())
+    return fmt::format("; {} is also what {} becomes in int16", value, value + kShort);
+  return "";
+}
+
+bool is_drawn(const ViolationWriter& w) { return w.facts.newest && w.above() && !w.need().exact; }
+
+void fix_drawn(ViolationWriter& w) {
+  w.fix(
+      fmt::format("only the newest id of a row is bad: if a model chose it, its scores have more columns "
+                  "than this table has "
+                  "rows (another model's vocabulary, or one that was rounded up): cut them before the "
+                  "choice, logits[..., :{}]",
+                  w.hi()));
+  w.fix(fmt::format("if not, {}: {}", w.look_at_computation("the ids"), w.outside()));
+}
+
+}  // namespace trapline::diagnose
