@@ -262,6 +262,29 @@ def is_bad_value(name: str, node: Any) -> bool:
     return False
 
 
+def overflowed_before(node: Any) -> Optional[tuple[str, Any]]:
+    """The operation before this one whose result is not finite, as what it went into has saved, of numbers
+    that are: a sum or a product that overflowed. With its name; None where none is known."""
+    hit = None
+    for _, one in _nodes(node, MASKING):
+        for key, at in (("_saved_self", 0), ("_saved_other", 1)):
+            try:
+                saved = getattr(one, key, None)
+                if not _is_floating(saved) or finite(saved) or at >= len(one.next_functions):
+                    continue
+                before = one.next_functions[at][0]
+                if before is not None and hasattr(before, "next_functions") and _is_finite_below(before):
+                    hit = (before.name().split("::")[-1], before)
+            except (RuntimeError, AttributeError):  # freed already
+                continue
+    return None if hit is None or hit[0].startswith("AccumulateGrad") else hit
+
+
+def is_finite_below(node: Any) -> bool:
+    """All that the graph has saved before this operation is finite."""
+    return _is_finite_below(node)
+
+
 def where_bad(name: str, node: Any) -> Any:
     """Of one that :func:`is_bad_value` has found: where its result is not finite; None: not known."""
     again = _OF_SELF.get(name.rstrip("0123456789"))

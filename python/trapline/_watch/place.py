@@ -17,7 +17,7 @@ from typing import Any, Optional
 from trapline._fault.data import batches, hand, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
-from trapline._fault.program import owners
+from trapline._fault.program import arisen, owners
 from trapline._watch import backward
 from trapline._watch.again import (
     Call,
@@ -39,8 +39,10 @@ from trapline._watch.graph import (
     has_bad_constant,
     in_graph,
     is_bad_value,
+    is_finite_below,
     node_in_graph,
     op_named,
+    overflowed_before,
     where_bad,
 )
 from trapline._watch.rows import batch_in_hand, read_row, sample_of
@@ -168,6 +170,8 @@ def of_loss(
     if target is not None:
         return target if "sample" in target else _of_other(modules) or {**target, **batch_in_hand()}
     hit = node_in_graph(loss.grad_fn, is_bad_value, MASKING)
+    if hit is not None and not is_finite_below(hit[1]):  # something before it had overflowed
+        hit = overflowed_before(hit[1]) or hit
     by = {} if hit is None else {"op": op_named(hit[0]), **sample_of(where_bad(*hit), _parameters(calls))}
     if hit is not None and looked:
         by |= derived(hit[1], calls)
@@ -177,7 +181,13 @@ def of_loss(
         by = factor_of(loss, _parameters(calls), loss_weight)
     if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
         return {"kind": "target", **_sample(), "looked": False}  # the modules were given nothing of it
+    if "op" in by and "origin" not in by and "factor" not in by:
+        by |= _line(arisen.made(by["op"]))
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
+
+
+def _line(made: Optional[dict[str, Any]]) -> dict[str, Any]:
+    return {"origin": made["origin"]} if made and "origin" in made else {}
 
 
 def _target(loss: Any) -> Optional[dict[str, Any]]:
@@ -257,9 +267,19 @@ def of_update(
         by, named = op_of(slopes.held), name_of(spoilt[0][0], modules)
         if not named and not by:  # copies of the weights, perhaps: the next loss will tell
             return [], {"kind": "gradient"}
-        return bad, {"what": what, "kind": "gradient", **named, **({"op": by} if by else {"changed": True})}
+        return bad, {
+            "what": what,
+            "kind": "gradient",
+            **named,
+            **({"op": by} if by else changed()),
+        }
     named = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
     return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **named}
+
+
+def changed() -> dict[str, Any]:
+    """Of gradients that were finite behind `backward`: where the program writes them before the step."""
+    return {"changed": True, **arisen.changed_gradients()}
 
 
 def of_broken(reached: dict[int, Any], began_good: set[int], modules: list[Any]) -> dict[str, Any]:

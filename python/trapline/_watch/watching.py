@@ -387,7 +387,7 @@ class Light:
             self.suspect.sees_gradients([parameter for parameter, _ in bad])
             was_fine = self._was_fine and id(probe_of(optimizer)()) in mine
             if was_fine and self.suspect.fact["kind"] == "gradient" and "op" not in self.suspect.fact:
-                self.suspect.fact["changed"] = True
+                self.suspect.fact |= place.changed()
 
     def _sees_weights(self, optimizer: Any) -> Optional[dict[str, Any]]:
         """What an update by finite gradients has made of the weights, in a step that is looked at."""

@@ -74,6 +74,60 @@ def made(op: str = "") -> Optional[Facts]:
     return None
 
 
+def changed_gradients() -> Facts:
+    """`origin` of the only statement between `backward` and the line that runs that writes gradients, in the
+    user's function or in one that it calls there; {} where there are none or several."""
+    for frame in holders.user_frames():
+        tree, first, now = calls.tree_of(frame.f_code), calls.first_line(frame.f_code), scope.line_of(frame)
+        if tree is None:
+            continue
+        spent = [node.lineno for node in ast.walk(tree) if _is_call(node, "backward")]
+        since = max((line for line in spent if line + first - 1 < now), default=None)
+        if since is None:
+            continue
+        found: list[tuple[CodeType, int]] = []
+        for node in ast.walk(tree):
+            line = getattr(node, "lineno", 0)
+            if not since < line < now - first + 1:
+                continue
+            if _writes_gradient(node):
+                found.append((frame.f_code, line + first - 1))
+            elif isinstance(node, ast.Call):
+                for code in _codes(calls.resolve(node.func, frame)):
+                    inner = calls.tree_of(code) if places.is_user(code) else None
+                    inside = ast.walk(inner) if inner is not None else ()
+                    found += [
+                        (code, n.lineno + calls.first_line(code) - 1) for n in inside if _writes_gradient(n)
+                    ]
+        return _origin(*found[0]) if len(set(found)) == 1 else {}
+    return {}
+
+
+def _is_call(node: Any, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
+
+
+def _writes_gradient(node: Any) -> bool:
+    """`p.grad = ...`, `p.grad /= norm`, `p.grad.mul_(scale)`; not what sets them to zero or to none."""
+    if isinstance(node, ast.Assign):
+        none = isinstance(node.value, ast.Constant)
+        return not none and any(_is_gradient(target) for target in node.targets)
+    if isinstance(node, ast.AugAssign):
+        return _is_gradient(node.target)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        return (
+            name.endswith("_") and name not in ("zero_", "requires_grad_") and _is_gradient(node.func.value)
+        )
+    return False
+
+
+def _is_gradient(node: Any) -> bool:
+    while isinstance(node, ast.Attribute) and node.attr == "data":
+        node = node.value
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
+
+
 def _by_name(chain: list[Statement], op: str) -> Optional[Facts]:
     """The only place of the operation: in the statements, the one that began it first, or what they call."""
     for statement in reversed(chain):
@@ -88,13 +142,13 @@ def _by_name(chain: list[Statement], op: str) -> Optional[Facts]:
             if len(hits) == 1:
                 line = hits[0].lineno + calls.first_line(code) - 1
                 return {"op": op, "text": computed.text_of(hits[0]), "line": line, **_origin(code, line)}
-            if hits:
-                return None
+            if hits:  # which of them is not known: the call is
+                return _facts(statement, op) if statement.whole else None
     return None
 
 
 def _only(statement: Statement) -> Optional[Facts]:
-    kinds = {kind for _, kind in _operations(statement.node)}
+    kinds = {kind for _, kind in _operations(statement.node) if kind in _MAKERS}
     return _facts(statement, kinds.pop()) if len(kinds) == 1 else None
 
 
@@ -125,9 +179,7 @@ def _operations(tree: Any) -> Iterator[tuple[Any, str]]:
                 yield node, "div" if isinstance(node.op, ast.Div) else "pow"
         elif isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            name = _OTHER_NAMES.get(name.rstrip("_"), name.rstrip("_"))
-            if name in _MAKERS:
-                yield node, name
+            yield node, _OTHER_NAMES.get(name.rstrip("_"), name.rstrip("_"))
 
 
 def _running(frame: FrameType) -> Optional[ast.expr]:
