@@ -44,10 +44,12 @@ TEST(Certainty, AStatusThatSaysOnlyThatACallFailedIsUnknown) {
        {"RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:825, unhandled system error, NCCL version 2.7.8\n",
         "ncclInternalError: Internal check failed.\n",
         "RuntimeError: UR backend failed. UR backend returns:40 (UR_RESULT_ERROR_OUT_OF_RESOURCES)\n",
-        "clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES\n",
-        "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable\n"}) {
+        "clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES\n"}) {
     EXPECT_EQ(root(line).certainty, Certainty::kUnknown) << line;
   }
+  // Another process that holds the GPU, its mode, or the machine: nothing that the program did.
+  EXPECT_EQ(root("RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable\n").certainty,
+            Certainty::kLikely);
   EXPECT_TRUE(has_also(root("RuntimeError: UR backend failed. UR backend returns:40\n"), kOutOfMemory));
 }
 
