@@ -138,7 +138,9 @@ TEST(AdviceHarm, WhatIsComputedIsNotCountedFromOne) {
                        {"edges", 100}};
   for (const char* contract :
        {"embedding.indices", "gather.index", "nll_loss_forward.target", "one_hot.self"}) {
-    json facts = facts_of(contract, 100, 100, {{"scan", {{"total", 400}, {"min", 1}, {"max", 100}}}});
+    json facts =
+        facts_of(contract, 100, 100,
+                 {{"scan", {{"total", 400}, {"min", 1}, {"max", 100}}}, {"sample", {{"dataset_index", 3}}}});
     EXPECT_TRUE(says(diagnose(facts), "from 1") || says(diagnose(facts), "labels - 1")) << contract;
     facts["computed"] = best;
     const Finding finding = diagnose(facts);
@@ -161,9 +163,10 @@ TEST(AdviceHarm, WhatIsComputedIsNotCountedFromOne) {
 
 TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
   const auto from_one = [](const char* contract, std::int64_t min, std::int64_t max, json args) {
-    return says(diagnose(facts_of(
-                    contract, 100, 100,
-                    {{"scan", {{"total", 400}, {"min", min}, {"max", max}}}, {"args", std::move(args)}})),
+    return says(diagnose(facts_of(contract, 100, 100,
+                                  {{"scan", {{"total", 400}, {"min", min}, {"max", max}}},
+                                   {"sample", {{"dataset_index", 3}}},
+                                   {"args", std::move(args)}})),
                 "if they are counted from 1 (no 0 among 400 seen), number ");
   };
   for (const char* contract : {"embedding.indices", "index_select.index", "scatter.index"}) {

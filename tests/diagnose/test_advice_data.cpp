@@ -21,7 +21,8 @@ TEST(AdviceOneBased, OneDataSetOfSeveral) {
        {"sample",
         {{"dataset_index", 41}, {"dataset", {{"name", "travel"}, {"type", "Set"}, {"length", 60}}}}}});
   const Finding finding = diagnose(facts);
-  EXPECT_EQ(finding.fix.front(), "if the program's other data sets begin at 0: label - 1, in `travel` alone");
+  EXPECT_TRUE(says(finding, "see first what has number 0")) << all(finding);
+  EXPECT_EQ(finding.fix.at(1), "if the program's other data sets begin at 0: label - 1, in `travel` alone");
   EXPECT_FALSE(says(finding, "labels = labels - 1")) << all(finding);
 }
 

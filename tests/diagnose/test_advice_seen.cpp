@@ -66,6 +66,9 @@ TEST(AdviceSeen, SoFewIdsWithoutAZeroDoNotCountFromOne) {
   facts["seen"] = {{"min", 1}, {"max", 240}, {"count", 300}, {"source", "calls"}};
   EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
   facts["seen"]["count"] = 800;
+  EXPECT_FALSE(says(diagnose(facts), "counted from 1"))
+      << "computed, or cut to each batch" << all(diagnose(facts));
+  facts["sample"] = {{"dataset_index", 3}};
   EXPECT_TRUE(says(diagnose(facts), "no 0 among the last 800 seen")) << all(diagnose(facts));
 }
 

@@ -70,7 +70,11 @@ TEST(DiagnoseLabel, OneBased) {
   expect(facts, Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 10, but `head.2` has 10 outputs: valid labels are [0, 10); labels look "
          "1-based: they run from 1 to 10 in the whole data set (2048 labels)",
-         "labels = labels - 1, best once in the data set");
+         "see first what has number 0: a list of names that numbers the labels may begin with one that is no "
+         "class "
+         "(a hidden folder, a header, a background)");
+  EXPECT_EQ(diagnose(facts).fix.at(1),
+            "if nothing has it, they are counted from 1: labels = labels - 1, best once in the data set");
   EXPECT_FALSE(diagnose(facts).layer->needed) << "the layer is right";
 }
 

@@ -77,7 +77,8 @@ TEST(Nan, TheStatementThatMadeIt) {
             "`pow` in `weights = priorities ** alpha` (replay.py:25): look at its base: it overflowed, or is "
             "negative with a fraction as exponent, or 0 with a negative one");
   facts["nan"]["made"] = {{"op", "gelu"}};
-  EXPECT_EQ(diagnose(facts).fix.at(0), "`gelu`: look at what goes into it");
+  EXPECT_EQ(diagnose(facts).fix.at(0),
+            "`gelu`: look at what goes into it, and at its roots, logarithms and divisions");
 }
 
 TEST(Nan, NumPysWarningLeadsToTheCast) {

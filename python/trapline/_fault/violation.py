@@ -319,9 +319,15 @@ def _look_into(
     if not position and not content.is_floating_point() and not (equal and found[0].found.constant == 0):
         name = str((facts.get("variable") or {}).get("name", ""))
         add("computed", lambda: computed.computed_facts(name, tensor))
-        if (facts.get("computed") or {}).get("drawn"):
-            facts.pop("sample", None)  # chance drew them: no sample has them
+        made = facts.get("computed") or {}
+        chosen = made.get("by") in ("argmax", "argmin", "topk") and (facts.get("sample") or {}).get("likely")
+        if made.get("drawn") or chosen:
+            facts.pop("sample", None)  # chance drew them, or a model chose: no sample has them
     sample = facts.get("sample") or {}
+    most = 2 * scan.get("bad", 0) >= scan.get("total", 0)
+    if most and "one_of" in sample and sample.get("likely"):  # more of them than of one sample
+        del sample["likely"]
+        sample["by"] = "hand"
     if "computed" in facts and "one_of" in sample and sample.get("likely") and "row" not in sample:
         del sample["likely"]  # what computed them is known, and no sample is more likely than another
         sample["by"] = "hand"

@@ -1,6 +1,8 @@
 // Arguments that count or cut: repeats, lengths, ends of groups, masks, pivots.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -18,8 +20,14 @@ std::string whole(const ViolationWriter& w) {
 }
 
 void write_mask(ViolationWriter& w) {
-  w.finding().summary = fmt::format("{}: the mask takes {}, but source has {}", w.op(),
-                                    plural(w.hi() + w.facts.scan.bad, "element"), w.hi());
+  // A mask that is expanded is looked at once: each of its elements stands for several of the input.
+  std::int64_t elements = 1;
+  for (const std::int64_t size : w.facts.tensor.shape) elements *= size;
+  const std::int64_t each =
+      w.facts.scan.total > 0 ? std::max<std::int64_t>(1, elements / w.facts.scan.total) : 1;
+  const std::string takes = each > 1 ? fmt::format("at least {}", plural(w.hi() + 1, "element"))
+                                     : plural(w.hi() + w.facts.scan.bad, "element");
+  w.finding().summary = fmt::format("{}: the mask takes {}, but source has {}", w.op(), takes, w.hi());
   w.fix(
       "in multimodal models: input_ids must have one placeholder token for each feature of the encoder: "
       "count "

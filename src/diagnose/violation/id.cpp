@@ -412,7 +412,7 @@ void write_position(ViolationWriter& w) {
   const std::int64_t most =
       counted ? std::max(length, *w.facts.generation->prompt + *w.facts.generation->wanted) : length;
   if (values) {
-    fix_values(w, setting, most + offset);
+    fix_values(w, setting, last + offset);
     return w.fix_sample();
   }
   if (!limit.empty() && w.facts.position->limit_is_beyond()) {

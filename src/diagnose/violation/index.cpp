@@ -230,12 +230,13 @@ void fix_above(ViolationWriter& w) {
     w.fix(fmt::format("all of it would fit {} [{}]: if the index was made for that one, index that one",
                       w.facts.fits->name, fmt::join(w.facts.fits->shape, ", ")));
   }
-  if (w.maybe_from_one()) w.fix(w.from_one(w.in_code("index")));
+  // What is computed, or cut to each batch, tells nothing by where it begins.
+  const bool of_data = w.facts.sample && w.facts.sample->by.empty() && !w.facts.sample->likely;
+  if ((of_data || w.all_seen()) && w.maybe_from_one()) w.fix(w.from_one(w.in_code("index")));
   const bool library = !w.knob(Situation::kIndex, need).empty();
   w.fix_size(Situation::kIndex, "");
   if (library || !w.layer().empty()) return;
   if (!writes(w)) {
-    const bool of_data = w.facts.sample && w.facts.sample->by.empty() && !w.facts.sample->likely;
     if (of_data && w.likely() && !from_one && !w.facts.fits && w.facts.library.caller.empty())
       w.fix(
           fmt::format("if it is right, what it indexes is too short: {} elements at least; was that made for "

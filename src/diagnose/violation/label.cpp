@@ -205,13 +205,16 @@ void write_one_based(ViolationWriter& w) {
       fmt::format("; labels look 1-based: they run from 1 to {} {}", w.seen_max(), w.seen_where());
   const bool several = w.facts.seen && w.facts.seen->several;
   const DataSet* set = w.facts.sample && w.facts.sample->dataset ? &*w.facts.sample->dataset : nullptr;
+  w.fix(
+      "see first what has number 0: a list of names that numbers the labels may begin with one that is no "
+      "class "
+      "(a hidden folder, a header, a background)");
   if (several) {
     const std::string name = set && !set->name.empty() ? fmt::format("`{}`", set->name) : "this data set";
     w.fix(fmt::format("if the program's other data sets begin at 0: label - 1, in {} alone", name));
     w.fix("if they begin at 1, too: label - 1 in all of them");
   } else {
-    w.fix(fmt::format("{}labels = labels - 1, best once in the data set",
-                      w.all_seen() ? "" : "if the classes are counted from 1: "));
+    w.fix("if nothing has it, they are counted from 1: labels = labels - 1, best once in the data set");
     w.fix("at prediction time add it again: label = logits.argmax(1) + 1");
   }
   const std::string resize = w.enlarge(Situation::kClasses, {next(w.hi()), true, ""});
@@ -304,6 +307,15 @@ void write_too_few_outputs(ViolationWriter& w) {
         w.facts.scan.total, w.range(), w.users()));
     w.fix_sample();
     w.fix_size(Situation::kClasses, more_outputs(w));
+    return;
+  }
+  if (!known && w.facts.computed && w.layer().empty() && w.op() != "ctc_loss") {
+    w.fix(fmt::format("{}: {}", w.look_at_computation("the labels"), w.outside()));
+    if (w.op() == "cross_entropy" && w.facts.source.empty())
+      w.fix(fmt::format(
+          "where they are places, there are {} of them here: compute them of the sizes of this very "
+          "batch, the last one of an epoch is often smaller",
+          w.hi()));
     return;
   }
   if (w.fix_size(Situation::kClasses, more_outputs(w))) {

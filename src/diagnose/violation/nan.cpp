@@ -164,8 +164,11 @@ bool made(ViolationWriter& w) {
       fmt::format("{}; `{}` made it of finite numbers{}",
                   weights_are_finite(w) ? "; the model's weights are finite" : "", nan.made_by, statement);
   const Domain* domain = domain_of(nan.made_by);
-  w.fix(fmt::format("`{}`{}: {}", nan.made_by, statement,
-                    domain == nullptr ? std::string_view("look at what goes into it") : domain->advice));
+  w.fix(fmt::format(
+      "`{}`{}: {}", nan.made_by, statement,
+      domain == nullptr
+          ? std::string_view("look at what goes into it, and at its roots, logarithms and divisions")
+          : domain->advice));
   return true;
 }
 

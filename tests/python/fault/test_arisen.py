@@ -87,3 +87,44 @@ def test_the_graph_alone_where_the_source_does_not_say() -> None:
 
     score = twice(torch.tensor([1.0, 3.0], requires_grad=True))
     assert nans._made(score) == {"op": "sqrt"}
+
+
+def spread(raw: torch.Tensor) -> torch.Tensor:
+    square = raw.pow(2).mean(1) - raw.mean(1).pow(2)
+    return torch.sqrt(square - 1e-3)
+
+
+def test_a_division_by_a_number_is_not_the_one() -> None:
+    raw, full_scale = torch.full((2, 8), 0.3), 16.0
+    rate = spread(raw) / full_scale
+    found = told(rate)
+    assert found is not None
+    assert (found["op"], found["name"]) == ("spread", "rate")  # which of its operations is not known
+
+
+def test_nothing_where_a_library_was_called() -> None:
+    x = torch.tensor([-1.0, 2.0])
+    made = torch.special.xlogy(x, x) / torch.tensor([1.0, 2.0])
+    assert told(made) is None
+
+
+def test_where_the_program_writes_gradients_before_the_step() -> None:
+    def normalize(parameters: list[torch.Tensor]) -> None:
+        for p in parameters:
+            assert p.grad is not None
+            p.grad.mul_(2.0)
+
+    weight = torch.ones(2, requires_grad=True)
+    weight.sum().backward()
+    normalize([weight])
+    found = arisen.changed_gradients()
+    assert found["origin"]["code"].strip() == "p.grad.mul_(2.0)"
+
+
+def test_two_places_that_write_gradients_are_none() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    weight.sum().backward()
+    assert weight.grad is not None
+    weight.grad /= 2
+    weight.grad.add_(1.0)
+    assert arisen.changed_gradients() == {}

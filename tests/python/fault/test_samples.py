@@ -331,7 +331,9 @@ def test_where_most_rows_are_bad_no_sample_is_at_fault(facts_of):
     loader = DataLoader(TensorDataset(torch.zeros(40, 2), torch.arange(40) % 4), batch_size=8)
     for _, target in loader:
         facts = facts_of(label_violation(torch.zeros(8, 2), target + 1))  # 2, 3 and 4 of 1 to 4
-        assert facts["sample"] == {"batch": 0}
+        told = facts["sample"]
+        assert (told["batch"], told["by"], told["one_of"][0]) == (0, "hand", 0)
+        assert "row" not in told and "likely" not in told
         assert place(facts_of(label_violation(torch.zeros(8, 3), target))) == {
             "batch": 0,
             "row": 3,

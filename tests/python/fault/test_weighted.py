@@ -16,12 +16,12 @@ def installed():
 
 
 def drawn_by(facts_of, weights):
-    return facts_of(make_violation("multinomial.self", weights, 0, 0, {"self": weights}, bad=weights < 0))
+    return facts_of(make_violation("multinomial.self", weights, 0, 0, {"self": weights}, bad=~(weights >= 0)))
 
 
-def weights_of(*bad, size=12):
+def weights_of(*bad, size=12, value=float("nan")):
     weights = torch.rand(size) + 0.1
-    weights[list(bad)] = -1.0
+    weights[list(bad)] = value
     return weights
 
 
@@ -36,6 +36,12 @@ def test_the_sample_of_the_first_bad_weight(facts_of):
         True,
     )
     assert (sample["dataset"]["name"], len(pool)) == ("pool", 12)
+
+
+def test_a_weight_below_0_was_computed_so(facts_of):
+    everything = TensorDataset(torch.arange(40))
+    pool = Subset(everything, list(range(10, 22)))
+    assert "sample" not in drawn_by(facts_of, weights_of(7, value=-1.0)) and len(pool) == 12
 
 
 def test_of_two_data_sets_as_long_it_is_neither(facts_of):

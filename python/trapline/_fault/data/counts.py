@@ -20,6 +20,7 @@ _VOCABULARIES = ("vocab", "vocabulary", "stoi", "word2idx", "word2id", "word_to_
 _HOLDS_TOKENIZER = ("tokenizer", "processing_class")
 _HIDDEN = re.compile(r"\.\w\w")  # no full stop among the characters of a script
 _MAX_DEPTH = 8
+_MAX_NAMES = 1000
 Counted = dict[str, Any]
 
 
@@ -55,6 +56,18 @@ def _of_data_set(data_set: Any) -> Optional[Counted]:
             hidden = _hidden(data_set, names)
             counted = {"count": len(names) - len(hidden), "of": f"the number of the data set's {name}"}
             return counted | ({"hidden": hidden[0]} if hidden and counted["count"] else {})
+    for name, names in list(
+        scope.members(data_set).items()
+    ):  # folders, by whatever name the program has them
+        if (
+            type(names) in (list, tuple)
+            and 2 < len(names) <= _MAX_NAMES
+            and all(type(n) is str for n in names)
+        ):
+            hidden = [one for one in names if _HIDDEN.match(one)]
+            if len(hidden) == 1:
+                of = f"the number of the data set's {name}"
+                return {"count": len(names) - 1, "of": of, "hidden": hidden[0]}
     if type(data_set).__module__.partition(".")[0] == "datasets":
         return _of_features(getattr(data_set, "features", None))
     return None

@@ -148,8 +148,9 @@ def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optio
     tensor, first = violation["tensor"], violation["scan"].get("first", -1)
     if not sample or first < 0 or not tensor.dim():
         return sample
-    if "one_of" in sample and _are_most_rows_bad(violation, predicate):
-        return {"batch": sample["batch"]} if "batch" in sample else None
+    most = 2 * violation["scan"].get("bad", 0) >= violation["scan"].get("total", 0) > _MIN_ROWS
+    if "one_of" in sample and (most or _are_most_rows_bad(violation, predicate)):
+        return _only_batch(sample)
     if "row" not in sample:
         return sample
     if sample.get("by") in ("inside", "padding"):  # it is not blamed, whatever the others have
@@ -158,8 +159,19 @@ def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optio
         violation, predicate
     ):
         return sample
-    kept = ("batch", "by", "likely") if sample.get("by") == "function" else ("batch",)
-    return {name: sample[name] for name in kept if name in sample} if "batch" in sample else None
+    if sample.get("by") == "function" and "batch" in sample:
+        return {name: sample[name] for name in ("batch", "by", "likely") if name in sample}
+    return _only_batch(sample)
+
+
+def _only_batch(sample: Sample) -> Optional[Sample]:
+    """The batch with its samples, none of which is blamed."""
+    from trapline._fault.data import at_work
+
+    numbers = [batch for batch in batches.newest_first(later=True) if batch.number == sample.get("batch")]
+    if len(numbers) == 1:
+        return at_work.told(numbers[0])
+    return {"batch": sample["batch"]} if "batch" in sample else None
 
 
 def _are_most_rows_bad(violation: dict[str, Any], predicate: Optional[int]) -> bool:

@@ -36,7 +36,10 @@ def sample_of(
     if position and not unknown and not below:  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
         too_long = guesses.too_long(scan["hi"] - before, tensor, bad, before=before)
-        return too_long or rows_of.at_in_loop()
+        at_hand = None if too_long else at_work.sample_facts([tensor], "")
+        if at_hand and at_hand.get("of") == int(tensor.shape[-1]):
+            at_hand = None  # as many places as samples: it may be numbers of these
+        return too_long or rows_of.at_in_loop() or at_hand
     if position and below:  # nor are those that are computed wrongly
         return None if unknown else at_work.sample_facts([tensor], "")
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
@@ -44,11 +47,18 @@ def sample_of(
         sample = rows_of.of_flat(tensor, scan, predicate) or sample
     return (
         samples.blamed(sample, violation, predicate)
-        or (weighted.sample_facts(tensor, scan) if violation.get("contract") == "multinomial.self" else None)
+        or _by_weight(violation)
         or guesses.batch_of_labels(violation, predicate)
         or (None if unknown else guesses.batch_in_hand(violation, predicate, found))
         or (_late(tensor, scan, unknown) if violation.get("late") else _at_least(violation, predicate))
     )
+
+
+def _by_weight(violation: dict[str, Any]) -> Any:
+    """Of a weight below 0 the record is not to blame: the program has computed it."""
+    scan, negative = violation["scan"], (violation["scan"].get("value") or 0) < 0
+    wanted = violation.get("contract") == "multinomial.self" and not negative
+    return weighted.sample_facts(violation["tensor"], scan) if wanted else None
 
 
 def _late(tensor: Any, scan: dict[str, Any], unknown: bool) -> Any:

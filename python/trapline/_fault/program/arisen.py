@@ -38,6 +38,26 @@ _MAKERS = {
     *("acos", "asin", "atanh", "acosh", "cosh", "sinh", "tan", "logit", "prod", "std", "var", "mean"),
     *("softmax", "logsoftmax", "norm", "lgamma", "erfinv"),
 }
+# Calls that hand finite numbers on as such.
+_KEEPING = {
+    *("to", "float", "double", "half", "cuda", "cpu", "view", "reshape", "squeeze", "unsqueeze", "flatten"),
+    *("clone", "detach", "contiguous", "expand", "repeat", "transpose", "permute", "numpy", "tensor", "abs"),
+    *("as_tensor", "from_numpy", "stack", "cat", "clamp", "relu", "sigmoid", "tanh", "max", "min", "mean"),
+    *(
+        "size",
+        "len",
+        "arange",
+        "zeros",
+        "ones",
+        "where",
+        "masked_fill",
+        "item",
+        "t",
+        "gather",
+        "index_select",
+    ),
+    *("type_as", "expand_as", "view_as", "sum", "range", "int", "bool", "str", "print", "zeros_like"),
+}
 _OF_RESULT = {"linalgvectornorm": "norm", "linalg_vector_norm": "norm"}
 
 
@@ -148,8 +168,59 @@ def _by_name(chain: list[Statement], op: str) -> Optional[Facts]:
 
 
 def _only(statement: Statement) -> Optional[Facts]:
-    kinds = {kind for _, kind in _operations(statement.node) if kind in _MAKERS}
-    return _facts(statement, kinds.pop()) if len(kinds) == 1 else None
+    """The one operation of the statement, and of the user's functions that it calls, that can have made it;
+    of several in one function that function. None where something else is called that is not known.
+    """
+    found: list[tuple[str, Optional[CodeType], Any]] = []
+    called = set()
+    for node, kind in _operations(statement.node):
+        if kind in _MAKERS:
+            if not _is_harmless(statement.frame, node, kind):
+                found.append((kind, None, node))
+        elif isinstance(node, ast.Call) and kind not in _KEEPING:
+            own = [code for code in _codes(calls.resolve(node.func, statement.frame)) if places.is_user(code)]
+            if not own or owners.is_module(calls.resolve(node.func, statement.frame)):
+                return None
+            called.add(kind)
+            for code in own:
+                inside = list(_operations(calls.tree_of(code)))
+                if any(isinstance(n, ast.Call) and k not in (*_MAKERS, *_KEEPING) for n, k in inside):
+                    inside = []
+                found += [(k, code, n) for n, k in inside if k in _MAKERS] or [(kind, code, None)]
+    if (
+        len(called) == 1
+        and all(code is not None for _, code, _ in found)
+        and (len(found) > 1 or not found[0][2])
+    ):
+        return _facts(statement, called.pop())
+    if len(found) != 1:
+        return None
+    kind, code, node = found[0]
+    if code is None:
+        return _facts(statement, kind)
+    line = node.lineno + calls.first_line(code) - 1
+    return {"op": kind, "text": computed.text_of(node), "line": line, **_origin(code, line)}
+
+
+def _is_harmless(frame: FrameType, node: Any, kind: str) -> bool:
+    """A division by a number that is not 0, the logarithm of one above it: as far as the variable shows."""
+    if kind == "div" and isinstance(node, ast.BinOp):
+        below = _number(frame, node.right)
+        return below is not None and below[0] * below[1] > 0
+    if kind in ("log", "log2", "log10", "sqrt", "rsqrt") and isinstance(node, ast.Call):
+        given = node.args[0] if node.args else getattr(node.func, "value", None)
+        seen = _number(frame, given)
+        return seen is not None and (seen[0] >= 0 if kind == "sqrt" else seen[0] > 0)
+    return False
+
+
+def _number(frame: FrameType, node: Any) -> Optional[tuple[float, float]]:
+    """The smallest and the largest of what a constant or a variable holds."""
+    value = node.value if isinstance(node, ast.Constant) else calls.resolve(node, frame)
+    if type(value) in (int, float):
+        return float(value), float(value)
+    held = holders.as_tensor(value, _MAX) if holders.is_array(value) else None
+    return None if held is None or not held.numel() else (float(held.min()), float(held.max()))
 
 
 def _facts(statement: Statement, op: str) -> Facts:

@@ -74,6 +74,7 @@ def computed_facts(variable: str, given: Any) -> Optional[Facts]:
     it has, and `drawn` where chance made them. `variable`: the user's name of the bad numbers, `given`: the
     tensor itself."""
     own = variable.isidentifier()  # the innermost function that has it means it, outer ones another one
+    given_on = True  # so far each function was given it by the next
     for frame in holders.user_frames():
         names = [variable] if own and variable in frame.f_locals else []
         own = own and not names
@@ -82,10 +83,11 @@ def computed_facts(variable: str, given: Any) -> Optional[Facts]:
             found = _assigned(frame, name, scope.line_of(frame), _DEPTH)
             if found is not None:
                 return _described(frame, name, *found)
-        if not names:
+        if not names and given_on:
             expression = _in_call(frame)
             if expression is not None:
                 return _described(frame, "", *expression)
+        given_on = given_on and bool(names)
     return None
 
 
