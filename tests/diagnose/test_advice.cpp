@@ -154,11 +154,6 @@ TEST(AdviceHarm, WhatIsComputedIsNotCountedFromOne) {
   EXPECT_TRUE(says(diagnose(table), "101")) << all(diagnose(table));
   EXPECT_TRUE(says(diagnose(table), "bucketize with 100 edges gives 0 to 100: 101 buckets"))
       << all(diagnose(table));
-  table["computed"] = {{"name", "bin"}, {"text", "(angle / step).floor().long()"}, {"line", 9}};
-  table["scan"]["min"] = 0;
-  EXPECT_TRUE(says(diagnose(table), "its very end gives 100: limit that to 99")) << all(diagnose(table));
-  table["computed"]["text"] = "place + first";  // nothing is cut
-  EXPECT_FALSE(says(diagnose(table), "its very end")) << all(diagnose(table));
 }
 
 TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {

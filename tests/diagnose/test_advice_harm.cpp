@@ -477,5 +477,14 @@ TEST(AdviceHarmValues, OneTargetOutsideIsARecord) {
   EXPECT_TRUE(says(of(3), "range of the whole data set")) << all(of(3));
 }
 
+TEST(AdviceHarmValues, TheVeryEndOfARangeThatIsCut) {
+  json table =
+      facts_of("embedding.indices", 100, 100, {{"scan", {{"total", 400}, {"min", 0}, {"max", 100}}}});
+  table["computed"] = {{"name", "bin"}, {"text", "(angle / step).floor().long()"}, {"line", 9}};
+  EXPECT_TRUE(says(diagnose(table), "its very end gives 100: limit that to 99")) << all(diagnose(table));
+  table["computed"]["text"] = "place + first";  // nothing is cut
+  EXPECT_FALSE(says(diagnose(table), "its very end")) << all(diagnose(table));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -21,8 +21,8 @@ from typing import Any, Optional
 
 import torch
 
+from trapline._fault.model.autograd import name_of
 from trapline._fault.program import places, source
-from trapline._watch.graph import name_of
 from trapline._watch.quiet import quietly
 from trapline._watch.rows import sample_of
 from trapline._watch.suspect import may_look, modes

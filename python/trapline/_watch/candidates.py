@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import torch
 
-from trapline._watch.graph import base_of, name_of, op_named
+from trapline._fault.model.autograd import base_of, name_of, op_named
 from trapline._watch.slopes import SLOPES, op_of
 
 _MAX_NODES = 20_000

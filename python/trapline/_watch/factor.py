@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from trapline._fault.model.autograd import bad_factor
 from trapline._fault.program import assigned, scope
 from trapline._watch.again import is_plain
-from trapline._watch.graph import bad_factor
 from trapline._watch.rows import sample_of
 
 _MAX_TABLE = 1 << 16

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+from trapline._fault.model.autograd import near_in_graph, node_in_graph, op_named
 from trapline._watch import backward
 from trapline._watch.again import Call, Kept, autocast_of, copies, draw_again, has_collectives, inner_of
 from trapline._watch.flow import WEIGHED, Flow, parts, tensors
-from trapline._watch.graph import near_in_graph, node_in_graph, op_named
 from trapline._watch.rows import batch_in_hand, sample_of
 from trapline._watch.slopes import is_bad_slope
 

@@ -17,6 +17,18 @@ from typing import Any, Optional
 from trapline._fault.data import batches, hand, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
+from trapline._fault.model.autograd import (
+    MASKING,
+    bad_saved,
+    has_bad_constant,
+    in_graph,
+    is_bad_value,
+    is_finite_below,
+    node_in_graph,
+    op_named,
+    overflowed_before,
+    where_bad,
+)
 from trapline._fault.program import arisen, owners
 from trapline._watch import backward
 from trapline._watch.again import (
@@ -33,18 +45,6 @@ from trapline._watch.candidates import left_of
 from trapline._watch.factor import factor_of, is_loss
 from trapline._watch.flow import tensors
 from trapline._watch.forward import derived, followed, given_to, hidden, is_bad_weight, named, outputs
-from trapline._watch.graph import (
-    MASKING,
-    bad_saved,
-    has_bad_constant,
-    in_graph,
-    is_bad_value,
-    is_finite_below,
-    node_in_graph,
-    op_named,
-    overflowed_before,
-    where_bad,
-)
 from trapline._watch.rows import batch_in_hand, read_row, sample_of
 from trapline._watch.slopes import Slopes, is_bad_slope, op_of
 from trapline._watch.suspect import are_finite, parameters_of, values

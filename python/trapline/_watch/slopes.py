@@ -15,9 +15,9 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
+from trapline._fault.model.autograd import base_of, dims_of, finite, op_named
 from trapline._library.say import debug
 from trapline._watch.again import plain
-from trapline._watch.graph import base_of, dims_of, finite, op_named
 from trapline._watch.suspect import may_look
 
 _MAX_NODES = 256  # operations of the loss that are walked through to learn it

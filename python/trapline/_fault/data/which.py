@@ -7,6 +7,7 @@ from typing import Any
 from trapline._fault.data import (
     at_work,
     batches,
+    blame,
     drawn,
     guesses,
     only,
@@ -28,7 +29,7 @@ def sample_of(
     located = samples.locate(tensor, scan, predicate)
     if located is not None:
         found.append(located)
-        sample = samples.blamed(samples.sample_facts(located), violation, predicate)
+        sample = blame.blamed(samples.sample_facts(located), violation, predicate)
         return (rows_of.by_bag(violation) or sample) if sample and "one_of" in sample else sample
     position = position or guesses.counts_up(tensor, scan)
     unknown = violation.get("late") and batches.at_call() is None  # which batch was in hand at the call
@@ -46,7 +47,7 @@ def sample_of(
     if sample is None or "one_of" in sample:
         sample = rows_of.of_flat(tensor, scan, predicate) or sample
     return (
-        samples.blamed(sample, violation, predicate)
+        blame.blamed(sample, violation, predicate)
         or _by_weight(violation)
         or guesses.batch_of_labels(violation, predicate)
         or (None if unknown else guesses.batch_in_hand(violation, predicate, found))

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.data import losses, recorded, values
+from trapline._fault.model import autograd
 from trapline._fault.program import arisen, calls, holders, owners, places, scope
 from trapline._library import capi
 
@@ -55,11 +56,9 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
 
 def _made(given: Any) -> Optional[dict[str, Any]]:
     """The operation that made it, as the graph of `given` says, and the statement that it stands in."""
-    from trapline._watch import graph
-
     node = getattr(given, "grad_fn", None)
-    hit = None if node is None else graph.node_in_graph(node, graph.is_bad_value, graph.MASKING)
-    op = "" if hit is None else graph.op_named(hit[0])
+    hit = None if node is None else autograd.node_in_graph(node, autograd.is_bad_value, autograd.MASKING)
+    op = "" if hit is None else autograd.op_named(hit[0])
     return arisen.made(op) or ({"op": op} if op else None)
 
 
