@@ -14,6 +14,7 @@ from trapline._fault.data import (
     fits,
     hand,
     recorded,
+    rows_of,
     samplers,
     seen,
     spread,
@@ -287,6 +288,8 @@ def _look_into(
         or weights.get("grown")
         or str(violation.get("contract")).endswith((".offsets", "masked_scatter.mask"))
     )
+    if violation.get("contract") == "masked_scatter.mask":
+        add("sample", lambda: rows_of.odd_one(content))
     before = facts.get("virtual_tokens") or 0
     add(
         "sample",

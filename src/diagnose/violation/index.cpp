@@ -114,8 +114,10 @@ void fix_look(ViolationWriter& w) {
   constexpr std::int64_t kTelling = 4;
   if (scan.bad == scan.total && scan.total >= kTelling && w.above()) {
     const std::string least = scan.min ? fmt::format(", {} is the lowest", to_text(*scan.min)) : "";
-    w.fix(fmt::format("{}: all {} are outside {}{}: it looks like an index meant for a larger tensor", look,
-                      scan.total, w.range(), least));
+    // A little beyond the end is a step too far; numbers of another tensor go far beyond it.
+    const bool far = scan.max && is_integer(*scan.max) && std::get<std::int64_t>(*scan.max) >= 2 * w.hi();
+    w.fix(fmt::format("{}: all {} are outside {}{}{}", look, scan.total, w.range(), least,
+                      far ? ": it looks like an index meant for a larger tensor" : ""));
     return;
   }
   const std::string most =

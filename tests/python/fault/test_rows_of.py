@@ -165,3 +165,19 @@ def test_a_record_of_numbers_without_the_bad_one_is_not_to_blame():
         held = rows_of.at_in_loop({"value": 4})
     assert key == 9 and record and found is None
     assert held["dataset_index"] == 9
+
+
+def test_the_row_with_another_number_of_places():
+    """Four places for the features of a picture in each text, and eight in one."""
+
+    def merge(pictures, slots):
+        assert len(pictures) == len(slots)
+        return rows_of.odd_one(slots[..., None].expand(-1, -1, 6))
+
+    for number, pictures in enumerate(DataLoader(Pictures(), batch_size=4)):
+        slots = torch.zeros(4, 18, dtype=torch.bool)
+        slots[:, :4] = True
+        slots[1, : 8 if number == 2 else 4] = True
+        found = merge(pictures, slots)
+        assert (found is None) == (number < 2)
+    assert (found["dataset_index"], found["row"], found["by"]) == (9, 1, "row")

@@ -94,6 +94,19 @@ def of_flat(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Opti
     return of_row(batch, hit.pop()) if len(hit) == 1 else None
 
 
+def odd_one(mask: Any) -> Optional[Sample]:
+    """Of a mask that takes more than there is the one row of the batch in hand with another number of them."""
+    batch = hand.in_hand()
+    if batch is None or not isinstance(batch.indices, (list, tuple)) or not order.is_kept(batch):
+        return None
+    if mask.dim() < 2 or not 2 < len(batch.indices) == mask.shape[0] or mask.numel() > values.MAX_ELEMENTS:
+        return None
+    taken = mask.detach().reshape(len(mask), -1).sum(1).tolist()
+    usual = max(set(taken), key=taken.count)
+    others = [row for row, count in enumerate(taken) if count != usual]
+    return of_row(batch, others[0]) if len(others) == 1 else None
+
+
 def selected(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
     """The record of the one bad row, where the program has taken as many of them by their numbers:
     `patches[rows]`."""

@@ -146,14 +146,19 @@ def _parameter_layer(owner: Owner, value: int, certain: bool = True) -> Optional
 
 def _width_attribute(module: Any, value: int) -> Optional[str]:
     for attribute in _WIDTHS:
-        width = getattr(module, attribute, None)
+        width = _width_of(module, attribute)
         if isinstance(width, int) and not isinstance(width, bool) and width == value:
             return attribute
     return None
 
 
 def _has_width(module: Any) -> bool:
-    return any(isinstance(getattr(module, attribute, None), int) for attribute in _WIDTHS)
+    return any(isinstance(_width_of(module, attribute), int) for attribute in _WIDTHS)
+
+
+def _width_of(module: Any, attribute: str) -> Any:
+    """As it is stored: a property of a library may warn, or compute."""
+    return scope.members(module).get(attribute)
 
 
 def logits_layer(scores: Any, classes: int) -> Optional[Layer]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from trapline._fault.program import owners
+from trapline._fault.program import owners, scope
 
 Facts = dict[str, Any]
 _KEY = re.compile(r"""(?:\["(\w+)"\]|\.(\w+)|^(\w+))$""")
@@ -42,11 +42,12 @@ def tied(layer: Optional[Facts], variable: Optional[Facts], highest: Any) -> Opt
     if not layer or type(highest) is not int or len((variable or {}).get("index") or ()) < 2:
         return None
     head = next((module for path, module in _modules() if path == layer.get("name")), None)
-    width = getattr(head, "in_features", None)
+    width = scope.members(head).get("in_features")
     found = {}
     for path, module in _modules():
-        rows = getattr(module, "num_embeddings", None)
-        if type(rows) is int and type(width) is int and getattr(module, "embedding_dim", None) == width:
+        held = scope.members(module)
+        rows = held.get("num_embeddings")
+        if type(rows) is int and type(width) is int and held.get("embedding_dim") == width:
             found[path] = rows
     if len(found) != 1:
         return None
@@ -64,6 +65,6 @@ def _modules() -> Iterator[tuple[str, Any]]:
 
 def _width(module: Any) -> Optional[int]:
     """Its own, or that of the last layer in it."""
-    widths = (getattr(part, name, None) for part in module.modules() for name in _WIDTHS)
+    widths = (scope.members(part).get(name) for part in module.modules() for name in _WIDTHS)
     known = [width for width in widths if type(width) is int]
     return known[-1] if known else None
