@@ -278,3 +278,57 @@ def test_weights_of_a_teacher(watch):
     train(student, loss_of)
     seen = watch.verdict()
     assert (seen["kind"], seen["name"], seen["step"], seen["beside"]) == ("weights", "bias", 41, True)
+
+
+def spread_out(scores):
+    weights = torch.exp(scores)
+    return torch.log(weights / weights.sum())
+
+
+def train_by(loss_of, batches):
+    model = nn.Linear(2, 1, bias=False)
+    nn.init.constant_(model.weight, 1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for batch in batches:
+        optimizer.zero_grad()
+        scores = model(batch)
+        loss = loss_of(scores)
+        loss.backward()
+        optimizer.step()
+
+
+def test_the_line_of_an_operation_of_the_loss(watch):
+    def negative(scores):
+        return -torch.log(scores - 4.0).mean()
+
+    train_by(negative, [torch.full((3, 2), 4.0), torch.full((3, 2), 1.0)])
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("loss", 2, "log")
+    assert seen["origin"]["code"].strip() == "return -torch.log(scores - 4.0).mean()"
+
+
+def test_a_sum_that_overflowed_before_the_operation_that_met_it(watch):
+    """Each exponential is finite, their sum is not."""
+    near = 88.5 / 2
+
+    def loss_of(scores):
+        return -spread_out(scores).mean()
+
+    train_by(loss_of, [torch.ones(3, 2), torch.full((3, 2), near)])
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"]) == ("loss", "sum")
+    assert seen["origin"]["code"].strip() == "return torch.log(weights / weights.sum())"
+
+
+def test_the_statement_that_spoils_gradients_before_the_step(watch):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in (torch.ones(3, 2), torch.zeros(3, 2)):
+        optimizer.zero_grad()
+        (model(batch) * (batch.sum() != 0)).sum().backward()
+        for p in model.parameters():
+            p.grad /= p.grad.norm()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["changed"], seen["step"]) == ("gradient", True, 2)
+    assert seen["origin"]["code"].strip() == "p.grad /= p.grad.norm()"

@@ -95,7 +95,7 @@ def of_flat(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Opti
 
 
 def odd_one(mask: Any) -> Optional[Sample]:
-    """Of a mask that takes more than there is the one row of the batch in hand with another number of them."""
+    """Of a mask that takes more than there is: the one row of the batch with another number of them."""
     batch = hand.in_hand()
     if batch is None or not isinstance(batch.indices, (list, tuple)) or not order.is_kept(batch):
         return None

@@ -21,6 +21,7 @@ from trapline._fault.program import calls, computed, frames, holders, owners, pl
 Facts = dict[str, Any]
 _MAX = 1 << 24  # elements of a value that are looked at
 _DEPTH = 8
+_NESTED = 3  # functions that are called by others
 _OTHER_NAMES = {
     "arccos": "acos",
     "arcsin": "asin",
@@ -361,19 +362,43 @@ def _given_by(frame: FrameType, name: str) -> Optional[tuple[FrameType, ast.expr
 
 
 def _called_by(statement: Statement) -> Iterator[CodeType]:
-    """The user's functions, and what his modules do, that a statement calls."""
+    """The user's functions, and what his modules do, that a statement calls, and what these call."""
     for node in ast.walk(statement.node):
         if isinstance(node, ast.Call):
-            for code in _codes(calls.resolve(node.func, statement.frame)):
-                if places.is_user(code):
-                    yield code
+            for function in _functions(calls.resolve(node.func, statement.frame)):
+                yield from _inside(function, _NESTED)
+
+
+def _inside(function: Any, depth: int) -> Iterator[CodeType]:
+    code = function.__code__
+    if not places.is_user(code):
+        return
+    yield code
+    tree = calls.tree_of(code) if depth else None
+    closure = dict(zip(code.co_freevars, function.__closure__ or ()))
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            cell = closure.get(node.func.id)
+            value = _content(cell) if cell is not None else function.__globals__.get(node.func.id)
+            for inner in _functions(value):
+                yield from _inside(inner, depth - 1)
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not given yet
+        return None
 
 
 def _codes(value: Any) -> list[CodeType]:
-    if value is calls.MISSING:
+    return [function.__code__ for function in _functions(value)]
+
+
+def _functions(value: Any) -> list[Any]:
+    if value is calls.MISSING or value is None:
         return []
     if owners.is_module(value):
         value = type(value).forward
     value = inspect.unwrap(value) if inspect.isfunction(value) else getattr(value, "__func__", value)
-    code = getattr(value, "__code__", None)
-    return [code] if isinstance(code, CodeType) else []
+    return [value] if inspect.isfunction(value) else []
