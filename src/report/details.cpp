@@ -83,7 +83,11 @@ Reading reading_of(const Report& report, std::string_view directory, bool verbos
 std::vector<Detail> details_of(const Finding& finding, const Reading& reading) {
   std::vector<Detail> all;
   all.push_back({"found", found_text(finding), 1});
-  if (finding.element) all.push_back({"bad", count_text(*finding.element), 2});
+  if (finding.element) {
+    const std::vector<std::int64_t> shape =
+        finding.tensor ? finding.tensor->shape : std::vector<std::int64_t>{};
+    all.push_back({"bad", count_text(*finding.element, shape), 2});
+  }
   if (finding.valid) all.push_back({"valid", valid_text(*finding.valid), 1});
   all.push_back({"values", values_text(finding), 3});
   if (finding.classes) all.push_back({"classes", classes_text(*finding.classes), 3});

@@ -9,6 +9,17 @@
 namespace trapline {
 namespace {
 
+// How often each element that was looked at stands in the tensor; 1 where nothing was expanded.
+std::int64_t expanded(const Element& element, const std::vector<std::int64_t>& shape) {
+  const std::int64_t total = element.total.value_or(0);
+  if (total < 1 || element.index.size() != shape.size()) return 1;
+  std::int64_t all = 1;
+  for (const std::int64_t size : shape) {
+    if (size < 1 || __builtin_mul_overflow(all, size, &all)) return 1;
+  }
+  return all % total == 0 ? all / total : 1;
+}
+
 // Adds a part to a list in words.
 void add(std::string& text, std::string_view separator, const std::string& part) {
   if (part.empty()) return;
@@ -125,8 +136,9 @@ std::string found_text(const Finding& finding) {
   return text;
 }
 
-std::string count_text(const Element& element) {
+std::string count_text(const Element& element, const std::vector<std::int64_t>& shape) {
   std::string text;
+  const std::int64_t times = expanded(element, shape);
   if (element.bad && element.total) {
     text = *element.bad == *element.total && *element.bad > 1
                ? fmt::format("all {}", *element.total)
@@ -134,6 +146,7 @@ std::string count_text(const Element& element) {
   } else if (element.bad) {
     text = std::to_string(*element.bad);
   }
+  if (times > 1 && !text.empty()) text += fmt::format(", each {} times in the expanded tensor", times);
   // Of nothing but NaN there is no smallest and no largest.
   const bool has_range = element.min && element.max && !std::isnan(as_double(*element.min));
   if (has_range && element.total.value_or(2) > 1) {

@@ -15,8 +15,9 @@ namespace trapline {
 std::string place_text(const Frame& frame, std::string_view directory = {});
 std::string tensor_text(const TensorInfo& tensor);  // int64 [32] on cuda:0
 std::string found_text(const Finding& finding);     // target[3] is 195, in int64 [32] on cpu
-std::string count_text(const Element& element);     // 1 of 32; min 0, max 195
-std::string valid_text(const Valid& valid);         // [0, 195) or -100
+// 1 of 32; min 0, max 195; of an expanded tensor what was looked at, and how often it stands there
+std::string count_text(const Element& element, const std::vector<std::int64_t>& shape = {});
+std::string valid_text(const Valid& valid);  // [0, 195) or -100
 // "195 (12 times), -1": the offending values, when there is more than one kind or count; else empty.
 std::string values_text(const Finding& finding);
 std::string classes_text(const Classes& classes);

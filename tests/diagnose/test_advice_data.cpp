@@ -163,6 +163,27 @@ TEST(AdviceData, ANumberThatIsMadeOneHotIsNoLabel) {
   EXPECT_NE(finding.summary.find("labels look 1-based"), std::string::npos) << finding.summary;
 }
 
+TEST(AdviceData, LabelsThatIndexAreCountedFromOne) {
+  const json facts = facts_of("index.indices", 10, 10,
+                              {{"table", "labels"},
+                               {"scan", {{"min", 1}}},
+                               {"seen", {{"min", 1}, {"max", 10}, {"count", 900}, {"source", "dataset"}}}});
+  const Finding finding = diagnose(facts);
+  EXPECT_NE(finding.summary.find("labels look 1-based"), std::string::npos) << finding.summary;
+  EXPECT_TRUE(says(finding, "labels = labels - 1")) << all(finding);
+  EXPECT_FALSE(says(finding, "larger") || says(finding, "at least")) << all(finding);
+}
+
+// A few of many are outside: raw scores would be mostly so.
+TEST(AdviceData, ProbabilitiesAFewOfWhichAreOutsideAreNoLogits) {
+  json facts = facts_of("bernoulli.p", 1, 1);
+  facts["scan"].merge_patch(
+      {{"is_float", true}, {"value", -0.25}, {"min", -0.25}, {"max", 0.9}, {"bad", 2}, {"total", 64}});
+  EXPECT_FALSE(says(diagnose(facts), "logits")) << all(diagnose(facts));
+  facts["scan"].merge_patch({{"bad", 40}, {"max", 3.5}});
+  EXPECT_TRUE(says(diagnose(facts), "if these are logits")) << all(diagnose(facts));
+}
+
 // 36 pads the plates; -1 is what str.find() gave for a character that the alphabet lacks.
 TEST(AdviceData, WhereAnotherMarkIsThereMinusOneIsNone) {
   json facts =

@@ -69,6 +69,21 @@ TEST(SampleText, ABatchThatIsJustInHand) {
   EXPECT_EQ(sample_text(sample), "batch 3 of val_loader (sample 12 of val_set), in hand at the error");
 }
 
+TEST(CountText, OfAnExpandedTensor) {
+  Element element;
+  element.index = {3, 0};
+  element.bad = 1;
+  element.total = 32;
+  element.min = Scalar(std::int64_t{0});
+  element.max = Scalar(std::int64_t{195});
+  EXPECT_EQ(count_text(element), "1 of 32; min 0, max 195");
+  EXPECT_EQ(count_text(element, {32, 1}), "1 of 32; min 0, max 195");
+  EXPECT_EQ(count_text(element, {32, 64}), "1 of 32, each 64 times in the expanded tensor; min 0, max 195");
+  EXPECT_EQ(count_text(element, {5, 7}), "1 of 32; min 0, max 195") << "no whole number of times";
+  EXPECT_EQ(count_text(element, {2048}), "1 of 32; min 0, max 195") << "of another tensor";
+  EXPECT_EQ(count_text(element, {std::int64_t{1} << 62, 8}), "1 of 32; min 0, max 195");
+}
+
 TEST(SampleText, HowSure) {
   Sample sample = row(5);
   sample.dataset = DataSet{"train_set", "Texts", 10};

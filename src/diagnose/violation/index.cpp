@@ -250,8 +250,8 @@ void fix_above(ViolationWriter& w) {
     w.fix(
         fmt::format("the places run on beyond the end by {0}: begin them earlier; a queue or a replay "
                     "buffer goes on at the start, and only where the oldest may be overwritten; what keeps "
-                    "all has {0} places too few",
-                    w.facts.scan.bad));
+                    "all has {0} place{1} too few",
+                    w.facts.scan.bad, w.facts.scan.bad == 1 ? "" : "s"));
   }
   const auto d = dimension(w);
   const std::string dimension_is =
@@ -269,6 +269,7 @@ void write_labels(ViolationWriter& w) {
   w.finding().also = {more ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch, Cause::kIndexOutOfRange};
   w.finding().summary += "; these are labels";
   if (w.fix_hidden_class()) return;
+  if (!more && one_based(w)) return write_one_based(w);
   if (more) w.finding().summary += fmt::format(", and {} is {}", w.facts.counted->of, w.facts.counted->count);
   if (!more) {
     w.fix(fmt::format("look at where {} is made: {}", w.own("the label"), w.outside()));

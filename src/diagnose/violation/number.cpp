@@ -411,8 +411,9 @@ void diagnose_probability(ViolationWriter& w) {
     if (min >= -kRounding && max <= 1 + kRounding) {
       w.fix("p.clamp(0, 1): only rounding leaves the range");
     } else {
-      // Logits are of both signs, and differ.
-      const bool logits = min < 0 || (max > min && max > 2);
+      // Logits are of both signs, and differ; few of them lie within [0, 1].
+      const bool many = w.facts.scan.bad * 4 > w.facts.scan.total;
+      const bool logits = many && (min < 0 || (max > min && max > 2));
       if (logits) {
         w.fix(
             "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "

@@ -184,6 +184,13 @@ void write_all_named(ViolationWriter& w);
 void write_unnamed(ViolationWriter& w);
 void write_padding(ViolationWriter& w);
 void write_resized(ViolationWriter& w);
+// Of what is counted from 1: all labels, or those of a part of the data. The caller adds no size.
+bool one_based(const ViolationWriter& w);
+void write_one_based(ViolationWriter& w);
+bool one_based_part(const ViolationWriter& w);
+void write_one_based_part(ViolationWriter& w);
+// The names in the line of a one_hot say that labels are made one-hot.
+bool speaks_of_labels(const ViolationWriter& w);
 void diagnose_id(ViolationWriter& w);
 // The largest number of an unsigned type alone, far above the others: "; 255 is also what -1 becomes in
 // uint8".

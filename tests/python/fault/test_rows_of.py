@@ -1,10 +1,13 @@
 """A sample by its row alone: bags, batches and chunks that the program makes itself, what its loop is at."""
 
+from collections import deque
+
 import pytest
 from conftest import make_violation
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader  # noqa: E402
+from trapline._fault.data import records as records_  # noqa: E402
 from trapline._fault.data import rows_of, which  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("installed")
@@ -181,3 +184,30 @@ def test_the_row_with_another_number_of_places():
         found = merge(pictures, slots)
         assert (found is None) == (number < 2)
     assert (found["dataset_index"], found["row"], found["by"]) == (9, 1, "row")
+
+
+def test_the_row_that_another_index_gives_in_any_order():
+    """A matcher's own index of the batch, sorted by score and not by the pictures."""
+
+    def loss(pictures, cell):
+        beside = torch.tensor([3, 0, 2, 1, 0, 2])
+        violation = make_violation("index.indices", cell, -8, 8, {"indices": [beside, cell]}, frames=[])
+        violation["scan"]["list_position"] = 1
+        return which.sample_of(violation, None, False, [])
+
+    for number, pictures in enumerate(DataLoader(Pictures(), batch_size=4)):
+        if number == 2:
+            found = loss(pictures, torch.tensor([1, 2, 3, 8, 4, 0]))
+    assert (found["dataset_index"], found["row"], found["by"]) == (9, 1, "row")
+
+
+def test_a_place_to_write_to_is_no_sample_by_its_value():
+    records = deque([[5, 7], [100, 3], [8, 9], [4, 4]])
+
+    def scatter(places, contract):
+        violation = make_violation(contract, places, 0, 100, {"index": places}, frames=[])
+        return records_.sample_facts(violation)
+
+    places = torch.tensor([100, 1, 2])
+    assert scatter(places, "index_copy.index") is None
+    assert scatter(places, "index_select.index")["dataset_index"] == 1 and records

@@ -48,7 +48,11 @@ def sample_facts(violation: dict[str, Any]) -> Optional[Sample]:
     # An index is cut from other indices (edge_index[0], a permutation): labels and ids are cut from data.
     data = str(violation.get("contract")).startswith(_OF_DATA)
     found = (_slice(tensor, first) or _drawn(tensor, first)) if data else None
-    return found or _record(tensor, first)
+    # Places that are written to are the program's own.
+    writes = str(violation.get("contract")).startswith(
+        ("index_copy", "index_put", "scatter", "index_add", "index_fill")
+    )
+    return found or _record(tensor, first, writes)
 
 
 # Rows of one array --------------------------------------------------------------------------------
@@ -138,7 +142,7 @@ def _run(flat: Any, first: int, data: Any) -> Optional[int]:
 # Records ------------------------------------------------------------------------------------------
 
 
-def _record(tensor: Any, first: int) -> Optional[Sample]:
+def _record(tensor: Any, first: int, writes: bool) -> Optional[Sample]:
     """One record for each row, in a list that is in reach; the row's record is met in a larger one."""
     place = values.unravel(first, tensor.shape)
     value = tensor[tuple(place)].item()
@@ -158,7 +162,7 @@ def _record(tensor: Any, first: int) -> Optional[Sample]:
             if len(at) == 1:
                 others = any(_holds(other, value) for i, other in enumerate(batch) if i != row and i < 256)
                 return sample(name, whole, len(whole), at[0], row, likely=others)
-    return _by_value(lists, tensor.shape[0], value)
+    return None if writes else _by_value(lists, tensor.shape[0], value)
 
 
 def _by_value(lists: list[_Held], rows: int, value: Any) -> Optional[Sample]:

@@ -55,34 +55,51 @@ def cut_by_hand(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> 
     return None
 
 
-def by_partner(tensor: Any) -> Optional[list[int]]:
-    """The row of the batch in hand that each element of a flat list belongs to, as a variable of the program
-    beside it says: `image` of `out[image, anchor, y, x]`, `batch` of a graph's nodes, rows of `nonzero()`."""
+def by_partner(tensor: Any, others: Any = ()) -> Optional[list[int]]:
+    """The row of the batch in hand that each element of a flat list belongs to, as another list beside it
+    says: one of the `others` of the same index (`out[image, anchor, y, x]`), in any order; or a variable
+    of the program's that counts all rows up (`batch` of a graph's nodes, rows of `nonzero()`)."""
     batch = hand.in_hand()
     count = len(batch.indices) if batch is not None and isinstance(batch.indices, (list, tuple)) else 0
     if count < 2 or tensor.dim() != 1 or not count < len(tensor) <= values.MAX_ELEMENTS:
         return None
+    for other in others:
+        rows = _rows(other, tensor)
+        if rows is not None and int(rows.min()) == 0 and int(rows.max()) == count - 1:
+            return [int(row) for row in rows]
     for frame in holders.user_frames():
         for _, held in holders.held_by(frame):
-            rows = holders.as_tensor(held, values.MAX_ELEMENTS) if held is not tensor else None
-            if rows is None or rows.dim() != 1 or len(rows) != len(tensor) or rows.dtype.is_floating_point:
-                continue
-            if str(rows.dtype) == "torch.bool" or int(rows[0]) != 0 or int(rows[-1]) != count - 1:
+            rows = _rows(held, tensor)
+            if rows is None or int(rows[0]) != 0 or int(rows[-1]) != count - 1:
                 continue
             if bool(((rows[1:] - rows[:-1]) >= 0).all()) and bool(((rows[1:] - rows[:-1]) <= 1).all()):
                 return [int(row) for row in rows]
     return None
 
 
-def of_flat(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+def _rows(held: Any, tensor: Any) -> Any:
+    listed = holders.is_array(held) and held is not tensor
+    rows = holders.as_tensor(held, values.MAX_ELEMENTS) if listed else None
+    if rows is None or rows.dim() != 1 or len(rows) != len(tensor) or rows.dtype.is_floating_point:
+        return None
+    return None if str(rows.dtype) == "torch.bool" else rows
+
+
+def of_flat(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
     """The one sample whose elements are bad, of a list of those of all samples, one after the other: where a
-    variable beside it says which row each is of, or the batch holds as many for each row."""
-    batch = hand.in_hand()
+    list beside it says which row each is of, or the batch holds as many for each row."""
+    tensor, scan, batch = violation["tensor"], violation["scan"], hand.in_hand()
+    tensor = tensor.squeeze(1) if tensor.dim() == 2 and tensor.shape[1] == 1 else tensor
     flat = tensor.detach().reshape(-1).cpu() if tensor.dim() == 1 else None
     bad = None if flat is None or batch is None else values.bad_mask(flat, scan, predicate)
     if bad is None or not bool(bad.any()) or not order.is_kept(batch):
         return None
-    rows, count = by_partner(tensor), len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
+    indices = (violation.get("args") or {}).get("indices")
+    beside = [one for one in indices if scope.is_tensor(one)] if type(indices) in (list, tuple) else []
+    at = scan.get("list_position")
+    first = beside[:1] if at not in (None, 0, -1) else []  # dimension 0 is that of the samples
+    rows = by_partner(tensor, first)
+    count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
     if rows is None and count > 1:
         alike = any(
             part.dim() > 1 and part.shape[0] == count and part.numel() == len(flat)

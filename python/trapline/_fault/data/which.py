@@ -45,7 +45,7 @@ def sample_of(
         return None if unknown else at_work.sample_facts([tensor], "")
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
     if sample is None or "one_of" in sample:
-        sample = rows_of.of_flat(tensor, scan, predicate) or sample
+        sample = rows_of.of_flat(violation, predicate) or sample
     return (
         blame.blamed(sample, violation, predicate)
         or _by_weight(violation)
