@@ -37,8 +37,8 @@ struct NanFact {
 struct WeightsFact {
   std::string name;  // the first one; empty: none
   std::int64_t bad = 0, total = 0;
-  std::string grown;  // all are finite, but this one has grown out of what training makes,
-  double to = 0;      // to this
+  std::string grown;     // all are finite, but this one has grown out of what training makes,
+  double to = 0;         // to this
   std::string buffer{};  // all are finite, but this buffer of a model holds NaN
 };
 

@@ -77,6 +77,8 @@ constexpr std::array kDomains{
     Domain{"sum",
            "it overflowed: a sum of exponentials wants its largest taken off first, as torch.logsumexp does"},
     Domain{"mul", "it overflowed: look at the size of both factors"},
+    Domain{"cast",
+           "a number is larger than the type holds (65504 in float16): scale it before, or use bfloat16"},
     Domain{"native_batch_norm", kNoVariance},
     Domain{"_native_batch_norm_legit_no_training", kNoVariance},
     Domain{"_ctc_loss", kNoPath},

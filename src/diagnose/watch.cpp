@@ -16,6 +16,7 @@ namespace {
 // ", by `log`"; of a gradient ", by the derivative of `log`"
 std::string by_text(const WatchSeen& seen) {
   if (seen.op.empty()) return {};
+  if (seen.op == "cast") return ", by a cast to another type";
   const bool derived = (seen.derived || seen.kind == "gradient" || seen.kind == "optimizer") &&
                        !seen.op.ends_with(".backward");
   return fmt::format(", by {}`{}`", derived ? "the derivative of " : "", seen.op);
@@ -47,6 +48,12 @@ std::string own_text(const std::string& op, const std::string& given) {
 
 // "`log` was given finite numbers: clamp ..."; empty: nothing is known of the operation.
 std::string domain_help(const WatchFact& watch, const std::string& op) {
+  // Its logarithm is finite but for a score of -inf; a row of nothing else is NaN.
+  if (!watch.nan && (op == "logsoftmax" || op == "_log_softmax"))
+    return fmt::format(
+        "`{}`: a score of -inf (a mask) stays -inf: the loss must not meet it, be it as the target's, by "
+        "label_smoothing or in a KL divergence",
+        op);
   const Domain* domain = domain_of(op);
   if (domain == nullptr || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
     return {};
@@ -154,8 +161,18 @@ std::string look_text(const WatchFact& watch) {
   if (at.kind == "input")
     return "the numbers are not finite before the model: mend them, or leave them out; "
            "torch.isfinite(inputs).all() tells";
+  if (at.kind == "target" && watch.made)
+    return "the targets are not finite: if they are data, mend them or leave them out; if the program "
+           "computes "
+           "them (a target network, a return, a logarithm of the data), look at the logs, divisions and exps "
+           "of that";
   if (at.kind == "target")
     return "the targets are not finite: mend them, or leave them out; torch.isfinite(targets).all() tells";
+  if (at.kind == "weights" && at.since_start)
+    return fmt::format(
+        "if the -inf is there on purpose (to forbid something), {0} {1} holds what it forbids: mend or leave "
+        "out that sample; else look at the initialisation or the checkpoint (a logarithm of 0)",
+        at.unit, at.step);
   if (at.kind == "weights")
     return fmt::format("look at the checkpoint{}: the weights were not finite before {} {}",
                        at.step > 1 ? ", or what the program writes there itself" : " or the initialisation",
@@ -217,10 +234,13 @@ std::string look_text(const WatchFact& watch) {
         "the loss of {} {} was finite, and something is float16: look at the loss scale, and at sums",
         at.unit, at.step);
   if (const std::string points = points_text(watch.made_with); at.kind == "gradient" && !points.empty())
-    return "the forward pass was finite, a derivative was not: here that can be the one of " + points;
+    return "the loss that `backward` began from was finite, a derivative was not: here that can be the one "
+           "of " +
+           points;
   if (at.kind == "gradient") {
     return fmt::format(
-        "the forward pass was finite: look at functions without a finite derivative (sqrt or pow at 0, "
+        "the loss that `backward` began from was finite: look at functions without a finite derivative (sqrt "
+        "or pow at 0, "
         "where() around log) on the way to {}",
         place_text(at));
   }
@@ -239,7 +259,7 @@ bool is_seen(const WatchFact& watch) {
   if (watch.backward) return true;
   if (first.kind == "optimizer") return watch.gradients_finite;
   if (first.kind == "output" && !first.op.empty()) return watch.finite_before;
-  if (first.kind == "input" || first.kind == "target") return watch.looked && !watch.late;
+  if (first.kind == "input" || first.kind == "target") return watch.looked && !watch.late && !watch.made;
   if (first.beside) return false;  // bad weights and a bad target: that the one made the other nobody saw
   return first.kind != "gradient" && (first.kind != "loss" || (watch.looked && first.op.empty()));
 }
@@ -275,6 +295,16 @@ std::string watch_text(const WatchFact& watch) {
                        which, watch.first.unit, watch.first.step,
                        watch.factor_name.empty() ? "what" : fmt::format("`{}`, which", watch.factor_name),
                        watch.first.op);
+  if (watch.first.since_start)
+    return fmt::format(
+        "{} Inf loss of this run was in {} {}: it is the first to meet the -inf in {}, which was there "
+        "before "
+        "the first step",
+        watch.later ? "a later" : "the first", watch.first.unit, watch.first.step,
+        layer_name(watch.first.name, '`'));
+  if (watch.first.kind == "target" && watch.made)
+    return fmt::format("{} that was noticed was in {} {}, in the targets that the loss was given", which,
+                       watch.first.unit, watch.first.step);
   if (watch.changed)
     return fmt::format(
         "{} of this run was in {} {}, in the gradients, between `backward` and the optimizer's step", which,
@@ -284,13 +314,29 @@ std::string watch_text(const WatchFact& watch) {
   return text;
 }
 
+// " (main.py:27, of sample 1377)": the finding's own line and sample are those of the fault.
+std::string made_at(const WatchFact& watch) {
+  std::string text;
+  if (watch.origin) {
+    const std::string& file = watch.origin->file;
+    text = fmt::format("{}:{}", file.substr(file.rfind('/') + 1), watch.origin->line);
+  }
+  if (watch.sample && watch.sample->dataset_index)
+    text += fmt::format("{}sample {}", text.empty() ? "" : ", of ", *watch.sample->dataset_index);
+  return text.empty() ? text : fmt::format(" ({})", text);
+}
+
 void add_watch(const WatchFact& watch, Finding& finding) {
   finding.evidence.push_back({"watch", std::nullopt, watch_text(watch)});
   finding.last_steps = watch.last_steps;
   std::string help = look_text(watch);
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   const std::string when = fmt::format("{} {}", at.unit, at.step);
-  if (help.find(when) == std::string::npos) help = fmt::format("in {}: {}", when, help);
+  if (help.find(when) == std::string::npos) {
+    help = fmt::format("in {}{}: {}", when, made_at(watch), help);
+  } else {
+    help += made_at(watch);
+  }
   finding.fix.insert(finding.fix.begin(), std::move(help));
 }
 
@@ -326,7 +372,8 @@ Finding finding_of(const Watch& watch) {
                           !(watch.seen.nan && has_unseen_gradients(watch.seen)));
   if (!watch.seen.growth.empty() && by_growth)
     finding.fix.emplace_back("lower the learning rate or clip gradients: the numbers grew from step to step");
-  if (watch.seen.half && first.kind != "optimizer" && ((overflowed && !given) || vague))
+  const bool cast = watch.seen.inf_before ? watch.seen.inf_before->op == "cast" : first.op == "cast";
+  if (watch.seen.half && !cast && first.kind != "optimizer" && ((overflowed && !given) || vague))
     finding.fix.emplace_back(
         "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
   if (vague && !watch.seen.input_finite)

@@ -21,6 +21,7 @@ struct WatchSeen {
   std::string state{};                // of the optimizer: "exp_avg_sq"
   bool derived = false;               // the derivative of `op`, which a forward pass has asked for
   bool beside = false;                // the weights of a module that the loss is not trained through
+  bool since_start = false;           // -inf in the weights, before the first step; losses since were finite
   std::optional<std::int64_t> row{};  // of the table `name` that was read
 };
 
@@ -44,6 +45,7 @@ struct WatchFact {
   bool later = false;   // the run has met such numbers before, and left their step out
   bool factor = false;  // `first.op` was given finite numbers of the model and others that are not
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it
+  bool made = false;                         // of targets: no data are known to hold it
   bool late = false;       // on a device: the step's loss was not finite, and so was this, seen afterwards
   bool own = false;        // the operation was given the weights and buffers of its module alone
   bool or_before = false;  // some rows of a table are bad, and may have been in earlier steps

@@ -262,6 +262,78 @@ TEST(Watch, WeightsBesideTheTrainedOnesNeedNotHaveMadeTheTarget) {
   EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
 }
 
+TEST(Watch, MinusInfinityThatWasThereFromTheStart) {
+  const json watch = {{"what", "inf"},  {"kind", "weights"},     {"step", 8},
+                      {"unit", "step"}, {"name", "transitions"}, {"since_start", true}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->summary,
+            "the first Inf loss of this run was in step 8: it is the first to meet the -inf in "
+            "`transitions`, which was there before the first step");
+  EXPECT_EQ(finding->fix.front(),
+            "if the -inf is there on purpose (to forbid something), step 8 holds what it forbids: mend or "
+            "leave out that sample; else look at the initialisation or the checkpoint (a logarithm of 0)");
+}
+
+TEST(Watch, TargetsThatNoDataHoldMayBeTheProgramsOwn) {
+  json watch = {{"what", "nan"}, {"kind", "target"}, {"step", 105}, {"unit", "step"}, {"made", true}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->certainty, Certainty::kLikely);
+  EXPECT_TRUE(finding->summary.starts_with("the first NaN that was noticed was in step 105"));
+  EXPECT_NE(finding->fix.front().find("a target network"), std::string::npos);
+}
+
+TEST(Watch, ACastThatOverflows) {
+  const json watch = {{"what", "inf"},    {"kind", "output"}, {"step", 3},
+                      {"unit", "step"},   {"op", "cast"},     {"name", "embed"},
+                      {"type", "Linear"}, {"half", true},     {"finite_before", true}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(
+      finding->summary,
+      "the first Inf of this run was in step 3, in the output of `embed` (Linear), by a cast to another "
+      "type");
+  ASSERT_EQ(finding->fix.size(), 1U) << "a scaler changes gradients, not this number";
+  EXPECT_NE(finding->fix.front().find("65504"), std::string::npos);
+}
+
+TEST(Watch, AScoreOfMinusInfinityStaysThat) {
+  json watch = {{"what", "inf"}, {"kind", "loss"}, {"step", 2}, {"unit", "step"}, {"op", "logsoftmax"}};
+  const auto help = [&] { return diagnose_watch({{"kind", "watch"}, {"watch", watch}})->fix.front(); };
+  EXPECT_NE(help().find("label_smoothing"), std::string::npos) << help();
+  watch["what"] = "nan";
+  EXPECT_EQ(help().find("label_smoothing"), std::string::npos) << help();
+}
+
+// What broken weights have made of an index: when they broke, where and whose sample it was.
+TEST(Watch, TellsWhenTheWeightsBroke) {
+  json facts = {{"kind", "violation"},
+                {"contract", "gather.index"},
+                {"scan",
+                 {{"bad", 64},
+                  {"total", 64},
+                  {"first", 0},
+                  {"value", -1},
+                  {"min", -1},
+                  {"max", -1},
+                  {"lo", 0},
+                  {"hi", 5},
+                  {"reason", 1}}},
+                {"weights", {{"name", "embed.weight"}, {"bad", 56}, {"total", 58}}},
+                {"watch",
+                 {{"what", "inf"},
+                  {"kind", "loss"},
+                  {"step", 28},
+                  {"unit", "step"},
+                  {"op", "cosh"},
+                  {"origin", {{"file", "/home/a/main.py"}, {"line", 27}}},
+                  {"sample", {{"batch", 27}, {"row", 3}, {"dataset_index", 1377}}}}}};
+  const auto finding = diagnose_violation(facts);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->fix.front(),
+            "in step 28 (main.py:27, of sample 1377): `cosh`: it overflowed: clamp what goes into it");
+  facts["weights"] = {{"name", ""}, {"bad", 0}, {"total", 58}};
+  EXPECT_EQ(diagnose_violation(facts)->fix.front().find("step 28"), std::string::npos);
+}
+
 TEST(Watch, HelpsAnErrorOfPyTorchsOwn) {
   const json facts = {
       {"kind", "host_error"},

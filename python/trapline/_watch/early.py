@@ -14,11 +14,11 @@ _TOLD = ("loss", "output")  # else the numbers were given from elsewhere
 class Early:
     def __init__(self) -> None:
         self.fact: Optional[dict[str, Any]] = None  # the first since a loss was finite
-        self.harmless: Optional[dict[str, Any]] = None  # the first of this run that was NaN
+        self.harmless: Optional[dict[str, Any]] = None  # the first of this run
 
     def notes(self, fact: dict[str, Any], stepped: bool) -> None:
         """`stepped`: an optimizer counts the steps; a loss of which nothing came is not always one's own."""
-        if self.harmless is None and stepped and fact.get("what") == "nan":
+        if self.harmless is None and stepped:
             self.harmless = fact
         if self.fact is None and stepped and fact["kind"] in _TOLD:
             self.fact = fact

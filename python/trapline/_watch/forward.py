@@ -14,6 +14,7 @@ from trapline._watch.rows import batch_in_hand, sample_of
 from trapline._watch.slopes import is_bad_slope
 
 _DEPTH = 3
+_NAMES = {"_to_copy": "cast", "copy_": "cast"}
 _OF_DERIVATIVES = ("div", "reciprocal", "rsqrt", "pow")  # what formulas of derivatives divide by
 
 
@@ -106,7 +107,8 @@ def given_to(made: Any, root: Any) -> dict[str, Any]:
 
 
 def named(made: Any, root: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": "output", "op": made.op.removesuffix("_forward")}
+    op = _NAMES.get(made.op, made.op.removesuffix("_forward"))
+    found: dict[str, Any] = {"kind": "output", "op": op}
     frame = made.frame
     if made.derivative is not None:
         found |= {"op": backward.name_of(made.derivative), "derived": True}

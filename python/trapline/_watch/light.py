@@ -96,7 +96,8 @@ def recent() -> list[tuple[int, Optional[float], Optional[float]]]:
 
 
 def harmless() -> Optional[dict[str, Any]]:
-    """The first loss that was NaN and had gradients of 0, where there was no fault: a mean over nothing."""
+    """The first loss that was not finite and harmed no weight, where there was no fault: a NaN with gradients
+    of 0 (a mean over nothing), an Inf with finite ones."""
     return None if _light is None or _light.found is not None else _light.early.harmless
 
 
@@ -110,7 +111,8 @@ def _notes_harmless() -> None:
         return
     finding = diagnose.diagnose({"kind": "watch", "watch": fact, "process": write.process_facts()})
     if finding is not None:
-        parts = [finding["summary"], *finding["fix"], "its gradients were 0: no weight took harm"]
+        gradients = "0" if fact["what"] == "nan" else "finite"
+        parts = [finding["summary"], *finding["fix"], f"its gradients were {gradients}: no weight took harm"]
         _tells("; ".join(parts))
 
 

@@ -151,7 +151,8 @@ def of_loss(
                 continue
             if kind == "weights":
                 row = read_row(inner, name, [call.args, call.kwargs])
-                return {**_of_weights(inner, name, optimizers, began_bad, began_good), **row, **what}
+                told = _of_weights(inner, name, optimizers, began_bad, began_good)
+                return {**told, **row, **what, **_since_start(inner, name, optimizers, began_bad)}
             if _sample() or (call is calls[0] and not hand.is_finite()):
                 return {"kind": "input", **(_sample() or {"type": name}), **what}
             # What another part of the program made of the numbers, or what is in them.
@@ -168,7 +169,9 @@ def of_loss(
         return {**found, **seen, **given_to(first, inner)}
     target = _target(loss) if looked else None
     if target is not None:
-        return target if "sample" in target else _of_other(modules) or {**target, **batch_in_hand()}
+        if "sample" not in target:  # no data are known to hold it: the program may have made it
+            return _of_other(modules) or {**target, "made": True, **batch_in_hand()}
+        return target
     hit = node_in_graph(loss.grad_fn, is_bad_value, MASKING)
     if hit is not None and not is_finite_below(hit[1]):  # something before it had overflowed
         hit = overflowed_before(hit[1]) or hit
@@ -241,6 +244,21 @@ def _of_weights(
     if id(mine) in began_good:  # the program updates them itself, or from copies that an optimizer has
         return {"kind": "optimizer", "name": name}
     return {"kind": "weights", "name": name}
+
+
+def _since_start(module: Any, name: str, optimizers: Any, began_bad: set[int]) -> dict[str, Any]:
+    """Of -inf that was there before the first step, after steps whose losses were finite: it may be there on
+    purpose (what must not follow another in a CRF), and the step's data are the first to meet it."""
+    mine = dict(module.named_parameters()).get(name)
+    stepped = any(tally.count > tally.before for tally in list(optimizers.values()))
+    if id(mine) not in began_bad or not stepped:
+        return {}
+    values = mine.detach()
+    return (
+        {"since_start": True, **batch_in_hand()}
+        if bool((values.isfinite() | values.isneginf()).all())
+        else {}
+    )
 
 
 def _of_other(modules: list[Any]) -> dict[str, Any]:

@@ -301,7 +301,7 @@ class Roots:
         if self._knows(module):
             root = self.known[module]
             # This call is on its way already, and a global hook is not given the keywords.
-            kwargs = sys._getframe(1).f_locals.get("kwargs")
+            kwargs = sys._getframe(2).f_locals.get("kwargs")  # 1 is what `quietly` made
             root.notes(module, args, kwargs if isinstance(kwargs, dict) else {})
 
     def _knows(self, module: Any) -> bool:

@@ -44,6 +44,7 @@ std::optional<WatchSeen> read_seen(const json* object) {
   seen.row = integer(*object, "row");
   seen.derived = boolean(*object, "derived").value_or(false);
   seen.beside = boolean(*object, "beside").value_or(false);
+  seen.since_start = boolean(*object, "since_start").value_or(false);
   if (seen.unit.empty()) seen.unit = "step";
   return seen;
 }
@@ -285,6 +286,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   }
   watch.or_before = boolean(*object, "or_before").value_or(false);
   watch.changed = boolean(*object, "changed").value_or(false);
+  watch.made = boolean(*object, "made").value_or(false);
   watch.made_with = texts(*object, "made_with");
   watch.last_steps = read_last_steps(*object);
   return watch;

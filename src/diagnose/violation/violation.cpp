@@ -163,10 +163,10 @@ void write_words(ViolationWriter& w) {
   if (const std::string rule = w.rule_of_computation(); !rule.empty()) w.fix_after_first(rule);
 }
 
-// A NaN or an infinity, or what a cast made of one.
+// A NaN or an infinity, or what a cast or broken weights made of one.
 bool is_not_finite(const Finding& finding, const Violation& facts) {
   return finding.cause == Cause::kNanToIndex || facts.scan.reason == Reason::kNan ||
-         facts.scan.reason == Reason::kInf;
+         facts.scan.reason == Reason::kInf || (facts.weights && facts.weights->bad > 0);
 }
 
 }  // namespace

@@ -1,0 +1,170 @@
+"""What modules and losses were given: keywords, casts, graphs, infinities from the beginning."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader  # noqa: E402
+from trapline._fault.data import batches  # noqa: E402
+from trapline._watch import light  # noqa: E402
+
+
+@pytest.fixture
+def watch():
+    batches.install()
+    light.install()
+    yield light
+    light.uninstall()
+    batches.uninstall()
+
+
+def step(model, loss, optimizer=None):
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return optimizer
+
+
+class Ratio(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 1)
+
+    def forward(self, x=None, scale=None):
+        if x is None:
+            raise ValueError("x is missing")
+        return self.head(x) / scale
+
+
+def test_the_first_call_was_given_keywords(watch):
+    """The module is found in its first call, which is on its way by then."""
+    model = Ratio()
+    step(model, model(x=torch.ones(4, 3), scale=torch.tensor([[1.0], [0.0], [1.0], [1.0]])).sum())
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("output", "div", 1)
+
+
+class Embedded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.norm, self.head = nn.Linear(3, 8), nn.LayerNorm(8), nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.head(self.norm(self.embed(x)))
+
+
+def test_what_a_cast_made_infinite_is_no_mask(watch):
+    """Autocast's float16: the number is beyond it before the first layer, and NaN behind the second."""
+    model, optimizer = Embedded(), None
+    for number in range(3):
+        x = torch.ones(4, 3)
+        x[2, 1] = 81920.0 if number == 2 else 2.0
+        with torch.autocast("cpu", dtype=torch.float16):
+            out = model(x)
+        optimizer = step(model, out.float().sum(), optimizer)
+    seen = watch.verdict()
+    before = seen["inf_before"]
+    assert (seen["op"], seen["name"], seen["step"]) == ("native_layer_norm", "norm", 3)
+    assert (before["op"], before["name"]) == ("cast", "embed")
+
+
+def graphs(samples):
+    """Atoms of all samples one after the other, who owns each, and the pairs of atoms."""
+    x, owner, pairs, begin = [], [], [], 0
+    for at, (atoms, _) in enumerate(samples):
+        x.append(atoms)
+        owner += [at] * len(atoms)
+        pairs += [(begin + i, begin + i + 1) for i in range(len(atoms) - 1)]
+        begin += len(atoms)
+    return torch.cat(x), torch.tensor(owner), torch.tensor(pairs).T.contiguous(), torch.ones(len(samples), 1)
+
+
+class Molecules(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, at):
+        atoms = torch.rand(3 + at % 4, 3, generator=torch.Generator().manual_seed(at))
+        if at == 9:
+            atoms[1] = atoms[2]
+        return atoms, at
+
+
+class Energy(nn.Module):
+    def __init__(self, edges):
+        super().__init__()
+        self.head, self.edges = nn.Linear(3, 1), edges
+
+    def forward(self, x, owner, pairs):
+        energy = self.head(x)[:, 0]
+        if self.edges:
+            length = (x[pairs[0]] - x[pairs[1]]).norm(dim=1)
+            energy = energy.index_add(0, pairs[0], length / length)
+        else:
+            energy = energy / (x[:, 0] - x[:, 0].roll(1)).abs().clamp(0, 1)
+        return torch.zeros(4).index_add(0, owner, energy)[:, None]
+
+
+@pytest.mark.parametrize("edges", [True, False])
+def test_the_graph_that_an_edge_or_a_node_is_of(watch, edges):
+    model, optimizer = Energy(edges), None
+    for x, owner, pairs, y in DataLoader(Molecules(), batch_size=4, collate_fn=graphs):
+        optimizer = step(model, nn.functional.mse_loss(model(x, owner, pairs), y), optimizer)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("output", "div", 3)
+    assert (seen["sample"]["dataset_index"], seen["sample"]["likely"]) == (9, True)
+
+
+class Transitions(nn.Module):
+    """As in a CRF: no tag 2 may follow a tag 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(3, 3))
+        with torch.no_grad():
+            self.table[0, 2] = -math.inf
+
+    def forward(self, before, after):
+        return -self.table[before, after]
+
+
+def test_minus_infinity_that_was_there_from_the_start(watch):
+    model, optimizer = Transitions(), None
+    for number in range(1, 6):
+        after = torch.tensor([1, 2 if number == 4 else 0])
+        loss = model(torch.tensor([1, 0]), after).sum()
+        assert math.isinf(loss.item()) == (number == 4)
+        optimizer = step(model, loss, optimizer)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["name"], seen["step"], seen["what"]) == ("weights", "table", 4, "inf")
+    assert seen["since_start"] is True
+
+
+def test_weights_that_the_first_step_meets_are_no_mask(watch):
+    model = Transitions()
+    step(model, model(torch.tensor([1, 0]), torch.tensor([1, 2])).sum())
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"]) == ("weights", 1) and "since_start" not in seen
+
+
+def test_an_infinite_loss_with_finite_gradients_is_said_and_is_no_fault(watch):
+    """Label smoothing weighs a class that a mask forbids."""
+    model, optimizer = nn.Linear(2, 3), None
+    for number in range(1, 4):
+        mask = torch.zeros(4, 3)
+        if number == 2:
+            mask[1, 2] = -math.inf
+        loss = nn.functional.cross_entropy(
+            model(torch.ones(4, 2)) + mask, torch.tensor([0, 1, 0, 1]), label_smoothing=0.1
+        )
+        assert math.isinf(loss.item()) == (number == 2)
+        optimizer = step(model, loss, optimizer)
+    assert watch.verdict() is None
+    said = watch.harmless()
+    assert (said["step"], said["what"], said["op"]) == (2, "inf", "logsoftmax")
