@@ -99,8 +99,10 @@ def _has_nan(dataset: Any, finding: Finding) -> None:
 
 
 def _is_everybodys(_: Any, finding: Finding) -> None:
-    """Most rows of the batch are bad: no sample is at fault."""
-    assert list(finding["sample"]) == ["batch"]
+    """Most rows of the batch are bad: no sample is at fault, the batch is named with those that it holds."""
+    sample = finding["sample"]
+    assert sample["by"] == "hand" and not {"row", "dataset_index", "likely"} & set(sample)
+    assert sample["of"] == 32 and len(set(sample["one_of"])) == 8
 
 
 def _no_legal_move(dataset: Any, finding: Finding) -> None:

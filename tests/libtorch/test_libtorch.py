@@ -46,8 +46,9 @@ def test_the_report(program, tmp_path):
     )
     users = [frame["function"].rpartition("::")[2] for frame in finding["stack"] if frame.get("user")]
     assert users == ["main", "train"]
-    assert (
-        "if the classes are counted from 1: labels = labels - 1, best once in the data set" in finding["fix"]
+    assert finding["fix"][0].startswith("see first what has number 0: ")
+    assert finding["fix"][1] == (
+        "if nothing has it, they are counted from 1: labels = labels - 1, best once in the data set"
     )
 
 
