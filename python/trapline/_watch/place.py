@@ -170,7 +170,8 @@ def of_loss(
     target = _target(loss) if looked else None
     if target is not None:
         if "sample" not in target:  # no data are known to hold it: the program may have made it
-            return _of_other(modules) or {**target, "made": True, **batch_in_hand()}
+            other = _of_other(modules)
+            return other or _made_of_finite(seen) or {**target, "made": True, **batch_in_hand()}
         return target
     hit = node_in_graph(loss.grad_fn, is_bad_value, MASKING)
     if hit is not None and not is_finite_below(hit[1]):  # something before it had overflowed
@@ -183,10 +184,21 @@ def of_loss(
     if not by and looked:
         by = factor_of(loss, _parameters(calls), loss_weight)
     if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
-        return {"kind": "target", **_sample(), "looked": False}  # the modules were given nothing of it
+        # The modules were given nothing of it.
+        return _made_of_finite(seen) or {"kind": "target", **_sample(), "looked": False}
     if "op" in by and "origin" not in by and "factor" not in by:
         by |= _line(arisen.made(by["op"]))
+    if looked and not given and "origin" not in by and "factor" not in by:
+        by |= arisen.line()
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
+
+
+def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:
+    """The loss, where the program's text shows the operation, or the call, that made it of finite numbers."""
+    by = {} if _sample() else arisen.made() or {}
+    return (
+        {"kind": "loss", "looked": True, "op": by["op"], **_line(by), **seen, **batch_in_hand()} if by else {}
+    )
 
 
 def _line(made: Optional[dict[str, Any]]) -> dict[str, Any]:

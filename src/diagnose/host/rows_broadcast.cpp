@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "diagnose/host/case.hpp"
 #include "diagnose/host/rows.hpp"
@@ -65,8 +66,35 @@ bool pointwise_loss(const std::string& function) {
   return false;
 }
 
+// "`self.positional_embedding`"; empty: the line adds no table of positions.
+std::string position_table(const std::string& code) {
+  std::string word;
+  for (const char ch : code + " ") {
+    const auto c = static_cast<unsigned char>(ch);
+    if (std::isalnum(c) != 0 || ch == '_' || ch == '.') {
+      word += ch;
+      continue;
+    }
+    if (ch == '(') {  // a method of it; else a function
+      const std::size_t dot = word.rfind('.');
+      word.resize(dot == std::string::npos ? 0 : dot);
+    }
+    const bool table = word.find("pos") != std::string::npos &&
+                       (word.find("emb") != std::string::npos || word.find("enc") != std::string::npos);
+    if (table) return word;
+    word.clear();
+  }
+  return {};
+}
+
 // Nobody reshapes a tensor that is inside a library: there only the arguments of the call can be others.
 std::string equal_or_one(const HostCase& c, std::int64_t d, const char* how) {
+  if (const std::string table = position_table(c.call_or("")); !table.empty())
+    return fmt::format(
+        "`{}` has one row for each position, and what goes in is of another length: cut or pad it (a "
+        "tokenizer's "
+        "max_length, the size of the images), or interpolate the table",
+        table);
   if (!c.raised_in_library())
     return fmt::format("make dimension {} equal in both, or 1 in one of them{}", d, how);
   return fmt::format("both tensors are a library's: check the sizes that `{}` is given{}",

@@ -51,7 +51,7 @@ constexpr Vendor kVendors[] = {
      "run the operation on the CPU (device='cpu'); if that is right, it is Metal's"},
     {{},
      "run it under `compute-sanitizer --tool memcheck`, or with CUDA_LAUNCH_BLOCKING=1, to find the kernel",
-     "look for Xid lines in `dmesg`, and run `nvidia-smi -q`"},
+     "look into the kernel's log (`dmesg`) of that time; on NVIDIA for Xid lines, and run `nvidia-smi -q`"},
 };
 
 const Vendor& vendor_of(const Event& event) {

@@ -168,3 +168,41 @@ def test_an_infinite_loss_with_finite_gradients_is_said_and_is_no_fault(watch):
     assert watch.verdict() is None
     said = watch.harmless()
     assert (said["step"], said["what"], said["op"]) == (2, "inf", "logsoftmax")
+
+
+def normalised(out, pixels):
+    target = (pixels - pixels.mean(1, keepdim=True)) / pixels.std(1, keepdim=True)
+    return (out - target).pow(2).mean()
+
+
+def line_of(seen):
+    with open(__file__) as file:
+        return file.read().splitlines()[seen["origin"]["line"] - 1].strip()
+
+
+def test_targets_that_the_programs_own_loss_has_made(watch):
+    """The loss was given finite pixels, and its target is none of the data."""
+    model, optimizer = nn.Linear(3, 3), None
+    for number in range(1, 4):
+        pixels = torch.rand(4, 3)
+        if number == 3:
+            pixels[2] = 1.0
+        out = model(torch.ones(4, 3))
+        loss = normalised(out, pixels)
+        optimizer = step(model, loss, optimizer)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("loss", "normalised", 3)
+    assert line_of(seen) == "loss = normalised(out, pixels)"
+
+
+def test_the_line_whose_call_was_given_finite_numbers(watch):
+    """A function of a library's: neither its text nor the graph tells the operation."""
+    model, optimizer = nn.Linear(3, 4), None
+    for number in range(1, 4):
+        out = model(torch.ones(2, 3))
+        scaled = out * (0.0 if number == 3 else 1.0)
+        alike = torch.corrcoef(scaled)
+        optimizer = step(model, alike.sum(), optimizer)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], "op" in seen) == ("loss", 3, False)
+    assert line_of(seen) == "alike = torch.corrcoef(scaled)"

@@ -95,6 +95,17 @@ def made(op: str = "") -> Optional[Facts]:
     return None
 
 
+def line() -> Facts:
+    """`origin` of the statement that was given finite numbers alone and made others, whatever it calls."""
+    for frame in holders.user_frames():
+        start = _running(frame)
+        chain = [] if start is None else list(_chain(frame, start, "", scope.line_of(frame), _DEPTH))
+        if len(chain) > 1:
+            last = chain[-1]
+            return _origin(last.frame.f_code, last.line) if last.whole else {}
+    return {}
+
+
 def changed_gradients() -> Facts:
     """`origin` of the only statement between `backward` and the line that runs that writes gradients, in the
     user's function or in one that it calls there; {} where there are none or several."""
