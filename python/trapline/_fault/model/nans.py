@@ -12,7 +12,6 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.data import losses, recorded, values
-from trapline._fault.model import autograd
 from trapline._fault.program import arisen, calls, holders, owners, places, scope
 from trapline._library import capi
 
@@ -56,6 +55,8 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
 
 def _made(given: Any) -> Optional[dict[str, Any]]:
     """The operation that made it, as the graph of `given` says, and the statement that it stands in."""
+    from trapline._fault.model import autograd  # it needs torch, which the program may not have imported yet
+
     node = getattr(given, "grad_fn", None)
     hit = None if node is None else autograd.node_in_graph(node, autograd.is_bad_value, autograd.MASKING)
     op = "" if hit is None else autograd.op_named(hit[0])
