@@ -267,23 +267,6 @@ TEST(HostErrorWords, BroadcastNamesBothSides) {
   EXPECT_EQ(f.fix[0], "use `w.unsqueeze(1)`");
 }
 
-// No dimension of a table of positions can be another's: what it is added to is of another length.
-TEST(HostErrorWords, ATableOfPositionsOfAnotherLength) {
-  const auto fix = [](const char* call) {
-    return explained({{"exception", "RuntimeError"},
-                      {"message",
-                       "The size of tensor a (105) must match the size of tensor b (77) at non-singleton "
-                       "dimension 1"},
-                      {"call", call}})
-        .fix.at(0);
-  };
-  EXPECT_TRUE(
-      fix("x + self.positional_embedding.to(cast_dtype)").starts_with("`self.positional_embedding` has"));
-  EXPECT_TRUE(fix("hidden + pos_embed").starts_with("`pos_embed` has"));
-  EXPECT_EQ(fix("x + position_encode(x)").find("position"), std::string::npos) << "a function";
-  EXPECT_EQ(fix("x + self.embedding").find("position"), std::string::npos);
-}
-
 TEST(HostErrorWords, ViewOfAnotherNumberOfElements) {
   const Finding f = explained({{"exception", "RuntimeError"},
                                {"message", "shape '[32, 256]' is invalid for input of size 12800"},

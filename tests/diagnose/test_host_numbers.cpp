@@ -1,4 +1,4 @@
-// The words of host messages about numbers: what is no id, the scale of torch.normal, quantized layers.
+// The words of host messages about numbers: what is no id, the scale of torch.normal, quantized layers, positions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -196,6 +196,23 @@ TEST(HostErrorWords, AnInputThatStridesDoNotHalveEvenly) {
   const char* near =
       "The size of tensor a (28) must match the size of tensor b (27) at non-singleton dimension 2";
   EXPECT_NE(explained({{"exception", "RuntimeError"}, {"message", near}}).fix.front(), advice);
+}
+
+// No dimension of a table of positions can be another's: what it is added to is of another length.
+TEST(HostErrorWords, ATableOfPositionsOfAnotherLength) {
+  const auto fix = [](const char* call) {
+    return explained({{"exception", "RuntimeError"},
+                      {"message",
+                       "The size of tensor a (105) must match the size of tensor b (77) at non-singleton "
+                       "dimension 1"},
+                      {"call", call}})
+        .fix.at(0);
+  };
+  EXPECT_TRUE(
+      fix("x + self.positional_embedding.to(cast_dtype)").starts_with("`self.positional_embedding` has"));
+  EXPECT_TRUE(fix("hidden + pos_embed").starts_with("`pos_embed` has"));
+  EXPECT_EQ(fix("x + position_encode(x)").find("position"), std::string::npos) << "a function";
+  EXPECT_EQ(fix("x + self.embedding").find("position"), std::string::npos);
 }
 
 }  // namespace

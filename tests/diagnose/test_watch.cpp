@@ -324,7 +324,7 @@ TEST(Watch, TellsWhenTheWeightsBroke) {
                   {"step", 28},
                   {"unit", "step"},
                   {"op", "cosh"},
-                  {"origin", {{"file", "/home/a/main.py"}, {"line", 27}}},
+                  {"origin", {{"file", "/job/main.py"}, {"line", 27}}},
                   {"sample", {{"batch", 27}, {"row", 3}, {"dataset_index", 1377}}}}}};
   const auto finding = diagnose_violation(facts);
   ASSERT_TRUE(finding);
