@@ -1,4 +1,4 @@
-// The words of host messages about numbers: what is no id, the scale of torch.normal, quantized layers, positions.
+// The words of host messages about numbers: no ids, scales of torch.normal, quantized layers, positions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
