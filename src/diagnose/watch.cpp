@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "diagnose/diagnose.hpp"
+#include "diagnose/frame.hpp"
 #include "diagnose/operations.hpp"
 #include "diagnose/sample.hpp"
 
@@ -316,11 +317,7 @@ std::string watch_text(const WatchFact& watch) {
 
 // " (main.py:27, of sample 1377)": the finding's own line and sample are those of the fault.
 std::string made_at(const WatchFact& watch) {
-  std::string text;
-  if (watch.origin) {
-    const std::string& file = watch.origin->file;
-    text = fmt::format("{}:{}", file.substr(file.rfind('/') + 1), watch.origin->line);
-  }
+  std::string text = watch.origin ? file_and_line(*watch.origin) : std::string();
   if (watch.sample && watch.sample->dataset_index)
     text += fmt::format("{}sample {}", text.empty() ? "" : ", of ", *watch.sample->dataset_index);
   return text.empty() ? text : fmt::format(" ({})", text);

@@ -92,8 +92,7 @@ std::string equal_or_one(const HostCase& c, std::int64_t d, const char* how) {
   if (const std::string table = position_table(c.call_or("")); !table.empty())
     return fmt::format(
         "`{}` has one row for each position, and what goes in is of another length: cut or pad it (a "
-        "tokenizer's "
-        "max_length, the size of the images), or interpolate the table",
+        "tokenizer's max_length, the size of the images), or interpolate the table",
         table);
   if (!c.raised_in_library())
     return fmt::format("make dimension {} equal in both, or 1 in one of them{}", d, how);

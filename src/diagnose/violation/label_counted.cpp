@@ -68,8 +68,7 @@ void write_one_based(ViolationWriter& w) {
   const DataSet* set = w.facts.sample && w.facts.sample->dataset ? &*w.facts.sample->dataset : nullptr;
   w.fix(
       "see first what has number 0: a list of names that numbers the labels may begin with one that is no "
-      "class "
-      "(a hidden folder, a header, a background)");
+      "class (a hidden folder, a header, a background)");
   if (several) {
     const std::string name = set && !set->name.empty() ? fmt::format("`{}`", set->name) : "this data set";
     w.fix(fmt::format("if the program's other data sets begin at 0: label - 1, in {} alone", name));

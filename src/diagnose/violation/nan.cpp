@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "diagnose/frame.hpp"
 #include "diagnose/host/facts.hpp"
 #include "diagnose/operations.hpp"
 #include "diagnose/violation/writer.hpp"

@@ -43,6 +43,12 @@ bool few_are_bad(const ViolationWriter& w) {
   return w.facts.scan.bad * kFew <= w.facts.scan.total;
 }
 
+// Of numbers that are of another range altogether (scores, percentages) more are outside.
+bool some_are_bad(const ViolationWriter& w) {
+  constexpr std::int64_t kSome = 4;
+  return w.facts.scan.bad * kSome <= w.facts.scan.total;
+}
+
 bool is_whole(double value) { return value == std::floor(value); }
 
 // Every value of the target that is known is a whole number.
@@ -125,8 +131,7 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
     return;
   }
   const bool percent = min >= 0 && max > 2 && max <= kPercent;
-  constexpr std::int64_t kSome = 4;  // of a range that is another one more are outside
-  if (few_are_bad(w) || w.facts.scan.bad * kSome <= w.facts.scan.total) {
+  if (some_are_bad(w)) {
     fix_record(w);
     if (percent) w.fix("if it is a percentage, divide it by 100, there only");
     return;
@@ -412,8 +417,7 @@ void diagnose_probability(ViolationWriter& w) {
       w.fix("p.clamp(0, 1): only rounding leaves the range");
     } else {
       // Logits are of both signs, and differ; few of them lie within [0, 1].
-      const bool many = w.facts.scan.bad * 4 > w.facts.scan.total;
-      const bool logits = many && (min < 0 || (max > min && max > 2));
+      const bool logits = !some_are_bad(w) && (min < 0 || (max > min && max > 2));
       if (logits) {
         w.fix(
             "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "

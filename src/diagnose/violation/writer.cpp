@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "diagnose/frame.hpp"
 #include "diagnose/markers.hpp"
 #include "diagnose/sample.hpp"
 
@@ -33,12 +34,6 @@ std::string stripped(const std::string& code) {
 }
 
 }  // namespace
-
-std::string file_and_line(const Frame& frame) {
-  const std::size_t slash = frame.file.find_last_of("/\\");
-  const std::string file = slash == std::string::npos ? frame.file : frame.file.substr(slash + 1);
-  return frame.line > 0 ? fmt::format("{}:{}", file, frame.line) : file;
-}
 
 std::string ViolationWriter::op() const { return std::string(facts.contract->public_op); }
 

@@ -209,9 +209,6 @@ void diagnose_probability(ViolationWriter& w);
 bool diagnose_counts(ViolationWriter& w);
 void diagnose_finite(ViolationWriter& w);
 
-// "main.py:61"
-std::string file_and_line(const Frame& frame);
-
 // Adds what is known of a NaN's origin to the summary, and what to do about it; true when that is enough.
 bool explain_nan(ViolationWriter& w);
 // The command that names the layer was among it.

@@ -49,9 +49,12 @@ constexpr Vendor kVendors[] = {
     {{"MPS", "Metal", "METAL", "MTL", "kIOGPU"},
      "Metal's API validation (MTL_DEBUG_LAYER=1) names the call",
      "run the operation on the CPU (device='cpu'); if that is right, it is Metal's"},
+    {{"asahi "},
+     "shrink the program until the fault stays away: the log does not name the kernel",
+     "look for asahi lines in `dmesg` of that time: the fault's reason and address stand there"},
     {{},
      "run it under `compute-sanitizer --tool memcheck`, or with CUDA_LAUNCH_BLOCKING=1, to find the kernel",
-     "look into the kernel's log (`dmesg`) of that time; on NVIDIA for Xid lines, and run `nvidia-smi -q`"},
+     "look for Xid lines in `dmesg`, and run `nvidia-smi -q`"},
 };
 
 const Vendor& vendor_of(const Event& event) {
@@ -140,8 +143,7 @@ void fix_of_cause(Cause cause, const Event& event, Finding& f) {
     case kArchMismatch:
       fix.push_back(
           "install a build for this GPU's architecture and this driver, or update the driver: `nvidia-smi` "
-          "names "
-          "both");
+          "names both");
       fix.emplace_back("`python -m torch.utils.collect_env` names what this PyTorch was built for");
       break;
     case kPeerFailure:

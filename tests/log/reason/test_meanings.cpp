@@ -24,6 +24,21 @@ bool helps(const Finding& f, std::string_view words) {
                              [&](const std::string& line) { return line.find(words) != std::string::npos; });
 }
 
+TEST(Meanings, EachVendorsMachineIsAskedInItsOwnWords) {
+  const Finding apple = root("kernel: asahi 206400000.gpu: ** GPU timeout nya~!!!!! **\n");
+  EXPECT_EQ(apple.cause, kHardwareOrDriver);
+  EXPECT_TRUE(helps(apple, "asahi lines in `dmesg`") && !helps(apple, "nvidia-smi"));
+  const Finding amd =
+      root("[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, signaled seq=42\n");
+  EXPECT_TRUE(helps(amd, "amdgpu lines in `dmesg`") && !helps(amd, "nvidia-smi"));
+}
+
+// CUDA's word for what it does not know says nothing of memory.
+TEST(Meanings, AnUnknownErrorOfAnAllocationIsNotMemory) {
+  EXPECT_EQ(root("Error rank 1: cudaMalloc failed: unknown error\n").certainty, Certainty::kUnknown);
+  EXPECT_EQ(root("ggml: cudaMalloc failed: out of memory\n").cause, kOutOfMemory);
+}
+
 TEST(Meanings, AShortTextCountsWhereItsLibraryIsNamed) {
   EXPECT_EQ(root("node7:12:34 [0] NCCL WARN Cuda failure 'out of memory'\n").cause, kOutOfMemory);
   EXPECT_EQ(root("cudaHostAlloc failed, ret[2], out of memory\n").cause, kOutOfMemory);

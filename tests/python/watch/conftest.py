@@ -15,3 +15,17 @@ def watch(monkeypatch):
     light.install()
     yield light
     light.uninstall()
+
+
+@pytest.fixture
+def watch_with_batches():
+    """As it is in a program, with the batches that the loader gave."""
+    pytest.importorskip("torch")
+    from trapline._fault.data import batches
+    from trapline._watch import light
+
+    batches.install()
+    light.install()
+    yield light
+    light.uninstall()
+    batches.uninstall()

@@ -10,17 +10,11 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
-from trapline._fault.data import batches  # noqa: E402
-from trapline._watch import light  # noqa: E402
 
 
 @pytest.fixture
-def watch():
-    batches.install()
-    light.install()
-    yield light
-    light.uninstall()
-    batches.uninstall()
+def watch(watch_with_batches):
+    return watch_with_batches
 
 
 def step(model, loss, optimizer=None):

@@ -10,18 +10,12 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
-from trapline._fault.data import batches  # noqa: E402
 from trapline._fault.model.autograd import bad_factor  # noqa: E402
-from trapline._watch import light  # noqa: E402
 
 
 @pytest.fixture
-def watch():
-    batches.install()
-    light.install()
-    yield light
-    light.uninstall()
-    batches.uninstall()
+def watch(watch_with_batches):
+    return watch_with_batches
 
 
 class Rows(Dataset):

@@ -78,13 +78,7 @@ def made(op: str = "") -> Optional[Facts]:
     `op`: what the graph says of the operation; else the only one of the statement that can make such numbers.
     """
     op = _OF_RESULT.get(op, op)
-    for frame in holders.user_frames():
-        start = _running(frame)
-        if start is None:
-            continue
-        chain = list(_chain(frame, start, "", scope.line_of(frame), _DEPTH))
-        if not chain:
-            continue
+    for chain in _chains():
         found = _by_name(chain, op) if op else None
         if found is None and chain[-1].whole and not op:
             found = _only(chain[-1])
@@ -97,13 +91,16 @@ def made(op: str = "") -> Optional[Facts]:
 
 def line() -> Facts:
     """`origin` of the statement that was given finite numbers alone and made others, whatever it calls."""
+    last = next((chain[-1] for chain in _chains() if len(chain) > 1), None)
+    return _origin(last.frame.f_code, last.line) if last is not None and last.whole else {}
+
+
+def _chains() -> Iterator[list[Statement]]:
+    """Of each of the user's frames the line that runs, and what led to it."""
     for frame in holders.user_frames():
         start = _running(frame)
-        chain = [] if start is None else list(_chain(frame, start, "", scope.line_of(frame), _DEPTH))
-        if len(chain) > 1:
-            last = chain[-1]
-            return _origin(last.frame.f_code, last.line) if last.whole else {}
-    return {}
+        if start is not None:
+            yield list(_chain(frame, start, "", scope.line_of(frame), _DEPTH))
 
 
 def changed_gradients() -> Facts:
