@@ -33,7 +33,9 @@ _MAX_LOSS = 64  # operations between the outputs and the loss that are watched
 _MAX_NODES = 20_000
 _MAX_KEPT = 1 << 24  # elements of a gradient that is kept until the step
 
-_RUN_AGAIN = [os.path.join(os.path.dirname(__file__), name) for name in ("place.py", "forward.py")]
+_RUN_AGAIN = [
+    os.path.join(os.path.dirname(__file__), name) for name in ("place.py", "forward.py", "replayed.py")
+]
 _FRAME = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)')
 
 
@@ -88,6 +90,8 @@ class Culprit:
     def __init__(self) -> None:
         self.node: Any = None
         self.bad: Any = None  # where the gradient that it made is not finite
+        self.nodes: list[Any] = []  # that it watches, of a graph of our own
+        self.inputs: set[int] = set()  # leaves of it that are no weights
         self.spent = 0.0  # seconds
         self._bad = False
 
@@ -107,8 +111,18 @@ class Culprit:
                 self.bad = ~next(one for one in made if not _finite(one)).detach().isfinite()
         self.spent += time.perf_counter() - began
 
+    def is_fine(self) -> bool:
+        return not self._bad
+
     def op(self) -> str:
         return str(self.node[0])
+
+    def is_learned(self) -> bool:
+        """What the operation was given is made of weights."""
+        number = self.node[1].get(_MARK + "_nr", -1)
+        mine = [one for one in self.nodes if one.metadata.get(_MARK + "_nr") == number]
+        leaves = (node.variable for node in _nodes(mine) if hasattr(node, "variable"))
+        return not mine or any(id(leaf) not in self.inputs for leaf in leaves)
 
     def line(self) -> tuple[Optional[dict[str, Any]], int]:
         _, metadata = self.node
@@ -155,19 +169,8 @@ def culprit_of(
     pairs = [(outputs[at], g) for at, g in arrived.finite().items() if at < len(outputs)]
     if not pairs or any(tensor.shape != gradient.shape for tensor, gradient in pairs):
         return None
-    culprit = Culprit()
-    queue = deque(tensor.grad_fn for tensor, _ in pairs)
-    seen = set(queue)
-    while queue and len(seen) < _MAX_NODES:
-        node = queue.popleft()
-        if hasattr(node, "variable"):
-            continue
-        node.metadata[_MARK + "_nr"] = node._sequence_nr()
-        culprit.watches(node)
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                queue.append(following)
+    culprit = _watching([tensor.grad_fn for tensor, _ in pairs])
+    culprit.inputs = set(map(id, arguments))
     leaves = [p for p in module.parameters() if p.requires_grad]
     leaves += [tensor for tensor in arguments if tensor.requires_grad and tensor.grad_fn is None]
     made = torch.autograd.grad([t for t, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
@@ -177,7 +180,7 @@ def culprit_of(
         return None
     frame, number = culprit.line()
     found: dict[str, Any] = {"op": culprit.op(), "backward": {}}
-    found |= sample_of(culprit.bad, module.parameters())
+    found |= sample_of(culprit.bad, module.parameters(), culprit.is_learned())
     if frame is not None:
         found["origin"] = frame
     inside = [(last - first, part) for part, first, last in intervals if first <= number < last]
@@ -186,6 +189,37 @@ def culprit_of(
         name = next((name for name, one in module.named_modules() if one is part), "")
         found["backward"] = {"name": name, "type": type(part).__name__}
     return found
+
+
+def run(loss: Any) -> Optional[Culprit]:
+    """Of a finite loss whose graph notes its lines: what its gradients run into."""
+    leaves = [node.variable for node in _nodes([loss.grad_fn]) if hasattr(node, "variable")]
+    if not leaves or any(leaf._backward_hooks for leaf in leaves):
+        return None
+    culprit = _watching([loss.grad_fn])
+    torch.autograd.grad(loss, leaves, allow_unused=True)
+    return culprit
+
+
+def _watching(roots: list[Any]) -> Culprit:
+    culprit = Culprit()
+    for node in _nodes(roots):
+        if not hasattr(node, "variable"):
+            node.metadata[_MARK + "_nr"] = node._sequence_nr()
+            culprit.nodes.append(node)
+            culprit.watches(node)
+    return culprit
+
+
+def _nodes(roots: list[Any]) -> list[Any]:
+    queue = deque(node for node in roots if node is not None)
+    seen = dict.fromkeys(queue)
+    while queue and len(seen) < _MAX_NODES:
+        for following, _ in queue.popleft().next_functions:
+            if following is not None and following not in seen:
+                seen[following] = None
+                queue.append(following)
+    return list(seen)
 
 
 class Intervals:

@@ -37,7 +37,7 @@ def factor_of(loss: Any, parameters: Iterable[Any], loss_weight: str = "") -> di
         known = assigned.last(lambda value: _is_table_of(value, found.given))
         of_class = known is not None
     if of_class:  # else chance may have drawn what the numbers were computed of
-        facts |= sample_of(found.bad, parameters)
+        facts |= sample_of(found.bad, parameters, learned=False)
     if known is None and loss_weight:
         facts["computed"] = {"name": loss_weight}
     elif known is not None:

@@ -47,6 +47,8 @@ _MASKS = frozenset(
 )
 # So only where one of their operands is infinite: a number, as a tensor that is infinite is seen anyhow.
 _SUMS = frozenset(("add", "sub", "rsub", "mul"))
+# What makes a finite number of an infinity.
+_HIDING = frozenset(("div", "true_divide", "reciprocal", "rsqrt"))
 # What multiplies what it is given with a gradient: 0 times Inf, where the output hides the Inf.
 WEIGHED = frozenset(
     ("mm", "addmm", "bmm", "baddbmm", "mv", "dot", "convolution", "mkldnn_convolution", "linear", "mul",
@@ -105,6 +107,7 @@ class Made(NamedTuple):
     only_inf: bool = False  # what was given holds no NaN
     derivative: Any = None  # the operation of the graph that it is the derivative of
     own: bool = False  # it was given the module's weights and buffers alone, or what is made of them
+    learned: bool = True  # it was given the weights, or what is made of them
     order: int = 0  # of what was made so far
     bad: Any = None  # where the result is not finite
 
@@ -120,8 +123,10 @@ class Flow(TorchDispatchMode):
         self.hidden_inf = False
         self._outside: Any = None  # the frame that runs the module: what called it is not of the module
         self._own: set[int] = set()  # storages of weights and buffers, and of what is made of them alone
+        self._learned: set[int] = set()  # storages of weights, and of all that is made of them
         self._nan: dict[int, Made] = {}
         self._inf: dict[int, Made] = {}
+        self._hiding: dict[int, Made] = {}  # finite numbers that were divided by an infinity: 0
         self._count = 0
         self._alive: list[Any] = []  # or another tensor would take the address of one that is gone
         self._given: list[tuple[list[Any], tuple[str, str]]] = []
@@ -139,7 +144,14 @@ class Flow(TorchDispatchMode):
         self._given.append(([t for t in given if not bool(t.isfinite().all())], what))
 
     def owns(self, weights: Iterable[Any]) -> None:
-        self._own.update(_address(tensor) for tensor in tensors(list(weights)))
+        known = [_address(tensor) for tensor in tensors(list(weights))]
+        self._own.update(known)
+        self._learned.update(known)
+
+    def learned(self, tensor: Any) -> None:
+        """It was made of weights."""
+        self._alive.append(tensor)
+        self._learned.add(_address(tensor))
 
     def origin_of(self, output: Any) -> Optional[Made]:
         """What made the NaN, or else the Inf, in `output`."""
@@ -180,8 +192,14 @@ class Flow(TorchDispatchMode):
             self.hidden = self.hidden or nan_of or inf_of
             self.hidden_inf |= self.hidden is not None and self.hidden is inf_of
         own = bool(given) and all(map(self._is_own, _all_tensors([args, kwargs])))
+        learned = any(_address(tensor) in self._learned for tensor in given)
         for tensor in tensors(output):  # another one may have had its address
             (self._own.add if own else self._own.discard)(_address(tensor))
+            (self._learned.add if learned else self._learned.discard)(_address(tensor))
+        hidden = self._first(self._hiding, given)
+        if had_inf and inf_of is not None and name.rstrip("_") in _HIDING:
+            for tensor in tensors(output):
+                self._keep(self._hiding, tensor, inf_of)
         numbers = [number for number in args if isinstance(number, float)]
         finite = not had_nan and not had_inf and all(map(math.isfinite, numbers))
         for tensor in tensors(output):
@@ -193,14 +211,18 @@ class Flow(TorchDispatchMode):
                         inf_of
                         if inf_of is not None and inf_of.given
                         else self._made(
-                            name, inf_of, finite, own, tensor.isnan() if had_inf else ~tensor.isfinite()
+                            name,
+                            inf_of or hidden,
+                            finite,
+                            (own, learned),
+                            tensor.isnan() if had_inf else ~tensor.isfinite(),
                         )
                     )
                 if nan_of is not None:
                     self._keep(self._nan, tensor, nan_of)
             if bool(tensor.isinf().any()):
                 if not had_inf and not _is_mask(name, args):
-                    inf_of = self._made(name, None, finite, own, tensor.isinf())
+                    inf_of = self._made(name, hidden, finite, (own, learned), tensor.isinf())
                 if inf_of is not None:
                     self._keep(self._inf, tensor, inf_of)
         return output
@@ -216,11 +238,13 @@ class Flow(TorchDispatchMode):
         known = (origins.get(_address(tensor)) or self._from_outside(tensor) for tensor in given)
         return min((made for made in known if made is not None), key=lambda made: made.order, default=None)
 
-    def _made(self, name: str, infinite: Optional[Made], finite: bool, own: bool, bad: Any) -> Made:
+    def _made(
+        self, name: str, infinite: Optional[Made], finite: bool, of_weights: tuple[bool, bool], bad: Any
+    ) -> Made:
         self._count += 1
         here = _here(self._outside)
         node = _node_that_runs()  # of an `autograd.grad` inside the module
-        return Made(name, *here, infinite, None, finite, False, node, own, self._count, bad)
+        return Made(name, *here, infinite, None, finite, False, node, *of_weights, self._count, bad)
 
     def _keep(self, origins: dict[int, Made], tensor: Any, made: Made) -> None:
         self._alive.append(tensor)

@@ -44,8 +44,12 @@ def _follow(call: Call, trained: bool = False) -> tuple[Any, Flow]:
             stack.enter_context(backward.anomaly())
         stack.enter_context(autocast_of(call))
         draw_again(call)
+        args, kwargs = copies(call.args, trained=trained), copies(call.kwargs, trained=trained)
+        for given, copied in zip(_given(call), tensors([args, kwargs])):
+            if given.grad_fn is not None:  # a loss is given predictions
+                flow.learned(copied)
         with flow:
-            output = inner(*copies(call.args, trained=trained), **copies(call.kwargs, trained=trained))
+            output = inner(*args, **kwargs)
     return output, flow
 
 
@@ -100,7 +104,7 @@ def hidden(call: Call, seen: dict[str, Any], op: str) -> dict[str, Any]:
 
 def given_to(made: Any, root: Any) -> dict[str, Any]:
     """What the operation was given: the module's own numbers alone, or a row that is a sample's."""
-    row = {"own": True} if made.own else sample_of(made.bad, root.parameters())
+    row = {"own": True} if made.own else sample_of(made.bad, root.parameters(), made.learned)
     if not row and made.op.startswith("nll_loss"):  # every target of the batch is left out
         row = batch_in_hand()
     return {"finite_before": made.finite, **row}

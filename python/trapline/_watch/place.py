@@ -30,7 +30,7 @@ from trapline._fault.model.autograd import (
     where_bad,
 )
 from trapline._fault.program import arisen, owners
-from trapline._watch import backward
+from trapline._watch import backward, replayed
 from trapline._watch.again import (
     Call,
     Kept,
@@ -76,9 +76,9 @@ def norm(tensors: Iterable[Any]) -> Optional[float]:
         return math.hypot(*torch.stack(norms).tolist())
 
 
-def bad_gradients(optimizer: Any) -> list[tuple[Any, Any]]:
+def bad_gradients(parameters: Iterable[Any]) -> list[tuple[Any, Any]]:
     """Parameters whose gradient has an element that is not finite."""
-    gradients = [(p, values(p.grad)) for p in parameters_of(optimizer) if p.grad is not None]
+    gradients = [(p, values(p.grad)) for p in parameters if p.grad is not None]
     return [(p, gradient) for p, gradient in gradients if not bool(gradient.isfinite().all())]
 
 
@@ -167,6 +167,9 @@ def of_loss(
             if "origin" in before:  # the line of what is to be changed
                 found["origin"] = before.pop("origin")
         return {**found, **seen, **given_to(first, inner)}
+    again = {} if given else replayed.of_loss(loss, calls)
+    if again:
+        return {**again, "looked": looked, **seen, **({} if "sample" in again else batch_in_hand())}
     target = _target(loss) if looked else None
     if target is not None:
         if "sample" not in target:  # no data are known to hold it: the program may have made it
@@ -214,7 +217,7 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
         sample = _sample(saved)
         if is_target or sample:
             what = {} if bool(saved.isnan().any()) else {"what": "inf"}
-            return {"kind": "target", **(sample or sample_of(~saved.isfinite())), **what}
+            return {"kind": "target", **(sample or sample_of(~saved.isfinite(), learned=False)), **what}
     return None
 
 
@@ -292,7 +295,7 @@ def of_update(
     if not bad:
         return [], {}
     what = "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf"
-    spoilt = bad_gradients(optimizer)
+    spoilt = bad_gradients(parameters_of(optimizer))
     if spoilt:
         by, named = op_of(slopes.held), name_of(spoilt[0][0], modules)
         if not named and not by:  # copies of the weights, perhaps: the next loss will tell
@@ -349,11 +352,13 @@ def of_gradients(
     in_loss: Optional[backward.Culprit] = None,
     between: tuple[Any, Optional[list[Any]]] = (None, None),
     modules: Iterable[Any] = (),
+    again: Optional[dict[str, Any]] = None,
 ) -> dict[str, Any]:
     """For gradients that are not finite after a loss that was: the last parameter in forward order, which
     backward reaches first, and an operation of the modules without a finite derivative.
 
-    `between`: of a loss in a step that was not looked at its graph, and what `Slopes` held of it.
+    `between`: of a loss in a step that was not looked at its graph, and what `Slopes` held of it. `again`: what
+    was seen behind `backward` (:mod:`trapline._watch.behind`).
     """
     import torch
 
@@ -374,13 +379,16 @@ def of_gradients(
                 found["name"] = name
     row = {} if in_loss is None else sample_of(in_loss.bad, _parameters(calls))
     if in_loss is not None and in_loss.node is not None and _has_come(mine):
-        return {**found, "op": in_loss.op(), "backward": {}, **row}
+        same = again is not None and again.get("op") == in_loss.op()
+        return {**found, "op": in_loss.op(), "backward": {}, **row, **(again or {} if same else {})}
     for call in reversed(calls):
         made = _made_backward(call)
         if made:
             return hidden(call, seen, made["op"]) or {**found, **made}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
         return {**found, "op": in_loss.op(), "backward": {}, **row}
+    if again:
+        return {**found, "backward": {}, **again}
     graph, held = between
     by = op_of(held)
     for call in reversed(mine):  # in a step that was not looked at: by another gradient, so without certainty

@@ -10,6 +10,7 @@ from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._watch.again import is_plain
 from trapline._watch.flow import parts
+from trapline._watch.unusual import stands_out
 
 _DEPTH = 5  # of tuples, lists, mappings
 
@@ -34,10 +35,11 @@ def read_row(module: Any, name: str, arguments: Any) -> dict[str, Any]:
     return {"row": int(bad.int().argmax())} if int(bad.sum()) == 1 else {}
 
 
-def sample_of(bad: Any, parameters: Iterable[Any] = ()) -> dict[str, Any]:
+def sample_of(bad: Any, parameters: Iterable[Any] = (), learned: bool = True) -> dict[str, Any]:
     """The sample of the first row of `bad`, where that has the rows of the batch in hand and most are good.
 
-    What has the shape of one of the `parameters`, or of one that was reduced, is made of weights.
+    What has the shape of one of the `parameters`, or of one that was reduced, is made of weights. `learned`: the
+    numbers are the model's, so that only a sample that stands out in the data is to blame.
     """
     if bad is None or not bad.dim() or any(_is_made_of(bad, parameter) for parameter in parameters):
         return {}
@@ -60,7 +62,10 @@ def sample_of(bad: Any, parameters: Iterable[Any] = ()) -> dict[str, Any]:
             return {"sample": rows_of.of_row(batch, int(hit[0]))} if 2 * len(hit) <= count else {}
     if like is None or not 0 < 2 * int(rows.sum()) <= len(rows):
         return {}
-    place = [int(rows.int().argmax()), *[0] * (like.dim() - 1)]
+    row = int(rows.int().argmax())
+    if learned and not stands_out(batch, row):
+        return batch_in_hand()
+    place = [row, *[0] * (like.dim() - 1)]
     located = samples.Located(batch, like, Match(place, None, 0, True))
     sample = samples.sample_facts(located, likely=True)
     known = sample is not None and ("dataset_index" in sample or "one_of" in sample)

@@ -15,6 +15,7 @@ from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch import backward, candidates, place, state
 from trapline._watch.again import Call
+from trapline._watch.behind import Behind
 from trapline._watch.budget import Budget
 from trapline._watch.device import Device
 from trapline._watch.early import Early
@@ -65,6 +66,7 @@ class Light:
         self._patches = Patches()
         self.device = Device(self)
         self.holding = Holding(self)
+        self.behind = Behind(self)
 
     @property
     def found(self) -> Optional[dict[str, Any]]:  # by the rule, a fault
@@ -156,6 +158,7 @@ class Light:
                 if not arrived():
                     self.catches_up()
                     self.looks, slopes.graph = True, tensors.grad_fn  # before the optimizer steps
+                    self.behind.sees(tensors)
                 return result
             if modes() or skips():
                 return original(tensors, *args, **kwargs)
@@ -191,6 +194,8 @@ class Light:
             self._was_fine = holds_finite(self.steps.only())
             if not self.looks and not self._was_fine:
                 self.looks, slopes.graph = True, getattr(tensors, "grad_fn", None)
+            if self.looks and not fresh and type(tensors) is plain:
+                self.behind.sees(tensors)
             if fresh:
                 try:
                     self._after_backward()
@@ -372,22 +377,32 @@ class Light:
             debug(f"watch: {error!r}")
 
     def sees_gradients(self, optimizer: Any) -> None:
-        bad = place.bad_gradients(optimizer)
+        bad = place.bad_gradients(parameters_of(optimizer))
         if not bad:  # the sum overflowed, the elements did not
             self.norm = state.largest(optimizer)
             return
+        self._suspects_gradients(bad)
+        if self.suspect is not None:
+            was_fine = self._was_fine and id(probe_of(optimizer)()) in {id(parameter) for parameter, _ in bad}
+            if was_fine and self.suspect.fact["kind"] == "gradient" and "op" not in self.suspect.fact:
+                self.suspect.fact |= place.changed()
+
+    def suspects_gradients(self, parameters: list[Any]) -> None:
+        """Of a program without an optimizer."""
+        bad = place.bad_gradients(parameters)
+        if bad:
+            self._suspects_gradients(bad)
+
+    def _suspects_gradients(self, bad: list[tuple[Any, Any]]) -> None:
         what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
         mine = {id(parameter): parameter for parameter, _ in bad}
         calls, in_loss, between = list(self.calls), self._in_loss, self.slopes.take_between()
-        modules = list(self.roots.known)
+        modules, again = list(self.roots.known), self.behind.facts
         self._suspects(
-            lambda: place.of_gradients(calls, bad, in_loss, between, modules), what, "gradient", mine
+            lambda: place.of_gradients(calls, bad, in_loss, between, modules, again), what, "gradient", mine
         )
         if self.suspect is not None:
             self.suspect.sees_gradients([parameter for parameter, _ in bad])
-            was_fine = self._was_fine and id(probe_of(optimizer)()) in mine
-            if was_fine and self.suspect.fact["kind"] == "gradient" and "op" not in self.suspect.fact:
-                self.suspect.fact |= place.changed()
 
     def _sees_weights(self, optimizer: Any) -> Optional[dict[str, Any]]:
         """What an update by finite gradients has made of the weights, in a step that is looked at."""
@@ -461,6 +476,7 @@ class Light:
         if self.backwards != 1 and self.steps.taken > 1:
             self._several = True
         self.backwards, self._in_loss, self.slopes.graph, self._was_fine = 0, None, None, False
+        self.behind.forgets()
         self._mark = len(self.calls)
         # Of all optimizers: a program may make one for each step.
         always = ALWAYS * max(1, len(self.steps.tallies))

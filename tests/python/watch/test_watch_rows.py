@@ -10,14 +10,11 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-from trapline._watch import light  # noqa: E402
 
 
 @pytest.fixture
-def watch():
-    light.install()
-    yield light
-    light.uninstall()
+def watch(watch_with_batches):
+    return watch_with_batches
 
 
 class Model(nn.Module):

@@ -1,0 +1,146 @@
+"""What a statement that runs again may call: itself, a version of it that leaves nothing behind, or nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import types
+from typing import Any, Callable, Optional
+
+from trapline._fault.program import owners
+from trapline._fault.replay.rewrite import CannotRun
+
+# Of these packages the functions, methods and classes run as they are: they compute, and give what they made.
+_COMPUTE = (
+    "torch",
+    "numpy",
+    "math",
+    "cmath",
+    "operator",
+    "_operator",
+    "itertools",
+    "functools",
+    "_functools",
+)
+_COMPUTE += ("collections", "_collections", "copy", "statistics", "typing", "einops", "scipy", "enum", "abc")
+_COMPUTE += ("random", "numbers", "fractions", "string", "re", "contextlib", "_abc", "opt_einsum")
+# What belongs to them and does more.
+_ACTS = (
+    *("torch.optim", "torch.utils.data", "torch.distributed", "torch.hub", "torch.serialization"),
+    *("torch.utils.tensorboard", "torch.multiprocessing", "torch.profiler", "torch.onnx", "torch.jit._trace"),
+    "numpy.testing",
+)
+_DISTRIBUTIONS = "torch.distributions"
+_NOT = {
+    *("open", "input", "exec", "eval", "compile", "setattr", "delattr", "next", "__import__", "globals"),
+    *("vars", "locals", "breakpoint", "exit", "quit", "backward", "save", "load", "manual_seed", "seed"),
+    *("set_rng_state", "set_state", "setstate", "set_default_dtype", "step", "zero_grad", "load_state_dict"),
+    *("register_hook", "register_forward_hook", "register_buffer", "register_parameter", "add_module", "to_"),
+    *("share_memory_", "savetxt", "tofile", "memmap", "put", "copyto", "shuffle", "set_printoptions"),
+    *("register_module", "train", "eval", "requires_grad_", "apply_", "map_"),
+}
+_FILLS = {
+    *("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "add", "discard"),
+    *("popitem", "sort", "reverse", "appendleft", "popleft", "write", "writelines", "send", "throw", "close"),
+    *("rotate", "move_to_end", "fill", "resize", "itemset", "setflags", "__setitem__", "__delitem__"),
+}
+_BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
+_BUILTIN += (types.MethodDescriptorType, types.ClassMethodDescriptorType)
+
+
+class Callables:
+    """`rewritten`: of a function of Python its quiet version; `module`: of a module what calls it."""
+
+    def __init__(self, rewritten: Callable[[Any], Any], module: Callable[[Any], Any]) -> None:
+        self._rewritten, self._module = rewritten, module
+
+    def of(self, value: Any) -> Any:
+        name = getattr(value, "__name__", "")
+        if name == "print" and isinstance(value, types.BuiltinFunctionType):
+            return _nothing
+        if isinstance(value, type):
+            return self._class(value)
+        if owners.is_module(value):
+            return self._module(value)
+        if isinstance(value, functools.partial):
+            return functools.partial(self.of(value.func), *value.args, **value.keywords)
+        if name in _NOT:
+            raise CannotRun(name)
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        if isinstance(value, types.MethodType):
+            return self._method(value)
+        if isinstance(value, _BUILTIN):
+            return _builtin(value, name)
+        if computes(type(value).__module__):  # ufuncs, operators of torch.ops, scripted functions
+            return value
+        called = getattr(type(value), "__call__", None)
+        if isinstance(called, types.FunctionType):
+            return types.MethodType(self._function(called), value)
+        raise CannotRun(name or type(value).__name__)
+
+    def _function(self, function: Any) -> Any:
+        inner = getattr(function, "_torchdynamo_orig_callable", None) or function
+        if computes(getattr(inner, "__module__", None)) and not hasattr(inner, "__wrapped__"):
+            return inner
+        wrapped = inspect.unwrap(inner)
+        if wrapped is not inner and computes_file(inner):  # torch.no_grad() and the like, around the user's
+            inner = wrapped
+        return inner if computes(getattr(inner, "__module__", None)) else self._rewritten(inner)
+
+    def _method(self, method: Any) -> Any:
+        function, owner = method.__func__, method.__self__
+        if not isinstance(function, types.FunctionType):
+            return _builtin(function, getattr(function, "__name__", ""))
+        made = self._function(function)
+        if owners.is_module(owner):
+            self._module(owner)  # what it holds is put back
+        return method if made is function else types.MethodType(made, owner)
+
+    def _class(self, kind: type) -> Any:
+        known = kind.__module__ == "builtins" or computes(kind.__module__)
+        plain = dataclasses.is_dataclass(kind) or issubclass(kind, (tuple, BaseException))
+        plain = plain or any(base.__module__.startswith(_DISTRIBUTIONS) for base in kind.__mro__)
+        if known or plain:
+            return kind
+        raise CannotRun(kind.__name__)
+
+
+def computes(module: Optional[str]) -> bool:
+    if not isinstance(module, str):
+        return False
+    inside = any(module == name or module.startswith(name + ".") for name in _COMPUTE)
+    return inside and not any(module == name or module.startswith(name + ".") for name in _ACTS)
+
+
+def computes_file(function: Any) -> bool:
+    return computes(function.__globals__.get("__name__"))
+
+
+def _builtin(value: Any, name: str) -> Any:
+    owner = getattr(value, "__self__", None)
+    of_container = isinstance(owner, (list, dict, set, bytearray)) or type(owner).__module__ != "torch"
+    if name in _FILLS and of_container and owner is not None and not isinstance(owner, types.ModuleType):
+        raise CannotRun(name)
+    module = getattr(value, "__module__", None)
+    if module is None or module == "builtins":  # methods have none
+        kind = type(owner).__module__
+        if owner is None or isinstance(owner, types.ModuleType) or kind == "builtins" or computes(kind):
+            return value
+        if isinstance(owner, (dict, list, tuple, set, str, bytes)) or _is_tensor(owner):
+            return value
+        raise CannotRun(name)
+    if computes(module) or module.startswith("torch"):
+        return value
+    raise CannotRun(name)
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def _nothing(*_args: Any, **_kwargs: Any) -> None:
+    return None

@@ -1,0 +1,201 @@
+"""One run of statements of the program, after which all is as it was.
+
+What they are given is copied; modules are put back; nothing is written into a tensor that was not made here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import FunctionType
+from typing import Any, Callable, Optional
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from trapline._fault.data import fetched
+from trapline._fault.replay import rewrite
+from trapline._fault.replay.may_call import Callables, computes
+from trapline._fault.replay.rewrite import CannotRun
+
+_SECONDS = 4.0
+_MAX_COPIED = 1 << 26  # elements
+_DEPTH = 4
+
+
+class Session:
+    """`around_module(module, stack)`: enters what puts a module back, and gives what is to be called.
+    `is_learned` is told of copies of what was made of weights.
+
+    `without`: (rows of the batch, the one that is left out of whatever has so many).
+    """
+
+    def __init__(
+        self,
+        around_module: Callable[[Any, ExitStack], Any],
+        is_learned: Callable[[Any], None],
+        without: Optional[tuple[int, int]] = None,
+        trained: bool = False,
+    ) -> None:
+        self._around_module, self._is_learned = around_module, is_learned
+        self._without, self._trained = without, trained
+        self._callables = Callables(self._rewritten, self._module)
+        self._functions: dict[Any, FunctionType] = {}
+        self._modules: dict[int, Any] = {}
+        self._overlay: dict[tuple[int, str], Any] = {}
+        self._copied: dict[int, tuple[Any, Any]] = {}  # (what was copied, its copy)
+        self._elements = 0
+        self._stack = ExitStack()
+        self.helpers = {
+            rewrite.CALL: self._call,
+            rewrite.WITH: self._with,
+            rewrite.TICK: self._tick,
+            rewrite.SET: self._set,
+            rewrite.GET: self._get,
+            rewrite.KEEP: self._keep,
+        }
+
+    @contextmanager
+    def running(self, mode: Any) -> Iterator[None]:
+        """`mode`: a mode that sees the operations, or None."""
+        self._ends = time.monotonic() + _SECONDS
+        self._random = fetched.RandomState()
+        self._writes = _Writes()
+        with self._random, self._stack, torch.set_grad_enabled(self._trained), self._writes:
+            with mode if mode is not None else nullcontext():
+                yield
+
+    def run(self, node: Any, code: Any, owns: set[str], variables: dict[str, Any]) -> dict[str, Any]:
+        """Runs a statement of a function; gives its variables."""
+        exec(rewrite.statement(node, code, owns), variables)
+        return variables
+
+    # What the rewritten text calls -------------------------------------------------------------
+
+    def _call(self, value: Any) -> Any:
+        self._tick()
+        return self._callables.of(value)
+
+    def _tick(self) -> None:
+        if time.monotonic() > self._ends:
+            raise CannotRun("it takes too long")
+
+    def _with(self, context: Any) -> Any:
+        kind = type(context).__module__
+        known = computes(kind) and not kind.startswith(("torch.profiler", "torch.autograd.profiler"))
+        return context if known and kind != "contextlib" else nullcontext(context)
+
+    def _set(self, holder: Any, key: Any, value: Any, own: bool) -> None:
+        if not (own or isinstance(holder, torch.Tensor)):
+            raise CannotRun("it writes into what it was given")
+        holder[key] = value
+
+    def _get(self, holder: Any, name: str) -> Any:
+        kept = self._overlay.get((id(holder), name))
+        value = kept[1] if kept is not None else getattr(holder, name)
+        # What the program computed belongs to its graph.
+        is_its_own = isinstance(value, torch.Tensor) and value.grad_fn is not None
+        return self.copy(value) if is_its_own and not self._writes.has_made(value) else value
+
+    def _keep(self, holder: Any, name: str, value: Any) -> None:
+        self._overlay[(id(holder), name)] = (holder, value)
+
+    def _rewritten(self, function: Any) -> FunctionType:
+        known = self._functions.get(function)
+        if known is None:
+            known = self._functions[function] = rewrite.again(function, self.helpers)
+        return known
+
+    def _module(self, module: Any) -> Any:
+        known = self._modules.get(id(module))
+        if known is None:
+            if any(p.device.type != "cpu" for p in module.parameters()):
+                raise CannotRun("a device")
+            known = self._modules[id(module)] = self._around_module(module, self._stack)
+            self._writes.allows([*module.buffers()])
+        return known
+
+    # What goes in ------------------------------------------------------------------------------
+
+    def copy(self, value: Any, depth: int = _DEPTH) -> Any:
+        """A value of the program's, as the statements are given it."""
+        if type(value) in (torch.Tensor, torch.nn.Parameter):
+            return self._tensor(value)
+        if depth > 0 and type(value) is dict:
+            return {key: self.copy(item, depth - 1) for key, item in value.items()}
+        if depth > 0 and type(value) in (list, tuple):
+            cut = type(value) is list and self._without is not None and len(value) == self._without[0]
+            items = [item for at, item in enumerate(value) if not (cut and at == self._without[1])]  # type: ignore[index]
+            return type(value)(self.copy(item, depth - 1) for item in items)
+        return value
+
+    def _tensor(self, value: Any) -> Any:
+        if value.device.type != "cpu" or value.layout is not torch.strided:
+            raise CannotRun("a device, or a sparse tensor")
+        if isinstance(value, torch.nn.Parameter):
+            return value
+        known = self._copied.get(id(value))
+        if known is not None:
+            return known[1]
+        self._elements += value.numel()
+        if self._elements > _MAX_COPIED:
+            raise CannotRun("too large")
+        made = value.detach().clone()
+        if self._without is not None and made.dim() and len(made) == self._without[0]:
+            made = made[torch.arange(len(made)) != self._without[1]]
+        made = made.requires_grad_(self._trained and value.requires_grad)
+        if value.requires_grad:
+            self._is_learned(made)
+        self._writes.allows([made])
+        self._copied[id(value)] = (value, made)
+        return made
+
+
+class _Writes(TorchDispatchMode):
+    """Nothing is written into what was there before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._fresh = {0}  # of tensors without elements
+        self._alive: list[Any] = []
+
+    def allows(self, tensors: Any) -> None:
+        for tensor in tensors:
+            self._alive.append(tensor)
+            self._fresh.add(_storage(tensor))
+
+    def has_made(self, tensor: Any) -> bool:
+        return tensor.layout is not torch.strided or _storage(tensor) in self._fresh
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        schema = func._schema
+        if schema.is_mutable:
+            for at, argument in enumerate(schema.arguments):
+                if argument.alias_info is None or not argument.alias_info.is_write:
+                    continue
+                given = args[at] if at < len(args) else (kwargs or {}).get(argument.name)
+                for tensor in given if isinstance(given, (list, tuple)) else [given]:
+                    if isinstance(tensor, torch.Tensor) and _storage(tensor) not in self._fresh:
+                        raise CannotRun("it writes into a tensor of the program's")
+        out = func(*args, **(kwargs or {}))
+        if not schema.is_mutable:
+            own = {_storage(a) for a in _flat([args, kwargs])}
+            for tensor in _flat(out):
+                if _storage(tensor) not in own:  # else it is a view of what was given
+                    self.allows([tensor])
+        return out
+
+
+def _flat(value: Any, depth: int = 3) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        if value.layout is torch.strided:
+            yield value
+    elif depth > 0 and isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _flat(item, depth - 1)
+
+
+def _storage(tensor: Any) -> int:
+    return int(tensor.untyped_storage().data_ptr())

@@ -1,0 +1,53 @@
+"""What is seen right behind `backward`, while the functions that made the loss may still run."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from trapline._library.say import debug
+from trapline._watch import place, replayed
+from trapline._watch.again import is_plain
+
+_MAX_TRIES = 8  # a scaler may find gradients that overflow for ever
+
+
+class Behind:
+    def __init__(self, light: Any) -> None:
+        self._light = light
+        self._tries = 0
+        self.facts: dict[str, Any] = {}  # of the operation whose derivative was not finite, in this step
+
+    def forgets(self) -> None:
+        self.facts = {}
+
+    def sees(self, loss: Any) -> None:
+        """A finite loss, whose gradients are there now."""
+        light = self._light
+        if self.facts or self._tries == _MAX_TRIES or light.suspect is not None or not light.notes:
+            return
+        if not is_plain(loss) or loss.grad_fn is None or loss.numel() != 1:
+            return
+        began = time.perf_counter()
+        try:
+            self._looks(loss)
+        except Exception as error:
+            debug(f"watch: {error!r}")
+        finally:
+            light.budget.spends(began)
+
+    def _looks(self, loss: Any) -> None:
+        light = self._light
+        reached = place.reached(loss)
+        norm = place.norm(p.grad for p in reached.values())
+        if norm is None or math.isfinite(norm):
+            return
+        self._tries += 1
+        light.busy, light.notes = True, False
+        try:
+            self.facts = replayed.of_gradients(loss, list(light.calls))
+        finally:
+            light.busy, light.notes = False, True
+        if not light.steps.tallies:  # no step will ask
+            light.suspects_gradients(list(reached.values()))

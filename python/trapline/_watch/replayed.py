@@ -1,0 +1,215 @@
+"""A loss that was made outside of modules: the program's statements that made it run again.
+
+What runs again, and what of it is left out: :mod:`trapline._fault.replay`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any, Callable, NamedTuple, Optional
+
+import torch
+
+from trapline._fault.data import batches, hand
+from trapline._fault.replay.rewrite import CannotRun
+from trapline._fault.replay.session import Session
+from trapline._fault.replay.slices import Slices
+from trapline._library.say import debug
+from trapline._watch import backward
+from trapline._watch.again import Call, Kept, autocast_of, draw_again, has_collectives, inner_of
+from trapline._watch.flow import Flow, tensors
+from trapline._watch.forward import given_to, is_bad_weight, named
+from trapline._watch.rows import sample_of
+
+_SECONDS = 4.0  # for all rows
+_MAX_ROWS = 256
+_NAMES = {"_softmax": "softmax", "_log_softmax": "logsoftmax"}  # as users call them
+_MAX_LAST = 12  # operations behind a loss: a division, a scale
+
+
+class Loss(NamedTuple):
+    """What `backward` was called of. Variables of the program hold it, or what it is a share of."""
+
+    tensor: Any
+
+    @classmethod
+    def of(cls, tensor: Any) -> Loss:
+        return cls(tensor)
+
+    def is_it(self, value: Any) -> bool:
+        if value is self.tensor:
+            return True
+        if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.grad_fn is None:
+            return False
+        return any(node is value.grad_fn for node in self._above())
+
+    def _above(self) -> Iterator[Any]:
+        """The last operations, as long as each has but one that it was given numbers by."""
+        node = self.tensor.grad_fn
+        for _ in range(_MAX_LAST):
+            yield node
+            before = [one for one, _ in getattr(node, "next_functions", ()) if one is not None]
+            if len(before) != 1:
+                return
+            node = before[0]
+
+
+def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
+    """Facts of the operation that made the loss not finite; {} where that cannot be seen."""
+    began = time.monotonic()
+    last = Loss.of(loss)
+    made, trained = _either(lambda trained: _made(last, calls, trained))
+    if made is None:
+        return {}
+    first = made.infinite or made
+    root = _root_of(first.module, calls)
+    facts = {**named(first, root), **given_to(first, root)}
+    if first is not made:
+        before = {key: facts[key] for key in ("op", "type", "name") if key in facts}
+        facts["inf_before"] = {"kind": "output" if first.module is not None else "loss", **before}
+        facts |= {key: value for key, value in named(made, root).items() if key != "origin"}
+    facts |= {"kind": "loss", "op": _NAMES.get(facts["op"], facts["op"])}
+    if "sample" not in facts:
+        facts |= _sample(
+            lambda without: not _is_bad(_run(last, calls, trained, without)[0]),
+            first.learned,
+            time.monotonic() - began,
+        )
+    return facts
+
+
+def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
+    """Facts of the operation of the loss whose derivative was not finite: `op`, `origin`, `sample`."""
+    began = time.monotonic()
+    last = Loss.of(loss)
+    culprit, _ = _either(lambda trained: _culprit(last, calls) if trained else None)
+    if culprit is None or culprit.node is None:
+        return {}
+    frame, _ = culprit.line()
+    if frame is None:
+        return {}
+    learned = culprit.is_learned()
+    facts = {"op": culprit.op(), "origin": frame, **sample_of(culprit.bad, _parameters(calls), learned)}
+    if "sample" not in facts:
+
+        def cures(without: tuple[int, int]) -> bool:
+            left = _culprit(last, calls, without)
+            return left is not None and left.is_fine()
+
+        facts |= _sample(cures, learned, time.monotonic() - began)
+    return facts
+
+
+def _either(look: Callable[[bool], Any]) -> tuple[Any, bool]:
+    """Without gradients, then with them: it may ask for some itself (a penalty)."""
+    for trained in (False, True):
+        try:
+            made = look(trained)
+            if made is not None or trained:
+                return made, trained
+        except RuntimeError as error:
+            debug(f"watch: does not run again: {error!r}")
+        except Exception as error:
+            debug(f"watch: does not run again: {error!r}")
+            break
+    return None, False
+
+
+def _made(last: Loss, calls: list[Call], trained: bool) -> Any:
+    value, flow = _run(last, calls, trained)
+    if not _is_bad(value):
+        raise CannotRun("it is finite then")
+    made = flow.origin_of(value)
+    return None if made is None or made.given is not None else made
+
+
+def _culprit(last: Loss, calls: list[Call], without: Optional[tuple[int, int]] = None) -> Any:
+    with backward.anomaly():
+        value, _ = _run(last, calls, True, without, follows=False)
+        loss = next((one for one in tensors([value], trained=True) if one.requires_grad), None)
+        if loss is None or loss.numel() != 1 or _is_bad(loss):
+            return None
+        return backward.run(loss)
+
+
+def _run(
+    last: Loss,
+    calls: list[Call],
+    trained: bool,
+    without: Optional[tuple[int, int]] = None,
+    follows: bool = True,
+) -> tuple[Any, Flow]:
+    flow = Flow()
+
+    def enter(module: Any, stack: ExitStack) -> Any:
+        mine = [call for call in calls if module in (call.module(), inner_of(call))]
+        if any(map(has_collectives, mine)):
+            raise CannotRun("collectives")
+        stack.enter_context(Kept(module))
+        held = [*module.named_parameters(), *module.named_buffers()]
+        flow.owns(tensor for _, tensor in held)
+        for name, parameter in held:
+            if is_bad_weight(parameter):
+                flow.names([parameter.detach()], ("weights", name))
+        return _Again(inner_of(mine[0]) if mine else module, iter(mine))
+
+    session = Session(enter, flow.learned, without, trained)
+    slices = Slices(session, _is_good, lambda name, value: flow.names(list(tensors(value)), ("input", name)))
+    with session.running(flow if follows else None):
+        return slices.value_of(last.is_it), flow
+
+
+class _Again:
+    """A module that is called again, as it was called in this step."""
+
+    def __init__(self, module: Any, calls: Iterator[Call]) -> None:
+        self._module, self._calls = module, calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = next(self._calls, None)
+        if call is None:
+            return self._module(*args, **kwargs)
+        draw_again(call)
+        with autocast_of(call):
+            return self._module(*args, **kwargs)
+
+
+def _is_good(value: Any) -> bool:
+    if type(value) is float:
+        return value - value == 0
+    return all(bool(tensor.isfinite().all()) for tensor in tensors(value))
+
+
+def _is_bad(value: Any) -> bool:
+    return not all(bool(tensor.isfinite().all()) for tensor in tensors(value))
+
+
+def _root_of(module: Any, calls: Iterable[Call]) -> Any:
+    for call in calls:
+        inner = inner_of(call)
+        if module is not None and inner is not None and any(part is module for part in inner.modules()):
+            return inner
+    return torch.nn.Module()
+
+
+def _sample(cures: Callable[[tuple[int, int]], bool], learned: bool, seconds: float) -> dict[str, Any]:
+    """The only sample without which all would have been finite. `seconds`: what a run takes."""
+    batch = hand.in_hand() or next(iter(batches.newest_first()), None)
+    count = len(batch.indices) if batch is not None and isinstance(batch.indices, (list, tuple)) else 0
+    if not 2 < count <= _MAX_ROWS or seconds * count > _SECONDS:
+        return {}
+    cured = torch.zeros(count, dtype=torch.bool)
+    try:
+        for row in range(count):
+            cured[row] = cures((count, row))
+    except Exception as error:  # it does not work with fewer rows
+        debug(f"watch: not without a row: {error!r}")
+        return {}
+    return sample_of(cured, learned=learned) if int(cured.sum()) == 1 else {}
+
+
+def _parameters(calls: Iterable[Call]) -> list[Any]:
+    modules = [module for module in (call.module() for call in calls) if module is not None]
+    return [parameter for module in modules for parameter in module.parameters()]

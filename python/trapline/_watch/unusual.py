@@ -1,0 +1,61 @@
+"""Whether a sample is unlike the others of its batch.
+
+A number of the model's own (a prediction that drifts below zero) has to go bad in some sample first, and that
+one is not to blame: only what stands out in the data is named.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trapline._fault.data.batches import Batch
+
+_FAR = 4.0  # times what is largest among the others
+_MAX_COLUMNS = 1 << 14
+
+
+def stands_out(batch: Batch, row: int) -> bool:
+    """By its size, its spread, an entry far from all others', or a zero where they have none; True as well
+    where nothing of the batch can be compared."""
+    count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
+    parts = [part for part in batch.tensors() if part.dim() and len(part) == count and part.numel()]
+    parts = [part.detach().cpu() for part in parts if not part.is_complex()]
+    if count < 3 or not parts or not 0 <= row < count:
+        return True
+    return any(_differs(part.reshape(count, -1), row) for part in parts)
+
+
+def _differs(part: Any, row: int) -> bool:
+    import torch
+
+    if not part.is_floating_point():
+        # Ids and labels are names; a mask that hides all, or a length of 0, is none.
+        return part.shape[1] > 1 and _is_alone(part.ne(0).sum(1).double(), row)
+    part = part.double()
+    if not bool(part[row].isfinite().all()):
+        return True
+    others = torch.arange(len(part)) != row
+    if not bool(part[others].isfinite().all()):
+        return False
+    sums = [part.abs().amax(1), part.ne(0).sum(1).double()]
+    sums += [part.std(1)] if part.shape[1] > 1 else []
+    return any(_is_alone(one, row) for one in sums) or _has_far_entry(part[others], part[row])
+
+
+def _is_alone(of_rows: Any, row: int) -> bool:
+    """Four times the largest of the others, or a quarter of the smallest."""
+    import torch
+
+    mine, others = of_rows[row], of_rows[torch.arange(len(of_rows)) != row]
+    return bool(mine > _FAR * others.max()) or bool(mine * _FAR < others.min())
+
+
+def _has_far_entry(others: Any, mine: Any) -> bool:
+    if len(mine) > _MAX_COLUMNS:
+        return False
+    low, high = others.amin(0), others.amax(0)
+    width = high - low
+    far = (mine < low - _FAR / 2 * width) | (mine > high + _FAR / 2 * width)
+    zero = (mine == 0) & (others != 0).all(0)
+    alone = (width == 0) & (high != 0) & (mine != high)  # of a flag that few have, 0 is what the others have
+    return bool(((far & (width > 0)) | zero | alone).any())

@@ -1,0 +1,262 @@
+"""A loss that was made outside of modules: the program's own statements run again, and leave nothing behind."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, Dataset  # noqa: E402
+from trapline._watch import replayed  # noqa: E402
+
+BAD = 3  # the step
+
+
+@pytest.fixture
+def watch():
+    from trapline._watch import light
+
+    light.install()
+    yield light
+    light.uninstall()
+
+
+def line_of(seen):
+    return seen["origin"]["code"].strip()
+
+
+def model_of_ones():
+    model = nn.Linear(2, 2, bias=False)
+    nn.init.constant_(model.weight, 1.0)
+    return model
+
+
+def angles(out, wind):
+    unit = out / out.norm(dim=-1, keepdim=True)
+    goal = wind / wind.norm(dim=-1, keepdim=True)
+    return (1 - (unit * goal).sum(-1)).mean()
+
+
+def train(model, loss_of, give=lambda turn: torch.ones(4, 2)):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for turn in range(1, BAD + 2):
+        out = model(torch.ones(4, 2))
+        loss = loss_of(out, give(turn))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def zero_row(turn):
+    wind = torch.ones(4, 2)
+    wind[2] *= turn != BAD
+    return wind
+
+
+def test_which_of_two_divisions(watch):
+    train(model_of_ones(), angles, zero_row)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"], seen["finite_before"]) == ("loss", "div", BAD, True)
+    assert line_of(seen) == "goal = wind / wind.norm(dim=-1, keepdim=True)"
+
+
+def share_of(loss, parts):
+    loss = loss / parts
+    loss.backward()
+
+
+def test_through_the_argument_of_a_helper_that_binds_it_anew(watch):
+    model = model_of_ones()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for turn in range(1, BAD + 2):
+        optimizer.zero_grad()
+        share_of(angles(model(torch.ones(4, 2)), zero_row(turn)) * 2, parts=2)
+        optimizer.step()
+    assert line_of(watch.verdict()) == "goal = wind / wind.norm(dim=-1, keepdim=True)"
+
+
+class Trainer:
+    """As a library's: the loss is a member, and what made it is a callable that it was given."""
+
+    def __init__(self, model, loss_of):
+        self.model, self.loss_of = model, loss_of
+        self.seen = []
+        self.count = 0
+
+    def take(self, wind):
+        self.out = self.model(torch.ones(4, 2))
+        self.loss = self.loss_of(self.out, wind)
+        self.back()
+
+    def back(self):
+        self.loss.backward()
+
+
+def test_a_loss_that_is_a_member(watch):
+    model = model_of_ones()
+    trainer, optimizer = Trainer(model, angles), torch.optim.SGD(model.parameters(), lr=0.0)
+    for turn in range(1, BAD + 2):
+        optimizer.zero_grad()
+        trainer.take(zero_row(turn))
+        optimizer.step()
+    assert line_of(watch.verdict()) == "goal = wind / wind.norm(dim=-1, keepdim=True)"
+
+
+def test_terms_that_are_gathered_in_a_loop_and_in_branches(watch):
+    def loss_of(out, wind):
+        terms, total = [], 0.0
+        for part in (out, wind):
+            if part.requires_grad:
+                terms.append(part.square().mean())
+            else:
+                terms.append((part / part.sum(-1, keepdim=True)).mean())
+        for term in terms:
+            total += term
+        return total
+
+    train(model_of_ones(), loss_of, zero_row)
+    assert line_of(watch.verdict()) == "terms.append((part / part.sum(-1, keepdim=True)).mean())"
+
+
+def test_the_derivative_of_a_finite_loss_and_its_line(watch):
+    def loss_of(out, wind):
+        far = (out - 2 * wind).square().sum(-1)
+        near = (out * 0 + 1).square().sum(-1).sqrt()
+        return far.sqrt().mean() + near.mean()
+
+    model = model_of_ones()  # gives 2, 2
+    train(model, loss_of, lambda turn: torch.ones(4, 2) * (1.0 if turn == BAD else 3.0))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("gradient", "sqrt", BAD)
+    assert line_of(seen) == "return far.sqrt().mean() + near.mean()"
+
+
+# What runs again leaves nothing behind --------------------------------------------------------------
+
+
+def test_nothing_is_done_a_second_time(watch, capsys):
+    """Calls for their effect, counters, lists, generators and tensors of the program's."""
+    kept, noted = {"calls": 0}, []
+    mean = torch.zeros(2)
+
+    class Meter:
+        value = 0
+
+        def update(self, value):
+            self.value += value
+
+    meter, drawn = Meter(), []
+
+    def loss_of(out, wind):
+        print("loss")
+        kept["calls"] += 1
+        noted.append(1)
+        meter.update(1)
+        drawn.append((random.random(), float(torch.rand(()))))
+        mean.mul_(0.5).add_(0.5 * wind.mean(0))
+        meter.last = float(wind.sum())
+        return angles(out, wind)
+
+    model = model_of_ones()
+    random.seed(0), torch.manual_seed(0)
+    train(model, loss_of, zero_row)
+    steps = BAD + 1
+    assert watch.verdict()["step"] == BAD
+    assert (kept["calls"], len(noted), meter.value, len(drawn)) == (steps,) * 4
+    assert capsys.readouterr().out == "loss\n" * steps
+    random.seed(0), torch.manual_seed(0)
+    assert drawn == [(random.random(), float(torch.rand(()))) for _ in range(steps)]
+    expected = torch.zeros(2)
+    for turn in range(1, steps + 1):
+        expected.mul_(0.5).add_(0.5 * zero_row(turn).mean(0))
+    assert torch.equal(mean, expected)
+
+
+@pytest.mark.parametrize("how", ["global", "tensor", "queue", "file"])
+def test_what_would_leave_traces_does_not_run_again(watch, tmp_path, how):
+    from collections import deque
+
+    store, queue, path = torch.zeros(4, 2), deque(range(100)), tmp_path / "log"
+
+    def loss_of(out, wind):
+        if how == "global":
+            global count
+            count += 1
+        elif how == "tensor":
+            store[0] = store[0] + 1
+        elif how == "queue":
+            wind = wind + 0 * queue.popleft()
+        else:
+            file = open(path, "a")  # noqa: SIM115
+            file.write("x")
+            file.close()
+        return angles(out, wind)
+
+    global count
+    count = 0
+    train(model_of_ones(), loss_of, zero_row)
+    seen = watch.verdict()
+    done = {"global": count, "tensor": int(store[0, 0]), "queue": 100 - len(queue)}
+    done["file"] = len(path.read_text()) if path.exists() else 0
+    assert done[how] == BAD + 1
+    assert (seen["kind"], seen["step"]) == ("loss", BAD)
+
+
+class Rows(Dataset):
+    def __init__(self, at=None, value=0.0):
+        self.x = torch.rand(64, 3, generator=torch.Generator().manual_seed(1)) + 1
+        if at is not None:
+            self.x[at] = value
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, at):
+        return self.x[at]
+
+
+def fit(rows, loss_of, weight=1.0):
+    model = nn.Linear(3, 1, bias=False)
+    nn.init.constant_(model.weight, weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for x in DataLoader(rows, batch_size=8):
+        loss = loss_of(model(x), x)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def test_the_sample_without_which_a_sum_over_the_batch_would_be_finite(watch_with_batches):
+    watch = watch_with_batches
+
+    def loss_of(out, x):
+        gaps = x.std(dim=1).min()
+        return out.mean() / gaps
+
+    fit(Rows(29), loss_of)
+    seen = watch.verdict()
+    assert (seen["op"], seen["step"], seen["sample"]["dataset_index"]) == ("div", 4, 29)
+
+
+def test_no_sample_where_the_models_number_is_to_blame(watch_with_batches):
+    """A prediction below zero has to come first in some sample."""
+    rows = Rows()
+    rows.x[29, 0] = 2.05  # hardly more than the others'
+    fit(rows, lambda out, x: torch.log(out + 4.5 - x[:, :1] * 2.2).mean(), weight=0.0)
+    seen = watch_with_batches.verdict()
+    assert seen["op"] == "log" and seen["step"] == 4 and "dataset_index" not in seen["sample"]
+
+
+def test_it_costs_no_more_than_its_time(watch, monkeypatch):
+    from trapline._fault.replay import session
+
+    monkeypatch.setattr(session, "_SECONDS", -1.0)
+    train(model_of_ones(), angles, zero_row)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"]) == ("loss", BAD) and "finite_before" not in seen
+
+
+def test_where_nothing_holds_the_loss(watch):
+    assert replayed.of_loss(torch.tensor(float("nan")), []) == {}
