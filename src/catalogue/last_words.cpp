@@ -120,7 +120,10 @@ GradientNorm gradient_norm_in(std::string_view line) {
   std::string value;
   if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *norm, &value))
     return GradientNorm::kNotSaid;
-  return value.front() == 'n' || value.front() == 'N' ? GradientNorm::kNan : GradientNorm::kFinite;
+  if (value.front() != 'n' && value.front() != 'N') return GradientNorm::kFinite;
+  // Megatron without a scaler (bfloat16, float32) prints a scale of 1.
+  static const RE2* const unscaled = compiled(R"re((?i)\bloss[ _]scale["']?[^\w"'.]{1,4}1(?:\.0+)?(?:[^\w.]|$))re");
+  return has(line, *unscaled) ? GradientNorm::kNanUnscaled : GradientNorm::kNan;
 }
 
 bool reports_nan_loss(std::string_view line) {
@@ -131,6 +134,18 @@ bool reports_nan_loss(std::string_view line) {
       // llama.cpp's perplexity, chunk by chunk: "[1]nan,[2]nan,"
       R"re(|(?:\[\d+\]-?nan,)+\s*$)re");
   return has(line, *nan);
+}
+
+bool only_adds(std::string_view line) {
+  // tensorflow: stream_executor/cuda/cuda_diagnostics.cc; print(torch.cuda.is_available())
+  static const RE2* const adds = compiled(R"re(\bcuda_diagnostics\.cc:\d+\]|^\s*(?:False|None|cpu)\s*$)re");
+  return has(line, *adds);
+}
+
+bool asks(std::string_view line) {
+  static const RE2* const question = compiled(
+      R"re(^\W*(?i:is|are|does|do|did|should|could|can|will|would|what|why|how|any|has|have|am)\b[^=:{}\[\]<>|]*[a-z)'"`]\s?\?\W*$)re");
+  return has(line, *question);
 }
 
 const WordingRow& nan_loss() {

@@ -29,8 +29,16 @@ const WordingRow& unfinished();
 bool reports_nan_loss(std::string_view line);
 // What a line says of the norm of a step's gradient. A step alone may have one of NaN, where a scaler skips
 // it.
-enum class GradientNorm : std::uint8_t { kNotSaid, kFinite, kNan, kSkipped };
+// kNanUnscaled: the line says that no scaler is there to skip such a step.
+enum class GradientNorm : std::uint8_t { kNotSaid, kFinite, kNan, kNanUnscaled, kSkipped };
 GradientNorm gradient_norm_in(std::string_view line);
+
+// What is said of something that is missing, and no sign that the program goes on: its logger's other lines,
+// the answer of a question about it.
+bool only_adds(std::string_view line);
+
+// A question of whoever posted the log: no program's last words.
+bool asks(std::string_view line);
 const WordingRow& nan_loss();
 
 // Of a line that is a piece of a device-side assertion, and no more of it is legible.

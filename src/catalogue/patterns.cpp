@@ -25,8 +25,10 @@ struct Pattern {
 constexpr Pattern kPatterns[] = {
 #define TRAPLINE_PATTERN(id, meaning, pattern, sample) Pattern{id, Meaning::meaning, pattern, sample},
 #include "catalogue/patterns.def"
+#include "catalogue/patterns_edge.def"
 #include "catalogue/patterns_frameworks.def"
 #include "catalogue/patterns_machine.def"
+#include "catalogue/patterns_science.def"
 #include "catalogue/patterns_servers.def"
 #include "catalogue/patterns_torch.def"
 #include "catalogue/patterns_values.def"
@@ -34,6 +36,8 @@ constexpr Pattern kPatterns[] = {
 
 #include "catalogue/patterns_builds.def"
 #include "catalogue/patterns_programs.def"
+// Whatever is said in a form that many share.
+#include "catalogue/patterns_forms.def"
 // The first that matches counts: how it died comes after what tells why.
 
 #include "catalogue/patterns_deaths.def"

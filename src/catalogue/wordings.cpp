@@ -40,10 +40,12 @@ struct Message {
 
 constexpr Message kMessages[] = {
 #define TRAPLINE_MESSAGE(id, meaning, phrase, sample) Message{id, Meaning::meaning, phrase, sample},
+#include "catalogue/messages_edge.def"
 #include "catalogue/messages_frameworks.def"
 #include "catalogue/messages_jobs.def"
 #include "catalogue/messages_machine.def"
 #include "catalogue/messages_programs.def"
+#include "catalogue/messages_science.def"
 #include "catalogue/messages_servers.def"
 #include "catalogue/messages_torch.def"
 #undef TRAPLINE_MESSAGE
@@ -52,10 +54,14 @@ constexpr Message kMessages[] = {
 constexpr WordingRow kNoise[] = {
 #define TRAPLINE_NOISE(id, phrase, sample) \
   Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample},
+#define TRAPLINE_NOISE_IF_IT_GOES_ON(id, phrase, sample)                              \
+  Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample, \
+      {.if_it_goes_on = true}},
 #include "catalogue/noise.def"
 #include "catalogue/noise_machine.def"
 #include "catalogue/noise_torch.def"
 #undef TRAPLINE_NOISE
+#undef TRAPLINE_NOISE_IF_IT_GOES_ON
 };
 
 const std::vector<WordingRow>& rows() {

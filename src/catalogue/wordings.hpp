@@ -47,6 +47,7 @@ struct RowEffect {
   std::string_view failure = {};           // ... what failed: "NCCL time-out" ...
   bool by_launcher = false;                // ... and whether it is the launcher that complains
   Meaning meaning = Meaning::kOwn;         // what else it may be, and what to do
+  bool if_it_goes_on = false;  // kHint: what is missing does no harm where the program goes on behind it
 };
 
 struct WordingRow {

@@ -357,8 +357,8 @@ def of_gradients(
     """For gradients that are not finite after a loss that was: the last parameter in forward order, which
     backward reaches first, and an operation of the modules without a finite derivative.
 
-    `between`: of a loss in a step that was not looked at its graph, and what `Slopes` held of it. `again`: what
-    was seen behind `backward` (:mod:`trapline._watch.behind`).
+    `between`: of a loss in a step that was not looked at its graph, and what `Slopes` held of it.
+    `again`: what was seen behind `backward` (:mod:`trapline._watch.behind`).
     """
     import torch
 

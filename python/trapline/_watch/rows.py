@@ -38,8 +38,8 @@ def read_row(module: Any, name: str, arguments: Any) -> dict[str, Any]:
 def sample_of(bad: Any, parameters: Iterable[Any] = (), learned: bool = True) -> dict[str, Any]:
     """The sample of the first row of `bad`, where that has the rows of the batch in hand and most are good.
 
-    What has the shape of one of the `parameters`, or of one that was reduced, is made of weights. `learned`: the
-    numbers are the model's, so that only a sample that stands out in the data is to blame.
+    What has the shape of one of the `parameters`, or of one that was reduced, is made of weights.
+    `learned`: the numbers are the model's, so that only a sample that stands out in the data is to blame.
     """
     if bad is None or not bad.dim() or any(_is_made_of(bad, parameter) for parameter in parameters):
         return {}

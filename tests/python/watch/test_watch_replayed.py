@@ -1,4 +1,4 @@
-"""A loss that was made outside of modules: the program's own statements run again, and leave nothing behind."""
+"""A loss made outside of modules: the program's own statements run again, and leave nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement that runs again may call: itself, a version of it that leaves nothing behind, or nothing."""
+"""What a statement that runs again calls: a function itself, or what of it leaves nothing behind, or none."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Callables:
             return _builtin(value, name)
         if computes(type(value).__module__):  # ufuncs, operators of torch.ops, scripted functions
             return value
-        called = getattr(type(value), "__call__", None)
+        called = _member(type(value), "__call__")
         if isinstance(called, types.FunctionType):
             return types.MethodType(self._function(called), value)
         raise CannotRun(name or type(value).__name__)
@@ -105,6 +105,10 @@ class Callables:
         if known or plain:
             return kind
         raise CannotRun(kind.__name__)
+
+
+def _member(kind: type, name: str) -> Any:
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
 def computes(module: Optional[str]) -> bool:

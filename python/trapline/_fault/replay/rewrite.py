@@ -1,9 +1,9 @@
 """A function of the program as one that leaves nothing behind: to run it again.
 
-The text of the function is compiled once more, with its own file name and lines. What is there for its effect
-alone is left out (calls whose result nobody takes: logging, printing, `optimizer.step()`), what it would write
-into objects is kept beside them, and all that it calls is asked for first (:mod:`may_call`). Tensors are
-watched while it runs: nothing is written into one that it has not made (:mod:`session`).
+The text of the function is compiled once more, with its own file name and lines. What is there for its
+effect alone is left out (calls whose result nobody takes: logging, printing, `optimizer.step()`), what it
+would write into objects is kept beside them, and all that it calls is asked for first (:mod:`may_call`).
+Tensors are watched while it runs: nothing is written into one that it has not made (:mod:`session`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Any
 
 from trapline._fault.program import calls, source
 
-CALL, WITH, TICK, SET, GET, KEEP = (f"__trapline_{name}" for name in "call with tick set get keep".split())
+CALL, WITH, TICK, SET, GET, KEEP = (
+    f"__trapline_{name}" for name in ["call", "with", "tick", "set", "get", "keep"]
+)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ClassDef)
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)

@@ -62,9 +62,9 @@ class Session:
         self._ends = time.monotonic() + _SECONDS
         self._random = fetched.RandomState()
         self._writes = _Writes()
-        with self._random, self._stack, torch.set_grad_enabled(self._trained), self._writes:
-            with mode if mode is not None else nullcontext():
-                yield
+        seen = mode if mode is not None else nullcontext()
+        with self._random, self._stack, torch.set_grad_enabled(self._trained), self._writes, seen:
+            yield
 
     def run(self, node: Any, code: Any, owns: set[str], variables: dict[str, Any]) -> dict[str, Any]:
         """Runs a statement of a function; gives its variables."""

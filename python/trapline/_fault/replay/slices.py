@@ -1,4 +1,4 @@
-"""What a variable of a live frame was made of: its statements, run again as far as what they were given is gone.
+"""What a variable of a live frame was made of: its statements run again, as far back as their input is gone.
 
 A variable that was not bound anew since, and that holds finite numbers, is taken as it is. Any other is made
 again by the statement that bound it, of what that statement was given, and so on; what a function was given
@@ -25,7 +25,7 @@ _ARGUMENT = "__trapline_argument"
 
 
 class Slices:
-    """`is_good`: of a value that is taken as it is; `is_given`: told of those that are not, and have no statement."""
+    """`is_good`: of a value that is taken as it is; `is_given` is told of others that no statement made."""
 
     def __init__(
         self, session: Session, is_good: Callable[[Any], bool], is_given: Callable[[str, Any], None]
@@ -112,7 +112,7 @@ class Slices:
         return copied
 
     def _outer(self, frame: FrameType, path: str, value: Any, depth: int) -> Any:
-        """What the function was given: made again where a caller holds the same object, and bound it, or where
+        """What the function was given: made again where a caller bound the same object, or where
         its call says what that was."""
         if scope.is_tensor(value):
             for outer, name in holders(lambda one: one is value, after=frame):
