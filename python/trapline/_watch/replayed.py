@@ -39,8 +39,10 @@ class Loss(NamedTuple):
         return cls(tensor)
 
     def is_it(self, value: Any) -> bool:
-        if value is self.tensor:
-            return True
+        return value is self.tensor
+
+    def is_share(self, value: Any) -> bool:
+        """What it was made of by a division or a scale."""
         if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.grad_fn is None:
             return False
         return any(node is value.grad_fn for node in self._above())
@@ -107,13 +109,14 @@ def _either(look: Callable[[bool], Any]) -> tuple[Any, bool]:
     for trained in (False, True):
         try:
             made = look(trained)
-            if made is not None or trained:
+            if made is not None:
                 return made, trained
         except RuntimeError as error:
             debug(f"watch: does not run again: {error!r}")
         except Exception as error:
             debug(f"watch: does not run again: {error!r}")
             break
+    debug("watch: it runs again, and nothing of it makes such numbers")
     return None, False
 
 
@@ -158,7 +161,7 @@ def _run(
     session = Session(enter, flow.learned, without, trained)
     slices = Slices(session, _is_good, lambda name, value: flow.names(list(tensors(value)), ("input", name)))
     with session.running(flow if follows else None):
-        return slices.value_of(last.is_it), flow
+        return slices.value_of(last.is_it, last.is_share), flow
 
 
 class _Again:

@@ -16,11 +16,12 @@ _MAX_COLUMNS = 1 << 14
 
 def stands_out(batch: Batch, row: int) -> bool:
     """By its size, its spread, an entry far from all others', or a zero where they have none; True as well
-    where nothing of the batch can be compared."""
+    where the inputs are no numbers that can be compared (ids, texts)."""
     count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
     parts = [part for part in batch.tensors() if part.dim() and len(part) == count and part.numel()]
     parts = [part.detach().cpu() for part in parts if not part.is_complex()]
-    if count < 3 or not parts or not 0 <= row < count:
+    has_inputs = any(part.is_floating_point() and part.dim() > 1 for part in parts)
+    if count < 3 or not has_inputs or not 0 <= row < count:
         return True
     return any(_differs(part.reshape(count, -1), row) for part in parts)
 

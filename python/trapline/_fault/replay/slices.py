@@ -34,12 +34,13 @@ class Slices:
         self._frames: dict[int, _Text] = {}
         self._made: dict[tuple[int, str, int], Any] = {}
 
-    def value_of(self, is_it: Callable[[Any], bool]) -> Any:
-        """Makes an object again that live frames hold; raises CannotRun."""
-        for frame, path in holders(is_it):
-            text = self._text(frame)
-            if text.binding(path, text.now) is not None:
-                return self._made_at(frame, path, text.now, _DEPTH)
+    def value_of(self, *are_it: Callable[[Any], bool]) -> Any:
+        """Makes an object again that live frames hold: the first of these. Raises CannotRun."""
+        for is_it in are_it:
+            for frame, path in holders(is_it):
+                text = self._text(frame)
+                if text.binding(path, text.now) is not None:
+                    return self._made_at(frame, path, text.now, _DEPTH)
         raise CannotRun("nothing holds it")
 
     def _text(self, frame: FrameType) -> _Text:
