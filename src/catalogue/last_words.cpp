@@ -122,7 +122,8 @@ GradientNorm gradient_norm_in(std::string_view line) {
     return GradientNorm::kNotSaid;
   if (value.front() != 'n' && value.front() != 'N') return GradientNorm::kFinite;
   // Megatron without a scaler (bfloat16, float32) prints a scale of 1.
-  static const RE2* const unscaled = compiled(R"re((?i)\bloss[ _]scale["']?[^\w"'.]{1,4}1(?:\.0+)?(?:[^\w.]|$))re");
+  static const RE2* const unscaled =
+      compiled(R"re((?i)\bloss[ _]scale["']?[^\w"'.]{1,4}1(?:\.0+)?(?:[^\w.]|$))re");
   return has(line, *unscaled) ? GradientNorm::kNanUnscaled : GradientNorm::kNan;
 }
 

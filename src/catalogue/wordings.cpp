@@ -54,9 +54,8 @@ constexpr Message kMessages[] = {
 constexpr WordingRow kNoise[] = {
 #define TRAPLINE_NOISE(id, phrase, sample) \
   Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample},
-#define TRAPLINE_NOISE_IF_IT_GOES_ON(id, phrase, sample)                              \
-  Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample, \
-      {.if_it_goes_on = true}},
+#define TRAPLINE_NOISE_IF_IT_GOES_ON(id, phrase, sample) \
+  Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample, {.if_it_goes_on = true}},
 #include "catalogue/noise.def"
 #include "catalogue/noise_machine.def"
 #include "catalogue/noise_torch.def"

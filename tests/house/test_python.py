@@ -11,7 +11,7 @@ from pathlib import Path
 PYTHON = Path(__file__).resolve().parents[2] / "python"
 PACKAGE = PYTHON / "trapline"
 
-_FAULT = {"_fault", "_fault/program", "_fault/data", "_fault/model"}
+_FAULT = {"_fault", "_fault/program", "_fault/data", "_fault/model", "_fault/replay"}
 # Which folders, and files that stand alone, a folder may import from. Only the doors may import _boot.
 MAY_IMPORT = {
     "_library": set(),
@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "_fault/program": {"_library"},
     "_fault/data": {"_library", "_fault/program"},
     "_fault/model": {"_library", "_fault/program", "_fault/data"},
+    "_fault/replay": {"_library", "_fault/program", "_fault/data"},
     "_fault": {"_library", *_FAULT},
     "_exceptions": {"_library", *_FAULT},
     "_compile": {"_library", "_guard"},

@@ -50,4 +50,19 @@ class Behind:
         finally:
             light.busy, light.notes = False, True
         if not light.steps.tallies:  # no step will ask
-            light.suspects_gradients(list(reached.values()))
+            self.suspects(place.bad_gradients(reached.values()))
+
+    def suspects(self, bad: list[tuple[Any, Any]]) -> None:
+        """`bad`: parameters, and their gradients that are not finite."""
+        light, again = self._light, self.facts
+        if not bad:
+            return
+        what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
+        mine = {id(parameter): parameter for parameter, _ in bad}
+        calls, in_loss, between = list(light.calls), light.in_loss, light.slopes.take_between()
+        modules = list(light.roots.known)
+        light.suspects(
+            lambda: place.of_gradients(calls, bad, in_loss, between, modules, again), what, "gradient", mine
+        )
+        if light.suspect is not None:
+            light.suspect.sees_gradients([parameter for parameter, _ in bad])

@@ -48,7 +48,7 @@ class Light:
         self._returned, self.steps = 0, Steps()
         self._began = Began()
         self.backwards = 0  # of losses, in this step
-        self._in_loss: Optional[backward.Culprit] = None
+        self.in_loss: Optional[backward.Culprit] = None
         self.slopes = Slopes()
         self._several = False  # some step had not one of them, or there are several optimizers
         self.looks = True  # this step's gradients are looked at
@@ -216,7 +216,7 @@ class Light:
             return
         if self.looks:
             began = time.perf_counter()
-            self._in_loss = backward.watch_loss(loss)
+            self.in_loss = backward.watch_loss(loss)
             self.slopes.learns(loss)
             self.budget.spends(began)
         elif self.slopes.knows:
@@ -271,7 +271,7 @@ class Light:
         self._mark = len(self.calls)
         what = "nan" if math.isnan(value) else "inf"
         good = self._began.good if self.backwards > 1 or self.steps.taken else set()
-        self._suspects(
+        self.suspects(
             lambda: place.of_loss(
                 calls, loss, self.steps.tallies, self._began.bad, good, list(self.roots.known)
             ),
@@ -319,7 +319,7 @@ class Light:
             if module is not None:
                 yield from module.parameters()
 
-    def _suspects(
+    def suspects(
         self, look: Callable[[], dict[str, Any]], what: str, kind: str, reached: dict[int, Any]
     ) -> None:
         found: dict[str, Any] = {"kind": kind, "looked": False}
@@ -369,7 +369,7 @@ class Light:
             began = time.perf_counter()
             self.budget.begins(began)
             norm = self.norm = place.norm(p.grad for p in parameters_of(optimizer))
-            self.budget.spends(began - (self._in_loss.spent if self._in_loss is not None else 0.0))
+            self.budget.spends(began - (self.in_loss.spent if self.in_loss is not None else 0.0))
             if norm is None or math.isfinite(norm) or self.suspect is not None:
                 return
             self.sees_gradients(optimizer)
@@ -381,28 +381,11 @@ class Light:
         if not bad:  # the sum overflowed, the elements did not
             self.norm = state.largest(optimizer)
             return
-        self._suspects_gradients(bad)
+        self.behind.suspects(bad)
         if self.suspect is not None:
             was_fine = self._was_fine and id(probe_of(optimizer)()) in {id(parameter) for parameter, _ in bad}
             if was_fine and self.suspect.fact["kind"] == "gradient" and "op" not in self.suspect.fact:
                 self.suspect.fact |= place.changed()
-
-    def suspects_gradients(self, parameters: list[Any]) -> None:
-        """Of a program without an optimizer."""
-        bad = place.bad_gradients(parameters)
-        if bad:
-            self._suspects_gradients(bad)
-
-    def _suspects_gradients(self, bad: list[tuple[Any, Any]]) -> None:
-        what = "nan" if any(gradient.isnan().any() for _, gradient in bad) else "inf"
-        mine = {id(parameter): parameter for parameter, _ in bad}
-        calls, in_loss, between = list(self.calls), self._in_loss, self.slopes.take_between()
-        modules, again = list(self.roots.known), self.behind.facts
-        self._suspects(
-            lambda: place.of_gradients(calls, bad, in_loss, between, modules, again), what, "gradient", mine
-        )
-        if self.suspect is not None:
-            self.suspect.sees_gradients([parameter for parameter, _ in bad])
 
     def _sees_weights(self, optimizer: Any) -> Optional[dict[str, Any]]:
         """What an update by finite gradients has made of the weights, in a step that is looked at."""
@@ -475,7 +458,7 @@ class Light:
         self._loss, self.norm, self.nan_loss = None, None, False
         if self.backwards != 1 and self.steps.taken > 1:
             self._several = True
-        self.backwards, self._in_loss, self.slopes.graph, self._was_fine = 0, None, None, False
+        self.backwards, self.in_loss, self.slopes.graph, self._was_fine = 0, None, None, False
         self.behind.forgets()
         self._mark = len(self.calls)
         # Of all optimizers: a program may make one for each step.

@@ -345,16 +345,19 @@ void EventStream::note_last(std::string_view text, const Line& origin, const Lin
   const bool is_known = std::ranges::any_of(matches.wordings, [](const WordingRow* row) {
     return row->kind == WordingKind::kHint || row->kind == WordingKind::kEvidence;
   });
-  const bool is_missing = std::ranges::any_of(
-      matches.wordings, [](const WordingRow* row) { return row->effect.if_it_goes_on; });
+  const bool is_missing =
+      std::ranges::any_of(matches.wordings, [](const WordingRow* row) { return row->effect.if_it_goes_on; });
   if (!is_missing && !last_.empty() && last_.back().missing && only_adds(text)) return;
   if (asks(text)) return;
   // Python shows the source line that warned below the warning.
   const bool is_source_of_warning = !last_.empty() && last_.back().number + 1 == origin.number &&
                                     text.starts_with("  ") && is_pythons_warning(last_.back().text);
-  KeptLine line{std::string(text.substr(0, kMaxText)), std::string(origin.source), origin.number,
+  KeptLine line{std::string(text.substr(0, kMaxText)),
+                std::string(origin.source),
+                origin.number,
                 is_known || is_warning(text) || is_source_of_warning || is_unraisable(origin),
-                origin.is_calm, is_missing};
+                origin.is_calm,
+                is_missing};
   if (is_source_of_warning && last_.back().missing) return;
   if (last_.size() == kKeptLines) last_.pop_front();
   last_.push_back(std::move(line));

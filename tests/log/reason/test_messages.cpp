@@ -26,6 +26,30 @@ TEST(Messages, LinesOfHealthyRunsAreNoFailure) {
   }
 }
 
+// What TensorFlow's logger adds, or a program that asks whether there is a GPU, is no sign that it goes on.
+TEST(Messages, WhatIsMissingAtTheEndIsAFailure) {
+  const std::string missing =
+      "E tensorflow/stream_executor/cuda/cuda_driver.cc:328] failed call to cuInit: CUDA_ERROR_NO_DEVICE: no "
+      "CUDA-capable device is detected\n";
+  const std::string adds =
+      "I tensorflow/stream_executor/cuda/cuda_diagnostics.cc:176] hostname: node-1\nFalse\n";
+  EXPECT_EQ(explain(missing + adds).verdict, Verdict::kUnknown);
+  EXPECT_EQ(explain(missing + adds + "Epoch 1/5 - loss: 0.41\n").verdict, Verdict::kClean);
+}
+
+TEST(Messages, AQuestionOfWhoPostedTheLogIsNotItsEnd) {
+  EXPECT_EQ(explain("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0\n"
+                    "epoch 3 loss 0.41\nIs this normal, or should I be worried about it?\n")
+                .verdict,
+            Verdict::kClean);
+}
+
+TEST(Messages, OneGradientThatIsNanIsEnoughWithoutAScaler) {
+  const std::string step = " iteration 10/ 100 | lm loss: 1.4E+01 | loss scale: ";
+  EXPECT_EQ(explain(step + "1.0 | grad norm: nan |\n").findings.front().cause, kNonFiniteValue);
+  EXPECT_EQ(explain(step + "65536.0 | grad norm: nan |\n").verdict, Verdict::kClean);
+}
+
 TEST(Messages, AWarningMayQuoteAnExceptionAndMayBeOne) {
   EXPECT_EQ(explain("a.py:7: UserWarning: the plugin failed with ValueError: no such key\n").verdict,
             Verdict::kClean);
