@@ -205,8 +205,13 @@ def _activate(say: bool = True) -> None:
 
 def _answer(violation: dict[str, Any]) -> Any:
     """What the guard is told to do about a bad argument."""
+    from trapline._library import aside
     from trapline._skip import policy
 
+    if aside.is_running():
+        from trapline._library.errors import DeviceAssertError
+
+        return DeviceAssertError("in what Trapline has run again")
     return policy.answer(violation)
 
 

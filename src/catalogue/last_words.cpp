@@ -145,7 +145,10 @@ bool only_adds(std::string_view line) {
 
 bool asks(std::string_view line) {
   static const RE2* const question = compiled(
-      R"re(^\W*(?i:is|are|does|do|did|should|could|can|will|would|what|why|how|any|has|have|am)\b[^=:{}\[\]<>|]*[a-z)'"`]\s?\?\W*$)re");
+      R"re(^\W*(?i:is|are|does|do|did|should|could|can|will|would|what|why|how|any|has|have|am)\b[^=:{}\[\]<>|]*[a-z)'"`]\s?\?\W*$)re"
+      // ... and whatever else he says of himself
+      R"re(|^[^=:{}\[\]<>|]*\b[Hh]ow (?:should|can|do|could) I\b|^[^=:{}\[\]<>|]*\bI(?:'m|'ve| am| have| had| think| wonder| guess| don't| do not| tried| get| got)\b[^={}\[\]<>|]*$)re"
+      R"re(|^(?:Hi|Hello|Thanks|Thank you|Any (?:help|ideas?|suggestions?))\b[^={}\[\]<>|]*$)re");
   return has(line, *question);
 }
 

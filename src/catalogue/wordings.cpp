@@ -54,7 +54,7 @@ constexpr Message kMessages[] = {
 constexpr WordingRow kNoise[] = {
 #define TRAPLINE_NOISE(id, phrase, sample) \
   Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample},
-#define TRAPLINE_NOISE_IF_IT_GOES_ON(id, phrase, sample) \
+#define TRAPLINE_NOISE_IF_IT_GOES_ON(id, meaning, phrase, sample) \
   Row{id, kHint, kInsufficientEvidence, kUnknown, kMaybe, "", "", phrase, sample, {.if_it_goes_on = true}},
 #include "catalogue/noise.def"
 #include "catalogue/noise_machine.def"
@@ -62,6 +62,21 @@ constexpr WordingRow kNoise[] = {
 #undef TRAPLINE_NOISE
 #undef TRAPLINE_NOISE_IF_IT_GOES_ON
 };
+
+// The same rows, of a log that ends with one.
+const std::vector<WordingRow>& ends() {
+  static const std::vector<WordingRow> all{
+#define TRAPLINE_NOISE(id, phrase, sample)
+#define TRAPLINE_NOISE_IF_IT_GOES_ON(id, meaning, phrase, sample) \
+  wording_of(id, Meaning::meaning, phrase, sample),
+#include "catalogue/noise.def"
+#include "catalogue/noise_machine.def"
+#include "catalogue/noise_torch.def"
+#undef TRAPLINE_NOISE
+#undef TRAPLINE_NOISE_IF_IT_GOES_ON
+  };
+  return all;
+}
 
 const std::vector<WordingRow>& rows() {
   static const std::vector<WordingRow> all = [] {
@@ -89,6 +104,11 @@ WordingRow wording_of(std::string_view id, Meaning meaning, std::string_view phr
 }
 
 std::span<const WordingRow> wording_rows() { return rows(); }
+
+const WordingRow* at_end(const WordingRow& hint) {
+  const auto found = std::ranges::find(ends(), hint.id, &WordingRow::id);
+  return found == ends().end() ? nullptr : &*found;
+}
 
 const WordingRow* find_wording_id(std::string_view id) {
   const auto found = std::ranges::find(rows(), id, &WordingRow::id);

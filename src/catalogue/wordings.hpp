@@ -72,6 +72,9 @@ struct WordingRow {
 std::span<const WordingRow> wording_rows();
 const WordingRow* find_wording_id(std::string_view id);
 
+// What a hint that is none where the program goes on (`if_it_goes_on`) says of a log that ends with it.
+const WordingRow* at_end(const WordingRow& hint);
+
 // The row of a message that a meaning says everything of. The texts are kept, not copied.
 WordingRow wording_of(std::string_view id, Meaning meaning, std::string_view phrase, std::string_view sample);
 

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from trapline._fault.data import fetched
+from trapline._library import aside
 
 _DEPTH = 3
 _COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
@@ -115,9 +116,12 @@ class Kept:
         self.module = module
 
     def __enter__(self) -> None:
+        self._aside = aside.running()
+        self._aside.__enter__()
         self._random = fetched.RandomState()
         self._random.__enter__()
         self._buffers = [(b, b.detach().clone()) for b in self.module.buffers()]
+        _forget_statistics(self.module)
         self._members: list[tuple[Any, Any]] = []
         for module in self.module.modules():
             members = vars(module)
@@ -132,6 +136,7 @@ class Kept:
     def __exit__(self, *_: object) -> None:
         import torch
 
+        self._aside.__exit__(None, None, None)
         self._random.__exit__()
         for held, kept in reversed(self._members):
             if type(held) is list:
@@ -143,6 +148,18 @@ class Kept:
             for buffer, value in self._buffers:
                 # Not through the buffer itself: its version counts changes, and a graph may have saved it.
                 buffer.data.copy_(value)
+
+
+def _forget_statistics(module: Any) -> None:
+    """Of modules in training, which only write them: the call has spoilt them the first time."""
+    import torch
+
+    for part in module.modules():
+        mean, var = getattr(part, "running_mean", None), getattr(part, "running_var", None)
+        kept = part.training and isinstance(mean, torch.Tensor) and isinstance(var, torch.Tensor)
+        if kept and not bool(mean.isfinite().all() & var.isfinite().all()):
+            mean.data.zero_()
+            var.data.fill_(1.0)
 
 
 def _differ(held: dict[Any, Any], kept: dict[Any, Any]) -> bool:

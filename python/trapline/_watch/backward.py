@@ -31,6 +31,7 @@ _MARK = "trapline"  # in the metadata of the node that made an output
 _MAX_OUTPUTS = 8
 _MAX_LOSS = 64  # operations between the outputs and the loss that are watched
 _MAX_NODES = 20_000
+_MAX_VIEWS = 4  # of a weight, before an operation
 _MAX_KEPT = 1 << 24  # elements of a gradient that is kept until the step
 
 _RUN_AGAIN = [
@@ -90,8 +91,10 @@ class Culprit:
     def __init__(self) -> None:
         self.node: Any = None
         self.bad: Any = None  # where the gradient that it made is not finite
+        self.at = 0  # of which of its inputs
         self.nodes: list[Any] = []  # that it watches, of a graph of our own
         self.inputs: set[int] = set()  # leaves of it that are no weights
+        self.intervals: list[Any] = []  # of its operations, by the calls of modules
         self.spent = 0.0  # seconds
         self._bad = False
 
@@ -108,7 +111,8 @@ class Culprit:
             # Else it came from elsewhere, or may have.
             if all(one is None or (may_look(one) and _finite(one)) for one in given):
                 self.node = (name, metadata)
-                self.bad = ~next(one for one in made if not _finite(one)).detach().isfinite()
+                self.at = next(at for at, one in enumerate(made) if not _finite(one))
+                self.bad = ~made[self.at].detach().isfinite()
         self.spent += time.perf_counter() - began
 
     def is_fine(self) -> bool:
@@ -117,10 +121,36 @@ class Culprit:
     def op(self) -> str:
         return str(self.node[0])
 
+    def sample(self, parameters: Iterable[Any]) -> dict[str, Any]:
+        """Whose row the bad gradient is in."""
+        mine = self._mine()
+        if mine:  # the graph tells whether it is a weight's
+            return {} if self._is_of_weight(mine[0]) else sample_of(self.bad, learned=self.is_learned())
+        return sample_of(self.bad, parameters)
+
+    def _is_of_weight(self, node: Any) -> bool:
+        following = node.next_functions[self.at][0] if self.at < len(node.next_functions) else None
+        for _ in range(_MAX_VIEWS):
+            if following is None or hasattr(following, "variable"):
+                break
+            if len(following.next_functions) != 1:
+                return False
+            following = following.next_functions[0][0]
+        variable = getattr(following, "variable", None)
+        return (
+            variable is not None
+            and id(variable) not in self.inputs
+            and isinstance(variable, torch.nn.Parameter)
+        )
+
+    def _mine(self) -> list[Any]:
+        """The operation, in a graph of our own."""
+        number = self.node[1].get(_MARK + "_nr", -1)
+        return [one for one in self.nodes if one.metadata.get(_MARK + "_nr") == number]
+
     def is_learned(self) -> bool:
         """What the operation was given is made of weights."""
-        number = self.node[1].get(_MARK + "_nr", -1)
-        mine = [one for one in self.nodes if one.metadata.get(_MARK + "_nr") == number]
+        mine = self._mine()
         leaves = (node.variable for node in _nodes(mine) if hasattr(node, "variable"))
         return not mine or any(id(leaf) not in self.inputs for leaf in leaves)
 
@@ -178,17 +208,24 @@ def culprit_of(
     bad = {id(leaf) for leaf, gradient in zip(leaves, made) if not _finite(gradient)} & mine
     if culprit.node is None or (spoiled is not None and bad != spoiled & mine):
         return None
-    frame, number = culprit.line()
-    found: dict[str, Any] = {"op": culprit.op(), "backward": {}}
-    found |= sample_of(culprit.bad, module.parameters(), culprit.is_learned())
+    culprit.intervals = intervals
+    frame, _ = culprit.line()
+    found: dict[str, Any] = {"op": culprit.op(), "backward": inside(culprit, [module])}
+    found |= culprit.sample(module.parameters())
     if frame is not None:
         found["origin"] = frame
-    inside = [(last - first, part) for part, first, last in intervals if first <= number < last]
-    if inside:
-        part = min(inside, key=lambda pair: pair[0])[1]
-        name = next((name for name, one in module.named_modules() if one is part), "")
-        found["backward"] = {"name": name, "type": type(part).__name__}
     return found
+
+
+def inside(culprit: Culprit, roots: Iterable[Any]) -> dict[str, Any]:
+    """The innermost module whose call made the operation; {}: none did."""
+    _, number = culprit.line()
+    around = [(last - first, part) for part, first, last in culprit.intervals if first <= number < last]
+    if not around:
+        return {}
+    part = min(around, key=lambda pair: pair[0])[1]
+    named = (name for root in roots for name, one in root.named_modules() if one is part)
+    return {"name": next(named, ""), "type": type(part).__name__}
 
 
 def run(loss: Any) -> Optional[Culprit]:

@@ -32,13 +32,13 @@ def _follow(call: Call, trained: bool = False) -> tuple[Any, Flow]:
     inner = inner_of(call)
     flow = Flow()
     flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
-    held = [*inner.named_parameters(), *inner.named_buffers()]
-    flow.owns(tensor for _, tensor in held)
-    for name, parameter in held:
-        if is_bad_weight(parameter):
-            flow.names([parameter.detach()], ("weights", name))
     with ExitStack() as stack:
         stack.enter_context(Kept(inner))
+        held = [*inner.named_parameters(), *inner.named_buffers()]
+        flow.owns(tensor for _, tensor in held)
+        for name, parameter in held:
+            if is_bad_weight(parameter):
+                flow.names([parameter.detach()], ("weights", name))
         stack.enter_context(torch.set_grad_enabled(trained))
         if trained:
             stack.enter_context(backward.anomaly())
@@ -99,12 +99,16 @@ def hidden(call: Call, seen: dict[str, Any], op: str) -> dict[str, Any]:
         return {}
     first, inner = made.infinite or made, inner_of(call)
     what = {"what": "inf"} if flow.hidden_inf or made.infinite is not None else {}
-    return {**named(first, inner), **seen, **what, **given_to(first, inner)}
+    return {**named(first, inner), **seen, **what, **given_to(made, inner)}
 
 
 def given_to(made: Any, root: Any) -> dict[str, Any]:
-    """What the operation was given: the module's own numbers alone, or a row that is a sample's."""
-    row = {"own": True} if made.own else sample_of(made.bad, root.parameters(), made.learned)
+    """What the operation, or the one that had made its infinity, was given: the module's own numbers alone,
+    or a row that is a sample's."""
+    later, made = made, made.infinite or made
+    row = {"own": True} if made.own else sample_of(made.bad, learned=made.learned)
+    if later is not made and "sample" not in row:  # infinities that a mask has for all
+        row |= sample_of(later.bad, learned=later.learned)
     if not row and made.op.startswith("nll_loss"):  # every target of the batch is left out
         row = batch_in_hand()
     return {"finite_before": made.finite, **row}

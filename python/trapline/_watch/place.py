@@ -166,10 +166,15 @@ def of_loss(
             found["inf_before"] = before = named(first, inner)
             if "origin" in before:  # the line of what is to be changed
                 found["origin"] = before.pop("origin")
-        return {**found, **seen, **given_to(first, inner)}
-    again = {} if given else replayed.of_loss(loss, calls)
+        return {**found, **seen, **given_to(made, inner)}
+    again = replayed.of_loss(loss, calls)
     if again:
-        return {**again, "looked": looked, **seen, **({} if "sample" in again else batch_in_hand())}
+        return {
+            **again,
+            "looked": looked or bool(given),
+            **seen,
+            **({} if "sample" in again else batch_in_hand()),
+        }
     target = _target(loss) if looked else None
     if target is not None:
         if "sample" not in target:  # no data are known to hold it: the program may have made it
@@ -388,7 +393,7 @@ def of_gradients(
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
         return {**found, "op": in_loss.op(), "backward": {}, **row}
     if again:
-        return {**found, "backward": {}, **again}
+        return {**found, **again}
     graph, held = between
     by = op_of(held)
     for call in reversed(mine):  # in a step that was not looked at: by another gradient, so without certainty

@@ -67,7 +67,7 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
         return {}
     first = made.infinite or made
     root = _root_of(first.module, calls)
-    facts = {**named(first, root), **given_to(first, root)}
+    facts = {**named(first, root), **given_to(made, root)}
     if first is not made:
         before = {key: facts[key] for key in ("op", "type", "name") if key in facts}
         facts["inf_before"] = {"kind": "output" if first.module is not None else "loss", **before}
@@ -88,12 +88,19 @@ def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
     last = Loss.of(loss)
     culprit, _ = _either(lambda trained: _culprit(last, calls) if trained else None)
     if culprit is None or culprit.node is None:
+        debug(f"watch: no derivative of it is to blame: {culprit and culprit.is_fine()}")
         return {}
     frame, _ = culprit.line()
     if frame is None:
         return {}
     learned = culprit.is_learned()
-    facts = {"op": culprit.op(), "origin": frame, **sample_of(culprit.bad, _parameters(calls), learned)}
+    inside = backward.inside(culprit, [inner_of(call) for call in calls if call.module() is not None])
+    facts = {
+        "op": culprit.op(),
+        "origin": frame,
+        "backward": inside,
+        **culprit.sample(_parameters(calls)),
+    }
     if "sample" not in facts:
 
         def cures(without: tuple[int, int]) -> bool:
@@ -129,12 +136,15 @@ def _made(last: Loss, calls: list[Call], trained: bool) -> Any:
 
 
 def _culprit(last: Loss, calls: list[Call], without: Optional[tuple[int, int]] = None) -> Any:
-    with backward.anomaly():
+    with backward.anomaly(), backward.Intervals() as intervals:
         value, _ = _run(last, calls, True, without, follows=False)
         loss = next((one for one in tensors([value], trained=True) if one.requires_grad), None)
         if loss is None or loss.numel() != 1 or _is_bad(loss):
             return None
-        return backward.run(loss)
+        culprit = backward.run(loss)
+        if culprit is not None:
+            culprit.intervals = intervals
+        return culprit
 
 
 def _run(
@@ -159,7 +169,11 @@ def _run(
         return _Again(inner_of(mine[0]) if mine else module, iter(mine))
 
     session = Session(enter, flow.learned, without, trained)
-    slices = Slices(session, _is_good, lambda name, value: flow.names(list(tensors(value)), ("input", name)))
+    slices = Slices(
+        session,
+        _is_good if follows else _is_leaf,
+        lambda name, value: flow.names(list(tensors(value)), ("input", name)),
+    )
     with session.running(flow if follows else None):
         return slices.value_of(last.is_it, last.is_share), flow
 
@@ -183,6 +197,11 @@ def _is_good(value: Any) -> bool:
     if type(value) is float:
         return value - value == 0
     return all(bool(tensor.isfinite().all()) for tensor in tensors(value))
+
+
+def _is_leaf(value: Any) -> bool:
+    """What no operation made whose derivative counts."""
+    return _is_good(value) and all(one.grad_fn is None for one in tensors([value], trained=True))
 
 
 def _is_bad(value: Any) -> bool:

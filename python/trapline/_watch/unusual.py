@@ -12,6 +12,7 @@ from trapline._fault.data.batches import Batch
 
 _FAR = 4.0  # times what is largest among the others
 _MAX_COLUMNS = 1 << 14
+_MIN_OTHERS = 3  # that have a range
 
 
 def stands_out(batch: Batch, row: int) -> bool:
@@ -21,7 +22,7 @@ def stands_out(batch: Batch, row: int) -> bool:
     parts = [part for part in batch.tensors() if part.dim() and len(part) == count and part.numel()]
     parts = [part.detach().cpu() for part in parts if not part.is_complex()]
     has_inputs = any(part.is_floating_point() and part.dim() > 1 for part in parts)
-    if count < 3 or not has_inputs or not 0 <= row < count:
+    if count < 2 or not has_inputs or not 0 <= row < count:
         return True
     return any(_differs(part.reshape(count, -1), row) for part in parts)
 
@@ -52,7 +53,7 @@ def _is_alone(of_rows: Any, row: int) -> bool:
 
 
 def _has_far_entry(others: Any, mine: Any) -> bool:
-    if len(mine) > _MAX_COLUMNS:
+    if len(mine) > _MAX_COLUMNS or len(others) < _MIN_OTHERS:
         return False
     low, high = others.amin(0), others.amax(0)
     width = high - low

@@ -345,9 +345,10 @@ void EventStream::note_last(std::string_view text, const Line& origin, const Lin
   const bool is_known = std::ranges::any_of(matches.wordings, [](const WordingRow* row) {
     return row->kind == WordingKind::kHint || row->kind == WordingKind::kEvidence;
   });
-  const bool is_missing =
-      std::ranges::any_of(matches.wordings, [](const WordingRow* row) { return row->effect.if_it_goes_on; });
-  if (!is_missing && !last_.empty() && last_.back().missing && only_adds(text)) return;
+  const auto found =
+      std::ranges::find_if(matches.wordings, [](const WordingRow* row) { return row->effect.if_it_goes_on; });
+  const WordingRow* const missing = found == matches.wordings.end() ? nullptr : *found;
+  if (missing == nullptr && !last_.empty() && last_.back().missing != nullptr && only_adds(text)) return;
   if (asks(text)) return;
   // Python shows the source line that warned below the warning.
   const bool is_source_of_warning = !last_.empty() && last_.back().number + 1 == origin.number &&
@@ -357,8 +358,8 @@ void EventStream::note_last(std::string_view text, const Line& origin, const Lin
                 origin.number,
                 is_known || is_warning(text) || is_source_of_warning || is_unraisable(origin),
                 origin.is_calm,
-                is_missing};
-  if (is_source_of_warning && last_.back().missing) return;
+                missing};
+  if (is_source_of_warning && last_.back().missing != nullptr) return;
   if (last_.size() == kKeptLines) last_.pop_front();
   last_.push_back(std::move(line));
 }
@@ -376,7 +377,7 @@ Event EventStream::event_of(const KeptLine& line, const WordingRow& row) {
 std::optional<Event> EventStream::open_end() const {
   if (last_.empty()) return std::nullopt;
   const KeptLine& line = last_.back();
-  if (line.missing) return event_of(line, trapline::open_end());
+  if (line.missing != nullptr) return event_of(line, *at_end(*line.missing));
   if (stops_midway(line.text)) return event_of(line, unfinished());
   const bool is_ordinary = line.excused || line.calm || is_about_errors(line.text) ||
                            judge_last(line.text, true) == LastLine::kCalm || ends_ordinarily(line.text) ||

@@ -66,9 +66,9 @@ class EventStream {
   struct KeptLine {
     std::string text, source;
     std::int64_t number = 0;
-    bool excused = false;  // the catalogue knows the line, and that it is none of a failure
-    bool calm = false;     // its logger's level says that it is no error
-    bool missing = false;  // something that does no harm only where the program goes on behind it
+    bool excused = false;                 // the catalogue knows the line, and that it is none of a failure
+    bool calm = false;                    // its logger's level says that it is no error
+    const WordingRow* missing = nullptr;  // what does no harm only where the program goes on behind it
   };
   static Event event_of(const KeptLine& line, const WordingRow& row);
   void note_last(std::string_view text, const Line& origin, const LineMatches& matches);

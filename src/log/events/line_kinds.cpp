@@ -37,6 +37,8 @@ bool is_about_errors(std::string_view text) {
   static const RE2* const about = new RE2(
       R"re(^[\s#>*/-]*(?:(?i:(?:note|tip|hint|info|q(?:uestion)?|a(?:nswer)?)\s*:\s*)?(?:[Ii]f|[Ww]hen|[Ii]n case) (?:you|your|the|this|it|there|CUDA|an?)\b)re"
       R"re(|(?i:(?:note|tip|hint|q|a)\s*:\s*)?(?:To (?:avoid|prevent|fix|solve|work around) (?:(?:an?|the|this|these|such|any) )?(?:CUDA|GPU|OOM|out[ -]of|errors?|illegal|device-side|NCCL (?:errors?|time))|How (?:to|do|can)|What does|What is|Why (?:do|does|is))\b))re"
+      // "because if I do not do that, it will reply an error"
+      R"re(|\b(?:if|unless) (?:I|we) (?:do not|don't|did not|didn't|do|use|set|run)\b.{0,80}\b(?:will|would)\b)re"
       R"re(|^\s*(?:-\w(?: \w+)?, )?--[a-z][\w-]+(?:[ =]\S+)?\s{2,}[A-Z])re"
       R"re(|^\s*(?:HEAD is now at|Previous HEAD position was|[*|\\/ ]*commit) [0-9a-f]{3,40}\b|^[*|\\/ ]+[0-9a-f]{7,12} (?:\([^)]*\) )?\w)re"
       R"re(|^\|(?:[^|]*\|){3,}\s*$)re",

@@ -326,6 +326,12 @@ constexpr Literal kLiterals[] = {
     {"not has any bin", kStrong},
     {"computing toolbox", kStrong},
     {"procedure entry", kStrong},
+    {"unrecognized hwaccel", kStrong},
+    {"not divisible by", kStrong},
+    {"not validate on cpu", kStrong},
+    {"execution requested", kStrong},
+    {"not enough memory", kStrong},
+    {"hsa_init", kStrong},
 };
 
 static_assert(std::size(kLiterals) <= 512, "eight buckets hold 64 each");

@@ -165,7 +165,7 @@ class Flow(nn.Module):
         return self.second(self.first(x) + x.log()).pow(2).mean()
 
 
-def test_what_goes_into_a_later_module(watch):
+def test_what_stands_between_modules(watch):
     model = Flow()
 
     def loss_of(turn):
@@ -175,7 +175,8 @@ def test_what_goes_into_a_later_module(watch):
 
     train(model, loss_of, 1e-3)
     seen = watch.verdict()
-    assert (seen["kind"], seen["type"], seen["looked"], seen["step"]) == ("input", "Linear", False, 41)
+    assert (seen["kind"], seen["op"], seen["step"]) == ("loss", "log", 41)
+    assert "x.log()" in seen["origin"]["code"]
 
 
 @pytest.mark.parametrize(

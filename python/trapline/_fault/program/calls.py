@@ -15,6 +15,7 @@ from typing import Any
 from trapline._fault.program import holders, owners, source
 
 _MAX_LINES = 3000
+_MAX_CLOSING = 4  # lines behind the last one that has code
 MISSING = object()
 
 
@@ -45,11 +46,13 @@ def tree_of(code: CodeType) -> Any:
     if last - first > _MAX_LINES:
         return None
     text = "\n".join(source.line_text(code.co_filename, number) for number in range(first, last + 1))
-    for end in ("", "\n    pass"):  # the last line may open a block that has no line of its own
-        try:
-            return ast.parse(textwrap.dedent(text) + end)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
+    for more in range(last + 1, last + 2 + _MAX_CLOSING):
+        for end in ("", "\n    pass"):  # the last line may open a block that has no line of its own
+            try:
+                return ast.parse(textwrap.dedent(text) + end)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+        text += "\n" + source.line_text(code.co_filename, more)  # closing brackets have no code
     return None
 
 

@@ -69,7 +69,7 @@ def tree_of(code: CodeType) -> Any:
     """The function's text, with the lines and columns of its file."""
     tree = calls.tree_of(code)
     if tree is None:
-        raise CannotRun("no source")
+        raise CannotRun(f"no source of {code.co_name} in {code.co_filename}")
     first = calls.first_line(code)
     text = source.line_text(code.co_filename, first)
     indent = len(text) - len(text.lstrip()) if first > 1 else 0
@@ -116,11 +116,29 @@ def names_in(target: ast.AST) -> list[str]:
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
-def is_filling(node: ast.AST) -> bool:
-    """`losses.append(loss)`, `x.clamp_(0)`: calls that count for what they do to a variable."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    return isinstance(node.func.value, ast.Name) and (node.func.attr in _FILLS or _works_in_place(node))
+def written_by(node: ast.AST) -> list[str]:
+    """Variables that a call counts for: `losses.append(loss)`, `x[0].clamp_(0)`, `torch.add(a, b, out=x)`."""
+    if not isinstance(node, ast.Call):
+        return []
+    targets = [word.value for word in node.keywords if word.arg == "out"]
+    if isinstance(node.func, ast.Attribute) and (node.func.attr in _FILLS or _works_in_place(node)):
+        targets.append(node.func.value)
+    return [name for name in map(_base, targets) if name]
+
+
+def _base(node: Any) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_filling(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS
+
+
+def _writes_tensors(node: ast.Call) -> bool:
+    """`out.narrow(0, 0, 1).zero_()`, `torch.cumsum(x, 0, out=out)`: the tensors are asked for then."""
+    return _works_in_place(node) or any(word.arg == "out" for word in node.keywords)
 
 
 def _works_in_place(node: ast.Call) -> bool:
@@ -215,12 +233,11 @@ class _Quiet(ast.NodeTransformer):
         value = node.value
         if isinstance(value, (ast.Yield, ast.YieldFrom)):
             return self.generic_visit(node)
-        if isinstance(value, ast.Call) and is_filling(value):
-            func = value.func
-            assert isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)
-            if _works_in_place(value):
-                return self.generic_visit(node)
-            if func.value.id in self._owns:
+        if isinstance(value, ast.Call) and _writes_tensors(value):
+            return self.generic_visit(node)
+        if isinstance(value, ast.Call) and _is_filling(value):
+            holder = value.func.value  # type: ignore[attr-defined]
+            if isinstance(holder, ast.Name) and holder.id in self._owns:
                 value.args = [self.visit(one) for one in value.args]
                 value.keywords = [self.visit(one) for one in value.keywords]
                 return node

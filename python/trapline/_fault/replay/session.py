@@ -18,6 +18,7 @@ from trapline._fault.data import fetched
 from trapline._fault.replay import rewrite
 from trapline._fault.replay.may_call import Callables, computes
 from trapline._fault.replay.rewrite import CannotRun
+from trapline._library import aside
 
 _SECONDS = 4.0
 _MAX_COPIED = 1 << 26  # elements
@@ -63,7 +64,8 @@ class Session:
         self._random = fetched.RandomState()
         self._writes = _Writes()
         seen = mode if mode is not None else nullcontext()
-        with self._random, self._stack, torch.set_grad_enabled(self._trained), self._writes, seen:
+        gradients = torch.set_grad_enabled(self._trained)
+        with aside.running(), self._random, self._stack, gradients, self._writes, seen:
             yield
 
     def run(self, node: Any, code: Any, owns: set[str], variables: dict[str, Any]) -> dict[str, Any]:

@@ -36,12 +36,16 @@ class Slices:
 
     def value_of(self, *are_it: Callable[[Any], bool]) -> Any:
         """Makes an object again that live frames hold: the first of these. Raises CannotRun."""
-        for is_it in are_it:
-            for frame, path in holders(is_it):
-                text = self._text(frame)
-                if text.binding(path, text.now) is not None:
-                    return self._made_at(frame, path, text.now, _DEPTH)
-        raise CannotRun("nothing holds it")
+        failed: Exception = CannotRun("nothing holds it")
+        for frame, path in (one for is_it in are_it for one in holders(is_it)):
+            text = self._text(frame)
+            if text.binding(path, text.now) is None:
+                continue
+            try:
+                return self._made_at(frame, path, text.now, _DEPTH)
+            except Exception as error:  # what a caller holds may be made again
+                failed = error
+        raise failed
 
     def _text(self, frame: FrameType) -> _Text:
         known = self._frames.get(id(frame))
@@ -103,8 +107,8 @@ class Slices:
         try:
             if text.binding(path, line) is not None:
                 return self._made_at(frame, path, line, depth)
-            outer = self._outer(frame, path, _MISSING if changed else value, depth)
-        except CannotRun:
+            outer = self._outer(frame, path, value, depth)
+        except Exception:
             outer = _MISSING
         if changed or outer is not _MISSING:  # where it is missed after all, that raises
             return outer
@@ -115,7 +119,9 @@ class Slices:
     def _outer(self, frame: FrameType, path: str, value: Any, depth: int) -> Any:
         """What the function was given: made again where a caller bound the same object, or where
         its call says what that was."""
-        if scope.is_tensor(value):
+        if scope.is_tensor(
+            value
+        ):  # also of one that was bound anew: to itself, by a hook that has nothing to do
             for outer, name in holders(lambda one: one is value, after=frame):
                 text = self._text(outer)
                 if text.binding(name, text.now) is not None:
@@ -287,8 +293,7 @@ def _binds(statement: ast.stmt, path: str) -> bool:
 def _binds_itself(node: Any, path: str) -> bool:
     """The statement, without those inside it."""
     if isinstance(node, ast.Expr):
-        filled = node.value if rewrite.is_filling(node.value) else None
-        return filled is not None and filled.func.value.id == path  # type: ignore[attr-defined]
+        return path in rewrite.written_by(node.value)
     if isinstance(node, ast.Assign):
         targets = list(node.targets)
     elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
