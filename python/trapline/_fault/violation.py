@@ -6,6 +6,7 @@ from typing import Any, Callable, Optional
 
 from trapline._fault import brief, history, life, write
 from trapline._fault.data import (
+    at_work,
     bags,
     batches,
     casts,
@@ -24,6 +25,7 @@ from trapline._fault.data import (
 )
 from trapline._fault.model import layers, models, namesakes, nans, noted, positions, squashed, tables
 from trapline._fault.program import (
+    arisen,
     codes,
     computed,
     decomposed,
@@ -334,8 +336,11 @@ def _look_into(
     if "computed" in facts and "one_of" in sample and sample.get("likely") and "row" not in sample:
         del sample["likely"]  # what computed them is known, and no sample is more likely than another
         sample["by"] = "hand"
-    if (facts.get("sample") or {}).get("by") in ("place", "row") and computed.counts_across(tensor):
+    by_place = (facts.get("sample") or {}).get("by") in ("place", "row")
+    if by_place and (computed.counts_across(tensor) or arisen.is_drawn(tensor)):
         facts.pop("sample")
+    if tensor.requires_grad:
+        add("sample", lambda: at_work.of_a_prediction(facts.pop("sample", None)))
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
     add("watch", recorded.watched)

@@ -7,10 +7,10 @@ from typing import Any
 
 from trapline._fault.data import at_work, batches, hand, rows_of, samples
 from trapline._fault.data.match import Match
+from trapline._fault.data.unusual import stands_out
 from trapline._fault.data.values import unravel
 from trapline._watch.again import is_plain
 from trapline._watch.flow import parts
-from trapline._watch.unusual import stands_out
 
 _DEPTH = 5  # of tuples, lists, mappings
 

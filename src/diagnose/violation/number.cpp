@@ -230,6 +230,13 @@ void write_input(ViolationWriter& w) {
           w.facts.passed == 1 ? "was" : "were"));
       return;
     }
+    if (!raw && w.facts.passed > 0) {  // a ratio, a sum: scores would have left the range before
+      w.fix(fmt::format("look at where {} is computed: {}; the {} before it, of the same line, {} in [0, 1]",
+                        w.own("the input"), w.outside(),
+                        w.facts.passed == 1 ? "call" : fmt::format("last {} calls", w.facts.passed),
+                        w.facts.passed == 1 ? "was" : "were"));
+      return;
+    }
     if (raw) w.finding().summary += ": the sigmoid is missing";
     w.fix(fmt::format(
         "{}F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw "

@@ -280,15 +280,6 @@ void ViolationWriter::write_nan_cast() {
         "or, so that it does not count: labels = torch.nan_to_num(labels, nan={}) before the cast",
         facts.scan.also.value_or(-100)));
   }
-  fix("if the rows may go, drop them and the same ones of the targets: keep = "
-      "torch.isfinite(x).reshape(len(x), -1).all(1); "
-      "x, y = x[keep], y[keep]");
-  // A table of weights has a row for it; any other index is a place, which no number can stand for.
-  const bool table = noun() == "id" || (facts.layer && !facts.layer->attribute.starts_with("out_"));
-  if (!label && table) {
-    fix("or, for an input and not for a label, fill in a category of its own: x = torch.nan_to_num(x, "
-        "nan=N, posinf=N, neginf=N)");
-  }
   fix("find where the NaN begins: assert torch.isfinite(x).all() before the cast; in pandas: "
       "df.isna().any()");
   fix_sample();

@@ -16,6 +16,7 @@ from trapline._fault.data import batches, hand, samples
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.samples import Sample
+from trapline._fault.data.unusual import stands_out
 from trapline._fault.program import loops, scope
 
 _MAX_DRAWN = 16  # loops around a line
@@ -123,3 +124,11 @@ def _goes_with(tensors: list[Any], message: str, batch: Batch) -> bool:
 
 def _is_multiple(size: int, rows: set[int]) -> bool:
     return size > 0 and any(count > 1 and size % count == 0 for count in rows)
+
+
+def of_a_prediction(sample: Optional[Sample]) -> Optional[Sample]:
+    """Of numbers that the model made: the sample where it stands out in its batch, else the batch."""
+    if sample is None or "dataset_index" not in sample or type(sample.get("row")) is not int:
+        return sample
+    batch = next((b for b in batches.newest_first() if b.number == sample.get("batch")), None)
+    return sample if batch is None or stands_out(batch, sample["row"], unknown=False) else told(batch)

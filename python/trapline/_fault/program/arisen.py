@@ -132,6 +132,50 @@ def changed_gradients() -> Facts:
     return {}
 
 
+def is_drawn(given: Any) -> bool:
+    """Chance made these numbers: in the statement or argument that they come from, or in a function of the
+    user's that it calls."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            if value is not given and not _is_same(value, given):
+                continue
+            found = computed.binding(frame, name, scope.line_of(frame))
+            outer = given_by(frame, name) if found is None else None
+            if found is not None:
+                return _draws(frame, found[0])
+            if outer is not None and not isinstance(outer[1], ast.Name):
+                return _draws(*outer)
+    return False
+
+
+def _draws(frame: FrameType, node: ast.expr) -> bool:
+    for call in (part for part in ast.walk(node) if isinstance(part, ast.Call)):
+        called = calls.resolve(call.func, frame)
+        called = _method(frame, call.func) if called is calls.MISSING else called
+        codes = [code for code in _codes(called) if places.is_user(code)]
+        inside = [part for code in codes for part in ast.walk(calls.tree_of(code) or ast.Pass())]
+        if any(
+            isinstance(one, ast.Call) and computed.called(one) in computed.DRAWS for one in [call, *inside]
+        ):
+            return True
+    return False
+
+
+def _is_same(value: Any, given: Any) -> bool:
+    """The guard may be given a view of what the variable holds."""
+    known = scope.is_tensor(value) and scope.is_tensor(given) and value.shape == given.shape
+    return known and owners.data_pointer(value) == owners.data_pointer(given) != 0
+
+
+def _method(frame: FrameType, node: Any) -> Any:
+    """What a class has of that name: `sampler.draw`."""
+    owner = calls.resolve(node.value, frame) if isinstance(node, ast.Attribute) else calls.MISSING
+    if owner is calls.MISSING or owner is None:
+        return calls.MISSING
+    held = (vars(kind) for kind in type(owner).__mro__)
+    return next((members[node.attr] for members in held if node.attr in members), calls.MISSING)
+
+
 def _is_call(node: Any, name: str) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
 
@@ -290,7 +334,7 @@ def _chain(frame: FrameType, node: ast.expr, name: str, line: int, depth: int) -
     if found is not None:
         yield from _chain(frame, found[0], bad, found[1], depth - 1)
         return
-    outer = _given_by(frame, bad)
+    outer = given_by(frame, bad)
     if outer is not None:
         yield from _chain(outer[0], outer[1], "", scope.line_of(outer[0]), depth - 1)
 
@@ -342,7 +386,7 @@ def _state(value: Any, depth: int = 1) -> Optional[str]:
     return next((state for state in ("nan", "inf", "finite") if state in inside), None)
 
 
-def _given_by(frame: FrameType, name: str) -> Optional[tuple[FrameType, ast.expr]]:
+def given_by(frame: FrameType, name: str) -> Optional[tuple[FrameType, ast.expr]]:
     """The caller's frame and what it gave for a parameter, where the caller is the user's code as well."""
     code = frame.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

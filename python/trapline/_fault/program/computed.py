@@ -52,7 +52,7 @@ _KEEPS = {
     ),
     *("expand_as", "view_as", "type_as", "t", "copy"),
 }
-_DRAWS = {
+DRAWS = {
     "rand",
     "rand_like",
     "randn",
@@ -97,8 +97,8 @@ def counts_across(given: Any) -> bool:
         for name, value in scope.variables(frame):
             found = binding(frame, name, scope.line_of(frame)) if value is given else None
             if found is not None:
-                called = (_called(part) for part in ast.walk(found[0]) if isinstance(part, ast.Call))
-                return any(function in _ACROSS for function in called)
+                names = (called(part) for part in ast.walk(found[0]) if isinstance(part, ast.Call))
+                return any(function in _ACROSS for function in names)
     return False
 
 
@@ -144,14 +144,14 @@ def _value(frame: FrameType, node: ast.expr) -> Any:
 def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Optional[Facts]:
     facts: Facts = {"name": name, "text": text_of(node), "line": line}
     call = next(
-        (part for part in ast.walk(node) if isinstance(part, ast.Call) and _called(part) in _MAKES), None
+        (part for part in ast.walk(node) if isinstance(part, ast.Call) and called(part) in _MAKES), None
     )
     if call is not None:
-        facts["by"] = _called(call)
+        facts["by"] = called(call)
         edges = _edges(frame, call)
         if edges is not None and node is call:
             facts["edges"] = edges
-    if any(isinstance(part, ast.Call) and _called(part) in _DRAWS for part in ast.walk(node)):
+    if any(isinstance(part, ast.Call) and called(part) in DRAWS for part in ast.walk(node)):
         facts["drawn"] = True
     return facts
 
@@ -188,7 +188,7 @@ def last_bound(frame: FrameType, name: str, line: int) -> Optional[int]:
 
 def kept_name(node: ast.expr) -> Optional[str]:
     """The variable whose numbers an expression hands on: `w.to(device)`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _called(node) in _KEEPS:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and called(node) in _KEEPS:
         node = node.func.value
     return node.id if isinstance(node, ast.Name) else None
 
@@ -219,7 +219,7 @@ def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
                 elif isinstance(target, ast.Tuple) and _beside(target, node.value, name) is not None:
                     found.append((node, _beside(target, node.value, name)))  # low, high = x.floor(), x.ceil()
                 elif _holds(target, name):
-                    call = isinstance(node.value, ast.Call) and _called(node.value) in _MAKES
+                    call = isinstance(node.value, ast.Call) and called(node.value) in _MAKES
                     found.append((node, node.value if call else None))  # values, index = x.topk(3)
         elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and _holds(node.target, name):
             found.append((node, node.value))
@@ -270,13 +270,13 @@ def _computation(frame: FrameType, node: ast.expr, line: int, depth: int) -> Opt
         return _computation(frame, node.value, line, depth) if depth else None
     if not isinstance(node, ast.Call) or not depth:
         return None
-    called = _called(node)
-    if called in _MAKES:
+    name = called(node)
+    if name in _MAKES:
         return node, line
-    if called in _KEEPS and isinstance(node.func, ast.Attribute):
+    if name in _KEEPS and isinstance(node.func, ast.Attribute):
         inner = _computation(frame, node.func.value, line, depth - 1)
         return inner and ((node, line) if inner[1] == line else inner)
-    if called in _WRAPS and node.args:
+    if name in _WRAPS and node.args:
         return _computation(frame, node.args[0], line, depth - 1)
     return None
 
@@ -311,13 +311,13 @@ def _in_call(frame: FrameType) -> Optional[tuple[ast.expr, int]]:
     return _computation(frame, written[0], line, _DEPTH)
 
 
-def _called(call: ast.Call) -> str:
+def called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _edges(frame: FrameType, call: ast.Call) -> Optional[int]:
     """How many edges a search among buckets has, where they are a variable."""
-    name = _called(call)
+    name = called(call)
     if name not in _SEARCHES:
         return None
     at = 0 if name == "searchsorted" else 1

@@ -15,15 +15,15 @@ _MAX_COLUMNS = 1 << 14
 _MIN_OTHERS = 3  # that have a range
 
 
-def stands_out(batch: Batch, row: int) -> bool:
-    """By its size, its spread, an entry far from all others', or a zero where they have none; True as well
+def stands_out(batch: Batch, row: int, unknown: bool = True) -> bool:
+    """By its size, its spread, an entry far from all others', or a zero where they have none; `unknown`
     where the inputs are no numbers that can be compared (ids, texts)."""
     count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
     parts = [part for part in batch.tensors() if part.dim() and len(part) == count and part.numel()]
     parts = [part.detach().cpu() for part in parts if not part.is_complex()]
     has_inputs = any(part.is_floating_point() and part.dim() > 1 for part in parts)
     if count < 2 or not has_inputs or not 0 <= row < count:
-        return True
+        return unknown
     return any(_differs(part.reshape(count, -1), row) for part in parts)
 
 
