@@ -12,6 +12,7 @@ from trapline._fault.data.batches import Batch
 
 _FAR = 4.0  # times what is largest among the others
 _MAX_COLUMNS = 1 << 14
+_LEAST = 2  # entries of a row
 _MIN_OTHERS = 3  # that have a range
 
 
@@ -21,10 +22,11 @@ def stands_out(batch: Batch, row: int, unknown: bool = True) -> bool:
     count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
     parts = [part for part in batch.tensors() if part.dim() and len(part) == count and part.numel()]
     parts = [part.detach().cpu() for part in parts if not part.is_complex()]
-    has_inputs = any(part.is_floating_point() and part.dim() > 1 for part in parts)
+    ids = [part for part in parts if not part.is_floating_point()]
+    has_inputs = any(part.dim() > 1 for part in parts) or len(ids) > 1
     if count < 2 or not has_inputs or not 0 <= row < count:
         return unknown
-    return any(_differs(part.reshape(count, -1), row) for part in parts)
+    return any(_differs(part.reshape(count, -1), row) for part in parts) or _are_one(ids, row)
 
 
 def _differs(part: Any, row: int) -> bool:
@@ -32,7 +34,10 @@ def _differs(part: Any, row: int) -> bool:
 
     if not part.is_floating_point():
         # Ids and labels are names; a mask that hides all, or a length of 0, is none.
-        return part.shape[1] > 1 and _is_alone(part.ne(0).sum(1).double(), row)
+        if part.shape[1] < _LEAST:
+            return False
+        kinds = part.sort(1).values.diff(dim=1).ne(0).sum(1).double() + 1
+        return _is_alone(part.ne(0).sum(1).double(), row) or _is_alone(kinds, row, 1.5)
     part = part.double()
     if not bool(part[row].isfinite().all()):
         return True
@@ -44,12 +49,19 @@ def _differs(part: Any, row: int) -> bool:
     return any(_is_alone(one, row) for one in sums) or _has_far_entry(part[others], part[row])
 
 
-def _is_alone(of_rows: Any, row: int) -> bool:
-    """Four times the largest of the others, or a quarter of the smallest."""
+def _are_one(ids: list[Any], row: int) -> bool:
+    """Two parts with ids that are the same in this row alone: a pair of one and the same."""
+    twos = ((one, other) for at, one in enumerate(ids) for other in ids[at + 1 :] if one.shape == other.shape)
+    pairs = [(one == other).reshape(len(one), -1).all(1) for one, other in twos]
+    return any(bool(same[row]) and int(same.sum()) == 1 for same in pairs)
+
+
+def _is_alone(of_rows: Any, row: int, far: float = _FAR) -> bool:
+    """So many times the largest of the others, or that part of the smallest."""
     import torch
 
     mine, others = of_rows[row], of_rows[torch.arange(len(of_rows)) != row]
-    return bool(mine > _FAR * others.max()) or bool(mine * _FAR < others.min())
+    return bool(mine > far * others.max()) or bool(mine * far < others.min())
 
 
 def _has_far_entry(others: Any, mine: Any) -> bool:

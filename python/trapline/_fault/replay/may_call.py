@@ -49,11 +49,29 @@ _BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDes
 _BUILTIN += (types.MethodDescriptorType, types.ClassMethodDescriptorType)
 
 
-class Callables:
-    """`rewritten`: of a function of Python its quiet version; `module`: of a module what calls it."""
+class Own:
+    """Lists and mappings that were made in this run."""
 
-    def __init__(self, rewritten: Callable[[Any], Any], module: Callable[[Any], Any]) -> None:
-        self._rewritten, self._module = rewritten, module
+    def __init__(self) -> None:
+        self._made: dict[int, Any] = {}
+
+    def takes(self, container: Any) -> Any:
+        self._made[id(container)] = container
+        return container
+
+    def has(self, container: Any) -> bool:
+        return id(container) in self._made
+
+    def make(self, kind: type, *args: Any, **kwargs: Any) -> Any:
+        return self.takes(kind(*args, **kwargs))
+
+
+class Callables:
+    """`rewritten`: of a function of Python its quiet version; `module`: of a module what calls it; `own`: the
+    containers that were made here, and may be written into."""
+
+    def __init__(self, rewritten: Callable[[Any], Any], module: Callable[[Any], Any], own: Own) -> None:
+        self._rewritten, self._module, self._own = rewritten, module, own
 
     def of(self, value: Any) -> Any:
         name = getattr(value, "__name__", "")
@@ -72,7 +90,7 @@ class Callables:
         if isinstance(value, types.MethodType):
             return self._method(value)
         if isinstance(value, _BUILTIN):
-            return _builtin(value, name)
+            return self._builtin(value, name)
         if computes(type(value).__module__):  # ufuncs, operators of torch.ops, scripted functions
             return value
         called = _member(type(value), "__call__")
@@ -92,13 +110,39 @@ class Callables:
     def _method(self, method: Any) -> Any:
         function, owner = method.__func__, method.__self__
         if not isinstance(function, types.FunctionType):
-            return _builtin(function, getattr(function, "__name__", ""))
+            return self._builtin(function, getattr(function, "__name__", ""))
         made = self._function(function)
         if owners.is_module(owner):
             self._module(owner)  # what it holds is put back
         return method if made is function else types.MethodType(made, owner)
 
+    def _builtin(self, value: Any, name: str) -> Any:
+        owner = getattr(value, "__self__", None)
+        of_container = isinstance(owner, (list, dict, set, bytearray)) or type(owner).__module__ != "torch"
+        is_own = self._own.has(owner)
+        if (
+            name in _FILLS
+            and not is_own
+            and of_container
+            and owner is not None
+            and not isinstance(owner, types.ModuleType)
+        ):
+            raise CannotRun(name)
+        module = getattr(value, "__module__", None)
+        if module is None or module == "builtins":  # methods have none
+            kind = type(owner).__module__
+            if owner is None or isinstance(owner, types.ModuleType) or kind == "builtins" or computes(kind):
+                return value
+            if isinstance(owner, (dict, list, tuple, set, str, bytes)) or _is_tensor(owner):
+                return value
+            raise CannotRun(name)
+        if computes(module) or module.startswith("torch"):
+            return value
+        raise CannotRun(name)
+
     def _class(self, kind: type) -> Any:
+        if issubclass(kind, (list, dict, set)):
+            return functools.partial(self._own.make, kind)
         known = kind.__module__ == "builtins" or computes(kind.__module__)
         plain = dataclasses.is_dataclass(kind) or issubclass(kind, (tuple, BaseException))
         plain = plain or any(base.__module__.startswith(_DISTRIBUTIONS) for base in kind.__mro__)
@@ -120,24 +164,6 @@ def computes(module: Optional[str]) -> bool:
 
 def computes_file(function: Any) -> bool:
     return computes(function.__globals__.get("__name__"))
-
-
-def _builtin(value: Any, name: str) -> Any:
-    owner = getattr(value, "__self__", None)
-    of_container = isinstance(owner, (list, dict, set, bytearray)) or type(owner).__module__ != "torch"
-    if name in _FILLS and of_container and owner is not None and not isinstance(owner, types.ModuleType):
-        raise CannotRun(name)
-    module = getattr(value, "__module__", None)
-    if module is None or module == "builtins":  # methods have none
-        kind = type(owner).__module__
-        if owner is None or isinstance(owner, types.ModuleType) or kind == "builtins" or computes(kind):
-            return value
-        if isinstance(owner, (dict, list, tuple, set, str, bytes)) or _is_tensor(owner):
-            return value
-        raise CannotRun(name)
-    if computes(module) or module.startswith("torch"):
-        return value
-    raise CannotRun(name)
 
 
 def _is_tensor(value: Any) -> bool:

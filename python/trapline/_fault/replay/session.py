@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from trapline._fault.data import fetched
 from trapline._fault.replay import rewrite
-from trapline._fault.replay.may_call import Callables, computes
+from trapline._fault.replay.may_call import Callables, Own, computes
 from trapline._fault.replay.rewrite import CannotRun
 from trapline._library import aside
 
@@ -41,7 +41,8 @@ class Session:
     ) -> None:
         self._around_module, self._is_learned = around_module, is_learned
         self._without, self._trained = without, trained
-        self._callables = Callables(self._rewritten, self._module)
+        self.own = Own()
+        self._callables = Callables(self._rewritten, self._module, self.own)
         self._functions: dict[Any, FunctionType] = {}
         self._modules: dict[int, Any] = {}
         self._overlay: dict[tuple[int, str], Any] = {}
@@ -125,11 +126,11 @@ class Session:
         if type(value) in (torch.Tensor, torch.nn.Parameter):
             return self._tensor(value)
         if depth > 0 and type(value) is dict:
-            return {key: self.copy(item, depth - 1) for key, item in value.items()}
+            return self.own.takes({key: self.copy(item, depth - 1) for key, item in value.items()})
         if depth > 0 and type(value) in (list, tuple):
             cut = type(value) is list and self._without is not None and len(value) == self._without[0]
             items = [item for at, item in enumerate(value) if not (cut and at == self._without[1])]  # type: ignore[index]
-            return type(value)(self.copy(item, depth - 1) for item in items)
+            return self.own.takes(type(value)(self.copy(item, depth - 1) for item in items))
         return value
 
     def _tensor(self, value: Any) -> Any:

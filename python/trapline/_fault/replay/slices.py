@@ -64,7 +64,7 @@ class Slices:
         if key not in self._made:
             self._made[key] = self._run(frame, statement, contexts, path, depth - 1)
         value = self._made[key]
-        return value.copy() if type(value) in (list, dict, set) else value
+        return self._session.own.takes(value.copy()) if type(value) in (list, dict, set) else value
 
     def _run(
         self, frame: FrameType, statement: ast.stmt, contexts: list[ast.expr], path: str, depth: int
@@ -100,9 +100,11 @@ class Slices:
         value = _held(frame, path)
         changed = text.is_bound_between(path, line, text.now)
         if not changed:
-            if value is _MISSING:
+            if value is _MISSING and text.binding(path, line) is None:
                 return _MISSING
-            if self._is_good(value):
+            # What a function has taken out of a mapping is no longer in it.
+            is_whole = type(value) is not dict or text.binding(path, line) is None
+            if value is not _MISSING and self._is_good(value) and is_whole:
                 return self._session.copy(value)
         try:
             if text.binding(path, line) is not None:
@@ -110,7 +112,7 @@ class Slices:
             outer = self._outer(frame, path, value, depth)
         except Exception:
             outer = _MISSING
-        if changed or outer is not _MISSING:  # where it is missed after all, that raises
+        if changed or outer is not _MISSING or value is _MISSING:  # where it is missed after all, that raises
             return outer
         copied = self._session.copy(value)
         self._is_given(path, copied)
