@@ -153,6 +153,9 @@ def of_loss(
                 row = read_row(inner, name, [call.args, call.kwargs])
                 told = _of_weights(inner, name, optimizers, began_bad, began_good)
                 return {**told, **row, **what, **_since_start(inner, name, optimizers, began_bad)}
+            broken = {} if _sample() else _of_optimizers(optimizers, began_bad, modules)
+            if broken:
+                return broken
             if _sample() or (call is calls[0] and not hand.is_finite()):
                 return {"kind": "input", **(_sample() or {"type": name}), **what}
             # What another part of the program made of the numbers, or what is in them.
@@ -169,12 +172,8 @@ def of_loss(
         return {**found, **seen, **given_to(made, inner)}
     again = replayed.of_loss(loss, calls)
     if again:
-        return {
-            **again,
-            "looked": looked or bool(given),
-            **seen,
-            **({} if "sample" in again else batch_in_hand()),
-        }
+        row = {} if "sample" in again else batch_in_hand()
+        return {**again, "looked": looked or bool(given), **seen, **row}
     target = _target(loss) if looked else None
     if target is not None:
         if "sample" not in target:  # no data are known to hold it: the program may have made it
@@ -199,6 +198,16 @@ def of_loss(
     if looked and not given and "origin" not in by and "factor" not in by:
         by |= arisen.line()
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
+
+
+def _of_optimizers(optimizers: Any, began_bad: set[int], modules: list[Any]) -> dict[str, Any]:
+    """Weights that were trained and are not finite: they made what goes into another module."""
+    every = [*modules, *(root for _, root in owners.roots())]
+    for optimizer, tally in list(optimizers.items()):
+        for parameter in parameters_of(optimizer):
+            if tally.count > tally.before and id(parameter) not in began_bad and not are_finite([parameter]):
+                return {"kind": "optimizer", "looked": True, **name_of(parameter, every)}
+    return {}
 
 
 def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:

@@ -20,11 +20,13 @@ def stands_out(batch: Batch, row: int, unknown: bool = True) -> bool:
     """By its size, its spread, an entry far from all others', or a zero where they have none; `unknown`
     where the inputs are no numbers that can be compared (ids, texts)."""
     count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
-    parts = [part for part in batch.tensors() if part.dim() and len(part) == count and part.numel()]
+    every = [part for part in batch.tensors() if part.dim() and part.numel()]
+    parts = [part for part in every if len(part) == count]
+    has_others = len(parts) < len(every)  # nodes of graphs, tokens in one line
     parts = [part.detach().cpu() for part in parts if not part.is_complex()]
     ids = [part for part in parts if not part.is_floating_point()]
     has_inputs = any(part.dim() > 1 for part in parts) or len(ids) > 1
-    if count < 2 or not has_inputs or not 0 <= row < count:
+    if count < 2 or has_others or not has_inputs or not 0 <= row < count:
         return unknown
     return any(_differs(part.reshape(count, -1), row) for part in parts) or _are_one(ids, row)
 
@@ -51,9 +53,16 @@ def _differs(part: Any, row: int) -> bool:
 
 def _are_one(ids: list[Any], row: int) -> bool:
     """Two parts with ids that are the same in this row alone: a pair of one and the same."""
-    twos = ((one, other) for at, one in enumerate(ids) for other in ids[at + 1 :] if one.shape == other.shape)
-    pairs = [(one == other).reshape(len(one), -1).all(1) for one, other in twos]
+    flat = [part.reshape(len(part), -1) for part in ids]
+    pairs = [_same(one, other) for at, one in enumerate(flat) for other in flat[at + 1 :]]
     return any(bool(same[row]) and int(same.sum()) == 1 for same in pairs)
+
+
+def _same(one: Any, other: Any) -> Any:
+    """Which rows are, but for the padding of the longer one."""
+    width = min(one.shape[1], other.shape[1])
+    rests = (one[:, width:] == 0).all(1) & (other[:, width:] == 0).all(1)
+    return (one[:, :width] == other[:, :width]).all(1) & rests
 
 
 def _is_alone(of_rows: Any, row: int, far: float = _FAR) -> bool:
