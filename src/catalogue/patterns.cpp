@@ -5,13 +5,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "catalogue/literals.hpp"
 
 namespace trapline {
 namespace {
@@ -98,15 +103,57 @@ const WordingRow& wording_of_status(const StatusRow& status) {
   return all[static_cast<std::size_t>(&status - status_rows().data())];
 }
 
-// Whatever is looked for, in one pass over the line: an ordinary error line, of which a log may have
-// millions, costs no second one. First the forms of numbers, then the rows, then the word of a GPU that texts
-// and troubles need.
+std::string lower(std::string_view text) {
+  std::string low(text);
+  for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return low;
+}
+
+constexpr std::size_t kLeast = 4;  // bytes of a literal
+
+// Literals, by their first bytes: what a line holds of them, in one pass over it.
+class Literals {
+ public:
+  void add(std::string literal, int pattern) {
+    heads_[head_of(literal.data())].push_back(static_cast<int>(all_.size()));
+    all_.push_back({std::move(literal), pattern});
+  }
+
+  // `line`: in small letters.
+  void in(std::string_view line, std::vector<int>& patterns) const {
+    for (std::size_t at = 0; at + kLeast <= line.size(); ++at) {
+      for (const int i : heads_[head_of(line.data() + at)]) {
+        const auto& [text, pattern] = all_[static_cast<std::size_t>(i)];
+        if (line.substr(at, text.size()) == text) patterns.push_back(pattern);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kHeads = 4096;
+
+  static std::size_t head_of(const char* text) {
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, text, kLeast);
+    return bytes * 2654435761U >> 20U;  // Knuth's multiplicative hash, 12 bits of it
+  }
+
+  struct Literal {
+    std::string text;
+    int pattern;
+  };
+  std::vector<Literal> all_;
+  std::vector<std::vector<int>> heads_{kHeads};
+};
+
+// Whatever is looked for: first the forms of numbers, then the rows, then the word of a GPU that texts and
+// troubles need. Few are compiled: those that a line has the literal of, and in one set those that need none.
 class EveryPattern {
  public:
   EveryPattern() : set_(options(), RE2::UNANCHORED) {
-    for (const NumberForm& form : kNumbers) add("(?i:" + std::string(form.pattern) + ")");
-    for (const PatternRow& row : rows()) add(std::string(row.pattern));
-    add(kGpuWord);
+    for (const NumberForm& form : kNumbers) add("(?i:" + std::string(form.pattern) + ")", form.pattern);
+    for (const PatternRow& row : rows()) add(std::string(row.pattern), row.pattern);
+    add(kGpuWord, {});
     set_.Compile();
   }
 
@@ -119,12 +166,14 @@ class EveryPattern {
     std::vector<int> matches;
     RE2::Set::ErrorInfo error{};
     Found found;
-    if (!set_.Match(piece(line), &matches, &error)) {
-      if (error.kind == RE2::Set::kNoError) return found;
-      matches.resize(texts_.size());  // the set's memory did not suffice: each may be it
+    if (!set_.Match(piece(line), &matches, &error) && error.kind != RE2::Set::kNoError) {
+      matches.resize(in_set_.size());  // the set's memory did not suffice: each may be it
       std::iota(matches.begin(), matches.end(), 0);
     }
+    for (int& i : matches) i = in_set_[static_cast<std::size_t>(i)];
+    literals_.in(lower(line), matches);
     std::ranges::sort(matches);
+    matches.erase(std::ranges::unique(matches).begin(), matches.end());
     const int numbers = static_cast<int>(std::size(kNumbers));
     const int last = static_cast<int>(texts_.size()) - 1;
     for (const int i : matches) {
@@ -151,10 +200,17 @@ class EveryPattern {
     return pattern;
   }
 
-  void add(const std::string& pattern) {
-    set_.Add(without_counts(pattern), nullptr);
+  // `inner`: the pattern whose literals count; empty: it has none.
+  void add(const std::string& pattern, std::string_view inner) {
+    const int index = static_cast<int>(texts_.size());
     texts_.push_back(pattern);
     one_by_one_.emplace_back();
+    std::vector<std::string> needed;
+    if (!inner.empty()) needed = needed_literals(inner, kLeast);
+    for (std::string& literal : needed) literals_.add(std::move(literal), index);
+    if (!needed.empty()) return;
+    set_.Add(without_counts(pattern), nullptr);
+    in_set_.push_back(index);
   }
 
   // Compiled when it is asked for the first time: few are, and all of them take longer than a log.
@@ -166,6 +222,8 @@ class EveryPattern {
   }
 
   RE2::Set set_;
+  std::vector<int> in_set_;  // which pattern it is, of those in the set
+  Literals literals_;
   std::vector<std::string> texts_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<RE2>> one_by_one_;
@@ -181,12 +239,6 @@ const WordingRow* by_number(std::string_view line, int form, const RE2& pattern)
   if (std::from_chars(digits.data() + prefix, end, number, is_hex ? 16 : 10).ptr != end) return nullptr;
   const StatusRow* const status = find_status(kNumbers[form].library, number);
   return status == nullptr ? nullptr : &wording_of_status(*status);
-}
-
-std::string lower(std::string_view text) {
-  std::string low(text);
-  for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return low;
 }
 
 // The texts of statuses that count in a line, in small letters. Backward: a text before those that it begins
