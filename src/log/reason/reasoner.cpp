@@ -226,11 +226,10 @@ void name_the_silent_one(const Job& job, const std::vector<Candidate>& candidate
       waiting.insert(rank_named(candidate));
   }
   // One rank waited for its peer. Where several did in a collective that the line names, it did not end for
-  // the group: a link, or a rank that is gone, nobody can tell. The store and the rendezvous are no
+  // the group: then the link is as near as a rank that is gone. The store and the rendezvous are no
   // collective: who waits there waits for somebody who did not come.
   if (waiting.size() > 1 && !root.op.empty() && root.cause == Cause::kPeerFailure) {
     root.cause = Cause::kHardwareOrDriver;
-    root.certainty = Certainty::kUnknown;
     std::ranges::replace(root.also, Cause::kHardwareOrDriver, Cause::kPeerFailure);
   }
   root.summary = peers.summary(silent);

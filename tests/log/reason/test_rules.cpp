@@ -429,7 +429,6 @@ TEST(Ranks, TheSilentOne) {
       explain({{"rank0.log", wait, 0}, {"rank1.log", "step 3\n", 1}, {"rank2.log", wait, 2}});
   ASSERT_FALSE(report.findings.empty());
   EXPECT_EQ(report.findings[0].cause, kHardwareOrDriver);
-  EXPECT_EQ(report.findings[0].certainty, Certainty::kUnknown);
   EXPECT_EQ(report.findings[0].op, "allreduce");
   EXPECT_EQ(report.findings[0].process->rank, 1);
 }

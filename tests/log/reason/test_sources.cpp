@@ -83,13 +83,12 @@ TEST(Sources, ADeathWithItsWholeTracebackIsNotDoubtedForALaterOneThatIsCut) {
   EXPECT_EQ(root(cut + whole).certainty, Certainty::kUnknown);
 }
 
-TEST(Sources, WhySeveralRanksOnlyWaitedInACollectiveIsUnknown) {
+TEST(Sources, SeveralRanksThatOnlyWaitedInACollectiveAreTheLinkOrThePeer) {
   const std::string_view line =
       "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE)\n";
   const Report all = explain({{"rank0.log", line, 0}, {"rank1.log", line, 1}});
   ASSERT_FALSE(all.findings.empty());
   EXPECT_EQ(all.findings[0].cause, kHardwareOrDriver);
-  EXPECT_EQ(all.findings[0].certainty, Certainty::kUnknown);
   EXPECT_EQ(all.findings[0].also.front(), kPeerFailure);
   const Finding one = root(std::string("[Rank 1] ").append(line));
   EXPECT_EQ(one.cause, kPeerFailure);
