@@ -173,7 +173,7 @@ class EveryPattern {
     for (int& i : matches) i = in_set_[static_cast<std::size_t>(i)];
     literals_.in(lower(line), matches);
     std::ranges::sort(matches);
-    matches.erase(std::ranges::unique(matches).begin(), matches.end());
+    matches.erase(std::unique(matches.begin(), matches.end()), matches.end());
     const int numbers = static_cast<int>(std::size(kNumbers));
     const int last = static_cast<int>(texts_.size()) - 1;
     for (const int i : matches) {

@@ -174,6 +174,50 @@ def test_nothing_is_done_a_second_time(watch, capsys):
     assert torch.equal(mean, expected)
 
 
+DRAWS = torch.Generator().manual_seed(1)
+
+
+@pytest.mark.parametrize("where", ["argument", "global", "cell", "member"])
+def test_generators_of_the_programs_draw_no_second_time(watch, where):
+    class Noise:
+        generator = torch.Generator().manual_seed(1)
+
+    own, noise = torch.Generator().manual_seed(1), Noise()
+    DRAWS.manual_seed(1)
+
+    def drawn(generator=None):
+        if where == "member":
+            return torch.rand(4, 2, generator=noise.generator)
+        if where == "global":
+            return torch.rand(4, 2, generator=DRAWS)
+        return torch.rand(4, 2, generator=own if where == "cell" else generator)
+
+    def loss_of(out, wind):
+        return angles(out + drawn(own), wind)
+
+    train(model_of_ones(), loss_of, zero_row)
+    assert watch.verdict()["op"] == "div"
+    expected = torch.Generator().manual_seed(1)
+    for _ in range(BAD + 1):
+        torch.rand(4, 2, generator=expected)
+    used = {"member": noise.generator, "global": DRAWS}.get(where, own)
+    assert torch.equal(used.get_state(), expected.get_state())
+
+
+def test_an_iterator_of_the_programs_is_not_read_again(watch):
+    rows = iter(range(1000))
+
+    def loss_of(out, wind):
+        total = 0.0
+        for _, row in zip(range(2), rows):
+            total = total + row * 0.0
+        return angles(out, wind) + total
+
+    train(model_of_ones(), loss_of, zero_row)
+    assert watch.verdict()["step"] == BAD
+    assert next(rows) == 2 * (BAD + 1)  # `zip` asks its first one first
+
+
 @pytest.mark.parametrize("how", ["global", "tensor", "queue", "file"])
 def test_what_would_leave_traces_does_not_run_again(watch, tmp_path, how):
     from collections import deque

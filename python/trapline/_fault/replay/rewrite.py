@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType
-from typing import Any
+from types import CellType, CodeType, FunctionType
+from typing import Any, Callable
 
 from trapline._fault.program import calls, source
 
@@ -30,8 +30,8 @@ class CannotRun(Exception):
     """Something in it may leave traces, or is not known."""
 
 
-def again(function: FunctionType, helpers: dict[str, Any]) -> FunctionType:
-    """The function, to be run again; raises CannotRun."""
+def again(function: FunctionType, helpers: dict[str, Any], outside: Callable[[Any], Any]) -> FunctionType:
+    """The function, to be run again; raises CannotRun. `outside`: what it gets of a global or a cell."""
     code = function.__code__
     node = _definition(code)
     free = list(code.co_freevars)
@@ -45,16 +45,32 @@ def again(function: FunctionType, helpers: dict[str, Any]) -> FunctionType:
     factory.body = made
     whole = _compiled(ast.Module(body=[factory], type_ignores=[]), code)
     inner = _inside(_inside(whole, "factory"), code.co_name)
-    cells = dict(zip(free, function.__closure__ or ()))
+    cells = {name: _cell(cell, outside) for name, cell in zip(free, function.__closure__ or ())}
+    around = function.__globals__
+    read = {name: outside(around[name]) for name in _names_of(inner) if name in around}
     out = FunctionType(
         inner,
-        {**function.__globals__, **helpers},
+        {**around, **read, **helpers},
         function.__name__,
         function.__defaults__,
         tuple(cells[name] for name in inner.co_freevars),
     )
     out.__kwdefaults__ = function.__kwdefaults__
     return out
+
+
+def _cell(cell: CellType, outside: Callable[[Any], Any]) -> CellType:
+    try:
+        value = cell.cell_contents
+    except ValueError:  # not given yet
+        return cell
+    made = outside(value)
+    return cell if made is value else CellType(made)
+
+
+def _names_of(code: CodeType) -> set[str]:
+    inside = (one for one in code.co_consts if isinstance(one, CodeType))
+    return set(code.co_names).union(*map(_names_of, inside))
 
 
 def statement(node: ast.stmt, code: CodeType, owns: set[str]) -> CodeType:

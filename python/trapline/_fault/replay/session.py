@@ -5,6 +5,8 @@ What they are given is copied; modules are put back; nothing is written into a t
 
 from __future__ import annotations
 
+import copy
+import random
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -97,6 +99,8 @@ class Session:
     def _get(self, holder: Any, name: str) -> Any:
         kept = self._overlay.get((id(holder), name))
         value = kept[1] if kept is not None else getattr(holder, name)
+        if is_generator(value) or is_used_up(value):
+            return self.copy(value)
         # What the program computed belongs to its graph.
         is_its_own = isinstance(value, torch.Tensor) and value.grad_fn is not None
         return self.copy(value) if is_its_own and not self._writes.has_made(value) else value
@@ -107,8 +111,23 @@ class Session:
     def _rewritten(self, function: Any) -> FunctionType:
         known = self._functions.get(function)
         if known is None:
-            known = self._functions[function] = rewrite.again(function, self.helpers)
+            known = self._functions[function] = rewrite.again(function, self.helpers, self._outside)
         return known
+
+    def _outside(self, value: Any) -> Any:
+        """What a function reads that is neither its own nor given to it."""
+        return self.copy(value) if is_generator(value) or is_used_up(value) else value
+
+    def _generator(self, value: Any) -> Any:
+        """Draws from what is drawn from next, and leaves that as it is."""
+        known = self._copied.get(id(value))
+        if known is None:
+            if isinstance(value, torch.Generator):
+                made = torch.Generator(value.device).set_state(value.get_state())
+            else:
+                made = copy.deepcopy(value)
+            known = self._copied[id(value)] = (value, made)
+        return known[1]
 
     def _module(self, module: Any) -> Any:
         known = self._modules.get(id(module))
@@ -123,6 +142,10 @@ class Session:
 
     def copy(self, value: Any, depth: int = _DEPTH) -> Any:
         """A value of the program's, as the statements are given it."""
+        if is_used_up(value):
+            raise CannotRun("what it reads would be used up")
+        if is_generator(value):
+            return self._generator(value)
         if type(value) in (torch.Tensor, torch.nn.Parameter):
             return self._tensor(value)
         if depth > 0 and type(value) is dict:
@@ -153,6 +176,22 @@ class Session:
         self._writes.allows([made])
         self._copied[id(value)] = (value, made)
         return made
+
+
+def is_generator(value: Any) -> bool:
+    """Of random numbers, with a state of its own."""
+    kind = type(value)
+    of_numpy = kind.__module__.startswith("numpy.random") and kind.__name__ in ("Generator", "RandomState")
+    return isinstance(value, (torch.Generator, random.Random)) or of_numpy
+
+
+def is_used_up(value: Any) -> bool:
+    """Whoever reads of it takes from it: an iterator, a loader."""
+    if isinstance(value, torch.Tensor):
+        return False
+    return hasattr(type(value), "__next__") or type(value).__module__.startswith(
+        "torch.utils.data.dataloader"
+    )
 
 
 class _Writes(TorchDispatchMode):
