@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
+import weakref
+from typing import Any, Callable, Optional
 
 from trapline._library.say import debug
 from trapline._watch import place, replayed
 from trapline._watch.again import is_plain
+from trapline._watch.hot import MAX_PROBE
+from trapline._watch.suspect import are_finite, values
 
 _MAX_TRIES = 8  # a scaler may find gradients that overflow for ever
 
@@ -17,10 +20,22 @@ class Behind:
     def __init__(self, light: Any) -> None:
         self._light = light
         self._tries = 0
+        self._probe: Optional[Callable[[], Any]] = None  # a parameter of a program without an optimizer
         self.facts: dict[str, Any] = {}  # of the operation whose derivative was not finite, in this step
 
     def forgets(self) -> None:
         self.facts = {}
+
+    def comes(self, loss: Any) -> None:
+        """After `backward`: of a step that is looked at, and where no optimizer will ask, by one gradient."""
+        light = self._light
+        if light.looks or (not light.steps.tallies and not self._is_fine()):
+            self.sees(loss)
+
+    def _is_fine(self) -> bool:
+        probe = None if self._probe is None else self._probe()
+        gradient = None if probe is None else probe.grad
+        return gradient is None or not is_plain(gradient) or are_finite([values(gradient)])
 
     def sees(self, loss: Any) -> None:
         """A finite loss, whose gradients are there now."""
@@ -40,6 +55,9 @@ class Behind:
     def _looks(self, loss: Any) -> None:
         light = self._light
         reached = place.reached(loss)
+        if self._probe is None and not light.steps.tallies:  # what backward reaches last
+            small = [p for p in reached.values() if p.is_cpu and p.numel() <= MAX_PROBE]
+            self._probe = weakref.ref(small[-1]) if small else None
         norm = place.norm(p.grad for p in reached.values())
         if norm is None or math.isfinite(norm):
             return

@@ -194,8 +194,8 @@ class Light:
             self._was_fine = holds_finite(self.steps.only())
             if not self.looks and not self._was_fine:
                 self.looks, slopes.graph = True, getattr(tensors, "grad_fn", None)
-            if self.looks and not fresh and type(tensors) is plain:
-                self.behind.sees(tensors)
+            if not fresh and type(tensors) is plain:
+                self.behind.comes(tensors)
             if fresh:
                 try:
                     self._after_backward()
