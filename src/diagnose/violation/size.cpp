@@ -286,7 +286,8 @@ std::string ViolationWriter::if_meant() const {
 
 bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise) {
   if (facts.sample && facts.sample->by == "rows") {  // what has room for it would hide it
-    fix(fmt::format("that sample has NaN or Inf: mend it before {} is computed of it (a search among edges "
+    fix(
+        fmt::format("that sample has NaN or Inf: mend it before {} is computed of it (a search among edges "
                     "puts NaN behind the last one)",
                     own("the index")));
     return false;
