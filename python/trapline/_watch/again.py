@@ -43,6 +43,11 @@ class Call(list):  # type: ignore[type-arg]
         return module is None or any(id(parameter) in owned for parameter in module.parameters())
 
 
+def weights_of(calls: list[Call]) -> list[Any]:
+    modules = [module for module in (call.module() for call in calls) if module is not None]
+    return [parameter for module in modules for parameter in module.parameters()]
+
+
 def is_plain(tensor: Any) -> bool:
     """A tensor that holds its own numbers: also of a class that only Python knows (MONAI's, fastai's)."""
     import torch

@@ -65,7 +65,6 @@ class Behind:
         light.busy, light.notes = True, False
         try:
             self.facts = replayed.of_gradients(loss, list(light.calls))
-            debug(f"watch: behind: {self.facts}")
         finally:
             light.busy, light.notes = False, True
         if not light.steps.tallies:  # no step will ask

@@ -34,11 +34,7 @@ def _follow(call: Call, trained: bool = False) -> tuple[Any, Flow]:
     flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
     with ExitStack() as stack:
         stack.enter_context(Kept(inner))
-        held = [*inner.named_parameters(), *inner.named_buffers()]
-        flow.owns(tensor for _, tensor in held)
-        for name, parameter in held:
-            if is_bad_weight(parameter):
-                flow.names([parameter.detach()], ("weights", name))
+        knows_weights(flow, inner)
         stack.enter_context(torch.set_grad_enabled(trained))
         if trained:
             stack.enter_context(backward.anomaly())
@@ -51,6 +47,15 @@ def _follow(call: Call, trained: bool = False) -> tuple[Any, Flow]:
         with flow:
             output = inner(*args, **kwargs)
     return output, flow
+
+
+def knows_weights(flow: Flow, module: Any) -> None:
+    """Which numbers are the module's own, and which of these are bad before anything runs."""
+    held = [*module.named_parameters(), *module.named_buffers()]
+    flow.owns(tensor for _, tensor in held)
+    for name, parameter in held:
+        if is_bad_weight(parameter):
+            flow.names([parameter.detach()], ("weights", name))
 
 
 def derived(node: Any, calls: list[Call]) -> dict[str, Any]:

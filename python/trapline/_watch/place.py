@@ -40,6 +40,7 @@ from trapline._watch.again import (
     has_collectives,
     inner_of,
     is_plain,
+    weights_of,
 )
 from trapline._watch.candidates import left_of
 from trapline._watch.factor import factor_of, is_loss
@@ -183,13 +184,13 @@ def of_loss(
     hit = node_in_graph(loss.grad_fn, is_bad_value, MASKING)
     if hit is not None and not is_finite_below(hit[1]):  # something before it had overflowed
         hit = overflowed_before(hit[1]) or hit
-    by = {} if hit is None else {"op": op_named(hit[0]), **sample_of(where_bad(*hit), _parameters(calls))}
+    by = {} if hit is None else {"op": op_named(hit[0]), **sample_of(where_bad(*hit), weights_of(calls))}
     if hit is not None and looked:
         by |= derived(hit[1], calls)
     if hit is not None and hit[0].startswith("NllLoss"):  # every target of the batch is left out
         by |= batch_in_hand()
     if not by and looked:
-        by = factor_of(loss, _parameters(calls), loss_weight)
+        by = factor_of(loss, weights_of(calls), loss_weight)
     if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
         # The modules were given nothing of it.
         return _made_of_finite(seen) or {"kind": "target", **_sample(), "looked": False}
@@ -235,11 +236,6 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
     return None
 
 
-def _parameters(calls: list[Call]) -> list[Any]:
-    modules = [module for module in (call.module() for call in calls) if module is not None]
-    return [parameter for module in modules for parameter in module.parameters()]
-
-
 def seen_of(calls: list[Call]) -> dict[str, Any]:
     """`input_finite`, `half`: only where that was seen."""
     import torch
@@ -248,7 +244,7 @@ def seen_of(calls: list[Call]) -> dict[str, Any]:
     given = [tensor for call in calls for tensor in tensors([call.args, call.kwargs])]
     if given and all(bool(tensor.isfinite().all()) for tensor in given):
         out["input_finite"] = True
-    dtypes = {one.dtype for one in [*given, *_parameters(calls)]} | {call.autocast for call in calls}
+    dtypes = {one.dtype for one in [*given, *weights_of(calls)]} | {call.autocast for call in calls}
     if torch.float16 in dtypes:
         out["half"] = True
     return out
@@ -391,7 +387,7 @@ def of_gradients(
         for name, parameter in module.named_parameters() if module is not None else ():
             if id(parameter) in owned:
                 found["name"] = name
-    row = {} if in_loss is None else sample_of(in_loss.bad, _parameters(calls))
+    row = {} if in_loss is None else sample_of(in_loss.bad, weights_of(calls))
     if in_loss is not None and in_loss.node is not None and _has_come(mine):
         same = again is not None and again.get("op") == in_loss.op()
         return {**found, "op": in_loss.op(), "backward": {}, **row, **(again or {} if same else {})}

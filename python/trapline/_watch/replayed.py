@@ -18,9 +18,9 @@ from trapline._fault.replay.session import Session
 from trapline._fault.replay.slices import Slices
 from trapline._library.say import debug
 from trapline._watch import backward
-from trapline._watch.again import Call, Kept, autocast_of, draw_again, has_collectives, inner_of
+from trapline._watch.again import Call, Kept, autocast_of, draw_again, has_collectives, inner_of, weights_of
 from trapline._watch.flow import Flow, tensors
-from trapline._watch.forward import given_to, is_bad_weight, named
+from trapline._watch.forward import given_to, knows_weights, named
 from trapline._watch.rows import sample_of
 
 _SECONDS = 4.0  # for all rows
@@ -33,10 +33,6 @@ class Loss(NamedTuple):
     """What `backward` was called of. Variables of the program hold it, or what it is a share of."""
 
     tensor: Any
-
-    @classmethod
-    def of(cls, tensor: Any) -> Loss:
-        return cls(tensor)
 
     def is_it(self, value: Any) -> bool:
         return value is self.tensor
@@ -61,7 +57,7 @@ class Loss(NamedTuple):
 def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
     """Facts of the operation that made the loss not finite; {} where that cannot be seen."""
     began = time.monotonic()
-    last = Loss.of(loss)
+    last = Loss(loss)
     made, trained = _either(lambda trained: _made(last, calls, trained))
     if made is None:
         return {}
@@ -85,10 +81,10 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
 def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
     """Facts of the operation of the loss whose derivative was not finite: `op`, `origin`, `sample`."""
     began = time.monotonic()
-    last = Loss.of(loss)
+    last = Loss(loss)
     culprit, _ = _either(lambda trained: _culprit(last, calls) if trained else None)
     if culprit is None or culprit.node is None:
-        debug(f"watch: no derivative of it is to blame: {culprit and culprit.is_fine()}")
+        debug("watch: no derivative of what ran again is to blame")
         return {}
     frame, _ = culprit.line()
     if frame is None:
@@ -99,7 +95,7 @@ def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
         "op": culprit.op(),
         "origin": frame,
         "backward": inside,
-        **culprit.sample(_parameters(calls)),
+        **culprit.sample(weights_of(calls)),
     }
     if "sample" not in facts:
 
@@ -161,11 +157,7 @@ def _run(
         if any(map(has_collectives, mine)):
             raise CannotRun("collectives")
         stack.enter_context(Kept(module))
-        held = [*module.named_parameters(), *module.named_buffers()]
-        flow.owns(tensor for _, tensor in held)
-        for name, parameter in held:
-            if is_bad_weight(parameter):
-                flow.names([parameter.detach()], ("weights", name))
+        knows_weights(flow, module)
         return _Again(inner_of(mine[0]) if mine else module, iter(mine))
 
     session = Session(enter, flow.learned, without, trained)
@@ -205,7 +197,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _is_bad(value: Any) -> bool:
-    return not all(bool(tensor.isfinite().all()) for tensor in tensors(value))
+    return not _is_good(value)
 
 
 def _root_of(module: Any, calls: Iterable[Call]) -> Any:
@@ -230,8 +222,3 @@ def _sample(cures: Callable[[tuple[int, int]], bool], learned: bool, seconds: fl
         debug(f"watch: not without a row: {error!r}")
         return {}
     return sample_of(cured, learned=learned) if int(cured.sum()) == 1 else {}
-
-
-def _parameters(calls: Iterable[Call]) -> list[Any]:
-    modules = [module for module in (call.module() for call in calls) if module is not None]
-    return [parameter for module in modules for parameter in module.parameters()]

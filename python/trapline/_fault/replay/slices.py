@@ -121,9 +121,8 @@ class Slices:
     def _outer(self, frame: FrameType, path: str, value: Any, depth: int) -> Any:
         """What the function was given: made again where a caller bound the same object, or where
         its call says what that was."""
-        if scope.is_tensor(
-            value
-        ):  # also of one that was bound anew: to itself, by a hook that has nothing to do
+        # Also of one that was bound anew: to itself, by a hook that has nothing to do.
+        if scope.is_tensor(value):
             for outer, name in holders(lambda one: one is value, after=frame):
                 text = self._text(outer)
                 if text.binding(name, text.now) is not None:
