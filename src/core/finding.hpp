@@ -83,12 +83,21 @@ struct Classes {
   std::vector<std::int64_t> missing;  // valid labels that never occur, the first few
 };
 
+// Where the program says how large a layer is.
+struct MadeAt {
+  std::string text;  // "n_items", "n_items=len(items)"; with `whole` the call that makes the layer
+  std::string file;
+  std::int64_t line = 0;
+  bool whole = false;
+};
+
 struct Layer {
   std::string name;       // qualified module name, "fc.5"
   std::string type;       // "Linear"
   std::string attribute;  // "out_features"
   std::optional<std::int64_t> value{}, needed{};
   std::string arguments{};  // "in_features=300, out_features=195": how a call would make it; empty: unknown
+  std::vector<MadeAt> made{};  // its size in the program, and what that is in the end
 };
 
 // A data set as the program has it.

@@ -175,6 +175,15 @@ class Reader {
     read(object, "value", out.value);
     read(object, "needed", out.needed);
     read(object, "arguments", out.arguments);
+    read_list(object, "made", out.made);
+  }
+  void read_fields(const json& object, MadeAt& out) {
+    read(object, "text", out.text);
+    read(object, "file", out.file);
+    read(object, "line", out.line);
+    std::optional<bool> whole;
+    read(object, "whole", whole);
+    out.whole = whole.value_or(false);
   }
   void read_fields(const json& object, DataSet& out) {
     read(object, "name", out.name);

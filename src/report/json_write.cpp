@@ -99,6 +99,12 @@ json to_object(const TensorInfo& tensor) {
   return out;
 }
 
+json to_object(const MadeAt& at) {
+  json out = {{"text", at.text}, {"file", at.file}, {"line", at.line}};
+  if (at.whole) out["whole"] = true;
+  return out;
+}
+
 json to_object(const Layer& layer) {
   json out = json::object();
   put(out, "name", layer.name);
@@ -107,6 +113,7 @@ json to_object(const Layer& layer) {
   put(out, "value", layer.value);
   put(out, "needed", layer.needed);
   put(out, "arguments", layer.arguments);
+  for (const MadeAt& at : layer.made) out["made"].push_back(to_object(at));
   return out;
 }
 

@@ -175,6 +175,17 @@ std::string classes_text(const Classes& classes) {
   return text;
 }
 
+// "; its size is `n_items` (model.py:14), from `n_items=len(items)` (main.py:52)"
+std::string made_text(const Layer& layer) {
+  std::string text;
+  for (const MadeAt& at : layer.made) {
+    const std::string place = fmt::format("{}:{}", at.file.substr(at.file.find_last_of("/\\") + 1), at.line);
+    const char* lead = !text.empty() ? ", from" : at.whole ? "; made by" : "; its size is";
+    text += fmt::format("{} `{}` ({})", lead, at.text, place);
+  }
+  return text;
+}
+
 std::string layer_text(const Layer& layer) {
   std::string text = layer_name(layer.name, '"');
   std::string type = layer.type;
@@ -184,7 +195,7 @@ std::string layer_text(const Layer& layer) {
   }
   add(text, " ", type);
   if (layer.needed) add(text, ": ", fmt::format("needs {}", *layer.needed));
-  return text;
+  return text + made_text(layer);
 }
 
 std::string sample_text(const Sample& sample) {

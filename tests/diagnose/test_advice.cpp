@@ -422,7 +422,7 @@ TEST(AdviceKnob, OneHotOfALibrary) {
   const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
   EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
             "if there are meant to be more than 12 classes: somelib calls one_hot with num_classes=12: give "
-            "it more classes than 12: as many as there are classes, where you tell it how many (13 at least: "
+            "it more classes than 12: as many as there are classes (13 at least: "
             "12 is the highest of 4 labels seen)");
 }
 
@@ -461,7 +461,8 @@ TEST(AdviceTarget, IsNotDestroyed) {
   json one = facts_of("binary_cross_entropy.target", 87, 1, {{"kinds", {{"whole", false}, {"zero", false}}}});
   one["scan"].merge_patch(scanned(1, 16, 0.179, 87.0));
   EXPECT_EQ(diagnose(one).fix.front(),
-            "correct that record if wrong; if not, look at what scaled the targets (a scaler fitted on other "
+            "correct that record if wrong; if not, look at what made the targets (a model without a limit, a "
+            "scaler fitted on other "
             "data): 1 of 16 is outside [0, 1]");
   json scaled = one;
   scaled["scan"].merge_patch(scanned(128, 128, 1.1, 1.48));

@@ -136,7 +136,8 @@ TEST(AdviceHarm, NoRecordIsDroppedForANumberThatTheProgramMade) {
 
 TEST(AdviceHarm, NoRowIsDroppedWhereTheBatchIsFinite) {
   json index = facts_of("gather.index", std::numeric_limits<std::int64_t>::min() + 22, 216);
-  EXPECT_TRUE(says(diagnose(index), "or a missing value: drop its row")) << all(diagnose(index));
+  EXPECT_TRUE(says(diagnose(index), "or a missing value: fill it in, or leave its row out"))
+      << all(diagnose(index));
   for (const char* by : {"row", "hand"}) {
     index["sample"] = {{"batch", 2}, {"by", by}};
     index["batch_is_finite"] = true;
@@ -145,7 +146,8 @@ TEST(AdviceHarm, NoRowIsDroppedWhereTheBatchIsFinite) {
     EXPECT_TRUE(says(finding, "what the batch holds is finite: arithmetic before the cast")) << all(finding);
   }
   index["sample"] = {{"batch", 2}, {"row", 1}};  // the loader's own: cast where it was loaded
-  EXPECT_TRUE(says(diagnose(index), "or a missing value: drop its row")) << all(diagnose(index));
+  EXPECT_TRUE(says(diagnose(index), "or a missing value: fill it in, or leave its row out"))
+      << all(diagnose(index));
 }
 
 TEST(AdviceHarm, TheLabelsOfALoss) {
@@ -308,13 +310,14 @@ TEST(AdviceHarmValues, ANanOfArithmeticIsNoMissingValue) {
       {{"nan_cast",
         {{"frame", {{"file", "a.py"}, {"line", 7}, {"function", "cells"}, {"code", "ij = unit.long()"}}},
          {"bad", 1}}}});
-  EXPECT_TRUE(says(diagnose(facts), "NaN goes into the cast in `ij = unit.long()`: a missing value"));
+  EXPECT_TRUE(
+      says(diagnose(facts), "NaN goes into the cast in `ij = unit.long()`: find where it begins: 0/0"));
   facts["nan_cast"]["value"] = "-inf";  // a pitch of 0 Hz
   EXPECT_TRUE(says(diagnose(facts), "-inf goes into the cast in `ij = unit.long()`: the log of 0"))
       << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "drop")) << all(diagnose(facts));
   facts["nan_cast"]["value"] = "nan";
-  EXPECT_TRUE(says(diagnose(facts), "a missing value (drop its row")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "or one that is missing in the data")) << all(diagnose(facts));
   facts["sample"] = {{"batch", 1}, {"row", 5}, {"dataset_index", 19}, {"by", "row"}, {"likely", true}};
   const Finding f = diagnose(facts);
   EXPECT_EQ(info(f.cause).code, "TL108");

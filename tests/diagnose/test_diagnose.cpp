@@ -34,8 +34,9 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
       facts, Cause::kNanToIndex,
       "embedding: input[3] is -9223372036854775808: NaN or Inf was cast to an integer in `age_group` "
       "(train.py:31)",
-      "NaN goes into the cast in `return (age / 10).long()`: a missing value (drop its row, or fill it in, "
-      "before), 0/0 (keep the divisor above 0), or the log or root of a negative number");
+      "NaN goes into the cast in `return (age / 10).long()`: find where it begins: 0/0, the log or root "
+      "of a negative number, a value beyond the edges of pd.cut() or of a mapping, or one that is missing in "
+      "the data");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.origin->line, 31);
   EXPECT_EQ(finding.surfaced->line, 80);
@@ -78,10 +79,12 @@ TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
   const ViolationFacts facts =
       ViolationFacts("embedding.indices", 2147483647, 10)
           .with("nan_cast", {{"bad", 1}, {"frame", {{"file", "a.py"}, {"line", 5}}}});
-  expect(facts, Cause::kNanToIndex,
-         "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
-         "NaN goes into the cast in a.py:5: a missing value (drop its row, or fill it in, before), 0/0 (keep "
-         "the divisor above 0), or the log or root of a negative number");
+  expect(
+      facts, Cause::kNanToIndex,
+      "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
+      "NaN goes into the cast in a.py:5: find where it begins: 0/0, the log or root "
+      "of a negative number, a value beyond the edges of pd.cut() or of a mapping, or one that is missing in "
+      "the data");
 }
 
 TEST(DiagnoseId, SpecialId) {
@@ -111,7 +114,7 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
                                    .scan("max", most);
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
-  EXPECT_EQ(finding.fix.front(),
+  EXPECT_EQ(finding.fix.back(),
             "if there are meant to be more than 5000 ids: give `words` more rows than 5000: as many as the "
             "vocabulary is long (5001 at least: 5000 is the highest of 32 ids seen)");
   ASSERT_TRUE(finding.layer.has_value());
@@ -140,11 +143,10 @@ TEST(DiagnoseId, LossLabelsAsIds) {
 
 TEST(DiagnoseIndex, GatherCountsNoNegatives) {
   const json args = {{"self", {{"shape", {8, 20}}, {"dtype", "float32"}}}, {"dim", -1}};
-  expect(
-      ViolationFacts("gather.index", -2, 20).below().with("args", args), Cause::kIndexOutOfRange,
-      "gather: index[3] is -2, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
-      "if -2 marks padding, gather has no place for it: leave those elements out, or put a place that there "
-      "is in their stead and leave their results out");
+  expect(ViolationFacts("gather.index", -2, 20).below().with("args", args), Cause::kIndexOutOfRange,
+         "gather: index[3] is -2, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
+         "if -2 marks padding, gather has no place for it: leave those elements out, or give them a "
+         "valid index and leave their results out");
   const ViolationFacts last = ViolationFacts("gather.index", 20, 20).scan("min", 1).with("args", args);
   expect(last, Cause::kIndexOutOfRange,
          "gather: index[3] is 20, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",

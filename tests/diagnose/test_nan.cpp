@@ -90,15 +90,17 @@ TEST(Nan, NumPysWarningLeadsToTheCast) {
   EXPECT_EQ(finding.cause, Cause::kNanToIndex);
   EXPECT_EQ(finding.fix.at(0),
             "NumPy warned of an invalid value in the cast in prep.py:4, `codes = raw.astype(np.int64)`: if a "
-            "missing value goes into it, drop its row, or fill it in, before");
+            "missing value goes into it, fill it in, or leave its row out, before");
 }
 
 TEST(CallersVariable, AnotherThatTheIndexWouldFit) {
   json facts = index_facts();
   facts["fits"] = {{"name", "points"}, {"shape", {496, 3}}};
+  facts["values"] = {{400, 1}, {401, 1}};
   EXPECT_TRUE(
       says(diagnose(facts), "all of it would fit points [496, 3]: if the index was made for that one"));
   json from_one = facts;
+  from_one["values"] = {{from_one["scan"]["hi"], 2}};
   from_one["scan"]["min"] = 1;
   from_one["scan"]["max"] = from_one["scan"]["value"] = from_one["scan"]["hi"];
   EXPECT_FALSE(says(diagnose(from_one), "points"));  // 1 to n counts this very tensor
@@ -203,7 +205,7 @@ TEST(Nan, WithoutACauseTheWatchIsTheNextCommand) {
 
 TEST(Nan, WordsOfTextOnlyWhereTextIsWritten) {
   json facts = row_facts();
-  EXPECT_TRUE(says(diagnose(facts), "leave at least one choice in each row"));
+  EXPECT_TRUE(says(diagnose(facts), "a softmax over a row in which every score is -inf"));
   for (const char* words : {"top-k", "token", "bad-word", "temperature must"})
     EXPECT_FALSE(says(diagnose(facts), words)) << words;
   facts["nan"] = {{"banned", {{"name", "logits"}, {"row", 1}}}};

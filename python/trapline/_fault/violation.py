@@ -28,6 +28,7 @@ from trapline._fault.program import (
     arisen,
     codes,
     computed,
+    creations,
     decomposed,
     frames,
     graphs,
@@ -36,6 +37,7 @@ from trapline._fault.program import (
     owners,
     scope,
     sites,
+    texts,
     trainers,
 )
 from trapline._library import current, diagnose, options, progress
@@ -202,6 +204,16 @@ def _indexes(operator: str) -> bool:
     return operator.startswith((*_INDEXED, *_WRITTEN))
 
 
+def _called_itself(function: str, instead: str) -> Optional[bool]:
+    """PyTorch's function of this name runs, and not the one that calls the same operation."""
+    names = {
+        frame.f_code.co_name
+        for frame in scope.live_frames()
+        if frame.f_globals.get("__name__") == "torch.nn.functional"
+    }
+    return True if function in names and instead not in names else None
+
+
 def _all_alike(content: Any, scan: dict[str, Any]) -> bool:
     """Every element is bad, and all are the same."""
     total = int(content.numel())
@@ -246,6 +258,8 @@ def _look_into(
             add("setting", lambda: models.table_setting(rows, name))
     elif operator == "gather":
         add("table", lambda: "position" if tables.is_positions(tensor) else None)
+    if facts.get("table") in ("position", "token"):
+        facts["tokenizes"] = texts.speak_of("tokeniz")
     if facts.get("table") == "position":
         add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi"), rows))
         add("generation", positions.generation_facts)
@@ -256,7 +270,14 @@ def _look_into(
         add("grows", lambda: positions.grows(list(tensor.shape), recorded.history()) or None)
     called = [code for code, _ in violation.get("frames") or ()] if violation.get("late") else None
     add("library", lambda: libraries.library_facts(facts.get("layer"), called))
+    if operator.startswith("one_hot"):
+        add("made", lambda: creations.classes_of_call("one_hot", "num_classes", 1))
+    else:
+        add("made", lambda: creations.made(facts.get("layer"), facts.get("library") or {}))
+    if operator.startswith("nll_loss"):
+        add("as_nll", lambda: _called_itself("nll_loss", "cross_entropy"))
     if operator.startswith("multinomial"):
+        facts["scores"] = any(texts.speak_of(word) for word in ("logit", "softmax", "generate("))
         add("sampler", lambda: samplers.sampler_facts(content, scan))
     if violation.get("contract") == "binary_cross_entropy.self":
         add("squashed", lambda: squashed.squashed_by(tensor))
@@ -324,7 +345,11 @@ def _look_into(
     if not position and not content.is_floating_point() and not (equal and found[0].found.constant == 0):
         name = str((facts.get("variable") or {}).get("name", ""))
         add("computed", lambda: computed.computed_facts(name, tensor))
+        if "computed" not in facts:
+            add("passed_as", lambda: computed.passed_as(tensor))
         made = facts.get("computed") or {}
+        if made.get("drawn") or arisen.is_drawn(tensor):
+            facts["drawn"] = True
         chosen = made.get("by") in ("argmax", "argmin", "topk") and (facts.get("sample") or {}).get("likely")
         if made.get("drawn") or chosen:
             facts.pop("sample", None)  # chance drew them, or a model chose: no sample has them

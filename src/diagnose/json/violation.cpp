@@ -83,6 +83,21 @@ void read_arguments(const json& object, Violation& facts) {
   }
 }
 
+void read_made(const json& object, Violation& facts) {
+  each(object, "made", [&](const json& value) {
+    const MadeAt at{text(value, "text"), text(value, "file"), integer(value, "line").value_or(0),
+                    boolean(value, "whole").value_or(false)};
+    if (!at.text.empty() && !at.file.empty()) facts.made.push_back(at);
+  });
+  if (const json* passed = object_member(object, "passed_as"))
+    facts.passed_as =
+        PassedFact{text(*passed, "name"), text(*passed, "file"), integer(*passed, "line").value_or(0)};
+  facts.drawn = boolean(object, "drawn").value_or(false);
+  facts.scores = boolean(object, "scores").value_or(true);
+  facts.tokenizes = boolean(object, "tokenizes").value_or(true);
+  facts.as_nll = boolean(object, "as_nll").value_or(false);
+}
+
 void read_layer(const json& object, Violation& facts) {
   const json* layer = object_member(object, "layer");
   if (layer == nullptr) return;
@@ -115,8 +130,8 @@ void read_places(const json& object, Violation& facts) {
   }
   if (const json* made = object_member(object, "computed"); made != nullptr && !text(*made, "text").empty()) {
     facts.computed =
-        ComputedFact{text(*made, "name"), text(*made, "text"), integer(*made, "line").value_or(0),
-                     text(*made, "by"), integer(*made, "edges")};
+        ComputedFact{text(*made, "name"), text(*made, "text"),     integer(*made, "line").value_or(0),
+                     text(*made, "by"),   integer(*made, "edges"), text(*made, "file")};
   }
   if (const json* codes = object_member(object, "codes"); codes != nullptr && !text(*codes, "text").empty()) {
     facts.codes =
@@ -277,6 +292,7 @@ Result<Violation> read_violation(const json& json) {
   facts.thread = text(json, "thread");
   facts.gradients_dropped = boolean(json, "gradients_dropped").value_or(false);
   read_arguments(json, facts);
+  read_made(json, facts);
   read_places(json, facts);
   read_values(json, facts);
   facts.strip = integers(json, "strip");

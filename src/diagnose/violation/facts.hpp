@@ -98,6 +98,13 @@ struct ComputedFact {
   std::int64_t line = 0;
   std::string by;                     // "bucketize"; empty: arithmetic alone
   std::optional<std::int64_t> edges;  // of such a search
+  std::string file{};                 // of a function that returned them; empty: where they are used
+};
+
+// The user's variable that functions were given the numbers as.
+struct PassedFact {
+  std::string name, file;
+  std::int64_t line = 0;
 };
 
 // Tables of one shape in one list, with the one that was read.
@@ -141,8 +148,9 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::vector<Frame> stack;
   std::optional<Layer> layer;
   bool layer_certain = true;
-  std::string table;        // "position", "token", "other", "weight", "optimizer", or empty: not known
-  std::string annotations;  // "COCO", "YOLO": the labels are those of boxes in pictures
+  std::vector<MadeAt> made;  // where the program says how large the layer, or num_classes, is
+  std::string table;         // "position", "token", "other", "weight", "optimizer", or empty: not known
+  std::string annotations;   // "COCO", "YOLO": the labels are those of boxes in pictures
   std::optional<SettingFact> setting;
   std::map<std::string, std::int64_t> special_ids;
   std::string resizable;  // the variable of the model that has resize_token_embeddings and owns the table
@@ -164,6 +172,11 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<NamesakeFact> namesake;
   std::optional<RaisedFact> raised;
   std::optional<ComputedFact> computed;
+  std::optional<PassedFact> passed_as;
+  bool drawn = false;     // chance made the numbers
+  bool scores = true;     // the program speaks of scores or a softmax
+  bool tokenizes = true;  // and of a tokenizer
+  bool as_nll = false;    // it called nll_loss() itself
   std::optional<SiblingsFact> siblings;
   std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;

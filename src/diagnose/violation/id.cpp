@@ -61,7 +61,8 @@ void fix_generation(ViolationWriter& w, std::int64_t usable) {
 }
 
 void fix_length(ViolationWriter& w, std::int64_t usable) {
-  const std::string knob = w.knob(Situation::kPositions);
+  std::string knob = w.knob(Situation::kPositions);
+  if (knob.find("okenizer(") != std::string::npos && !w.facts.tokenizes) knob.clear();  // there is none
   const bool text = w.facts.text.value_or(true);
   if (!knob.empty() && (text || w.facts.library.owner != "transformers")) {
     w.fix(knob);
@@ -185,6 +186,13 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
   const std::string all =
       knob.empty() ? fmt::format("{}, {}{}", resize, w.how_many(need, "rows"), w.basis(need)) : knob;
   if (special) return w.fix(all);
+  if (!w.facts.tokenizes) {  // the program makes its ids itself
+    w.fix_sample();
+    w.fix(fmt::format("{}: {}", look_at_computation(w), w.outside()));
+    if (const std::string more = knob.empty() ? w.resize(need) : knob; !more.empty())
+      w.fix(w.if_meant() + more);
+    return;
+  }
   // No tokenizer is in reach, else its length would be known.
   w.fix(fmt::format("if the program makes ids itself (letters, time steps, codes): {}: {}",
                     look_at_computation(w), w.outside()));
@@ -195,7 +203,6 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
       "len(tokenizer) must not exceed the table");
 }
 
-// A special token that has no row: it is meant to have one, or to be another.
 void fix_table(ViolationWriter& w, bool special) {
   if (foreign(w)) {
     w.finding().summary += fmt::format("; {} is {}, so the id does not come from there", w.facts.counted->of,
@@ -207,7 +214,9 @@ void fix_table(ViolationWriter& w, bool special) {
   }
   if (is_drawn(w)) return fix_drawn(w);
   const bool own = w.knob(Situation::kIds, w.need()).empty();  // a library knows what its tables are
-  if (own && w.facts.siblings && w.integer() < w.facts.siblings->rows) {
+  // Each table has a column of its own: they are no parts of one.
+  const bool columns = w.facts.variable && w.facts.variable->index.size() > w.facts.index.size();
+  if (own && !columns && w.facts.siblings && w.integer() < w.facts.siblings->rows) {
     w.fix(
         fmt::format("if the {} tables of this list are parts of one with {} rows, leave out the ids that "
                     "this part does not hold, and count the others from its first: more rows in a part "
@@ -245,15 +254,25 @@ void fix_table(ViolationWriter& w, bool special) {
   }
   // A library that keeps number 0 for itself counts from 1 by right; its row says so.
   const bool from_one =
-      w.maybe_from_one() && w.knob(Situation::kIds, need).find("0 is ") == std::string::npos;
+      w.maybe_from_one() && w.knob(Situation::kIds, need).find("0 is ") == std::string::npos &&
+      (w.facts.library.caller.empty() || w.facts.variable);  // else the library numbers them
   if (from_one && w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
   // All of them, and no batch has them: the program makes them, and a larger table would hide why.
   const bool made = w.facts.source.empty() && !w.facts.sample && w.facts.scan.bad == w.facts.scan.total &&
                     w.knob(Situation::kIds, need).empty();
-  if (made) w.fix(fmt::format("{}: {}", look_at_computation(w), w.outside()));
-  if (!w.fix_size(Situation::kIds, otherwise) || made) return;
-  if (from_one && !w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
-  w.fix(fmt::format("if not, {}: {}", look_at_computation(w), w.outside()));
+  const std::string look = fmt::format("{}: {}", look_at_computation(w), w.outside());
+  if (made) w.fix(look);
+  // A larger table hides a wrong id, and is right where ids are as they are meant: that is said first only
+  // where the program has counted them.
+  const bool counted = !need.of.empty() || !w.above();
+  if (made || counted) {
+    w.fix_size(Situation::kIds, otherwise);
+    return;
+  }
+  w.fix_sample();
+  w.fix(look);
+  const bool open = w.fix_size(Situation::kIds, otherwise);
+  if (open && from_one && !w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
 }
 
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
@@ -282,7 +301,7 @@ void write_off_range(ViolationWriter& w) {
       w.fix(
           "positions that are a count of the mask less 1 are -1 where a row is padded on the left: "
           "position_ids.masked_fill(attention_mask == 0, 0)");
-    } else if (marks_nothing(w.integer()) && !w.all_bad()) {  // any other is the result of arithmetic
+    } else if (marks_nothing(w.integer()) && !w.all_bad() && !w.facts.drawn && !w.facts.computed) {
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
           "of those elements",
@@ -402,12 +421,20 @@ void write_position(ViolationWriter& w) {
   const std::string limit =
       w.facts.position && !one && !values ? limit_advice(*w.facts.position) : std::string();
   if (!limit.empty()) w.fix(limit);
+  // Two or three beyond are tokens that are put around a text: cut off, the text would lose its end.
+  constexpr std::int64_t kAround = 3;
+  const bool around = !one && !values && limit.empty() && length > usable && length - usable <= kAround;
   if (one) {
     fix_generation(w, usable);
-  } else if (!values) {
+  } else if (!values && !around) {
     fix_length(w, usable);
   }
   std::string setting = w.facts.position ? w.facts.position->setting : std::string();
+  const std::string lead =
+      around ? fmt::format(
+                   "{} beyond may be the tokens that begin and end a text, which the limit has to count: ",
+                   length - usable)
+             : std::string("or ");
   const bool counted = w.facts.generation && w.facts.generation->prompt && w.facts.generation->wanted;
   const std::int64_t most =
       counted ? std::max(length, *w.facts.generation->prompt + *w.facts.generation->wanted) : length;
@@ -419,23 +446,24 @@ void write_position(ViolationWriter& w) {
     // The table is not what is wrong.
   } else if (!setting.empty()) {
     w.fix(
-        fmt::format("or give the model as many positions as the longest sequence has where it is made, {}={} "
+        fmt::format("{}give the model as many positions as the longest sequence has where it is made, {}={} "
                     "at least (new rows have to be trained)",
-                    setting, most + offset - (w.facts.position->rows - w.facts.position->value)));
+                    lead, setting, most + offset - (w.facts.position->rows - w.facts.position->value)));
   } else if (w.facts.setting) {
     w.fix(
-        fmt::format("or give the model as many positions as the longest sequence has where it is made: "
+        fmt::format("{}give the model as many positions as the longest sequence has where it is made: "
                     "config.{}={} made this table, {} at least (new rows have to be trained)",
-                    w.facts.setting->name, w.facts.setting->value, most + offset));
+                    lead, w.facts.setting->name, w.facts.setting->value, most + offset));
   } else {
     w.fix(fmt::format(
-        "or give the position table a row for each place of the longest sequence, {} at least (new "
+        "{}give the position table a row for each place of the longest sequence, {} at least{} (new "
         "rows have to be trained)",
-        most + offset));
+        lead, most + offset, w.where_made()));
   }
+  if (around) fix_length(w, usable);
   // What a decoder is given may be the target, which cannot be read in pieces.
   const bool decodes = w.layer().find("decoder") != std::string::npos;
-  if (!values && !one && !decodes && w.facts.text.value_or(true)) {
+  if (!values && !one && !around && !decodes && w.facts.text.value_or(true)) {
     w.fix(fmt::format("or, of long texts, split into windows of {} with some overlap", usable));
   }
   w.fix_sample();

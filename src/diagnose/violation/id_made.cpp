@@ -10,7 +10,13 @@ std::string of_unsigned(const ViolationWriter& w) {
   if (w.only(255)) return "; 255 is also what -1 becomes in uint8, and a usual fill value";
   if (w.only(65535)) return "; 65535 is also what -1 becomes in uint16";
   if (w.only(4294967295)) return "; 4294967295 is also what -1 becomes in uint32";
-  return "";
+  if (!w.only(w.integer()) || !w.no_size()) return "";
+  for (const int bits : {8, 16, 32}) {
+    const std::int64_t all = std::int64_t{1} << bits;
+    if (w.integer() < all && w.integer() >= all - 16)
+      return fmt::format("; {} is also what {} becomes in uint{}", w.value(), w.integer() - all, bits);
+  }
+  return fmt::format("; {} is a usual fill value", w.value());
 }
 
 std::string of_signed(const ViolationWriter& w) {

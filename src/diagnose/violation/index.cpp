@@ -109,8 +109,9 @@ void write_ignore_label(ViolationWriter& w) {
 // Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
 void fix_look(ViolationWriter& w) {
   const ScanFact& scan = w.facts.scan;
-  const std::string look = w.facts.computed ? w.look_at_computation("the index")
-                                            : fmt::format("look at where {} is computed", w.own("the index"));
+  const std::string look = w.facts.computed || w.facts.passed_as
+                               ? w.look_at_computation("the index")
+                               : fmt::format("look at where {} is computed", w.own("the index"));
   constexpr std::int64_t kTelling = 4;
   if (scan.bad == scan.total && scan.total >= kTelling && w.above()) {
     const std::string least = scan.min ? fmt::format(", {} is the lowest", to_text(*scan.min)) : "";
@@ -164,6 +165,10 @@ void fix_below(ViolationWriter& w) {
         w.own("the index"), w.facts.scan.total, w.value()));
     return;
   }
+  if (w.facts.computed || w.facts.drawn) {  // what arithmetic or chance made marks nothing
+    return w.fix(fmt::format("{} does not count negative indices from the end: {}: {}", w.op(),
+                             w.look_at_computation("the index"), w.outside()));
+  }
   if (marks || w.only(w.integer())) {
     const std::string knob = w.ignore_knob();
     if (!knob.empty()) w.fix(knob);
@@ -181,8 +186,8 @@ void fix_below(ViolationWriter& w) {
                       "look at where {} is made",
                       w.own("the index")));
     w.fix(
-        fmt::format("if {} marks padding, {} has no place for it: leave those elements out, or put a place "
-                    "that there is in their stead and leave their results out",
+        fmt::format("if {} marks padding, {} has no place for it: leave those elements out, or give them "
+                    "a valid index and leave their results out",
                     w.value(), w.op()));
     if (search) return;
   }
@@ -228,7 +233,8 @@ void fix_above(ViolationWriter& w) {
   fix_look(w);
   // What begins at 1 and ends at the size itself was made for this very tensor.
   const bool from_one = w.seen_min() == 1 && w.seen_max() == w.hi();
-  if (w.facts.fits && !writes(w) && !from_one) {
+  const bool several = w.facts.scan.total > 1 && w.distinct() > 1;  // one number fits anything
+  if (w.facts.fits && several && !writes(w) && !from_one) {
     w.fix(fmt::format("all of it would fit {} [{}]: if the index was made for that one, index that one",
                       w.facts.fits->name, fmt::join(w.facts.fits->shape, ", ")));
   }
@@ -239,7 +245,9 @@ void fix_above(ViolationWriter& w) {
   w.fix_size(Situation::kIndex, "");
   if (library || !w.layer().empty()) return;
   if (!writes(w)) {
-    if (of_data && w.likely() && !from_one && !w.facts.fits && w.facts.library.caller.empty())
+    // The size itself alone is a step too far, or what a search gives that found nothing.
+    if (of_data && w.likely() && !from_one && !w.facts.fits && w.facts.library.caller.empty() &&
+        !w.only(w.hi()))
       w.fix(
           fmt::format("if it is right, what it indexes is too short: {} elements at least; was that made for "
                       "a part of the data?",

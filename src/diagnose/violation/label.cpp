@@ -184,16 +184,19 @@ void fix_range_check(ViolationWriter& w) {
 std::string more_outputs(const ViolationWriter& w) {
   const Need need = w.need();
   if (w.op() == "one_hot" && !w.facts.library.caller.empty()) {
-    return fmt::format("{} calls one_hot with num_classes={}: give it {}, where you tell it how many{}",
-                       w.facts.library.caller, w.hi(), w.larger(need, "classes"), w.basis(need));
+    const std::string by = w.facts.made.empty() ? "" : fmt::format(" (`{}`)", w.facts.made.front().text);
+    return fmt::format("{} calls one_hot with num_classes={}{}: give it {}{}", w.facts.library.caller, w.hi(),
+                       by, w.larger(need, "classes"), w.basis(need));
   }
   if (w.op() != "one_hot") {
     return fmt::format("give the layer that makes the input {}{}", w.larger(need, "outputs"), w.basis(need));
   }
   constexpr std::string_view kModel = "; what it is compared with needs as many outputs";
-  return need.exact ? fmt::format("F.one_hot(..., num_classes={}){}{}", need.count, w.basis(need), kModel)
-                    : fmt::format("F.one_hot(..., num_classes=N), N {}{}{}", w.how_many(need), w.basis(need),
-                                  kModel);
+  const std::string made = w.where_made();
+  return need.exact
+             ? fmt::format("F.one_hot(..., num_classes={}){}{}{}", need.count, made, w.basis(need), kModel)
+             : fmt::format("F.one_hot(..., num_classes=N){}, N {}{}{}", made, w.how_many(need), w.basis(need),
+                           kModel);
 }
 
 // That the model has fewer outputs than there are classes is known where these were counted: a label beyond

@@ -25,11 +25,6 @@ bool not_finite(const ViolationWriter& w) {
   return w.facts.scan.reason == Reason::kNan || w.facts.scan.reason == Reason::kInf;
 }
 
-// Every parameter in reach was looked at, and none is bad.
-bool weights_are_finite(const ViolationWriter& w) {
-  return w.facts.weights && w.facts.weights->bad == 0 && w.facts.weights->buffer.empty();
-}
-
 std::string lead(const ViolationWriter& w, const char* joint) {
   return weights_are_finite(w) ? fmt::format("; the model's weights are finite, {}", joint) : "; ";
 }
@@ -211,6 +206,10 @@ bool grown(ViolationWriter& w) {
 
 }  // namespace
 
+bool weights_are_finite(const ViolationWriter& w) {
+  return w.facts.weights && w.facts.weights->bad == 0 && w.facts.weights->buffer.empty();
+}
+
 bool explain_nan(ViolationWriter& w) {
   if ((w.facts.scan.reason == Reason::kNan && weights(w)) || buffer(w) || banned(w) || made(w) || input(w) ||
       divided_by_zero(w))
@@ -221,7 +220,9 @@ bool explain_nan(ViolationWriter& w) {
   }
   if (grown(w)) return true;
   if (weights_are_finite(w) && not_finite(w)) w.finding().summary += "; the model's weights are finite";
-  watch(w);
+  // Layers with finite weights seldom make one: what the program itself computes has no layer to be named.
+  const bool drawn = w.facts.contract != nullptr && w.facts.contract->cause == Cause::kInvalidProbability;
+  if (!weights_are_finite(w) || !drawn || !nan_of(w).situation.empty()) watch(w);
   return false;
 }
 

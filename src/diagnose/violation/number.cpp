@@ -74,10 +74,18 @@ void fix_record(ViolationWriter& w) {
                       w.facts.variable ? "is" : "are", scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
     return;
   }
+  const char* records = scan.bad == 1 ? "that record" : "those records";
+  const char* are = scan.bad == 1 ? "is" : "are";
+  if (all_whole(w)) {
+    return w.fix(fmt::format(
+        "correct {} if wrong; if not, look at where {} is made: {} of {} {} outside [0, 1]; a sum "
+        "of one-hot rows is 2 where a class stands twice",
+        records, w.own("the target"), scan.bad, scan.total, are));
+  }
   w.fix(fmt::format(
-      "correct {} if wrong; if not, look at what scaled the targets (a scaler fitted on other data): "
-      "{} of {} {} outside [0, 1]",
-      scan.bad == 1 ? "that record" : "those records", scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
+      "correct {} if wrong; if not, look at what made the targets (a model without a limit, a scaler fitted "
+      "on other data): {} of {} {} outside [0, 1]",
+      records, scan.bad, scan.total, are));
 }
 
 // Whole numbers: pixels, two labels with other names, or classes.
@@ -256,10 +264,41 @@ void write_input(ViolationWriter& w) {
       "those");
 }
 
+// Weights that the program itself computes: nothing in it speaks of scores or of a softmax.
+bool are_weights(const ViolationWriter& w) { return !w.facts.scores && nan_when(w, ""); }
+
+void fix_weights(ViolationWriter& w) {
+  const std::string look = fmt::format("look at where {} is computed", w.own("the input"));
+  if (w.facts.scan.reason == Reason::kInf) {
+    w.fix(fmt::format(
+        "{}: a weight is Inf after a division by 0, exp() of more than 88, or a record far out of "
+        "the range of the others",
+        look));
+  } else {
+    w.fix(
+        fmt::format("{}: 0/0 (a row that is divided by its own sum of 0), the root or the logarithm of a "
+                    "negative number, or a missing value makes NaN",
+                    look));
+  }
+}
+
 void fix_multinomial(ViolationWriter& w) {
   switch (w.facts.scan.reason) {
     case Reason::kNan:
       if (explain_nan(w)) break;
+      if (are_weights(w)) {
+        fix_weights(w);
+        break;
+      }
+      if (nan_when(w, "") && weights_are_finite(w) && w.facts.tensor.dtype != "float16") {
+        w.fix(
+            "look back from it for the first that is NaN: assert torch.isfinite(x).all() after each step; "
+            "with "
+            "finite weights it is 0/0, as where a row is divided by its own sum of 0, or a softmax over a "
+            "row "
+            "in which every score is -inf");
+        break;
+      }
       // Where the model was looked at, and is not float16, nothing overflows there.
       w.fix(fmt::format("check the logits: assert torch.isfinite(logits).all() before softmax{}",
                         w.facts.weights && w.facts.tensor.dtype != "float16"
@@ -280,6 +319,10 @@ void fix_multinomial(ViolationWriter& w) {
       break;
     case Reason::kInf:
       if (explain_nan(w)) break;
+      if (are_weights(w)) {
+        fix_weights(w);
+        break;
+      }
       w.fix("pass softmax output, not exp(logits): torch.softmax(logits.float(), dim=-1)");
       if (nan_when(w, "generation"))
         w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
@@ -287,6 +330,13 @@ void fix_multinomial(ViolationWriter& w) {
         w.fix("if the scores are divided by a temperature, it must not be so small that they overflow");
       break;
     case Reason::kZeroSum:
+      if (w.facts.tensor.shape.size() < 2) {
+        w.fix(fmt::format(
+            "all {} weights are 0: look at where {} is computed: a mask that leaves nothing, or numbers of "
+            "another scale (exp() of less than -104 is 0 in float32)",
+            w.facts.scan.total, w.own("the input")));
+        break;
+      }
       w.count_rows();
       w.fix(fmt::format("every weight of that row is 0: look at where {} is computed, or leave the row out",
                         w.own("the input")));
@@ -389,6 +439,9 @@ void diagnose_probability(ViolationWriter& w) {
                           w.facts.source.empty() ? w.op() : w.facts.source, row(w))
             : fmt::format("{}: {} of the probabilities {}", w.opening(), row(w),
                           reason == Reason::kNegative ? "has a negative one" : "is not finite");
+    if (reason == Reason::kZeroSum && w.facts.tensor.shape.size() < 2 && w.finding().element) {
+      w.finding().element->bad = w.facts.scan.total;  // the row is all there is
+    }
     fix_multinomial(w);
     return;
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "diagnose/frame.hpp"
+#include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -16,6 +18,13 @@ bool is_cut(const ComputedFact& computed) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
   const bool divides = has("/") || has("*") || has("floor(") || has("ceil(");
   return divides && std::ranges::any_of(kCasts, has);
+}
+
+std::string at_line(const std::string& file, std::int64_t line) {
+  Frame frame;
+  frame.file = file;
+  frame.line = line;
+  return file_and_line(frame);
 }
 
 // What a layer has as many of as its attribute says.
@@ -135,25 +144,32 @@ std::string ViolationWriter::seen_where() const {
                      facts.seen->count == 1 ? noun() : nouns());
 }
 
+std::string ViolationWriter::where_made() const {
+  if (facts.made.empty()) return {};
+  const MadeAt& at = facts.made.back();
+  return fmt::format(", by `{}` ({})", at.text, at_line(at.file, at.line));
+}
+
 std::string ViolationWriter::resize(const Need& need) {
   if (layer().empty() || facts.library.fixed()) return {};
   set_needed(need);
   const Layer& owner = *facts.layer;
   const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
+  const std::string made = where_made();
   if (!facts.library.setting.empty()) {
-    return fmt::format("create {} of {} with {} of {}{}{}", facts.library.maker, facts.library.owner,
-                       facts.library.setting, larger(need), sure, basis(need));
+    return fmt::format("create {} of {} with {} of {}{}{}{}", facts.library.maker, facts.library.owner,
+                       facts.library.setting, larger(need), made, sure, basis(need));
   }
   if (!facts.library.owner.empty()) {
-    return fmt::format("create {} of {} so that {} has {}{}{}", facts.library.maker, facts.library.owner,
-                       layer(), how_many(need, unit(owner)), sure, basis(need));
+    return fmt::format("create {} of {} so that {} has {}{}{}{}", facts.library.maker, facts.library.owner,
+                       layer(), how_many(need, unit(owner)), made, sure, basis(need));
   }
   if (!need.exact) {
-    return fmt::format("give {} {}{}{}", layer(), larger(need, unit(owner)), basis(need), sure);
+    return fmt::format("give {} {}{}{}{}", layer(), larger(need, unit(owner)), made, basis(need), sure);
   }
   if (owner.attribute.empty() || owner.attribute.find('[') != std::string::npos) {
-    return fmt::format("give {} {} {} instead of {}{}{}", layer(), need.count, unit(owner), hi(), sure,
-                       basis(need));
+    return fmt::format("give {} {} {} instead of {}{}{}{}", layer(), need.count, unit(owner), hi(), made,
+                       sure, basis(need));
   }
   const std::string argument = fmt::format("{}={}", owner.attribute, need.count);
   std::string call = fmt::format("..., {}", argument);
@@ -162,7 +178,7 @@ std::string ViolationWriter::resize(const Need& need) {
     call = owner.arguments;
     call.replace(at, before.size(), argument);
   }
-  return fmt::format("change {} to {}({}){}{}", layer(), owner.type, call, sure, basis(need));
+  return fmt::format("change {} to {}({}){}{}{}", layer(), owner.type, call, made, sure, basis(need));
 }
 
 void ViolationWriter::set_needed(const Need& need) {
@@ -222,6 +238,16 @@ std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
   std::string text = knob(situation, need);
   if (text.empty()) return resize(need);
   set_needed(need);
+  const auto said = facts.library.settings.find("num_labels");
+  const std::int64_t most = said == facts.library.settings.end() || said->second.empty()
+                                ? 0
+                                : *std::ranges::max_element(said->second);
+  if (text.find("num_labels") != std::string::npos && most > hi()) {  // set when the layer was made already
+    return fmt::format(
+        "the config says num_labels={}, but {} was made with {}: make that layer anew, nn.Linear(..., {}), "
+        "and give its parameters to the optimizer",
+        most, layer().empty() ? "the last layer" : layer(), hi(), std::max(need.count, most));
+  }
   return text;
 }
 
@@ -246,11 +272,17 @@ std::string ViolationWriter::from_one(const std::string& name) const {
 }
 
 std::string ViolationWriter::look_at_computation(const std::string& otherwise) const {
+  if (!facts.computed && facts.passed_as) {
+    return fmt::format("look at where `{}` is computed (given on in {})", facts.passed_as->name,
+                       at_line(facts.passed_as->file, facts.passed_as->line));
+  }
   if (!facts.computed) {
     return fmt::format("look at where {} {} computed", own(otherwise), facts.variable ? "is" : "are");
   }
   const ComputedFact& made = *facts.computed;
   const std::string name = made.name.empty() ? std::string() : made.name + " = ";
+  if (!made.file.empty())
+    return fmt::format("look at `{}{}` ({})", name, made.text, at_line(made.file, made.line));
   return fmt::format("look at `{}{}` (line {})", name, made.text, made.line);
 }
 
@@ -269,6 +301,13 @@ std::string ViolationWriter::rule_of_computation() const {
   if (const auto edges = facts.computed->edges)
     return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);
   return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);
+}
+
+bool ViolationWriter::no_size() const {
+  if (!above() || facts.counted || !only(integer())) return false;
+  constexpr std::int64_t kFar = 2;
+  if (integer() < kFar * hi() || facts.scan.bad * kFar > facts.scan.total) return false;
+  return marks_or_wraps(integer(), hi());
 }
 
 std::string ViolationWriter::of_codes() const {
@@ -292,6 +331,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
                     own("the index")));
     return false;
   }
+  if (noun() != "label" && no_size()) return false;
   const Need wanted = need();
   // What a library indexes may be another tensor than a layer that is only as large.
   const bool guess = situation == Situation::kIndex && !facts.layer_certain &&

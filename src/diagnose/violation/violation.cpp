@@ -71,6 +71,8 @@ Finding start(const Violation& facts) {
   finding.stack = facts.stack;
   finding.surfaced = facts.surfaced;
   finding.layer = facts.layer;
+  if (finding.layer) finding.layer->made = facts.made;
+  if (facts.as_nll && finding.op == "cross_entropy") finding.op = "nll_loss";
   finding.sample = facts.sample;
   finding.process = facts.process;
   finding.progress = facts.progress;

@@ -35,7 +35,10 @@ std::string stripped(const std::string& code) {
 
 }  // namespace
 
-std::string ViolationWriter::op() const { return std::string(facts.contract->public_op); }
+std::string ViolationWriter::op() const {
+  if (facts.as_nll && facts.contract->public_op == "cross_entropy") return "nll_loss";
+  return std::string(facts.contract->public_op);
+}
 
 std::string ViolationWriter::argument() const {
   return facts.column.empty() ? std::string(facts.contract->public_argument) : facts.column;
@@ -203,9 +206,9 @@ void ViolationWriter::fix_arithmetic(const std::string& cast) {
   const bool row = facts.sample && facts.sample->by == "row";
   fix(
       fmt::format("what the batch holds is finite: arithmetic before {} makes NaN or Inf of {}: 0/0 (a range "
-                  "or a standard deviation of 0), log of 0 or below{}",
+                  "or a standard deviation of 0), the root or logarithm of a negative number, acos or asin "
+                  "beyond 1 (by rounding){}",
                   cast, row ? "that row" : "it", row ? "" : "; or a missing value goes in beside the batch"));
-  fix("keep the divisor above 0, (max - min).clamp(min=eps), and look at what such a sample is to give");
   fix("find where the NaN begins: assert torch.isfinite(x).all() after each step before the cast");
   fix_sample();
 }
@@ -233,7 +236,7 @@ void ViolationWriter::write_nan_cast() {
   const bool label = noun() == "label";  // one that is not known must not be made up
   const char* thing = label ? "label" : "value";
   const char* what_to_do =
-      label ? "give it its label, or drop its row, before" : "drop its row, or fill it in, before";
+      label ? "give it its label, or drop its row, before" : "fill it in, or leave its row out, before";
   if (facts.nan_cast) {
     const Frame& cast = facts.nan_cast->frame;
     finding_.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));
@@ -248,10 +251,12 @@ void ViolationWriter::write_nan_cast() {
     if (label) {
       fix(fmt::format("a missing label goes into the cast in {}: {}", where, what_to_do));
     } else {
+      const bool known = facts.nan && facts.nan->input;
       fix(fmt::format(
-          "NaN goes into the cast in {}: a missing value ({}), 0/0 (keep the divisor above 0), or the log or "
-          "root of a negative number",
-          where, what_to_do));
+          "NaN goes into the cast in {}: find where it begins{}: 0/0, the log or root of a negative number, "
+          "a "
+          "value beyond the edges of pd.cut() or of a mapping, or one that is missing in the data",
+          where, known ? fmt::format(", backwards from `{}`", facts.nan->input->name) : ""));
     }
   } else {
     const bool computed = !is_cast_of_nan(integer());

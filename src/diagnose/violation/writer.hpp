@@ -104,6 +104,8 @@ class ViolationWriter {
   std::string until() const;
   // "196 outputs"; "as many outputs as there are classes"; "at least 196 outputs" where all was seen.
   std::string how_many(const Need& need, std::string_view of = {}) const;
+  // ", by `n_items=len(items)` (main.py:52)": where the program says the layer's size; empty: not known.
+  std::string where_made() const;
   // "196 outputs instead of 195"; "more outputs than 195: as many as there are classes"
   std::string larger(const Need& need, std::string_view of = {}) const;
   // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.
@@ -127,6 +129,9 @@ class ViolationWriter {
   std::string look_at_computation(const std::string& otherwise) const;
   // What is true of every result of that function: "argmax gives 0 to n - 1"; empty for others.
   std::string rule_of_computation() const;
+  // What is far beyond is a usual mark for nothing, or a negative number in an unsigned type: no table is to
+  // be made as large as that.
+  bool no_size() const;
   // "`df['city'].cat.codes` (line 8) has -1 for a missing value"
   std::string of_codes() const;
   // "if there are meant to be more than 195 classes: "
@@ -211,6 +216,8 @@ void diagnose_finite(ViolationWriter& w);
 
 // Adds what is known of a NaN's origin to the summary, and what to do about it; true when that is enough.
 bool explain_nan(ViolationWriter& w);
+// Every parameter in reach was looked at, and none is bad.
+bool weights_are_finite(const ViolationWriter& w);
 // The command that names the layer was among it.
 bool nan_watched(const ViolationWriter& w);
 bool explain_broken_weights(ViolationWriter& w);  // what was computed of them is no number

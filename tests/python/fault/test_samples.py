@@ -339,6 +339,8 @@ def test_where_most_rows_are_bad_no_sample_is_at_fault(facts_of):
             "row": 3,
             "dataset_index": 3,
         }
+        half = facts_of(label_violation(torch.zeros(8, 2), target))["sample"]  # 2 and 3 of 0 to 3
+        assert (half["batch"], half["by"]) == (0, "hand") and "row" not in half
         break
 
 
@@ -386,3 +388,30 @@ def test_what_is_like_a_dict_and_a_proxy_do_no_harm(facts_of):
     kept, proxy = [Sparse() for _ in range(4)], Proxy()
     violation = table_violation(torch.zeros(8, 2), torch.tensor([[1], [2], [9], [3]]))
     assert "sample" not in facts_of(violation) and len(kept) == 4 and proxy is not None
+
+
+def test_as_many_columns_as_samples_where_the_other_tensors_tell(facts_of):
+    """A tensor [8, 8] of a collate function of the program's: the texts beside it have the samples first."""
+
+    class Tagged(Dataset):
+        def __len__(self):
+            return 24
+
+        def __getitem__(self, i):
+            return torch.full((5,), i), [j for j in range(8) if j != i % 8], 9 if i == 13 else 1
+
+    def collate(items):
+        ids = torch.stack([item[0] for item in items])
+        tags = torch.zeros(len(items), 8, dtype=torch.long)
+        for row, (_, named, mark) in enumerate(items):
+            tags[row, named] = mark
+        return (ids, tags) if wide else (ids.t().contiguous(), tags)
+
+    for wide in (True, False):
+        for _, (_ids, tags) in zip(range(2), DataLoader(Tagged(), batch_size=8, collate_fn=collate)):
+            weight = torch.zeros(3, 2)
+            if bool((tags > 2).any()):
+                told = facts_of(table_violation(weight, tags))["sample"]
+                assert ("row" in told) is wide
+                if wide:
+                    assert (told["batch"], told["row"], told["dataset_index"]) == (1, 5, 13)

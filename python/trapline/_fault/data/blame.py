@@ -8,6 +8,7 @@ from trapline._fault.data import at_work, batches, values
 from trapline._fault.data.samples import Sample
 
 _MIN_ROWS = 4
+_MANY_ROWS = 8  # among which half are no chance
 
 
 def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
@@ -47,4 +48,5 @@ def _are_most_rows_bad(violation: dict[str, Any], predicate: Optional[int]) -> b
     bad = values.bad_mask(tensor.detach().reshape(-1).cpu(), violation["scan"], predicate)
     if bad is None or int(bad.sum()) != violation["scan"].get("bad"):
         return False
-    return int(bad.reshape(rows, -1).any(1).sum()) * 2 > rows
+    found = int(bad.reshape(rows, -1).any(1).sum())
+    return found * 2 > rows or (rows >= _MANY_ROWS and found * 2 == rows)

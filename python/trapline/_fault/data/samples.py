@@ -267,11 +267,19 @@ def row_of(located: Located) -> Optional[int]:
         most = loader.batch_size
         return place[0] if most is None or shape[0] <= most else None
     count = len(indices)
-    if shape[0] == count and (len(shape) < 2 or shape[1] != count or loader.keeps_order):
+    square = len(shape) > 1 and shape[1] == count
+    if shape[0] == count and (not square or loader.keeps_order or _samples_first(located, count)):
         return place[0]
     if len(shape) > 1 and shape[1] == count and shape[0] != count:
         return place[1]  # time first
     return None
+
+
+def _samples_first(located: Located, count: int) -> bool:
+    """The batch's other tensors, where their shapes tell, count the samples in their first dimension."""
+    shapes = [tuple(part.shape) for part in located.batch.tensors() if part.dim() > 1]
+    telling = [shape for shape in shapes if (shape[0] == count) != (shape[1] == count)]
+    return bool(telling) and all(shape[0] == count for shape in telling)
 
 
 def _made_as_batch(located: Located) -> bool:
@@ -299,6 +307,8 @@ def index_of(located: Located, row: int) -> Optional[int]:
     with RandomState():
         if contents.sample_produced_row(fetch(data_set, indices[row]), whole_row, value):
             return int(indices[row])
+        if order.is_kept(located.batch):  # what the collate function made of the row's sample
+            return int(indices[row])
         if len(indices) > MAX_FETCHED:
             return None
         others = [index for index in indices if is_int(index)]
@@ -307,9 +317,7 @@ def index_of(located: Located, row: int) -> Optional[int]:
             for index in others
             if contents.sample_produced_row(fetch(data_set, index), whole_row, value)
         ]
-    if len(having) == 1:
-        return int(having[0])
-    return int(indices[row]) if not having and order.is_kept(located.batch) else None
+    return int(having[0]) if len(having) == 1 else None
 
 
 def is_int(value: Any) -> bool:

@@ -58,6 +58,8 @@ def layer_facts(
         layer = table_layer(table, size) if scope.is_tensor(table) and along_rows else None
         if layer is not None:
             return layer
+    if op.startswith("scatter"):
+        return _of_running_module(size)
     if op.startswith(_LOSSES):
         scores = args.get("self")
         if weights:
@@ -65,6 +67,27 @@ def layer_facts(
         known = scope.is_tensor(scores) or isinstance(scores, noted.Gone)
         if known and _class_dimension(op, scores, args, size):
             return logits_layer(scores, size)
+    return None
+
+
+def _of_running_module(size: int) -> Optional[Layer]:
+    """The only parameter of the module that runs with as many rows as what is written to, or the only layer in
+    it with as many outputs: a guess."""
+    for frame in scope.live_frames():
+        module = frame.f_locals.get("self")
+        if not owners.is_module(module) or type(module).__module__.startswith("torch."):
+            continue
+        parameters = [p for p in module._parameters.values() if p is not None and p.dim() == 2]
+        found = [p for p in parameters if p.shape[0] == size and p.shape[1] != size]
+        parts = [part for part in module._modules.values() if _width_of(part, "out_features") == size]
+        if len(found) + len(parts) != 1:
+            return None
+        owned = owners.owners_of(found[0] if found else parts[0].weight)
+        if len(owned) != 1:
+            return None
+        if found:
+            return _parameter_layer(owned[0], size, certain=False)
+        return _layer(owned[0], "out_features", size, certain=False)
     return None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import calls, frames, holders, places, scope
+from trapline._fault.program import calls, frames, holders, places, scope, texts
 
 Facts = dict[str, Any]
 _MAX_TEXT = 100
@@ -83,12 +83,70 @@ def computed_facts(variable: str, given: Any) -> Optional[Facts]:
             found = _assigned(frame, name, scope.line_of(frame), _DEPTH)
             if found is not None:
                 return _described(frame, name, *found)
+            made = _by_function(frame, name)
+            if made is not None:
+                return made
         if not names and given_on:
             expression = _in_call(frame)
             if expression is not None:
                 return _described(frame, "", *expression)
         given_on = given_on and bool(names)
     return None
+
+
+def passed_as(given: Any) -> Optional[Facts]:
+    """`name`, `file` and `line` of the user's variable that the functions between were given the numbers as:
+    where it is no parameter any more."""
+    for depth, frame in enumerate(holders.user_frames()):
+        names = [name for name, value in scope.variables(frame) if value is given]
+        if not names:
+            return None
+        own = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
+        made = next((name for name in names if name not in own), None)
+        if made is not None and not depth:
+            return None  # the line itself has it
+        if made is not None:
+            return {"name": made, "file": frame.f_code.co_filename, "line": scope.line_of(frame)}
+    return None
+
+
+def _by_function(frame: FrameType, name: str) -> Optional[Facts]:
+    """Of `a, b = self.decode(x)` what the program's own function returns there, where that is a computation."""
+    tree = calls.tree_of(frame.f_code)
+    before = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
+    bound = [] if tree is None else [node for node, _ in _bindings(tree, name) if node.lineno < before]
+    node = max(bound, key=lambda one: one.lineno, default=None)
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
+        return None
+    if not _has_run(tree, node, before):
+        return None
+    target = node.targets[0]
+    place = None
+    if isinstance(target, ast.Tuple):
+        named = [part.id if isinstance(part, ast.Name) else "" for part in target.elts]
+        place = named.index(name) if name in named else None
+        if place is None:
+            return None
+    found = texts.returned_by(called(node.value), place)
+    if found is None or not _computes(found.node):
+        return None
+    call = next((p for p in ast.walk(found.node) if isinstance(p, ast.Call) and called(p) in _MAKES), None)
+    facts: Facts = {"name": found.name, "text": text_of(found.node), "line": found.node.lineno}
+    facts["file"] = found.file
+    if call is not None:
+        facts["by"] = called(call)
+    if any(isinstance(part, ast.Call) and called(part) in DRAWS for part in ast.walk(found.node)):
+        facts["drawn"] = True
+    return facts
+
+
+def _computes(node: ast.expr) -> bool:
+    while isinstance(node, ast.Call) and called(node) in _KEEPS and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    made = isinstance(node, ast.Call) and called(node) in _MAKES
+    return made or (isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC))
 
 
 def counts_across(given: Any) -> bool:

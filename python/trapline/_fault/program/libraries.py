@@ -33,7 +33,7 @@ _SILENT = ("torch", "builtins", "typing", "abc", "collections", "enum")  # packa
 def library_facts(layer: Optional[dict[str, Any]], called: Optional[list[CodeType]] = None) -> dict[str, Any]:
     """Packages and classes for the table of knobs; a package is left out where the code is the user's.
     `called`: the code that called, innermost first, of a call that is over: what runs now is another."""
-    around = _around(layer)
+    around = around_layer(layer)
     facts = facts_of(around, scope.live_frames() if called is None else [])
     if called:
         facts |= _callers_in(called)
@@ -127,7 +127,7 @@ def _is_count(name: str, value: Any, size: int) -> bool:
     return counts and type(value) is int and value == size
 
 
-def _around(layer: Optional[dict[str, Any]]) -> list[Any]:
+def around_layer(layer: Optional[dict[str, Any]]) -> list[Any]:
     """The modules that contain the layer, innermost first; empty when no live model leads to it."""
     name = (layer or {}).get("name") or ""
     for variable, root in owners.roots():

@@ -9,6 +9,7 @@ import re
 import sys
 import time
 import tokenize
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Optional
 
@@ -75,20 +76,28 @@ def line_text(filename: str, line: int) -> str:
     """The text of one line without its line end, or "" when it is gone or may not be what ran."""
     if line < 1:
         return ""
-    try:
-        if is_notebook(filename) or filename.startswith("<"):
-            lines = _cached_lines(filename)
-        else:
-            if os.stat(filename).st_mtime > PROCESS_START + _CLOCK_SLACK_S:
-                return ""  # edited while the program ran: the line number holds, the text may not
-            lines = _lines_of_file(filename)
-    except OSError:
-        lines = _cached_lines(filename)  # a module inside a zip file, or one that a loader made
-    except (SyntaxError, LookupError, ValueError):
-        return ""
+    lines = _lines(filename)
     if line > len(lines):
         return ""
     return lines[line - 1].rstrip("\r\n")
+
+
+def text(filename: str) -> str:
+    """The whole text of a file, or "" when it is gone or may not be what ran."""
+    return "\n".join(line.rstrip("\r\n") for line in _lines(filename))
+
+
+def _lines(filename: str) -> Sequence[str]:
+    try:
+        if is_notebook(filename) or filename.startswith("<"):
+            return _cached_lines(filename)
+        if os.stat(filename).st_mtime > PROCESS_START + _CLOCK_SLACK_S:
+            return ()  # edited while the program ran: the line number holds, the text may not
+        return _lines_of_file(filename)
+    except OSError:
+        return _cached_lines(filename)  # a module inside a zip file, or one that a loader made
+    except (SyntaxError, LookupError, ValueError):
+        return ()
 
 
 def command_text() -> Optional[str]:

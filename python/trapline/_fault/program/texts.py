@@ -1,0 +1,151 @@
+"""The text of the user's program, parsed: its modules, the classes and functions in them, and their calls."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, NamedTuple, Optional
+
+from trapline._fault.program import places, scope, source
+
+_MAX_FILES = 100
+_MAX_CHARACTERS = 300_000
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Returned(NamedTuple):
+    """What a function returns: the expression, the name that it has there, and its file."""
+
+    node: ast.expr
+    name: str
+    file: str
+
+
+def user_files() -> list[str]:
+    """The files of the user's own modules, those that run now first."""
+    files = [frame.f_code.co_filename for frame in scope.live_frames() if places.is_user(frame.f_code)]
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType):
+            file = object.__getattribute__(module, "__dict__").get("__file__")
+            if isinstance(file, str) and file.endswith(".py") and not places.is_library_file(file):
+                files.append(file)
+    return [file for file in dict.fromkeys(files) if not places.is_own(file)][:_MAX_FILES]
+
+
+def user_trees() -> Iterator[tuple[str, Any]]:
+    """(file, its tree) of each of them that can be read."""
+    for file in user_files():
+        tree = tree_of(file)
+        if tree is not None:
+            yield file, tree
+
+
+@lru_cache(maxsize=_MAX_FILES)
+def tree_of(file: str) -> Optional[ast.Module]:
+    """The tree of a file that still is what the process ran; of a cell of a notebook, too."""
+    text = source.text(file)
+    if not text or len(text) > _MAX_CHARACTERS:
+        return None
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def classes(kind: type) -> Iterator[tuple[Any, str]]:
+    """(definition, file) of a class of the user's; nothing where its name is another's in that file, too."""
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
+    if not isinstance(file, str) or places.is_library_file(file):
+        return
+    tree = tree_of(file)
+    named = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__
+    ]
+    if len(named) == 1:
+        yield named[0], file
+
+
+def functions(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """(function, the class around it) of each function in a file; (None, None) for the file's own lines."""
+    yield None, None
+    waiting: list[tuple[Any, Any]] = [(node, None) for node in tree.body]
+    while waiting:
+        node, kind = waiting.pop(0)
+        if isinstance(node, _Function):
+            yield node, kind
+            kind = None
+        inside = node if isinstance(node, ast.ClassDef) else kind
+        waiting += [(part, inside) for part in ast.iter_child_nodes(node)]
+
+
+def calls_of(name: str) -> Iterator[tuple[str, Any, Any, ast.Call]]:
+    """(file, function, class, call) of each call of that name in the program."""
+    for file, tree in user_trees():
+        for function, kind in functions(tree):
+            for node in own_nodes(function if function is not None else tree):
+                if isinstance(node, ast.Call):
+                    called = node.func
+                    if getattr(called, "attr", getattr(called, "id", "")) == name:
+                        yield file, function, kind, node
+
+
+def own_nodes(around: Any) -> Iterator[Any]:
+    """Everything in a function or a file, without what stands in functions in it."""
+    waiting = list(ast.iter_child_nodes(around))
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if not isinstance(node, _Function):
+            waiting += ast.iter_child_nodes(node)
+
+
+def returned_by(name: str, place: Optional[int]) -> Optional[Returned]:
+    """What the one function of that name in the program returns, by its one `return`; of a tuple what stands
+    at the place. A variable there is followed to its one assignment."""
+    defined = [
+        (file, function)
+        for file, tree in user_trees()
+        for function, _ in functions(tree)
+        if function is not None and function.name == name
+    ]
+    if len(defined) != 1:
+        return None
+    file, function = defined[0]
+    inside = list(own_nodes(function))
+    returns = [node.value for node in inside if isinstance(node, ast.Return)]
+    value = returns[0] if len(returns) == 1 else None
+    if place is not None:
+        value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
+    if not isinstance(value, ast.Name):
+        return Returned(value, "", file) if value is not None else None
+    stored = [
+        n for n in inside if isinstance(n, ast.Name) and n.id == value.id and isinstance(n.ctx, ast.Store)
+    ]
+    made = [
+        node.value
+        for node in inside
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.targets[0] in stored
+    ]
+    return Returned(made[0], value.id, file) if len(stored) == len(made) == 1 else None
+
+
+def speak_of(word: str) -> bool:
+    """The word stands in a file of the program's."""
+    return any(word in source.text(file).lower() for file in user_files())
+
+
+def imported_from(tree: Any, name: str) -> Optional[str]:
+    """The user's file that `from module import name` takes a name from."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not any((a.asname or a.name) == name for a in node.names):
+            continue
+        ending = (node.module or "").rpartition(".")[2]
+        found = [file for file in user_files() if file.endswith((f"/{ending}.py", f"\\{ending}.py"))]
+        return found[0] if len(found) == 1 else None
+    return None

@@ -1,0 +1,169 @@
+// What stands first, what is left out, and where the user can act: help that a reader follows from the top.
+#include "advice.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+json made_at(const char* text, const char* file, std::int64_t line) {
+  return json::array({{{"text", "n_kinds"}, {"file", "/a/model.py"}, {"line", 12}},
+                      {{"text", text}, {"file", file}, {"line", line}}});
+}
+
+// A larger table hides a wrong id: where nothing counts the ids it is said last, and where it is made.
+TEST(AdviceOrder, ATableIsMadeLargerLast) {
+  json ids = facts_of("embedding.indices", 9, 9, {{"scan", {{"total", 6}, {"min", 2}}}});
+  ids["layer"] = layer("kind", "num_embeddings", 9);
+  ids["made"] = made_at("n_kinds=len(KINDS)", "/a/main.py", 40);
+  const Finding f = diagnose(ids);
+  EXPECT_TRUE(f.fix.front().starts_with("look at where the ids are computed")) << all(f);
+  EXPECT_TRUE(f.fix.back().starts_with("if there are meant to be more than 9 ids: give `kind`")) << all(f);
+  EXPECT_TRUE(says(f, "by `n_kinds=len(KINDS)` (main.py:40)")) << all(f);
+  ASSERT_TRUE(f.layer);
+  ASSERT_EQ(f.layer->made.size(), 2U);
+  EXPECT_EQ(f.layer->made.front().text, "n_kinds");
+}
+
+// Tables that are given a column each are no parts of one.
+TEST(AdviceOrder, TablesOfColumnsAreNoPartsOfOne) {
+  json ids = facts_of("embedding.indices", 9, 8);
+  ids["layer"] = layer("tables.1", "num_embeddings", 8);
+  ids["layer"]["siblings"] = {{"count", 4}, {"rows", 32}};
+  EXPECT_TRUE(says(diagnose(ids), "parts of one")) << all(diagnose(ids));
+  ids["variable"] = {{"name", "codes"}, {"index", {3, 1}}};
+  EXPECT_FALSE(says(diagnose(ids), "parts of one")) << all(diagnose(ids));
+}
+
+// 253 in a table of 13 rows is -3 that was stored without a sign; 999 is a fill value: no table is as large.
+TEST(AdviceOrder, NoTableForAMarkOrAWrappedNumber) {
+  for (const auto& [value, words] : {std::pair{253, "253 is also what -3 becomes in uint8"},
+                                     std::pair{999, "999 is a usual fill value"}}) {
+    json ids = facts_of("embedding.indices", value, 13, {{"scan", {{"total", 112}}}});
+    ids["layer"] = layer("jump", "num_embeddings", 13);
+    EXPECT_TRUE(says(diagnose(ids), words)) << all(diagnose(ids));
+    EXPECT_FALSE(says(diagnose(ids), "more rows")) << all(diagnose(ids));
+  }
+  json ids = facts_of("embedding.indices", 100, 13, {{"scan", {{"total", 112}}}});
+  ids["layer"] = layer("jump", "num_embeddings", 13);
+  EXPECT_TRUE(says(diagnose(ids), "more rows")) << all(diagnose(ids));
+}
+
+TEST(AdviceOrder, WhatIsComputedMarksNothing) {
+  json index = facts_of("gather.index", -1, 70);
+  index["args"] = {{"dim", 1}, {"self", {{"shape", {4, 70}}}}};
+  EXPECT_TRUE(says(diagnose(index), "str.find()")) << all(diagnose(index));
+  index["computed"] = {{"name", ""}, {"text", "t[:, None] - lags"}, {"line", 63}};
+  const Finding f = diagnose(index);
+  EXPECT_EQ(f.fix.size(), 1U) << all(f);
+  EXPECT_TRUE(says(f, "look at `t[:, None] - lags` (line 63): 1 of 4 is outside [0, 70)")) << all(f);
+  json ids = facts_of("embedding.indices", -1, 37);
+  EXPECT_TRUE(says(diagnose(ids), "if -1 marks")) << all(diagnose(ids));
+  ids["drawn"] = true;
+  ids["table"] = "other";
+  EXPECT_FALSE(says(diagnose(ids), "if -1 marks")) << all(diagnose(ids));
+}
+
+TEST(AdviceOrder, AFunctionThatComputedIsNamedWithItsFile) {
+  json index = facts_of("index.indices", 6, 6);
+  index["computed"] = {
+      {"name", "kind"}, {"text", "(x * 6).long()"}, {"line", 21}, {"file", "/a/reaction.py"}};
+  const Finding f = diagnose(index);
+  EXPECT_TRUE(says(f, "look at `kind = (x * 6).long()` (reaction.py:21)")) << all(f);
+  EXPECT_TRUE(says(f, "its very end gives 6: limit that to 5")) << all(f);
+  index.erase("computed");
+  index["passed_as"] = {{"name", "shortlist"}, {"file", "/a/main.py"}, {"line", 74}};
+  EXPECT_TRUE(says(diagnose(index), "look at where `shortlist` is computed (given on in main.py:74)"))
+      << all(diagnose(index));
+}
+
+// One number fits any tensor that is long enough.
+TEST(AdviceOrder, OneNumberDoesNotFitAnotherTensor) {
+  json index = facts_of("index.indices", 6, 6);
+  index["fits"] = {{"name", "x"}, {"shape", {9, 3}}};
+  EXPECT_FALSE(says(diagnose(index), "all of it would fit")) << all(diagnose(index));
+  index["values"] = json::array({json::array({6, 1}), json::array({7, 1})});
+  EXPECT_TRUE(says(diagnose(index), "all of it would fit x [9, 3]")) << all(diagnose(index));
+}
+
+json weights(const char* value, std::vector<std::int64_t> shape) {
+  json facts = facts_of("multinomial.self", 0, 0);
+  facts["scan"]["value"] = value;
+  facts["scan"]["min"] = facts["scan"]["max"] = 0.0;
+  facts["scan"]["is_float"] = true;
+  facts["scan"]["reason"] = value == std::string("inf") ? 4 : 3;
+  facts["tensor"] = {{"shape", shape}, {"dtype", "float32"}, {"device", "cpu"}};
+  facts["weights"] = {{"name", ""}, {"bad", 0}, {"total", 6}};
+  facts["nan"] = {{"command", "python main.py"}};
+  return facts;
+}
+
+// Weights of records are no scores: a softmax would draw the wrong one, and no layer made them.
+TEST(AdviceOrder, WeightsThatNoModelMakesAreNoScores) {
+  json facts = weights("inf", {95});
+  facts["scores"] = false;
+  const Finding f = diagnose(facts);
+  EXPECT_TRUE(says(f, "look at where the input is computed: a weight is Inf after a division by 0"))
+      << all(f);
+  EXPECT_FALSE(says(f, "softmax") || says(f, "temperature") || says(f, "--watch nan")) << all(f);
+  json row = weights("nan", {4, 9});
+  EXPECT_FALSE(says(diagnose(row), "--watch nan") || says(diagnose(row), "check the logits"))
+      << all(diagnose(row));
+  EXPECT_TRUE(says(diagnose(row), "0/0, as where a row is divided by its own sum of 0"))
+      << all(diagnose(row));
+}
+
+TEST(AdviceOrder, AVectorOfZerosIsBadAsAWhole) {
+  json facts = weights("0", {148});
+  facts["scan"]["value"] = 0.0;
+  facts["scan"]["total"] = 148;
+  facts["scan"]["reason"] = 6;
+  const Finding f = diagnose(facts);
+  EXPECT_TRUE(says(f, "all 148 weights are 0")) << all(f);
+  ASSERT_TRUE(f.element);
+  EXPECT_EQ(f.element->bad, 148);
+}
+
+// Two tokens around each text: cut off, it would lose its end.
+TEST(AdviceOrder, TokensAroundATextNeedPlaces) {
+  json ids = facts_of("embedding.indices", 25, 25, {{"scan", {{"total", 27}, {"bad", 2}, {"max", 26}}}});
+  ids["table"] = "position";
+  ids["layer"] = layer("positions", "num_embeddings", 25);
+  ids["tensor"]["shape"] = {27};
+  const Finding f = diagnose(ids);
+  EXPECT_TRUE(f.fix.front().starts_with("2 beyond may be the tokens that begin and end a text")) << all(f);
+  EXPECT_TRUE(says(f, "27 at least")) << all(f);
+}
+
+TEST(AdviceOrder, NoTokenizerIsNamedWhereThereIsNone) {
+  json ids = facts_of("embedding.indices", 160, 160);
+  ids["table"] = "token";
+  ids["resizable"] = "lm";
+  ids["layer"] = layer("lm.embed_tokens", "num_embeddings", 160);
+  EXPECT_TRUE(says(diagnose(ids), "len(tokenizer)")) << all(diagnose(ids));
+  ids["tokenizes"] = false;
+  EXPECT_FALSE(says(diagnose(ids), "tokenizer")) << all(diagnose(ids));
+  EXPECT_TRUE(diagnose(ids).fix.front().starts_with("look at where the ids are computed"))
+      << all(diagnose(ids));
+}
+
+TEST(AdviceOrder, AConfigThatWasChangedLaterIsNotToBeChanged) {
+  json labels = facts_of("nll_loss_forward.target", 7, 3);
+  labels["layer"] = layer("classifier.1", "out_features", 3);
+  labels["library"] = {{"owner", "transformers"},
+                       {"maker", "ResNetForImageClassification"},
+                       {"owners", {"transformers.modeling_utils.PreTrainedModel"}},
+                       {"settings", {{"num_labels", {3}}}}};
+  EXPECT_TRUE(says(diagnose(labels), "from_pretrained(..., num_labels=")) << all(diagnose(labels));
+  labels["library"]["settings"]["num_labels"] = {3, 9};
+  const Finding f = diagnose(labels);
+  EXPECT_TRUE(says(f, "the config says num_labels=9, but `classifier.1` was made with 3")) << all(f);
+}
+
+TEST(AdviceOrder, TheLossThatWasCalledIsNamed) {
+  json labels = facts_of("nll_loss_forward.target", 8, 6);
+  EXPECT_TRUE(diagnose(labels).summary.starts_with("cross_entropy: ")) << all(diagnose(labels));
+  labels["as_nll"] = true;
+  EXPECT_TRUE(diagnose(labels).summary.starts_with("nll_loss: ")) << all(diagnose(labels));
+}
+
+}  // namespace
+}  // namespace trapline::diagnose

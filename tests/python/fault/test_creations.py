@@ -1,0 +1,179 @@
+"""Where the program says how large a layer is: by the text of the program, and silent where that is open."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from trapline._fault.program import computed, creations, texts  # noqa: E402
+
+MODEL = """
+import torch
+from torch import nn
+from settings_of_shop import WIDTH
+
+N_KINDS = 7
+SIZES = [2, 3]
+
+
+class Mix(nn.Module):
+    def __init__(self, n, width):
+        super().__init__()
+        self.down = nn.Parameter(torch.randn(n, width) * 0.02)
+
+
+class Shop(nn.Module):
+    def __init__(self, cfg, classes, moods=4):
+        super().__init__()
+        self.cols = nn.ModuleList([nn.Embedding(n, WIDTH) for n in SIZES])
+        self.tok = nn.Embedding(cfg["tokens"], WIDTH)
+        self.wide = nn.Embedding(N_KINDS + 2, WIDTH)
+        self.mix = Mix(N_KINDS, WIDTH)
+        self.mood = nn.Embedding(moods, WIDTH)
+        self.body = nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, classes))
+        self.fixed = nn.Embedding.from_pretrained(torch.zeros(5, WIDTH))
+
+
+def decode(x):
+    degrees = 25 + x[:, 0]
+    kind = (x[:, 1] * N_KINDS).long()
+    return degrees, kind
+
+
+def read(x):
+    return x["kind"]
+"""
+SETTINGS = """
+WIDTH = 3
+"""
+MAIN = """
+from model_of_shop import Shop
+
+CFG = {"tokens": 5}
+LABELS = ["a", "b"]
+
+
+def build():
+    n = len(LABELS)
+    return Shop(CFG, classes=n)
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The program's three files, older than this process."""
+    files = {"settings_of_shop": SETTINGS, "model_of_shop": MODEL, "main_of_shop": MAIN}
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, text in files.items():
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        os.utime(path, (1.0e9, 1.0e9))
+    texts.tree_of.cache_clear()
+    yield importlib.import_module("main_of_shop")
+    for name in files:
+        sys.modules.pop(name, None)
+
+
+def line_of(text: str, part: str) -> int:
+    return next(at for at, line in enumerate(text.split("\n"), 1) if part in line)
+
+
+def asked(model: Any, name: str) -> list[tuple[str, str, int]]:
+    layer = model.get_parameter(name) if name.endswith(".down") else model.get_submodule(name)
+    path = name.split(".")[:-1]
+    around = [model.get_submodule(".".join(path[:n])) for n in range(len(path), -1, -1)]
+    if isinstance(layer, nn.Parameter):
+        facts = {"name": name, "type": "Parameter", "attribute": "shape[0]", "value": layer.shape[0]}
+    else:
+        size = layer.num_embeddings if isinstance(layer, nn.Embedding) else layer.out_features
+        facts = {"name": name, "type": type(layer).__name__, "attribute": "", "value": size}
+    steps = creations.made_at(facts, around)
+    return [(step["text"], os.path.basename(step["file"]), step["line"]) for step in steps]
+
+
+def test_an_argument_is_followed_to_the_call(shop: Any) -> None:
+    assert asked(shop.build(), "body.2") == [
+        ("classes", "model_of_shop.py", line_of(MODEL, "self.body")),
+        ("n=len(LABELS)", "main_of_shop.py", line_of(MAIN, "n = len")),
+    ]
+
+
+def test_a_default_is_what_the_argument_is(shop: Any) -> None:
+    assert asked(shop.build(), "mood")[-1] == ("moods=4", "model_of_shop.py", line_of(MODEL, "moods=4"))
+
+
+def test_a_list_of_layers(shop: Any) -> None:
+    assert asked(shop.build(), "cols.1") == [
+        ("n", "model_of_shop.py", line_of(MODEL, "for n in SIZES")),
+        ("SIZES=[2, 3]", "model_of_shop.py", line_of(MODEL, "SIZES = ")),
+    ]
+
+
+def test_an_entry_of_settings(shop: Any) -> None:
+    assert asked(shop.build(), "tok") == [
+        ("cfg['tokens']", "model_of_shop.py", line_of(MODEL, "self.tok")),
+        ("tokens=5", "main_of_shop.py", line_of(MAIN, "tokens")),
+    ]
+
+
+def test_a_sum_and_a_constant(shop: Any) -> None:
+    assert asked(shop.build(), "wide") == [
+        ("N_KINDS + 2", "model_of_shop.py", line_of(MODEL, "self.wide")),
+        ("N_KINDS=7", "model_of_shop.py", line_of(MODEL, "N_KINDS = 7")),
+    ]
+
+
+def test_a_parameter_of_a_module_inside(shop: Any) -> None:
+    assert asked(shop.build(), "mix.down") == [
+        ("n", "model_of_shop.py", line_of(MODEL, "self.down")),
+        ("N_KINDS=7", "model_of_shop.py", line_of(MODEL, "N_KINDS = 7")),
+    ]
+
+
+def test_a_call_without_a_size_is_named_as_a_whole(shop: Any) -> None:
+    found = asked(shop.build(), "fixed")
+    assert found == [
+        (
+            "nn.Embedding.from_pretrained(torch.zeros(5, WIDTH))",
+            "model_of_shop.py",
+            line_of(MODEL, "self.fixed"),
+        )
+    ]
+
+
+def test_a_layer_that_was_made_anew_elsewhere_is_not_explained(shop: Any) -> None:
+    model = shop.build()
+    model.tok = nn.Embedding(50, 3)  # 5 by the text
+    assert asked(model, "tok") == []
+
+
+def test_a_function_of_the_programs_that_computes(shop: Any) -> None:
+    decode: Callable[[Any], Any] = sys.modules["model_of_shop"].decode
+    _degrees, kind = decode(torch.tensor([[1.0, 1.0]]))
+    found = computed.computed_facts("kind", kind)
+    assert found is not None
+    assert (found["name"], found["text"]) == ("kind", "(x[:, 1] * N_KINDS).long()")
+    assert (os.path.basename(found["file"]), found["line"]) == ("model_of_shop.py", line_of(MODEL, "kind = "))
+
+
+def test_a_function_that_hands_on_what_it_read_computes_nothing(shop: Any) -> None:
+    read: Callable[[Any], Any] = sys.modules["model_of_shop"].read
+    kind = read({"kind": torch.tensor([3])})
+    assert computed.computed_facts("kind", kind) is None
+
+
+def test_the_variable_that_functions_were_given() -> None:
+    def look_up(ids: Any) -> Any:
+        return computed.passed_as(ids)
+
+    shortlist = torch.tensor([4, 9])
+    found = look_up(shortlist)
+    assert found["name"] == "shortlist" and found["file"] == __file__
+    assert computed.passed_as(shortlist) is None  # the line itself has it
