@@ -107,8 +107,25 @@ TEST(AdviceOrder, WeightsThatNoModelMakesAreNoScores) {
   json row = weights("nan", {4, 9});
   EXPECT_FALSE(says(diagnose(row), "--watch nan") || says(diagnose(row), "check the logits"))
       << all(diagnose(row));
-  EXPECT_TRUE(says(diagnose(row), "0/0, as where a row is divided by its own sum of 0"))
+  EXPECT_TRUE(says(diagnose(row), "it is 0/0, as a rule, as where a row is divided by its own sum of 0"))
       << all(diagnose(row));
+}
+
+// The weights are the same for every row: no learning rate makes a NaN of one of them alone.
+TEST(AdviceOrder, ANanOfOneRowIsThatSamples) {
+  json facts = facts_of("binary_cross_entropy.self", 0, 1);
+  facts["scan"]["value"] = "nan";
+  facts["scan"]["min"] = 0.25;
+  facts["scan"]["max"] = 0.5;
+  facts["scan"]["is_float"] = true;
+  facts["scan"]["reason"] = 3;
+  facts["weights"] = {{"name", ""}, {"bad", 0}, {"total", 6}};
+  facts["nan"] = {{"command", "python main.py"}, {"trains", true}};
+  EXPECT_TRUE(says(diagnose(facts), "lower the learning rate")) << all(diagnose(facts));
+  facts["sample"] = {{"batch", 13}, {"row", 3}, {"dataset_index", 30}, {"loader", "loader"}};
+  const Finding f = diagnose(facts);
+  EXPECT_FALSE(says(f, "learning rate")) << all(f);
+  EXPECT_TRUE(says(f, "the other rows of this call are finite with the same weights")) << all(f);
 }
 
 TEST(AdviceOrder, AVectorOfZerosIsBadAsAWhole) {

@@ -346,13 +346,16 @@ def _look_into(
         name = str((facts.get("variable") or {}).get("name", ""))
         add("computed", lambda: computed.computed_facts(name, tensor))
         if "computed" not in facts:
-            add("passed_as", lambda: computed.passed_as(tensor))
+            add("passed_as", lambda: computed.passed_as(tensor, name))
         made = facts.get("computed") or {}
         if made.get("drawn") or arisen.is_drawn(tensor):
             facts["drawn"] = True
         chosen = made.get("by") in ("argmax", "argmin", "topk") and (facts.get("sample") or {}).get("likely")
         if made.get("drawn") or chosen:
             facts.pop("sample", None)  # chance drew them, or a model chose: no sample has them
+    if not position and not content.is_floating_point() and "computed" not in facts:
+        entry = str((facts.get("variable") or {}).get("name", ""))
+        add("computed", lambda: computed.computed_entry(entry))
     sample = facts.get("sample") or {}
     most = 2 * scan.get("bad", 0) >= scan.get("total", 0)
     if most and "one_of" in sample and sample.get("likely"):  # more of them than of one sample

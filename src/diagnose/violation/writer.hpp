@@ -210,6 +210,8 @@ void write_position(ViolationWriter& w);
 void diagnose_index(ViolationWriter& w);
 void diagnose_loss_input(ViolationWriter& w);
 void diagnose_probability(ViolationWriter& w);
+void fix_multinomial(ViolationWriter& w);
+void write_sampler(ViolationWriter& w);
 // By predicate rather than by cause; false when the predicate is none of those.
 bool diagnose_counts(ViolationWriter& w);
 void diagnose_finite(ViolationWriter& w);

@@ -49,6 +49,16 @@ def decode(x):
 
 def read(x):
     return x["kind"]
+
+
+class Rows:
+    def __getitem__(self, i):
+        level = i - LOWEST
+        return {"level": level, "age": i, "mood": i * 2}
+
+
+def collate(rows):
+    return {"level": [r["level"] for r in rows], "mood": rows[0] + rows[1]}
 """
 SETTINGS = """
 WIDTH = 3
@@ -141,7 +151,7 @@ def test_a_call_without_a_size_is_named_as_a_whole(shop: Any) -> None:
     found = asked(shop.build(), "fixed")
     assert found == [
         (
-            "nn.Embedding.from_pretrained(torch.zeros(5, WIDTH))",
+            "nn.Embedding.from_pretrained(...)",
             "model_of_shop.py",
             line_of(MODEL, "self.fixed"),
         )
@@ -177,3 +187,24 @@ def test_the_variable_that_functions_were_given() -> None:
     found = look_up(shortlist)
     assert found["name"] == "shortlist" and found["file"] == __file__
     assert computed.passed_as(shortlist) is None  # the line itself has it
+
+
+def test_the_entry_of_a_batch_that_the_data_set_computes(shop: Any) -> None:
+    found = computed.computed_entry('batch["level"]')
+    assert found is not None
+    assert (found["name"], found["text"]) == ("level", "i - LOWEST")
+    assert (os.path.basename(found["file"]), found["line"]) == (
+        "model_of_shop.py",
+        line_of(MODEL, "level = i"),
+    )
+    assert computed.computed_entry('batch["age"]') is None  # handed on
+    assert computed.computed_entry('batch["mood"]') is None  # computed in two places
+    assert computed.computed_entry("level") is None
+
+
+def test_what_a_variable_was_made_of_was_given_on() -> None:
+    def take(index: Any) -> Any:
+        return computed.passed_as(index.unsqueeze(-1).expand(-1, 3), "index")
+
+    masked = torch.tensor([4, 9])
+    assert take(masked)["name"] == "masked"

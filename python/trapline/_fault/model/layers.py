@@ -71,8 +71,8 @@ def layer_facts(
 
 
 def _of_running_module(size: int) -> Optional[Layer]:
-    """The only parameter of the module that runs with as many rows as what is written to, or the only layer in
-    it with as many outputs: a guess."""
+    """The only parameter with as many rows as what is written to, or the only layer with as many outputs, in
+    the module that runs: a guess."""
     for frame in scope.live_frames():
         module = frame.f_locals.get("self")
         if not owners.is_module(module) or type(module).__module__.startswith("torch."):

@@ -7,6 +7,7 @@ what to look at. Said only where the last assignment before the line is a comput
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
@@ -94,9 +95,12 @@ def computed_facts(variable: str, given: Any) -> Optional[Facts]:
     return None
 
 
-def passed_as(given: Any) -> Optional[Facts]:
+def passed_as(given: Any, variable: str = "") -> Optional[Facts]:
     """`name`, `file` and `line` of the user's variable that the functions between were given the numbers as:
-    where it is no parameter any more."""
+    where it is no parameter any more. `variable`: the innermost name of what they were made of."""
+    innermost = next(iter(holders.user_frames()), None)
+    held = innermost.f_locals.get(variable) if innermost is not None else None
+    given = held if scope.is_tensor(held) else given
     for depth, frame in enumerate(holders.user_frames()):
         names = [name for name, value in scope.variables(frame) if value is given]
         if not names:
@@ -111,7 +115,7 @@ def passed_as(given: Any) -> Optional[Facts]:
 
 
 def _by_function(frame: FrameType, name: str) -> Optional[Facts]:
-    """Of `a, b = self.decode(x)` what the program's own function returns there, where that is a computation."""
+    """Of `a, b = self.decode(x)` what the program's own function returns there, where it computes that."""
     tree = calls.tree_of(frame.f_code)
     before = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
     bound = [] if tree is None else [node for node, _ in _bindings(tree, name) if node.lineno < before]
@@ -138,6 +142,18 @@ def _by_function(frame: FrameType, name: str) -> Optional[Facts]:
     if any(isinstance(part, ast.Call) and called(part) in DRAWS for part in ast.walk(found.node)):
         facts["drawn"] = True
     return facts
+
+
+def computed_entry(variable: str) -> Optional[Facts]:
+    """Of `batch["state"]` or `batch.state` the one place of the program that computes what it is called."""
+    parts = re.fullmatch(r"\w+(?:\[[\"'](\w+)[\"']\]|\.(\w+))", variable)
+    key = parts and (parts[1] or parts[2])
+    found = texts.entries(key) if key and not variable.startswith("self.") else []
+    found = [at for at in found if _computes(at.node)]  # the others hand on what they are given
+    if len(found) != 1:
+        return None
+    at = found[0]
+    return {"name": key, "text": text_of(at.node), "line": at.node.lineno, "file": at.file}
 
 
 def _computes(node: ast.expr) -> bool:

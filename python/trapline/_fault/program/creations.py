@@ -27,6 +27,7 @@ _SIZES = {
 }
 _FILLS = ("randn", "rand", "zeros", "ones", "empty", "Tensor", "FloatTensor")
 _MAX_TEXT = 60
+_MAX_CALL = 32
 _MAX_STEPS = 6
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -72,6 +73,8 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
 
 def _step(at: _At, whole: bool = False) -> Step:
     text = ast.unparse(at.node)
+    if whole and len(text) > _MAX_CALL and isinstance(at.node, ast.Call):
+        text = f"{ast.unparse(at.node.func)}(...)"
     if at.name:
         text = f"{at.name} {text}" if at.name.startswith("for ") else f"{at.name}={text}"
     if len(text) > _MAX_TEXT:
@@ -409,15 +412,15 @@ def _of_frame(frame: FrameType, node: ast.expr, first: int) -> list[Step]:
     step: Step = {"text": ast.unparse(node), "file": file, "line": line}
     whole = texts.tree_of(file) if places.is_user(frame.f_code) else None
     for function, kind in texts.functions(whole) if whole is not None else ():
-        if function is not None and function.name == frame.f_code.co_name:
-            if function.lineno <= line <= (function.end_lineno or 0):
-                last = list(_followed(_At(node, file, function, kind)))[-1]
-                return [step] if last.node is node else [step, _step(last)]
+        named = function is not None and function.name == frame.f_code.co_name
+        if named and function.lineno <= line <= (function.end_lineno or 0):
+            last = list(_followed(_At(node, file, function, kind)))[-1]
+            return [step] if last.node is node else [step, _step(last)]
     return [step]
 
 
 def made_by_library(library: dict[str, Any]) -> list[Step]:
-    """The same for a model of a library: what the program gives to the setting, else the call that makes it."""
+    """The same for a model of a library: what the program gives the setting, else the call that makes it."""
     setting, maker = str(library.get("setting") or ""), str(library.get("maker") or "")
     given = _one(list(_keywords(setting))) if setting else None
     if given is not None:

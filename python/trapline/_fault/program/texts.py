@@ -135,6 +135,48 @@ def returned_by(name: str, place: Optional[int]) -> Optional[Returned]:
     return Returned(made[0], value.id, file) if len(stored) == len(made) == 1 else None
 
 
+def entries(key: str) -> list[Returned]:
+    """What the program gives to an entry or a member of that name: in dictionaries, as a keyword, and by
+    `x["key"] = ...`; a variable of the function there is followed to its one assignment."""
+    found = []
+    for file, tree in user_trees():
+        for function, _ in functions(tree):
+            inside = list(own_nodes(function if function is not None else tree))
+            for value in _given(inside, key):
+                found.append(Returned(_assigned(inside, value), key, file))
+    return found
+
+
+def _given(nodes: list[Any], key: str) -> Iterator[ast.expr]:
+    for node in nodes:
+        if isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values)
+            yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key)
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name == "dict" or name[:1].isupper():  # of a class: Data(x=...)
+                yield from (given.value for given in node.keywords if given.arg == key)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+            entry = isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant)
+            if entry and target.slice.value == key:  # type: ignore[attr-defined]
+                yield node.value
+
+
+def _assigned(nodes: list[Any], value: ast.expr) -> ast.expr:
+    if not isinstance(value, ast.Name):
+        return value
+    stored = [
+        n for n in nodes if isinstance(n, ast.Name) and n.id == value.id and isinstance(n.ctx, ast.Store)
+    ]
+    made = [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.targets[0] in stored
+    ]
+    return made[0] if len(stored) == len(made) == 1 else value
+
+
 def speak_of(word: str) -> bool:
     """The word stands in a file of the program's."""
     return any(word in source.text(file).lower() for file in user_files())

@@ -1,0 +1,130 @@
+// Weights and probabilities that something is drawn by.
+#include <fmt/format.h>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+// Weights that the program itself computes: nothing in it speaks of scores or of a softmax.
+bool are_weights(const ViolationWriter& w) { return !w.facts.scores && nan_when(w, ""); }
+
+void fix_weights(ViolationWriter& w) {
+  const std::string look = fmt::format("look at where {} is computed", w.own("the input"));
+  if (w.facts.scan.reason == Reason::kInf) {
+    w.fix(fmt::format(
+        "{}: a weight is Inf after a division by 0, exp() of more than 88, or a record far out of "
+        "the range of the others",
+        look));
+  } else {
+    w.fix(
+        fmt::format("{}: 0/0 (a row that is divided by its own sum of 0), the root or the logarithm of a "
+                    "negative number, or a missing value makes NaN",
+                    look));
+  }
+}
+
+}  // namespace
+
+void fix_multinomial(ViolationWriter& w) {
+  switch (w.facts.scan.reason) {
+    case Reason::kNan:
+      if (explain_nan(w)) break;
+      if (are_weights(w)) {
+        fix_weights(w);
+        break;
+      }
+      if (nan_when(w, "") && weights_are_finite(w) && w.facts.tensor.dtype != "float16") {
+        w.fix(
+            "find the first step that gives NaN, backwards from here: assert torch.isfinite(x).all() after "
+            "each; with finite weights it is 0/0, as a rule, as where a row is divided by its own sum of 0, "
+            "or a softmax over a row in which every score is -inf");
+        break;
+      }
+      // Where the model was looked at, and is not float16, nothing overflows there.
+      w.fix(fmt::format("check the logits: assert torch.isfinite(logits).all() before softmax{}",
+                        w.facts.weights && w.facts.tensor.dtype != "float16"
+                            ? ""
+                            : "; float16 overflows: torch.softmax(logits.float(), dim=-1)"));
+      if (nan_when(w, "generation")) {
+        w.fix(
+            "a row in which every logit is -inf gives NaN: keep at least one token in top-k, top-p and "
+            "bad-word filters");
+        w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
+      } else if (nan_when(w, "policy")) {
+        w.fix("an action mask must leave at least one action: a row in which every logit is -inf gives NaN");
+      } else if (nan_when(w, "")) {
+        w.fix(
+            "a row in which every score is -inf (a mask, a filter) gives NaN: leave at least one choice in "
+            "each row");
+      }
+      break;
+    case Reason::kInf:
+      if (explain_nan(w)) break;
+      if (are_weights(w)) {
+        fix_weights(w);
+        break;
+      }
+      w.fix("pass softmax output, not exp(logits): torch.softmax(logits.float(), dim=-1)");
+      if (nan_when(w, "generation"))
+        w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
+      else if (nan_when(w, ""))
+        w.fix("if the scores are divided by a temperature, it must not be so small that they overflow");
+      break;
+    case Reason::kZeroSum:
+      if (w.facts.tensor.shape.size() < 2) {
+        w.fix(fmt::format(
+            "all {} weights are 0: look at where {} is computed: a mask that leaves nothing, or numbers of "
+            "another scale (exp() of less than -104 is 0 in float32)",
+            w.facts.scan.total, w.own("the input")));
+        break;
+      }
+      w.count_rows();
+      w.fix(fmt::format("every weight of that row is 0: look at where {} is computed, or leave the row out",
+                        w.own("the input")));
+      w.fix("if the weights come from a mask, the mask leaves nothing: check it for that row");
+      break;
+    default: {
+      // Logits are of both signs, as a rule; weights that were computed wrongly are so in a few places.
+      const bool weights = w.facts.scan.bad * 4 < w.facts.scan.total;
+      const std::string look = fmt::format(
+          "if they are weights, look at where {} is computed: none may be negative", w.own("the input"));
+      if (weights) w.fix(look);
+      w.fix(
+          "if these are logits: torch.multinomial(torch.softmax(logits, dim=-1), ...), or "
+          "Categorical(logits=logits).sample()");
+      if (!weights) w.fix(look);
+      break;
+    }
+  }
+  w.fix_sample();
+}
+
+// The weights of a data sampler: no model is asked, so no logits, no temperature and no learning rate.
+void write_sampler(ViolationWriter& w) {
+  const SamplerFact& sampler = *w.facts.sampler;
+  std::string where = sampler.name;
+  if (!w.facts.index.empty()) where = to_text(Variable{sampler.name, w.facts.index});
+  if (sampler.variable) where += fmt::format(" ({})", to_text(*sampler.variable));
+  const std::string name =
+      sampler.variable ? fmt::format("`{}`", sampler.variable->name) : fmt::format("`{}`", sampler.name);
+  const Reason reason = w.facts.scan.reason;
+  if (reason == Reason::kZeroSum) {
+    w.finding().summary = fmt::format("multinomial: all of {} are 0: the sampler can draw nothing", name);
+    w.fix(fmt::format("look at where {} is computed: at least one weight must be above 0", name));
+    return;
+  }
+  w.finding().summary = fmt::format(
+      "multinomial: {} is {}, but the weights of a sampler must be finite and >= 0", where, w.value());
+  if (reason == Reason::kNan || reason == Reason::kInf) {
+    w.fix(fmt::format(
+        "look at where {} is computed: 1 / count is Inf for a class without a sample, and 0 * Inf is NaN: "
+        "counts.clamp(min=1)",
+        name));
+    return;
+  }
+  w.fix(fmt::format("look at where {} is computed: {} of {} are below 0", name, w.facts.scan.bad,
+                    w.facts.scan.total));
+}
+
+}  // namespace trapline::diagnose
