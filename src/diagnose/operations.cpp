@@ -59,6 +59,7 @@ constexpr std::array kDomains{
     Domain{"sqrt", "clamp what goes into it to 0 or more"},
     Domain{"rsqrt", "clamp what goes into it to a small positive number"},
     Domain{"div", "add an epsilon to the divisor, or clamp it: it must not be 0"},
+    Domain{"addcdiv", "its divisor is 0 or overflowed: an `eps` above 0 keeps it away from 0"},
     Domain{"reciprocal", "add an epsilon to what goes into it, or clamp it: it must not be 0"},
     Domain{"pow",
            "look at its base: it overflowed, or is negative with a fraction as exponent, or 0 with a "

@@ -47,6 +47,13 @@ std::string own_text(const std::string& op, const std::string& given) {
       op, given);
 }
 
+// It makes no infinity: it takes some numbers of a tensor.
+bool picks(std::string_view op) {
+  constexpr std::array kPicks{"gather", "index", "index_select", "take", "masked_select", "nll_loss",
+                              "nll_loss2d"};
+  return std::ranges::find(kPicks, op) != kPicks.end();
+}
+
 // "`log` was given finite numbers: clamp ..."; empty: nothing is known of the operation.
 std::string domain_help(const WatchFact& watch, const std::string& op) {
   // Its logarithm is finite but for a score of -inf; a row of nothing else is NaN.
@@ -54,6 +61,10 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
     return fmt::format(
         "`{}`: a score of -inf (a mask) stays -inf: the loss must not meet it, be it as the target's, by "
         "label_smoothing or in a KL divergence",
+        op);
+  if (!watch.nan && picks(op))
+    return fmt::format(
+        "`{}` picked an infinity that was there on purpose (a mask's -inf): what it picks must not be masked",
         op);
   const Domain* domain = domain_of(op);
   if (domain == nullptr || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
@@ -102,12 +113,20 @@ std::string derivative_help(const WatchFact& watch) {
       op, point->where);
 }
 
+std::string written_after(const WatchSeen& seen) {
+  if (seen.written == "loss") return fmt::format("the `backward` of the {} before", seen.unit);
+  return seen.written == "step" ? "the optimizer's step" : "`backward`";
+}
+
 // "the output of `fc1` (Linear)", "the gradient of `fc1.weight`", "the loss"
 std::string place_text(const WatchSeen& seen, bool looked = true) {
   if (seen.kind == "input") {
     return seen.type.empty() ? "the data" : fmt::format("what goes into {}", seen.type);
   }
   if (seen.kind == "target") return "the targets that the loss was given";
+  if (!seen.written.empty())
+    return fmt::format("{}, which the program itself changed after {}",
+                       seen.name.empty() ? "a weight" : layer_name(seen.name, '`'), written_after(seen));
   if (seen.kind == "weights")
     return fmt::format(
         "the weights {}: {}{}",
@@ -136,6 +155,18 @@ std::string place_text(const WatchSeen& seen, bool looked = true) {
 
 std::string where_text(const WatchSeen& seen, bool looked = true) {
   return fmt::format("in {} {}, in {}", seen.unit, seen.step, place_text(seen, looked));
+}
+
+// Its gradients were finite, and an operation of the step has made other numbers of them.
+bool is_made_in_update(const WatchFact& watch) {
+  return watch.first.kind == "optimizer" && watch.gradients_finite && !watch.first.op.empty();
+}
+
+// " (Normal, whose scale is -0.3)"
+std::string site_text(const WatchFact& watch) {
+  if (watch.site_type.empty()) return {};
+  if (watch.site_parameter.empty()) return fmt::format(" ({})", watch.site_type);
+  return fmt::format(" ({}, whose {} is {:g})", watch.site_type, watch.site_parameter, watch.site_value);
 }
 
 // An update whose gradients nobody has looked at: they may have been bad before it.
@@ -169,6 +200,11 @@ std::string look_text(const WatchFact& watch) {
            "of that";
   if (at.kind == "target")
     return "the targets are not finite: mend them, or leave them out; torch.isfinite(targets).all() tells";
+  if (!at.written.empty())
+    return fmt::format(
+        "{} was finite after {}, and it was no optimizer's step that changed that: look at what else writes "
+        "weights there (a perturbation, a moving average, a projection, pruning), and what it divides by",
+        at.name.empty() ? "the weight" : layer_name(at.name, '`'), written_after(at));
   if (at.kind == "weights" && at.since_start)
     return fmt::format(
         "if the -inf is there on purpose (to forbid something), {0} {1} holds what it forbids: mend or leave "
@@ -194,6 +230,11 @@ std::string look_text(const WatchFact& watch) {
         "look at {} {}: its gradients, which were not looked at, and the update that they made{}", at.unit,
         at.step, points.empty() ? "" : "; a derivative that is not finite can be the one of " + points);
   }
+  if (is_made_in_update(watch)) {
+    const Domain* domain = domain_of(at.op);
+    return fmt::format("the gradients of step {} were finite, `{}` in the update was not: {}", at.step, at.op,
+                       domain != nullptr ? domain->advice : "look at what it was given there");
+  }
   if (at.kind == "optimizer")
     return fmt::format(
         "{}look at the optimizer in step {}: its state and its settings (lr, eps) before and after",
@@ -216,7 +257,12 @@ std::string look_text(const WatchFact& watch) {
                            : fmt::format("`{}`", watch.factor_name),
                        where);
   }
-  const bool averages = at.op.starts_with("nll_loss") || at.op == "mean";
+  if (!watch.site_parameter.empty() && watch.first.kind == "loss")
+    return fmt::format(
+        "the distribution does not allow that {}: make it of a number that may be any by a transform that stays in "
+        "its range (softplus or exp for what has to be above 0), or give its pyro.param that constraint",
+        watch.site_parameter);
+  const bool averages = watch.nan && (at.op.starts_with("nll_loss") || at.op == "mean");
   if (averages && (at.kind == "loss" || (at.kind == "output" && watch.nan && watch.finite_before)))
     return fmt::format(
         "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
@@ -311,6 +357,8 @@ std::string watch_text(const WatchFact& watch) {
         "{} of this run was in {} {}, in the gradients, between `backward` and the optimizer's step", which,
         watch.first.unit, watch.first.step);
   std::string text = fmt::format("{} of this run was {}", which, where_text(watch.first, watch.looked));
+  if (!watch.site.empty()) text += fmt::format(", at the site `{}`{}", watch.site, site_text(watch));
+  if (is_made_in_update(watch)) text += fmt::format(", by `{}`", watch.first.op);
   if (watch.inf_before) text += fmt::format("; before it, Inf {}", where_text(*watch.inf_before));
   return text;
 }

@@ -23,6 +23,8 @@ struct WatchSeen {
   bool beside = false;                // the weights of a module that the loss is not trained through
   bool since_start = false;           // -inf in the weights, before the first step; losses since were finite
   std::optional<std::int64_t> row{};  // of the table `name` that was read
+  // Of weights that no optimizer has broken: what they were finite after, "step" or "backward".
+  std::string written{};
 };
 
 struct WatchFact {
@@ -43,6 +45,9 @@ struct WatchFact {
   std::string backward_name{}, backward_type{};  // the module that it is in; no type: it is in none
   std::string setting{};                         // of the optimizer, that cannot be right: "lr=inf"
   bool later = false;   // the run has met such numbers before, and left their step out
+  // Of a loss, the site of a probabilistic program, its distribution, and the parameter that this does not allow.
+  std::string site{}, site_type{}, site_parameter{};
+  double site_value = 0;
   bool factor = false;  // `first.op` was given finite numbers of the model and others that are not
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it
   bool made = false;                         // of targets: no data are known to hold it

@@ -102,6 +102,57 @@ TEST(Watch, GradientsThatWereChangedBeforeTheStep) {
   EXPECT_FALSE(advises(watch, "learning rate"));
 }
 
+TEST(Watch, AnOperationOfTheUpdateIsNoDerivative) {
+  json watch = {{"what", "nan"},  {"kind", "optimizer"}, {"step", 7},
+                {"unit", "step"}, {"name", "fc.bias"},   {"gradients_finite", true},
+                {"op", "div"}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_EQ(finding->summary,
+            "the first NaN of this run was in step 7, in the optimizer's update of `fc.bias`, by `div`");
+  EXPECT_EQ(finding->certainty, Certainty::kProven);
+  EXPECT_TRUE(advises(watch,
+                      "the gradients of step 7 were finite, `div` in the update was not: add an epsilon to the "
+                      "divisor"));
+  watch["op"] = "frobs";
+  EXPECT_TRUE(advises(watch, "`frobs` in the update was not: look at what it was given there"));
+}
+
+TEST(Watch, WeightsThatTheProgramChangedItself) {
+  json watch = {{"what", "nan"},  {"kind", "weights"}, {"step", 7},
+                {"unit", "step"}, {"name", "fc.bias"}, {"written", "backward"}};
+  const auto summary = [&] { return diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary; };
+  EXPECT_EQ(summary(),
+            "the first NaN of this run was in step 7, in `fc.bias`, which the program itself changed after "
+            "`backward`");
+  EXPECT_TRUE(advises(watch, "look at what else writes weights there"));
+  EXPECT_FALSE(advises(watch, "checkpoint"));
+  watch["written"] = "step";
+  EXPECT_TRUE(summary().ends_with("changed after the optimizer's step"));
+  watch["written"] = "loss";
+  EXPECT_TRUE(summary().ends_with("changed after the `backward` of the step before"));
+}
+
+TEST(Watch, ASiteOfAProbabilisticProgram) {
+  json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 7}, {"unit", "step"}, {"op", "log"}};
+  watch["site"] = {{"name", "obs"}, {"type", "Normal"}, {"parameter", "scale"}, {"value", -0.5}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 7, in the loss, by `log`, at the site `obs` (Normal, whose "
+            "scale is -0.5)");
+  EXPECT_TRUE(advises(watch, "the distribution does not allow that scale"));
+  watch["site"] = {{"name", "obs"}, {"type", "Poisson"}};
+  EXPECT_TRUE(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary.ends_with("at the site `obs` (Poisson)"));
+  EXPECT_TRUE(advises(watch, "clamp what goes into it"));
+}
+
+TEST(Watch, WhatIsPickedOfAMaskIsNoEmptyMean) {
+  json watch = {{"what", "inf"}, {"kind", "loss"}, {"step", 7}, {"unit", "step"}, {"op", "nll_loss"}};
+  EXPECT_TRUE(advises(watch, "`nll_loss` picked an infinity that was there on purpose"));
+  EXPECT_FALSE(advises(watch, "nothing to average"));
+  watch["what"] = "nan";
+  EXPECT_TRUE(advises(watch, "nothing to average"));
+}
+
 TEST(Watch, AKnownDerivativeIsNotAdvisedToLearnMoreSlowly) {
   json watch = {
       {"what", "nan"}, {"kind", "optimizer"}, {"step", 3}, {"unit", "step"}, {"op", "Step.backward"}};

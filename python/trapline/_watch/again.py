@@ -9,7 +9,9 @@ import copy
 from collections import deque
 from contextlib import ExitStack
 from operator import itemgetter
-from typing import Any
+from typing import Any, Optional
+
+import torch
 
 from trapline._fault.data import fetched
 from trapline._library import aside
@@ -50,8 +52,6 @@ def weights_of(calls: list[Call]) -> list[Any]:
 
 def is_plain(tensor: Any) -> bool:
     """A tensor that holds its own numbers: also of a class that only Python knows (MONAI's, fastai's)."""
-    import torch
-
     if type(tensor) in (torch.Tensor, torch.nn.Parameter):
         return True
     return (
@@ -62,8 +62,6 @@ def is_plain(tensor: Any) -> bool:
 
 def plain(value: Any) -> Any:
     """Such a tensor as one of torch's own class."""
-    import torch
-
     return value.as_subclass(torch.Tensor) if isinstance(value, torch.Tensor) and is_plain(value) else value
 
 
@@ -86,8 +84,6 @@ def has_collectives(call: Call) -> bool:
 
 
 def autocast_of(call: Call) -> Any:
-    import torch
-
     stack = ExitStack()
     if call.autocast is not None or torch.is_autocast_enabled("cpu"):
         on = call.autocast is not None
@@ -98,19 +94,28 @@ def autocast_of(call: Call) -> Any:
 def draw_again(call: Call) -> None:
     """The numbers that dropout drew the first time."""
     if call.random is not None:
-        import torch
-
         torch.set_rng_state(call.random)
 
 
-def copies(value: Any, depth: int = _DEPTH, trained: bool = False) -> Any:
-    """What a forward that changes its arguments may change; `trained`: those that had a gradient have one."""
+def copies(
+    value: Any, depth: int = _DEPTH, trained: bool = False, without: Optional[tuple[int, int]] = None
+) -> Any:
+    """What a forward that changes its arguments may change; `trained`: those that had a gradient have one.
+
+    `without`: (rows of the batch, the one that is left out of whatever has so many).
+    """
+    rows, row = without or (0, 0)
     if is_plain(value):
-        return value.detach().clone().requires_grad_(trained and value.requires_grad)
+        made = value.detach().clone()
+        if without is not None and made.dim() and len(made) == rows:
+            made = torch.cat([made[:row], made[row + 1 :]])
+        return made.requires_grad_(trained and value.requires_grad)
     if depth > 0 and type(value) is dict:
-        return {key: copies(item, depth - 1, trained) for key, item in value.items()}
+        return {key: copies(item, depth - 1, trained, without) for key, item in value.items()}
     if depth > 0 and type(value) in (tuple, list):
-        return type(value)(copies(item, depth - 1, trained) for item in value)
+        cut = without is not None and type(value) is list and len(value) == rows
+        kept = [item for at, item in enumerate(value) if not (cut and at == row)]
+        return type(value)(copies(item, depth - 1, trained, without) for item in kept)
     return value
 
 
@@ -139,8 +144,6 @@ class Kept:
             ]
 
     def __exit__(self, *_: object) -> None:
-        import torch
-
         self._aside.__exit__(None, None, None)
         self._random.__exit__()
         for held, kept in reversed(self._members):
@@ -157,8 +160,6 @@ class Kept:
 
 def _forget_statistics(module: Any) -> None:
     """Of modules in training, which only write them: the call has spoilt them the first time."""
-    import torch
-
     for part in module.modules():
         mean, var = getattr(part, "running_mean", None), getattr(part, "running_var", None)
         kept = part.training and isinstance(mean, torch.Tensor) and isinstance(var, torch.Tensor)

@@ -11,7 +11,7 @@ from trapline._library.say import debug
 from trapline._watch import place, replayed
 from trapline._watch.again import is_plain
 from trapline._watch.hot import MAX_PROBE
-from trapline._watch.suspect import are_finite, values
+from trapline._watch.suspect import are_finite, bad_gradients, values
 
 _MAX_TRIES = 8  # a scaler may find gradients that overflow for ever
 
@@ -68,7 +68,7 @@ class Behind:
         finally:
             light.busy, light.notes = False, True
         if not light.steps.tallies:  # no step will ask
-            self.suspects(place.bad_gradients(reached.values()))
+            self.suspects(bad_gradients(reached.values()))
 
     def suspects(self, bad: list[tuple[Any, Any]]) -> None:
         """`bad`: parameters, and their gradients that are not finite."""

@@ -11,6 +11,7 @@ class Budget:
     def __init__(self) -> None:
         self.first = self.next = 0.0  # as time.perf_counter() says it
         self._spent = 0.0
+        self.until = 0  # steps are looked at whatever that costs
 
     def begins(self, now: float) -> None:
         self.first = self.first or now

@@ -20,8 +20,9 @@ from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch.hot import MAX_PROBE
 from trapline._watch.late import Late
-from trapline._watch.place import name_of, not_finite
+from trapline._watch.place import not_finite
 from trapline._watch.suspect import parameters_of
+from trapline._watch.weights import name_of
 
 _MAX_DRAWN = 64  # losses
 

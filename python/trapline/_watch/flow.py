@@ -47,6 +47,10 @@ _MASKS = frozenset(
 )
 # So only where one of their operands is infinite: a number, as a tensor that is infinite is seen anyhow.
 _SUMS = frozenset(("add", "sub", "rsub", "mul"))
+# What takes single numbers out of others, into a tensor of their own.
+_PICKS = frozenset(
+    ("gather", "index", "index_select", "take", "masked_select", "nll_loss_forward", "nll_loss2d_forward")
+)
 # What makes a finite number of an infinity.
 _HIDING = frozenset(("div", "true_divide", "reciprocal", "rsqrt"))
 # What multiplies what it is given with a gradient: 0 times Inf, where the output hides the Inf.
@@ -126,6 +130,7 @@ class Flow(TorchDispatchMode):
         self._learned: set[int] = set()  # storages of weights, and of all that is made of them
         self._nan: dict[int, Made] = {}
         self._inf: dict[int, Made] = {}
+        self._picked: dict[int, Made] = {}  # infinities that were made on purpose, and what took them out
         self._hiding: dict[int, Made] = {}  # finite numbers that were divided by an infinity: 0
         self._count = 0
         self._alive: list[Any] = []  # or another tensor would take the address of one that is gone
@@ -166,7 +171,7 @@ class Flow(TorchDispatchMode):
                 origin = self._inf.get(_address(tensor)) or self._from_outside(tensor)
                 if origin is not None:
                     return origin
-        return None
+        return next(filter(None, (self._picked.get(_address(tensor)) for tensor in made)), None)
 
     def _from_outside(self, tensor: Any) -> Optional[Made]:
         for given, what in self._given:
@@ -184,6 +189,8 @@ class Flow(TorchDispatchMode):
         nan_of, inf_of = self._first(self._nan, had_nan), self._first(self._inf, had_inf)
         output = func(*args, **(kwargs or {}))
         name = func._schema.name.split("::")[-1]
+        if output is None and func._schema.is_mutable:  # `_foreach_addcdiv_`
+            output = args[0]
         if name.startswith(("empty", "new_empty")):
             return output
         outside = next((made for made in (nan_of, inf_of) if made is not None and made.given), None)
@@ -197,6 +204,10 @@ class Flow(TorchDispatchMode):
             (self._own.add if own else self._own.discard)(_address(tensor))
             (self._learned.add if learned else self._learned.discard)(_address(tensor))
         hidden = self._first(self._hiding, given)
+        picked = self._first(self._picked, had_inf)
+        if picked is None and had_inf and inf_of is None and name in _PICKS:
+            bad = next((~tensor.isfinite() for tensor in tensors(output)), None)
+            picked = self._made(name, None, False, (own, learned), bad)
         if had_inf and inf_of is not None and name.rstrip("_") in _HIDING:
             for tensor in tensors(output):
                 self._keep(self._hiding, tensor, inf_of)
@@ -212,7 +223,7 @@ class Flow(TorchDispatchMode):
                         if inf_of is not None and inf_of.given
                         else self._made(
                             name,
-                            inf_of or hidden,
+                            inf_of or hidden or picked,
                             finite,
                             (own, learned),
                             tensor.isnan() if had_inf else ~tensor.isfinite(),
@@ -225,6 +236,8 @@ class Flow(TorchDispatchMode):
                     inf_of = self._made(name, hidden, finite, (own, learned), tensor.isinf())
                 if inf_of is not None:
                     self._keep(self._inf, tensor, inf_of)
+                elif picked is not None:
+                    self._keep(self._picked, tensor, picked)
         return output
 
     def _is_own(self, tensor: Any) -> bool:

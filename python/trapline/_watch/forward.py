@@ -119,6 +119,17 @@ def given_to(made: Any, root: Any) -> dict[str, Any]:
     return {"finite_before": made.finite, **row}
 
 
+def is_finite_without(call: Call, without: tuple[int, int]) -> bool:
+    """The call's output, where a row of the batch is left out of what it was given."""
+    import torch
+
+    inner = inner_of(call)
+    with Kept(inner), torch.no_grad(), autocast_of(call):
+        draw_again(call)
+        output = inner(*copies(call.args, without=without), **copies(call.kwargs, without=without))
+    return all(bool(tensor.isfinite().all()) for tensor in tensors(output))
+
+
 def named(made: Any, root: Any) -> dict[str, Any]:
     op = _NAMES.get(made.op, made.op.removesuffix("_forward"))
     found: dict[str, Any] = {"kind": "output", "op": op}

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 from typing import Any, Callable, Optional
 
 from trapline._fault.data import recorded
@@ -111,9 +112,15 @@ def _notes_harmless() -> None:
         return
     finding = diagnose.diagnose({"kind": "watch", "watch": fact, "process": write.process_facts()})
     if finding is not None:
-        gradients = "0" if fact["what"] == "nan" else "finite"
-        parts = [finding["summary"], *finding["fix"], f"its gradients were {gradients}: no weight took harm"]
-        _tells("; ".join(parts))
+        _tells("; ".join([finding["summary"] + _place(finding), *finding["fix"], fact["why"]]))
+
+
+def _place(finding: dict[str, Any]) -> str:
+    """ " (main.py:27, sample 1377)"."""
+    origin, sample = finding.get("origin") or {}, finding.get("sample") or {}
+    parts = [f"{os.path.basename(origin['file'])}:{origin['line']}"] if "line" in origin else []
+    parts += [f"sample {sample['dataset_index']}"] if "dataset_index" in sample else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _at_exit() -> None:

@@ -10,8 +10,10 @@ How they run again, and what is put back: :mod:`trapline._watch.again`.
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Optional
 
 from trapline._fault.data import batches, hand, samples
@@ -29,8 +31,8 @@ from trapline._fault.model.autograd import (
     overflowed_before,
     where_bad,
 )
-from trapline._fault.program import arisen, owners
-from trapline._watch import backward, replayed
+from trapline._fault.program import arisen
+from trapline._watch import backward, replayed, sites, weights
 from trapline._watch.again import (
     Call,
     Kept,
@@ -45,10 +47,9 @@ from trapline._watch.again import (
 from trapline._watch.candidates import left_of
 from trapline._watch.factor import factor_of, is_loss
 from trapline._watch.flow import tensors
-from trapline._watch.forward import derived, followed, given_to, hidden, is_bad_weight, named, outputs
+from trapline._watch.forward import derived, followed, given_to, hidden, is_finite_without, named, outputs
 from trapline._watch.rows import batch_in_hand, read_row, sample_of
-from trapline._watch.slopes import Slopes, is_bad_slope, op_of
-from trapline._watch.suspect import are_finite, parameters_of, values
+from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
 _MAX_NODES = 20_000
@@ -75,12 +76,6 @@ def norm(tensors: Iterable[Any]) -> Optional[float]:
         if any(part.dtype is not norms[0].dtype for part in norms):
             return math.hypot(*[part.item() for part in norms])
         return math.hypot(*torch.stack(norms).tolist())
-
-
-def bad_gradients(parameters: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """Parameters whose gradient has an element that is not finite."""
-    gradients = [(p, values(p.grad)) for p in parameters if p.grad is not None]
-    return [(p, gradient) for p, gradient in gradients if not bool(gradient.isfinite().all())]
 
 
 def loss_of(tensors: Any) -> Any:
@@ -119,15 +114,9 @@ def is_of(call: Call, reached: dict[int, Any]) -> bool:
 def of_loss(
     calls: list[Call],
     loss: Any,
-    optimizers: Any,
-    began_bad: set[int],
-    began_good: set[int],
-    modules: list[Any],
+    known: weights.Known,
 ) -> dict[str, Any]:
-    """For a loss that is not finite, before `backward` has used up the graph. `began_bad`, `began_good`: the
-    parameters that were not finite, or were, before the first step. `modules`: the outermost ones, also those
-    whose calls were not kept (a teacher's).
-    """
+    """For a loss that is not finite, before `backward` has used up the graph."""
     looked, given = bool(calls), {}
     loss_weight = ""  # a loss whose own weights are not finite
     seen = seen_of(calls)
@@ -136,13 +125,14 @@ def of_loss(
             looked = False
             continue
         inner = inner_of(call)
+        began = time.monotonic()
         output, flow = followed(call)
         if flow.half:
             seen["half"] = True
         made = flow.origin_of(output)
         if made is None:
-            known = list(tensors(output))
-            looked = looked and bool(known) and all(bool(tensor.isfinite().all()) for tensor in known)
+            held = list(tensors(output))
+            looked = looked and bool(held) and all(bool(tensor.isfinite().all()) for tensor in held)
             continue
         if made.given is not None:
             kind, name = made.given
@@ -152,9 +142,9 @@ def of_loss(
                 continue
             if kind == "weights":
                 row = read_row(inner, name, [call.args, call.kwargs])
-                told = _of_weights(inner, name, optimizers, began_bad, began_good)
-                return {**told, **row, **what, **_since_start(inner, name, optimizers, began_bad)}
-            broken = {} if _sample() else _of_optimizers(optimizers, began_bad, modules)
+                told = weights.of_weights(inner, name, known)
+                return {**told, **row, **what, **weights.since_start(inner, name, known)}
+            broken = {} if _sample() else weights.of_optimizers(known)
             if broken:
                 return broken
             if _sample() or (call is calls[0] and not hand.is_finite()):
@@ -170,15 +160,20 @@ def of_loss(
             found["inf_before"] = before = named(first, inner)
             if "origin" in before:  # the line of what is to be changed
                 found["origin"] = before.pop("origin")
-        return {**found, **seen, **given_to(made, inner)}
+        row = given_to(made, inner)
+        if "sample" not in row and not made.own:
+            row |= replayed.only_sample(
+                partial(is_finite_without, call), first.learned, time.monotonic() - began
+            )
+        return {**found, **seen, **row}
     again = replayed.of_loss(loss, calls)
     if again:
         row = {} if "sample" in again else batch_in_hand()
-        return {**again, "looked": looked or bool(given), **seen, **row}
+        return {**sites.of_loss(again["op"]), **again, "looked": looked or bool(given), **seen, **row}
     target = _target(loss) if looked else None
     if target is not None:
         if "sample" not in target:  # no data are known to hold it: the program may have made it
-            other = _of_other(modules)
+            other = weights.of_other(known.modules)
             return other or _made_of_finite(seen) or {**target, "made": True, **batch_in_hand()}
         return target
     hit = node_in_graph(loss.grad_fn, is_bad_value, MASKING)
@@ -194,21 +189,13 @@ def of_loss(
     if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
         # The modules were given nothing of it.
         return _made_of_finite(seen) or {"kind": "target", **_sample(), "looked": False}
+    if "factor" not in by:
+        by |= sites.of_loss(by.get("op", ""))
     if "op" in by and "origin" not in by and "factor" not in by:
         by |= _line(arisen.made(by["op"]))
     if looked and not given and "origin" not in by and "factor" not in by:
         by |= arisen.line()
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
-
-
-def _of_optimizers(optimizers: Any, began_bad: set[int], modules: list[Any]) -> dict[str, Any]:
-    """Weights that were trained and are not finite: they made what goes into another module."""
-    every = [*modules, *(root for _, root in owners.roots())]
-    for optimizer, tally in list(optimizers.items()):
-        for parameter in parameters_of(optimizer):
-            if tally.count > tally.before and id(parameter) not in began_bad and not are_finite([parameter]):
-                return {"kind": "optimizer", "looked": True, **name_of(parameter, every)}
-    return {}
 
 
 def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:
@@ -256,106 +243,6 @@ def half_of(parameters: Iterable[Any]) -> dict[str, Any]:
     return {"half": True} if any(p.dtype is torch.float16 for p in parameters) else {}
 
 
-def _of_weights(
-    module: Any, name: str, optimizers: Any, began_bad: set[int], began_good: set[int]
-) -> dict[str, Any]:
-    """Of a checkpoint or an initialisation, unless an optimizer has made them so."""
-    mine = dict(module.named_parameters()).get(name)
-    if id(mine) in began_bad:
-        return {"kind": "weights", "name": name}
-    for optimizer, tally in list(optimizers.items()):
-        if tally.count > tally.before and any(parameter is mine for parameter in parameters_of(optimizer)):
-            return {"kind": "optimizer", "name": name, **setting_of(optimizer, mine)}
-    if id(mine) in began_good:  # the program updates them itself, or from copies that an optimizer has
-        return {"kind": "optimizer", "name": name}
-    return {"kind": "weights", "name": name}
-
-
-def _since_start(module: Any, name: str, optimizers: Any, began_bad: set[int]) -> dict[str, Any]:
-    """Of -inf that was there before the first step, after steps whose losses were finite: it may be there on
-    purpose (what must not follow another in a CRF), and the step's data are the first to meet it."""
-    mine = dict(module.named_parameters()).get(name)
-    stepped = any(tally.count > tally.before for tally in list(optimizers.values()))
-    if id(mine) not in began_bad or not stepped:
-        return {}
-    values = mine.detach()
-    return (
-        {"since_start": True, **batch_in_hand()}
-        if bool((values.isfinite() | values.isneginf()).all())
-        else {}
-    )
-
-
-def _of_other(modules: list[Any]) -> dict[str, Any]:
-    """The weights of another module, which may have made the target (a teacher)."""
-    for module in [*modules, *(root for _, root in owners.roots())]:
-        for name, parameter in module.named_parameters():
-            if is_bad_weight(parameter):
-                return {"kind": "weights", "name": name, "beside": True}
-    return {}
-
-
-def of_update(
-    optimizer: Any, began_bad: set[int], modules: list[Any], slopes: Slopes
-) -> tuple[list[Any], dict[str, Any]]:
-    """The weights that an update has broken, after the step, and what is told of it: of gradients that were
-    finite behind `backward`, and may have been changed since.
-    """
-    bad = [p for p in parameters_of(optimizer) if id(p) not in began_bad and not are_finite([p])]
-    if not bad:
-        return [], {}
-    what = "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf"
-    spoilt = bad_gradients(parameters_of(optimizer))
-    if spoilt:
-        by, named = op_of(slopes.held), name_of(spoilt[0][0], modules)
-        if not named and not by:  # copies of the weights, perhaps: the next loss will tell
-            return [], {"kind": "gradient"}
-        return bad, {
-            "what": what,
-            "kind": "gradient",
-            **named,
-            **({"op": by} if by else changed()),
-        }
-    named = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
-    return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **named}
-
-
-def changed() -> dict[str, Any]:
-    """Of gradients that were finite behind `backward`: where the program writes them before the step."""
-    return {"changed": True, **arisen.changed_gradients()}
-
-
-def of_broken(reached: dict[int, Any], began_good: set[int], modules: list[Any]) -> dict[str, Any]:
-    """Of the parameters that the loss depends on one that was finite and is not."""
-    for key, parameter in reached.items():
-        if key in began_good and not are_finite([parameter]):
-            return {"kind": "optimizer", "looked": True, **name_of(parameter, modules)}
-    return {}
-
-
-def name_of(parameter: Any, modules: Iterable[Any]) -> dict[str, Any]:
-    for module in modules:
-        for name, candidate in module.named_parameters():
-            if candidate is parameter:
-                return {"name": name}
-    return {}
-
-
-def setting_of(optimizer: Any, parameter: Any) -> dict[str, Any]:
-    """The setting of an optimizer that cannot be right: one that is not finite, an `eps` of 0."""
-    for group in optimizer.param_groups:
-        if all(candidate is not parameter for candidate in group["params"]):
-            continue
-        for name, value in group.items():
-            single = value.item() if hasattr(value, "item") and getattr(value, "numel", int)() == 1 else value
-            for number in single if isinstance(single, tuple) else (single,):
-                if isinstance(number, float) and (
-                    not math.isfinite(number) or (name == "eps" and number == 0)
-                ):
-                    return {"setting": f"{name}={number:g}"}
-    return {}
-
-
 def of_gradients(
     calls: list[Call],
     bad: list[tuple[Any, Any]],
@@ -381,7 +268,7 @@ def of_gradients(
             return given
     if any(str(gradient.dtype) == "torch.float16" for _, gradient in bad):
         seen["half"] = True
-    found: dict[str, Any] = {"kind": "gradient", **name_of(bad[-1][0], modules), **seen}
+    found: dict[str, Any] = {"kind": "gradient", **weights.name_of(bad[-1][0], modules), **seen}
     for call in calls:
         module = call.module()
         for name, parameter in module.named_parameters() if module is not None else ():

@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
-from trapline._fault.data import batches, hand
+from trapline._fault.data import batches, hand, rows_of
 from trapline._fault.replay.rewrite import CannotRun
 from trapline._fault.replay.session import Session
 from trapline._fault.replay.slices import Slices
@@ -70,7 +70,7 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
         facts |= {key: value for key, value in named(made, root).items() if key != "origin"}
     facts |= {"kind": "loss", "op": _NAMES.get(facts["op"], facts["op"])}
     if "sample" not in facts:
-        facts |= _sample(
+        facts |= only_sample(
             lambda without: not _is_bad(_run(last, calls, trained, without)[0]),
             first.learned,
             time.monotonic() - began,
@@ -103,7 +103,7 @@ def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
             left = _culprit(last, calls, without)
             return left is not None and left.is_fine()
 
-        facts |= _sample(cures, learned, time.monotonic() - began)
+        facts |= only_sample(cures, learned, time.monotonic() - began)
     return facts
 
 
@@ -208,7 +208,7 @@ def _root_of(module: Any, calls: Iterable[Call]) -> Any:
     return torch.nn.Module()
 
 
-def _sample(cures: Callable[[tuple[int, int]], bool], learned: bool, seconds: float) -> dict[str, Any]:
+def only_sample(cures: Callable[[tuple[int, int]], bool], learned: bool, seconds: float) -> dict[str, Any]:
     """The only sample without which all would have been finite. `seconds`: what a run takes."""
     batch = hand.in_hand() or next(iter(batches.newest_first()), None)
     count = len(batch.indices) if batch is not None and isinstance(batch.indices, (list, tuple)) else 0
@@ -221,4 +221,7 @@ def _sample(cures: Callable[[tuple[int, int]], bool], learned: bool, seconds: fl
     except Exception as error:  # it does not work with fewer rows
         debug(f"watch: not without a row: {error!r}")
         return {}
-    return sample_of(cured, learned=learned) if int(cured.sum()) == 1 else {}
+    if int(cured.sum()) != 1:
+        return {}
+    # A list of a tensor for each sample has no tensor with a row for each.
+    return sample_of(cured, learned=learned) or {"sample": rows_of.of_row(batch, int(cured.int().argmax()))}

@@ -9,8 +9,8 @@ from typing import Any, Optional
 from trapline._fault.data import batches, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
-from trapline._watch.place import name_of
 from trapline._watch.suspect import PLAIN, are_finite, parameters_of, values
+from trapline._watch.weights import name_of
 
 SQUARE_OVERFLOWS = 1.8e19  # the root of float32's largest number; also in src/kernel/watch.cpp
 _MAX_BATCHES = 8  # of a step that accumulates

@@ -72,6 +72,12 @@ def _is_finite(tensor: Any) -> bool:
     return bool(tensor.isfinite().all())
 
 
+def bad_gradients(parameters: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Parameters whose gradient has an element that is not finite."""
+    gradients = [(p, values(p.grad)) for p in parameters if p.grad is not None]
+    return [(p, gradient) for p, gradient in gradients if not bool(gradient.isfinite().all())]
+
+
 def are_mended(harmed: list[Any]) -> bool:
     """The program has put good weights back (a checkpoint), and goes on with them."""
     known = _alive(harmed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-import weakref
 from collections import deque
 from functools import partial
 from typing import Any, Callable, Optional
@@ -13,7 +12,7 @@ from typing import Any, Callable, Optional
 from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
-from trapline._watch import backward, candidates, place, state
+from trapline._watch import backward, candidates, place, state, weights
 from trapline._watch.again import Call
 from trapline._watch.behind import Behind
 from trapline._watch.budget import Budget
@@ -26,7 +25,17 @@ from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.slopes import Slopes
 from trapline._watch.steps import Steps
-from trapline._watch.suspect import Began, Suspect, are_finite, are_mended, modes, parameters_of, skips
+from trapline._watch.suspect import (
+    Began,
+    Suspect,
+    are_finite,
+    are_mended,
+    bad_gradients,
+    modes,
+    parameters_of,
+    skips,
+)
+from trapline._watch.updates import Updates, around_added
 from trapline._watch.withheld import Streak, around_scaler
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
@@ -46,7 +55,7 @@ class Light:
         self.harmed: list[Any] = []  # weak references to the weights that `found` is about
         self.streak = Streak()
         self._returned, self.steps = 0, Steps()
-        self._began = Began()
+        self.began = Began()
         self.backwards = 0  # of losses, in this step
         self.in_loss: Optional[backward.Culprit] = None
         self.slopes = Slopes()
@@ -55,7 +64,6 @@ class Light:
         self._loss: Optional[float] = None
         self.norm: Optional[float] = None
         self.nan_loss = False  # since the last step, taken or left out
-        self._spoilt = 0  # the step whose gradients were not finite, of weights that no module has
         self._mark = 0  # calls that an earlier backward of this step has done with
         self.budget, self.early = Budget(), Early()
         self.busy = False  # stage two is running
@@ -66,7 +74,7 @@ class Light:
         self._patches = Patches()
         self.device = Device(self)
         self.holding = Holding(self)
-        self.behind = Behind(self)
+        self.behind, self.updates = Behind(self), Updates(self)
 
     @property
     def found(self) -> Optional[dict[str, Any]]:  # by the rule, a fault
@@ -90,6 +98,7 @@ class Light:
         self._before = (self._handles[0].id, optimizers._global_optimizer_pre_hooks)
         self._patches.wrap(torch.autograd, "backward", self._around_backward)
         self._patches.wrap(torch.optim.Optimizer, "__init__", self.roots.around_init)
+        self._patches.wrap(torch.optim.Optimizer, "add_param_group", partial(around_added, self))
         self._patches.wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
@@ -116,13 +125,13 @@ class Light:
 
     def _begins_training(self) -> None:
         for module in self.roots.take_new():
-            self._began.notes(module.parameters())
+            self.began.notes(module.parameters())
 
     def _begins_with(self, optimizer: Any) -> None:
         if self.steps.is_new(optimizer):
             if self.steps.taken == 0:
                 self.ring.clear()  # of backward passes
-            self._began.notes(parameters_of(optimizer))
+            self.began.notes(parameters_of(optimizer))
             self._several = self._several or len(self.steps.tallies) > 1
 
     def catches_up(self) -> None:
@@ -268,17 +277,12 @@ class Light:
             return False
         reached = place.reached(loss)
         calls = [call for call in self.calls if place.is_of(call, reached)]
+        earlier = list(self.calls)[: self._mark]
         self._mark = len(self.calls)
         what = "nan" if math.isnan(value) else "inf"
-        good = self._began.good if self.backwards > 1 or self.steps.taken else set()
-        self.suspects(
-            lambda: place.of_loss(
-                calls, loss, self.steps.tallies, self._began.bad, good, list(self.roots.known)
-            ),
-            what,
-            "loss",
-            reached,
-        )
+        good = self.began.good if self.backwards > 1 or self.steps.taken else set()
+        known = self.updates.known(earlier, good)
+        self.suspects(lambda: place.of_loss(calls, loss, known), what, "loss", reached, known)
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
             fact |= candidates.of_step_before(loss, self.slopes.held, self.steps.tallies, reached.values())
@@ -320,7 +324,12 @@ class Light:
                 yield from module.parameters()
 
     def suspects(
-        self, look: Callable[[], dict[str, Any]], what: str, kind: str, reached: dict[int, Any]
+        self,
+        look: Callable[[], dict[str, Any]],
+        what: str,
+        kind: str,
+        reached: dict[int, Any],
+        known: Optional[weights.Known] = None,
     ) -> None:
         found: dict[str, Any] = {"kind": kind, "looked": False}
         if self.places < _MAX_PLACES:
@@ -334,9 +343,9 @@ class Light:
                 self.busy, self.notes = False, True
         at = self.steps.at(self.backwards)
         changed = self.steps.taken or (at["unit"] != "step" and self.backwards > 1)
-        if changed and found["kind"] == "loss" and not found.get("looked", True):
+        if changed and known is not None and found["kind"] == "loss" and not found.get("looked", True):
             # Weights that were good and are not tell of an update, also where nothing ran again.
-            found |= place.of_broken(reached, self._began.good, list(self.roots.known))
+            found |= weights.of_broken(reached, known)
         out = {"what": what, **at, **found}
         if "inf_before" in found:
             out["inf_before"] = {**found["inf_before"], **at}
@@ -345,7 +354,7 @@ class Light:
             out["step"] = self.steps.taken if at["unit"] == "step" else at["step"] - 1
             if len(self.steps.tallies) == 1 and self.ring.norm_was_finite():
                 out["gradients_finite"] = True
-            elif out["step"] == self._spoilt:
+            elif out["step"] == self.updates.spoilt:
                 out |= {"by_gradients": True, **place.half_of(reached.values())}
         candidates.doubt(out)
         self.suspect = Suspect(out, what == "nan", [*self._parameters(), *reached.values()], reached)
@@ -377,7 +386,7 @@ class Light:
             debug(f"watch: {error!r}")
 
     def sees_gradients(self, optimizer: Any) -> None:
-        bad = place.bad_gradients(parameters_of(optimizer))
+        bad = bad_gradients(parameters_of(optimizer))
         if not bad:  # the sum overflowed, the elements did not
             self.norm = state.largest(optimizer)
             return
@@ -385,24 +394,7 @@ class Light:
         if self.suspect is not None:
             was_fine = self._was_fine and id(probe_of(optimizer)()) in {id(parameter) for parameter, _ in bad}
             if was_fine and self.suspect.fact["kind"] == "gradient" and "op" not in self.suspect.fact:
-                self.suspect.fact |= place.changed()
-
-    def _sees_weights(self, optimizer: Any) -> Optional[dict[str, Any]]:
-        """What an update by finite gradients has made of the weights, in a step that is looked at."""
-        began = time.perf_counter()
-        norm = place.norm(parameter.detach() for parameter in parameters_of(optimizer))
-        self.budget.spends(began)
-        known = list(self.roots.known)
-        if norm is None or math.isfinite(norm):
-            bad, fact = [], state.overflowed(optimizer, self.ring[-1][2], known)
-        else:
-            bad, fact = place.of_update(optimizer, self._began.bad, known, self.slopes)
-        if not bad and fact.get("kind") != "state":
-            self._spoilt = self.steps.taken if fact else self._spoilt
-            return None
-        self.harmed = [weakref.ref(parameter) for parameter in bad]
-        last = self.ring.facts(self.steps.taken + 1, None, None)
-        return self.early.before({"step": self.steps.taken, "unit": "step", **fact, "last_steps": last})
+                self.suspect.fact |= weights.changed()
 
     def _hook_after_step(self) -> Any:
         is_compiling, stepped, after = self.is_compiling, self.hot.stepped, self._after_step
@@ -425,13 +417,15 @@ class Light:
             well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
             self.counts_step(optimizer)
             if well or (counted and not probe_is_finite(optimizer)):
-                self.found = self._sees_weights(optimizer)
+                self.found = self.updates.sees(optimizer)
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))
                 if harmed:
                     step = self.steps.number_of(optimizer, self.suspect.fact["step"])
                     self.found = self.early.before(self.suspect.numbered(step))
                     self.harmed = [weak for weak in harmed if not are_finite([weak()])]
+                elif harmed is not None:
+                    self.early.harms_nothing(self.suspect.told(), "no weight was broken by its step")
                 if harmed is not None:
                     self.suspect = None
             self.streak.ends()
@@ -464,7 +458,9 @@ class Light:
         # Of all optimizers: a program may make one for each step.
         always = ALWAYS * max(1, len(self.steps.tallies))
         # Gradients on a device are not looked at here.
-        self.looks = self.steps.turn < always or (not self.device.is_used and self.budget.is_due())
+        self.looks = self.steps.turn < max(always, self.budget.until) or (
+            not self.device.is_used and self.budget.is_due()
+        )
         if self.roots.learning:
             self.roots.steps(self.steps.turn)
 

@@ -71,4 +71,6 @@ def _is_withheld(light: Any, optimizer: Any, nan_loss: bool) -> None:
     suspect, light.suspect = light.suspect, None
     if suspect is not None:
         light.returns_place()
-    light.streak.goes_on(nan_loss, None if suspect is None else suspect.numbered(light.steps.taken))
+    fact = None if suspect is None else suspect.numbered(light.steps.taken)
+    light.early.is_withheld(fact, nan_loss)
+    light.streak.goes_on(nan_loss, fact)

@@ -45,6 +45,7 @@ std::optional<WatchSeen> read_seen(const json* object) {
   seen.derived = boolean(*object, "derived").value_or(false);
   seen.beside = boolean(*object, "beside").value_or(false);
   seen.since_start = boolean(*object, "since_start").value_or(false);
+  if (seen.kind == "weights") seen.written = text(*object, "written");
   if (seen.unit.empty()) seen.unit = "step";
   return seen;
 }
@@ -283,6 +284,15 @@ std::optional<WatchFact> read_watch(const json& facts) {
   if (const json* computed = object_member(*object, "computed")) {
     watch.factor_name = text(*computed, "name");
     watch.factor_text = text(*computed, "text");
+  }
+  if (const json* site = object_member(*object, "site")) {
+    watch.site = text(*site, "name");
+    watch.site_type = text(*site, "type");
+    const json* value = member(*site, "value");
+    if (value != nullptr && value->is_number()) {
+      watch.site_parameter = text(*site, "parameter");
+      watch.site_value = value->get<double>();
+    }
   }
   watch.or_before = boolean(*object, "or_before").value_or(false);
   watch.changed = boolean(*object, "changed").value_or(false);

@@ -250,8 +250,12 @@ def test_what_the_optimizer_keeps_tells_whether_its_gradients_were_finite(watch,
 
     train(model, optimizer, mean, spoil)
     found = watch.verdict()
-    assert (found["kind"], found["step"], found["name"]) == ("optimizer", BAD, "1.bias")
-    assert found.get("gradients_finite", False) is not is_bad
+    if is_bad:
+        assert (found["kind"], found["step"], found["name"]) == ("optimizer", BAD, "1.bias")
+        assert "gradients_finite" not in found
+    else:  # so that it was no step of it
+        assert (found["kind"], found["step"], found["name"]) == ("weights", BAD + 1, "1.bias")
+        assert found["written"] == "loss"
 
 
 def test_a_teacher_that_a_later_step_began_with(watch):
@@ -279,3 +283,17 @@ def test_a_teacher_that_a_later_step_began_with(watch):
                 average.net.weight[0, 1] = math.nan
     seen = watch.verdict()
     assert (seen["kind"], seen["name"], seen.get("beside"), seen["step"]) == ("weights", "weight", True, 11)
+
+
+def test_weights_that_are_added_to_the_optimizer_are_looked_at(watch):
+    """In steps that would not be: the first group's gradients stay finite."""
+    model, added = nn.Linear(2, 2), nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for turn in range(1, BAD + 2):
+        if turn == BAD:
+            optimizer.add_param_group({"params": [added]})
+        optimizer.zero_grad()
+        (model(torch.ones(3, 2)).mean() + added.sqrt().sum()).backward()
+        optimizer.step()
+    found = watch.verdict()
+    assert (found["kind"], found["step"], found["op"]) == ("gradient", BAD, "sqrt")

@@ -54,3 +54,41 @@ def test_a_mean_over_nothing_is_said_and_is_no_fault(watch):
     assert watch.verdict() is None
     said = watch.harmless()
     assert (said["step"], said["kind"], said["op"]) == (2, "loss", "nll_loss")
+
+
+def test_steps_that_a_scaler_leaves_out_again_and_again_are_said(watch):
+    """Each epoch the same sample: the loss itself is NaN, which no scale makes."""
+    model = nn.Linear(1, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    for step in range(1, 13):
+        optimizer.zero_grad()
+        out = model(X)
+        loss = (out / (0.0 if step % 4 == 0 else 1.0) * 0.0).mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert watch.verdict() is None
+    said = watch.harmless()
+    assert (said["step"], said["what"], said["withheld"]) == (4, "nan", True)
+    assert said["why"] == "GradScaler left out 3 such steps: nothing was learnt from their data"
+
+
+class Clamps(torch.optim.Optimizer):
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.add_(p.grad.nan_to_num_(0.0), alpha=-group["lr"])
+
+
+def test_gradients_that_the_optimizer_itself_mends_are_said(watch):
+    model = nn.Linear(1, 2)
+    optimizer = Clamps(model.parameters(), {"lr": 0.1})
+    for step in range(1, 4):
+        optimizer.zero_grad()
+        (model(X) / (0.0 if step == 2 else 1.0) * 0.0).mean().backward()
+        optimizer.step()
+    assert watch.verdict() is None
+    said = watch.harmless()
+    assert (said["step"], said["op"], said["why"]) == (2, "div", "no weight was broken by its step")

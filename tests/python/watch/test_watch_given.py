@@ -200,3 +200,17 @@ def test_the_line_whose_call_was_given_finite_numbers(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], "op" in seen) == ("loss", 3, False)
     assert line_of(seen) == "alike = torch.corrcoef(scaled)"
+
+
+def test_a_score_that_a_mask_forbids_is_picked(watch):
+    model, optimizer = nn.Linear(2, 3), None
+    for number in range(1, 4):
+        mask = torch.tensor([[False, False, number == 2]])
+        chances = model(torch.ones(4, 2)).masked_fill(mask, -math.inf).log_softmax(-1)
+        loss = -chances.gather(1, torch.tensor([[0], [1], [2], [1]])).mean()
+        assert math.isinf(loss.item()) == (number == 2)
+        optimizer = step(model, loss, optimizer)
+    assert watch.verdict() is None
+    said = watch.harmless()
+    assert (said["step"], said["what"], said["op"], said["kind"]) == (2, "inf", "gather", "loss")
+    assert "chances.gather" in line_of(said)

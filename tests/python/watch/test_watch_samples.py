@@ -89,9 +89,14 @@ def test_rows_times_heads(watch):
     assert named(watch) == ("output", 2, "div", 5)
 
 
-def test_all_rows_are_of_no_sample(watch):
+def test_where_all_rows_are_bad_the_one_without_which_none_is(watch):
     train(Calls(lambda head, x: head(x / x[:, 2:].prod())), Rows())
-    assert named(watch) == ("output", 2, "div", None)
+    assert named(watch) == ("output", 2, "div", 5)
+
+
+def test_all_rows_are_of_no_sample(watch):
+    train(Calls(lambda head, x: head(x / (x[:, 2:].prod() * 0))), Rows())
+    assert named(watch) == ("output", 1, "div", None)
 
 
 def test_what_has_the_shape_of_weights_is_of_no_sample(watch):

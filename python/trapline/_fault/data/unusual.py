@@ -17,8 +17,8 @@ _MIN_OTHERS = 3  # that have a range
 
 
 def stands_out(batch: Batch, row: int, unknown: bool = True) -> bool:
-    """By its size, its spread, an entry far from all others', or a zero where they have none; `unknown`
-    where the inputs are no numbers that can be compared (ids, texts)."""
+    """By its size, its spread, an entry far from all others', a zero or a negative id where they have none;
+    `unknown` where the inputs are no numbers that can be compared (ids, texts)."""
     count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
     every = [part for part in batch.tensors() if part.dim() and part.numel()]
     parts = [part for part in every if len(part) == count]
@@ -35,7 +35,9 @@ def _differs(part: Any, row: int) -> bool:
     import torch
 
     if not part.is_floating_point():
-        # Ids and labels are names; a mask that hides all, or a length of 0, is none.
+        # Ids and labels are names; a mask that hides all, a length of 0, or -1 for "not known", is none.
+        if bool((part[row] < 0).any()) and int((part < 0).any(1).sum()) == 1:
+            return True
         if part.shape[1] < _LEAST:
             return False
         kinds = part.sort(1).values.diff(dim=1).ne(0).sum(1).double() + 1

@@ -92,7 +92,7 @@ def made(op: str = "") -> Optional[Facts]:
 def line() -> Facts:
     """`origin` of the statement that was given finite numbers alone and made others, whatever it calls."""
     last = next((chain[-1] for chain in _chains() if len(chain) > 1), None)
-    return _origin(last.frame.f_code, last.line) if last is not None and last.whole else {}
+    return origin_of(last.frame.f_code, last.line) if last is not None and last.whole else {}
 
 
 def _chains() -> Iterator[list[Statement]]:
@@ -101,35 +101,6 @@ def _chains() -> Iterator[list[Statement]]:
         start = _running(frame)
         if start is not None:
             yield list(_chain(frame, start, "", scope.line_of(frame), _DEPTH))
-
-
-def changed_gradients() -> Facts:
-    """`origin` of the only statement between `backward` and the line that runs that writes gradients, in the
-    user's function or in one that it calls there; {} where there are none or several."""
-    for frame in holders.user_frames():
-        tree, first, now = calls.tree_of(frame.f_code), calls.first_line(frame.f_code), scope.line_of(frame)
-        if tree is None:
-            continue
-        spent = [node.lineno for node in ast.walk(tree) if _is_call(node, "backward")]
-        since = max((line for line in spent if line + first - 1 < now), default=None)
-        if since is None:
-            continue
-        found: list[tuple[CodeType, int]] = []
-        for node in ast.walk(tree):
-            line = getattr(node, "lineno", 0)
-            if not since < line < now - first + 1:
-                continue
-            if _writes_gradient(node):
-                found.append((frame.f_code, line + first - 1))
-            elif isinstance(node, ast.Call):
-                for code in _codes(calls.resolve(node.func, frame)):
-                    inner = calls.tree_of(code) if places.is_user(code) else None
-                    inside = ast.walk(inner) if inner is not None else ()
-                    found += [
-                        (code, n.lineno + calls.first_line(code) - 1) for n in inside if _writes_gradient(n)
-                    ]
-        return _origin(*found[0]) if len(set(found)) == 1 else {}
-    return {}
 
 
 def is_drawn(given: Any) -> bool:
@@ -150,15 +121,19 @@ def is_drawn(given: Any) -> bool:
 
 def _draws(frame: FrameType, node: ast.expr) -> bool:
     for call in (part for part in ast.walk(node) if isinstance(part, ast.Call)):
-        called = calls.resolve(call.func, frame)
-        called = _method(frame, call.func) if called is calls.MISSING else called
-        codes = [code for code in _codes(called) if places.is_user(code)]
+        codes = [code for code in codes_of(frame, call.func) if places.is_user(code)]
         inside = [part for code in codes for part in ast.walk(calls.tree_of(code) or ast.Pass())]
         if any(
             isinstance(one, ast.Call) and computed.called(one) in computed.DRAWS for one in [call, *inside]
         ):
             return True
     return False
+
+
+def codes_of(frame: FrameType, node: Any) -> list[CodeType]:
+    """The functions that a call's name stands for in a frame."""
+    value = calls.resolve(node, frame)
+    return _codes(_method(frame, node) if value is calls.MISSING else value)
 
 
 def _is_same(value: Any, given: Any) -> bool:
@@ -176,45 +151,20 @@ def _method(frame: FrameType, node: Any) -> Any:
     return next((members[node.attr] for members in held if node.attr in members), calls.MISSING)
 
 
-def _is_call(node: Any, name: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
-
-
-def _writes_gradient(node: Any) -> bool:
-    """`p.grad = ...`, `p.grad /= norm`, `p.grad.mul_(scale)`; not what sets them to zero or to none."""
-    if isinstance(node, ast.Assign):
-        none = isinstance(node.value, ast.Constant)
-        return not none and any(_is_gradient(target) for target in node.targets)
-    if isinstance(node, ast.AugAssign):
-        return _is_gradient(node.target)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        name = node.func.attr
-        return (
-            name.endswith("_") and name not in ("zero_", "requires_grad_") and _is_gradient(node.func.value)
-        )
-    return False
-
-
-def _is_gradient(node: Any) -> bool:
-    while isinstance(node, ast.Attribute) and node.attr == "data":
-        node = node.value
-    return isinstance(node, ast.Attribute) and node.attr == "grad"
-
-
 def _by_name(chain: list[Statement], op: str) -> Optional[Facts]:
     """The only place of the operation: in the statements, the one that began it first, or what they call."""
     for statement in reversed(chain):
-        hits = [node for node, kind in _operations(statement.node) if kind == op]
+        hits = [node for node, kind in operations(statement.node) if kind == op]
         if len(hits) == 1:
             return _facts(statement, op)
         if hits:
             return None
     for statement in reversed(chain):
         for code in _called_by(statement):
-            hits = [node for node, kind in _operations(calls.tree_of(code)) if kind == op]
+            hits = [node for node, kind in operations(calls.tree_of(code)) if kind == op]
             if len(hits) == 1:
                 line = hits[0].lineno + calls.first_line(code) - 1
-                return {"op": op, "text": computed.text_of(hits[0]), "line": line, **_origin(code, line)}
+                return {"op": op, "text": computed.text_of(hits[0]), "line": line, **origin_of(code, line)}
             if hits:  # which of them is not known: the call is
                 return _facts(statement, op) if statement.whole else None
     return None
@@ -226,7 +176,7 @@ def _only(statement: Statement) -> Optional[Facts]:
     """
     found: list[tuple[str, Optional[CodeType], Any]] = []
     called = set()
-    for node, kind in _operations(statement.node):
+    for node, kind in operations(statement.node):
         if kind in _MAKERS:
             if not _is_harmless(statement.frame, node, kind):
                 found.append((kind, None, node))
@@ -236,7 +186,7 @@ def _only(statement: Statement) -> Optional[Facts]:
                 return None
             called.add(kind)
             for code in own:
-                inside = list(_operations(calls.tree_of(code)))
+                inside = list(operations(calls.tree_of(code)))
                 if any(isinstance(n, ast.Call) and k not in (*_MAKERS, *_KEEPING) for n, k in inside):
                     inside = []
                 found += [(k, code, n) for n, k in inside if k in _MAKERS] or [(kind, code, None)]
@@ -252,7 +202,7 @@ def _only(statement: Statement) -> Optional[Facts]:
     if code is None:
         return _facts(statement, kind)
     line = node.lineno + calls.first_line(code) - 1
-    return {"op": kind, "text": computed.text_of(node), "line": line, **_origin(code, line)}
+    return {"op": kind, "text": computed.text_of(node), "line": line, **origin_of(code, line)}
 
 
 def _is_harmless(frame: FrameType, node: Any, kind: str) -> bool:
@@ -284,11 +234,11 @@ def _facts(statement: Statement, op: str) -> Facts:
         "text": text,
         "line": statement.line,
         **name,
-        **_origin(statement.frame.f_code, statement.line),
+        **origin_of(statement.frame.f_code, statement.line),
     }
 
 
-def _origin(code: CodeType, line: int) -> Facts:
+def origin_of(code: CodeType, line: int) -> Facts:
     starts = (start for start, number in dis.findlinestarts(code) if number == line)
     origin = frames.make_frame((code, next(starts, -1)))
     for part in ("column", "end_column"):  # of its first instruction alone
@@ -296,7 +246,8 @@ def _origin(code: CodeType, line: int) -> Facts:
     return {"origin": origin} if origin["line"] == line else {}
 
 
-def _operations(tree: Any) -> Iterator[tuple[Any, str]]:
+def operations(tree: Any) -> Iterator[tuple[Any, str]]:
+    """Divisions, powers and calls, with their names as graphs have them."""
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, (ast.BinOp, ast.AugAssign)):
             if isinstance(node.op, (ast.Div, ast.Pow)):
@@ -417,11 +368,12 @@ def _called_by(statement: Statement) -> Iterator[CodeType]:
     """The user's functions, and what his modules do, that a statement calls, and what these call."""
     for node in ast.walk(statement.node):
         if isinstance(node, ast.Call):
-            for function in _functions(calls.resolve(node.func, statement.frame)):
-                yield from _inside(function, _NESTED)
+            for function in functions(calls.resolve(node.func, statement.frame)):
+                yield from inside(function)
 
 
-def _inside(function: Any, depth: int) -> Iterator[CodeType]:
+def inside(function: Any, depth: int = _NESTED) -> Iterator[CodeType]:
+    """The code of a function of the user's, and of those that it calls by name."""
     code = function.__code__
     if not places.is_user(code):
         return
@@ -432,8 +384,8 @@ def _inside(function: Any, depth: int) -> Iterator[CodeType]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             cell = closure.get(node.func.id)
             value = _content(cell) if cell is not None else function.__globals__.get(node.func.id)
-            for inner in _functions(value):
-                yield from _inside(inner, depth - 1)
+            for inner in functions(value):
+                yield from inside(inner, depth - 1)
 
 
 def _content(cell: Any) -> Any:
@@ -444,10 +396,11 @@ def _content(cell: Any) -> Any:
 
 
 def _codes(value: Any) -> list[CodeType]:
-    return [function.__code__ for function in _functions(value)]
+    return [function.__code__ for function in functions(value)]
 
 
-def _functions(value: Any) -> list[Any]:
+def functions(value: Any) -> list[Any]:
+    """What a callable runs: of a module its forward."""
     if value is calls.MISSING or value is None:
         return []
     if owners.is_module(value):

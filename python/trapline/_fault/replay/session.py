@@ -65,7 +65,7 @@ class Session:
         """`mode`: a mode that sees the operations, or None."""
         self._ends = time.monotonic() + _SECONDS
         self._random = fetched.RandomState()
-        self._writes = _Writes()
+        self._writes = Writes()
         seen = mode if mode is not None else nullcontext()
         gradients = torch.set_grad_enabled(self._trained)
         with aside.running(), self._random, self._stack, gradients, self._writes, seen:
@@ -194,7 +194,7 @@ def is_used_up(value: Any) -> bool:
     )
 
 
-class _Writes(TorchDispatchMode):
+class Writes(TorchDispatchMode):
     """Nothing is written into what was there before."""
 
     def __init__(self) -> None:

@@ -1,0 +1,147 @@
+"""Where the program's own text writes gradients or weights, besides `backward` and the optimizer's step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import partial
+from types import CodeType, FrameType
+from typing import Any, Callable
+
+from trapline._fault.program import arisen, calls, holders, places, scope
+
+_KEEP = ("zero_", "requires_grad_")  # in place, and no number of it
+_WEIGHTS = ("weight", "bias")
+_SOURCES = ("parameters", "named_parameters", "param_groups", "params", "weights", "state_dict")
+Writes = Callable[[ast.AST, ast.AST], bool]  # (statement or call, the function that it stands in)
+
+
+def gradients() -> dict[str, Any]:
+    """`origin` of the only statement between `backward` and the line that runs that writes gradients, in the
+    user's function or in one that it calls there; {} where there are none or several."""
+    for frame in holders.user_frames():
+        tree, now = calls.tree_of(frame.f_code), _now(frame)
+        since = max((line for line in _calls_of(tree, "backward") if line < now), default=None)
+        if since is not None:
+            return _only(frame, partial(_is_between, since, now), _writes_gradient)
+    return {}
+
+
+def weights(since: str) -> dict[str, Any]:
+    """The same of weights: since the `"backward"` of this step, the optimizer's `"step"`, or the `"loss"` of
+    the step before, of which a loop is all there is."""
+    for frame in holders.user_frames():
+        tree, now = calls.tree_of(frame.f_code), _now(frame)
+        if since == "backward":
+            first, last = max((line for line in _calls_of(tree, "backward") if line < now), default=now), now
+        else:  # a loop comes round to the line that runs
+            steps = _calls_of(tree, "step")
+            first, last = min(steps, default=1 << 30) if since == "step" else 0, 1 << 30
+            if not steps:
+                continue
+        found = _only(frame, partial(_is_between, first, last), _writes_weight)
+        if found:
+            return found
+    return {}
+
+
+def _is_between(first: int, last: int, line: int) -> bool:
+    return first < line < last
+
+
+def _now(frame: FrameType) -> int:
+    """In lines of the function's text, as its tree counts them."""
+    return scope.line_of(frame) - calls.first_line(frame.f_code) + 1
+
+
+def _calls_of(tree: Any, name: str) -> list[int]:
+    """Also `manual_backward`, as Lightning calls it."""
+    return [node.lineno for node in ast.walk(tree or ast.Pass()) if _is_call(node, name)]
+
+
+def _only(frame: FrameType, is_there: Callable[[int], bool], writes: Writes) -> dict[str, Any]:
+    tree = calls.tree_of(frame.f_code)
+    found: set[tuple[CodeType, int]] = set()
+    for node in ast.walk(tree):
+        if not is_there(getattr(node, "lineno", -1)):
+            continue
+        if writes(node, tree):
+            found.add((frame.f_code, node.lineno + calls.first_line(frame.f_code) - 1))
+        elif isinstance(node, ast.Call):
+            found |= {place for code in arisen.codes_of(frame, node.func) for place in _inside(code, writes)}
+    return arisen.origin_of(*found.pop()) if len(found) == 1 else {}
+
+
+def _inside(code: CodeType, writes: Writes) -> Iterator[tuple[CodeType, int]]:
+    tree = calls.tree_of(code) if places.is_user(code) else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if writes(node, tree):
+            yield code, node.lineno + calls.first_line(code) - 1
+
+
+def _is_call(node: Any, name: str) -> bool:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith(name)
+    )
+
+
+def _target_of(node: Any) -> list[Any]:
+    """What a statement, or a call in place, writes: not where that sets it to zero or to none."""
+    if isinstance(node, ast.Assign):
+        return [] if isinstance(node.value, ast.Constant) else node.targets
+    if isinstance(node, ast.AugAssign):
+        return [node.target]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        in_place = name.endswith("_") and not name.endswith("__") and name not in _KEEP
+        return [node.func.value] if in_place else []
+    return []
+
+
+def _writes_gradient(node: Any, _tree: Any) -> bool:
+    """`p.grad = ...`, `p.grad /= norm`, `p.grad.mul_(scale)`."""
+    return any(_is_gradient(target) for target in _target_of(node))
+
+
+def _is_gradient(node: Any) -> bool:
+    node = _without_data(node)
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
+
+
+def _without_data(node: Any) -> Any:
+    while isinstance(node, ast.Attribute) and node.attr == "data":
+        node = node.value
+    return node
+
+
+def _writes_weight(node: Any, tree: Any) -> bool:
+    """`p.add_(...)`, `p.data = ...` of a `p` that comes from `parameters()`, `layer.weight.data.mul_(...)`;
+    an assignment to `p` or `layer.weight` itself puts another in its place."""
+    for target in _target_of(node):
+        whole = target.value if isinstance(target, ast.Subscript) else target
+        held = _without_data(whole)
+        if isinstance(node, ast.Assign) and held is target:
+            continue
+        if isinstance(held, ast.Attribute) and held.attr in _WEIGHTS:
+            return True
+        if isinstance(held, ast.Name) and held.id in _parameters(tree):
+            return True
+    return False
+
+
+def _parameters(tree: Any) -> set[str]:
+    """Variables that stand for one weight after the other."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.comprehension))]
+    return {
+        name.id
+        for loop in loops
+        if any(_names(part) in _SOURCES for part in ast.walk(loop.iter))
+        for name in ast.walk(loop.target)
+        if isinstance(name, ast.Name)
+    }
+
+
+def _names(node: Any) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return str(getattr(node, "attr", getattr(node, "id", "")))

@@ -1,0 +1,77 @@
+"""What optimizers' steps have made of the weights, and since when only the program can have changed them."""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from typing import Any, Callable, Optional
+
+from trapline._watch import candidates, place, state, weights
+from trapline._watch.again import Call
+from trapline._watch.suspect import parameters_of
+
+_ADDED = 8  # steps that are looked at when an optimizer is given more weights
+
+
+class Updates:
+    def __init__(self, light: Any) -> None:
+        self._light = light
+        self.spoilt = 0  # the step whose gradients were not finite, of weights that no module has
+        self._fine: tuple[Callable[[], Any], int] = (
+            _nobody,
+            -1,
+        )  # the optimizer whose weights were, and when
+
+    def sees(self, optimizer: Any) -> Optional[dict[str, Any]]:
+        """What an update by finite gradients has made of the weights, in a step that is looked at."""
+        light = self._light
+        began = time.perf_counter()
+        norm = place.norm(parameter.detach() for parameter in parameters_of(optimizer))
+        light.budget.spends(began)
+        modules = list(light.roots.known)
+        if norm is None or math.isfinite(norm):
+            bad, fact = [], state.overflowed(optimizer, light.ring[-1][2], modules)
+            if norm is not None:
+                self._fine = (weakref.ref(optimizer), light.steps.turn)
+        else:
+            bad, fact = weights.of_update(optimizer, light.began.bad, modules, light.slopes)
+        if not bad and fact.get("kind") != "state":
+            self.spoilt = light.steps.taken if fact else self.spoilt
+            return None
+        light.harmed = [weakref.ref(parameter) for parameter in bad]
+        last = light.ring.facts(light.steps.taken + 1, None, None)
+        return light.early.before({"step": light.steps.taken, "unit": "step", **fact, "last_steps": last})
+
+    def known(self, earlier: list[Call], good: set[int]) -> weights.Known:
+        """For a loss that is not finite. `earlier`: calls in this step whose loss was."""
+        light = self._light
+        tallies, bad, modules = light.steps.tallies, light.began.bad, list(light.roots.known)
+        return weights.Known(tallies, bad, good, modules, lambda one: self._is_fine(one, earlier))
+
+    def _is_fine(self, parameter: Any, earlier: list[Call]) -> str:
+        # A table may be bad in rows that the earlier call has not read.
+        was_used = any(call.has_one_of({id(parameter)}) for call in earlier if call.module() is not None)
+        if was_used and not candidates.rows_of([parameter]):
+            return "backward"
+        optimizer, turn = self._fine
+        stepped = optimizer()
+        is_last = stepped is not None and turn == self._light.steps.turn
+        return "step" if is_last and any(one is parameter for one in parameters_of(stepped)) else ""
+
+
+def around_added(light: Any, original: Any) -> Any:
+    """Around ``Optimizer.add_param_group``: a training of what is added begins."""
+
+    def add_param_group(optimizer: Any, group: Any) -> None:
+        original(optimizer, group)
+        if light.notes and optimizer in light.steps.tallies:
+            light.catches_up()
+            light.looks, light.budget.until = True, light.steps.turn + _ADDED
+            light.began.notes(optimizer.param_groups[-1]["params"])
+
+    return add_param_group
+
+
+def _nobody() -> None:
+    return None

@@ -1,0 +1,171 @@
+"""Weights that are not finite: who has made them so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Callable, NamedTuple
+
+import torch
+
+from trapline._fault.program import owners, written
+from trapline._watch import stepped
+from trapline._watch.forward import is_bad_weight
+from trapline._watch.rows import batch_in_hand
+from trapline._watch.slopes import Slopes, op_of
+from trapline._watch.suspect import are_finite, bad_gradients, parameters_of
+
+# A step of these by finite gradients leaves finite weights, where their state and settings are finite, too:
+# they divide by nothing but a root and an `eps` above 0. Without a state there is no telling.
+_FINITE_STEPS = ("Adam", "AdamW", "NAdam", "Adamax", "RMSprop", "Adagrad", "SGD")
+
+
+class Known(NamedTuple):
+    """What is known of the training when its weights are asked for."""
+
+    optimizers: Any  # tallies by optimizer
+    bad: set[int]  # ids of the parameters that were not finite before the first step
+    good: set[int]  # of those that were
+    modules: list[Any]  # the outermost ones, also those whose calls were not kept (a teacher's)
+    is_fine: Callable[[Any], str]  # of a parameter: since when the program alone can have broken it
+
+
+def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
+    """Of a checkpoint or an initialisation, unless an optimizer, or the program itself, has made them so."""
+    mine = dict(module.named_parameters()).get(name)
+    if id(mine) in known.bad:
+        return {"kind": "weights", "name": name}
+    by_hand = of_program(mine, known)
+    if by_hand:
+        return {**by_hand, "name": name}
+    for optimizer, tally in list(known.optimizers.items()):
+        if tally.count > tally.before and any(parameter is mine for parameter in parameters_of(optimizer)):
+            return {"kind": "optimizer", "name": name, **setting_of(optimizer, mine)}
+    if id(mine) in known.good:  # the program updates them itself, or from copies that an optimizer has
+        return {"kind": "optimizer", "name": name}
+    return {"kind": "weights", "name": name}
+
+
+def of_program(parameter: Any, known: Known) -> dict[str, Any]:
+    """Of a weight that was seen to be finite, and that no optimizer has stepped with since."""
+    stepping = [one for one, tally in list(known.optimizers.items()) if tally.count > tally.before]
+    mine = [one for one in stepping if any(held is parameter for held in parameters_of(one))]
+    if not mine:  # the program's own update is the step
+        return {}
+    since = known.is_fine(parameter) or ("loss" if any(_steps_finite(one, parameter) for one in mine) else "")
+    return {"kind": "weights", "written": since, **written.weights(since)} if since else {}
+
+
+def _steps_finite(optimizer: Any, parameter: Any) -> bool:
+    """Its last step cannot have broken the weight."""
+    kind = type(optimizer)
+    state = optimizer.state.get(parameter) or {}
+    kept = [one for one in state.values() if isinstance(one, torch.Tensor) and one.shape == parameter.shape]
+    return (
+        kind.__module__.startswith("torch.optim.")
+        and kind.__name__ in _FINITE_STEPS
+        and parameter.dtype in (torch.float32, torch.float64)
+        and parameter.dim() > 0
+        and bool(kept)
+        and are_finite(kept)
+        and not setting_of(optimizer, parameter)
+    )
+
+
+def since_start(module: Any, name: str, known: Known) -> dict[str, Any]:
+    """Of -inf that was there before the first step, after steps whose losses were finite: it may be there on
+    purpose (what must not follow another in a CRF), and the step's data are the first to meet it."""
+    mine = dict(module.named_parameters()).get(name)
+    stepped_once = any(tally.count > tally.before for tally in list(known.optimizers.values()))
+    if id(mine) not in known.bad or mine is None or not stepped_once:
+        return {}
+    values = mine.detach()
+    on_purpose = bool((values.isfinite() | values.isneginf()).all())
+    return {"since_start": True, **batch_in_hand()} if on_purpose else {}
+
+
+def of_other(modules: list[Any]) -> dict[str, Any]:
+    """The weights of another module, which may have made the target (a teacher)."""
+    for module in [*modules, *(root for _, root in owners.roots())]:
+        for name, parameter in module.named_parameters():
+            if is_bad_weight(parameter):
+                return {"kind": "weights", "name": name, "beside": True}
+    return {}
+
+
+def of_optimizers(known: Known) -> dict[str, Any]:
+    """Weights that were trained and are not finite: they made what goes into another module."""
+    every = [*known.modules, *(root for _, root in owners.roots())]
+    for optimizer, tally in list(known.optimizers.items()):
+        for parameter in parameters_of(optimizer):
+            if tally.count > tally.before and id(parameter) not in known.bad and not are_finite([parameter]):
+                by_hand = of_program(parameter, known) or {"kind": "optimizer"}
+                return {**by_hand, "looked": True, **name_of(parameter, every)}
+    return {}
+
+
+def of_broken(reached: dict[int, Any], known: Known) -> dict[str, Any]:
+    """Of the parameters that the loss depends on one that was finite and is not."""
+    for key, parameter in reached.items():
+        if key in known.good and not are_finite([parameter]):
+            by_hand = of_program(parameter, known) or {"kind": "optimizer"}
+            return {**by_hand, "looked": True, **name_of(parameter, known.modules)}
+    return {}
+
+
+def of_update(
+    optimizer: Any, began_bad: set[int], modules: list[Any], slopes: Slopes
+) -> tuple[list[Any], dict[str, Any]]:
+    """The weights that an update has broken, after the step, and what is told of it: of gradients that were
+    finite behind `backward`, and may have been changed since.
+    """
+    bad = [p for p in parameters_of(optimizer) if id(p) not in began_bad and not are_finite([p])]
+    if not bad:
+        return [], {}
+    what = "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf"
+    spoilt = bad_gradients(parameters_of(optimizer))
+    if spoilt:
+        by, named = op_of(slopes.held), name_of(spoilt[0][0], modules)
+        if not named and not by:  # copies of the weights, perhaps: the next loss will tell
+            return [], {"kind": "gradient"}
+        return bad, {
+            "what": what,
+            "kind": "gradient",
+            **named,
+            **({"op": by} if by else changed()),
+        }
+    facts = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
+    if "setting" not in facts:
+        facts |= stepped.of_step(optimizer, bad)
+    return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **facts}
+
+
+def changed() -> dict[str, Any]:
+    """Of gradients that were finite behind `backward`: where the program writes them before the step."""
+    return {"changed": True, **written.gradients()}
+
+
+def name_of(parameter: Any, modules: Iterable[Any]) -> dict[str, Any]:
+    for module in modules:
+        for name, candidate in module.named_parameters():
+            if candidate is parameter:
+                return {"name": name}
+    return {}
+
+
+def setting_of(optimizer: Any, parameter: Any) -> dict[str, Any]:
+    """The setting of an optimizer that cannot be right: one that is not finite, an `eps` of 0, or one that is
+    0 in the type of the weights."""
+    for group in optimizer.param_groups:
+        if all(candidate is not parameter for candidate in group["params"]):
+            continue
+        for name, value in group.items():
+            single = value.item() if hasattr(value, "item") and getattr(value, "numel", int)() == 1 else value
+            for number in single if isinstance(single, tuple) else (single,):
+                if not isinstance(number, float):
+                    continue
+                if not math.isfinite(number) or (name == "eps" and number == 0):
+                    return {"setting": f"{name}={number:g}"}
+                if name == "eps" and number > 0 and torch.tensor(number, dtype=parameter.dtype) == 0:
+                    return {"setting": f"{name}={number:g}, 0 in {str(parameter.dtype).split('.')[-1]}"}
+    return {}

@@ -1,0 +1,173 @@
+"""Weights that an optimizer's step broke with finite gradients, or that the program wrote itself."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+BAD = 4  # the step
+ONES = torch.ones(4, 3)
+
+
+@pytest.fixture
+def watch():
+    from trapline._watch import light
+
+    light.install()
+    yield light
+    light.uninstall()
+
+
+def line_of(seen):
+    return seen["origin"]["code"].strip()
+
+
+class Ratio(torch.optim.Optimizer):
+    """Steps by the share of the norm of the weights; `floor` keeps it finite."""
+
+    def __init__(self, params, lr, floor=1e-8):
+        super().__init__(params, {"lr": lr, "floor": floor})
+        self.taken = 0
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        self.taken += 1
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._moves(p, group)
+
+    def _moves(self, p, group):
+        state = self.state[p]
+        state["norm"] = p.grad.norm()
+        share = p.norm() / (state["norm"] + group["floor"])
+        p.add_(p.grad, alpha=-group["lr"])
+        p.mul_(1 + group["lr"] * share)
+
+
+def train(optimizer, model, turns=BAD + 2):
+    for turn in range(1, turns + 1):
+        optimizer.zero_grad()
+        (model(ONES).square().mean() * (turn != BAD)).backward()
+        optimizer.step()
+
+
+def test_the_line_of_a_step_of_the_programs_own(watch):
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    train(Ratio(model.parameters(), 0.01, floor=0.0), model)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("optimizer", BAD, "div")
+    assert line_of(seen) == 'share = p.norm() / (state["norm"] + group["floor"])'
+
+
+def test_the_copies_leave_the_program_as_it_was(watch):
+    def run():
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = Ratio(model.parameters(), 0.01, floor=0.0)
+        train(optimizer, model, BAD)
+        held = [s["norm"] for s in optimizer.state.values()]
+        return optimizer.taken, [p.isfinite().any().item() for p in model.parameters()], held, torch.rand(2)
+
+    taken, finite, held, drawn = run()
+    watch.uninstall()
+    plain = run()
+    assert (taken, finite) == (BAD, [False, False]) == plain[:2]
+    assert held == plain[2]
+    assert torch.equal(drawn, plain[3])
+
+
+class Loud(Ratio):
+    def _moves(self, p, group):
+        print("moves")
+        super()._moves(p, group)
+
+
+def test_a_step_that_does_more_does_not_run_again(watch, capsys):
+    model = nn.Linear(3, 2)
+    train(Loud(model.parameters(), 0.01, floor=0.0), model, BAD)
+    assert capsys.readouterr().out.count("moves") == 2 * BAD
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"]) == ("optimizer", BAD)
+    assert "op" not in seen
+
+
+def test_an_eps_that_half_precision_has_not(watch):
+    model = nn.Linear(3, 2, dtype=torch.float16)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1, eps=1e-8, foreach=False)
+    for turn in range(BAD + 1):
+        optimizer.zero_grad()
+        (model(ONES.half()).mean() * (0.0 if turn == 0 else 1.0)).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["setting"]) == ("optimizer", "eps=1e-08, 0 in float16")
+
+
+def spreads(model, scale):
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(p.grad * (0.05 / (p.grad.norm() * scale)))
+
+
+def test_between_two_losses_of_a_step(watch):
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for turn in range(1, BAD + 2):
+        optimizer.zero_grad()
+        model(ONES).square().mean().backward()
+        spreads(model, float(turn != BAD))
+        optimizer.zero_grad()
+        model(ONES).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["written"]) == ("weights", BAD, "backward")
+    assert line_of(seen) == "p.add_(p.grad * (0.05 / (p.grad.norm() * scale)))"
+
+
+def averages(model, average, share):
+    for p, a in zip(model.parameters(), average):
+        p.data = (p.data + a) / share
+
+
+def test_after_the_optimizers_step(watch):
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    average = [torch.zeros_like(p) for p in model.parameters()]
+    for turn in range(1, BAD + 2):
+        optimizer.zero_grad()
+        model(ONES).square().mean().backward()
+        optimizer.step()
+        averages(model, average, float(turn != BAD))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["written"]) == ("weights", BAD + 1, "step")
+    assert line_of(seen) == "p.data = (p.data + a) / share"
+
+
+def test_where_nobody_looked_the_state_of_adam_tells(watch, monkeypatch):
+    from trapline._watch import updates
+
+    monkeypatch.setattr(updates.Updates, "sees", lambda *_: None)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for turn in range(1, BAD + 2):
+        optimizer.zero_grad()
+        model(ONES).square().mean().backward()
+        optimizer.step()
+        model.weight.data.div_(float(turn != BAD))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["name"], seen["written"]) == ("weights", "weight", "loss")
+    assert line_of(seen) == "model.weight.data.div_(float(turn != BAD))"
+
+
+def test_one_optimizer_has_broken_it_not_the_program(watch):
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for turn in range(1, BAD + 2):
+        optimizer.param_groups[0]["lr"] = 0.01 if turn != BAD else float("inf")
+        optimizer.zero_grad()
+        model(ONES).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["setting"]) == ("optimizer", BAD, "lr=inf")
