@@ -75,6 +75,22 @@ TEST(AdviceOrder, AFunctionThatComputedIsNamedWithItsFile) {
       << all(diagnose(index));
 }
 
+// A NaN that a search put behind the last edge is said before any row.
+TEST(AdviceOrder, ANanInTheSampleComesFirst) {
+  json ids = facts_of("embedding.indices", 17, 17, {{"scan", {{"total", 48}, {"min", 8}}}});
+  ids["layer"] = layer("tables.1", "num_embeddings", 17);
+  ids["sample"] = {{"batch", 9}, {"row", 1}, {"dataset_index", 36}, {"by", "rows"}, {"likely", true}};
+  EXPECT_TRUE(diagnose(ids).fix.front().starts_with("that sample has NaN or Inf")) << all(diagnose(ids));
+  EXPECT_FALSE(says(diagnose(ids), "more rows")) << all(diagnose(ids));
+}
+
+TEST(AdviceOrder, TheNumberOfElementsItselfIsNoPlace) {
+  json index = facts_of("gather.index", 40, 40, {{"scan", {{"bad", 2}}}});
+  EXPECT_TRUE(says(diagnose(index), "40 is the number of elements itself")) << all(diagnose(index));
+  index["values"] = json::array({json::array({40, 1}), json::array({43, 1})});
+  EXPECT_FALSE(says(diagnose(index), "is the number of elements itself")) << all(diagnose(index));
+}
+
 // One number fits any tensor that is long enough.
 TEST(AdviceOrder, OneNumberDoesNotFitAnotherTensor) {
   json index = facts_of("index.indices", 6, 6);

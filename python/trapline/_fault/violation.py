@@ -292,6 +292,8 @@ def _look_into(
     if nans.is_not_finite(scan):
         add("weights", lambda: models.bad_weights(reachable=bool(violation.get("contained"))))
         add("nan", lambda: nans.nan_facts(violation, tensor))
+        if operator.startswith("multinomial"):
+            add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
     elif (operator.startswith(_INDEXED) and _all_alike(content, scan)) or _is_cast(facts, scan):
         # A search among numbers that are NaN, or their cast: the model may have made them of broken weights.
         weights = models.bad_weights(reachable=bool(violation.get("contained")))

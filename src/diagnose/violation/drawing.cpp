@@ -36,7 +36,8 @@ void fix_multinomial(ViolationWriter& w) {
       }
       if (nan_when(w, "") && weights_are_finite(w) && w.facts.tensor.dtype != "float16") {
         w.fix(
-            "find the first step that gives NaN, backwards from here: assert torch.isfinite(x).all() after "
+            "find the first step that gives NaN, backwards from " + w.own("here") +
+            ": assert torch.isfinite(x).all() after "
             "each; with finite weights it is 0/0, as a rule, as where a row is divided by its own sum of 0, "
             "or a softmax over a row in which every score is -inf");
         break;

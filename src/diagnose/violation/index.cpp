@@ -240,7 +240,13 @@ void fix_above(ViolationWriter& w) {
   }
   // What is computed, or cut to each batch, tells nothing by where it begins.
   const bool of_data = w.facts.sample && w.facts.sample->by.empty() && !w.facts.sample->likely;
-  if ((of_data || w.all_seen()) && w.maybe_from_one()) w.fix(w.from_one(w.in_code("index")));
+  const bool counted = w.maybe_from_one();
+  if ((of_data || w.all_seen()) && counted) w.fix(w.from_one(w.in_code("index")));
+  if (w.only(w.hi()) && w.hi() > 2 && !counted && !w.facts.computed && w.layer().empty() && !writes(w))
+    w.fix(
+        fmt::format("{} is the number of elements itself: a step too far, or what a search gives that found "
+                    "nothing (scipy's KDTree.query)",
+                    w.value()));
   const bool library = !w.knob(Situation::kIndex, need).empty();
   w.fix_size(Situation::kIndex, "");
   if (library || !w.layer().empty()) return;

@@ -398,7 +398,7 @@ def test_as_many_columns_as_samples_where_the_other_tensors_tell(facts_of):
             return 24
 
         def __getitem__(self, i):
-            return torch.full((5,), i), [j for j in range(8) if j != i % 8], 9 if i == 13 else 1
+            return torch.full((width,), i), [j for j in range(8) if j != i % 8], 9 if i == 13 else 1
 
     def collate(items):
         ids = torch.stack([item[0] for item in items])
@@ -407,7 +407,7 @@ def test_as_many_columns_as_samples_where_the_other_tensors_tell(facts_of):
             tags[row, named] = mark
         return (ids, tags) if wide else (ids.t().contiguous(), tags)
 
-    for wide in (True, False):
+    for wide, width in ((True, 5), (False, 5), (True, 8)):
         for _, (_ids, tags) in zip(range(2), DataLoader(Tagged(), batch_size=8, collate_fn=collate)):
             weight = torch.zeros(3, 2)
             if bool((tags > 2).any()):

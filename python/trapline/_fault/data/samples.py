@@ -276,10 +276,13 @@ def row_of(located: Located) -> Optional[int]:
 
 
 def _samples_first(located: Located, count: int) -> bool:
-    """The batch's other tensors, where their shapes tell, count the samples in their first dimension."""
+    """The batch's other tensors count the samples in their first dimension, by their shapes where these tell;
+    else by what is in them."""
     shapes = [tuple(part.shape) for part in located.batch.tensors() if part.dim() > 1]
     telling = [shape for shape in shapes if (shape[0] == count) != (shape[1] == count)]
-    return bool(telling) and all(shape[0] == count for shape in telling)
+    if telling:
+        return all(shape[0] == count for shape in telling)
+    return order.is_kept(located.batch)
 
 
 def _made_as_batch(located: Located) -> bool:
