@@ -30,13 +30,12 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
                                                   {"line", 31},
                                                   {"function", "age_group"},
                                                   {"code", "    return (age / 10).long()"}}}});
-  expect(
-      facts, Cause::kNanToIndex,
-      "embedding: input[3] is -9223372036854775808: NaN or Inf was cast to an integer in `age_group` "
-      "(train.py:31)",
-      "NaN goes into the cast in `return (age / 10).long()`: find where it begins: 0/0, the log or root "
-      "of a negative number, a value beyond the edges of pd.cut() or of a mapping, or one that is missing in "
-      "the data");
+  expect(facts, Cause::kNanToIndex,
+         "embedding: input[3] is -9223372036854775808: NaN or Inf was cast to an integer in `age_group` "
+         "(train.py:31)",
+         "NaN goes into the cast in `return (age / 10).long()`: 0/0, the log or root "
+         "of a negative number, a value beyond the edges of pd.cut(), or one that is missing in the "
+         "data");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.origin->line, 31);
   EXPECT_EQ(finding.surfaced->line, 80);
@@ -79,12 +78,11 @@ TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
   const ViolationFacts facts =
       ViolationFacts("embedding.indices", 2147483647, 10)
           .with("nan_cast", {{"bad", 1}, {"frame", {{"file", "a.py"}, {"line", 5}}}});
-  expect(
-      facts, Cause::kNanToIndex,
-      "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
-      "NaN goes into the cast in a.py:5: find where it begins: 0/0, the log or root "
-      "of a negative number, a value beyond the edges of pd.cut() or of a mapping, or one that is missing in "
-      "the data");
+  expect(facts, Cause::kNanToIndex,
+         "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
+         "NaN goes into the cast in a.py:5: 0/0, the log or root "
+         "of a negative number, a value beyond the edges of pd.cut(), or one that is missing in the "
+         "data");
 }
 
 TEST(DiagnoseId, SpecialId) {

@@ -251,12 +251,10 @@ void ViolationWriter::write_nan_cast() {
     if (label) {
       fix(fmt::format("a missing label goes into the cast in {}: {}", where, what_to_do));
     } else {
-      const bool known = facts.nan && facts.nan->input;
       fix(fmt::format(
-          "NaN goes into the cast in {}: find where it begins{}: 0/0, the log or root of a negative number, "
-          "a "
-          "value beyond the edges of pd.cut() or of a mapping, or one that is missing in the data",
-          where, known ? fmt::format(", backwards from `{}`", facts.nan->input->name) : ""));
+          "NaN goes into the cast in {}: 0/0, the log or root of a negative number, a value beyond the edges "
+          "of pd.cut(), or one that is missing in the data",
+          where));
     }
   } else {
     const bool computed = !is_cast_of_nan(integer());
@@ -285,8 +283,12 @@ void ViolationWriter::write_nan_cast() {
         "or, so that it does not count: labels = torch.nan_to_num(labels, nan={}) before the cast",
         facts.scan.also.value_or(-100)));
   }
-  fix("find where the NaN begins: assert torch.isfinite(x).all() before the cast; in pandas: "
-      "df.isna().any()");
+  const std::string back =
+      facts.nan && facts.nan->input ? fmt::format(", backwards from `{}`", facts.nan->input->name) : "";
+  fix(
+      fmt::format("find where the NaN begins{}: assert torch.isfinite(x).all() before the cast; in pandas: "
+                  "df.isna().any()",
+                  back));
   fix_sample();
 }
 
