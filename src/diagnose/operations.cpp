@@ -49,6 +49,9 @@ constexpr std::string_view kNoPath =
 constexpr std::string_view kNoVariance =
     "in evaluation it divides by the root of running_var: look for one below 0 (a momentum outside [0, 1], a "
     "checkpoint)";
+constexpr std::string_view kSingular =
+    "the matrix is singular, or next to it: look for rows that are the same or 0; a small multiple of the "
+    "identity added to it keeps it away from there";
 constexpr std::array kDomains{
     Domain{"log", "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
     Domain{"log2",
@@ -80,6 +83,11 @@ constexpr std::array kDomains{
     Domain{"mul", "it overflowed: look at the size of both factors"},
     Domain{"cast",
            "a number is larger than the type holds (65504 in float16): scale it before, or use bfloat16"},
+    Domain{"linalg.slogdet", kSingular},
+    Domain{"linalg.det", kSingular},
+    Domain{"linalg.inv", kSingular},
+    Domain{"linalg.solve", kSingular},
+    Domain{"linalg.cholesky", kSingular},
     Domain{"native_batch_norm", kNoVariance},
     Domain{"_native_batch_norm_legit_no_training", kNoVariance},
     Domain{"_ctc_loss", kNoPath},

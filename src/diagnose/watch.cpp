@@ -49,8 +49,8 @@ std::string own_text(const std::string& op, const std::string& given) {
 
 // It makes no infinity: it takes some numbers of a tensor.
 bool picks(std::string_view op) {
-  constexpr std::array kPicks{"gather", "index", "index_select", "take", "masked_select", "nll_loss",
-                              "nll_loss2d"};
+  constexpr std::array kPicks{"gather",        "index",    "index_select", "take",
+                              "masked_select", "nll_loss", "nll_loss2d"};
   return std::ranges::find(kPicks, op) != kPicks.end();
 }
 
@@ -259,7 +259,8 @@ std::string look_text(const WatchFact& watch) {
   }
   if (!watch.site_parameter.empty() && watch.first.kind == "loss")
     return fmt::format(
-        "the distribution does not allow that {}: make it of a number that may be any by a transform that stays in "
+        "the distribution does not allow that {}: make it of a number that may be any by a transform that "
+        "stays in "
         "its range (softplus or exp for what has to be above 0), or give its pyro.param that constraint",
         watch.site_parameter);
   const bool averages = watch.nan && (at.op.starts_with("nll_loss") || at.op == "mean");
@@ -403,6 +404,11 @@ Finding finding_of(const Watch& watch) {
   finding.last_steps = watch.seen.last_steps;
   finding.origin = watch.seen.origin;
   finding.sample = watch.seen.sample;
+  if (watch.seen.drawn)
+    finding.evidence.push_back(
+        {"watch", std::nullopt,
+         "with other random numbers the same statements are finite: what was drawn is to "
+         "blame, and no sample"});
   if (!watch.seen.growth.empty()) finding.evidence.push_back({"watch", std::nullopt, watch.seen.growth});
   // What the place rules out is not advised.
   // Data, targets, weights and updates are told as what they are: neither a rate nor a dtype made them.

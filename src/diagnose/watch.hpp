@@ -44,12 +44,14 @@ struct WatchFact {
   bool backward = false;
   std::string backward_name{}, backward_type{};  // the module that it is in; no type: it is in none
   std::string setting{};                         // of the optimizer, that cannot be right: "lr=inf"
-  bool later = false;   // the run has met such numbers before, and left their step out
-  // Of a loss, the site of a probabilistic program, its distribution, and the parameter that this does not allow.
+  bool later = false;  // the run has met such numbers before, and left their step out
+  // Of a loss, the site of a probabilistic program, its distribution, and the parameter that this does not
+  // allow.
   std::string site{}, site_type{}, site_parameter{};
   double site_value = 0;
   bool factor = false;  // `first.op` was given finite numbers of the model and others that are not
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it
+  bool drawn = false;                        // with other random numbers it was finite
   bool made = false;                         // of targets: no data are known to hold it
   bool late = false;       // on a device: the step's loss was not finite, and so was this, seen afterwards
   bool own = false;        // the operation was given the weights and buffers of its module alone

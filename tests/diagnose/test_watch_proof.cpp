@@ -103,16 +103,16 @@ TEST(Watch, GradientsThatWereChangedBeforeTheStep) {
 }
 
 TEST(Watch, AnOperationOfTheUpdateIsNoDerivative) {
-  json watch = {{"what", "nan"},  {"kind", "optimizer"}, {"step", 7},
-                {"unit", "step"}, {"name", "fc.bias"},   {"gradients_finite", true},
-                {"op", "div"}};
+  json watch = {{"what", "nan"},     {"kind", "optimizer"},      {"step", 7},  {"unit", "step"},
+                {"name", "fc.bias"}, {"gradients_finite", true}, {"op", "div"}};
   const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
   EXPECT_EQ(finding->summary,
             "the first NaN of this run was in step 7, in the optimizer's update of `fc.bias`, by `div`");
   EXPECT_EQ(finding->certainty, Certainty::kProven);
-  EXPECT_TRUE(advises(watch,
-                      "the gradients of step 7 were finite, `div` in the update was not: add an epsilon to the "
-                      "divisor"));
+  EXPECT_TRUE(
+      advises(watch,
+              "the gradients of step 7 were finite, `div` in the update was not: add an epsilon to the "
+              "divisor"));
   watch["op"] = "frobs";
   EXPECT_TRUE(advises(watch, "`frobs` in the update was not: look at what it was given there"));
 }
@@ -135,13 +135,14 @@ TEST(Watch, WeightsThatTheProgramChangedItself) {
 TEST(Watch, ASiteOfAProbabilisticProgram) {
   json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 7}, {"unit", "step"}, {"op", "log"}};
   watch["site"] = {{"name", "obs"}, {"type", "Normal"}, {"parameter", "scale"}, {"value", -0.5}};
-  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
-            "the first NaN of this run was in step 7, in the loss, by `log`, at the site `obs` (Normal, whose "
-            "scale is -0.5)");
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 7, in the loss, by `log`, at the site `obs` (Normal, whose "
+      "scale is -0.5)");
   EXPECT_TRUE(advises(watch, "the distribution does not allow that scale"));
   watch["site"] = {{"name", "obs"}, {"type", "Poisson"}};
-  EXPECT_TRUE(
-      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary.ends_with("at the site `obs` (Poisson)"));
+  EXPECT_TRUE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})
+                  ->summary.ends_with("at the site `obs` (Poisson)"));
   EXPECT_TRUE(advises(watch, "clamp what goes into it"));
 }
 

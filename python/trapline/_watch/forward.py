@@ -132,6 +132,8 @@ def is_finite_without(call: Call, without: tuple[int, int]) -> bool:
 
 def named(made: Any, root: Any) -> dict[str, Any]:
     op = _NAMES.get(made.op, made.op.removesuffix("_forward"))
+    if "linalg_" in op:  # as users call them
+        op = "linalg." + op.partition("linalg_")[2].removesuffix("_ex")
     found: dict[str, Any] = {"kind": "output", "op": op}
     frame = made.frame
     if made.derivative is not None:

@@ -168,7 +168,7 @@ def of_loss(
         return {**found, **seen, **row}
     again = replayed.of_loss(loss, calls)
     if again:
-        row = {} if "sample" in again else batch_in_hand()
+        row = {} if "sample" in again or "drawn" in again else batch_in_hand()
         return {**sites.of_loss(again["op"]), **again, "looked": looked or bool(given), **seen, **row}
     target = _target(loss) if looked else None
     if target is not None:

@@ -29,6 +29,13 @@ _NAMES = {"_softmax": "softmax", "_log_softmax": "logsoftmax"}  # as users call 
 _MAX_LAST = 12  # operations behind a loss: a division, a scale
 
 
+class _Ran(NamedTuple):
+    value: Any
+    flow: Flow
+    drew: dict[int, Any]
+    by_chance: bool = False  # with other random numbers it was finite
+
+
 class Loss(NamedTuple):
     """What `backward` was called of. Variables of the program hold it, or what it is a share of."""
 
@@ -58,9 +65,10 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
     """Facts of the operation that made the loss not finite; {} where that cannot be seen."""
     began = time.monotonic()
     last = Loss(loss)
-    made, trained = _either(lambda trained: _made(last, calls, trained))
-    if made is None:
+    ran, trained = _either(lambda trained: _made(last, calls, trained))
+    if ran is None:
         return {}
+    made, by_chance = ran
     first = made.infinite or made
     root = _root_of(first.module, calls)
     facts = {**named(first, root), **given_to(made, root)}
@@ -69,9 +77,12 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
         facts["inf_before"] = {"kind": "output" if first.module is not None else "loss", **before}
         facts |= {key: value for key, value in named(made, root).items() if key != "origin"}
     facts |= {"kind": "loss", "op": _NAMES.get(facts["op"], facts["op"])}
-    if "sample" not in facts:
+    if by_chance:  # whoever's row it is
+        facts.pop("sample", None)
+        facts["drawn"] = True
+    elif "sample" not in facts:
         facts |= only_sample(
-            lambda without: not _is_bad(_run(last, calls, trained, without)[0]),
+            lambda without: not _is_bad(_run(last, calls, trained, without).value),
             first.learned,
             time.monotonic() - began,
         )
@@ -124,16 +135,17 @@ def _either(look: Callable[[bool], Any]) -> tuple[Any, bool]:
 
 
 def _made(last: Loss, calls: list[Call], trained: bool) -> Any:
-    value, flow = _run(last, calls, trained)
-    if not _is_bad(value):
+    """What made it, and whether chance decided that."""
+    ran = _run(last, calls, trained)
+    if not _is_bad(ran.value):
         raise CannotRun("it is finite then")
-    made = flow.origin_of(value)
-    return None if made is None or made.given is not None else made
+    made = ran.flow.origin_of(ran.value)
+    return None if made is None or made.given is not None else (made, ran.by_chance)
 
 
 def _culprit(last: Loss, calls: list[Call], without: Optional[tuple[int, int]] = None) -> Any:
     with backward.anomaly(), backward.Intervals() as intervals:
-        value, _ = _run(last, calls, True, without, follows=False)
+        value = _run(last, calls, True, without, follows=False).value
         loss = next((one for one in tensors([value], trained=True) if one.requires_grad), None)
         if loss is None or loss.numel() != 1 or _is_bad(loss):
             return None
@@ -149,7 +161,24 @@ def _run(
     trained: bool,
     without: Optional[tuple[int, int]] = None,
     follows: bool = True,
-) -> tuple[Any, Flow]:
+) -> _Ran:
+    """With the numbers that the program drew, where they can be drawn again."""
+    ran = _run_once(last, calls, trained, without, follows)
+    if ran.drew and without is None:
+        again = _run_once(last, calls, trained, without, follows, ran.drew)
+        if not follows or _is_bad(again.value):
+            return again._replace(by_chance=not _is_bad(ran.value))
+    return ran
+
+
+def _run_once(
+    last: Loss,
+    calls: list[Call],
+    trained: bool,
+    without: Optional[tuple[int, int]],
+    follows: bool,
+    drew: Optional[dict[int, Any]] = None,
+) -> _Ran:
     flow = Flow()
 
     def enter(module: Any, stack: ExitStack) -> Any:
@@ -160,14 +189,15 @@ def _run(
         knows_weights(flow, module)
         return _Again(inner_of(mine[0]) if mine else module, iter(mine))
 
-    session = Session(enter, flow.learned, without, trained)
+    session = Session(enter, flow.learned, without, trained, drew)
     slices = Slices(
         session,
         _is_good if follows else _is_leaf,
         lambda name, value: flow.names(list(tensors(value)), ("input", name)),
     )
     with session.running(flow if follows else None):
-        return slices.value_of(last.is_it, last.is_share), flow
+        value = slices.value_of(last.is_it, last.is_share)
+    return _Ran(value, flow, session.drew)
 
 
 class _Again:

@@ -296,6 +296,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   }
   watch.or_before = boolean(*object, "or_before").value_or(false);
   watch.changed = boolean(*object, "changed").value_or(false);
+  watch.drawn = boolean(*object, "drawn").value_or(false);
   watch.made = boolean(*object, "made").value_or(false);
   watch.made_with = texts(*object, "made_with");
   watch.last_steps = read_last_steps(*object);

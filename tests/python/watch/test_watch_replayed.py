@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -304,3 +305,33 @@ def test_it_costs_no_more_than_its_time(watch, monkeypatch):
 
 def test_where_nothing_holds_the_loss(watch):
     assert replayed.of_loss(torch.tensor(float("nan")), []) == {}
+
+
+def flow_of(out, x, generator):
+    noise = torch.randn(x.shape, generator=generator)
+    share = torch.randint(0, 20, (len(x), 1), generator=generator) / 19
+    mixed = (1 - share) * noise + share * x
+    return (out - (x - mixed) / (1 - share)).square().mean()
+
+
+def test_the_numbers_that_the_program_drew_are_drawn_again(watch):
+    """Only where the share is 1 the division has no finite result."""
+    model, generator = model_of_ones(), torch.Generator().manual_seed(5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    first = None
+    for turn in range(1, 41):
+        loss = flow_of(model(torch.ones(2, 2)), torch.ones(2, 2), generator)
+        first = first or (turn if not math.isfinite(loss.item()) else None)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    drawn = torch.rand(3, generator=generator)
+    seen = watch.verdict()
+    assert (seen["step"], seen["op"], seen["kind"]) == (first, "div", "loss")
+    assert line_of(seen) == "return (out - (x - mixed) / (1 - share)).square().mean()"
+    assert seen["drawn"] is True
+    assert "sample" not in seen
+    again = torch.Generator().manual_seed(5)
+    for _ in range(40):
+        flow_of(torch.ones(2, 2), torch.ones(2, 2), again)
+    assert torch.equal(drawn, torch.rand(3, generator=again))

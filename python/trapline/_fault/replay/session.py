@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from trapline._fault.data import fetched
-from trapline._fault.replay import rewrite
+from trapline._fault.replay import rewind, rewrite
 from trapline._fault.replay.may_call import Callables, Own, computes
 from trapline._fault.replay.rewrite import CannotRun
 from trapline._library import aside
@@ -31,7 +31,8 @@ class Session:
     """`around_module(module, stack)`: enters what puts a module back, and gives what is to be called.
     `is_learned` is told of copies of what was made of weights.
 
-    `without`: (rows of the batch, the one that is left out of whatever has so many).
+    `without`: (rows of the batch, the one that is left out of whatever has so many). `drew`: what an earlier
+    run drew (:attr:`drew`): this one draws the numbers that the program did.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Session:
         is_learned: Callable[[Any], None],
         without: Optional[tuple[int, int]] = None,
         trained: bool = False,
+        drew: Optional[dict[int, Any]] = None,
     ) -> None:
         self._around_module, self._is_learned = around_module, is_learned
         self._without, self._trained = without, trained
@@ -50,6 +52,8 @@ class Session:
         self._overlay: dict[tuple[int, str], Any] = {}
         self._copied: dict[int, tuple[Any, Any]] = {}  # (what was copied, its copy)
         self._elements = 0
+        self._wound_back = drew or {}
+        self.drew: dict[int, Any] = {}  # by generator, 0 for PyTorch's own: its state before the program drew
         self._stack = ExitStack()
         self.helpers = {
             rewrite.CALL: self._call,
@@ -68,8 +72,21 @@ class Session:
         self._writes = Writes()
         seen = mode if mode is not None else nullcontext()
         gradients = torch.set_grad_enabled(self._trained)
-        with aside.running(), self._random, self._stack, gradients, self._writes, seen:
-            yield
+        with aside.running(), self._random, self._stack, gradients:
+            before = torch.get_rng_state()
+            if 0 in self._wound_back:
+                torch.set_rng_state(self._wound_back[0])
+            with self._writes, seen:
+                yield
+            self._looks_what_was_drawn(before)
+
+    def _looks_what_was_drawn(self, before: Any) -> None:
+        drawn = {0: (before, torch.get_rng_state())}
+        for known, made in self._copied.values():
+            if isinstance(known, torch.Generator) and known.device.type == "cpu":
+                drawn[id(known)] = (known.get_state(), made.get_state())
+        states = {key: rewind.rewound(*pair) for key, pair in drawn.items()}
+        self.drew = {key: state for key, state in states.items() if state is not None}
 
     def run(self, node: Any, code: Any, owns: set[str], variables: dict[str, Any]) -> dict[str, Any]:
         """Runs a statement of a function; gives its variables."""
@@ -123,7 +140,8 @@ class Session:
         known = self._copied.get(id(value))
         if known is None:
             if isinstance(value, torch.Generator):
-                made = torch.Generator(value.device).set_state(value.get_state())
+                state = self._wound_back.get(id(value), value.get_state())
+                made = torch.Generator(value.device).set_state(state)
             else:
                 made = copy.deepcopy(value)
             known = self._copied[id(value)] = (value, made)
