@@ -12,8 +12,11 @@ from typing import Any, NamedTuple, Optional
 
 import torch
 
-_WORDS, _MIDDLE = 624, 397
-_UPPER, _LOWER, _MATRIX = 0x80000000, 0x7FFFFFFF, 0x9908B0DF
+_WORDS = 624
+_MIDDLE = 397
+_UPPER = 0x80000000
+_LOWER = 0x7FFFFFFF
+_MATRIX = 0x9908B0DF
 _MAX_BLOCKS = 1024  # of 624 numbers each
 # CPUGeneratorImplState in ATen/CPUGeneratorImpl.cpp: seed, left, seeded, next, 624 words of 64 bits, normals.
 _HEAD = struct.Struct("<QiiQ")
