@@ -177,11 +177,14 @@ std::string classes_text(const Classes& classes) {
 
 // "; its size is `n_items` (model.py:14), from `n_items=len(items)` (main.py:52)"
 std::string made_text(const Layer& layer) {
-  std::string text;
+  std::string text, before;
   for (const MadeAt& at : layer.made) {
-    const std::string place = fmt::format("{}:{}", at.file.substr(at.file.find_last_of("/\\") + 1), at.line);
     const char* lead = !text.empty() ? ", from" : at.whole ? "; made by" : "; its size is";
+    const std::string place =
+        at.file == before ? fmt::format("line {}", at.line)
+                          : fmt::format("{}:{}", at.file.substr(at.file.find_last_of("/\\") + 1), at.line);
     text += fmt::format("{} `{}` ({})", lead, at.text, place);
+    before = at.file;
   }
   return text;
 }

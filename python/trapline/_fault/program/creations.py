@@ -26,7 +26,7 @@ _SIZES = {
     "Conv3d": ("out_channels", 1),
 }
 _FILLS = ("randn", "rand", "zeros", "ones", "empty", "Tensor", "FloatTensor")
-_MAX_TEXT = 60
+_MAX_TEXT = 48
 _MAX_CALL = 32
 _MAX_STEPS = 6
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
