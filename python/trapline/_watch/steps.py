@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any, Callable
 
+_NEAR = 6  # frames from a hook to the step that called it
+
 
 class Tally:
     """Of one optimizer: its steps, and when it took the last one."""
@@ -23,6 +25,7 @@ class Steps:
         self.tallies: weakref.WeakKeyDictionary[Any, Tally] = weakref.WeakKeyDictionary()
         self.only: Callable[[], Any] = _nobody  # the optimizer, where there is one
         self._tally = Tally()  # its own
+        self.nest = False  # some optimizer's step may call that of its base class, which has hooks as well
 
     def is_new(self, optimizer: Any) -> bool:
         """Was not known until now."""
@@ -31,6 +34,7 @@ class Steps:
         # Where no other is left (a training that goes on from a checkpoint), it goes on counting.
         self._tally = self.tallies[optimizer] = Tally(0 if len(self.tallies) else self.taken)
         self.only = weakref.ref(optimizer) if len(self.tallies) == 1 else _nobody
+        self.nest = any(map(_may_nest, list(self.tallies)))
         return True
 
     def counts(self, optimizer: Any) -> None:
@@ -71,6 +75,21 @@ class Steps:
             return self.taken + 1
         following = min(self.tallies.values(), key=lambda tally: tally.turn)
         return max(self.taken, following.count + 1)
+
+
+def _may_nest(optimizer: Any) -> bool:
+    """PyTorch puts hooks around `step` in the class of each optimizer that is made."""
+    steps = (vars(base).get("step") for base in type(optimizer).__mro__)
+    return sum(hasattr(step, "hooked") for step in steps) > 1
+
+
+def is_inner(optimizer: Any, frame: Any) -> bool:
+    """The step around which this frame runs was called by another one of the optimizer."""
+    for _ in range(_NEAR):
+        frame = frame and frame.f_back
+        if frame is not None and frame.f_code.co_name == "step" and frame.f_locals.get("self") is optimizer:
+            return True
+    return False
 
 
 def _nobody() -> None:

@@ -24,7 +24,7 @@ from trapline._watch.hot import Hot, holds_finite, idle, probe_is_finite, probe_
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.slopes import Slopes
-from trapline._watch.steps import Steps
+from trapline._watch.steps import Steps, is_inner
 from trapline._watch.suspect import (
     Began,
     Suspect,
@@ -406,7 +406,7 @@ class Light:
         return hook
 
     def _after_step(self, optimizer: Any, has_closure: bool) -> None:
-        if not self.notes or modes():
+        if not self.notes or modes() or (self.steps.nest and is_inner(optimizer, sys._getframe(2))):
             return
         self.stepping = False
         self._has_closures |= has_closure  # the loss is made inside the step
@@ -468,7 +468,7 @@ class Light:
         """The next steps are like this one."""
         optimizer = self.steps.only()
         plain = self.notes and self.suspect is None and self.early.fact is None
-        plain = plain and not self.looks and not self._several
+        plain = plain and not self.looks and not self._several and not self.steps.nest
         if (
             plain
             and optimizer is not None

@@ -241,3 +241,19 @@ def test_nothing_is_left_behind():
     _watch_light.uninstall()
     assert torch.autograd.backward is before and not model._forward_pre_hooks
     assert "_compiled_call_impl" not in vars(model)
+
+
+def test_a_step_that_calls_its_base_classes_is_one(watch):
+    class Quiet(torch.optim.SGD):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    model = nn.Linear(2, 1)
+    torch.optim.SGD(model.parameters(), lr=0.1)  # hooks go into the class, too
+    optimizer = Quiet(model.parameters(), lr=0.1)
+    for turn in range(1, 45):
+        optimizer.zero_grad()
+        (model(torch.ones(1, 2)).sum() / float(turn != 40)).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["step"], seen["op"]) == (40, "div")
