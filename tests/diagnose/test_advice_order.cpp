@@ -23,6 +23,18 @@ TEST(AdviceOrder, ATableIsMadeLargerLast) {
   EXPECT_EQ(f.layer->made.front().text, "n_kinds");
 }
 
+// The setting is said once, with the line of the model that has it.
+TEST(AdviceOrder, ASettingOfALibraryIsNamedOnce) {
+  json ids = facts_of("embedding.indices", 9, 9);
+  ids["layer"] = layer("kind", "num_embeddings", 9);
+  ids["library"] = {{"owner", "somelib"}, {"maker", "Net"}, {"setting", "kind_vocab_size"}};
+  ids["made"] = json::array({{{"text", "kind_vocab_size"}, {"file", "/a/main.py"}, {"line", 17}}});
+  EXPECT_TRUE(says(diagnose(ids),
+                   "create Net of somelib with kind_vocab_size of more than 9: as many as there "
+                   "are ids where they are made (main.py:17) (10 at least"))
+      << all(diagnose(ids));
+}
+
 // Tables that are given a column each are no parts of one.
 TEST(AdviceOrder, TablesOfColumnsAreNoPartsOfOne) {
   json ids = facts_of("embedding.indices", 9, 8);

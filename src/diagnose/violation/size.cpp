@@ -147,6 +147,7 @@ std::string ViolationWriter::seen_where() const {
 std::string ViolationWriter::where_made() const {
   if (facts.made.empty()) return {};
   const MadeAt& at = facts.made.back();
+  if (at.text == facts.library.setting) return fmt::format(" ({})", at_line(at.file, at.line));
   return fmt::format(", by `{}` ({})", at.text, at_line(at.file, at.line));
 }
 

@@ -38,6 +38,7 @@ class Shop(nn.Module):
         self.mix = Mix(N_KINDS, WIDTH)
         self.mood = nn.Embedding(moods, WIDTH)
         self.body = nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, classes))
+        self.grey = nn.Parameter(torch.full((N_KINDS, WIDTH), 0.5))
         self.fixed = nn.Embedding.from_pretrained(torch.zeros(5, WIDTH))
 
 
@@ -147,6 +148,12 @@ def test_a_parameter_of_a_module_inside(shop: Any) -> None:
     ]
 
 
+def test_a_parameter_that_is_filled_with_a_number(shop: Any) -> None:
+    facts = {"name": "grey", "type": "Parameter", "attribute": "shape[0]", "value": 7}
+    steps = creations.made_at(facts, [shop.build()])
+    assert [step["text"] for step in steps] == ["N_KINDS", "N_KINDS=7"]
+
+
 def test_a_call_without_a_size_is_named_as_a_whole(shop: Any) -> None:
     found = asked(shop.build(), "fixed")
     assert found == [
@@ -187,6 +194,20 @@ def test_the_variable_that_functions_were_given() -> None:
     found = look_up(shortlist)
     assert found["name"] == "shortlist" and found["file"] == __file__
     assert computed.passed_as(shortlist) is None  # the line itself has it
+
+
+def test_a_model_of_a_library(shop: Any) -> None:
+    """What the program gives the setting; else where it makes the model, by the setting's name if known."""
+
+    def told(**library: str) -> list[tuple[str, int, bool]]:
+        steps = creations.made_by_library(library)
+        return [(step["text"], step["line"], step.get("whole", False)) for step in steps]
+
+    line = line_of(MAIN, "return Shop")
+    assert told(maker="Shop", setting="classes") == [("classes=n", line, False)]
+    assert told(maker="Shop", setting="n_moods") == [("n_moods", line, False)]
+    assert told(maker="Shop") == [("Shop(CFG, classes=n)", line, True)]
+    assert told(maker="Market") == []
 
 
 def test_the_entry_of_a_batch_that_the_data_set_computes(shop: Any) -> None:

@@ -25,7 +25,7 @@ _SIZES = {
     "Conv2d": ("out_channels", 1),
     "Conv3d": ("out_channels", 1),
 }
-_FILLS = ("randn", "rand", "zeros", "ones", "empty", "Tensor", "FloatTensor")
+_FILLS = ("randn", "rand", "zeros", "ones", "empty", "full", "Tensor", "FloatTensor")
 _MAX_TEXT = 48
 _MAX_CALL = 32
 _MAX_STEPS = 6
@@ -233,7 +233,7 @@ def _filled(node: ast.expr, place: int) -> Optional[ast.expr]:
     calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and _called(part) in _FILLS]
     if len(calls) != 1:
         return None
-    sizes: list[ast.expr] = calls[0].args
+    sizes: list[ast.expr] = calls[0].args[:1] if _called(calls[0]) == "full" else calls[0].args
     if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
         sizes = sizes[0].elts
     return sizes[place] if place < len(sizes) and not _spread(sizes[: place + 1]) else None
@@ -432,7 +432,9 @@ def made_by_library(library: dict[str, Any]) -> list[Step]:
         if isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == maker
     ]
     made = _one([*calls, *loaded]) if maker else None
-    return [_step(made, whole=True)] if made is not None else []
+    if made is None:
+        return []
+    return [{**_step(made), "text": setting} if setting else _step(made, whole=True)]
 
 
 def _keywords(name: str) -> Iterator[_At]:
