@@ -62,11 +62,8 @@ class Behind:
         if norm is None or math.isfinite(norm):
             return
         self._tries += 1
-        light.busy, light.notes = True, False
-        try:
+        with light.second.running():
             self.facts = replayed.of_gradients(loss, list(light.calls))
-        finally:
-            light.busy, light.notes = False, True
         if not light.steps.tallies:  # no step will ask
             self.suspects(bad_gradients(reached.values()))
 
@@ -79,7 +76,7 @@ class Behind:
         mine = {id(parameter): parameter for parameter, _ in bad}
         calls, in_loss, between = list(light.calls), light.in_loss, light.slopes.take_between()
         modules = list(light.roots.known)
-        light.suspects(
+        light.second.suspects(
             lambda: place.of_gradients(calls, bad, in_loss, between, modules, again), what, "gradient", mine
         )
         if light.suspect is not None:

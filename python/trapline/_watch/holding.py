@@ -80,7 +80,7 @@ class Holding:
         light.slopes.take_between()
         if light.suspect is not None:
             light.suspect = None
-            light.returns_place()
+            light.second.returns()
         light.counts_step(optimizer)
 
     def error_of(self, suspect: Suspect, optimizer: Any, taken: bool) -> DeviceAssertError:
@@ -93,7 +93,7 @@ class Holding:
         if self.told:
             fact["later"] = True
         self.told += 1
-        self._light.places = max(0, self._light.places - 1)  # as many as the limit of skips allows
+        self._light.second.gives_back()  # as many as the limit of skips allows
         facts = {"kind": "watch", "watch": fact, "process": write.process_facts()}
         finding = diagnose.diagnose(facts) or {}
         self._last, self._dead = DeviceAssertError(str(finding.get("summary", "")), finding), suspect.dead()

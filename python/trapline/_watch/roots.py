@@ -284,7 +284,7 @@ class Roots:
             self._ends()  # before it is compiled: its guards count global hooks
             self._is_over = True
         self._depth += 1
-        if self._depth != 1 or self._light.busy:
+        if self._depth != 1 or self._light.second.is_running:
             return
         if not self._light.steps.tallies and self._light.backwards > _LEARN:  # a program without an optimizer
             self._ends()
@@ -321,7 +321,7 @@ class Roots:
             return
         self._depth -= 1
         calls = self._light.calls
-        known = self.known.get(module) if self._depth == 0 and not self._light.busy else None
+        known = self.known.get(module) if self._depth == 0 and not self._light.second.is_running else None
         call = calls[-1] if known is not None and calls and calls[-1].module() is module else None
         if call is not None and call.arrived is None and not modes():
             gave(call, output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from typing import Any, Callable
 
@@ -78,9 +79,9 @@ class Steps:
 
 
 def _may_nest(optimizer: Any) -> bool:
-    """PyTorch puts hooks around `step` in the class of each optimizer that is made."""
+    """PyTorch puts hooks around `step` in the class of each optimizer that is made, also an inherited one."""
     steps = (vars(base).get("step") for base in type(optimizer).__mro__)
-    return sum(hasattr(step, "hooked") for step in steps) > 1
+    return len({inspect.unwrap(step) for step in steps if hasattr(step, "hooked")}) > 1
 
 
 def is_inner(optimizer: Any, frame: Any) -> bool:

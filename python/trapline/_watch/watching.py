@@ -7,7 +7,7 @@ import sys
 import time
 from collections import deque
 from functools import partial
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
@@ -23,6 +23,7 @@ from trapline._watch.holding import Holding
 from trapline._watch.hot import Hot, holds_finite, idle, probe_is_finite, probe_of
 from trapline._watch.patches import Patches
 from trapline._watch.roots import Roots, around_replicas
+from trapline._watch.second import Second
 from trapline._watch.slopes import Slopes
 from trapline._watch.steps import Steps, is_inner
 from trapline._watch.suspect import (
@@ -39,8 +40,6 @@ from trapline._watch.updates import Updates, around_added
 from trapline._watch.withheld import Streak, around_scaler
 
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
-_MAX_PLACES = 3  # times that stage two is tried: a program may leave out bad steps for ever
-_MAX_RETURNED = 8  # times that are not counted, as nothing came of it
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
 
 
@@ -51,22 +50,20 @@ class Light:
         self.suspect: Optional[Suspect] = None
         self.ring = History()
         self.calls: deque[Call] = deque(maxlen=_MAX_CALLS)  # of outermost modules, in this step
-        self.places = 0  # times that stage two ran
         self.harmed: list[Any] = []  # weak references to the weights that `found` is about
         self.streak = Streak()
-        self._returned, self.steps = 0, Steps()
+        self.second, self.steps = Second(self), Steps()
         self.began = Began()
         self.backwards = 0  # of losses, in this step
         self.in_loss: Optional[backward.Culprit] = None
         self.slopes = Slopes()
         self._several = False  # some step had not one of them, or there are several optimizers
         self.looks = True  # this step's gradients are looked at
-        self._loss: Optional[float] = None
+        self.loss: Optional[float] = None
         self.norm: Optional[float] = None
         self.nan_loss = False  # since the last step, taken or left out
         self._mark = 0  # calls that an earlier backward of this step has done with
         self.budget, self.early = Budget(), Early()
-        self.busy = False  # stage two is running
         self.stepping = self._has_closures = False
         self.asked: Any = None  # an optimizer about to step that `holding` has looked at
         self.roots, self.hot = Roots(self), Hot()
@@ -145,7 +142,7 @@ class Light:
             self.steps.adds(count)
             first = self.steps.taken - len(losses) + 1
             self.ring.extend((step, known, None) for step, known in enumerate(losses, first))
-        self._loss = loss
+        self.loss = loss
         for module, args, kwargs, more in calls:
             self.calls.append(
                 Call((module, args, kwargs or {}, self.steps.taken, *(more or (None, None)), None))
@@ -185,7 +182,7 @@ class Light:
                     and not tensors.is_complex()
                     and is_finite(value := tensors.item())
                 ):
-                    self._loss, self.early.fact = value, None
+                    self.loss, self.early.fact = value, None
                     self.looks |= abs(value) > state.SQUARE_OVERFLOWS
                     self.backwards += 1
                     if self.looks or self._several:
@@ -193,7 +190,7 @@ class Light:
                         self._watches(tensors)
                     else:  # nobody will ask for them
                         self.calls.clear()
-                elif not self.busy:
+                elif not self.second.is_running:
                     fresh = self._sees_loss(tensors)
             except DeviceAssertError as fault:  # met by a copy from the device: not where the watch makes it
                 raise fault.with_traceback(None)  # noqa: B904 - it is the same one
@@ -220,7 +217,7 @@ class Light:
         if not self.steps.tallies:  # no step says when that ends
             self.looks = self.backwards < ALWAYS
             self._several = self.backwards > ALWAYS
-            self.ring.append((self.backwards, self._loss, None))
+            self.ring.append((self.backwards, self.loss, None))
         if self.slopes.graph is not None:  # of an earlier loss of this step, which has made a bad gradient
             return
         if self.looks:
@@ -255,7 +252,7 @@ class Light:
                 self._passes_by()
             return False
         self.device.is_used = False
-        value = self._loss = loss.item()
+        value = self.loss = loss.item()
         finite = math.isfinite(value)
         if finite and self.found is not None and are_mended(self.harmed):
             self.found, self.harmed = None, []
@@ -282,7 +279,7 @@ class Light:
         what = "nan" if math.isnan(value) else "inf"
         good = self.began.good if self.backwards > 1 or self.steps.taken else set()
         known = self.updates.known(earlier, good)
-        self.suspects(lambda: place.of_loss(calls, loss, known), what, "loss", reached, known)
+        self.second.suspects(lambda: place.of_loss(calls, loss, known), what, "loss", reached, known)
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
             fact |= candidates.of_step_before(loss, self.slopes.held, self.steps.tallies, reached.values())
@@ -292,10 +289,10 @@ class Light:
     def _after_backward(self) -> None:
         if self.suspect is None:
             return
-        if not self.suspect.sees_gradients([*self._parameters()]):
+        if not self.suspect.sees_gradients([*self.second.parameters()]):
             self.early.notes(self.suspect.fact, bool(self.steps.tallies))
             self.suspect = None  # nothing can come of it
-            self.returns_place()
+            self.second.returns()
 
     def _is_by_hand(self) -> bool:
         """No optimizer has the weights: the program updates them, perhaps from copies that one has."""
@@ -308,56 +305,6 @@ class Light:
             harmed = self.suspect.by_hand(at_end)
             if harmed:
                 self.found, self.harmed, self.suspect = self.suspect.told(), harmed, None
-
-    def returns_place(self) -> None:
-        """It came to nothing: what comes later may still be looked for."""
-        if self._returned < _MAX_RETURNED and self.places > 0:
-            self._returned += 1
-            self.places -= 1
-
-    def _parameters(self) -> Any:
-        for optimizer in list(self.steps.tallies):
-            yield from parameters_of(optimizer)
-        for call in self.calls:
-            module = call.module()
-            if module is not None:
-                yield from module.parameters()
-
-    def suspects(
-        self,
-        look: Callable[[], dict[str, Any]],
-        what: str,
-        kind: str,
-        reached: dict[int, Any],
-        known: Optional[weights.Known] = None,
-    ) -> None:
-        found: dict[str, Any] = {"kind": kind, "looked": False}
-        if self.places < _MAX_PLACES:
-            self.places += 1
-            self.busy, self.notes = True, False
-            try:
-                found = look()
-            except Exception as error:
-                debug(f"watch: {error!r}")
-            finally:
-                self.busy, self.notes = False, True
-        at = self.steps.at(self.backwards)
-        changed = self.steps.taken or (at["unit"] != "step" and self.backwards > 1)
-        if changed and known is not None and found["kind"] == "loss" and not found.get("looked", True):
-            # Weights that were good and are not tell of an update, also where nothing ran again.
-            found |= weights.of_broken(reached, known)
-        out = {"what": what, **at, **found}
-        if "inf_before" in found:
-            out["inf_before"] = {**found["inf_before"], **at}
-        out |= self.ring.told(at["step"], self._loss, self.norm)
-        if found["kind"] == "optimizer":
-            out["step"] = self.steps.taken if at["unit"] == "step" else at["step"] - 1
-            if len(self.steps.tallies) == 1 and self.ring.norm_was_finite():
-                out["gradients_finite"] = True
-            elif out["step"] == self.updates.spoilt:
-                out |= {"by_gradients": True, **place.half_of(reached.values())}
-        candidates.doubt(out)
-        self.suspect = Suspect(out, what == "nan", [*self._parameters(), *reached.values()], reached)
 
     # The step ----------------------------------------------------------------------------------
 
@@ -448,8 +395,8 @@ class Light:
             ]
             self.calls.clear()
             self.calls.extend(kept)
-        self.ring.append((self.steps.taken, self._loss, self.norm))
-        self._loss, self.norm, self.nan_loss = None, None, False
+        self.ring.append((self.steps.taken, self.loss, self.norm))
+        self.loss, self.norm, self.nan_loss = None, None, False
         if self.backwards != 1 and self.steps.taken > 1:
             self._several = True
         self.backwards, self.in_loss, self.slopes.graph, self._was_fine = 0, None, None, False

@@ -70,7 +70,7 @@ def _is_withheld(light: Any, optimizer: Any, nan_loss: bool) -> None:
     light.counts_step(optimizer)
     suspect, light.suspect = light.suspect, None
     if suspect is not None:
-        light.returns_place()
+        light.second.returns()
     fact = None if suspect is None else suspect.numbered(light.steps.taken)
     light.early.is_withheld(fact, nan_loss)
     light.streak.goes_on(nan_loss, fact)

@@ -406,7 +406,7 @@ def test_dropout_draws_the_same_numbers_again(watch):
         optimizer.step()
     assert watch.verdict()["op"] == "sqrt"
     assert len(seen) == 5 and torch.equal(seen[3], seen[4]) and torch.equal(torch.get_rng_state(), state)
-    assert light._light.places == 1
+    assert light._light.second.places == 1
 
 
 def test_generator_is_drawn_from_again_as_in_the_first_run(watch):

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
-from trapline._watch import light, watching  # noqa: E402
+from trapline._watch import light, second  # noqa: E402
 
 GOOD = torch.ones(3, 2)
 
@@ -89,7 +89,7 @@ def test_distribution_as_output_is_followed(watch):
 
 
 def test_no_place_is_said_where_none_was_looked_at(watch, monkeypatch):
-    monkeypatch.setattr(watching, "_MAX_PLACES", 0)
+    monkeypatch.setattr(second, "_MAX_PLACES", 0)
     train(nn.Linear(2, 1), [GOOD], loss=lambda out: out.sum() * math.nan)
     assert watch.verdict()["kind"] == "loss" and watch.verdict()["looked"] is False
 

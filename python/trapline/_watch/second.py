@@ -1,0 +1,87 @@
+"""Stage two: where a number that is not finite was made, and the suspect that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Callable, Optional
+
+from trapline._library.say import debug
+from trapline._watch import candidates, place, weights
+from trapline._watch.suspect import Suspect, parameters_of
+
+_MAX_PLACES = 3  # times that it is tried: a program may leave out bad steps for ever
+_MAX_RETURNED = 8  # times that are not counted, as nothing came of it
+
+
+class Second:
+    def __init__(self, light: Any) -> None:
+        self._light = light
+        self._returned = 0
+        self.places = 0  # times that it ran
+        self.is_running = False
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """What it runs is none of the program's."""
+        self.is_running, self._light.notes = True, False
+        try:
+            yield
+        finally:
+            self.is_running, self._light.notes = False, True
+
+    def returns(self) -> None:
+        """It came to nothing: what comes later may still be looked for."""
+        if self._returned < _MAX_RETURNED:
+            self._returned += self.gives_back()
+
+    def gives_back(self) -> bool:
+        """It may run once more."""
+        had = self.places > 0
+        self.places -= had
+        return had
+
+    def suspects(
+        self,
+        look: Callable[[], dict[str, Any]],
+        what: str,
+        kind: str,
+        reached: dict[int, Any],
+        known: Optional[weights.Known] = None,
+    ) -> None:
+        """`look`: gives the facts of the place. `reached`: the parameters that the number depends on."""
+        light = self._light
+        found: dict[str, Any] = {"kind": kind, "looked": False}
+        if self.places < _MAX_PLACES:
+            self.places += 1
+            try:
+                with self.running():
+                    found = look()
+            except Exception as error:
+                debug(f"watch: {error!r}")
+        at = light.steps.at(light.backwards)
+        changed = light.steps.taken or (at["unit"] != "step" and light.backwards > 1)
+        if changed and known is not None and found["kind"] == "loss" and not found.get("looked", True):
+            # Weights that were good and are not tell of an update, also where nothing ran again.
+            found |= weights.of_broken(reached, known)
+        out = {"what": what, **at, **found}
+        if "inf_before" in found:
+            out["inf_before"] = {**found["inf_before"], **at}
+        out |= light.ring.told(at["step"], light.loss, light.norm)
+        if found["kind"] == "optimizer":
+            out["step"] = light.steps.taken if at["unit"] == "step" else at["step"] - 1
+            if len(light.steps.tallies) == 1 and light.ring.norm_was_finite():
+                out["gradients_finite"] = True
+            elif out["step"] == light.updates.spoilt:
+                out |= {"by_gradients": True, **place.half_of(reached.values())}
+        candidates.doubt(out)
+        light.suspect = Suspect(out, what == "nan", [*self.parameters(), *reached.values()], reached)
+
+    def parameters(self) -> Iterator[Any]:
+        """Of the optimizers, and of the modules that were called in this step."""
+        for optimizer in list(self._light.steps.tallies):
+            yield from parameters_of(optimizer)
+        for call in self._light.calls:
+            module = call.module()
+            if module is not None:
+                yield from module.parameters()
