@@ -21,6 +21,7 @@ from settings_of_shop import WIDTH
 
 N_KINDS = 7
 SIZES = [2, 3]
+N_LONG = len(["an expression that is too long to be read as a part of a line", "b", "c"])
 
 
 class Mix(nn.Module):
@@ -38,6 +39,7 @@ class Shop(nn.Module):
         self.mix = Mix(N_KINDS, WIDTH)
         self.mood = nn.Embedding(moods, WIDTH)
         self.body = nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, classes))
+        self.long = nn.Embedding(N_LONG, WIDTH)
         self.grey = nn.Parameter(torch.full((N_KINDS, WIDTH), 0.5))
         self.fixed = nn.Embedding.from_pretrained(torch.zeros(5, WIDTH))
 
@@ -139,6 +141,10 @@ def test_a_sum_and_a_constant(shop: Any) -> None:
         ("N_KINDS + 2", "model_of_shop.py", line_of(MODEL, "self.wide")),
         ("N_KINDS=7", "model_of_shop.py", line_of(MODEL, "N_KINDS = 7")),
     ]
+
+
+def test_of_what_is_long_the_name_is_enough(shop: Any) -> None:
+    assert asked(shop.build(), "long")[-1] == ("N_LONG=...", "model_of_shop.py", line_of(MODEL, "N_LONG = "))
 
 
 def test_a_parameter_of_a_module_inside(shop: Any) -> None:

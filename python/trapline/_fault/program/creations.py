@@ -78,7 +78,8 @@ def _step(at: _At, whole: bool = False) -> Step:
     if at.name:
         text = f"{at.name} {text}" if at.name.startswith("for ") else f"{at.name}={text}"
     if len(text) > _MAX_TEXT:
-        text = text[: _MAX_TEXT - 3] + "..."
+        named = at.name and not at.name.startswith("for ")
+        text = f"{at.name}=..." if named else text[: _MAX_TEXT - 3] + "..."
     step: Step = {"text": text, "file": at.file, "line": at.node.lineno}
     return {**step, "whole": True} if whole else step
 
