@@ -60,7 +60,7 @@ def before_after(palette: svg.Palette, narrow: bool) -> str:
     """What CUDA leaves, folded as a terminal does, and the report: side by side, or one below the other."""
     log = (ROOT / "examples/logs/train.log").read_text(encoding="utf-8").splitlines()
     report = (PICTURES / "report.ansi").read_text(encoding="utf-8").splitlines()
-    right, gap, small = 600.0, 16.0, 9.2
+    right, gap, small = 608.0, 16.0, 9.2  # 80 columns
     left = right if narrow else 390.0
     columns = int((left - 24) / (small * svg.WIDTH))
     folded = []
