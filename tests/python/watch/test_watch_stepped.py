@@ -145,6 +145,20 @@ def test_after_the_optimizers_step(watch):
     assert line_of(seen) == "p.data = (p.data + a) / share"
 
 
+def test_at_the_top_of_the_loop(watch):
+    model = nn.Linear(3, 2)
+    model.weight.data.mul_(0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for turn in range(1, BAD + 2):
+        model.weight.data.div_(float(turn != BAD))
+        optimizer.zero_grad()
+        model(ONES).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["written"]) == ("weights", BAD, "step")
+    assert line_of(seen) == "model.weight.data.div_(float(turn != BAD))"
+
+
 def test_where_nobody_looked_the_state_of_adam_tells(watch, monkeypatch):
     from trapline._watch import updates
 

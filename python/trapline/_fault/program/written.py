@@ -29,24 +29,41 @@ def gradients() -> dict[str, Any]:
 
 def weights(since: str) -> dict[str, Any]:
     """The same of weights: since the `"backward"` of this step, the optimizer's `"step"`, or the `"loss"` of
-    the step before, of which a loop is all there is."""
+    the step before, of which the loop is all there is."""
     for frame in holders.user_frames():
         tree, now = calls.tree_of(frame.f_code), _now(frame)
         if since == "backward":
-            first, last = max((line for line in _calls_of(tree, "backward") if line < now), default=now), now
-        else:  # a loop comes round to the line that runs
-            steps = _calls_of(tree, "step")
-            first, last = min(steps, default=1 << 30) if since == "step" else 0, 1 << 30
-            if not steps:
+            first = max((line for line in _calls_of(tree, "backward") if line < now), default=now)
+            is_there = partial(_is_between, first, now)
+        else:  # the loop comes round to the line that runs
+            loop = _loop_around(tree, now)
+            steps = _calls_of(loop, "step")
+            if loop is None or not steps:
                 continue
-        found = _only(frame, partial(_is_between, first, last), _writes_weight)
+            is_there = partial(_is_in_turn, loop, min(steps) if since == "step" else now - 1, now)
+        found = _only(frame, is_there, _writes_weight)
         if found:
             return found
     return {}
 
 
+def _loop_around(tree: Any, line: int) -> Any:
+    """The innermost one."""
+    loops = [
+        node
+        for node in ast.walk(tree or ast.Pass())
+        if isinstance(node, (ast.For, ast.While)) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(loops, key=lambda node: node.lineno, default=None)
+
+
 def _is_between(first: int, last: int, line: int) -> bool:
     return first < line < last
+
+
+def _is_in_turn(loop: Any, first: int, now: int, line: int) -> bool:
+    """From behind one line of a loop round to another one."""
+    return loop.lineno <= line <= loop.end_lineno and (line > first or line < now)
 
 
 def _now(frame: FrameType) -> int:
