@@ -364,11 +364,18 @@ std::string watch_text(const WatchFact& watch) {
   return text;
 }
 
+bool tells_place(const WatchFact& watch) {
+  const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  return !at.op.empty() || (watch.looked && at.kind != "gradient" && at.kind != "loss");
+}
+
 // " (main.py:27, of sample 1377)": the finding's own line and sample are those of the fault.
 std::string made_at(const WatchFact& watch) {
   std::string text = watch.origin ? file_and_line(*watch.origin) : std::string();
   if (watch.sample && watch.sample->dataset_index)
     text += fmt::format("{}sample {}", text.empty() ? "" : ", of ", *watch.sample->dataset_index);
+  else if (watch.sample && watch.sample->batch)
+    text += fmt::format("{}batch {}", text.empty() ? "" : ", of ", *watch.sample->batch);
   return text.empty() ? text : fmt::format(" ({})", text);
 }
 

@@ -70,6 +70,9 @@ struct Watch {
 // "the first NaN of this run was in step 12, in the output of `fc1` (Linear)"
 std::string watch_text(const WatchFact& watch);
 
+// Where it was made is known, and not only when it was noticed.
+bool tells_place(const WatchFact& watch);
+
 // Tells a finding whose value may come from that NaN: evidence, and the first thing to do.
 void add_watch(const WatchFact& watch, Finding& finding);
 

@@ -330,6 +330,15 @@ TEST(Watch, TellsWhenTheWeightsBroke) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->fix.front(),
             "in step 28 (main.py:27, of sample 1377): `cosh`: it overflowed: clamp what goes into it");
+  const auto says = [](const auto& told, const char* words) {
+    return std::ranges::any_of(told->fix,
+                               [&](const auto& line) { return line.find(words) != std::string::npos; });
+  };
+  EXPECT_FALSE(says(finding, "NaN comes of missing data"));  // which of them it was is known
+  facts["watch"]["sample"] = {{"batch", 27}, {"of", 8}};
+  EXPECT_TRUE(says(diagnose_violation(facts), "in step 28 (main.py:27, of batch 27)"));
+  facts["watch"]["op"] = "";
+  EXPECT_TRUE(says(diagnose_violation(facts), "NaN comes of missing data"));
   facts["weights"] = {{"name", ""}, {"bad", 0}, {"total", 58}};
   EXPECT_EQ(diagnose_violation(facts)->fix.front().find("step 28"), std::string::npos);
 }

@@ -14,6 +14,7 @@ from typing import Any, Optional
 import torch
 
 from trapline._fault.data import fetched
+from trapline._fault.data.without import Without
 from trapline._library import aside
 
 _DEPTH = 3
@@ -97,24 +98,16 @@ def draw_again(call: Call) -> None:
         torch.set_rng_state(call.random)
 
 
-def copies(
-    value: Any, depth: int = _DEPTH, trained: bool = False, without: Optional[tuple[int, int]] = None
-) -> Any:
-    """What a forward that changes its arguments may change; `trained`: those that had a gradient have one.
-
-    `without`: (rows of the batch, the one that is left out of whatever has so many).
-    """
-    rows, row = without or (0, 0)
+def copies(value: Any, depth: int = _DEPTH, trained: bool = False, without: Optional[Without] = None) -> Any:
+    """What a forward that changes its arguments may change; `trained`: those that had a gradient have one."""
     if is_plain(value):
         made = value.detach().clone()
-        if without is not None and made.dim() and len(made) == rows:
-            made = torch.cat([made[:row], made[row + 1 :]])
+        made = made if without is None else without.cut(made)
         return made.requires_grad_(trained and value.requires_grad)
     if depth > 0 and type(value) is dict:
         return {key: copies(item, depth - 1, trained, without) for key, item in value.items()}
     if depth > 0 and type(value) in (tuple, list):
-        cut = without is not None and type(value) is list and len(value) == rows
-        kept = [item for at, item in enumerate(value) if not (cut and at == row)]
+        kept = value if without is None or type(value) is tuple else without.items(value)
         return type(value)(copies(item, depth - 1, trained, without) for item in kept)
     return value
 

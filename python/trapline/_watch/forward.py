@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+from trapline._fault.data.without import Without
 from trapline._fault.model.autograd import near_in_graph, node_in_graph, op_named
 from trapline._watch import backward
 from trapline._watch.again import Call, Kept, autocast_of, copies, draw_again, has_collectives, inner_of
@@ -119,7 +120,7 @@ def given_to(made: Any, root: Any) -> dict[str, Any]:
     return {"finite_before": made.finite, **row}
 
 
-def is_finite_without(call: Call, without: tuple[int, int]) -> bool:
+def is_finite_without(call: Call, without: Without) -> bool:
     """The call's output, where a row of the batch is left out of what it was given."""
     import torch
 

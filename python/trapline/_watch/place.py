@@ -10,7 +10,6 @@ How they run again, and what is put back: :mod:`trapline._watch.again`.
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
@@ -125,7 +124,6 @@ def of_loss(
             looked = False
             continue
         inner = inner_of(call)
-        began = time.monotonic()
         output, flow = followed(call)
         if flow.half:
             seen["half"] = True
@@ -162,9 +160,8 @@ def of_loss(
                 found["origin"] = before.pop("origin")
         row = given_to(made, inner)
         if "sample" not in row and not made.own:
-            row |= replayed.only_sample(
-                partial(is_finite_without, call), first.learned, time.monotonic() - began
-            )
+            row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
+            row = {**batch_in_hand(), **row}
         return {**found, **seen, **row}
     again = replayed.of_loss(loss, calls)
     if again:

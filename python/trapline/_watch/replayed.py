@@ -13,6 +13,7 @@ from typing import Any, Callable, NamedTuple, Optional
 import torch
 
 from trapline._fault.data import batches, hand, rows_of
+from trapline._fault.data.without import Without
 from trapline._fault.replay.rewrite import CannotRun
 from trapline._fault.replay.session import Session
 from trapline._fault.replay.slices import Slices
@@ -63,7 +64,6 @@ class Loss(NamedTuple):
 
 def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
     """Facts of the operation that made the loss not finite; {} where that cannot be seen."""
-    began = time.monotonic()
     last = Loss(loss)
     ran, trained = _either(lambda trained: _made(last, calls, trained))
     if ran is None:
@@ -84,14 +84,12 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
         facts |= only_sample(
             lambda without: not _is_bad(_run(last, calls, trained, without).value),
             first.learned,
-            time.monotonic() - began,
         )
     return facts
 
 
 def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
     """Facts of the operation of the loss whose derivative was not finite: `op`, `origin`, `sample`."""
-    began = time.monotonic()
     last = Loss(loss)
     culprit, _ = _either(lambda trained: _culprit(last, calls) if trained else None)
     if culprit is None or culprit.node is None:
@@ -110,11 +108,11 @@ def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
     }
     if "sample" not in facts:
 
-        def cures(without: tuple[int, int]) -> bool:
+        def cures(without: Without) -> bool:
             left = _culprit(last, calls, without)
             return left is not None and left.is_fine()
 
-        facts |= only_sample(cures, learned, time.monotonic() - began)
+        facts |= only_sample(cures, learned)
     return facts
 
 
@@ -143,7 +141,7 @@ def _made(last: Loss, calls: list[Call], trained: bool) -> Any:
     return None if made is None or made.given is not None else (made, ran.by_chance)
 
 
-def _culprit(last: Loss, calls: list[Call], without: Optional[tuple[int, int]] = None) -> Any:
+def _culprit(last: Loss, calls: list[Call], without: Optional[Without] = None) -> Any:
     with backward.anomaly(), backward.Intervals() as intervals:
         value = _run(last, calls, True, without, follows=False).value
         loss = next((one for one in tensors([value], trained=True) if one.requires_grad), None)
@@ -159,7 +157,7 @@ def _run(
     last: Loss,
     calls: list[Call],
     trained: bool,
-    without: Optional[tuple[int, int]] = None,
+    without: Optional[Without] = None,
     follows: bool = True,
 ) -> _Ran:
     """With the numbers that the program drew, where they can be drawn again."""
@@ -175,7 +173,7 @@ def _run_once(
     last: Loss,
     calls: list[Call],
     trained: bool,
-    without: Optional[tuple[int, int]],
+    without: Optional[Without],
     follows: bool,
     drew: Optional[dict[int, Any]] = None,
 ) -> _Ran:
@@ -238,20 +236,30 @@ def _root_of(module: Any, calls: Iterable[Call]) -> Any:
     return torch.nn.Module()
 
 
-def only_sample(cures: Callable[[tuple[int, int]], bool], learned: bool, seconds: float) -> dict[str, Any]:
-    """The only sample without which all would have been finite. `seconds`: what a run takes."""
+def only_sample(cures: Callable[[Without], bool], learned: bool) -> dict[str, Any]:
+    """The only sample without which all would have been finite."""
     batch = hand.in_hand() or next(iter(batches.newest_first()), None)
     count = len(batch.indices) if batch is not None and isinstance(batch.indices, (list, tuple)) else 0
-    if not 2 < count <= _MAX_ROWS or seconds * count > _SECONDS:
+    if batch is None or not 2 < count <= _MAX_ROWS:
         return {}
-    cured = torch.zeros(count, dtype=torch.bool)
+    left = sorted((Without.of(batch, count, row) for row in range(count)), key=lambda one: -one.long)
+    cured: list[Without] = []
+    ends = time.monotonic() + _SECONDS
     try:
-        for row in range(count):
-            cured[row] = cures((count, row))
+        for one in left:
+            if time.monotonic() > ends and not one.long:
+                debug("watch: no time for every row")
+                cured = [known for known in cured if known.long]
+                break
+            if cures(one):
+                cured.append(one)
     except Exception as error:  # it does not work with fewer rows
         debug(f"watch: not without a row: {error!r}")
         return {}
-    if int(cured.sum()) != 1:
+    if len(cured) != 1:
         return {}
+    row = cured[0].row
+    learned = learned and not cured[0].long  # its length alone has done it
     # A list of a tensor for each sample has no tensor with a row for each.
-    return sample_of(cured, learned=learned) or {"sample": rows_of.of_row(batch, int(cured.int().argmax()))}
+    bad = torch.arange(count) == row
+    return sample_of(bad, learned=learned) or {"sample": rows_of.of_row(batch, row)}

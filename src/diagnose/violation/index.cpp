@@ -297,7 +297,7 @@ void write_labels(ViolationWriter& w) {
                     "for {} kinds at most",
                     w.hi()));
   }
-  if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty()) {
+  if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty() && (more || w.likely())) {
     w.fix(fmt::format("{}give what {} {}{}", more ? "" : w.if_meant(),
                       writes(w) ? "makes them one-hot" : "they index (weights of classes, a table)",
                       w.how_many(w.need(), writes(w) ? "classes" : "entries"), w.basis(w.need())));

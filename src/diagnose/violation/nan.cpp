@@ -69,6 +69,7 @@ bool weights(ViolationWriter& w) {
         "fill it in, or leave its row out",
         to_text(*nan.input), nan.value && std::isnan(as_double(*nan.value)) ? "NaN" : "Inf"));
   }
+  if (w.facts.watch && tells_place(*w.facts.watch)) return true;  // which is said below
   const std::string loss = first_bad_loss(w);
   w.fix(loss.empty()
             ? "if an earlier step broke the weights, stop at the first bad loss: assert "
@@ -248,6 +249,7 @@ bool explain_host_nan(const HostError& host, const std::string& argument, Findin
   Violation facts;
   facts.nan = host.nan;
   facts.weights = host.weights;
+  facts.watch = host.watch;
   facts.column = argument;
   facts.scan.reason = Reason::kNan;
   if (finding.tensor) facts.tensor = *finding.tensor;

@@ -17,6 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from trapline._fault.data import fetched
+from trapline._fault.data.without import Without
 from trapline._fault.replay import rewind, rewrite
 from trapline._fault.replay.may_call import Callables, Own, computes
 from trapline._fault.replay.rewrite import CannotRun
@@ -31,7 +32,7 @@ class Session:
     """`around_module(module, stack)`: enters what puts a module back, and gives what is to be called.
     `is_learned` is told of copies of what was made of weights.
 
-    `without`: (rows of the batch, the one that is left out of whatever has so many). `drew`: what an earlier
+    `without`: a row that is left out of whatever has one for each sample. `drew`: what an earlier
     run drew (:attr:`drew`): this one draws the numbers that the program did.
     """
 
@@ -39,7 +40,7 @@ class Session:
         self,
         around_module: Callable[[Any, ExitStack], Any],
         is_learned: Callable[[Any], None],
-        without: Optional[tuple[int, int]] = None,
+        without: Optional[Without] = None,
         trained: bool = False,
         drew: Optional[dict[int, Any]] = None,
     ) -> None:
@@ -169,8 +170,8 @@ class Session:
         if depth > 0 and type(value) is dict:
             return self.own.takes({key: self.copy(item, depth - 1) for key, item in value.items()})
         if depth > 0 and type(value) in (list, tuple):
-            cut = type(value) is list and self._without is not None and len(value) == self._without[0]
-            items = [item for at, item in enumerate(value) if not (cut and at == self._without[1])]  # type: ignore[index]
+            cut = self._without if type(value) is list else None
+            items = value if cut is None else cut.items(value)
             return self.own.takes(type(value)(self.copy(item, depth - 1) for item in items))
         return value
 
@@ -186,8 +187,8 @@ class Session:
         if self._elements > _MAX_COPIED:
             raise CannotRun("too large")
         made = value.detach().clone()
-        if self._without is not None and made.dim() and len(made) == self._without[0]:
-            made = made[torch.arange(len(made)) != self._without[1]]
+        if self._without is not None:
+            made = self._without.cut(made)
         made = made.requires_grad_(self._trained and value.requires_grad)
         if value.requires_grad:
             self._is_learned(made)
