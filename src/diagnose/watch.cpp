@@ -118,6 +118,13 @@ std::string written_after(const WatchSeen& seen) {
   return seen.written == "step" ? "the optimizer's step" : "`backward`";
 }
 
+// "`fc.bias` and 3 others"
+std::string weights_text(const WatchSeen& seen, const char* unnamed) {
+  const std::string name = seen.name.empty() ? unnamed : layer_name(seen.name, '`');
+  if (seen.others <= 0) return name;
+  return fmt::format("{} and {} other{}", name, seen.others, seen.others == 1 ? "" : "s");
+}
+
 // "the output of `fc1` (Linear)", "the gradient of `fc1.weight`", "the loss"
 std::string place_text(const WatchSeen& seen, bool looked = true) {
   if (seen.kind == "input") {
@@ -125,8 +132,10 @@ std::string place_text(const WatchSeen& seen, bool looked = true) {
   }
   if (seen.kind == "target") return "the targets that the loss was given";
   if (!seen.written.empty())
-    return fmt::format("{}, which the program itself changed after {}",
-                       seen.name.empty() ? "a weight" : layer_name(seen.name, '`'), written_after(seen));
+    return seen.written == "forward"
+               ? fmt::format("{}, which the forward pass itself has written", weights_text(seen, "a weight"))
+               : fmt::format("{}, which the program itself changed after {}", weights_text(seen, "a weight"),
+                             written_after(seen));
   if (seen.kind == "weights")
     return fmt::format(
         "the weights {}: {}{}",
@@ -135,7 +144,7 @@ std::string place_text(const WatchSeen& seen, bool looked = true) {
         seen.row ? fmt::format("row {} of ", *seen.row) : std::string(), layer_name(seen.name, '`'));
   if (seen.kind == "optimizer")
     return fmt::format("{} update of {}", seen.unit == "step" ? "the optimizer's" : "the program's",
-                       seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
+                       weights_text(seen, "a weight"));
   if (seen.kind == "state")
     return fmt::format("the optimizer's `{}` of {}", seen.state,
                        seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
@@ -200,6 +209,12 @@ std::string look_text(const WatchFact& watch) {
            "of that";
   if (at.kind == "target")
     return "the targets are not finite: mend them, or leave them out; torch.isfinite(targets).all() tells";
+  if (at.written == "forward")
+    return fmt::format(
+        "{} was finite before the forward pass of {} {}, which wrote it (as a layer does that takes its "
+        "first "
+        "values from data): look for a column that is constant, whose std is 0, or a batch of one",
+        at.name.empty() ? "the weight" : layer_name(at.name, '`'), at.unit, at.step);
   if (!at.written.empty())
     return fmt::format(
         "{} was finite after {}, and it was no optimizer's step that changed that: look at what else writes "
@@ -230,11 +245,12 @@ std::string look_text(const WatchFact& watch) {
         "look at {} {}: its gradients, which were not looked at, and the update that they made{}", at.unit,
         at.step, points.empty() ? "" : "; a derivative that is not finite can be the one of " + points);
   }
-  if (is_made_in_update(watch)) {
-    const Domain* domain = domain_of(at.op);
-    return fmt::format("the gradients of step {} were finite, `{}` in the update was not: {}", at.step, at.op,
-                       domain != nullptr ? domain->advice : "look at what it was given there");
-  }
+  if (is_made_in_update(watch))
+    return fmt::format(
+        "the gradients of step {} were finite, `{}` in the update was not: look at what it was given there "
+        "(a "
+        "norm, a root without an eps, or a bias correction 1 - beta ** step that is 0; a number below 0)",
+        at.step, at.op);
   if (at.kind == "optimizer")
     return fmt::format(
         "{}look at the optimizer in step {}: its state and its settings (lr, eps) before and after",

@@ -23,7 +23,9 @@ struct WatchSeen {
   bool beside = false;                // the weights of a module that the loss is not trained through
   bool since_start = false;           // -inf in the weights, before the first step; losses since were finite
   std::optional<std::int64_t> row{};  // of the table `name` that was read
-  // Of weights that no optimizer has broken: what they were finite after, "step" or "backward".
+  std::int64_t others = 0;            // weights that broke with it
+  // Of weights that no optimizer has broken: what they were finite after, "step",
+  // "backward", "loss" (of the step before) or "forward" (before the module's own).
   std::string written{};
 };
 

@@ -109,12 +109,12 @@ TEST(Watch, AnOperationOfTheUpdateIsNoDerivative) {
   EXPECT_EQ(finding->summary,
             "the first NaN of this run was in step 7, in the optimizer's update of `fc.bias`, by `div`");
   EXPECT_EQ(finding->certainty, Certainty::kProven);
-  EXPECT_TRUE(
-      advises(watch,
-              "the gradients of step 7 were finite, `div` in the update was not: add an epsilon to the "
-              "divisor"));
-  watch["op"] = "frobs";
-  EXPECT_TRUE(advises(watch, "`frobs` in the update was not: look at what it was given there"));
+  EXPECT_TRUE(advises(
+      watch, "the gradients of step 7 were finite, `div` in the update was not: look at what it was given"));
+  EXPECT_FALSE(advises(watch, "add an epsilon"));
+  watch["others"] = 3;
+  EXPECT_TRUE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})
+                  ->summary.ends_with("update of `fc.bias` and 3 others, by `div`"));
 }
 
 TEST(Watch, WeightsThatTheProgramChangedItself) {
@@ -130,6 +130,9 @@ TEST(Watch, WeightsThatTheProgramChangedItself) {
   EXPECT_TRUE(summary().ends_with("changed after the optimizer's step"));
   watch["written"] = "loss";
   EXPECT_TRUE(summary().ends_with("changed after the `backward` of the step before"));
+  watch["written"] = "forward";
+  EXPECT_TRUE(summary().ends_with("in `fc.bias`, which the forward pass itself has written"));
+  EXPECT_TRUE(advises(watch, "a column that is constant"));
 }
 
 TEST(Watch, ASiteOfAProbabilisticProgram) {
@@ -143,7 +146,7 @@ TEST(Watch, ASiteOfAProbabilisticProgram) {
   watch["site"] = {{"name", "obs"}, {"type", "Poisson"}};
   EXPECT_TRUE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})
                   ->summary.ends_with("at the site `obs` (Poisson)"));
-  EXPECT_TRUE(advises(watch, "clamp what goes into it"));
+  EXPECT_TRUE(advises(watch, "find why 0 or less goes into it"));
 }
 
 TEST(Watch, WhatIsPickedOfAMaskIsNoEmptyMean) {
@@ -219,7 +222,7 @@ TEST(Watch, ADerivativeThatTheForwardPassAskedFor) {
       "the first NaN of this run was in step 12, in the output of a Potential, by the derivative of `acos`");
   EXPECT_TRUE(advises(watch, "the derivative of `acos` is not finite at 1 and -1"));
   watch["derived"] = false;
-  EXPECT_TRUE(advises(watch, "clamp what goes into it to -1..1"));
+  EXPECT_TRUE(advises(watch, "find why a number beyond -1..1 goes into it"));
 }
 
 TEST(Watch, AMeanOverNothingInAModule) {

@@ -15,6 +15,7 @@ import torch
 
 from trapline._fault.model.autograd import base_of, name_of, op_named
 from trapline._watch.slopes import SLOPES, op_of
+from trapline._watch.suspect import are_finite
 
 _MAX_NODES = 20_000
 _LARGE = 1e6  # a loss or a norm on its way to overflow
@@ -33,8 +34,10 @@ _OPEN = _nodes_of(
 )
 
 
-def candidates(loss_node: Any) -> list[str]:
-    """Names of operations, nearest to the loss first."""
+def candidates(loss_node: Any, bad: Optional[set[int]] = None) -> list[str]:
+    """Names of operations, nearest to the loss first. `bad`: ids of parameters that are, or whose gradients
+    are: what a derivative makes goes to all parameters behind it, so that one of it leads to bad ones alone.
+    """
     seen, queue = {(loss_node, True)}, deque([(loss_node, True)])
     nodes: dict[Any, bool] = {}  # whether an infinity of it would be seen in the loss
     while queue and len(seen) < _MAX_NODES:
@@ -48,7 +51,31 @@ def candidates(loss_node: Any) -> list[str]:
             if (following, goes_on) not in seen:
                 seen.add((following, goes_on))
                 queue.append((following, goes_on))
-    return list(dict.fromkeys(name_of(node) for node, is_open in nodes.items() if _can_be(node, is_open)))
+    can_be = [node for node, is_open in nodes.items() if _can_be(node, is_open)]
+    if bad:
+        leads = _leads(list(nodes), bad)
+        left = [node for node in can_be if any(leads.get(one) == {True} for one, _ in node.next_functions)]
+        can_be = left or can_be
+    return list(dict.fromkeys(map(name_of, can_be)))
+
+
+def _leads(nodes: list[Any], bad: set[int]) -> dict[Any, set[bool]]:
+    """Of each operation whether the parameters behind it are bad ones."""
+    leads: dict[Any, set[bool]] = {}
+    behind: dict[Any, list[Any]] = {}
+    for node in nodes:
+        variable = getattr(node, "variable", None)
+        leads[node] = set() if variable is None else {id(variable) in bad}
+        for following, _ in node.next_functions:
+            behind.setdefault(following, []).append(node)
+    queue = deque(node for node in nodes if leads[node])
+    while queue:
+        node = queue.popleft()
+        for above in behind.get(node, ()):
+            if not leads[node] <= leads[above]:
+                leads[above] |= leads[node]
+                queue.append(above)
+    return leads
 
 
 def _is_open(node: Any, base: str, at: int) -> bool:
@@ -74,10 +101,10 @@ def _can_be(node: Any, is_open: bool) -> bool:
     return exponent is None or exponent < 1
 
 
-def left_of(loss_node: Any, held: Optional[list[Any]]) -> dict[str, Any]:
+def left_of(loss_node: Any, held: Optional[list[Any]], bad: Optional[set[int]] = None) -> dict[str, Any]:
     """Facts: the only one that is left but those that were held, and fine; or else all of these."""
     fine = {op_named(name) for name, _, _ in held or ()}
-    left = [name for name in candidates(loss_node) if name not in fine]
+    left = [name for name in candidates(loss_node, bad) if name not in fine]
     if len(left) == 1:
         return {"op": left[0], "alone": True}
     return {"made_with": left} if left else {}
@@ -91,7 +118,8 @@ def of_step_before(
     if were_finite(optimizers, parameters):
         return {"gradients_finite": True}
     by = op_of(held)
-    facts = {"op": by} if by else left_of(loss.grad_fn, held)
+    bad = {id(one) for one in parameters if not are_finite([one])}
+    facts = {"op": by} if by else left_of(loss.grad_fn, held, bad)
     return facts if "op" in facts else {**facts, **rows_of(parameters)}
 
 

@@ -292,7 +292,7 @@ def of_gradients(
             return {**found, **made}
     if by:
         return {**found, "op": by}
-    may_be = {} if graph is None else left_of(graph, held)
+    may_be = {} if graph is None else left_of(graph, held, owned)
     if "op" in may_be:
         return {**found, **may_be}
     for call in calls:

@@ -299,6 +299,8 @@ class Roots:
                 return
         self._before = None if modes() else torch.get_rng_state()
         if self._knows(module):
+            if self._before is not None:
+                self._light.began.enters(module.parameters(), self._light.now())
             root = self.known[module]
             # This call is on its way already, and a global hook is not given the keywords.
             kwargs = sys._getframe(2).f_locals.get("kwargs")  # 1 is what `quietly` made

@@ -1,8 +1,8 @@
 """An optimizer's step that broke weights runs again, on copies: which operation of it made such numbers.
 
-What a broken weight was before the step is gone. Two numbers take its place in turn, and only what makes such
-numbers of both is told. Nothing of the program's own is written: what the step would write besides the copies
-makes it refuse.
+What a broken weight was before the step is gone. Two numbers take its place in turn, and only what makes
+such numbers of both is told. Counters go back by what a step adds to them. Nothing of the program's own is
+written: what the step would write besides the copies makes it refuse.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import dis
 import inspect
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any, Optional
 
@@ -31,6 +31,7 @@ _INSTEAD = (0.0, 0.5)
 _MAX_COPIED = 1 << 26  # elements
 _MAX_CODES = 64
 _DEPTH = 4
+_Counted = dict[tuple[int, Any], int]
 # By name: what a step may do besides its numbers.
 _EFFECTS = {
     *("print", "open", "write", "logger", "logging", "wandb", "writer", "add_scalar", "save", "dump"),
@@ -55,7 +56,8 @@ def of_step(optimizer: Any, bad: list[Any]) -> dict[str, Any]:
     """Facts of the operation: `op`, `origin`, `finite_before`; {} where that cannot be seen. `bad`: the
     weights that the step broke, with gradients that were finite."""
     try:
-        made = [_made(optimizer, bad, number) for number in _INSTEAD]
+        counted = _counted(optimizer)
+        made = [_made(optimizer, bad, number, counted) for number in _INSTEAD]
     except Exception as error:
         debug(f"watch: the step does not run again: {error!r}")
         return {}
@@ -72,35 +74,65 @@ def _place(made: Made) -> tuple[Any, ...]:
     return made.op, frame.get("file"), frame.get("line")
 
 
-def _made(optimizer: Any, bad: list[Any], number: float) -> Optional[Made]:
-    function = inspect.unwrap(type(optimizer).step)
-    known = type(optimizer).__module__.startswith("torch.optim.")
-    if not known:
-        _asks(function, type(optimizer))
-    copies = _Copies(number)
-    shadow = copies.of(optimizer)
-    for group in shadow.param_groups:  # one tensor after the other
-        group.update({key: False for key in ("foreach", "fused") if key in group})
-    writes, flow = Writes(), Flow()
-    writes.allows(copies.tensors())
-    with aside.running(), fetched.RandomState(), torch.no_grad(), writes, flow:
-        function(shadow)
+def _made(optimizer: Any, bad: list[Any], number: float, counted: _Counted) -> Optional[Made]:
+    copies, flow = _Copies(number, counted), Flow()
+    _steps(optimizer, copies, flow)
     made = flow.origin_of([copies.of(parameter) for parameter in bad])
     first = made if made is None else made.infinite or made
     return None if first is None or first.given is not None else first
 
 
-class _Copies:
-    """Of an optimizer and all that it holds. `number` stands for what is not finite."""
+def _steps(optimizer: Any, copies: _Copies, mode: Any) -> None:
+    function = inspect.unwrap(type(optimizer).step)
+    if not type(optimizer).__module__.startswith("torch.optim."):
+        _asks(function, type(optimizer))
+    shadow = copies.of(optimizer)
+    for group in shadow.param_groups:  # one tensor after the other
+        group.update({key: False for key in ("foreach", "fused") if key in group})
+    writes = Writes()
+    writes.allows(copies.tensors())
+    with aside.running(), fetched.RandomState(), torch.no_grad(), writes, mode:
+        function(shadow)
 
-    def __init__(self, number: float) -> None:
-        self._number = number
+
+def _counted(optimizer: Any) -> _Counted:
+    """Whole numbers as they were before the last step, by what one step adds to them."""
+    copies = _Copies(_INSTEAD[0], {})
+    _steps(optimizer, copies, nullcontext())
+    return {
+        (id(holder), key): 2 * value - later
+        for holder, made in copies.holders()
+        for key, value in holder.items()
+        if type(value) is int and type(later := made.get(key)) is int and later != value
+    }
+
+
+class _Copies:
+    """Of an optimizer and all that it holds. `number` stands for what is not finite; `counted`: whole numbers
+    that are others, by the mapping that holds them and their key."""
+
+    def __init__(self, number: float, counted: _Counted) -> None:
+        self._number, self._counted = number, counted
         self._made: dict[int, tuple[Any, Any]] = {}  # (what was copied, its copy)
         self._elements = 0
 
     def tensors(self) -> list[Any]:
         made = [one for _, one in self._made.values() if isinstance(one, torch.Tensor)]
         return [*made, *(one.grad for one in made if one.is_leaf and one.grad is not None)]
+
+    def holders(self) -> Iterator[tuple[dict[Any, Any], dict[Any, Any]]]:
+        """Mappings, and the members of optimizers, with their copies."""
+        for value, made in self._made.values():
+            if isinstance(value, dict):
+                yield value, made
+            elif isinstance(value, torch.optim.Optimizer):
+                yield vars(value), vars(made)
+
+    def _items(self, holder: dict[Any, Any], depth: int) -> dict[Any, Any]:
+        return {
+            self.of(key, depth): self._counted.get((id(holder), key), self.of(item, depth))
+            for key, item in holder.items()
+        }
 
     def of(self, value: Any, depth: int = _DEPTH) -> Any:
         if isinstance(value, _VALUES):
@@ -122,7 +154,7 @@ class _Copies:
         if depth > 0 and isinstance(value, dict):
             made = copy.copy(value)  # a defaultdict keeps what it makes
             made.clear()
-            made.update({self.of(key, depth - 1): self.of(item, depth - 1) for key, item in value.items()})
+            made.update(self._items(value, depth - 1))
             return made
         if depth > 0 and type(value) in (list, tuple, set, deque):
             return type(value)(self.of(item, depth - 1) for item in value)
@@ -134,7 +166,9 @@ class _Copies:
         made = object.__new__(type(value))
         self._made[id(value)] = (value, made)  # it may be held by what it holds
         made.__dict__ = {
-            name: {} if name.endswith("_hooks") else self.of(item, depth)
+            name: {}
+            if name.endswith("_hooks")
+            else self._counted.get((id(vars(value)), name), self.of(item, depth))
             for name, item in vars(value).items()
             if name != "step"  # what a scheduler puts around it
         }

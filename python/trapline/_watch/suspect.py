@@ -90,6 +90,14 @@ class Began:
     def __init__(self) -> None:
         self.bad: set[int] = set()  # ids of parameters that were not finite
         self.good: set[int] = set()
+        self._entered: dict[int, Any] = {}  # that were finite before their module's first call; when
+
+    def enters(self, parameters: Iterable[Any], now: Any) -> None:
+        known = (p for p in parameters if p.is_cpu and not torch.nn.parameter.is_lazy(p))
+        self._entered.update((id(p), now) for p in known if are_finite([p]))
+
+    def entered(self, now: Any) -> set[int]:
+        return {key for key, then in self._entered.items() if then == now}
 
     def notes(self, parameters: Iterable[Any]) -> None:
         for parameter in parameters:

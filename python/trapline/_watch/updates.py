@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
+from functools import partial
 from typing import Any, Callable, Optional
 
 from trapline._watch import candidates, place, state, weights
@@ -47,9 +48,12 @@ class Updates:
         """For a loss that is not finite. `earlier`: calls in this step whose loss was."""
         light = self._light
         tallies, bad, modules = light.steps.tallies, light.began.bad, list(light.roots.known)
-        return weights.Known(tallies, bad, good, modules, lambda one: self._is_fine(one, earlier))
+        turn, coming = light.now()
+        entered = light.began.entered((turn, coming - 1))
+        is_fine = partial(self._is_fine, earlier)
+        return weights.Known(tallies, bad, good, modules, is_fine, entered)
 
-    def _is_fine(self, parameter: Any, earlier: list[Call]) -> str:
+    def _is_fine(self, earlier: list[Call], parameter: Any) -> str:
         # A table may be bad in rows that the earlier call has not read.
         was_used = any(call.has_one_of({id(parameter)}) for call in earlier if call.module() is not None)
         if was_used and not candidates.rows_of([parameter]):

@@ -39,6 +39,7 @@ from trapline._watch.suspect import (
 from trapline._watch.updates import Updates, around_added
 from trapline._watch.withheld import Streak, around_scaler
 
+_TRAINED = 16  # backward passes of a program without an optimizer, as many as are no test of a function
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
 _MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
 
@@ -119,6 +120,10 @@ class Light:
         self.calls.clear()
         self.device.forgets()
         self.holding.forgets()
+
+    def now(self) -> Any:
+        """The backward pass that is to come."""
+        return self.steps.turn, self.backwards
 
     def _begins_training(self) -> None:
         for module in self.roots.take_new():
@@ -262,6 +267,8 @@ class Light:
             return False
         if self.suspect is not None and (finite if self.stepping else not self.suspect.is_pending()):
             # The program has left its step out; inside a step (a closure) the last loss counts.
+            if not self.steps.tallies and self._trains_by_hand():
+                self.early.harms_nothing(self.suspect.told(), "no weight was broken by it")
             self.suspect = None
         self.backwards += 1
         if finite:
@@ -290,7 +297,7 @@ class Light:
         if self.suspect is None:
             return
         if not self.suspect.sees_gradients([*self.second.parameters()]):
-            self.early.notes(self.suspect.fact, bool(self.steps.tallies))
+            self.early.notes(self.suspect.fact, bool(self.steps.tallies) or self._trains_by_hand())
             self.suspect = None  # nothing can come of it
             self.second.returns()
 
@@ -298,6 +305,11 @@ class Light:
         """No optimizer has the weights: the program updates them, perhaps from copies that one has."""
         owned = {id(p) for optimizer in list(self.steps.tallies) for p in parameters_of(optimizer)}
         return not owned or (self.suspect is not None and not self.suspect.depends_on(owned))
+
+    def _trains_by_hand(self) -> bool:
+        """Without an optimizer of PyTorch's: the weights of a model, and for a while."""
+        is_model = self.suspect is not None and self.suspect.depends_on(self.began.good)
+        return is_model and self.backwards > _TRAINED
 
     def _by_hand(self, at_end: bool = False) -> None:
         """The verdict where there is no optimizer: the weights are bad that were not, or are so still."""

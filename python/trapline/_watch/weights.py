@@ -28,19 +28,34 @@ class Known(NamedTuple):
     good: set[int]  # of those that were
     modules: list[Any]  # the outermost ones, also those whose calls were not kept (a teacher's)
     is_fine: Callable[[Any], str]  # of a parameter: since when the program alone can have broken it
+    entered: set[int]  # ids of those that were finite before their module's first call, in this step
 
 
 def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
     """Of a checkpoint or an initialisation, unless an optimizer, or the program itself, has made them so."""
-    mine = dict(module.named_parameters()).get(name)
+    every = dict(module.named_parameters())
+    mine = every.get(name)
+    bad = [key for key, one in every.items() if not are_finite([one])]
+    others = {"others": len(bad) - 1} if len(bad) > 1 else {}
+    written_here = [key for key in bad if id(every[key]) in known.entered]
+    if id(mine) in known.entered and written_here:
+        first, leaf = written_here[0], written_here[0].rpartition(".")
+        owner = module.get_submodule(leaf[0]) if leaf[0] else module
+        return {
+            "kind": "weights",
+            "name": first,
+            **others,
+            "written": "forward",
+            **written.by_module(owner, leaf[2]),
+        }
     if id(mine) in known.bad:
         return {"kind": "weights", "name": name}
     by_hand = of_program(mine, known)
     if by_hand:
-        return {**by_hand, "name": name}
+        return {**by_hand, "name": name, **others}
     for optimizer, tally in list(known.optimizers.items()):
         if tally.count > tally.before and any(parameter is mine for parameter in parameters_of(optimizer)):
-            return {"kind": "optimizer", "name": name, **setting_of(optimizer, mine)}
+            return {"kind": "optimizer", "name": name, **others, **setting_of(optimizer, mine)}
     if id(mine) in known.good:  # the program updates them itself, or from copies that an optimizer has
         return {"kind": "optimizer", "name": name}
     return {"kind": "weights", "name": name}
@@ -134,7 +149,8 @@ def of_update(
             **named,
             **({"op": by} if by else changed()),
         }
-    facts = {**name_of(bad[0], modules), **setting_of(optimizer, bad[0])}
+    others = {"others": len(bad) - 1} if len(bad) > 1 else {}
+    facts = {**name_of(bad[0], modules), **others, **setting_of(optimizer, bad[0])}
     if "setting" not in facts:
         facts |= stepped.of_step(optimizer, bad)
     return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **facts}

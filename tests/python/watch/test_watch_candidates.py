@@ -44,6 +44,15 @@ def test_what_is_left(name):
     assert candidates(node) == expected
 
 
+def test_of_those_that_lead_to_bad_parameters_alone():
+    fine, bad = (torch.ones(2, requires_grad=True) for _ in range(2))
+    loss = (fine / fine.sum() * Own.apply(bad)).exp().sum()
+    node = loss.grad_fn
+    assert candidates(node) == ["div", "Own.backward"]
+    assert candidates(node, {id(bad)}) == ["Own.backward"]
+    assert candidates(node, {id(bad), id(fine)}) == ["div", "Own.backward"]
+
+
 def test_one_that_is_left_alone_is_named():
     loss = X.clone().requires_grad_().sqrt().mean()
     assert left_of(loss.grad_fn, None) == {"op": "sqrt", "alone": True}

@@ -74,6 +74,19 @@ def test_steps_that_a_scaler_leaves_out_again_and_again_are_said(watch):
     assert said["why"] == "GradScaler left out 3 such steps: nothing was learnt from their data"
 
 
+def test_a_training_without_an_optimizer_of_pytorchs(watch):
+    model = nn.Linear(1, 2)
+    for turn in range(1, 31):
+        loss = (model(X) * (torch.tensor(0.0) / float(turn != 25))).mean() + model(X).mean()
+        loss.backward()
+        for p in model.parameters():
+            p.data.sub_(p.grad.nan_to_num(0.0), alpha=0.01)
+            p.grad = None
+    assert watch.verdict() is None
+    said = watch.harmless()
+    assert (said["step"], said["unit"], said["what"]) == (25, "backward pass", "nan")
+
+
 class Clamps(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure=None):

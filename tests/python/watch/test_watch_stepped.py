@@ -79,6 +79,35 @@ def test_the_copies_leave_the_program_as_it_was(watch):
     assert torch.equal(drawn, plain[3])
 
 
+class Counts(torch.optim.Optimizer):
+    """Counts after each step; a restart forgets that it begins at 1."""
+
+    def __init__(self, params):
+        super().__init__(params, {"lr": 0.1, "turn": 1})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(group["lr"] * p.grad / (1 - 0.9 ** group["turn"]))
+            group["turn"] += 1
+
+
+def test_counters_are_what_they_were_in_the_step(watch):
+    model = nn.Linear(3, 2)
+    optimizer = Counts(model.parameters())
+    for turn in range(1, BAD + 1):
+        if turn == BAD:
+            optimizer.param_groups[0]["turn"] = 0
+        optimizer.zero_grad()
+        model(ONES).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("optimizer", BAD, "div")
+    assert line_of(seen) == 'p.sub_(group["lr"] * p.grad / (1 - 0.9 ** group["turn"]))'
+    assert optimizer.param_groups[0]["turn"] == 1
+
+
 class Loud(Ratio):
     def _moves(self, p, group):
         print("moves")
@@ -157,6 +186,66 @@ def test_at_the_top_of_the_loop(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], seen["written"]) == ("weights", BAD, "step")
     assert line_of(seen) == "model.weight.data.div_(float(turn != BAD))"
+
+
+class Normalises(nn.Module):
+    """Takes its first values from data."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift, self.scale = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.ones(3))
+        self.register_buffer("begun", torch.tensor(False))
+
+    def forward(self, x):
+        if not self.begun:
+            self.scale.data = 1 / x.std(0)
+            self.begun.fill_(True)
+        return (x - self.shift) * self.scale
+
+
+def test_by_the_forward_pass_itself(watch):
+    for x in (torch.randn(4, 3), ONES):
+        model = Normalises()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(BAD):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["name"]) == ("weights", BAD + 1, "scale")
+    assert seen["written"] == "forward"
+    assert line_of(seen) == "self.scale.data = 1 / x.std(0)"
+
+
+class Averages:
+    def on_epoch_end(self, model, share):
+        with torch.no_grad():
+            for p in model.parameters():
+                p.div_(share)
+
+
+class Trainer:
+    """A library's, as far as the frames tell: its loop has no line that writes weights."""
+
+    def __init__(self, model, callbacks):
+        self.model, self.callbacks = model, callbacks
+
+    def fit(self, optimizer):
+        for turn in range(1, BAD + 2):
+            optimizer.zero_grad()
+            self.model(ONES).square().mean().backward()
+            optimizer.step()
+            for callback in self.callbacks:
+                getattr(callback, "on_epoch_end")(self.model, float(turn != BAD))
+
+
+def test_by_what_a_trainer_calls_back(watch):
+    model = nn.Linear(3, 2)
+    Trainer(model, [Averages()]).fit(torch.optim.SGD(model.parameters(), lr=0.01))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["written"]) == ("weights", BAD + 1, "step")
+    assert line_of(seen) == "p.div_(share)"
+    assert seen["others"] == 1
 
 
 def test_where_nobody_looked_the_state_of_adam_tells(watch, monkeypatch):

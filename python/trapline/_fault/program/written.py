@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Callable
 
-from trapline._fault.program import arisen, calls, holders, places, scope
+from trapline._fault.program import arisen, calls, holders, owners, places, scope
 
+_DEEP = 2  # a trainer's handler, its callbacks
+_MOST = 64
 _KEEP = ("zero_", "requires_grad_")  # in place, and no number of it
+_LOADED = ("optim", "sched", "scaler", "sampler")  # what else a state is loaded into
 _WEIGHTS = ("weight", "bias")
 _SOURCES = ("parameters", "named_parameters", "param_groups", "params", "weights", "state_dict")
 Writes = Callable[[ast.AST, ast.AST], bool]  # (statement or call, the function that it stands in)
@@ -44,7 +48,59 @@ def weights(since: str) -> dict[str, Any]:
         found = _only(frame, is_there, _writes_weight)
         if found:
             return found
-    return {}
+    return {} if since == "backward" else _by_callback()
+
+
+def _by_callback() -> dict[str, Any]:
+    """The only statement that writes weights in the classes of the user's that a trainer calls back."""
+    kinds = {
+        type(one)
+        for frame in scope.live_frames()
+        for one in _called_back(list(frame.f_locals.values()), _DEEP)
+    }
+    found: set[tuple[CodeType, int]] = set()
+    for kind in kinds:
+        for function in vars(kind).values():
+            code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
+            found |= set() if code is None else set(_inside(code, _writes_weight))
+    return arisen.origin_of(*found.pop()) if len(found) == 1 else {}
+
+
+def _called_back(values: list[Any], depth: int) -> Iterator[Any]:
+    """Objects of the user's classes in lists that the values hold, or what these hold."""
+    for value in values[:_MOST]:
+        if isinstance(value, (list, tuple)):
+            yield from (one for one in value[:_MOST] if not callable(one) and _is_users(type(one)))
+        elif depth and not owners.is_module(value) and not scope.is_tensor(value):
+            yield from _called_back(list(scope.members(value).values()), depth - 1)
+
+
+def _is_users(kind: type) -> bool:
+    return any(
+        places.is_user(code) for one in vars(kind).values() if (code := getattr(one, "__code__", None))
+    )
+
+
+def by_module(module: Any, name: str) -> dict[str, Any]:
+    """`origin` of the only statement of a module's class, the user's or a library's, that writes a weight of
+    its own."""
+    found = set()
+    for kind in type(module).__mro__:
+        if kind.__module__.startswith("torch.nn.modules.module"):
+            break
+        for function in vars(kind).values():
+            code = getattr(function, "__code__", None)
+            tree = None if code is None else calls.tree_of(code)
+            for node in ast.walk(tree) if tree is not None and function.__name__ != "__init__" else ():
+                if any(_is_own(target, name) for target in _target_of(node)):
+                    found.add((code, node.lineno + calls.first_line(code) - 1))
+    return arisen.origin_of(*found.pop()) if len(found) == 1 else {}
+
+
+def _is_own(target: Any, name: str) -> bool:
+    whole = _without_data(target.value if isinstance(target, ast.Subscript) else target)
+    held = isinstance(whole, ast.Attribute) and whole.attr == name and isinstance(whole.value, ast.Name)
+    return held and whole.value.id == "self"
 
 
 def _loop_around(tree: Any, line: int) -> Any:
@@ -133,7 +189,9 @@ def _without_data(node: Any) -> Any:
 
 def _writes_weight(node: Any, tree: Any) -> bool:
     """`p.add_(...)`, `p.data = ...` of a `p` that comes from `parameters()`, `layer.weight.data.mul_(...)`;
-    an assignment to `p` or `layer.weight` itself puts another in its place."""
+    an assignment to `p` or `layer.weight` itself puts another in its place. `model.load_state_dict(...)`."""
+    if _is_call(node, "load_state_dict"):
+        return not any(word in ast.unparse(node.func.value).lower() for word in _LOADED)
     for target in _target_of(node):
         whole = target.value if isinstance(target, ast.Subscript) else target
         held = _without_data(whole)
