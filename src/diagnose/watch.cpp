@@ -66,6 +66,8 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
     return fmt::format(
         "`{}` picked an infinity that was there on purpose (a mask's -inf): what it picks must not be masked",
         op);
+  if (watch.nan && !watch.finite_before && op == "mul")
+    return "`mul`: 0 times an infinity: look at which of its two factors is infinite (the logarithm of 0, a mask)";
   const Domain* domain = domain_of(op);
   if (domain == nullptr || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
     return {};

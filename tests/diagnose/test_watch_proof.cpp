@@ -149,6 +149,13 @@ TEST(Watch, ASiteOfAProbabilisticProgram) {
   EXPECT_TRUE(advises(watch, "find why 0 or less goes into it"));
 }
 
+TEST(Watch, AProductThatIsNaNDidNotOverflow) {
+  json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 7}, {"unit", "step"}, {"op", "mul"}};
+  EXPECT_TRUE(advises(watch, "`mul`: 0 times an infinity"));
+  watch["what"] = "inf";
+  EXPECT_FALSE(advises(watch, "0 times an infinity"));
+}
+
 TEST(Watch, WhatIsPickedOfAMaskIsNoEmptyMean) {
   json watch = {{"what", "inf"}, {"kind", "loss"}, {"step", 7}, {"unit", "step"}, {"op", "nll_loss"}};
   EXPECT_TRUE(advises(watch, "`nll_loss` picked an infinity that was there on purpose"));

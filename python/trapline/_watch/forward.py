@@ -8,8 +8,18 @@ from typing import Any
 
 from trapline._fault.data.without import Without
 from trapline._fault.model.autograd import near_in_graph, node_in_graph, op_named
+from trapline._fault.program import arisen
 from trapline._watch import backward
-from trapline._watch.again import Call, Kept, autocast_of, copies, draw_again, has_collectives, inner_of
+from trapline._watch.again import (
+    Call,
+    Kept,
+    autocast_of,
+    copies,
+    draw_again,
+    has_collectives,
+    inner_of,
+    is_plain,
+)
 from trapline._watch.flow import WEIGHED, Flow, parts, tensors
 from trapline._watch.rows import batch_in_hand, sample_of
 from trapline._watch.slopes import is_bad_slope
@@ -129,6 +139,27 @@ def is_finite_without(call: Call, without: Without) -> bool:
         draw_again(call)
         output = inner(*copies(call.args, without=without), **copies(call.kwargs, without=without))
     return all(bool(tensor.isfinite().all()) for tensor in tensors(output))
+
+
+def by_chance(call: Call, first: Any) -> bool:
+    """The bad rows of an operation are those of an argument that holds one drawn number for each sample: when
+    that one's rows are moved on by one, so are they."""
+    rows = _bad_rows(first)
+    for place, given in enumerate(call.args if rows is not None else ()):
+        one_each = is_plain(given) and given.dim() and given.numel() == len(given) == len(rows)
+        if not one_each or not arisen.is_drawn(given, further=2):
+            continue
+        moved = [one.roll(1, 0) if at == place else one for at, one in enumerate(call.args)]
+        output, flow = followed(Call((*call[:1], tuple(moved), *call[2:])))
+        made = flow.origin_of(output)
+        again = None if made is None else _bad_rows(made.infinite or made)
+        if again is not None and again.tolist() == rows.roll(1, 0).tolist():
+            return True
+    return False
+
+
+def _bad_rows(made: Any) -> Any:
+    return None if made.bad is None or not made.bad.dim() else made.bad.reshape(len(made.bad), -1).any(1)
 
 
 def named(made: Any, root: Any) -> dict[str, Any]:

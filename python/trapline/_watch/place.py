@@ -46,7 +46,16 @@ from trapline._watch.again import (
 from trapline._watch.candidates import left_of
 from trapline._watch.factor import factor_of, is_loss
 from trapline._watch.flow import tensors
-from trapline._watch.forward import derived, followed, given_to, hidden, is_finite_without, named, outputs
+from trapline._watch.forward import (
+    by_chance,
+    derived,
+    followed,
+    given_to,
+    hidden,
+    is_finite_without,
+    named,
+    outputs,
+)
 from trapline._watch.rows import batch_in_hand, read_row, sample_of
 from trapline._watch.slopes import is_bad_slope, op_of
 
@@ -159,6 +168,8 @@ def of_loss(
             if "origin" in before:  # the line of what is to be changed
                 found["origin"] = before.pop("origin")
         row = given_to(made, inner)
+        if row.get("sample", {}).get("likely") and by_chance(call, first):
+            row = {"finite_before": row["finite_before"], **batch_in_hand()}
         if "sample" not in row and not made.own:
             row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
             row = {**batch_in_hand(), **row}

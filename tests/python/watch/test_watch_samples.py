@@ -398,3 +398,30 @@ def test_the_weight_of_what_is_there():
     out, y = nn.Linear(3, 1)(torch.randn(2, 3)), torch.tensor([[0.0], [1.0]])
     loss = nn.functional.binary_cross_entropy_with_logits(out, y, pos_weight=torch.tensor([math.inf]))
     assert bad_factor(loss.grad_fn).op == "binary_cross_entropy_with_logits"
+
+
+class Noised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 1)
+
+    def forward(self, x, share):
+        return self.head(x) / share[:, None]
+
+
+@pytest.mark.parametrize("is_drawn", [True, False])
+def test_what_was_drawn_for_a_row_is_not_its_samples_fault(watch, is_drawn):
+    """The share is a row's own otherwise: a column of the data."""
+    model, shares = Noised(), torch.linspace(0, 1, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    torch.manual_seed(0)
+    for x, y in DataLoader(Rows(), batch_size=4):
+        index = torch.randperm(len(shares))
+        share = shares[index] if is_drawn else x[:, 2].clone()
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x, share), y).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("output", "div", 1 if is_drawn else 2)
+    assert seen["sample"].get("dataset_index") == (None if is_drawn else 5)
+    assert is_drawn == ("one_of" in seen["sample"])

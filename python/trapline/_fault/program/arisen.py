@@ -103,9 +103,9 @@ def _chains() -> Iterator[list[Statement]]:
             yield list(_chain(frame, start, "", scope.line_of(frame), _DEPTH))
 
 
-def is_drawn(given: Any) -> bool:
+def is_drawn(given: Any, further: int = 0) -> bool:
     """Chance made these numbers: in the statement or argument that they come from, or in a function of the
-    user's that it calls."""
+    user's that it calls. `further`: also in as many statements that made what the first was given."""
     for frame in holders.user_frames():
         for name, value in scope.variables(frame):
             if value is not given and not _is_same(value, given):
@@ -113,9 +113,17 @@ def is_drawn(given: Any) -> bool:
             found = computed.binding(frame, name, scope.line_of(frame))
             outer = given_by(frame, name) if found is None else None
             if found is not None:
-                return _draws(frame, found[0])
+                return _draws(frame, found[0]) or _draws_before(frame, *found, further)
             if outer is not None and not isinstance(outer[1], ast.Name):
                 return _draws(*outer)
+    return False
+
+
+def _draws_before(frame: FrameType, node: ast.expr, line: int, further: int) -> bool:
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} if further else set()
+    for found in (computed.binding(frame, name, line) for name in names):
+        if found is not None and (_draws(frame, found[0]) or _draws_before(frame, *found, further - 1)):
+            return True
     return False
 
 
