@@ -409,19 +409,26 @@ class Noised(nn.Module):
         return self.head(x) / share[:, None]
 
 
-@pytest.mark.parametrize("is_drawn", [True, False])
-def test_what_was_drawn_for_a_row_is_not_its_samples_fault(watch, is_drawn):
-    """The share is a row's own otherwise: a column of the data."""
-    model, shares = Noised(), torch.linspace(0, 1, 4)
+def drawn(x):
+    shares = torch.linspace(0, 1, len(x))
+    index = torch.randperm(len(x))
+    return shares[index]
+
+
+def of_data(x):
+    return x[:, 2].clone()
+
+
+@pytest.mark.parametrize(("share_of", "step", "sample"), [(drawn, 1, None), (of_data, 2, 5)])
+def test_what_was_drawn_for_a_row_is_not_its_samples_fault(watch, share_of, step, sample):
+    model = Noised()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    torch.manual_seed(0)
     for x, y in DataLoader(Rows(), batch_size=4):
-        index = torch.randperm(len(shares))
-        share = shares[index] if is_drawn else x[:, 2].clone()
+        share = share_of(x)
         optimizer.zero_grad()
         nn.functional.mse_loss(model(x, share), y).backward()
         optimizer.step()
     seen = watch.verdict()
-    assert (seen["kind"], seen["op"], seen["step"]) == ("output", "div", 1 if is_drawn else 2)
-    assert seen["sample"].get("dataset_index") == (None if is_drawn else 5)
-    assert is_drawn == ("one_of" in seen["sample"])
+    assert (seen["kind"], seen["op"], seen["step"]) == ("output", "div", step)
+    assert seen["sample"].get("dataset_index") == sample
+    assert ("one_of" in seen["sample"]) == (sample is None)
