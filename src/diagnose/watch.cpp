@@ -47,6 +47,14 @@ std::string own_text(const std::string& op, const std::string& given) {
       op, given);
 }
 
+// "torch.stack([b[1] for b in batch])"
+bool puts_together(std::string_view text) {
+  constexpr std::array kCalls{"torch.stack(", "torch.cat(",         "torch.tensor(", "torch.as_tensor(",
+                              "np.stack(",    "np.concatenate(",    "np.array(",     "torch.from_numpy(",
+                              "numpy.stack(", "numpy.concatenate(", "torch.concat("};
+  return std::ranges::any_of(kCalls, [&](std::string_view call) { return text.starts_with(call); });
+}
+
 // It makes no infinity: it takes some numbers of a tensor.
 bool picks(std::string_view op) {
   constexpr std::array kPicks{"gather",        "index",    "index_select", "take",
@@ -67,7 +75,8 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
         "`{}` picked an infinity that was there on purpose (a mask's -inf): what it picks must not be masked",
         op);
   if (watch.nan && !watch.finite_before && op == "mul")
-    return "`mul`: 0 times an infinity: look at which of its two factors is infinite (the logarithm of 0, a mask)";
+    return "`mul`: 0 times an infinity: look at which of its two factors is infinite (the logarithm of 0, a "
+           "mask)";
   const Domain* domain = domain_of(op);
   if (domain == nullptr || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
     return {};
@@ -265,6 +274,12 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format("look at the loss of {} {}: targets that are not finite, log(0), 0/0 or an empty mean",
                        at.unit, at.step);
   }
+  if (at.kind == "loss" && watch.factor && puts_together(watch.factor_text))
+    return fmt::format(
+        "`{0}` is not finite, and `{1}` only puts together what was so before: look at what made the parts "
+        "(a buffer, "
+        "a list), when it did",
+        watch.factor_name, watch.factor_text);
   if (at.kind == "loss" && watch.factor) {
     const std::string where = watch.factor_text.empty()
                                   ? "where it is computed"
@@ -368,6 +383,10 @@ std::string watch_text(const WatchFact& watch) {
         "the first step",
         watch.later ? "a later" : "the first", watch.first.unit, watch.first.step,
         layer_name(watch.first.name, '`'));
+  const bool of_data = watch.first.kind == "input" || watch.first.kind == "target";
+  if (of_data && watch.element && watch.looked)
+    return fmt::format("{} of this run was {}: {} is {}", which, where_text(watch.first),
+                       to_text(*watch.element), watch.element_nan ? "NaN" : "Inf");
   if (watch.first.kind == "target" && watch.made)
     return fmt::format("{} that was noticed was in {} {}, in the targets that the loss was given", which,
                        watch.first.unit, watch.first.step);

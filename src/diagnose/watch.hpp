@@ -33,9 +33,9 @@ struct WatchFact {
   bool nan = true;  // else: only Inf was seen
   WatchSeen first;
   std::optional<WatchSeen> inf_before;
-  std::optional<Frame> origin{};   // the user's line that made it
-  std::optional<Sample> sample{};  // whose data held it
-  std::string growth{};            // "the gradient norm grew from 0.8 to 3e4 in the 20 steps before"
+  std::optional<Frame> origin{};      // the user's line that made it
+  std::optional<Sample> sample{};     // whose data held it
+  std::string growth{};               // "the gradient norm grew from 0.8 to 3e4 in the 20 steps before"
   // What was seen of the place; else nothing is said of it.
   bool looked = true;             // at the layers; false: only the loss or a gradient is known to be bad
   bool half = false;              // something was float16
@@ -61,6 +61,8 @@ struct WatchFact {
   bool changed = false;    // the gradients, between `backward` and the step: they were finite
   std::vector<std::string> made_with{};  // operations of the loss, nearest to it first
   std::vector<TrainingStep> last_steps{};
+  std::optional<Variable> element{};  // of the data, by the program's name: "x[3, 12]"
+  bool element_nan = true;            // else Inf
 };
 
 // A run whose numbers went bad without a fault.

@@ -84,6 +84,8 @@ TEST(Watch, WhatComputedTheFactor) {
       "(`mul`)");
   EXPECT_TRUE(
       advises(watch, "`gain` is not finite: look at `gain = (r - r.mean()) / r.std()`: a division by 0"));
+  watch["computed"] = {{"name", "gain"}, {"text", "torch.stack([b[1] for b in batch])"}, {"line", 12}};
+  EXPECT_TRUE(advises(watch, "only puts together what was so before: look at what made the parts"));
   watch["computed"] = {{"name", "gain"}};
   EXPECT_TRUE(advises(watch, "`gain` is not finite: look at where it is computed: a division by 0"));
   watch["op"] = "nll_loss";  // weighted by numbers that are not finite, which is no empty mean
@@ -147,6 +149,18 @@ TEST(Watch, ASiteOfAProbabilisticProgram) {
   EXPECT_TRUE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})
                   ->summary.ends_with("at the site `obs` (Poisson)"));
   EXPECT_TRUE(advises(watch, "find why 0 or less goes into it"));
+}
+
+TEST(Watch, TheElementOfTheDataByItsName) {
+  json watch = {{"what", "nan"}, {"kind", "input"}, {"step", 7}, {"unit", "step"}};
+  watch["element"] = {{"name", "batch['x']"}, {"index", {3, 12}}, {"value", "nan"}};
+  const auto summary = [&] { return diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary; };
+  EXPECT_EQ(summary(), "the first NaN of this run was in step 7, in the data: batch['x'][3, 12] is NaN");
+  watch["element"]["value"] = "-inf";
+  watch["kind"] = "target";
+  EXPECT_TRUE(summary().ends_with("the targets that the loss was given: batch['x'][3, 12] is Inf"));
+  watch["looked"] = false;
+  EXPECT_EQ(summary().find("batch"), std::string::npos);
 }
 
 TEST(Watch, AProductThatIsNaNDidNotOverflow) {

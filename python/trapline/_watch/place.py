@@ -30,7 +30,7 @@ from trapline._fault.model.autograd import (
     overflowed_before,
     where_bad,
 )
-from trapline._fault.program import arisen
+from trapline._fault.program import arisen, names
 from trapline._watch import backward, replayed, sites, weights
 from trapline._watch.again import (
     Call,
@@ -364,7 +364,15 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
 def _sample(like: Any = None) -> dict[str, Any]:
     """The sample of :func:`spoiled`."""
     located = spoiled(like)
-    return {} if located is None else {"sample": samples.sample_facts(located)}
+    return {} if located is None else {"sample": samples.sample_facts(located), **_element(located)}
+
+
+def _element(located: samples.Located) -> dict[str, Any]:
+    """By the name that the program has for it: `x[3, 12]`, `batch['weight'][0]`."""
+    place = list(located.found.place)
+    name = names.Names().of(lambda value: value is located.tensor)
+    value = str(float(located.tensor.detach()[tuple(place)]))
+    return {"element": {"name": name, "index": place, "value": value}} if name else {}
 
 
 def spoiled(like: Any = None) -> Optional[samples.Located]:

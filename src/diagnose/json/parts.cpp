@@ -278,6 +278,8 @@ std::optional<WatchFact> read_watch(const json& facts) {
     watch.backward_type = text(*backward, "type");
   }
   watch.setting = text(*object, "setting");
+  watch.element = read_variable(*object, "element");
+  if (watch.element) watch.element_nan = text(*object_member(*object, "element"), "value") == "nan";
   watch.later = boolean(*object, "later").value_or(false);
   watch.own = boolean(*object, "own").value_or(false);
   watch.late = boolean(*object, "late").value_or(false);

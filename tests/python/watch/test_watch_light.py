@@ -92,6 +92,7 @@ def test_data_and_its_index(watch):
         batches.uninstall()
     seen = found()
     assert (seen["kind"], seen["step"], seen["sample"]["dataset_index"]) == ("input", 3, 5)
+    assert seen["element"] == {"name": "batch", "index": [1, 1], "value": "nan"}
 
 
 def test_data_of_samples_put_together_row_after_row(watch):
