@@ -52,31 +52,55 @@ constexpr std::string_view kNoVariance =
 constexpr std::string_view kSingular =
     "the matrix is singular, or next to it: look for rows that are the same or 0; a small multiple of the "
     "identity added to it keeps it away from there";
+// A limit is right where rounding alone leaves the domain. What a parameter, a sign or the data took out of
+// it is wrong before, and a limit hides that.
+constexpr std::string_view kLog =
+    "find why 0 or less goes into it: an epsilon, or a clamp to a small positive number, is right where 0 is "
+    "to be expected, and hides it elsewhere";
+constexpr std::string_view kDivisor =
+    "find why its divisor is 0: an epsilon added to it, or a clamp, is right where 0 is to be expected, and "
+    "hides it elsewhere";
+constexpr std::string_view kOverflow =
+    "it overflowed: find why what goes into it is so large; a clamp from above hides that";
+constexpr std::string_view kBeyondOne =
+    "find why a number beyond -1..1 goes into it: where only rounding takes it there, clamp it a little "
+    "inside of them (at 1 and -1 its derivative is infinite); elsewhere a clamp hides that";
 constexpr std::array kDomains{
-    Domain{"log", "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
-    Domain{"log2",
-           "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
-    Domain{"log10",
-           "clamp what goes into it to a small positive number (an epsilon helps only where it is 0)"},
-    Domain{"log1p", "clamp what goes into it above -1"},
-    Domain{"sqrt", "clamp what goes into it to 0 or more"},
-    Domain{"rsqrt", "clamp what goes into it to a small positive number"},
-    Domain{"div", "add an epsilon to the divisor, or clamp it: it must not be 0"},
+    Domain{"log", kLog},
+    Domain{"log2", kLog},
+    Domain{"log10", kLog},
+    Domain{"log1p", "find why -1 or less goes into it: a clamp above -1 hides that"},
+    Domain{"sqrt",
+           "find why a number below 0 goes into it: where only rounding takes it there, clamp it to a small "
+           "positive number; elsewhere a clamp hides that"},
+    Domain{
+        "rsqrt",
+        "find why 0 or less goes into it: where only rounding takes it there, clamp it to a small positive "
+        "number; elsewhere a clamp hides that"},
+    Domain{"div", kDivisor},
     Domain{"addcdiv", "its divisor is 0 or overflowed: an `eps` above 0 keeps it away from 0"},
-    Domain{"reciprocal", "add an epsilon to what goes into it, or clamp it: it must not be 0"},
+    Domain{"reciprocal",
+           "find why 0 goes into it: an epsilon, or a clamp, is right where 0 is to be expected, and hides "
+           "it elsewhere"},
     Domain{"pow",
            "look at its base: it overflowed, or is negative with a fraction as exponent, or 0 with a "
            "negative one"},
-    Domain{"exp", "it overflowed: clamp what goes into it from above"},
-    Domain{"expm1", "it overflowed: clamp what goes into it from above"},
-    Domain{"acos", "clamp what goes into it to -1..1"},
-    Domain{"asin", "clamp what goes into it to -1..1"},
-    Domain{"atanh", "clamp what goes into it between -1 and 1, without these"},
-    Domain{"logit", "clamp what goes into it between 0 and 1 (its `eps` does that)"},
-    Domain{"acosh", "clamp what goes into it to 1 or more"},
-    Domain{"cosh", "it overflowed: clamp what goes into it"},
-    Domain{"sinh", "it overflowed: clamp what goes into it"},
-    Domain{"exp2", "it overflowed: clamp what goes into it from above"},
+    Domain{"exp", kOverflow},
+    Domain{"expm1", kOverflow},
+    Domain{"acos", kBeyondOne},
+    Domain{"asin", kBeyondOne},
+    Domain{"atanh",
+           "find why a number outside -1..1, or 1 or -1 itself, goes into it: where only rounding takes it "
+           "there, clamp it between them, without these; elsewhere a clamp hides that"},
+    Domain{"logit",
+           "find why a number outside 0..1, or 0 or 1 itself, goes into it: where only rounding takes it "
+           "there, its `eps` keeps it inside; elsewhere that hides it"},
+    Domain{"acosh",
+           "find why a number below 1 goes into it: parameters or points that have left the range they are "
+           "meant for, or rounding; a clamp hides the first, and at 1 itself its derivative is infinite"},
+    Domain{"cosh", kOverflow},
+    Domain{"sinh", kOverflow},
+    Domain{"exp2", kOverflow},
     Domain{"prod", "it overflowed: sum logarithms instead"},
     Domain{"sum",
            "it overflowed: a sum of exponentials wants its largest taken off first, as torch.logsumexp does"},

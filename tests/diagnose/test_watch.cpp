@@ -122,8 +122,9 @@ TEST(Watch, AnEpsilonWouldHideWhatIsWrongWithRunningStatistics) {
   watch["own"] = true;
   EXPECT_EQ(fix_of(watch).front(),
             "`rsqrt` was given finite numbers, the module's weights and buffers alone: look at how they came "
-            "to be (an initialisation, a checkpoint, the steps before); only if they are right: clamp what "
-            "goes into it to a small positive number");
+            "to be (an initialisation, a checkpoint, the steps before); only if they are right: find why 0 "
+            "or less goes into it: where only rounding takes it there, clamp it to a small positive number; "
+            "elsewhere a clamp hides that");
   watch["op"] = "_weight_norm_interface";
   EXPECT_TRUE(advises(watch, "the module's weights and buffers alone")) << fix_of(watch).front();
 }
@@ -155,14 +156,15 @@ TEST(Watch, AVarianceOfOneRowWantsMoreRows) {
 
 TEST(Watch, AdviceFitsTheOperation) {
   json watch = {{"what", "inf"}, {"kind", "loss"}, {"step", 1}, {"unit", "step"}, {"op", "exp"}};
-  EXPECT_TRUE(advises(watch, "`exp`: it overflowed: clamp what goes into it from above"));
+  EXPECT_TRUE(advises(
+      watch, "`exp`: it overflowed: find why what goes into it is so large; a clamp from above hides that"));
   EXPECT_FALSE(advises(watch, "epsilon"));
   watch["op"] = "cumprod";
   EXPECT_EQ(fix_of(watch).front(), "look at what goes into `cumprod` in step 1");
   watch["kind"] = "output";
   watch["op"] = "acos";
   watch["finite_before"] = true;
-  EXPECT_TRUE(advises(watch, "clamp what goes into it to -1..1"));
+  EXPECT_TRUE(advises(watch, "find why a number beyond -1..1 goes into it"));
   EXPECT_FALSE(advises(watch, "epsilon"));
 }
 
@@ -329,7 +331,8 @@ TEST(Watch, TellsWhenTheWeightsBroke) {
   const auto finding = diagnose_violation(facts);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->fix.front(),
-            "in step 28 (main.py:27, of sample 1377): `cosh`: it overflowed: clamp what goes into it");
+            "in step 28 (main.py:27, of sample 1377): `cosh`: it overflowed: find why what goes into it is "
+            "so large; a clamp from above hides that");
   const auto says = [](const auto& told, const char* words) {
     return std::ranges::any_of(told->fix,
                                [&](const auto& line) { return line.find(words) != std::string::npos; });
@@ -427,7 +430,8 @@ TEST(Watch, AnOperationOutsideOfWhereItIsDefined) {
   json watch = kOutput;
   watch["op"] = "div";
   watch["finite_before"] = true;
-  EXPECT_TRUE(advises(watch, "`div` was given finite numbers: add an epsilon to the divisor"));
+  EXPECT_TRUE(
+      advises(watch, "`div` was given finite numbers: find why its divisor is 0: an epsilon added to it"));
   watch["op"] = "mul";
   EXPECT_FALSE(advises(watch, "epsilon"));
 }
