@@ -89,6 +89,7 @@ struct MadeAt {
   std::string file;
   std::int64_t line = 0;
   bool whole = false;
+  bool computed = false;  // the size is more than this number, or this and 1: a product, a power of it
 };
 
 struct Layer {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 
 #include "core/finding.hpp"
@@ -10,10 +11,12 @@
 namespace trapline::diagnose {
 
 // "main.py:61"
-inline std::string file_and_line(const Frame& frame) {
-  const std::size_t slash = frame.file.find_last_of("/\\");
-  const std::string file = slash == std::string::npos ? frame.file : frame.file.substr(slash + 1);
-  return frame.line > 0 ? fmt::format("{}:{}", file, frame.line) : file;
+inline std::string file_and_line(const std::string& path, std::int64_t line) {
+  const std::size_t slash = path.find_last_of("/\\");
+  const std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
+  return line > 0 ? fmt::format("{}:{}", file, line) : file;
 }
+
+inline std::string file_and_line(const Frame& frame) { return file_and_line(frame.file, frame.line); }
 
 }  // namespace trapline::diagnose

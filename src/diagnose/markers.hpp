@@ -24,7 +24,7 @@ inline bool marks_nothing(std::int64_t value) {
 // Far above what a table of so many rows holds: a usual fill value, or a small negative number in uint8,
 // 16, 32.
 inline bool marks_or_wraps(std::int64_t value, std::int64_t rows) {
-  constexpr std::int64_t kFills[] = {99, 999, 9999, 99999, 255, 32767, 65535, 2147483647, 4294967295};
+  constexpr std::int64_t kFills[] = {99, 999, 9999, 99999, 999999, 255, 32767, 65535, 2147483647, 4294967295};
   constexpr std::int64_t kBelow = 16;
   constexpr std::int64_t kUnsigned[] = {std::int64_t{1} << 8, std::int64_t{1} << 16, std::int64_t{1} << 32};
   if (std::ranges::find(kFills, value) != std::end(kFills)) return true;

@@ -62,7 +62,8 @@ TEST(AdviceHarm, PaddingIsNeverCountedFromTheEnd) {
     EXPECT_FALSE(says(finding, "torch.where")) << all(finding);
   }
   const Finding mixed = diagnose(facts_of("gather.index", -3, 7, {{"values", {{-3, 1}, {-2, 2}}}}));
-  EXPECT_TRUE(says(mixed, "a subtraction that lacks its offset")) << all(mixed);
+  EXPECT_TRUE(says(mixed, "see whether these count from the end of something, or lack an offset"))
+      << all(mixed);
   EXPECT_FALSE(says(mixed, "index + 7")) << "of relative positions that would be another place";
 }
 
@@ -187,9 +188,7 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
       diagnose(facts_of("embedding.indices", 900, 40,
                         {{"seen", {{"min", 0}, {"max", 900}, {"count", 4000}, {"source", "dataset"}}}}));
   EXPECT_EQ(stray.fix.at(0), "look at where the ids are computed: 1 of 4 is outside [0, 40)");
-  EXPECT_EQ(stray.fix.at(1),
-            "if there are meant to be more than 40 ids: give the table at least 901 rows (900 is the highest "
-            "of 4000 ids seen)");
+  EXPECT_FALSE(says(stray, "901")) << all(stray);
 }
 
 TEST(AdviceHarm, NoHuggingFaceLinesElsewhere) {

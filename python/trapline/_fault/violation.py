@@ -255,7 +255,7 @@ def _look_into(
         if role == "input" or (role is None and facts.get("table") in (None, "token")):
             add("special_ids", tables.special_ids)  # they are ids of tokens, not of other tables
         if role == "other":
-            add("setting", lambda: models.table_setting(rows, name))
+            add("setting", lambda: models.table_setting(rows, name, scan.get("max")))
     elif operator == "gather":
         add("table", lambda: "position" if tables.is_positions(tensor) else None)
     if facts.get("table") in ("position", "token"):
@@ -288,6 +288,7 @@ def _look_into(
     if "nan_cast" not in facts:
         add("numpy_cast", lambda: casts.numpy_cast_facts(scan))
     if _is_cast(facts, scan):
+        facts["pandas"] = texts.speak_of("pandas")
         add("batch_is_finite", lambda: hand.is_finite(late=bool(violation.get("late"))))
     if nans.is_not_finite(scan):
         add("weights", lambda: models.bad_weights(reachable=bool(violation.get("contained"))))
@@ -346,7 +347,7 @@ def _look_into(
     equal = bool(found) and (facts.get("sample") or {}).get("by") != "value"  # else a guess
     if not position and not content.is_floating_point() and not (equal and found[0].found.constant == 0):
         name = str((facts.get("variable") or {}).get("name", ""))
-        add("computed", lambda: computed.computed_facts(name, tensor))
+        add("computed", lambda: computed.computed_facts(name, tensor, scan.get("first", -1)))
         if "computed" not in facts:
             add("passed_as", lambda: computed.passed_as(tensor, name))
         made = facts.get("computed") or {}

@@ -34,6 +34,11 @@ std::optional<std::int64_t> integer(const json& object, const char* name) {
   return integer(member(object, name));
 }
 
+std::optional<double> real(const json& object, const char* name) {
+  const auto number = scalar(member(object, name));
+  return number ? std::optional(as_double(*number)) : std::nullopt;
+}
+
 std::vector<std::int64_t> integers(const json& object, const char* name) {
   std::vector<std::int64_t> list;
   const json* values = member(object, name);
@@ -86,7 +91,7 @@ void read_arguments(const json& object, Violation& facts) {
 void read_made(const json& object, Violation& facts) {
   each(object, "made", [&](const json& value) {
     const MadeAt at{text(value, "text"), text(value, "file"), integer(value, "line").value_or(0),
-                    boolean(value, "whole").value_or(false)};
+                    boolean(value, "whole").value_or(false), boolean(value, "computed").value_or(false)};
     if (!at.text.empty() && !at.file.empty()) facts.made.push_back(at);
   });
   if (const json* passed = object_member(object, "passed_as"))
@@ -95,6 +100,7 @@ void read_made(const json& object, Violation& facts) {
   facts.drawn = boolean(object, "drawn").value_or(false);
   facts.scores = boolean(object, "scores").value_or(true);
   facts.tokenizes = boolean(object, "tokenizes").value_or(true);
+  facts.pandas = boolean(object, "pandas").value_or(true);
   facts.as_nll = boolean(object, "as_nll").value_or(false);
 }
 
@@ -132,6 +138,15 @@ void read_places(const json& object, Violation& facts) {
     facts.computed =
         ComputedFact{text(*made, "name"), text(*made, "text"),     integer(*made, "line").value_or(0),
                      text(*made, "by"),   integer(*made, "edges"), text(*made, "file")};
+    facts.computed->before = real(*made, "before");
+    const json* source = object_member(*made, "source");
+    const auto value = source == nullptr ? std::nullopt : real(*source, "value");
+    if (value) {
+      facts.computed->source = read_variable(*made, "source");
+      facts.computed->source_value = *value;
+      facts.computed->source_text = text(*source, "text");
+      facts.computed->source_line = integer(*source, "line").value_or(0);
+    }
   }
   if (const json* codes = object_member(object, "codes"); codes != nullptr && !text(*codes, "text").empty()) {
     facts.codes =
@@ -164,6 +179,14 @@ void read_advice(const json& object, Violation& facts) {
   facts.position = read_position(object);
   if (const json* setting = object_member(object, "setting")) {
     facts.setting = SettingFact{text(*setting, "name"), integer(*setting, "value").value_or(0)};
+    facts.setting->fresh = boolean(*setting, "fresh").value_or(false);
+    if (const json* other = object_member(*setting, "other")) {
+      facts.setting->other = text(*other, "name");
+      facts.setting->other_value = integer(*other, "value").value_or(0);
+    }
+    if (const json* made = object_member(*setting, "made"))
+      facts.setting->made =
+          MadeAt{text(*made, "text"), text(*made, "file"), integer(*made, "line").value_or(0)};
     if (facts.setting->name.empty()) facts.setting.reset();
   }
   facts.counts_from = integer(object, "counts_from");
@@ -208,7 +231,8 @@ std::optional<SeenFact> seen(const json& object) {
                   text(*seen, "source") == "dataset",
                   boolean(*seen, "several").value_or(false),
                   part(*seen),
-                  integer(*seen, "beyond")};
+                  integer(*seen, "beyond"),
+                  integer(*seen, "kinds")};
 }
 
 std::optional<Histogram> read_histogram(const json& object) {

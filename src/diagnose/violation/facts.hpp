@@ -46,6 +46,7 @@ struct SeenFact {
   bool several = false;  // the program has other data sets: this one is not the whole
   std::optional<PartFact> part = std::nullopt;
   std::optional<std::int64_t> beyond = std::nullopt;  // values above the valid range, of a whole data set
+  std::optional<std::int64_t> kinds = std::nullopt;   // different values of a whole data set
 };
 
 // How many classes or ids there are, by a source that counts them all.
@@ -66,6 +67,10 @@ struct RaisedFact {
 struct SettingFact {
   std::string name;  // "type_vocab_size"
   std::int64_t value = 0;
+  bool fresh = false;                         // no checkpoint's: the program makes the configuration itself
+  std::optional<MadeAt> made = std::nullopt;  // where it gives the field, "type_vocab_size=len(types)"
+  std::string other{};                        // the one field of its kind that has room for all the ids
+  std::int64_t other_value = 0;
 };
 
 // A loop that makes one position after the other.
@@ -99,6 +104,11 @@ struct ComputedFact {
   std::string by;                     // "bucketize"; empty: arithmetic alone
   std::optional<std::int64_t> edges;  // of such a search
   std::string file{};                 // of a function that returned them; empty: where they are used
+  std::optional<double> before = std::nullopt;    // the bad number as it was before a cast to an integer
+  std::optional<Variable> source = std::nullopt;  // the program's tensor that it was computed of: "u[4]"
+  double source_value = 0;
+  std::string source_text{};  // what that was given last, "draw(n)"; empty: not known
+  std::int64_t source_line = 0;
 };
 
 // The user's variable that functions were given the numbers as.
@@ -176,6 +186,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool drawn = false;     // chance made the numbers
   bool scores = true;     // the program speaks of scores or a softmax
   bool tokenizes = true;  // and of a tokenizer
+  bool pandas = true;     // and of pandas
   bool as_nll = false;    // it called nll_loss() itself
   std::optional<SiblingsFact> siblings;
   std::optional<CodesFact> codes;

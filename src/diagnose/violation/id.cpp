@@ -87,25 +87,6 @@ bool are_values(const ViolationWriter& w, std::int64_t offset) {
   return w.facts.counts_from && *w.facts.counts_from > offset + kRowsBefore && !one_at_a_time(w);
 }
 
-// The ids as the user has them: `types[..., 2]` where the table is for one column of the variable.
-std::string users_column(const ViolationWriter& w) {
-  const auto& variable = w.facts.variable;
-  const bool column = variable && variable->index.size() == w.facts.index.size() + 1 &&
-                      std::equal(w.facts.index.begin(), w.facts.index.end(), variable->index.begin());
-  return column ? fmt::format("`{}[..., {}]`", variable->name, variable->index.back()) : w.users();
-}
-
-// "config.type_vocab_size=1 made this table".
-void fix_setting(ViolationWriter& w) {
-  const SettingFact& setting = *w.facts.setting;
-  const Need need = w.need();
-  const bool one_segment = setting.name == "type_vocab_size" && setting.value == 1;
-  if (one_segment) w.fix("pass no token_type_ids: this model has one segment only");
-  w.fix(fmt::format(
-      "keep {} below {}: config.{}={} made this table; only a model that is trained anew can have {}{}",
-      users_column(w), w.hi(), setting.name, setting.value, w.how_many(need, "rows"), w.basis(need)));
-}
-
 // "pad_token_id" when a special id is the offending value. T5 starts with its pad token: then it is that one.
 std::string special_name(const ViolationWriter& w) {
   if (const auto pad = w.facts.special_ids.find("pad_token_id");
@@ -224,6 +205,8 @@ void fix_table(ViolationWriter& w, bool special) {
                     w.facts.siblings->count, w.facts.siblings->rows));
   }
   const Need need = w.need();
+  const bool meant = need.of.empty() && own && !special;
+  if (meant && w.write_renumber(fmt::format("{}: {}", look_at_computation(w), w.outside()))) return;
   if (w.facts.setting && !w.is_token_table()) return fix_setting(w);
   if (!w.facts.resizable.empty() && (w.is_token_table() || !special_name(w).empty())) {
     return fix_vocabulary(w, need, special);
@@ -423,7 +406,8 @@ void write_position(ViolationWriter& w) {
   if (!limit.empty()) w.fix(limit);
   // Two or three beyond are tokens that are put around a text: cut off, the text would lose its end.
   constexpr std::int64_t kAround = 3;
-  const bool around = !one && !values && limit.empty() && length > usable && length - usable <= kAround;
+  const bool around =
+      !one && !values && limit.empty() && length > usable && length - usable <= kAround && w.facts.tokenizes;
   if (one) {
     fix_generation(w, usable);
   } else if (!values && !around) {

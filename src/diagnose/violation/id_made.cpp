@@ -2,6 +2,7 @@
 // choice.
 #include <fmt/format.h>
 
+#include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -16,7 +17,8 @@ std::string of_unsigned(const ViolationWriter& w) {
     if (w.integer() < all && w.integer() >= all - 16)
       return fmt::format("; {} is also what {} becomes in uint{}", w.value(), w.integer() - all, bits);
   }
-  return fmt::format("; {} is a usual fill value", w.value());
+  return marks_or_wraps(w.integer(), w.hi()) ? fmt::format("; {} is a usual fill value", w.value())
+                                             : std::string();
 }
 
 std::string of_signed(const ViolationWriter& w) {

@@ -123,7 +123,7 @@ void fix_look(ViolationWriter& w) {
   }
   const std::string most =
       scan.max && w.above() ? fmt::format(", {} is the highest", to_text(*scan.max)) : "";
-  w.fix(fmt::format("{}: {}{}", look, w.outside(), most));
+  w.fix(fmt::format("{}: {}{}{}", look, w.outside(), most, w.above() ? of_unsigned(w) : ""));
 }
 
 void fix_below(ViolationWriter& w) {
@@ -197,8 +197,8 @@ void fix_below(ViolationWriter& w) {
   }
   // Several different ones: what a difference is, counted from the wrong end or without its offset.
   w.fix(fmt::format(
-      "{} does not count negative indices from the end: look at where {} {} computed: {}{}; negative numbers "
-      "come from a subtraction that lacks its offset, or a search that found nothing",
+      "{} does not count negative indices from the end: look at where {} {} computed: {}{}; see whether "
+      "these count from the end of something, or lack an offset",
       w.op(), w.own("the index"), w.facts.variable ? "is" : "was", w.outside(),
       w.facts.scan.min ? fmt::format(", {} is the lowest", to_text(*w.facts.scan.min)) : ""));
 }
@@ -244,10 +244,16 @@ void fix_above(ViolationWriter& w) {
   if ((of_data || w.all_seen()) && counted) w.fix(w.from_one(w.in_code("index")));
   if (w.only(w.hi()) && w.hi() > 2 && !counted && !w.facts.computed && w.layer().empty() && !writes(w))
     w.fix(
-        fmt::format("{} is the number of elements itself: a step too far, or what a search gives that found "
-                    "nothing (scipy's KDTree.query)",
+        fmt::format("{} is the number of elements itself: it may be one step too far, or what a search gives "
+                    "that found nothing; or what is indexed is too short",
                     w.value()));
   const bool library = !w.knob(Situation::kIndex, need).empty();
+  if (!library && !w.layer().empty() && need.of.empty() && w.facts.seen && w.facts.seen->kinds == w.hi()) {
+    const std::string look = w.finding().fix.back();
+    w.finding().fix.pop_back();
+    if (w.write_renumber(look)) return;
+    w.fix(look);
+  }
   w.fix_size(Situation::kIndex, "");
   if (library || !w.layer().empty()) return;
   if (!writes(w)) {
@@ -267,6 +273,8 @@ void fix_above(ViolationWriter& w) {
                     "all has {0} place{1} too few",
                     w.facts.scan.bad, w.facts.scan.bad == 1 ? "" : "s"));
   }
+  constexpr std::int64_t kTimes = 4;  // nor is it the size where numbers lie so far beyond
+  if (w.far_beyond() || (!need.exact && w.needed() / kTimes >= w.hi())) return;
   const auto d = dimension(w);
   const std::string dimension_is =
       fmt::format("only if {} is meant to have ", d ? fmt::format("dimension {}", *d) : "that dimension");

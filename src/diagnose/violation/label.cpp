@@ -259,10 +259,10 @@ void write_too_few_outputs(ViolationWriter& w) {
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
     }
     // Of one file among several: the labels of the others hide it.
-    const bool last = !other && !w.all_seen() && w.only(w.hi()) && !w.facts.computed && w.hi() > 1;
+    const bool made = w.facts.computed || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
+    const bool last = !other && !w.all_seen() && w.only(w.hi()) && !made && w.hi() > 1;
     w.fix(fmt::format("if {}, {}: {}{}", other ? "neither" : "not",
-                      w.facts.computed ? w.look_at_computation("the labels") : "correct the data",
-                      w.outside(),
+                      made ? w.look_at_computation("the labels") : "correct the data", w.outside(),
                       last ? fmt::format("; {} alone may come of a file whose labels count from 1: then all "
                                          "of that file's are wrong",
                                          w.hi())
@@ -376,7 +376,9 @@ void write_negative(ViolationWriter& w) {
                                    ? fmt::format("{} of {} {} negative", w.facts.scan.bad, w.facts.scan.total,
                                                  w.facts.scan.bad == 1 ? "is" : "are")
                                    : w.outside();
-  w.fix(fmt::format("a label must not be negative: {}: {}", how_many, w.look_at_computation("the labels")));
+  const bool label = w.op() != "one_hot" || speaks_of_labels(w);
+  w.fix(fmt::format("a {} must not be negative: {}: {}", label ? "label" : "value", how_many,
+                    w.look_at_computation(label ? "the labels" : "the values")));
 }
 
 }  // namespace

@@ -9,12 +9,31 @@
 
 namespace trapline::diagnose {
 
+namespace {
+
+// The line without what one_hot() is given besides its numbers: `self.classes` says how many there may be.
+std::string without_count(std::string code) {
+  const std::size_t call = code.find("one_hot(");
+  if (call == std::string::npos) return code;
+  std::size_t comma = std::string::npos;
+  int depth = 0;
+  for (std::size_t at = code.find('(', call); at < code.size(); ++at) {
+    const char c = code[at];
+    depth += c == '(' || c == '[' || c == '{' ? 1 : c == ')' || c == ']' || c == '}' ? -1 : 0;
+    if (c == ',' && depth == 1 && comma == std::string::npos) comma = at;
+    if (depth == 0) return comma == std::string::npos ? code : code.erase(comma, at - comma);
+  }
+  return comma == std::string::npos ? code : code.substr(0, comma);
+}
+
+}  // namespace
+
 // Any number can be made one-hot.
 bool speaks_of_labels(const ViolationWriter& w) {
   static constexpr std::array kWords{"label", "labels", "target",   "targets",    "class", "classes",
                                      "cls",   "gt",     "category", "categories", "y"};
   std::string text = w.facts.variable ? w.facts.variable->name : std::string();
-  if (w.facts.origin) text += " " + w.facts.origin->code;
+  if (w.facts.origin) text += " " + without_count(w.facts.origin->code);
   std::string word;
   const auto is_word = [&] { return std::find(kWords.begin(), kWords.end(), word) != kWords.end(); };
   bool found = false, counts = false;

@@ -20,13 +20,6 @@ bool is_cut(const ComputedFact& computed) {
   return divides && std::ranges::any_of(kCasts, has);
 }
 
-std::string at_line(const std::string& file, std::int64_t line) {
-  Frame frame;
-  frame.file = file;
-  frame.line = line;
-  return file_and_line(frame);
-}
-
 // What a layer has as many of as its attribute says.
 std::string_view unit(const Layer& layer) {
   if (layer.attribute.starts_with("out_")) return "outputs";
@@ -124,8 +117,12 @@ std::string ViolationWriter::basis(const Need& need) const {
                       : std::string();
   }
   const std::string least = until().empty() ? std::string() : fmt::format("{} at least: ", need.count);
+  const std::string things = seen_count() == 1 ? noun() : nouns();
+  if (facts.seen && facts.seen->dataset && facts.source.empty())  // the program has not used all of them
+    return fmt::format(" ({}{} is the highest of the {} {} of {} data set)", least, need.count - 1,
+                       seen_count(), things, facts.seen->several ? "this" : "the whole");
   return fmt::format(" ({}{} is the highest of {}{} {} seen)", least, need.count - 1, of_the_last(),
-                     seen_count(), seen_count() == 1 ? noun() : nouns());
+                     seen_count(), things);
 }
 
 std::string_view ViolationWriter::of_the_last() const {
@@ -147,8 +144,8 @@ std::string ViolationWriter::seen_where() const {
 std::string ViolationWriter::where_made() const {
   if (facts.made.empty()) return {};
   const MadeAt& at = facts.made.back();
-  if (at.text == facts.library.setting) return fmt::format(" ({})", at_line(at.file, at.line));
-  return fmt::format(", by `{}` ({})", at.text, at_line(at.file, at.line));
+  if (at.text == facts.library.setting) return fmt::format(" ({})", file_and_line(at.file, at.line));
+  return fmt::format(", by `{}` ({})", at.text, file_and_line(at.file, at.line));
 }
 
 std::string ViolationWriter::resize(const Need& need) {
@@ -157,6 +154,10 @@ std::string ViolationWriter::resize(const Need& need) {
   const Layer& owner = *facts.layer;
   const std::string sure = facts.layer_certain ? "" : " (the only layer of that size: a guess)";
   const std::string made = where_made();
+  // By a product of it the setting cannot be told from the number of places.
+  const bool computed = !need.exact && !facts.made.empty() && facts.made.back().computed;
+  if (computed && facts.library.owner.empty())
+    return fmt::format("give {} {}{}{}", layer(), larger(need, unit(owner)), made, sure);
   if (!facts.library.setting.empty()) {
     return fmt::format("create {} of {} with {} of {}{}{}{}", facts.library.maker, facts.library.owner,
                        facts.library.setting, larger(need), made, sure, basis(need));
@@ -275,7 +276,7 @@ std::string ViolationWriter::from_one(const std::string& name) const {
 std::string ViolationWriter::look_at_computation(const std::string& otherwise) const {
   if (!facts.computed && facts.passed_as) {
     return fmt::format("look at where `{}` is computed (given on in {})", facts.passed_as->name,
-                       at_line(facts.passed_as->file, facts.passed_as->line));
+                       file_and_line(facts.passed_as->file, facts.passed_as->line));
   }
   if (!facts.computed) {
     return fmt::format("look at where {} {} computed", own(otherwise), facts.variable ? "is" : "are");
@@ -283,7 +284,7 @@ std::string ViolationWriter::look_at_computation(const std::string& otherwise) c
   const ComputedFact& made = *facts.computed;
   const std::string name = made.name.empty() ? std::string() : made.name + " = ";
   if (!made.file.empty())
-    return fmt::format("look at `{}{}` ({})", name, made.text, at_line(made.file, made.line));
+    return fmt::format("look at `{}{}` ({})", name, made.text, file_and_line(made.file, made.line));
   return fmt::format("look at `{}{}` (line {})", name, made.text, made.line);
 }
 
@@ -292,11 +293,24 @@ std::string ViolationWriter::rule_of_computation() const {
   const std::string& by = facts.computed->by;
   if (by == "argmax" || by == "argmin" || by == "topk" || by == "argsort")
     return fmt::format("{} counts from 0: what is searched has n places, and gives 0 to n - 1", by);
+  if (above() && facts.computed->before && *facts.computed->before > static_cast<double>(hi())) {
+    const ComputedFact& made = *facts.computed;
+    const std::string source =
+        made.source
+            ? fmt::format("`{}` is {} there", to_text(*made.source), to_text(Scalar(made.source_value)))
+            : fmt::format("it was {} before the cast", to_text(Scalar(*made.before)));
+    const std::string look = made.source && !made.source_text.empty()
+                                 ? fmt::format("look at `{} = {}` (line {})", made.source->name,
+                                               made.source_text, made.source_line)
+                                 : std::string("look at what makes it so");
+    return fmt::format("{}, beyond what gives {}: {}; a limit behind it hides that", source, hi() - 1, look);
+  }
   if (above() && hi() > 2 && only(hi()) && is_cut(*facts.computed)) {
+    const bool sure = facts.computed->before.has_value();
     return fmt::format(
         "where a range is cut into {0} parts, its very end gives {0}: limit that to {1}, or take it % {0} "
-        "where it goes around (angles, hours of the day)",
-        hi(), hi() - 1);
+        "where it goes around (angles, hours of the day){2}",
+        hi(), hi() - 1, sure ? "" : "; what lies beyond the end is wrong before, and a limit hides it");
   }
   if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
   if (const auto edges = facts.computed->edges)
@@ -307,8 +321,26 @@ std::string ViolationWriter::rule_of_computation() const {
 bool ViolationWriter::no_size() const {
   if (!above() || facts.counted || !only(integer())) return false;
   constexpr std::int64_t kFar = 2;
+  if (far_beyond() && !is_token_table()) return true;
   if (integer() < kFar * hi() || facts.scan.bad * kFar > facts.scan.total) return false;
   return marks_or_wraps(integer(), hi());
+}
+
+bool ViolationWriter::far_beyond() const {
+  constexpr std::int64_t kTimes = 16;
+  return above() && only(integer()) && facts.scan.bad * 2 <= facts.scan.total && integer() / kTimes >= hi();
+}
+
+bool ViolationWriter::write_renumber(const std::string& look) {
+  if (!facts.seen || !facts.seen->dataset || facts.seen->several || !facts.seen->kinds) return false;
+  if (noun() == "label" || hi() < 3 || *facts.seen->kinds != hi() || maybe_from_one()) return false;
+  fix(look);
+  fix(fmt::format(
+      "the whole data set has just {} different ones, from {} to {}: if each has a place of its own, number "
+      "them from 0 without gaps (the numbers of a longer list, or of several columns together, leave gaps); "
+      "a larger size would have places that nothing uses",
+      hi(), facts.seen->min, facts.seen->max));
+  return true;
 }
 
 std::string ViolationWriter::of_codes() const {

@@ -252,9 +252,9 @@ void ViolationWriter::write_nan_cast() {
       fix(fmt::format("a missing label goes into the cast in {}: {}", where, what_to_do));
     } else {
       fix(fmt::format(
-          "NaN goes into the cast in {}: 0/0, the log or root of a negative number, a value beyond the edges "
-          "of pd.cut(), or one that is missing in the data",
-          where));
+          "NaN goes into the cast in {}: 0/0, the log or root of a negative number, {}or one that is missing "
+          "in the data",
+          where, facts.pandas ? "a value beyond the edges of pd.cut(), " : ""));
     }
   } else {
     const bool computed = !is_cast_of_nan(integer());
@@ -285,10 +285,8 @@ void ViolationWriter::write_nan_cast() {
   }
   const std::string back =
       facts.nan && facts.nan->input ? fmt::format(", backwards from `{}`", facts.nan->input->name) : "";
-  fix(
-      fmt::format("find where the NaN begins{}: assert torch.isfinite(x).all() before the cast; in pandas: "
-                  "df.isna().any()",
-                  back));
+  fix(fmt::format("find where the NaN begins{}: assert torch.isfinite(x).all() before the cast{}", back,
+                  facts.pandas ? "; in pandas: df.isna().any()" : ""));
   fix_sample();
 }
 

@@ -132,6 +132,8 @@ class ViolationWriter {
   // What is far beyond is a usual mark for nothing, or a negative number in an unsigned type: no table is to
   // be made as large as that.
   bool no_size() const;
+  // So far beyond that the size is not what is wrong.
+  bool far_beyond() const;
   // "`df['city'].cat.codes` (line 8) has -1 for a missing value"
   std::string of_codes() const;
   // "if there are meant to be more than 195 classes: "
@@ -146,6 +148,9 @@ class ViolationWriter {
   // Of values above: one data set alone has them. Says so, and what to do there. False: it is not so, or not
   // known.
   bool write_part();
+  // Of numbers above, where the whole data set has just as many different ones as there are places: they
+  // want numbers of their own, and no larger table. False: it is not so, or not known.
+  bool write_renumber(const std::string& look);
   // The same of the layer: another one beside it has the numbers' name.
   bool write_namesake();
 
@@ -204,6 +209,8 @@ std::string of_unsigned(const ViolationWriter& w);
 std::string of_signed(const ViolationWriter& w);
 // Only the newest id of a row is bad, where a model is used: it was chosen among a model's scores.
 bool is_drawn(const ViolationWriter& w);
+// "config.type_vocab_size=1 made this table": of a table that is none of tokens.
+void fix_setting(ViolationWriter& w);
 void fix_drawn(ViolationWriter& w);
 // A sequence beyond the position table, by whichever operation it is met.
 void write_position(ViolationWriter& w);

@@ -131,3 +131,20 @@ def test_the_same_name_of_another_function_is_not_meant() -> None:
 
     pos = torch.arange(5)
     assert append(torch.tensor([51])) is None and len(pos) == 5
+
+
+def test_what_a_number_was_before_its_cast() -> None:
+    """Only where the statement's own arithmetic gives the bad one again."""
+    settings = {"steps": 1000}
+    u = torch.tensor([0.25, 1.0005, 1.0])
+    index = (u * settings["steps"]).long()
+    found = computed.computed_facts("index", index, 1)
+    assert found is not None and found["before"] == pytest.approx(1000.5)
+    source = found["source"]
+    assert (source["name"], source["index"], source["line"]) == ("u", [1], found["line"] - 1)
+    assert (source["value"], source["text"]) == (pytest.approx(1.0005), "torch.tensor([0.25, 1.0005, 1.0])")
+    end = computed.computed_facts("index", index, 2)
+    assert end is not None and end["before"] == 1000.0
+    u = u / 2
+    moved = computed.computed_facts("index", index, 2)
+    assert moved is not None and "before" not in moved

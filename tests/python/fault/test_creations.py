@@ -30,6 +30,12 @@ class Mix(nn.Module):
         self.down = nn.Parameter(torch.randn(n, width) * 0.02)
 
 
+class Lone(nn.Module):
+    def __init__(self, levels=4):
+        super().__init__()
+        self.level = nn.Embedding(levels, WIDTH)
+
+
 class Shop(nn.Module):
     def __init__(self, cfg, classes, moods=4):
         super().__init__()
@@ -41,6 +47,7 @@ class Shop(nn.Module):
         self.body = nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, classes))
         self.long = nn.Embedding(N_LONG, WIDTH)
         self.grey = nn.Parameter(torch.full((N_KINDS, WIDTH), 0.5))
+        self.grid = nn.Embedding((N_KINDS + 1) ** 2, WIDTH)
         self.fixed = nn.Embedding.from_pretrained(torch.zeros(5, WIDTH))
 
 
@@ -120,6 +127,29 @@ def test_an_argument_is_followed_to_the_call(shop: Any) -> None:
 
 def test_a_default_is_what_the_argument_is(shop: Any) -> None:
     assert asked(shop.build(), "mood")[-1] == ("moods=4", "model_of_shop.py", line_of(MODEL, "moods=4"))
+
+
+def test_a_default_that_no_call_of_the_text_gives_another(shop: Any) -> None:
+    """As where a command line makes the class; it may have given another number."""
+    lone = sys.modules["model_of_shop"].Lone
+    assert asked(lone(), "level")[-1] == ("levels=4", "model_of_shop.py", line_of(MODEL, "levels=4"))
+    assert asked(lone(9), "level") == [("levels", "model_of_shop.py", line_of(MODEL, "self.level"))]
+
+
+def test_a_power_is_followed_and_said_to_be_one(shop: Any) -> None:
+    model = shop.build()
+    facts = {"name": "grid", "type": "Embedding", "attribute": "num_embeddings", "value": 64}
+    grid = creations.made_at(facts, [model])
+    assert (grid[-1]["text"], grid[-1].get("computed")) == ("N_KINDS=7", True)
+    facts.update(name="wide", value=9)
+    wide = creations.made_at(facts, [model])
+    assert (wide[-1]["text"], wide[-1].get("computed")) == ("N_KINDS=7", None)
+
+
+def test_what_the_programs_calls_give_an_argument(shop: Any) -> None:
+    found = creations.keyword("classes")
+    assert found is not None and (found["text"], found["line"]) == ("classes=n", line_of(MAIN, "return Shop"))
+    assert creations.keyword("moods") is None
 
 
 def test_a_list_of_layers(shop: Any) -> None:

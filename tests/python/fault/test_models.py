@@ -75,3 +75,26 @@ def test_a_model_that_resizes_its_table():
     assert models.resizable(foreign.weight) is None, "the model that resizes is not the owner"
     assert models.is_input_table(bert.shared.weight)
     assert not models.is_input_table(bert.other.weight)
+
+
+class Settings:
+    def __init__(self, name=""):
+        self.sound_vocab_size, self.shape_vocab_size, self.type_vocab_size = 6, 9, 2
+        self.vocab_size, self._name_or_path = 40, name
+
+
+class Reader(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.sound = nn.Embedding(config.sound_vocab_size, 2)
+
+
+def test_the_setting_of_a_model_that_no_checkpoint_gave():
+    reader = Reader(Settings())
+    found = models.table_setting(reader.sound.weight, "sound", 7)
+    other = {"name": "shape_vocab_size", "value": 9}
+    assert found == {"name": "sound_vocab_size", "value": 6, "fresh": True, "other": other}
+    assert "other" not in models.table_setting(reader.sound.weight, "sound", 9), "nor has that one room"
+    reader = Reader(Settings("bert-base"))
+    assert models.table_setting(reader.sound.weight, "sound", 7) == {"name": "sound_vocab_size", "value": 6}

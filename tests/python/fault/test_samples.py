@@ -120,6 +120,7 @@ def test_values_that_the_program_changed(facts_of, change):
             break
     assert place(facts) == {"batch": 1, "row": 5, "dataset_index": 13}
     added = int(y[5]) - 20
+    assert facts["seen"].pop("kinds") == 10
     assert facts["seen"] == {"min": added, "max": 20 + added, "count": 40, "source": "dataset", "beyond": 2}
 
 
@@ -148,7 +149,7 @@ def test_a_column_of_a_mixed_tensor(facts_of):
             facts = facts_of(label_violation(torch.zeros(8, 9), y))
             break
     assert place(facts) == {"batch": 1, "row": 5, "dataset_index": 13}
-    assert facts["seen"] == {"min": 0, "max": 9, "count": 40, "source": "dataset", "beyond": 2}
+    assert facts["seen"] == {"min": 0, "max": 9, "count": 40, "source": "dataset", "beyond": 2, "kinds": 10}
 
 
 def test_subset_targets_and_hidden_labels(facts_of):
@@ -166,7 +167,7 @@ def test_subset_targets_and_hidden_labels(facts_of):
     violation, *_ = first_violation(DataLoader(part, batch_size=5), lambda b: b[1])
     facts = facts_of(violation)
     assert place(facts) == {"batch": 0, "row": 3, "dataset_index": 3}
-    assert facts["seen"] == {"min": 0, "max": 9, "count": 30, "source": "dataset", "beyond": 2}
+    assert facts["seen"] == {"min": 0, "max": 9, "count": 30, "source": "dataset", "beyond": 2, "kinds": 10}
     violation, *_ = first_violation(DataLoader(Items(), batch_size=5), lambda b: b["y"])
     assert facts_of(violation)["seen"] == {"min": 1, "max": 9, "count": 5, "source": "calls"}
 

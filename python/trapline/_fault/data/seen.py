@@ -44,6 +44,8 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
         seen = _range(whole + located.found.constant, scan.get("also"), "dataset")
         if seen is None:
             return None
+        if not whole.dtype.is_floating_point:
+            seen["kinds"] = int((whole[whole != scan["also"]] if "also" in scan else whole).unique().numel())
         if type(scan.get("hi")) is int:
             above = whole + located.found.constant
             above = above[above >= scan["hi"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Optional
 
-from trapline._fault.program import owners, scope
+from trapline._fault.program import creations, owners, scope
 
 # Above it float32 has no halves, then no odd numbers: no update of a healthy step changes it.
 _GROWN = 2.0**24
@@ -62,8 +62,9 @@ def _words(name: str) -> set[str]:
     return {word for word in words if word and word not in _NO_WORDS}
 
 
-def table_setting(table: Any, name: str) -> Optional[dict[str, Any]]:
-    """The one field of the configuration around the table that is as large and is called like it."""
+def table_setting(table: Any, name: str, most: Any = None) -> Optional[dict[str, Any]]:
+    """The one field of the configuration around the table that is as large and is called like it. `most`: the
+    highest of the ids."""
     rows = int(table.shape[0])
     wanted = _words(name.rpartition(".")[2] or name)
     number = re.search(r"[._](\d+)$", name)
@@ -81,8 +82,27 @@ def table_setting(table: Any, name: str) -> Optional[dict[str, Any]]:
                 elif type(value) is list and number and value[int(number[1]) :][:1] == [rows]:
                     found.append(f"{field}[{number[1]}]")
             if len(found) == 1:
-                return {"name": found[0], "value": rows}
+                return _setting(found[0], rows, held, most)
     return None
+
+
+def _setting(name: str, rows: int, held: dict[str, Any], most: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": name, "value": rows}
+    if held.get("_name_or_path") == "":  # from_pretrained() writes its own there
+        facts["fresh"] = True
+        made = creations.keyword(name)
+        facts.update({"made": made} if made else {})
+        kind = re.search(r"_[a-z]+_[a-z]+$", f"_{name}")
+        ending = kind[0] if kind is not None else ""
+        beside = [
+            (field, value)
+            for field, value in held.items()
+            if ending and field != name and field.endswith(ending) and type(value) is int
+        ]
+        room = [(field, value) for field, value in beside if type(most) is int and value > most]
+        if len(room) == 1:
+            facts["other"] = {"name": room[0][0], "value": room[0][1]}
+    return facts
 
 
 def virtual_tokens() -> Optional[int]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import calls, frames, holders, places, scope, texts
+from trapline._fault.program import before, calls, frames, holders, places, scope, texts
 
 Facts = dict[str, Any]
 _MAX_TEXT = 100
@@ -70,10 +70,10 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow)
 
 
-def computed_facts(variable: str, given: Any) -> Optional[Facts]:
+def computed_facts(variable: str, given: Any, first: int = -1) -> Optional[Facts]:
     """`name`, `text` and `line` of the assignment, and `by`, the function; of a search also `edges`, how many
     it has, and `drawn` where chance made them. `variable`: the user's name of the bad numbers, `given`: the
-    tensor itself."""
+    tensor itself, of which element `first` is the first bad one: what that was before a cast is told, too."""
     own = variable.isidentifier()  # the innermost function that has it means it, outer ones another one
     given_on = True  # so far each function was given it by the next
     for frame in holders.user_frames():
@@ -83,16 +83,30 @@ def computed_facts(variable: str, given: Any) -> Optional[Facts]:
         for name in names:
             found = _assigned(frame, name, scope.line_of(frame), _DEPTH)
             if found is not None:
-                return _described(frame, name, *found)
+                return _described(frame, name, *found) | _before(frame, *found, given, first)
             made = _by_function(frame, name)
             if made is not None:
                 return made
         if not names and given_on:
             expression = _in_call(frame)
             if expression is not None:
-                return _described(frame, "", *expression)
+                return _described(frame, "", *expression) | _before(frame, *expression, given, first)
         given_on = given_on and bool(names)
     return None
+
+
+def _before(frame: FrameType, node: ast.expr, line: int, given: Any, first: int) -> Facts:
+    facts = before.before_cast(frame, node, given, first)
+    source = facts.get("source")
+    made = (
+        binding(frame, source["name"], line) if source is not None and source["name"].isidentifier() else None
+    )
+    if source is not None and made is not None and isinstance(made[0], (ast.Call, ast.BinOp)):
+        text = text_of(made[0])
+        if len(text) == _MAX_TEXT and isinstance(made[0], ast.Call):
+            text = f"{ast.unparse(made[0].func)}(...)"
+        source.update({"text": text, "line": made[1]})
+    return facts
 
 
 def passed_as(given: Any, variable: str = "") -> Optional[Facts]:

@@ -40,6 +40,7 @@ class _At(NamedTuple):
     function: Any
     kind: Any
     name: str = ""  # what it is given to
+    left: bool = False  # a default that no call in the program's text gives another value
 
 
 def made(layer: Optional[dict[str, Any]], library: dict[str, Any]) -> list[Step]:
@@ -62,12 +63,16 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
     if expression is None:
         return [_step(made, whole=True)] if isinstance(made.node, ast.Call) else []
     steps = list(_followed(expression))
+    if steps[-1].left and getattr(steps[-1].node, "value", None) != size:
+        steps.pop()  # something else has given it another
     last = steps[-1]
     if isinstance(last.node, ast.Constant) and last.node.value != size and not _computed(steps):
         return []
     found = [_step(expression)]
     if last is not expression:
         found.append(_step(last))
+    if any(isinstance(at.node, ast.BinOp) and not _adds(at.node) for at in steps):
+        found[-1]["computed"] = True
     return found
 
 
@@ -86,6 +91,12 @@ def _step(at: _At, whole: bool = False) -> Step:
 
 def _computed(steps: list[_At]) -> bool:
     return any(isinstance(at.node, ast.BinOp) for at in steps)
+
+
+def _adds(node: ast.BinOp) -> bool:
+    """`n + 1`: a number more or less."""
+    number = any(isinstance(part, ast.Constant) for part in (node.left, node.right))
+    return number and isinstance(node.op, (ast.Add, ast.Sub))
 
 
 def _one(found: list[_At]) -> Optional[_At]:
@@ -262,9 +273,13 @@ def _followed(at: _At) -> Iterator[_At]:
 def _name_in(at: _At) -> Any:
     """A name or `self.name`; of a sum or a product the only one in it."""
     node = at.node
-    if isinstance(node, ast.BinOp):
+    for _ in range(_MAX_STEPS):
+        if not isinstance(node, ast.BinOp):
+            break
         names = [part for part in (node.left, node.right) if not isinstance(part, ast.Constant)]
-        node = names[0] if len(names) == 1 else node
+        if len(names) != 1:
+            break
+        node = names[0]
     return node if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
 
 
@@ -279,7 +294,10 @@ def _given(at: _At, node: Any) -> Optional[_At]:
         return _one(list(_settings(text, at))) if text else None
     if at.function is not None:
         if node.id in _parameters(at.function):
-            return _one(list(_arguments(at, node.id))) if not _stored(at.function, node.id) else None
+            if _stored(at.function, node.id):
+                return None
+            given = list(_arguments(at, node.id))
+            return _one(given) if given else _left_alone(at, node.id)
         found = _of_loop(at, node.id)
         if found is not None:
             return found
@@ -342,6 +360,13 @@ def _arguments(at: _At, parameter: str) -> Iterator[_At]:
         if value is not None:
             own = file if value in call.args or any(value is g.value for g in call.keywords) else at.file
             yield _At(value, own, function, kind, parameter)
+
+
+def _left_alone(at: _At, parameter: str) -> Optional[_At]:
+    """The default of an argument where the program's text has no call that could give another, as where a
+    command line makes the class."""
+    value = _default(at.function, parameter)
+    return _At(value, at.file, None, None, parameter, True) if isinstance(value, ast.Constant) else None
 
 
 def _default(function: Any, parameter: str) -> Optional[ast.expr]:
@@ -436,6 +461,12 @@ def made_by_library(library: dict[str, Any]) -> list[Step]:
     if made is None:
         return []
     return [{**_step(made), "text": setting} if setting else _step(made, whole=True)]
+
+
+def keyword(name: str) -> Optional[Step]:
+    """The one value that the program's calls give an argument of this name."""
+    given = _one(list(_keywords(name)))
+    return None if given is None else _step(given)
 
 
 def _keywords(name: str) -> Iterator[_At]:

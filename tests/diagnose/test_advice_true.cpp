@@ -1,0 +1,147 @@
+// What a report says holds in the program that it is about, and what it advises hides nothing.
+#include <limits>
+
+#include "advice.hpp"
+#include "reading.hpp"
+#include "watch_facts.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+json ids_of_whole(std::int64_t kinds) {
+  json ids = facts_of("embedding.indices", 11, 5, {{"scan", {{"bad", 4}, {"total", 8}, {"min", 3}}}});
+  ids["layer"] = layer("kinds", "num_embeddings", 5);
+  ids["seen"] = {{"min", 3}, {"max", 11}, {"count", 160}, {"source", "dataset"}, {"kinds", kinds}};
+  return ids;
+}
+
+TEST(AdviceTrue, AsManyDifferentIdsAsRowsWantNumbersOfTheirOwn) {
+  const Finding f = diagnose(ids_of_whole(5));
+  EXPECT_TRUE(says(f, "the whole data set has just 5 different ones, from 3 to 11")) << all(f);
+  EXPECT_FALSE(says(f, "12")) << "no larger table: " << all(f);
+  EXPECT_TRUE(says(diagnose(ids_of_whole(9)), "12")) << all(diagnose(ids_of_whole(9)));
+}
+
+TEST(AdviceTrue, TheSettingOfAModelThatTheProgramMakes) {
+  json ids = facts_of("embedding.indices", 59, 54);
+  ids["layer"] = layer("bert.sounds", "num_embeddings", 54);
+  ids["table"] = "other";
+  ids["setting"] = {{"name", "sound_vocab_size"}, {"value", 54}};
+  EXPECT_TRUE(says(diagnose(ids), "only a model that is trained anew")) << all(diagnose(ids));
+  ids["setting"]["fresh"] = true;
+  ids["setting"]["made"] = {{"text", "sound_vocab_size=len(shapes)"}, {"file", "/a/main.py"}, {"line", 17}};
+  ids["setting"]["other"] = {{"name", "shape_vocab_size"}, {"value", 62}};
+  const Finding f = diagnose(ids);
+  EXPECT_FALSE(says(f, "keep")) << "right ids are to stay: " << all(f);
+  EXPECT_EQ(f.fix.front(),
+            "config.sound_vocab_size=54 made this table, by `sound_vocab_size=len(shapes)` (main.py:17); "
+            "config.shape_vocab_size=62 would have room for these ids: see that the two are not mixed up");
+  EXPECT_TRUE(says(f, "if there are meant to be more than 54 ids: config.sound_vocab_size has to be as many"))
+      << all(f);
+  ids["setting"].erase("other");
+  EXPECT_TRUE(says(diagnose(ids), "more than 54 ids: config.sound_vocab_size=54 made this table, by "))
+      << all(diagnose(ids));
+}
+
+TEST(AdviceTrue, ALimitHidesWhatHasLeftADomain) {
+  for (const char* op : {"acosh", "acos", "sqrt", "log", "div", "exp"}) {
+    const json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 3}, {"unit", "step"}, {"op", op}};
+    EXPECT_TRUE(advises(watch, "find why")) << op;
+    EXPECT_TRUE(advises(watch, "hides")) << op;
+  }
+}
+
+TEST(AdviceTrue, WhatWasCutLayBeyondTheEnd) {
+  json index = facts_of("index_select.index", 1000, 1000);
+  index["computed"] = {{"name", "at"}, {"text", "(u * steps).long()"}, {"line", 42}, {"before", 1000.0}};
+  EXPECT_TRUE(says(diagnose(index), "its very end gives 1000: limit that to 999")) << all(diagnose(index));
+  index["computed"]["before"] = 1000.5;
+  index["computed"]["source"] = {
+      {"name", "u"}, {"index", {3}}, {"value", 1.0005}, {"text", "draw(n)"}, {"line", 38}};
+  const Finding f = diagnose(index);
+  EXPECT_FALSE(says(f, "very end")) << all(f);
+  EXPECT_TRUE(says(f, "`u[3]` is 1.0005 there, beyond what gives 999: look at `u = draw(n)` (line 38)"))
+      << all(f);
+}
+
+TEST(AdviceTrue, NothingIsMadeAHundredTimesAsLarge) {
+  const auto of = [](const char* contract, std::int64_t value) {
+    return diagnose(facts_of(contract, value, 12, {{"scan", {{"total", 64}}}}));
+  };
+  EXPECT_TRUE(says(of("index_add.index", 13), "only if that dimension is meant"))
+      << all(of("index_add.index", 13));
+  EXPECT_FALSE(says(of("index_add.index", 99), "only if that dimension is meant"))
+      << all(of("index_add.index", 99));
+  EXPECT_TRUE(says(of("index_select.index", 999999), "999999 is a usual fill value"));
+  EXPECT_FALSE(says(of("index_select.index", 4321), "fill value"));
+  json ids = facts_of("embedding.indices", 4000, 12, {{"layer", layer("kinds", "num_embeddings", 12)}});
+  EXPECT_FALSE(says(diagnose(ids), "more than 12 ids")) << all(diagnose(ids));
+}
+
+TEST(AdviceTrue, ASizeThatIsAPowerOfItsSetting) {
+  json index = facts_of("take.index", 71, 64);
+  index["layer"] = {{"name", "score"}, {"type", "Parameter"}, {"attribute", "shape[0]"}, {"value", 64}};
+  index["made"] =
+      json::array({{{"text", "TOP=7"}, {"file", "/a/scores.py"}, {"line", 6}, {"computed", true}}});
+  const Finding f = diagnose(index);
+  EXPECT_TRUE(says(f, "by `TOP=7` (scores.py:6)")) << all(f);
+  EXPECT_FALSE(says(f, "at least")) << all(f);
+}
+
+TEST(AdviceTrue, WhatWasReadToSayItIsNotWhatTheProgramSaw) {
+  json ids = facts_of("embedding.indices", 8, 8, {{"layer", layer("keys", "num_embeddings", 8)}});
+  ids["seen"] = {{"min", 0}, {"max", 8}, {"count", 40}, {"source", "dataset"}, {"several", true}};
+  EXPECT_TRUE(says(diagnose(ids), "8 is the highest of the 40 ids of this data set")) << all(diagnose(ids));
+}
+
+TEST(AdviceTrue, WhatIsMadeOneHotNeedBeNoLabel) {
+  json field = facts_of("one_hot.self", -996, 37, {{"values", json::array({json::array({-996, 1})})}});
+  field["variable"] = {{"name", "field"}, {"index", {3}}};
+  field["origin"] = {{"file", "/a/main.py"}, {"line", 9}, {"code", "x = F.one_hot(field, self.classes)"}};
+  const Finding f = diagnose(field);
+  EXPECT_TRUE(says(f, "a value must not be negative")) << all(f);
+  EXPECT_EQ(all(f).find("label"), std::string::npos) << all(f);
+  field["origin"]["code"] = "x = F.one_hot(labels[0], self.classes)";
+  EXPECT_TRUE(says(diagnose(field), "a label must not be negative")) << all(diagnose(field));
+}
+
+TEST(AdviceTrue, ARareClassIsNoOtherListOfClasses) {
+  const json part = {{"min", 0}, {"max", 4}, {"bad", 3}, {"count", 72}, {"others_min", 0}, {"others_max", 3}};
+  json labels = facts_of("multi_margin_loss.target", 4, 4);
+  labels["layer"] = layer("net.4", "out_features", 4);
+  labels["seen"] = {{"min", 0}, {"max", 4}, {"count", 72}, {"source", "dataset"}, {"several", true}};
+  labels["seen"]["part"] = part;
+  EXPECT_FALSE(says(diagnose(labels), "compare how")) << all(diagnose(labels));
+  labels["seen"]["part"]["bad"] = 20;
+  EXPECT_TRUE(says(diagnose(labels), "compare how")) << all(diagnose(labels));
+}
+
+TEST(AdviceTrue, WhereNothingSpeaksOfTokensNoneStandAround) {
+  json places = facts_of("embedding.indices", 48, 48, {{"scan", {{"bad", 2}, {"total", 50}, {"max", 49}}}});
+  places["layer"] = layer("decoder.embed_positions", "num_embeddings", 48);
+  places["table"] = "position";
+  EXPECT_TRUE(says(diagnose(places), "the tokens that begin and end a text")) << all(diagnose(places));
+  places["tokenizes"] = false;
+  EXPECT_FALSE(says(diagnose(places), "the tokens that begin and end a text")) << all(diagnose(places));
+}
+
+TEST(AdviceTrue, NoLibraryIsNamedThatTheProgramDoesNotUse) {
+  json ids = facts_of("embedding.indices", std::numeric_limits<std::int64_t>::min(), 12);
+  ids["nan_cast"] = {{"frame", {{"file", "/a/main.py"}, {"line", 7}, {"code", "x.long()"}}}, {"bad", 1}};
+  EXPECT_TRUE(says(diagnose(ids), "pd.cut()")) << all(diagnose(ids));
+  ids["pandas"] = false;
+  EXPECT_FALSE(says(diagnose(ids), "pd.") || says(diagnose(ids), "pandas")) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids), "before the cast")) << all(diagnose(ids));
+}
+
+TEST(AdviceTrue, LabelsThatTheProgramMakesAreNoFiles) {
+  json labels = facts_of("one_hot.self", 5, 5, {{"scan", {{"min", 1}, {"total", 6}}}});
+  labels["variable"] = {{"name", "label"}, {"index", {3}}};
+  EXPECT_TRUE(says(diagnose(labels), "correct the data")) << all(diagnose(labels));
+  labels["sample"] = {{"batch", 13}, {"by", "hand"}, {"one_of", {1, 2}}, {"of", 2}};
+  EXPECT_TRUE(says(diagnose(labels), "if not, look at where `label` is computed")) << all(diagnose(labels));
+  EXPECT_FALSE(says(diagnose(labels), "count from 1")) << all(diagnose(labels));
+}
+
+}  // namespace
+}  // namespace trapline::diagnose
