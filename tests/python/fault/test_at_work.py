@@ -145,3 +145,21 @@ def test_a_run_of_places_is_no_batchs(facts_of):
         facts = facts_of(table_violation(torch.zeros(4, 2), torch.arange(len(x))))
         break
     assert "sample" not in facts
+
+
+def test_a_batch_of_one_is_in_hand_where_a_function_was_given_it(facts_of):
+    """No size can tell: what is computed for one sample has as many rows as it likes."""
+
+    def update(fix):
+        codes = torch.full((16,), -1) + (fix.sum() > 1e9).long()
+        return facts_of(table_violation(torch.zeros(9, 2), codes))
+
+    def beside():
+        return facts_of(table_violation(torch.zeros(9, 2), torch.full((16,), -1)))
+
+    for number, (x,) in enumerate(loader_of(size=1)):
+        if number == 7:
+            facts, other = update(x[0]), beside()
+            break
+    assert of(facts, "by", "batch", "one_of") == ("hand", 7, [7])
+    assert "sample" not in other

@@ -240,3 +240,20 @@ def test_tables_of_one_shape_in_one_list(facts_of):
 def test_tables_of_other_shapes_in_one_list(facts_of):
     columns = nn.ModuleList([nn.Embedding(8, 4), nn.Embedding(5, 4)])
     assert "siblings" not in facts_of(table_violation(columns[0].weight, torch.tensor([9])))["layer"]
+
+
+class Profile(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.profile = nn.Parameter(torch.zeros(4, 96))
+
+    def forward(self, place):
+        return self.profile.index_select(0, place)
+
+
+def test_a_parameter_of_which_rows_were_taken_before(facts_of):
+    model = Profile()
+    rows, slot = model(torch.tensor([0, 2, 1])), torch.tensor([[3], [96], [5]])
+    args = {"self": rows, "dim": 1, "index": slot}
+    facts = facts_of(make_violation("gather.index", slot, 0, 96, args))
+    assert facts["layer"] == certain("profile", "Parameter", "shape[1]", 96)

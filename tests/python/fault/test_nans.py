@@ -259,3 +259,21 @@ def test_an_index_that_was_searched_among_what_broken_weights_made(facts_of):
 )
 def test_what_draws_is_not_always_text(name, text):
     assert bool(nans._GENERATION.match(name)) == text
+
+
+def test_a_program_without_modules_has_no_layer_to_be_named(facts_of, monkeypatch):
+    monkeypatch.setattr(nans, "command", lambda: "python main.py")
+    assert "command" not in facts_of(probabilities(torch.full((4,), NAN)))["nan"]
+    policy = Policy()
+    assert facts_of(probabilities(torch.full((4,), NAN)))["nan"]["command"] == "python main.py"
+    del policy
+
+
+def test_the_one_call_of_a_rare_function_is_where_it_was_made(facts_of):
+    def distance(x):
+        return torch.acosh(x)
+
+    near = distance(torch.tensor([0.5, 2.0], requires_grad=True))
+    made = facts_of(probabilities(near))["nan"]["made"]
+    assert (made["op"], made["text"], made["origin"]["file"]) == ("acosh", "torch.acosh(x)", __file__)
+    assert nans._only_call("sqrt") == {}, "a library calls it as well"

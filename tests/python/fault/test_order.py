@@ -124,3 +124,31 @@ def test_a_last_mark_beside_other_filling_is_none():
 
     found = first_bad(collate)
     assert found is not None and found.get("by") != "padding"
+
+
+TALKS = ["a b", "a x c d q f g h i", "a b c", "a"]
+
+
+def answers(rows):
+    """What the decoder has to say, filled with what losses leave out; and a source that is longer."""
+    numbers = [torch.tensor([ord(word) for word in TALKS[row].split()]) for row in rows]
+    return {
+        "source": torch.ones(len(rows), 14, dtype=torch.long),
+        "attention_mask": torch.ones(len(rows), 14, dtype=torch.long),
+        "labels": pad_sequence(numbers, batch_first=True, padding_value=-100),
+    }
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_whose_labels_are_too_long_for_a_decoder(keeps):
+    def step(batch):
+        places = torch.arange(9)
+        violation = make_violation("embedding.indices", places, 0, 8, {"indices": places}, frames=[])
+        return which.sample_of(violation, None, True, [])
+
+    rows = [0, 1, 2, 3] if keeps else [3, 0, 2, 1]  # by length: they may have been sorted
+    for batch in DataLoader(rows, batch_size=4, collate_fn=answers):
+        found = step(batch)
+        break
+    assert (found.get("dataset_index"), found.get("by")) == ((1, "length") if keeps else (None, None))
+    assert found.get("likely") == (True if keeps else None), "the program's own function put them together"

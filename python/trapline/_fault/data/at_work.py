@@ -17,7 +17,7 @@ from trapline._fault.data.batches import Batch
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.samples import Sample
 from trapline._fault.data.unusual import stands_out
-from trapline._fault.program import loops, scope
+from trapline._fault.program import holders, loops, scope
 
 _MAX_DRAWN = 16  # loops around a line
 _SHAPE = re.compile(r"\d+(?:x\d+)+|[\[(]\d[\d, ]*[\])]")  # 3x7, [3, 7], (3,)
@@ -31,7 +31,7 @@ def sample_facts(tensors: list[Any], message: str) -> Optional[Sample]:
     batch = _of(tensors, remembered) if remembered else None
     if batch is None and remembered:
         batch = _of_frames(remembered)
-        if batch is None or not _goes_with(tensors, message, batch):
+        if batch is None or not (_goes_with(tensors, message, batch) or _is_given(batch)):
             return None
     return None if batch is None else told(batch)
 
@@ -120,6 +120,20 @@ def _goes_with(tensors: list[Any], message: str, batch: Batch) -> bool:
         for shape in shapes
         for at, size in enumerate(shape)
     )
+
+
+def _is_given(batch: Batch) -> bool:
+    """A batch of one sample, of which a user's function that runs was given a part."""
+    if not isinstance(batch.indices, (list, tuple)) or len(batch.indices) != 1:
+        return False
+    own = _pointers(batch)
+    for frame in holders.user_frames():
+        code = frame.f_code
+        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+            held = frame.f_locals.get(name)
+            if scope.is_tensor(held) and held.numel() and storage_pointer(held) in own:
+                return True
+    return False
 
 
 def _is_multiple(size: int, rows: set[int]) -> bool:

@@ -19,6 +19,7 @@ _MIN = 8  # elements
 _DIFFERENT = 4  # values
 _MIN_ROWS = 4
 _OF_NAN = (-(1 << 63), -(1 << 31))  # what a NaN becomes in an integer
+_IGNORED = -100
 _LABELS = ("nll_loss", "multi_margin_loss", "one_hot")  # operations that take them
 
 
@@ -180,7 +181,8 @@ def too_long(
         return samples.described(batch, sample)
     count, in_order = len(indices), batch.loader.keeps_order
     masked = _masked_lengths(batch, frames) if in_order else {}
-    lengths = masked or _own_lengths(batch)
+    labels = {} if tensor is None or not order.may_be_kept(batch) else _label_lengths(batch, last)
+    lengths = labels or masked or _own_lengths(batch)
     beyond = {at: length for at, length in lengths.items() if length > limit}
     if in_order and bad is not None and tensor.dim() == 2 and tensor.shape[0] == count > 1:
         rows = _bad_rows(tensor, bad)  # one row of positions for each text
@@ -196,12 +198,30 @@ def too_long(
             batch, samples.with_candidates(sample, [indices[at] for at in longest] or indices)
         )
     sample["dataset_index"] = int(indices[longest[0]])
-    if in_order:
+    if in_order or labels:
         sample["row"] = longest[0]
     if lengths and count > 1:
         sample["by"] = "length"
-    sample.update({} if lengths else {"likely": True})
+    sample.update({} if lengths and (in_order or not labels) else {"likely": True})
     return samples.described(batch, sample)
+
+
+def _label_lengths(batch: Batch, last: int) -> dict[int, int]:
+    """Row to length of the one tensor of labels that is as wide as the positions, filled to its end with what
+    losses leave out: a decoder is given what it has to say."""
+    count = len(batch.indices)
+    near = (last - 1, last, last + 1)
+    found = [
+        part.detach().cpu()
+        for part in batch.tensors()
+        if part.dim() == 2 and tuple(part.shape) in [(count, width) for width in near]
+        if not part.dtype.is_floating_point and part.numel() <= _MAX_MASK
+    ]
+    filled = [part for part in found if bool((part[:, -1] == _IGNORED).any())]
+    if len(filled) != 1 or len(found) != 1:
+        return {}
+    kept = (filled[0] != _IGNORED).tolist()
+    return {at: len(row) - row[::-1].index(True) if True in row else 0 for at, row in enumerate(kept)}
 
 
 def _masked_lengths(batch: Batch, frames: Optional[list[FrameType]]) -> dict[int, int]:

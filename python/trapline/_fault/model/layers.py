@@ -58,6 +58,9 @@ def layer_facts(
         layer = table_layer(table, size) if scope.is_tensor(table) and along_rows else None
         if layer is not None:
             return layer
+        layer = _behind_rows(table, size, args.get("dim")) if scope.is_tensor(table) else None
+        if layer is not None:
+            return layer
     if op.startswith("scatter"):
         return _of_running_module(size)
     if op.startswith(_LOSSES):
@@ -68,6 +71,24 @@ def layer_facts(
         if known and _class_dimension(op, scores, args, size):
             return logits_layer(scores, size)
     return None
+
+
+def _behind_rows(table: Any, size: int, dim: Any) -> Optional[Layer]:
+    """The parameter of which whole rows were taken before, `profile.index_select(0, place)`, where another
+    dimension of it is indexed now."""
+    node = getattr(table, "grad_fn", None)
+    if node is None or node_kind(node) != "IndexSelect" or type(dim) is not int or not table.dim():
+        return None
+    leaf = getattr(node.next_functions[0][0], "variable", None)
+    taken = getattr(node, "_saved_dim", None)
+    if not scope.is_tensor(leaf) or type(taken) is not int or leaf.dim() != table.dim():
+        return None
+    at, taken = dim % table.dim(), (taken if taken < leaf.dim() else taken - (1 << 64)) % leaf.dim()
+    owned = owners.owners_of(leaf)
+    if at == taken or leaf.shape[at] != size or len(owned) != 1:
+        return None
+    name = f"{owned[0].path}.{owned[0].parameter}" if owned[0].path else owned[0].parameter
+    return {"name": name, "type": "Parameter", "attribute": f"shape[{at}]", "value": size, "certain": True}
 
 
 def _of_running_module(size: int) -> Optional[Layer]:

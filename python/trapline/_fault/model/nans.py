@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import os
 import re
@@ -12,7 +13,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.data import losses, recorded, values
-from trapline._fault.program import arisen, calls, holders, owners, places, scope
+from trapline._fault.program import arisen, calls, computed, holders, owners, places, scope, texts
 from trapline._library import capi
 
 _MAX = 1 << 24  # elements of an input that are looked at
@@ -48,7 +49,7 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
         "losses": losses.first_bad(),
         "situation": _situation(given),
         "trains": _trains(given),
-        "command": command(),
+        "command": command() if owners.roots() else "",  # without modules there is none to be named
     }
     return {name: value for name, value in found.items() if value is not None and value != ""}
 
@@ -60,7 +61,25 @@ def _made(given: Any) -> Optional[dict[str, Any]]:
     node = getattr(given, "grad_fn", None)
     hit = None if node is None else autograd.node_in_graph(node, autograd.is_bad_value, autograd.MASKING)
     op = "" if hit is None else autograd.op_named(hit[0])
-    return arisen.made(op) or ({"op": op} if op else None)
+    return arisen.made(op) or ({"op": op, **_only_call(op)} if op else None)
+
+
+_RARE = ("acos", "acosh", "asin", "atanh", "cosh", "sinh", "logit", "erfinv")  # in a library's own code
+
+
+def _only_call(op: str) -> dict[str, Any]:
+    """The statement of the one call of such a function in the whole program."""
+    found = [
+        (file, node)
+        for file, tree in (texts.user_trees() if op in _RARE else ())
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and computed.called(node) == op
+    ]
+    if len(found) != 1:
+        return {}
+    file, call = found[0]
+    origin = {"file": file, "line": call.lineno, "function": ""}
+    return {"text": computed.text_of(call), "line": call.lineno, "origin": origin}
 
 
 def cast_facts(
