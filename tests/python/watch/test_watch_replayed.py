@@ -335,3 +335,34 @@ def test_the_numbers_that_the_program_drew_are_drawn_again(watch):
     for _ in range(40):
         flow_of(torch.ones(2, 2), torch.ones(2, 2), again)
     assert torch.equal(drawn, torch.rand(3, generator=again))
+
+
+class Scope:
+    """What is around a block and is no computation."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def halves(x, times):
+    return x if times == 0 else halves(x / 2, times - 1)
+
+
+def in_a_scope(out, wind):
+    kept = out * 1
+    del kept
+    with Scope("loss"):
+        return angles(halves(out, 2), wind)
+
+
+def test_through_a_block_a_del_and_a_function_that_calls_itself(watch):
+    train(model_of_ones(), in_a_scope, zero_row)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("loss", "div", BAD)
+    assert line_of(seen) == "goal = wind / wind.norm(dim=-1, keepdim=True)"

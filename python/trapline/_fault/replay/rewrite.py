@@ -47,6 +47,9 @@ def again(function: FunctionType, helpers: dict[str, Any], outside: Callable[[An
     inner = _inside(_inside(whole, "factory"), code.co_name)
     cells = {name: _cell(cell, outside) for name, cell in zip(free, function.__closure__ or ())}
     around = function.__globals__
+    for name in inner.co_freevars:  # its own name, which it reads as a global
+        if name not in cells and name in around:
+            cells[name] = CellType(around[name])
     read = {name: outside(around[name]) for name in _names_of(inner) if name in around}
     out = FunctionType(
         inner,
@@ -240,7 +243,13 @@ class _Quiet(ast.NodeTransformer):
         raise CannotRun(type(node).__name__)
 
     visit_AsyncFunctionDef = visit_ClassDef = visit_Await = visit_AsyncFor = visit_AsyncWith = _refuse
-    visit_Delete = visit_Global = visit_Nonlocal = _refuse
+    visit_Global = visit_Nonlocal = _refuse
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        """Of a variable alone, which is nobody else's."""
+        if not all(isinstance(target, ast.Name) for target in node.targets):
+            raise CannotRun("del")
+        return ast.copy_location(ast.Pass(), node)
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         return ast.copy_location(ast.Pass(), node)
@@ -267,7 +276,9 @@ class _Quiet(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> Any:
         out = self.generic_visit(node)
         for item in out.items:
-            item.context_expr = _helper(WITH, item.context_expr, item.context_expr)
+            nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+            made = ast.copy_location(ast.Lambda(args=nothing, body=item.context_expr), item.context_expr)
+            item.context_expr = _helper(WITH, item.context_expr, made)
         return out
 
     def visit_Call(self, node: ast.Call) -> Any:

@@ -16,6 +16,7 @@ from trapline._fault.program import calls, places, scope
 from trapline._fault.replay import rewrite
 from trapline._fault.replay.rewrite import CannotRun
 from trapline._fault.replay.session import Session
+from trapline._library.say import debug
 
 _DEPTH = 32
 _MAX_MEMBERS = 256  # of an object or a mapping
@@ -110,7 +111,8 @@ class Slices:
             if text.binding(path, line) is not None:
                 return self._made_at(frame, path, line, depth)
             outer = self._outer(frame, path, value, depth)
-        except Exception:
+        except Exception as error:
+            debug(f"replay: {path} of line {line}: {error!r}")
             outer = _MISSING
         if changed or outer is not _MISSING or value is _MISSING:  # where it is missed after all, that raises
             return outer
