@@ -163,3 +163,13 @@ def test_a_batch_of_one_is_in_hand_where_a_function_was_given_it(facts_of):
             break
     assert of(facts, "by", "batch", "one_of") == ("hand", 7, [7])
     assert "sample" not in other
+
+
+def test_of_several_epochs_the_batch_is_the_one_in_hand(facts_of):
+    """Most of its rows are bad: no sample is to blame, and another epoch has a batch of the same number."""
+    codes = torch.arange(48).reshape(12, 4)
+    loader = DataLoader(TensorDataset(codes), batch_size=6)
+    for _ in range(2):
+        for (batch,) in loader:
+            facts = facts_of(table_violation(torch.zeros(20, 2), batch)) if int(batch[0, 0]) else None
+    assert of(facts, "by", "batch", "one_of", "dataset_index") == ("hand", 1, [6, 7, 8, 9, 10, 11], None)

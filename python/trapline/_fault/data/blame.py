@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from trapline._fault.data import at_work, batches, values
+from trapline._fault.data import at_work, batches, hand, values
 from trapline._fault.data.samples import Sample
 
 _MIN_ROWS = 4
@@ -35,6 +35,9 @@ def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optio
 def _only_batch(sample: Sample) -> Optional[Sample]:
     """The batch with its samples, none of which is blamed."""
     numbers = [batch for batch in batches.newest_first(later=True) if batch.number == sample.get("batch")]
+    if len(numbers) > 1:  # of another epoch, or of another loader
+        current = hand.in_hand()
+        numbers = [batch for batch in numbers if current is not None and batch.serial == current.serial]
     if len(numbers) == 1:
         return at_work.told(numbers[0])
     return {"batch": sample["batch"]} if "batch" in sample else None
