@@ -23,6 +23,7 @@ struct WatchSeen {
   bool beside = false;                // the weights of a module that the loss is not trained through
   bool since_start = false;           // -inf in the weights, before the first step; losses since were finite
   std::optional<std::int64_t> row{};  // of the table `name` that was read
+  bool buffer = false;                // `name` is no parameter
   std::int64_t others = 0;            // weights that broke with it
   // Of weights that no optimizer has broken: what they were finite after, "step",
   // "backward", "loss" (of the step before) or "forward" (before the module's own).
@@ -33,9 +34,9 @@ struct WatchFact {
   bool nan = true;  // else: only Inf was seen
   WatchSeen first;
   std::optional<WatchSeen> inf_before;
-  std::optional<Frame> origin{};      // the user's line that made it
-  std::optional<Sample> sample{};     // whose data held it
-  std::string growth{};               // "the gradient norm grew from 0.8 to 3e4 in the 20 steps before"
+  std::optional<Frame> origin{};   // the user's line that made it
+  std::optional<Sample> sample{};  // whose data held it
+  std::string growth{};            // "the gradient norm grew from 0.8 to 3e4 in the 20 steps before"
   // What was seen of the place; else nothing is said of it.
   bool looked = true;             // at the layers; false: only the loss or a gradient is known to be bad
   bool half = false;              // something was float16

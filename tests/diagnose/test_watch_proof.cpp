@@ -163,6 +163,24 @@ TEST(Watch, TheElementOfTheDataByItsName) {
   EXPECT_EQ(summary().find("batch"), std::string::npos);
 }
 
+TEST(Watch, ABufferIsNoWeight) {
+  json watch = {{"what", "nan"},  {"kind", "weights"}, {"step", 7},
+                {"unit", "step"}, {"name", "queue"},   {"buffer", true}};
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 7, in the buffer `queue`, which held it before the forward "
+      "pass");
+  EXPECT_TRUE(advises(watch, "look at what writes `queue`"));
+}
+
+TEST(Watch, WhatUnderflowsInHalfPrecision) {
+  json watch = {{"what", "nan"}, {"kind", "output"},     {"step", 7}, {"unit", "step"}, {"op", "div"},
+                {"half", true},  {"finite_before", true}};
+  EXPECT_TRUE(advises(watch, "float16 holds nothing below 6e-8: if what goes into `div` became 0"));
+  watch["op"] = "acos";
+  EXPECT_FALSE(advises(watch, "6e-8"));
+}
+
 TEST(Watch, AProductThatIsNaNDidNotOverflow) {
   json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 7}, {"unit", "step"}, {"op", "mul"}};
   EXPECT_TRUE(advises(watch, "`mul`: 0 times an infinity"));

@@ -30,7 +30,7 @@ from trapline._fault.model.autograd import (
     overflowed_before,
     where_bad,
 )
-from trapline._fault.program import arisen, names
+from trapline._fault.program import arisen, names, scope
 from trapline._watch import backward, replayed, sites, weights
 from trapline._watch.again import (
     Call,
@@ -370,9 +370,23 @@ def _sample(like: Any = None) -> dict[str, Any]:
 def _element(located: samples.Located) -> dict[str, Any]:
     """By the name that the program has for it: `x[3, 12]`, `batch['weight'][0]`."""
     place = list(located.found.place)
-    name = names.Names().of(lambda value: value is located.tensor)
+    name = names.Names().of(lambda value: value is located.tensor) or _in_library(located.tensor)
     value = str(float(located.tensor.detach()[tuple(place)]))
     return {"element": {"name": name, "index": place, "value": value}} if name else {}
+
+
+def _in_library(tensor: Any) -> str:
+    """By the name that a trainer's frames have for it: `inputs['labels']`."""
+    for frame in scope.live_frames():
+        for variable, value in list(frame.f_locals.items()) if not _is_torch(frame) else ():
+            for step, part in [("", value), *names.parts(value)]:
+                if part is tensor and variable.isidentifier():
+                    return variable + step
+    return ""
+
+
+def _is_torch(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("torch", "trapline")
 
 
 def spoiled(like: Any = None) -> Optional[samples.Located]:

@@ -48,6 +48,8 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
             "written": "forward",
             **written.by_module(owner, leaf[2]),
         }
+    if mine is None:
+        return {"kind": "weights", "name": name, "buffer": True}
     if id(mine) in known.bad:
         return {"kind": "weights", "name": name}
     by_hand = of_program(mine, known)

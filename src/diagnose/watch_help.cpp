@@ -1,0 +1,247 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "diagnose/operations.hpp"
+#include "diagnose/position.hpp"
+#include "diagnose/watch_words.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+// "`acos` (at 1 and -1) or `div` (...)": of the operations those that have such a point, nearest to the loss
+// first, and those that the program has written itself. Empty: none.
+std::string points_text(const std::vector<std::string>& operations) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  std::size_t count = 0;
+  for (const std::string& op : operations) {
+    const Point* point = point_of(op);
+    const bool by_hand = op.ends_with(".backward");
+    if ((point == nullptr && !by_hand) || ++count > kMost) continue;
+    text += fmt::format("{}`{}`{}", text.empty() ? "" : " or ", op,
+                        by_hand ? std::string() : fmt::format(" ({})", point->where));
+  }
+  return text;
+}
+
+// An epsilon would hide what is wrong with weights and running statistics.
+std::string own_text(const std::string& op, const std::string& given) {
+  return fmt::format(
+      "`{}`{}, the module's weights and buffers alone: look at how they came to be (an initialisation, a "
+      "checkpoint, the steps before)",
+      op, given);
+}
+
+// "torch.stack([b[1] for b in batch])"
+bool puts_together(std::string_view text) {
+  constexpr std::array kCalls{"torch.stack(", "torch.cat(",         "torch.tensor(", "torch.as_tensor(",
+                              "np.stack(",    "np.concatenate(",    "np.array(",     "torch.from_numpy(",
+                              "numpy.stack(", "numpy.concatenate(", "torch.concat("};
+  return std::ranges::any_of(kCalls, [&](std::string_view call) { return text.starts_with(call); });
+}
+
+// It makes no infinity: it takes some numbers of a tensor.
+bool picks(std::string_view op) {
+  constexpr std::array kPicks{"gather",        "index",    "index_select", "take",
+                              "masked_select", "nll_loss", "nll_loss2d"};
+  return std::ranges::find(kPicks, op) != kPicks.end();
+}
+
+// "`log` was given finite numbers: clamp ..."; empty: nothing is known of the operation.
+std::string domain_help(const WatchFact& watch, const std::string& op) {
+  // Its logarithm is finite but for a score of -inf; a row of nothing else is NaN.
+  if (!watch.nan && (op == "logsoftmax" || op == "_log_softmax"))
+    return fmt::format(
+        "`{}`: a score of -inf (a mask) stays -inf: the loss must not meet it, be it as the target's, by "
+        "label_smoothing or in a KL divergence",
+        op);
+  if (!watch.nan && picks(op))
+    return fmt::format(
+        "`{}` picked an infinity that was there on purpose (a mask's -inf): what it picks must not be masked",
+        op);
+  if (watch.nan && !watch.finite_before && op == "mul")
+    return "`mul`: 0 times an infinity: look at which of its two factors is infinite (the logarithm of 0, a "
+           "mask)";
+  const Domain* domain = domain_of(op);
+  if (domain == nullptr || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
+    return {};
+  }
+  const std::string given = watch.finite_before ? " was given finite numbers" : "";
+  if (watch.own) return fmt::format("{}; only if they are right: {}", own_text(op, given), domain->advice);
+  return fmt::format("`{}`{}: {}", op, given, domain->advice);
+}
+
+std::string derivative_help(const WatchFact& watch) {
+  const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  const std::string& op = at.op;
+  if (op.ends_with(".backward") && !watch.backward && !watch.origin)
+    return fmt::format("look at the divisions and roots of `{}`: no other derivative here can be the one",
+                       op);
+  if (op.ends_with(".backward"))
+    return fmt::format("`{}` was given finite gradients and made others: look at its divisions and roots",
+                       op);
+  const Point* point = point_of(op);
+  if (point == nullptr) {
+    return fmt::format(
+        "`{}` was finite in the forward pass and its derivative was not: look at what it was "
+        "given in {} {}",
+        op, at.unit, at.step);
+  }
+  return fmt::format(
+      "the derivative of `{}` is not finite {}: keep what goes into it away from there (an epsilon, a "
+      "clamp); "
+      "a where() behind it does not help, one before it does",
+      op, point->where);
+}
+
+}  // namespace
+
+std::string look_text(const WatchFact& watch) {
+  const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  if (!watch.looked && at.kind == "loss" && at.op.empty())
+    return fmt::format("look at {} {} and the one before; `--watch nan` looks at every layer", at.unit,
+                       at.step);
+  if (!watch.looked && at.kind == "gradient")
+    return fmt::format(
+        "the loss of {} {} was finite: look at functions without a finite derivative (sqrt or pow at 0, "
+        "where() "
+        "around log) and at the loss scale; `--watch nan` looks at every layer",
+        at.unit, at.step);
+  if (!watch.looked && at.kind == "input")
+    return fmt::format(
+        "look at what is computed before {}, and from what: log, division or sqrt of the data, exp",
+        at.type.empty() ? "the model" : at.type);
+  if (at.kind == "input")
+    return "the numbers are not finite before the model: mend them, or leave them out; "
+           "torch.isfinite(inputs).all() tells";
+  if (at.kind == "target" && watch.made)
+    return "the targets are not finite: if they are data, mend them or leave them out; if the program "
+           "computes "
+           "them (a target network, a return, a logarithm of the data), look at the logs, divisions and exps "
+           "of that";
+  if (at.kind == "target")
+    return "the targets are not finite: mend them, or leave them out; torch.isfinite(targets).all() tells";
+  if (at.written == "forward")
+    return fmt::format(
+        "{} was finite before the forward pass of {} {}, which wrote it (as a layer does that takes its "
+        "first "
+        "values from data): look for a column that is constant, whose std is 0, or a batch of one",
+        at.name.empty() ? "the weight" : layer_name(at.name, '`'), at.unit, at.step);
+  if (!at.written.empty())
+    return fmt::format(
+        "{} was finite after {}, and it was no optimizer's step that changed that: look at what else writes "
+        "weights there (a perturbation, a moving average, a projection, pruning), and what it divides by",
+        at.name.empty() ? "the weight" : layer_name(at.name, '`'), written_after(at));
+  if (at.kind == "weights" && at.buffer && !at.beside)
+    return fmt::format(
+        "look at what writes {} (a queue, a running statistic, an average), at rows that nothing has written "
+        "yet "
+        "(torch.empty holds whatever was there), and at the checkpoint",
+        layer_name(at.name, '`'));
+  if (at.kind == "weights" && at.since_start)
+    return fmt::format(
+        "if the -inf is there on purpose (to forbid something), {0} {1} holds what it forbids: mend or leave "
+        "out that sample; else look at the initialisation or the checkpoint (a logarithm of 0)",
+        at.unit, at.step);
+  if (at.kind == "weights")
+    return fmt::format("look at the checkpoint{}: the weights were not finite before {} {}",
+                       at.step > 1 ? ", or what the program writes there itself" : " or the initialisation",
+                       at.unit, at.step);
+  if (at.kind == "state")
+    return "the gradients are so large that their squares overflow, and the weight hardly changes from then "
+           "on: look "
+           "for a fill value in the data (1e20, 9.97e36); clip the gradients, and begin again with a new "
+           "optimizer";
+  if (at.kind == "optimizer" && !watch.setting.empty())
+    return fmt::format("set the optimizer's {}: it cannot be right",
+                       watch.setting.substr(0, watch.setting.find('='))) +
+           fmt::format(" as it is ({})", watch.setting);
+  if (has_unseen_gradients(watch) && !at.op.empty()) return derivative_help(watch);
+  if (has_unseen_gradients(watch)) {
+    const std::string points = points_text(watch.made_with);
+    return fmt::format(
+        "look at {} {}: its gradients, which were not looked at, and the update that they made{}", at.unit,
+        at.step, points.empty() ? "" : "; a derivative that is not finite can be the one of " + points);
+  }
+  if (is_made_in_update(watch))
+    return fmt::format(
+        "the gradients of step {} were finite, `{}` in the update was not: look at what it was given there "
+        "(a "
+        "norm, a root without an eps, or a bias correction 1 - beta ** step that is 0; a number below 0)",
+        at.step, at.op);
+  if (at.kind == "optimizer")
+    return fmt::format(
+        "{}look at the optimizer in step {}: its state and its settings (lr, eps) before and after",
+        watch.gradients_finite
+            ? fmt::format("the gradients of step {} were finite, the update was not: ", at.step)
+            : std::string(),
+        at.step);
+  if (at.derived) return derivative_help(watch);
+  if (at.kind == "loss" && at.op.empty()) {
+    return fmt::format("look at the loss of {} {}: targets that are not finite, log(0), 0/0 or an empty mean",
+                       at.unit, at.step);
+  }
+  if (at.kind == "loss" && watch.factor && puts_together(watch.factor_text))
+    return fmt::format(
+        "`{0}` is not finite, and `{1}` only puts together what was so before: look at what made the parts "
+        "(a buffer, "
+        "a list), when it did",
+        watch.factor_name, watch.factor_text);
+  if (at.kind == "loss" && watch.factor) {
+    const std::string where = watch.factor_text.empty()
+                                  ? "where it is computed"
+                                  : fmt::format("`{} = {}`", watch.factor_name, watch.factor_text);
+    return fmt::format("{} is not finite: look at {}: a division by 0, log(0), the std of one element",
+                       watch.factor_name.empty()
+                           ? "what the loss is multiplied or divided with (weights, advantages, a mask)"
+                           : fmt::format("`{}`", watch.factor_name),
+                       where);
+  }
+  if (!watch.site_parameter.empty() && watch.first.kind == "loss")
+    return fmt::format(
+        "the distribution does not allow that {}: make it of a number that may be any by a transform that "
+        "stays in "
+        "its range (softplus or exp for what has to be above 0), or give its pyro.param that constraint",
+        watch.site_parameter);
+  const bool averages = watch.nan && (at.op.starts_with("nll_loss") || at.op == "mean");
+  if (averages && (at.kind == "loss" || (at.kind == "output" && watch.nan && watch.finite_before)))
+    return fmt::format(
+        "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
+        at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
+  if (at.kind == "loss") {
+    const std::string help = domain_help(watch, at.op);
+    return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;
+  }
+  if (watch.backward || (at.kind == "gradient" && !at.op.empty())) return derivative_help(watch);
+  if (watch.changed)
+    return "look at what is done to the gradients between `backward` and `step`: they are divided by a norm "
+           "that "
+           "is 0, or clipped by one that is not finite";
+  if (at.kind == "gradient" && watch.half)
+    return fmt::format(
+        "the loss of {} {} was finite, and something is float16: look at the loss scale, and at sums",
+        at.unit, at.step);
+  if (const std::string points = points_text(watch.made_with); at.kind == "gradient" && !points.empty())
+    return "the loss that `backward` began from was finite, a derivative was not: here that can be the one "
+           "of " +
+           points;
+  if (at.kind == "gradient") {
+    return fmt::format(
+        "the loss that `backward` began from was finite: look at functions without a finite derivative (sqrt "
+        "or pow at 0, "
+        "where() around log) on the way to {}",
+        place_text(at));
+  }
+  if (std::string help = domain_help(watch, at.op); !help.empty()) return help;
+  if (watch.own) return own_text(at.op, watch.finite_before ? " was given finite numbers" : "");
+  return fmt::format("print the input of {} in {} {}{}",
+                     at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step,
+                     watch.finite_before && !at.op.empty()
+                         ? fmt::format(": `{}` was given finite numbers", at.op)
+                         : std::string());
+}
+
+}  // namespace trapline::diagnose
