@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from trapline._fault.data.batches import Batch
 
-
 _FAR = 2  # times as long as any other, so that it is the longest by no chance
 
 
