@@ -68,7 +68,7 @@ bool is_seen(const WatchFact& watch) {
 
 // "`fc.bias` and 3 others"
 std::string weights_text(const WatchSeen& seen, const char* unnamed) {
-  const std::string name = seen.name.empty() ? unnamed : layer_name(seen.name, '`');
+  std::string name = seen.name.empty() ? unnamed : layer_name(seen.name, '`');
   if (seen.others <= 0) return name;
   return fmt::format("{} and {} other{}", name, seen.others, seen.others == 1 ? "" : "s");
 }

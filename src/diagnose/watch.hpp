@@ -45,25 +45,25 @@ struct WatchFact {
   bool gradients_finite = false;  // those that the optimizer took
   // The derivative of `first.op` was given finite gradients and made others: it was seen, not concluded.
   bool backward = false;
+  bool later = false;       // the run has met such numbers before, and left their step out
+  bool factor = false;      // `first.op` was given finite numbers of the model and others that are not
+  bool drawn = false;       // with other random numbers it was finite
+  bool made = false;        // of targets: no data are known to hold it
+  bool late = false;        // on a device: the step's loss was not finite, and so was this, seen afterwards
+  bool own = false;         // the operation was given the weights and buffers of its module alone
+  bool or_before = false;   // some rows of a table are bad, and may have been in earlier steps
+  bool changed = false;     // the gradients, between `backward` and the step: they were finite
+  bool element_nan = true;  // `element` is; else it is Inf
   std::string backward_name{}, backward_type{};  // the module that it is in; no type: it is in none
   std::string setting{};                         // of the optimizer, that cannot be right: "lr=inf"
-  bool later = false;  // the run has met such numbers before, and left their step out
   // Of a loss, the site of a probabilistic program, its distribution, and the parameter that this does not
   // allow.
   std::string site{}, site_type{}, site_parameter{};
   double site_value = 0;
-  bool factor = false;  // `first.op` was given finite numbers of the model and others that are not
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it
-  bool drawn = false;                        // with other random numbers it was finite
-  bool made = false;                         // of targets: no data are known to hold it
-  bool late = false;       // on a device: the step's loss was not finite, and so was this, seen afterwards
-  bool own = false;        // the operation was given the weights and buffers of its module alone
-  bool or_before = false;  // some rows of a table are bad, and may have been in earlier steps
-  bool changed = false;    // the gradients, between `backward` and the step: they were finite
-  std::vector<std::string> made_with{};  // operations of the loss, nearest to it first
+  std::vector<std::string> made_with{};      // operations of the loss, nearest to it first
   std::vector<TrainingStep> last_steps{};
   std::optional<Variable> element{};  // of the data, by the program's name: "x[3, 12]"
-  bool element_nan = true;            // else Inf
 };
 
 // A run whose numbers went bad without a fault.
