@@ -139,8 +139,8 @@ std::string watch_text(const WatchFact& watch) {
                        watch.first.unit, watch.first.step);
   }
   if (watch.backward) {
-    return fmt::format("{} of this run was in {} {}, in {}: the forward pass was finite", which,
-                       watch.first.unit, watch.first.step, derivative_text(watch));
+    return fmt::format("{} of this run was in {} {}, in {}: the loss was finite", which, watch.first.unit,
+                       watch.first.step, derivative_text(watch));
   }
   if (has_unseen_gradients(watch) && !watch.first.op.empty()) {
     return fmt::format("{} of this run was in {} {}, in the gradients{}", which, watch.first.unit,
@@ -250,7 +250,10 @@ Finding finding_of(const Watch& watch) {
   const bool cast = watch.seen.inf_before ? watch.seen.inf_before->op == "cast" : first.op == "cast";
   if (watch.seen.half && !cast && first.kind != "optimizer" && ((overflowed && !given) || vague))
     finding.fix.emplace_back(
-        "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16");
+        first.kind == "gradient" || (vague && first.kind != "loss")
+            ? "float16 overflows at 65504: use bfloat16, or torch.amp.GradScaler with float16"
+            : "float16 overflows at 65504: compute it in bfloat16 or float32 (no GradScaler helps a forward "
+              "pass)");
   const std::string& op = watch.seen.inf_before ? watch.seen.inf_before->op : first.op;
   if (watch.seen.half && watch.seen.finite_before && zero_breaks(op))
     finding.fix.push_back(fmt::format(

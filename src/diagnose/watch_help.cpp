@@ -86,9 +86,8 @@ std::string derivative_help(const WatchFact& watch) {
   const Point* point = point_of(op);
   if (point == nullptr) {
     return fmt::format(
-        "`{}` was finite in the forward pass and its derivative was not: look at what it was "
-        "given in {} {}",
-        op, at.unit, at.step);
+        "the loss was finite and the derivative of `{}` was not: look at what it was given in {} {}", op,
+        at.unit, at.step);
   }
   return fmt::format(
       "the derivative of `{}` is not finite {}: keep what goes into it away from there (an epsilon, a "

@@ -15,6 +15,23 @@ json ids_of_whole(std::int64_t kinds) {
   return ids;
 }
 
+// Codes of a longer list (ASPRS's 1 to 6, and one 18): numbers that are counted use their places.
+TEST(AdviceTrue, FewCodesAreNotCountedFromOne) {
+  const auto from_one = [](const char* source, const char* key, std::int64_t kinds) {
+    json seen = {{"min", 1}, {"max", 18}, {"count", 2400}, {"source", source}};
+    seen[key] = kinds;
+    return says(diagnose(facts_of("index_select.index", 18, 18,
+                                  {{"scan", {{"total", 480}, {"min", 1}, {"max", 18}}},
+                                   {"sample", {{"dataset_index", 3}}},
+                                   {"seen", std::move(seen)}})),
+                "counted from 1");
+  };
+  EXPECT_FALSE(from_one("calls", "here", 6));
+  EXPECT_TRUE(from_one("calls", "here", 17));
+  EXPECT_FALSE(from_one("dataset", "kinds", 6));
+  EXPECT_TRUE(from_one("dataset", "kinds", 18));
+}
+
 TEST(AdviceTrue, AsManyDifferentIdsAsRowsWantNumbersOfTheirOwn) {
   const Finding f = diagnose(ids_of_whole(5));
   EXPECT_TRUE(says(f, "the whole data set has just 5 different ones, from 3 to 11")) << all(f);

@@ -16,7 +16,7 @@ TEST(Watch, TheDerivativeThatWasSeenIsProven) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->summary,
             "the first Inf of this run was in step 4, in the derivative of `sqrt`, in `norm` (Norm): the "
-            "forward pass was finite");
+            "loss was finite");
   EXPECT_EQ(finding->certainty, Certainty::kProven);
   ASSERT_TRUE(finding->layer);
   EXPECT_EQ(finding->layer->name, "norm");
@@ -28,7 +28,7 @@ TEST(Watch, ADerivativeOfTheProgramsOwn) {
                       {"op", "Scale.backward"}, {"backward", json::object()}, {"name", "w"}};
   EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
             "the first NaN of this run was in step 4, in `Scale.backward`, between the modules and the "
-            "loss: the forward pass was finite");
+            "loss: the loss was finite");
   EXPECT_TRUE(advises(watch, "look at its divisions and roots"));
 }
 

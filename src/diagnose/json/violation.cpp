@@ -232,7 +232,8 @@ std::optional<SeenFact> seen(const json& object) {
                   boolean(*seen, "several").value_or(false),
                   part(*seen),
                   integer(*seen, "beyond"),
-                  integer(*seen, "kinds")};
+                  integer(*seen, "kinds"),
+                  integer(*seen, "here")};
 }
 
 std::optional<Histogram> read_histogram(const json& object) {

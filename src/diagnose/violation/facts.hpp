@@ -47,6 +47,7 @@ struct SeenFact {
   std::optional<PartFact> part = std::nullopt;
   std::optional<std::int64_t> beyond = std::nullopt;  // values above the valid range, of a whole data set
   std::optional<std::int64_t> kinds = std::nullopt;   // different values of a whole data set
+  std::optional<std::int64_t> here = std::nullopt;    // different values in this call
 };
 
 // How many classes or ids there are, by a source that counts them all.

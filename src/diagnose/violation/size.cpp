@@ -262,6 +262,11 @@ bool ViolationWriter::maybe_from_one() const {
   // Both ends have to be there, hours from 5 to 24 say nothing of where hours begin; and all were seen, or so
   // many that a 0 would have shown.
   const bool many = seen_count() / 3 >= hi();
+  // Who counts from 1 uses the places: few of them are the codes of a longer list.
+  constexpr std::int64_t kEach = 5;
+  const auto& seen = facts.seen;
+  if (seen && seen->kinds && many && 2 * *seen->kinds < hi()) return false;
+  if (seen && seen->here && facts.scan.total >= kEach * hi() && 2 * *seen->here < hi()) return false;
   const bool begins = seen_min() == 1 || (many && seen_min() >= 1 && seen_min() <= hi() / 4);
   return begins && (many || all_seen()) && seen_max() == hi() && only(hi());
 }

@@ -161,6 +161,7 @@ def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
     seen = _range(tensor, also, "calls")
     if seen is None or isinstance(seen["min"], str) or isinstance(seen["max"], str):
         return seen
+    seen["here"] = int((tensor if also is None else tensor[tensor != also]).unique().numel())
     rows = (violation.get("args") or {}).get("weight")
     if _op(violation).startswith(("embedding", "_embedding_bag")) and not _only_table(rows):
         return seen
