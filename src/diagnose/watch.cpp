@@ -84,7 +84,7 @@ std::string place_text(const WatchSeen& seen, bool looked) {
   if (seen.kind == "input") {
     return seen.type.empty() ? "the data" : fmt::format("what goes into {}", seen.type);
   }
-  if (seen.kind == "target") return "the targets that the loss was given";
+  if (seen.kind == "target") return "the targets or weights that the loss was given";
   if (!seen.written.empty())
     return seen.written == "forward"
                ? fmt::format("{}, which the forward pass itself has written", weights_text(seen, "a weight"))
@@ -168,8 +168,8 @@ std::string watch_text(const WatchFact& watch) {
     return fmt::format("{} of this run was {}: {} is {}", which, where_text(watch.first),
                        to_text(*watch.element), watch.element_nan ? "NaN" : "Inf");
   if (watch.first.kind == "target" && watch.made)
-    return fmt::format("{} that was noticed was in {} {}, in the targets that the loss was given", which,
-                       watch.first.unit, watch.first.step);
+    return fmt::format("{} that was noticed was in {} {}, in the targets or weights that the loss was given",
+                       which, watch.first.unit, watch.first.step);
   if (watch.changed)
     return fmt::format(
         "{} of this run was in {} {}, in the gradients, between `backward` and the optimizer's step", which,

@@ -117,12 +117,14 @@ std::string look_text(const WatchFact& watch) {
     return "the numbers are not finite before the model: mend them, or leave them out; "
            "torch.isfinite(inputs).all() tells";
   if (at.kind == "target" && watch.made)
-    return "the targets are not finite: if they are data, mend them or leave them out; if the program "
+    return "these numbers are not finite: if they are data, mend them or leave them out; if the program "
            "computes "
            "them (a target network, a return, a logarithm of the data), look at the logs, divisions and exps "
            "of that";
   if (at.kind == "target")
-    return "the targets are not finite: mend them, or leave them out; torch.isfinite(targets).all() tells";
+    return "these numbers are not finite before the loss (targets, weights of samples): mend them, or leave "
+           "them "
+           "out; torch.isfinite(...).all() of each tells";
   if (at.written == "forward")
     return fmt::format(
         "{} was finite before the forward pass of {} {}, which wrote it (as a layer does that takes its "
@@ -132,7 +134,9 @@ std::string look_text(const WatchFact& watch) {
   if (!at.written.empty())
     return fmt::format(
         "{} was finite after {}, and it was no optimizer's step that changed that: look at what else writes "
-        "weights there (a perturbation, a moving average, a projection, pruning), and what it divides by",
+        "weights there (a perturbation, a moving average, a projection, pruning): a division by 0, a mean of "
+        "nothing, a root of a "
+        "number below 0",
         at.name.empty() ? "the weight" : layer_name(at.name, '`'), written_after(at));
   if (at.kind == "weights" && at.buffer && !at.beside)
     return fmt::format(

@@ -223,9 +223,9 @@ TEST(Watch, TargetsAreTheData) {
   const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->summary,
-            "the first NaN of this run was in step 2, in the targets that the loss was given");
+            "the first NaN of this run was in step 2, in the targets or weights that the loss was given");
   EXPECT_EQ(finding->certainty, Certainty::kProven);
-  EXPECT_TRUE(advises(watch, "torch.isfinite(targets).all() tells"));
+  EXPECT_TRUE(advises(watch, "not finite before the loss (targets, weights of samples)"));
 }
 
 TEST(Watch, GradientsOfFloat16Overflow) {

@@ -158,7 +158,8 @@ TEST(Watch, TheElementOfTheDataByItsName) {
   EXPECT_EQ(summary(), "the first NaN of this run was in step 7, in the data: batch['x'][3, 12] is NaN");
   watch["element"]["value"] = "-inf";
   watch["kind"] = "target";
-  EXPECT_TRUE(summary().ends_with("the targets that the loss was given: batch['x'][3, 12] is Inf"));
+  EXPECT_TRUE(
+      summary().ends_with("the targets or weights that the loss was given: batch['x'][3, 12] is Inf"));
   watch["looked"] = false;
   EXPECT_EQ(summary().find("batch"), std::string::npos);
 }

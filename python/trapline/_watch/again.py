@@ -12,10 +12,13 @@ from operator import itemgetter
 from typing import Any, Optional
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from trapline._fault.data import fetched
 from trapline._fault.data.without import Without
+from trapline._fault.replay.rewrite import CannotRun
 from trapline._library import aside
+from trapline._watch import suspect
 
 _DEPTH = 3
 _COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
@@ -113,18 +116,21 @@ def copies(value: Any, depth: int = _DEPTH, trained: bool = False, without: Opti
 
 
 class Kept:
-    """Puts back what a forward pass changes."""
+    """Puts back what a forward pass changes. Buffers are others meanwhile: a graph may have saved them, and
+    their versions count changes. Into weights nothing is written: that raises CannotRun, by a mode of its own
+    unless the caller has one that refuses it (`refuses`). `mends`: 1 stands for what is not finite in them.
+    """
 
-    def __init__(self, module: Any) -> None:
-        self.module = module
+    def __init__(self, module: Any, refuses: bool = False, mends: bool = False) -> None:
+        self.module, self._mends = module, mends
+        self._guard = None if refuses else _Refuses(module)
 
     def __enter__(self) -> None:
         self._aside = aside.running()
         self._aside.__enter__()
         self._random = fetched.RandomState()
         self._random.__enter__()
-        self._buffers = [(b, b.detach().clone()) for b in self.module.buffers()]
-        _forget_statistics(self.module)
+        self._buffers = [(b, b.detach().clone()) for b in self.module.buffers() if not _is_lazy(b)]
         self._members: list[tuple[Any, Any]] = []
         for module in self.module.modules():
             members = vars(module)
@@ -135,8 +141,24 @@ class Kept:
                 for held in members.values()
                 if type(held) in (list, dict, set, deque) and held
             ]
+        self._exchanges_buffers()
+        _forget_statistics(self.module)
+        if self._guard is not None:
+            self._guard.__enter__()
 
-    def __exit__(self, *_: object) -> None:
+    def _exchanges_buffers(self) -> None:
+        copies = {id(buffer): value.clone() for buffer, value in self._buffers}
+        for value in copies.values() if self._mends else ():
+            if value.is_floating_point():
+                value[~value.isfinite()] = 1.0
+        for module in self.module.modules():
+            for name, buffer in list(module._buffers.items()):
+                if id(buffer) in copies:
+                    module._buffers[name] = copies[id(buffer)]
+
+    def __exit__(self, *error: Any) -> None:
+        if self._guard is not None:
+            self._guard.__exit__(*error)
         self._aside.__exit__(None, None, None)
         self._random.__exit__()
         for held, kept in reversed(self._members):
@@ -146,9 +168,45 @@ class Kept:
                 held.clear()
                 (held.extend if type(held) is deque else held.update)(kept)
         with torch.no_grad():
-            for buffer, value in self._buffers:
-                # Not through the buffer itself: its version counts changes, and a graph may have saved it.
+            for buffer, value in self._buffers:  # which the forward may have reached by another name
                 buffer.data.copy_(value)
+
+
+class _Refuses(TorchDispatchMode):
+    """What is written into the weights of a module."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        plain = (
+            p for p in module.parameters() if is_plain(p) and not _is_lazy(p) and p.layout is torch.strided
+        )
+        self._storages = {int(p.untyped_storage().data_ptr()) for p in plain if p.layout is torch.strided} - {
+            0
+        }
+
+    def __enter__(self) -> Any:
+        suspect.guards += 1
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        suspect.guards -= 1
+        super().__exit__(*error)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        schema = func._schema
+        for at, argument in enumerate(schema.arguments) if schema.is_mutable else ():
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                given = args[at] if at < len(args) else (kwargs or {}).get(argument.name)
+                for tensor in given if isinstance(given, (list, tuple)) else [given]:
+                    known = isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided
+                    if known and int(tensor.untyped_storage().data_ptr()) in self._storages:
+                        raise CannotRun("it writes into its weights")
+        return func(*args, **(kwargs or {}))
+
+
+def _is_lazy(tensor: Any) -> bool:
+    return bool(torch.nn.parameter.is_lazy(tensor))
 
 
 def _forget_statistics(module: Any) -> None:

@@ -29,22 +29,23 @@ _NAMES = {"_to_copy": "cast", "copy_": "cast"}
 _OF_DERIVATIVES = ("div", "reciprocal", "rsqrt", "pow")  # what formulas of derivatives divide by
 
 
-def followed(call: Call) -> tuple[Any, Flow]:
-    """The output of the call when it runs again, and what made the numbers in it."""
+def followed(call: Call, mends: bool = False) -> tuple[Any, Flow]:
+    """The output of the call when it runs again, and what made the numbers in it. `mends`: with buffers that
+    are finite."""
     try:
-        return _follow(call)
+        return _follow(call, mends)
     except RuntimeError:  # it asks for gradients itself (forces of an energy)
-        return _follow(call, trained=True)
+        return _follow(call, mends, trained=True)
 
 
-def _follow(call: Call, trained: bool = False) -> tuple[Any, Flow]:
+def _follow(call: Call, mends: bool, trained: bool = False) -> tuple[Any, Flow]:
     import torch
 
     inner = inner_of(call)
     flow = Flow()
     flow.names(list(tensors([call.args, call.kwargs])), ("input", type(inner).__name__))
     with ExitStack() as stack:
-        stack.enter_context(Kept(inner))
+        stack.enter_context(Kept(inner, mends=mends))
         knows_weights(flow, inner)
         stack.enter_context(torch.set_grad_enabled(trained))
         if trained:

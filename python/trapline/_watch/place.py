@@ -128,7 +128,7 @@ def of_loss(
     looked, given = bool(calls), {}
     loss_weight = ""  # a loss whose own weights are not finite
     seen = seen_of(calls)
-    for call in calls:
+    for at, call in enumerate(calls):
         if call.module() is None or has_collectives(call):
             looked = False
             continue
@@ -137,6 +137,12 @@ def of_loss(
         if flow.half:
             seen["half"] = True
         made = flow.origin_of(output)
+        if made is not None and made.given is not None and made.given[1] in dict(inner.named_buffers()):
+            # The forward pass may have written it into a buffer of its own, the first time.
+            made = _in_spite_of_buffers(call) or made
+            later = [one.module() for one in calls[at + 1 :]]
+            if made.given is not None and any(module is call.module() for module in later):
+                continue  # which has written it
         if made is None:
             held = list(tensors(output))
             looked = looked and bool(held) and all(bool(tensor.isfinite().all()) for tensor in held)
@@ -212,6 +218,12 @@ def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:
     return (
         {"kind": "loss", "looked": True, "op": by["op"], **_line(by), **seen, **batch_in_hand()} if by else {}
     )
+
+
+def _in_spite_of_buffers(call: Call) -> Any:
+    output, flow = followed(call, mends=True)
+    made = flow.origin_of(output)
+    return made if made is not None and made.given is None else None
 
 
 def _line(made: Optional[dict[str, Any]]) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def _run_once(
         mine = [call for call in calls if module in (call.module(), inner_of(call))]
         if any(map(has_collectives, mine)):
             raise CannotRun("collectives")
-        stack.enter_context(Kept(module))
+        stack.enter_context(Kept(module, refuses=True))
         knows_weights(flow, module)
         return _Again(inner_of(mine[0]) if mine else module, iter(mine))
 

@@ -25,9 +25,12 @@ _WRAPPED = [
 ]
 
 
+guards = 0  # modes of the watch's own that refuse writes, where a module runs again
+
+
 def modes() -> bool:
     """Modes of the program's are on, which would be shown the operations of the watch."""
-    if _of_operations():
+    if _of_operations() > guards:
         return True
     count = _of_functions()
     return count > 0 and any(not _is_default_device(torch._C._get_function_stack_at(i)) for i in range(count))

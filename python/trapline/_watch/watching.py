@@ -449,6 +449,7 @@ class Light:
         if self._is_by_hand():
             self._by_hand(at_end=True)
         if self.found is not None and are_mended(self.harmed):
+            self.early.harms_nothing(self.found, "the program has put good weights back since")
             self.found = None
         if self.found is None:
             self.found = self.streak.verdict(len(self.steps.tallies))

@@ -52,7 +52,7 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
         return {"kind": "weights", "name": name, "buffer": True}
     if id(mine) in known.bad:
         return {"kind": "weights", "name": name}
-    by_hand = of_program(mine, known)
+    by_hand = of_program(mine, known, name)
     if by_hand:
         return {**by_hand, "name": name, **others}
     for optimizer, tally in list(known.optimizers.items()):
@@ -63,14 +63,14 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
     return {"kind": "weights", "name": name}
 
 
-def of_program(parameter: Any, known: Known) -> dict[str, Any]:
+def of_program(parameter: Any, known: Known, name: str = "") -> dict[str, Any]:
     """Of a weight that was seen to be finite, and that no optimizer has stepped with since."""
     stepping = [one for one, tally in list(known.optimizers.items()) if tally.count > tally.before]
     mine = [one for one in stepping if any(held is parameter for held in parameters_of(one))]
     if not mine:  # the program's own update is the step
         return {}
     since = known.is_fine(parameter) or ("loss" if any(_steps_finite(one, parameter) for one in mine) else "")
-    return {"kind": "weights", "written": since, **written.weights(since)} if since else {}
+    return {"kind": "weights", "written": since, **written.weights(since, name)} if since else {}
 
 
 def _steps_finite(optimizer: Any, parameter: Any) -> bool:

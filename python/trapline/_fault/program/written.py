@@ -31,9 +31,9 @@ def gradients() -> dict[str, Any]:
     return {}
 
 
-def weights(since: str) -> dict[str, Any]:
-    """The same of weights: since the `"backward"` of this step, the optimizer's `"step"`, or the `"loss"` of
-    the step before, of which the loop is all there is."""
+def weights(since: str, name: str = "") -> dict[str, Any]:
+    """The same of weights, first of those of this name (`linear.bias`): since the `"backward"` of this step,
+    the optimizer's `"step"`, or the `"loss"` of the step before, of which the loop is all there is."""
     for frame in holders.user_frames():
         tree, now = calls.tree_of(frame.f_code), _now(frame)
         if since == "backward":
@@ -45,7 +45,9 @@ def weights(since: str) -> dict[str, Any]:
             if loop is None or not steps:
                 continue
             is_there = partial(_is_in_turn, loop, min(steps) if since == "step" else now - 1, now)
-        found = _only(frame, is_there, _writes_weight)
+        leaf = name.rpartition(".")[2]
+        found = _only(frame, is_there, partial(_writes_named, leaf)) if leaf else {}
+        found = found or _only(frame, is_there, _writes_weight)
         if found:
             return found
     return {} if since == "backward" else _by_callback()
@@ -200,6 +202,17 @@ def _writes_weight(node: Any, tree: Any) -> bool:
         if isinstance(held, ast.Attribute) and held.attr in _WEIGHTS:
             return True
         if isinstance(held, ast.Name) and held.id in _parameters(tree):
+            return True
+    return False
+
+
+def _writes_named(leaf: str, node: Any, _tree: Any) -> bool:
+    """`self.w_enc[:, dead] = ...`, `critic.linear.bias.copy_(...)`; not what binds the member anew."""
+    for target in _target_of(node):
+        whole = target.value if isinstance(target, ast.Subscript) else target
+        held = _without_data(whole)
+        in_place = not isinstance(node, ast.Assign) or held is not target
+        if in_place and isinstance(held, ast.Attribute) and held.attr == leaf:
             return True
     return False
 

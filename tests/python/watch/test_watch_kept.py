@@ -1,0 +1,94 @@
+"""A forward pass that runs again leaves the program's own graph, buffers and weights as they were."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+BAD = 3  # the step
+
+
+@pytest.fixture
+def watch():
+    from trapline._watch import light
+
+    light.install()
+    yield light
+    light.uninstall()
+
+
+class Weighs(nn.Module):
+    """Changes a buffer in place, and makes the loss with it: the graph has saved it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("shares", torch.ones(2) / 2)
+
+    def forward(self, losses):
+        with torch.no_grad():
+            self.shares *= torch.exp(losses.detach().nan_to_num())
+            self.shares /= self.shares.sum()
+        return (self.shares * losses).sum()
+
+
+class Clamps(nn.Linear):
+    """Changes its weights in its forward pass."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.weight.mul_(0.9)
+        return super().forward(x) * self.bias.exp()
+
+
+def train(model, loss):
+    nn.init.ones_(model.weight)
+    nn.init.zeros_(model.bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for turn in range(1, BAD + 1):
+        optimizer.zero_grad()
+        out = model(torch.ones(2, 2)).square().mean(0)
+        made = loss(out / (0.0 if turn == BAD else 1.0) * (0.0 if turn == BAD else 1.0))
+        made.backward()
+        optimizer.step()
+    return [*model.parameters(), *model.buffers(), *loss.buffers()]
+
+
+@pytest.mark.parametrize("kind", [nn.Linear, Clamps])
+def test_the_program_goes_on_as_without_it(watch, kind):
+    watched = train(kind(2, 2), Weighs())
+    seen = watch.verdict()
+    watch.uninstall()
+    plain = train(kind(2, 2), Weighs())
+    assert all(torch.equal(one.isnan(), other.isnan()) for one, other in zip(watched, plain))
+    assert torch.equal(watched[-1], plain[-1])
+    assert (seen["kind"], seen["step"]) == ("loss", BAD)
+
+
+class Running(nn.Module):
+    """Its own NaN stands in its buffer when it runs again."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.ones(2))
+
+    def forward(self, x):
+        x, given = x.detach(), x
+        self.mean.copy_((self.mean + x.mean(0) / x.abs().sum(0)) / 2)
+        return given + self.mean
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_what_the_forward_pass_wrote_into_its_own_buffer(watch, parts):
+    """Also in the second part of a step, where the first part's call was given good numbers."""
+    model, running = nn.Linear(2, 2), Running()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for turn in range(1, BAD + 1):
+        optimizer.zero_grad()
+        for part in range(1, parts + 1):
+            out = model(torch.ones(2, 2)) * (0.0 if (turn, part) == (BAD, parts) else 1.0)
+            running(out).sum().backward()
+        optimizer.step()
+    seen = watch.verdict() or watch.harmless()
+    assert (seen["kind"], seen["op"], seen["step"], seen["type"]) == ("output", "div", BAD, "Running")
