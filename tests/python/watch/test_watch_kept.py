@@ -92,3 +92,48 @@ def test_what_the_forward_pass_wrote_into_its_own_buffer(watch, parts):
         optimizer.step()
     seen = watch.verdict() or watch.harmless()
     assert (seen["kind"], seen["op"], seen["step"], seen["type"]) == ("output", "div", BAD, "Running")
+
+
+def fake_quantised():
+    from torch.ao.quantization import FakeQuantize, MovingAverageMinMaxObserver
+
+    return nn.Sequential(nn.Linear(4, 4), FakeQuantize(MovingAverageMinMaxObserver))
+
+
+MODULES = {
+    "BatchNorm1d": lambda: nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU()),
+    "InstanceNorm1d": lambda: nn.InstanceNorm1d(5, affine=True, track_running_stats=True),
+    "spectral_norm": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4)),
+    "spectral_norm by hooks": lambda: nn.utils.spectral_norm(nn.Linear(4, 4)),
+    "weight_norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 4)),
+    "orthogonal": lambda: nn.utils.parametrizations.orthogonal(nn.Linear(4, 4)),
+    "Dropout": lambda: nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)),
+    "GRU": lambda: nn.GRU(4, 4),
+    "TransformerEncoderLayer": lambda: nn.TransformerEncoderLayer(4, 2, 8),
+    "FakeQuantize": fake_quantised,
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_that_runs_again_before_backward(name):
+    """Values, versions, gradients and random numbers are those of a run without it."""
+    import weakref
+
+    from trapline._watch.again import Call
+    from trapline._watch.forward import followed
+
+    def run(again):
+        torch.manual_seed(0)
+        module, x = MODULES[name](), torch.randn(5, 4)
+        held = [*module.parameters(), *module.buffers()]
+        state = torch.get_rng_state()
+        out = module(x)
+        versions = [one._version for one in held]
+        if again:
+            followed(Call((weakref.ref(module), (x,), {}, 0, None, state, None)))
+        assert [one._version for one in held] == versions
+        assert all(mine is one for mine, one in zip([*module.parameters(), *module.buffers()], held))
+        (out[0] if isinstance(out, tuple) else out).square().sum().backward()
+        return [*held, *(p.grad for p in module.parameters()), torch.rand(2)]
+
+    assert all(torch.equal(one, other) for one, other in zip(run(again=True), run(again=False)))
