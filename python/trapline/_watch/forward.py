@@ -123,9 +123,10 @@ def given_to(made: Any, root: Any) -> dict[str, Any]:
     """What the operation, or the one that had made its infinity, was given: the module's own numbers alone,
     or a row that is a sample's."""
     later, made = made, made.infinite or made
-    row = {"own": True} if made.own else sample_of(made.bad, learned=made.learned)
+    grouped = made.derivative is None
+    row = {"own": True} if made.own else sample_of(made.bad, learned=made.learned, grouped=grouped)
     if later is not made and "sample" not in row:  # infinities that a mask has for all
-        row |= sample_of(later.bad, learned=later.learned)
+        row |= sample_of(later.bad, learned=later.learned, grouped=later.derivative is None)
     if not row and made.op.startswith("nll_loss"):  # every target of the batch is left out
         row = batch_in_hand()
     return {"finite_before": made.finite, **row}

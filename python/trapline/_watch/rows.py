@@ -35,10 +35,13 @@ def read_row(module: Any, name: str, arguments: Any) -> dict[str, Any]:
     return {"row": int(bad.int().argmax())} if int(bad.sum()) == 1 else {}
 
 
-def sample_of(bad: Any, parameters: Iterable[Any] = (), learned: bool = True) -> dict[str, Any]:
+def sample_of(
+    bad: Any, parameters: Iterable[Any] = (), learned: bool = True, grouped: bool = True
+) -> dict[str, Any]:
     """The sample of the first row of `bad`, where that has the rows of the batch in hand and most are good.
 
     What has the shape of one of the `parameters`, or of one that was reduced, is made of weights.
+    `grouped`: a sample may have several rows; not of derivatives, some of which have the shape of weights.
     `learned`: the numbers are the model's, so that only a sample that stands out in the data is to blame.
     """
     if bad is None or not bad.dim() or any(_is_made_of(bad, parameter) for parameter in parameters):
@@ -50,8 +53,10 @@ def sample_of(bad: Any, parameters: Iterable[Any] = (), learned: bool = True) ->
     at = sizes.index(count) if count in sizes else 0
     rows = bad.movedim(at, 0).reshape(sizes[at], -1).any(1)
     parts = [part for part in batch.tensors() if part.dim() and part.numel()]
+    if at and any(count in part.shape[1:] for part in parts):  # as many features as samples
+        return {}
     like = next((part for part in parts if len(part) == sizes[at]), None)
-    if like is None and sizes[0] % count == 0:  # tokens or heads of a sample, one after the other
+    if grouped and like is None and sizes[0] % count == 0:  # tokens or heads of a sample, one after the other
         rows = rows.reshape(count, -1).any(1)
         like = next((part for part in parts if len(part) == count), None)
     if count not in sizes:  # nodes or edges of graphs

@@ -366,3 +366,26 @@ def test_through_a_block_a_del_and_a_function_that_calls_itself(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["op"], seen["step"]) == ("loss", "div", BAD)
     assert line_of(seen) == "goal = wind / wind.norm(dim=-1, keepdim=True)"
+
+
+def slope_of(model, x, scale):
+    out = (model(x) ** 2).sum()
+    (slope,) = torch.autograd.grad(out, [model.weight], create_graph=True)
+    return (slope / scale).sum()
+
+
+def test_an_inner_loop_that_asks_for_gradients(watch):
+    model = model_of_ones()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for turn in range(1, BAD + 2):
+        scales = torch.tensor([1.0, float(turn != BAD)])
+        total = 0.0
+        for part in range(2):
+            total = total + slope_of(model, torch.ones(2, 2), scales[part])
+        total = total / 2
+        optimizer.zero_grad()
+        total.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("loss", "div", BAD)
+    assert line_of(seen) == "return (slope / scale).sum()"

@@ -113,6 +113,8 @@ class Slices:
             outer = self._outer(frame, path, value, depth)
         except Exception as error:
             debug(f"replay: {path} of line {line}: {error!r}")
+            if changed and isinstance(error, RuntimeError):  # it may run with gradients
+                raise
             outer = _MISSING
         if changed or outer is not _MISSING or value is _MISSING:  # where it is missed after all, that raises
             return outer
