@@ -168,8 +168,9 @@ def test_skip_of_a_step_that_is_not_finite(tmp_path):
     quarantine = tmp_path / "kept" / "trapline-quarantine.jsonl"
     text = " ".join(first.stderr.split())
     assert text.startswith(
-        "trapline: skipping this step: the first NaN of this run was in step 3, in the data: ignore its loss "
-        "error[TL109]: the first NaN of this run was in step 3, in the data = sample: sample 17 of"
+        "trapline: skipping this step: the first NaN of this run was in step 3, in the data: a[1, 1] is NaN: "
+        "ignore its loss error[TL109]: the first NaN of this run was in step 3, in the data: a[1, 1] is NaN "
+        "= sample: sample 17 of"
     )
     assert "1 of 8 optimizer steps was skipped (12 %), 1 sample is in" in text
     (entry,) = [json.loads(line) for line in quarantine.read_text().splitlines()]
