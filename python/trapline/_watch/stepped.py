@@ -36,16 +36,8 @@ _Counted = dict[tuple[int, Any], int]
 _EFFECTS = {
     *("print", "open", "write", "logger", "logging", "wandb", "writer", "add_scalar", "save", "dump"),
     *("system", "popen", "run", "input", "send", "put", "setattr", "delattr", "exec", "eval", "globals"),
-    *(
-        "all_reduce",
-        "all_gather",
-        "broadcast",
-        "reduce_scatter",
-        "barrier",
-        "backward",
-        "seed",
-        "manual_seed",
-    ),
+    *("all_reduce", "all_gather", "broadcast", "reduce_scatter", "barrier"),
+    *("backward", "seed", "manual_seed"),
     *("register_hook", "remove", "warn", "request", "post", "urlopen"),
 }
 _VALUES = (type(None), bool, int, float, complex, str, bytes, type, torch.dtype, torch.device, torch.Size)

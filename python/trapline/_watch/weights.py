@@ -36,7 +36,7 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
     every = dict(module.named_parameters())
     mine = every.get(name)
     bad = [key for key, one in every.items() if not are_finite([one])]
-    others = {"others": len(bad) - 1} if len(bad) > 1 else {}
+    others = _others(bad)
     written_here = [key for key in bad if id(every[key]) in known.entered]
     if id(mine) in known.entered and written_here:
         first, leaf = written_here[0], written_here[0].rpartition(".")
@@ -61,6 +61,11 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
     if id(mine) in known.good:  # the program updates them itself, or from copies that an optimizer has
         return {"kind": "optimizer", "name": name}
     return {"kind": "weights", "name": name}
+
+
+def _others(bad: list[Any]) -> dict[str, Any]:
+    """How many weights broke with the one that is named."""
+    return {"others": len(bad) - 1} if len(bad) > 1 else {}
 
 
 def of_program(parameter: Any, known: Known, name: str = "") -> dict[str, Any]:
@@ -151,7 +156,7 @@ def of_update(
             **named,
             **({"op": by} if by else changed()),
         }
-    others = {"others": len(bad) - 1} if len(bad) > 1 else {}
+    others = _others(bad)
     facts = {**name_of(bad[0], modules), **others, **setting_of(optimizer, bad[0])}
     if "setting" not in facts:
         facts |= stepped.of_step(optimizer, bad)

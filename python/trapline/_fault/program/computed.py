@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.program import before, calls, frames, holders, places, scope, texts
+from trapline._fault.program.texts import called
 
 Facts = dict[str, Any]
 _MAX_TEXT = 100
@@ -397,10 +398,6 @@ def _in_call(frame: FrameType) -> Optional[tuple[ast.expr, int]]:
     if len(written) != 1:
         return None
     return _computation(frame, written[0], line, _DEPTH)
-
-
-def called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _edges(frame: FrameType, call: ast.Call) -> Optional[int]:

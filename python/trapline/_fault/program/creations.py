@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, NamedTuple, Optional
 
 from trapline._fault.program import calls, libraries, places, scope, texts
+from trapline._fault.program.texts import FUNCTION, called
 
 Step = dict[str, Any]
 _SIZES = {
@@ -29,7 +30,6 @@ _FILLS = ("randn", "rand", "zeros", "ones", "empty", "full", "Tensor", "FloatTen
 _MAX_TEXT = 48
 _MAX_CALL = 32
 _MAX_STEPS = 6
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class _At(NamedTuple):
@@ -145,7 +145,7 @@ def _attributes(kind: type, attribute: str) -> Iterator[_At]:
     found = False
     for base in kind.__mro__:
         for at_class, file in texts.classes(base):
-            for function in (part for part in at_class.body if isinstance(part, _Function)):
+            for function in (part for part in at_class.body if isinstance(part, FUNCTION)):
                 for target, value in _assignments(function):
                     if _is_own(target) and target.attr == attribute:
                         found = True
@@ -176,7 +176,7 @@ def _assignments(scope: Any) -> Iterator[tuple[Any, ast.expr]]:
     waiting = list(scope.body)
     while waiting:
         node = waiting.pop(0)
-        if isinstance(node, (*_Function, ast.ClassDef)):
+        if isinstance(node, (*FUNCTION, ast.ClassDef)):
             continue
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             yield node.targets[0], node.value
@@ -203,27 +203,23 @@ def _parts(found: list[_At], keys: list[str]) -> Iterator[_At]:
 def _element(node: Optional[ast.expr], key: str) -> Optional[ast.expr]:
     if not isinstance(node, ast.Call) or not node.args:
         return None
-    if _called(node) == "Sequential" and key.isdigit():
+    if called(node) == "Sequential" and key.isdigit():
         before = node.args[: int(key) + 1]
         return before[-1] if len(before) == int(key) + 1 and not _spread(before) else None
     held = node.args[0]
-    if _called(node) == "ModuleList" and isinstance(held, (ast.List, ast.Tuple)) and key.isdigit():
+    if called(node) == "ModuleList" and isinstance(held, (ast.List, ast.Tuple)) and key.isdigit():
         before = held.elts[: int(key) + 1]
         return before[-1] if len(before) == int(key) + 1 and not _spread(before) else None
-    if _called(node) == "ModuleList" and isinstance(held, (ast.ListComp, ast.GeneratorExp)):
+    if called(node) == "ModuleList" and isinstance(held, (ast.ListComp, ast.GeneratorExp)):
         return held.elt
-    if _called(node) == "ModuleDict" and isinstance(held, ast.Dict):
+    if called(node) == "ModuleDict" and isinstance(held, ast.Dict):
         named = zip(held.keys, held.values)
         return next((v for k, v in named if isinstance(k, ast.Constant) and k.value == key), None)
-    return held.value if _called(node) == "ModuleDict" and isinstance(held, ast.DictComp) else None
+    return held.value if called(node) == "ModuleDict" and isinstance(held, ast.DictComp) else None
 
 
 def _spread(nodes: list[ast.expr]) -> bool:
     return any(isinstance(node, ast.Starred) for node in nodes)
-
-
-def _called(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def _size_of(at: _At, layer: dict[str, Any]) -> Optional[_At]:
@@ -233,7 +229,7 @@ def _size_of(at: _At, layer: dict[str, Any]) -> Optional[_At]:
         number = re.fullmatch(r"shape\[(\d+)\]", str(layer.get("attribute")))
         size = _filled(call, int(number[1])) if number is not None else None
     elif isinstance(call, ast.Call):
-        keyword, place = _SIZES.get(_called(call), ("", -1))
+        keyword, place = _SIZES.get(called(call), ("", -1))
         size = _argument(call, keyword, place)
     else:
         size = None
@@ -242,10 +238,10 @@ def _size_of(at: _At, layer: dict[str, Any]) -> Optional[_At]:
 
 def _filled(node: ast.expr, place: int) -> Optional[ast.expr]:
     """The size number `place` in `nn.Parameter(torch.randn(n, width))`."""
-    calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and _called(part) in _FILLS]
+    calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and called(part) in _FILLS]
     if len(calls) != 1:
         return None
-    sizes: list[ast.expr] = calls[0].args[:1] if _called(calls[0]) == "full" else calls[0].args
+    sizes: list[ast.expr] = calls[0].args[:1] if called(calls[0]) == "full" else calls[0].args
     if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
         sizes = sizes[0].elts
     return sizes[place] if place < len(sizes) and not _spread(sizes[: place + 1]) else None
@@ -333,7 +329,7 @@ def _stored(function: Any, name: str) -> int:
 
 def _own_value(at: _At, attribute: str) -> Optional[_At]:
     found = []
-    for function in (part for part in at.kind.body if isinstance(part, _Function)):
+    for function in (part for part in at.kind.body if isinstance(part, FUNCTION)):
         for target, value in _assignments(function):
             if _is_own(target) and target.attr == attribute:
                 found.append(_At(value, at.file, function, at.kind))
@@ -421,7 +417,7 @@ def classes_of_call(function: str, keyword: str, place: int) -> list[Step]:
         tree, line = calls.tree_of(frame.f_code), scope.line_of(frame)
         first = calls.first_line(frame.f_code) - 1
         for node in ast.walk(tree) if tree is not None else ():
-            if not isinstance(node, ast.Call) or _called(node) != function:
+            if not isinstance(node, ast.Call) or called(node) != function:
                 continue
             number = _argument(node, keyword, place)
             if node.lineno + first <= line <= (node.end_lineno or 0) + first and number is not None:

@@ -13,7 +13,7 @@ from trapline._fault.program import places, scope, source
 
 _MAX_FILES = 100
 _MAX_CHARACTERS = 300_000
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Returned(NamedTuple):
@@ -77,7 +77,7 @@ def functions(tree: Any) -> Iterator[tuple[Any, Any]]:
     waiting: list[tuple[Any, Any]] = [(node, None) for node in tree.body]
     while waiting:
         node, kind = waiting.pop(0)
-        if isinstance(node, _Function):
+        if isinstance(node, FUNCTION):
             yield node, kind
             kind = None
         inside = node if isinstance(node, ast.ClassDef) else kind
@@ -89,10 +89,13 @@ def calls_of(name: str) -> Iterator[tuple[str, Any, Any, ast.Call]]:
     for file, tree in user_trees():
         for function, kind in functions(tree):
             for node in own_nodes(function if function is not None else tree):
-                if isinstance(node, ast.Call):
-                    called = node.func
-                    if getattr(called, "attr", getattr(called, "id", "")) == name:
-                        yield file, function, kind, node
+                if isinstance(node, ast.Call) and called(node) == name:
+                    yield file, function, kind, node
+
+
+def called(call: ast.Call) -> str:
+    """The name of what is called: of `torch.log(x)` and `x.log()` the last one."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def own_nodes(around: Any) -> Iterator[Any]:
@@ -101,7 +104,7 @@ def own_nodes(around: Any) -> Iterator[Any]:
     while waiting:
         node = waiting.pop(0)
         yield node
-        if not isinstance(node, _Function):
+        if not isinstance(node, FUNCTION):
             waiting += ast.iter_child_nodes(node)
 
 
@@ -122,17 +125,11 @@ def returned_by(name: str, place: Optional[int]) -> Optional[Returned]:
     value = returns[0] if len(returns) == 1 else None
     if place is not None:
         value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
-    if not isinstance(value, ast.Name):
-        return Returned(value, "", file) if value is not None else None
-    stored = [
-        n for n in inside if isinstance(n, ast.Name) and n.id == value.id and isinstance(n.ctx, ast.Store)
-    ]
-    made = [
-        node.value
-        for node in inside
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.targets[0] in stored
-    ]
-    return Returned(made[0], value.id, file) if len(stored) == len(made) == 1 else None
+    if value is None:
+        return None
+    name = value.id if isinstance(value, ast.Name) else ""
+    made = _assigned(inside, value)
+    return None if name and made is value else Returned(made, name, file)
 
 
 def entries(key: str) -> list[Returned]:
@@ -153,7 +150,7 @@ def _given(nodes: list[Any], key: str) -> Iterator[ast.expr]:
             pairs = zip(node.keys, node.values)
             yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key)
         elif isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            name = called(node)
             if name == "dict" or name[:1].isupper():  # of a class: Data(x=...)
                 yield from (given.value for given in node.keywords if given.arg == key)
         elif isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -164,6 +161,7 @@ def _given(nodes: list[Any], key: str) -> Iterator[ast.expr]:
 
 
 def _assigned(nodes: list[Any], value: ast.expr) -> ast.expr:
+    """Of a variable what its one assignment gives it; else the value itself."""
     if not isinstance(value, ast.Name):
         return value
     stored = [

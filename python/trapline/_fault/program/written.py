@@ -194,27 +194,25 @@ def _writes_weight(node: Any, tree: Any) -> bool:
     an assignment to `p` or `layer.weight` itself puts another in its place. `model.load_state_dict(...)`."""
     if _is_call(node, "load_state_dict"):
         return not any(word in ast.unparse(node.func.value).lower() for word in _LOADED)
-    for target in _target_of(node):
-        whole = target.value if isinstance(target, ast.Subscript) else target
-        held = _without_data(whole)
-        if isinstance(node, ast.Assign) and held is target:
-            continue
-        if isinstance(held, ast.Attribute) and held.attr in _WEIGHTS:
-            return True
-        if isinstance(held, ast.Name) and held.id in _parameters(tree):
-            return True
-    return False
+    return any(
+        held.attr in _WEIGHTS
+        if isinstance(held, ast.Attribute)
+        else isinstance(held, ast.Name) and held.id in _parameters(tree)
+        for held in _written_into(node)
+    )
 
 
 def _writes_named(leaf: str, node: Any, _tree: Any) -> bool:
     """`self.w_enc[:, dead] = ...`, `critic.linear.bias.copy_(...)`; not what binds the member anew."""
+    return any(isinstance(held, ast.Attribute) and held.attr == leaf for held in _written_into(node))
+
+
+def _written_into(node: Any) -> Iterator[Any]:
+    """Whose numbers a statement changes; not what it only binds anew."""
     for target in _target_of(node):
-        whole = target.value if isinstance(target, ast.Subscript) else target
-        held = _without_data(whole)
-        in_place = not isinstance(node, ast.Assign) or held is not target
-        if in_place and isinstance(held, ast.Attribute) and held.attr == leaf:
-            return True
-    return False
+        held = _without_data(target.value if isinstance(target, ast.Subscript) else target)
+        if not isinstance(node, ast.Assign) or held is not target:
+            yield held
 
 
 def _parameters(tree: Any) -> set[str]:
