@@ -35,9 +35,8 @@ TEST(AdviceNeed, TheDataSetKnowsThatThereIsNoSuchClass) {
 TEST(AdviceNeed, OneHotAndTables) {
   EXPECT_EQ(
       diagnose(facts_of("one_hot.self", 8, 7)).fix.front(),
-      "if there are meant to be more than 7 classes: F.one_hot(..., num_classes=N), N as many as there "
-      "are classes (9 at least: 8 is the highest of 4 labels seen); what it is compared with needs as many "
-      "outputs");
+      "if there are meant to be more than 7 values: F.one_hot(..., num_classes=N), N as many as there are "
+      "values (9 at least: 8 is the highest of 4 values seen); what takes it has to be as wide");
   const Finding finding = diagnose(facts_of(
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));
@@ -420,9 +419,9 @@ TEST(AdviceMask, WhatInterpolationMakes) {
 TEST(AdviceKnob, OneHotOfALibrary) {
   const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
   EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
-            "if there are meant to be more than 12 classes: somelib calls one_hot with num_classes=12: give "
-            "it more classes than 12: as many as there are classes (13 at least: "
-            "12 is the highest of 4 labels seen)");
+            "if there are meant to be more than 12 values: somelib calls one_hot with num_classes=12: give "
+            "it more places than 12: as many as there are values (13 at least: "
+            "12 is the highest of 4 values seen)");
 }
 
 TEST(AdviceSample, IsNotAskedForWhereItsDataSetFails) {

@@ -238,6 +238,7 @@ def _look_into(
     violation = dict(
         violation,
         tensor=content,
+        given=tensor,  # as the program's variables hold it
         args={name: content if value is tensor else value for name, value in arguments},
     )
     add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate, repeats)])

@@ -112,10 +112,14 @@ std::optional<Frame> read_origin(const json& facts) { return read_frame(member(f
 
 std::optional<Variable> read_variable(const json& object, const char* name) {
   const json* value = object_member(object, name);
-  if (value == nullptr || text(*value, "name").empty()) return std::nullopt;
-  Variable variable{text(*value, "name"), integers(*value, "index")};
+  return value == nullptr ? std::nullopt : read_variable(*value);
+}
+
+std::optional<Variable> read_variable(const json& value) {
+  if (text(value, "name").empty()) return std::nullopt;
+  Variable variable{text(value, "name"), integers(value, "index")};
   // Without its index it would be another element.
-  const json* index = member(*value, "index");
+  const json* index = member(value, "index");
   if (index != nullptr && index->is_array() && variable.index.size() != index->size()) return std::nullopt;
   return variable;
 }

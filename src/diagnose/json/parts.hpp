@@ -33,5 +33,7 @@ std::optional<WatchFact> read_watch(const nlohmann::json& facts);
 
 std::optional<Frame> read_frame(const nlohmann::json* value);
 std::optional<Variable> read_variable(const nlohmann::json& object, const char* name);
+// The object itself is one.
+std::optional<Variable> read_variable(const nlohmann::json& value);
 
 }  // namespace trapline::diagnose

@@ -139,6 +139,12 @@ void read_places(const json& object, Violation& facts) {
         ComputedFact{text(*made, "name"), text(*made, "text"),     integer(*made, "line").value_or(0),
                      text(*made, "by"),   integer(*made, "edges"), text(*made, "file")};
     facts.computed->before = real(*made, "before");
+    each(*made, "parts", [&](const json& part) {
+      auto variable = read_variable(part);
+      const json* held = member(part, "value");
+      const auto number = held == nullptr ? std::nullopt : jsonio::to_scalar(*held);
+      if (variable && number) facts.computed->parts.emplace_back(std::move(*variable), *number);
+    });
     const json* source = object_member(*made, "source");
     const auto value = source == nullptr ? std::nullopt : real(*source, "value");
     if (value) {

@@ -110,6 +110,9 @@ struct ComputedFact {
   double source_value = 0;
   std::string source_text{};  // what that was given last, "draw(n)"; empty: not known
   std::int64_t source_line = 0;
+  // What the arithmetic was given at the bad element: "skill[0, 4]" and its value.
+  using Part = std::pair<Variable, Scalar>;
+  std::vector<Part> parts{};
 };
 
 // The user's variable that functions were given the numbers as.

@@ -220,8 +220,12 @@ void fix_table(ViolationWriter& w, bool special) {
     return w.fix(larger.empty() ? otherwise : larger);
   }
   if (w.facts.sample && w.facts.sample->by == "function") {  // what the data hold may be right
-    w.fix(fmt::format("{} from what the batch holds: {}", look_at_computation(w), w.outside()));
-    if (w.facts.tensor.shape.size() > 1) {
+    const auto& parts = w.facts.computed ? w.facts.computed->parts : std::vector<ComputedFact::Part>();
+    const char* of_batch = parts.empty() ? " from what the batch holds" : "";
+    w.fix(fmt::format("{}{}: {}", look_at_computation(w), of_batch, w.outside()));
+    const bool offsets =
+        std::ranges::any_of(parts, [](const auto& part) { return part.first.index.size() == 1; });
+    if (w.facts.tensor.shape.size() > 1 && (parts.empty() || offsets)) {
       w.fix(
           "where columns share a table, the offset of a column is the sum of the sizes before it, and 0 for "
           "the first: torch.cat([sizes.new_zeros(1), sizes.cumsum(0)[:-1]])");

@@ -110,10 +110,12 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
   const std::string knob = w.ignore_knob();
   if (!knob.empty()) w.fix(knob);
   if (w.facts.library.caller.empty() && !both) {
+    const char* function = w.facts.as_nll ? "nll_loss" : "cross_entropy";
+    const char* module = w.facts.as_nll ? "NLLLoss" : "CrossEntropyLoss";
     w.fix(
-        fmt::format("if {0} marks what is not to count: F.cross_entropy(..., ignore_index={0}) or "
-                    "nn.CrossEntropyLoss(ignore_index={0})",
-                    label));
+        fmt::format("if {0} marks what is not to count: F.{1}(..., ignore_index={0}) or "
+                    "nn.{2}(ignore_index={0})",
+                    label, function, module));
   }
   w.fix(w.finding().fix.empty()
             ? fmt::format("if {0} marks what is not to count, mark it with {1}: labels[labels == {0}] = {1}",
@@ -144,8 +146,8 @@ void write_summary(ViolationWriter& w) {
     w.finding().summary = fmt::format("{}, but class labels start at 0", w.opening());
     return;
   }
-  const char* things = w.op() == "one_hot" && !speaks_of_labels(w) ? "values" : "labels";
-  w.finding().summary = fmt::format("{}, but {}: valid {} are {}", w.opening(), owner(w), things, w.range());
+  w.finding().summary =
+      fmt::format("{}, but {}: valid {} are {}", w.opening(), owner(w), w.nouns(), w.range());
 }
 
 // Labels such as 0, 1, 5, 6 for four classes: as many different ones as there may be, but with gaps.
@@ -186,17 +188,18 @@ std::string more_outputs(const ViolationWriter& w) {
   if (w.op() == "one_hot" && !w.facts.library.caller.empty()) {
     const std::string by = w.facts.made.empty() ? "" : fmt::format(" (`{}`)", w.facts.made.front().text);
     return fmt::format("{} calls one_hot with num_classes={}{}: give it {}{}", w.facts.library.caller, w.hi(),
-                       by, w.larger(need, "classes"), w.basis(need));
+                       by, w.larger(need, w.noun() == "label" ? "classes" : "places"), w.basis(need));
   }
   if (w.op() != "one_hot") {
     return fmt::format("give the layer that makes the input {}{}", w.larger(need, "outputs"), w.basis(need));
   }
-  constexpr std::string_view kModel = "; what it is compared with needs as many outputs";
+  const char* model = w.noun() == "label" ? "; what it is compared with needs as many outputs"
+                                          : "; what takes it has to be as wide";
   const std::string made = w.where_made();
   return need.exact
-             ? fmt::format("F.one_hot(..., num_classes={}){}{}{}", need.count, made, w.basis(need), kModel)
+             ? fmt::format("F.one_hot(..., num_classes={}){}{}{}", need.count, made, w.basis(need), model)
              : fmt::format("F.one_hot(..., num_classes=N){}, N {}{}{}", made, w.how_many(need), w.basis(need),
-                           kModel);
+                           model);
 }
 
 // That the model has fewer outputs than there are classes is known where these were counted: a label beyond
@@ -209,11 +212,17 @@ bool is_outlier(const ViolationWriter& w) {
   return !w.facts.computed && w.facts.scan.bad == 1 && w.facts.scan.total >= kMany;
 }
 
+const char* one_of_them(const ViolationWriter& w) {
+  return w.noun() == "label" ? "a class" : "a value that may occur";
+}
+
 // Numbers that are no labels may be an observation, or computed: no record has them.
 std::string correct_record(const ViolationWriter& w) {
-  const bool labels = w.op() != "one_hot" || w.facts.sample || speaks_of_labels(w);
-  return labels ? "correct it where it is made: in its record, or by the code that numbers the labels"
-                : "correct it where it is made";
+  if (w.noun() == "value" && w.facts.sample)
+    return "correct it where it is made: in its record, or by the code that numbers such values";
+  return w.noun() == "label"
+             ? "correct it where it is made: in its record, or by the code that numbers the labels"
+             : "correct it where it is made";
 }
 
 void write_too_few_outputs(ViolationWriter& w) {
@@ -221,7 +230,7 @@ void write_too_few_outputs(ViolationWriter& w) {
   w.finding().cause = known ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
   w.finding().also = {known ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch};
   if (!known && is_outlier(w) && w.op() != "ctc_loss") {
-    w.fix(fmt::format("if {} is not a class, {}: {}", w.value(), correct_record(w), w.outside()));
+    w.fix(fmt::format("if {} is not {}, {}: {}", w.value(), one_of_them(w), correct_record(w), w.outside()));
     w.fix_sample();
     if (w.fix_size(Situation::kClasses, more_outputs(w)) && w.maybe_from_one())
       w.fix(w.from_one(w.in_code("labels")));
@@ -297,7 +306,8 @@ void write_broken_label(ViolationWriter& w) {
     w.fix("resize masks without interpolation: mode=\"nearest\", Image.NEAREST, cv2.INTER_NEAREST");
     return;
   }
-  const std::string unless = w.facts.counted ? "" : fmt::format("if {} is not a class, ", w.value());
+  const std::string unless =
+      w.facts.counted ? "" : fmt::format("if {} is not {}, ", w.value(), one_of_them(w));
   w.fix(fmt::format("{}{}: {}", unless,
                     w.facts.computed ? w.look_at_computation("the labels") : correct_record(w), w.outside()));
   if (w.facts.counted) {
@@ -352,6 +362,24 @@ void write_codes(ViolationWriter& w) {
   w.fix_sample();
 }
 
+// "rating - 1", where its text says so.
+bool takes_one_off(const ComputedFact& made) {
+  for (auto at = made.text.find("- 1"); at != std::string::npos; at = made.text.find("- 1", at + 1)) {
+    const char next = at + 3 < made.text.size() ? made.text[at + 3] : ' ';
+    if (std::isdigit(static_cast<unsigned char>(next)) == 0 && next != '.' && next != '_') return true;
+  }
+  return false;
+}
+
+// The program counts from 1 and takes 1 off: -1 was a 0.
+void write_one_taken_off(ViolationWriter& w) {
+  w.finding().summary += fmt::format("; `{}` makes -1 of 0", w.facts.computed->text);
+  w.fix(fmt::format("{}: what is 0 there has no number, as a rule: leave such records out, or correct them",
+                    w.look_at_computation("the labels")));
+  if (w.has_ignore_index()) w.fix("or, so that they do not count: ignore_index=-1");
+  w.fix_sample();
+}
+
 void write_negative(ViolationWriter& w) {
   if (shifted_down(w)) return write_shifted_down(w);
   if (w.integer() == -100 && w.has_ignore_index()) {
@@ -362,6 +390,9 @@ void write_negative(ViolationWriter& w) {
     return;
   }
   if (w.facts.codes && w.integer() == -1 && w.only(-1)) return write_codes(w);
+  if (w.integer() == -1 && w.only(-1) && w.facts.computed && takes_one_off(*w.facts.computed) &&
+      !unlabelled(w))
+    return write_one_taken_off(w);
   // Only these mark what is not to count; -3 marks nothing.
   const bool marks = marks_ignored(w.integer());
   if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);
@@ -376,9 +407,8 @@ void write_negative(ViolationWriter& w) {
                                    ? fmt::format("{} of {} {} negative", w.facts.scan.bad, w.facts.scan.total,
                                                  w.facts.scan.bad == 1 ? "is" : "are")
                                    : w.outside();
-  const bool label = w.op() != "one_hot" || speaks_of_labels(w);
-  w.fix(fmt::format("a {} must not be negative: {}: {}", label ? "label" : "value", how_many,
-                    w.look_at_computation(label ? "the labels" : "the values")));
+  w.fix(fmt::format("a {} must not be negative: {}: {}", w.noun(), how_many,
+                    w.look_at_computation("the " + w.nouns())));
 }
 
 }  // namespace

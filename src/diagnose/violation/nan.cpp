@@ -177,7 +177,9 @@ bool half(ViolationWriter& w) {
   const std::string what = !nan.half.empty() ? fmt::format("`{}` is float16", nan.half)
                            : nan.autocast    ? std::string("autocast computes in float16")
                                              : fmt::format("`{}` is float16", w.argument());
-  w.finding().summary += lead(w, "but ") + fmt::format("{}, which overflows above {}", what, kMaxFloat16);
+  w.finding().summary +=
+      lead(w, "but ") +
+      fmt::format("{}, which ends at {} and makes 0 of what is below 3e-8", what, kMaxFloat16);
   if (!nan.half.empty()) {
     const char* load =
         w.facts.resizable.empty() ? "model.to(torch.bfloat16)" : "from_pretrained(..., dtype=torch.bfloat16)";

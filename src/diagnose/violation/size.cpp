@@ -1,5 +1,6 @@
 // How many rows, classes or elements are wanted, how that is known, and what to do about it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -24,6 +25,14 @@ bool is_cut(const ComputedFact& computed) {
 std::string_view unit(const Layer& layer) {
   if (layer.attribute.starts_with("out_")) return "outputs";
   return layer.attribute == "num_embeddings" ? "rows" : "entries";
+}
+
+// "; there `skill[0, 4]` is 11, `correct[0, 4]` is 2"
+std::string of_parts(const ComputedFact& made) {
+  std::vector<std::string> parts;
+  for (const auto& [variable, value] : made.parts)
+    parts.push_back(fmt::format("`{}` is {}", to_text(variable), to_text(value)));
+  return parts.empty() ? std::string() : fmt::format("; there {}", fmt::join(parts, ", "));
 }
 
 // How many elements would be beyond the size, were all values equally frequent.
@@ -71,7 +80,7 @@ bool ViolationWriter::all_seen() const {
 bool ViolationWriter::likely() const {
   if (facts.counted) return facts.counted->count > integer();
   // A class that hardly a record of the whole data set has is no class, as a rule. Ids are rare by nature.
-  const bool is_label = noun() == "label";
+  const bool is_label = noun() == "label" || noun() == "value";
   if (is_label && facts.seen && facts.seen->beyond && 4 * hi() * *facts.seen->beyond < facts.seen->count)
     return false;
   const std::int64_t over = needed() - hi();
@@ -185,13 +194,14 @@ std::string ViolationWriter::resize(const Need& need) {
 
 void ViolationWriter::set_needed(const Need& need) {
   // Ids of a whole data set may come from another table, or from a search that found nothing.
-  const bool sure = !need.of.empty() || noun() == "label";
+  const bool sure = !need.of.empty() || noun() == "label" || noun() == "value";
   if (need.exact && sure && finding_.layer) finding_.layer->needed = need.count;
 }
 
 std::string ViolationWriter::until() const {
   if (all_seen()) return {};
   if (noun() == "label") return "as there are classes";
+  if (noun() == "value") return "as there are values";
   if (is_token_table()) return "as the vocabulary is long";
   return noun() == "id" ? "as there are ids where they are made" : "as there can be indices";
 }
@@ -288,9 +298,9 @@ std::string ViolationWriter::look_at_computation(const std::string& otherwise) c
   }
   const ComputedFact& made = *facts.computed;
   const std::string name = made.name.empty() ? std::string() : made.name + " = ";
-  if (!made.file.empty())
-    return fmt::format("look at `{}{}` ({})", name, made.text, file_and_line(made.file, made.line));
-  return fmt::format("look at `{}{}` (line {})", name, made.text, made.line);
+  const std::string where =
+      made.file.empty() ? fmt::format("line {}", made.line) : file_and_line(made.file, made.line);
+  return fmt::format("look at `{}{}` ({}{})", name, made.text, where, of_parts(made));
 }
 
 std::string ViolationWriter::rule_of_computation() const {
@@ -338,7 +348,8 @@ bool ViolationWriter::far_beyond() const {
 
 bool ViolationWriter::write_renumber(const std::string& look) {
   if (!facts.seen || !facts.seen->dataset || facts.seen->several || !facts.seen->kinds) return false;
-  if (noun() == "label" || hi() < 3 || *facts.seen->kinds != hi() || maybe_from_one()) return false;
+  if (noun() == "label" || noun() == "value" || hi() < 3 || *facts.seen->kinds != hi() || maybe_from_one())
+    return false;
   fix(look);
   fix(fmt::format(
       "the whole data set has just {} different ones, from {} to {}: if each has a place of its own, number "
@@ -355,7 +366,11 @@ std::string ViolationWriter::of_codes() const {
 
 std::string ViolationWriter::if_meant() const {
   // Asks for what was intended, which the data cannot tell: a wrong value is in them, too.
-  const char* things = noun() == "label" ? "classes" : noun() == "id" ? "ids" : "elements";
+  const std::string kind = noun();
+  const char* things = kind == "label"   ? "classes"
+                       : kind == "id"    ? "ids"
+                       : kind == "value" ? "values"
+                                         : "elements";
   const bool used = facts.no_grad && noun() == "id" && !facts.library.fixed();
   return fmt::format("if there are meant to be more than {} {}{}: ", hi(), things,
                      used ? ", and the model is trained anew" : "");
@@ -369,7 +384,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
                     own("the index")));
     return false;
   }
-  if (noun() != "label" && no_size()) return false;
+  if (noun() != "label" && noun() != "value" && no_size()) return false;
   const Need wanted = need();
   // What a library indexes may be another tensor than a layer that is only as large.
   const bool guess = situation == Situation::kIndex && !facts.layer_certain &&

@@ -185,7 +185,8 @@ void ViolationWriter::write_garbage() {
 std::string ViolationWriter::nouns() const { return noun() == "index" ? "indices" : noun() + "s"; }
 
 std::string ViolationWriter::noun() const {
-  if (facts.contract->cause == Cause::kLabelOutOfRange || facts.table == "labels") return "label";
+  if (facts.contract->cause == Cause::kLabelOutOfRange || facts.table == "labels")
+    return op() == "one_hot" && !speaks_of_labels(*this) ? "value" : "label";
   return facts.contract->cause == Cause::kEmbeddingIndexOutOfRange ? "id" : "index";
 }
 

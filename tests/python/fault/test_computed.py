@@ -148,3 +148,22 @@ def test_what_a_number_was_before_its_cast() -> None:
     u = u / 2
     moved = computed.computed_facts("index", index, 2)
     assert moved is not None and "before" not in moved
+
+
+def test_the_numbers_that_arithmetic_was_given() -> None:
+    """Each operand at the bad element's place, spread as PyTorch spreads them; only where they give it."""
+    sizes = {"skills": 20}
+    skill, correct = torch.tensor([[1, 2, 3], [4, 11, 6]]), torch.tensor([[0, 1, 0], [1, 2, 0]])
+    index = (skill + sizes["skills"] * correct).flatten()
+    found = computed.computed_facts("index", index, 4)
+    assert found is not None and found["parts"] == [
+        {"name": "skill", "index": [1, 1], "value": 11},
+        {"name": "correct", "index": [1, 1], "value": 2},
+    ]
+    offsets = torch.tensor([0, 10, 30])
+    shifted = skill.cpu() + offsets
+    found = computed.computed_facts("shifted", shifted, 5)
+    assert found is not None and found["parts"][1] == {"name": "offsets", "index": [2], "value": 30}
+    offsets = offsets + 1  # another number now
+    found = computed.computed_facts("shifted", shifted, 5)
+    assert found is not None and "parts" not in found

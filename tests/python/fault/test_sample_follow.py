@@ -475,3 +475,15 @@ def test_a_label_among_those_of_proposals(facts_of, twice, wanted):
             facts = model(list(images), [dict(target) for target in targets])
             break
     assert of(facts, "batch", "row", "dataset_index", "by", "likely") == wanted
+
+
+def test_the_row_of_what_arithmetic_was_given(facts_of):
+    """No single tensor of the batch tells the row of `a + 20 * b`; what the sum was given does."""
+    skill, correct = ids_of(value=11) % 20, torch.randint(0, 2, (24, 10))
+    correct[13, 4] = 2
+    for a, b in DataLoader(TensorDataset(skill, correct), batch_size=6):
+        index = a + 20 * b
+        if int(index.max()) > 39:
+            facts = facts_of(table_violation(torch.zeros(40, 2), index))
+            break
+    assert of(facts, "batch", "row", "dataset_index", "by", "likely") == (2, 1, 13, "function", None)

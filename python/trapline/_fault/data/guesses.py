@@ -34,6 +34,9 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     by_place = by_nan(tensor, scan, predicate)
     if by_place is not None:
         return samples.sample_facts(*by_place)
+    located = by_operands(violation.get("given", tensor), scan)
+    if located is not None:
+        return samples.sample_facts(located, "function")
     located = by_function(tensor, scan, predicate)
     if located is not None:
         return samples.sample_facts(located, "function", likely=True)
@@ -446,6 +449,18 @@ def by_function(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> 
         return None
     place = values.unravel(scan["first"], found[0].shape)
     return Located(batch, found[0], Match(place, None, 0, False))
+
+
+def by_operands(tensor: Any, scan: dict[str, Any]) -> Optional[Located]:
+    """The row of a batch that has every operand of the arithmetic that made the element."""
+    found = []
+    for operand in computed.operands_of("", tensor, scan.get("first", -1)):
+        scanned = {"first": operand.first, "lo": None, "hi": None, "also": None}
+        located = samples.locate(operand.tensor, scanned, None, by_value=False)
+        if located is not None and located.found.constant == 0:
+            found.append(located)
+    same = len({(id(one.batch.parts), samples.row_of(one)) for one in found}) == 1
+    return found[0] if same else None
 
 
 def _by_columns(source: Any, result: Any, shape: Any) -> bool:

@@ -34,17 +34,17 @@ def before_cast(frame: FrameType, node: ast.expr, given: Any, first: int) -> Fac
     facts: Facts = {"before": number}
     sources = {}
     for part in ast.walk(inner):
-        held = _held(frame, part) if isinstance(part, (ast.Name, ast.Attribute)) else None
+        held = held_by(frame, part) if isinstance(part, (ast.Name, ast.Attribute)) else None
         if scope.is_tensor(held) and held.dtype.is_floating_point and held.shape == given.shape:
             sources[ast.unparse(part)] = held
     if len(sources) == 1:
         name, held = next(iter(sources.items()))
         value = held.detach().reshape(-1)[first].item()
-        facts["source"] = {"name": name, "index": _place(first, held.shape), "value": value}
+        facts["source"] = {"name": name, "index": place_of(first, held.shape), "value": value}
     return facts
 
 
-def _place(first: int, shape: Sequence[int]) -> list[int]:
+def place_of(first: int, shape: Sequence[int]) -> list[int]:
     place: list[int] = []
     for size in reversed(shape):
         place.insert(0, first % size)
@@ -79,7 +79,7 @@ def _number(frame: FrameType, node: ast.expr, given: Any, first: int) -> Optiona
         if isinstance(node.op, ast.Mult):
             return left * right
         return left / right if isinstance(node.op, ast.Div) and right else None
-    held = node.value if isinstance(node, ast.Constant) else _held(frame, node)
+    held = node.value if isinstance(node, ast.Constant) else held_by(frame, node)
     if type(held) in (int, float):
         return float(held)
     if not scope.is_tensor(held) or held.is_complex() or not held.numel():
@@ -89,15 +89,15 @@ def _number(frame: FrameType, node: ast.expr, given: Any, first: int) -> Optiona
     return float(held.detach().reshape(-1)[0].item()) if held.numel() == 1 else None
 
 
-def _held(frame: FrameType, node: Any) -> Any:
+def held_by(frame: FrameType, node: Any) -> Any:
     """What a name, a stored attribute or an entry of a dictionary holds; None for anything else."""
     if isinstance(node, ast.Name):
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     if isinstance(node, ast.Attribute):
-        held = _held(frame, node.value)
+        held = held_by(frame, node.value)
         own = held.__dict__ if isinstance(held, ModuleType) else scope.members(held)
         return own.get(node.attr)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        held = _held(frame, node.value)
+        held = held_by(frame, node.value)
         return held.get(node.slice.value) if type(held) is dict else None
     return None

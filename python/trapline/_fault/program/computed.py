@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import before, calls, frames, holders, places, scope, texts
+from trapline._fault.program import before, calls, frames, holders, operands, places, scope, texts
 from trapline._fault.program.texts import called
 
 Facts = dict[str, Any]
@@ -74,7 +74,30 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div, ast.P
 def computed_facts(variable: str, given: Any, first: int = -1) -> Optional[Facts]:
     """`name`, `text` and `line` of the assignment, and `by`, the function; of a search also `edges`, how many
     it has, and `drawn` where chance made them. `variable`: the user's name of the bad numbers, `given`: the
-    tensor itself, of which element `first` is the first bad one: what that was before a cast is told, too."""
+    tensor itself, of which element `first` is the first bad one: what that was before a cast, or the `parts`
+    that it was computed of, are told, too."""
+    for frame, name, node, line in _statements(variable, given):
+        if node is not None:
+            return _described(frame, name, node, line) | _before(frame, node, line, given, first)
+        made = _by_function(frame, name)
+        if made is not None:
+            return made
+    return None
+
+
+def operands_of(variable: str, given: Any, first: int) -> list[operands.Operand]:
+    """The tensors that element `first` of `given` was computed of by the statement's own arithmetic."""
+    for frame, name, node, _ in _statements(variable, given):
+        if node is not None:
+            return operands.operands(frame, node, given, first)
+        if _by_function(frame, name) is not None:
+            return []
+    return []
+
+
+def _statements(variable: str, given: Any) -> Iterator[tuple[FrameType, str, Optional[ast.expr], int]]:
+    """Each frame, innermost first, and the computation that it gave the numbers by; None where its variable
+    was given something else."""
     own = variable.isidentifier()  # the innermost function that has it means it, outer ones another one
     given_on = True  # so far each function was given it by the next
     for frame in holders.user_frames():
@@ -82,22 +105,20 @@ def computed_facts(variable: str, given: Any, first: int = -1) -> Optional[Facts
         own = own and not names
         names += [name for name, value in scope.variables(frame) if value is given and name not in names]
         for name in names:
-            found = _assigned(frame, name, scope.line_of(frame), _DEPTH)
-            if found is not None:
-                return _described(frame, name, *found) | _before(frame, *found, given, first)
-            made = _by_function(frame, name)
-            if made is not None:
-                return made
+            node, line = _assigned(frame, name, scope.line_of(frame), _DEPTH) or (None, 0)
+            yield frame, name, node, line
         if not names and given_on:
             expression = _in_call(frame)
             if expression is not None:
-                return _described(frame, "", *expression) | _before(frame, *expression, given, first)
+                yield frame, "", *expression
         given_on = given_on and bool(names)
-    return None
 
 
 def _before(frame: FrameType, node: ast.expr, line: int, given: Any, first: int) -> Facts:
     facts = before.before_cast(frame, node, given, first)
+    parts = [] if "source" in facts else operands.operands(frame, node, given, first)
+    if parts:
+        facts["parts"] = [{"name": part.name, "index": part.index, "value": part.value} for part in parts]
     source = facts.get("source")
     made = (
         binding(frame, source["name"], line) if source is not None and source["name"].isidentifier() else None

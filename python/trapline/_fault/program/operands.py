@@ -1,0 +1,115 @@
+"""What a bad number was computed of, `skill + 20 * correct`: the numbers that the statement's variables hold
+at the same place. Told only where the statement's own arithmetic makes the bad number of them. Nothing of
+the program runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import Any, Optional, Union
+
+from trapline._fault.program import before, scope
+
+Number = Union[int, float]
+_CASTS = ("long", "int", "to", "type", "cpu", "cuda")
+_LAID_OUT = ("flatten", "reshape", "view", "ravel", "contiguous", "squeeze", "unsqueeze", "view_as")
+_MAX_PARTS = 3
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+class Operand:
+    """One tensor of the statement, and the element of it that the bad number was computed of."""
+
+    def __init__(self, name: str, tensor: Any, index: list[int]) -> None:
+        self.name = name
+        self.tensor = tensor
+        self.index = index
+
+    @property
+    def value(self) -> Number:
+        return self.tensor.detach()[tuple(self.index)].item()
+
+    @property
+    def first(self) -> int:
+        at = 0
+        for place, size in zip(self.index, self.tensor.shape):
+            at = at * size + place
+        return at
+
+
+def operands(frame: FrameType, node: ast.expr, given: Any, first: int) -> list[Operand]:
+    """The tensors that element `first` of `given` was computed of; [] where that is not beyond doubt."""
+    if not scope.is_tensor(given) or not 0 <= first < given.numel() or given.dtype.is_floating_point:
+        return []
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LAID_OUT:
+        node = node.func.value  # the elements keep their order
+    tensors = {ast.unparse(part): held for part, held in _tensors(frame, node)}
+    if not 1 <= len(tensors) <= _MAX_PARTS:
+        return []
+    shape = _broadcast([held.shape for held in tensors.values()])
+    if shape is None or math.prod(shape) != given.numel():
+        return []
+    place = before.place_of(first, shape)
+    found = {}
+    for name, held in tensors.items():
+        own = place[len(place) - held.dim() :] if held.dim() else []
+        found[name] = Operand(name, held, [at if size > 1 else 0 for at, size in zip(own, held.shape)])
+    bad = given.detach().reshape(-1)[first].item()
+    return list(found.values()) if _number(frame, node, found) == bad else []
+
+
+def _tensors(frame: FrameType, node: ast.expr) -> Iterator[tuple[ast.expr, Any]]:
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        yield from _tensors(frame, node.left)
+        yield from _tensors(frame, node.right)
+        return
+    if isinstance(node, ast.Call):
+        inner = _uncast(node)
+        if inner is not None:
+            yield from _tensors(frame, inner)
+        return
+    held = before.held_by(frame, node)
+    if scope.is_tensor(held) and not held.is_complex() and held.numel():
+        yield node, held
+
+
+def _number(frame: FrameType, node: ast.expr, found: dict[str, Operand]) -> Optional[Number]:
+    if isinstance(node, ast.BinOp):
+        left, right = (_number(frame, part, found) for part in (node.left, node.right))
+        by = _OPERATORS.get(type(node.op))
+        if left is None or right is None or by is None:
+            return None
+        return None if right == 0 and by in (operator.floordiv, operator.mod) else by(left, right)
+    if isinstance(node, ast.Call):
+        inner = _uncast(node)
+        number = None if inner is None else _number(frame, inner, found)
+        return number if type(number) is not float or number == int(number) else None  # else it was cut
+    own = found.get(ast.unparse(node))
+    held = own.value if own is not None else getattr(node, "value", None)
+    if not isinstance(node, ast.Constant) and own is None:
+        held = before.held_by(frame, node)
+    return held if type(held) in (int, float) else None
+
+
+def _uncast(node: ast.Call) -> Optional[ast.expr]:
+    cast = isinstance(node.func, ast.Attribute) and node.func.attr in _CASTS
+    return node.func.value if cast else None
+
+
+def _broadcast(shapes: list[Any]) -> Optional[Sequence[int]]:
+    import torch
+
+    try:
+        return torch.broadcast_shapes(*shapes)
+    except RuntimeError:
+        return None
