@@ -211,3 +211,21 @@ def test_a_place_to_write_to_is_no_sample_by_its_value():
     places = torch.tensor([100, 1, 2])
     assert scatter(places, "index_copy.index") is None
     assert scatter(places, "index_select.index")["dataset_index"] == 1 and records
+
+
+def test_the_row_that_is_written_beside_the_place():
+    """`logits[rows, tokens]` with a row for each sample says it, however few rows are named."""
+
+    def bias(pictures, logits, rows, tokens):
+        args = {"self": logits, "indices": [rows, tokens]}
+        violation = make_violation("index_put.indices", tokens, -8, 8, args, frames=[])
+        violation["scan"]["list_position"] = 1
+        return which.sample_of(violation, None, False, [])
+
+    rows, tokens = torch.tensor([1, -1]), torch.tensor([2, 50])
+    for number, pictures in enumerate(DataLoader(Pictures(), batch_size=4)):
+        if number == 2:
+            found = bias(pictures, torch.zeros(4, 8), rows, tokens)
+            other = bias(pictures, torch.zeros(5, 8), rows, tokens)
+    assert (found["dataset_index"], found["row"], found["by"]) == (11, 3, "row")
+    assert "row" not in other

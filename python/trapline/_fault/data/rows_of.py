@@ -98,8 +98,8 @@ def of_flat(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sam
     beside = [one for one in indices if scope.is_tensor(one)] if type(indices) in (list, tuple) else []
     at = scan.get("list_position")
     first = beside[:1] if at not in (None, 0, -1) else []  # dimension 0 is that of the samples
-    rows = by_partner(tensor, first)
     count = len(batch.indices) if isinstance(batch.indices, (list, tuple)) else 0
+    rows = _rows_written(violation, first, tensor, count) or by_partner(tensor, first)
     if rows is None and count > 1:
         alike = any(
             part.dim() > 1 and part.shape[0] == count and part.numel() == len(flat)
@@ -109,6 +109,18 @@ def of_flat(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sam
         rows = [at // each for at in range(len(flat))] if alike and each > 1 else None
     hit = {rows[at] for at in bad.nonzero().reshape(-1).tolist()} if rows is not None else set()
     return of_row(batch, hit.pop()) if len(hit) == 1 else None
+
+
+def _rows_written(
+    violation: dict[str, Any], first: list[Any], tensor: Any, count: int
+) -> Optional[list[int]]:
+    """What x[rows, places] says itself, where x has a row for each sample."""
+    whole = (violation.get("args") or {}).get("self")
+    rows = _rows(first[0], tensor) if first else None
+    if rows is None or not scope.is_tensor(whole) or not whole.dim() or not 1 < count == whole.shape[0]:
+        return None
+    inside = [int(row) + (count if row < 0 else 0) for row in rows]
+    return inside if all(0 <= row < count for row in inside) else None
 
 
 def odd_one(mask: Any) -> Optional[Sample]:
