@@ -6,7 +6,7 @@ from conftest import make_violation, table_violation
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-from trapline._fault.data import batches  # noqa: E402
+from trapline._fault.data import batches, which  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -173,3 +173,31 @@ def test_of_several_epochs_the_batch_is_the_one_in_hand(facts_of):
         for (batch,) in loader:
             facts = facts_of(table_violation(torch.zeros(20, 2), batch)) if int(batch[0, 0]) else None
     assert of(facts, "by", "batch", "one_of", "dataset_index") == ("hand", 1, [6, 7, 8, 9, 10, 11], None)
+
+
+def lists(batch):
+    return [batch[at] for at in range(len(batch))]
+
+
+@pytest.mark.parametrize("collate", [list, lists])
+def test_a_batch_of_records_without_tensors(collate):
+    """A server reads requests; the place beside the bad one says whose it is."""
+    log = [{"text": f"number {at}", "bias": {at: 1}} for at in range(12)]
+
+    def complete(requests):
+        logits, rows, tokens = torch.zeros(len(requests), 8), torch.tensor([0, 2]), torch.tensor([1, 50])
+        args = {"self": logits, "indices": [rows, tokens]}
+        violation = make_violation("index_put.indices", tokens, -8, 8, args, frames=[])
+        violation["scan"]["list_position"] = 1
+        return which.sample_of(violation, None, False, [])
+
+    for number, requests in enumerate(DataLoader(log, batch_size=4, collate_fn=collate)):
+        if number == 1:
+            found = complete(requests)
+    assert (found["batch"], found["row"], found["dataset_index"]) == (1, 2, 6)
+
+
+def test_records_of_an_older_batch_are_not_held():
+    for _ in DataLoader([{"at": at} for at in range(8)], batch_size=2, collate_fn=list):
+        pass
+    assert [bool(batch.raw()) for batch in batches.newest_first()[:4]] == [True, True, False, False]

@@ -86,9 +86,10 @@ def _of(tensors: list[Any], remembered: list[Batch]) -> Optional[Batch]:
 def _owners(held: list[Any], remembered: list[Batch]) -> set[int]:
     """Places in `remembered` of the batches that these values are parts or copies of, or that they hold."""
     items = held
-    for _ in range(_DEPTH):
-        items = [item for value in items for item in hand.items_of(value)]
     found: set[int] = set()
+    for _ in range(_DEPTH):
+        found |= {at for at, batch in enumerate(remembered) if batch.raw() and any(map(batch.has, items))}
+        items = [item for value in items for item in hand.items_of(value)]
     copies: list[Any] = []
     for item in items:
         if not scope.is_tensor(item):

@@ -51,7 +51,8 @@ class Loader:
         # accelerate goes on in the middle of an epoch by a sampler that leaves the first batches out
         skipped = getattr(iterator._index_sampler, "skip_batches", 0)
         self.skipped = skipped if type(skipped) is int else 0
-        self.keeps_order = _module(iterator._collate_fn) in _KEEP_ORDER
+        collate = iterator._collate_fn
+        self.keeps_order = collate in (list, tuple) or _module(collate) in _KEEP_ORDER
         self._iterator = weakref.ref(iterator)
         self._user = getattr(iterator, "_trapline_loader_ref", None)
         # fastai hands torch's iterator a stand-in; its own loader, behind that, knows the indices
@@ -105,6 +106,29 @@ def _listed(indices: Any) -> Any:
     return indices.tolist() if getattr(indices, "ndim", 0) == 1 and hasattr(indices, "tolist") else indices
 
 
+class Raw:
+    """A batch without tensors: records or texts in a list, which are read when the program has gone on with
+    them. Held of the newest two alone."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Any) -> None:
+        self.items: Any = items
+        _raw.append(self)
+        if len(_raw) > _RAW:
+            _raw.popleft().items = ()
+
+    def has(self, value: Any) -> bool:
+        if type(value) in _SHARED or (type(value) is str and " " not in value):
+            return False  # the same object stands in many places
+        return value is self.items or any(value is item for item in self.items[:_MAX_ITEMS])
+
+
+_RAW = 2
+_SHARED = (int, bool, float, type(None))
+_raw: deque[Raw] = deque()
+
+
 class Batch:
     """One batch as the loader gave it out. `indices` are the sampler's; None for iterable data sets.
 
@@ -135,8 +159,15 @@ class Batch:
         return found
 
     def has(self, item: Any) -> bool:
-        """Whether an object of the user's own class is a part of the batch."""
-        return any(isinstance(part, weakref.ref) and part() is item for part in self.parts)
+        """Whether an object of the user's own class, or a record of a batch without tensors, is a part of it."""
+        return any(
+            part.has(item) if type(part) is Raw else isinstance(part, weakref.ref) and part() is item
+            for part in self.parts
+        )
+
+    def raw(self) -> Any:
+        """The list of a batch without tensors, while it is held."""
+        return self.parts[0].items if self.parts and type(self.parts[0]) is Raw else ()
 
     def per_sample(self) -> list[list[Any]]:
         """Tensors of lists with one entry per sample, like members together: [boxes of 0, of 1, ...]."""
@@ -271,6 +302,8 @@ def install() -> None:
         try:
             parts: list[Any] = []
             gather(data, parts, _DEPTH)
+            if type(data) is list and data and not any(type(part) is not tuple for part in parts):
+                parts = [Raw(data)]
             try:
                 loader = self._trapline_loader
             except AttributeError:
@@ -317,6 +350,7 @@ def uninstall() -> None:
         setattr(_BaseDataLoaderIter, name, method)
     _originals.clear()
     _noted.clear()
+    _raw.clear()
     _held = 0
 
 

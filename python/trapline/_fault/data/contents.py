@@ -83,6 +83,16 @@ def holds(sample: Any, run: list[Any]) -> bool:
     return False
 
 
+def same(one: Any, other: Any) -> bool:
+    """Equal records of plain values; arrays are not compared."""
+    if one is other:
+        return True
+    try:
+        return type(one) is type(other) and bool(one == other)
+    except Exception:
+        return False
+
+
 def _near(one: Any, other: Any) -> bool:
     """Equal as numbers, or as float32 would have them."""
     return one == other or (

@@ -168,7 +168,7 @@ def too_long(
     sample is at fault.
     """
     batch = hand.in_hand(frames)
-    if batch is None:
+    if batch is None or batch.raw():
         return strings.longest(limit, frames)
     widths = {part.shape[1] for part in batch.tensors() if part.dim() == 2}
     if tensor is None:

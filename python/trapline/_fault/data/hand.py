@@ -45,9 +45,14 @@ def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Option
             pointer = storage_pointer(tensor) if tensor.numel() else 0
             if pointer:
                 owners.setdefault(pointer, set()).add(position)
-    if not owners:
+    live = scope.live_frames() if frames is None else frames
+    raw = {at: batch for at, batch in enumerate(remembered) if batch.raw()}
+    if not owners and not raw:
         return None
-    for frame in scope.live_frames() if frames is None else frames:
+    for frame in live:
+        listed = {at for at, batch in raw.items() if _has_records(frame, batch)}
+        if listed:
+            return listed.pop() if len(listed) == 1 else None
         for deep in (False, True):
             held: set[int] = set()
             copies: list[Any] = []
@@ -61,6 +66,18 @@ def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Option
             if held:
                 return held.pop() if len(held) == 1 else None
     return None
+
+
+def _has_records(frame: FrameType, batch: Batch) -> bool:
+    """Whether a variable is the list of a batch without tensors, or another list of the same records."""
+    raw = batch.raw()
+    for _, value in scope.variables(frame):
+        if value is raw:
+            return True
+        alike = type(value) in (list, tuple) and len(value) == len(raw)
+        if alike and all(mine is item and type(item) not in (int, bool) for mine, item in zip(value, raw)):
+            return True
+    return False
 
 
 def is_finite(late: bool = False) -> bool:

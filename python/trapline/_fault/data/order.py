@@ -28,6 +28,10 @@ def _is_kept(batch: Batch) -> bool:
     indices, data_set = batch.indices, batch.loader.data_set()
     if data_set is None or not isinstance(indices, (list, tuple)) or not 1 < len(indices) <= _MAX_ASKED:
         return False
+    raw = batch.raw()
+    if len(raw) == len(indices):
+        with RandomState():
+            return all(contents.same(fetch(data_set, index), item) for index, item in zip(indices, raw))
     parts = [part for part in batch.tensors() if part.dim() > 1 and part.shape[0] == len(indices)]
     parts = [part for part in parts if part.numel() <= values.MAX_ELEMENTS]
     if not parts:
