@@ -201,3 +201,17 @@ def test_records_of_an_older_batch_are_not_held():
     for _ in DataLoader([{"at": at} for at in range(8)], batch_size=2, collate_fn=list):
         pass
     assert [bool(batch.raw()) for batch in batches.newest_first()[:4]] == [True, True, False, False]
+
+
+def test_the_bad_row_of_what_records_were_made_to():
+    def encode(requests):
+        ids = torch.arange(4 * 5).reshape(4, 5) % 7
+        ids[3, 2] = 50
+        violation = make_violation("embedding.indices", ids, 0, 8, {"indices": ids}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    log = [{"text": f"number {at}"} for at in range(12)]
+    for number, requests in enumerate(DataLoader(log, batch_size=4, collate_fn=list)):
+        if number == 2:
+            found = encode(requests)
+    assert (found["batch"], found["row"], found["dataset_index"], found["likely"]) == (2, 3, 11, True)

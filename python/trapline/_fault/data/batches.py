@@ -159,7 +159,7 @@ class Batch:
         return found
 
     def has(self, item: Any) -> bool:
-        """Whether an object of the user's own class, or a record of a batch without tensors, is a part of it."""
+        """Whether it is a part of the batch: an object of the user's own class, a record without tensors."""
         return any(
             part.has(item) if type(part) is Raw else isinstance(part, weakref.ref) and part() is item
             for part in self.parts

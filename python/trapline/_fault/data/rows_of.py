@@ -38,6 +38,17 @@ def of_row(batch: Batch, row: int) -> Sample:
     return samples.described(batch, sample)
 
 
+def of_records(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
+    """The one bad row, where the batch in hand is a list of records and no tensors, a row for each."""
+    batch = hand.in_hand()
+    if batch is None or not batch.raw() or not isinstance(batch.indices, (list, tuple)):
+        return None
+    if tensor.dim() < 2 or tensor.shape[0] != len(batch.indices) or not order.is_kept(batch):
+        return None
+    row = only_bad_row(tensor, scan, predicate)
+    return None if row is None else of_row(batch, row)
+
+
 def cut_by_hand(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Sample]:
     """The record of the one bad row, where the program holds a list with a record for each row, and those
     very records in a longer list."""
