@@ -210,8 +210,14 @@ def test_the_bad_row_of_what_records_were_made_to():
         violation = make_violation("embedding.indices", ids, 0, 8, {"indices": ids}, frames=[])
         return which.sample_of(violation, None, False, [])
 
-    log = [{"text": f"number {at}"} for at in range(12)]
-    for number, requests in enumerate(DataLoader(log, batch_size=4, collate_fn=list)):
+    class Log(torch.utils.data.Dataset):
+        def __len__(self):
+            return 12
+
+        def __getitem__(self, at):
+            return {"text": f"number {at}"}
+
+    for number, requests in enumerate(DataLoader(Log(), batch_size=4, collate_fn=list)):
         if number == 2:
             found = encode(requests)
     assert (found["batch"], found["row"], found["dataset_index"], found["likely"]) == (2, 3, 11, True)
