@@ -410,8 +410,9 @@ void write_position(ViolationWriter& w) {
   if (!limit.empty()) w.fix(limit);
   // Two or three beyond are tokens that are put around a text: cut off, the text would lose its end.
   constexpr std::int64_t kAround = 3;
+  const bool is_text = w.facts.tokenizes || w.facts.text.value_or(false);
   const bool around =
-      !one && !values && limit.empty() && length > usable && length - usable <= kAround && w.facts.tokenizes;
+      !one && !values && limit.empty() && length > usable && length - usable <= kAround && is_text;
   if (one) {
     fix_generation(w, usable);
   } else if (!values && !around) {
@@ -419,9 +420,9 @@ void write_position(ViolationWriter& w) {
   }
   std::string setting = w.facts.position ? w.facts.position->setting : std::string();
   const std::string lead =
-      around ? fmt::format(
-                   "{} beyond may be the tokens that begin and end a text, which the limit has to count: ",
-                   length - usable)
+      around ? fmt::format("{} beyond may be {}, which the limit has to count: ", length - usable,
+                           w.facts.tokenizes ? "the tokens that begin and end a text"
+                                             : "what is put around each sequence")
              : std::string("or ");
   const bool counted = w.facts.generation && w.facts.generation->prompt && w.facts.generation->wanted;
   const std::int64_t most =
