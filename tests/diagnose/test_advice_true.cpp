@@ -139,7 +139,7 @@ TEST(AdviceTrue, WhereNothingSpeaksOfTokensNoneStandAround) {
   places["table"] = "position";
   EXPECT_TRUE(says(diagnose(places), "the tokens that begin and end a text")) << all(diagnose(places));
   places["tokenizes"] = false;
-  EXPECT_FALSE(says(diagnose(places), "beyond may be")) << all(diagnose(places));
+  EXPECT_FALSE(says(diagnose(places), "which the limit has to count")) << all(diagnose(places));
   places["text"] = true;  // ids are in reach
   EXPECT_TRUE(says(diagnose(places), "2 beyond may be what is put around each sequence"))
       << all(diagnose(places));
