@@ -48,6 +48,13 @@ std::string where_text(const WatchSeen& seen, bool looked = true) {
   return fmt::format("in {} {}, in {}", seen.unit, seen.step, place_text(seen, looked));
 }
 
+// The same of what came before it, without what both have: "there, by `bmm`".
+std::string before_text(const WatchSeen& first, const WatchSeen& before) {
+  if (before.step != first.step) return where_text(before);
+  const bool same = before.kind == first.kind && before.name == first.name && before.type == first.type;
+  return same ? "there" + by_text(before) : "in " + place_text(before, true);
+}
+
 // " (Normal, whose scale is -0.3)"
 std::string site_text(const WatchFact& watch) {
   if (watch.site_type.empty()) return {};
@@ -177,7 +184,7 @@ std::string watch_text(const WatchFact& watch) {
   std::string text = fmt::format("{} of this run was {}", which, where_text(watch.first, watch.looked));
   if (!watch.site.empty()) text += fmt::format(", at the site `{}`{}", watch.site, site_text(watch));
   if (is_made_in_update(watch)) text += fmt::format(", by `{}`", watch.first.op);
-  if (watch.inf_before) text += fmt::format("; before it, Inf {}", where_text(*watch.inf_before));
+  if (watch.inf_before) text += "; before it, Inf " + before_text(watch.first, *watch.inf_before);
   return text;
 }
 

@@ -55,7 +55,7 @@ Detail surface_of(const Finding& finding, const Reading& reading) {
   return {"on GPU",
           place.empty() ? "a device-side assert, reported later and at another line"
                         : "a device-side assert that surfaces at " + place,
-          4};
+          place.empty() ? 6 : 4};  // the first to go: it is the same in every report
 }
 
 std::string text_of(const Other& other, std::string_view directory) {

@@ -479,48 +479,5 @@ TEST(AdviceHarmValues, TheVeryEndOfARangeThatIsCut) {
   EXPECT_FALSE(says(diagnose(table), "its very end")) << all(diagnose(table));
 }
 
-// A -1 that the program's own subtraction made is no mark.
-TEST(AdviceHarm, MinusOneThatIsANumberLessOne) {
-  json facts =
-      facts_of("nll_loss_forward.target", -1, 10, {{"scan", {{"total", 8}, {"max", 9}}}, {"as_nll", true}});
-  EXPECT_TRUE(says(diagnose(facts), "nn.NLLLoss(ignore_index=-1)")) << all(diagnose(facts));
-  facts["computed"] = {{"name", "stars"}, {"text", "rating - 1"}, {"line", 20}, {"file", "data.py"}};
-  const Finding finding = diagnose(facts);
-  EXPECT_TRUE(finding.summary.ends_with("; `rating - 1` makes -1 of 0")) << finding.summary;
-  EXPECT_EQ(finding.fix.front(),
-            "look at `stars = rating - 1` (data.py:20): what is 0 there has no number, as a rule: leave such "
-            "records out, or correct them");
-  facts["computed"]["text"] = "rating - 10";
-  EXPECT_FALSE(says(diagnose(facts), "what is 0 there")) << all(diagnose(facts));
-}
-
-// What arithmetic was given stands beside it; columns with offsets only where there are some.
-TEST(AdviceHarm, WhatArithmeticWasGiven) {
-  json facts = facts_of("embedding.indices", 51, 40, {{"scan", {{"total", 88}}}, {"index", {0, 4}}});
-  facts["tensor"]["shape"] = {4, 22};
-  facts["sample"] = {{"dataset_index", 30}, {"batch", 11}, {"row", 0}, {"by", "function"}};
-  facts["computed"] = {{"text", "skill + 20 * correct"},
-                       {"line", 44},
-                       {"parts", json::array({{{"name", "skill"}, {"index", {0, 4}}, {"value", 11}},
-                                              {{"name", "correct"}, {"index", {0, 4}}, {"value", 2}}})}};
-  EXPECT_TRUE(says(diagnose(facts),
-                   "look at `skill + 20 * correct` (line 44; there `skill[0, 4]` is 11, "
-                   "`correct[0, 4]` is 2): 1 of 88 is outside [0, 40)"))
-      << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "where columns share a table")) << all(diagnose(facts));
-  facts["computed"]["parts"][1]["index"] = {4};
-  EXPECT_TRUE(says(diagnose(facts), "where columns share a table")) << all(diagnose(facts));
-}
-
-// A field of a model's input is no class.
-TEST(AdviceHarm, OneHotOfWhatIsNoLabel) {
-  json facts =
-      facts_of("one_hot.self", 3, 3, {{"scan", {{"total", 128}}}, {"sample", {{"dataset_index", 5}}}});
-  EXPECT_TRUE(says(diagnose(facts), "if 3 is not a value that may occur, correct it"))
-      << all(diagnose(facts));
-  facts["variable"] = {{"name", "labels"}, {"index", {0}}};
-  EXPECT_TRUE(says(diagnose(facts), "if 3 is not a class, correct it")) << all(diagnose(facts));
-}
-
 }  // namespace
 }  // namespace trapline::diagnose

@@ -151,9 +151,9 @@ TEST(Nan, OfFloat16) {
                   {"command", "python chat.py ..."}};
   facts["resizable"] = "model";
   const Finding finding = diagnose(facts);
-  EXPECT_EQ(finding.summary,
-            std::string(kRow) +
-                "; the model's weights are finite, but `model` is float16, which ends at 65504 and makes 0 of what is below 3e-8");
+  EXPECT_EQ(finding.summary, std::string(kRow) +
+                                 "; the model's weights are finite, but `model` is float16, which ends at "
+                                 "65504 and makes 0 of what is below 3e-8");
   EXPECT_EQ(finding.fix.front(),
             "load the model in bfloat16, which has the range of float32: from_pretrained(..., "
             "dtype=torch.bfloat16)");

@@ -381,6 +381,11 @@ TEST(Watch, TellsTheInfinityThatCameFirst) {
       watch_text(*fact),
       "the first NaN of this run was in step 12, in the output of `fc1` (Linear); before it, Inf in step 11, "
       "in the gradient of `fc1.weight`");
+  watch["inf_before"] = watch;
+  watch["inf_before"]["op"] = "bmm";
+  const auto same = read_watch({{"watch", watch}});
+  ASSERT_TRUE(same);
+  EXPECT_TRUE(watch_text(*same).ends_with("; before it, Inf there, by `bmm`")) << watch_text(*same);
 }
 
 TEST(Watch, LossAndInference) {

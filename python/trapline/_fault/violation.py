@@ -35,6 +35,7 @@ from trapline._fault.program import (
     libraries,
     loss_labels,
     owners,
+    sampled,
     scope,
     sites,
     texts,
@@ -185,7 +186,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     if violation.get("no_grad") and _is_used():
         facts["no_grad"] = True
         if tensor is not None:
-            add("newest", lambda: values.is_newest(tensor, scan, row.get("predicate")) or None)
+            add("newest", lambda: _is_chosen(tensor, scan, row.get("predicate")) or None)
     if (facts.get("raised") or {}).get("nodes_of"):
         facts.pop("sample", None)  # each is right by itself
     add("process", lambda: write.process_facts(described["device"]))
@@ -360,6 +361,8 @@ def _look_into(
     if not position and not content.is_floating_point() and "computed" not in facts:
         entry = str((facts.get("variable") or {}).get("name", ""))
         add("computed", lambda: computed.computed_entry(entry))
+        if found and "computed" not in facts:
+            add("computed", lambda: sampled.sampled_facts(found[0]))
     sample = facts.get("sample") or {}
     most = 2 * scan.get("bad", 0) >= scan.get("total", 0)
     if most and "one_of" in sample and sample.get("likely"):  # more of them than of one sample
@@ -371,11 +374,19 @@ def _look_into(
     by_place = (facts.get("sample") or {}).get("by") in ("place", "row")
     if by_place and (computed.counts_across(tensor) or arisen.is_drawn(tensor)):
         facts.pop("sample")
+    if not {"dataset_index", "batch", "request", "one_of", "key", "file"} & set(facts.get("sample") or {}):
+        facts.pop("sample", None)  # a row alone, of what nobody knows
     if tensor.requires_grad:
         add("sample", lambda: at_work.of_a_prediction(facts.pop("sample", None)))
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
     add("watch", recorded.watched)
+
+
+def _is_chosen(tensor: Any, scan: dict[str, Any], predicate: Any) -> bool:
+    """The program speaks of what chooses the next of a text by scores, and the last of a row alone is bad."""
+    chooses = any(texts.speak_of(word) for word in ("multinomial", "argmax", "topk", "generate(", "sample("))
+    return chooses and values.is_newest(tensor, scan, predicate)
 
 
 def _keeps_no_gradient() -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from trapline._fault.model.autograd import bad_factor
 from trapline._fault.program import assigned, scope
 from trapline._watch.again import is_plain
-from trapline._watch.rows import sample_of
+from trapline._watch.rows import record_of, sample_of
 
 _MAX_TABLE = 1 << 16
 
@@ -38,6 +38,8 @@ def factor_of(loss: Any, parameters: Iterable[Any], loss_weight: str = "") -> di
         of_class = known is not None
     if of_class:  # else chance may have drawn what the numbers were computed of
         facts |= sample_of(found.bad, parameters, learned=False)
+    if "sample" not in facts:
+        facts |= record_of(found.given.detach())
     if known is None and loss_weight:
         facts["computed"] = {"name": loss_weight}
     elif known is not None:

@@ -112,7 +112,9 @@ def _notes_harmless() -> None:
         return
     finding = diagnose.diagnose({"kind": "watch", "watch": fact, "process": write.process_facts()})
     if finding is not None:
-        _tells("; ".join([finding["summary"] + _place(finding), *finding["fix"], fact["why"]]))
+        _tells(f"{finding['summary']}{_place(finding)}; {fact['why']}")
+        for fix in finding["fix"]:
+            _tells(f"help: {fix}")
 
 
 def _place(finding: dict[str, Any]) -> str:

@@ -56,7 +56,7 @@ from trapline._watch.forward import (
     named,
     outputs,
 )
-from trapline._watch.rows import batch_in_hand, read_row, sample_of
+from trapline._watch.rows import batch_in_hand, read_row, record_of, sample_of
 from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
@@ -160,10 +160,11 @@ def of_loss(
             broken = {} if _sample() else weights.of_optimizers(known)
             if broken:
                 return broken
+            bad = _not_finite_in(call)
             if _sample() or (call is calls[0] and not hand.is_finite()):
-                return {"kind": "input", **(_sample() or {"type": name}), **what}
+                return {"kind": "input", **(_sample() or {"type": name, **record_of(bad)}), **what}
             # What another part of the program made of the numbers, or what is in them.
-            given = given or {"kind": "input", "type": name, "looked": False, **what}
+            given = given or {"kind": "input", "type": name, "looked": False, **what, **record_of(bad)}
             looked = False
             continue
         found = named(made, inner)
@@ -218,6 +219,12 @@ def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:
     return (
         {"kind": "loss", "looked": True, "op": by["op"], **_line(by), **seen, **batch_in_hand()} if by else {}
     )
+
+
+def _not_finite_in(call: Call) -> Any:
+    """The first of its arguments that holds such numbers."""
+    given = tensors([call.args, call.kwargs])
+    return next((one.detach() for one in given if not bool(one.isfinite().all())), None)
 
 
 def _in_spite_of_buffers(call: Call) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trapline._fault.data import at_work, batches, hand, rows_of, samples
+from trapline._fault.data import at_work, batches, hand, only, rows_of, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.unusual import stands_out
 from trapline._fault.data.values import unravel
@@ -95,6 +96,17 @@ def _owners(parts: list[Any], size: int, count: int) -> Any:
                 if int(of_edges.diff().min()) >= 0:  # the edges, too, are one graph's after the other's
                     return of_edges
     return None
+
+
+def record_of(bad: Any) -> dict[str, Any]:
+    """Of numbers that are not finite, in a program without a DataLoader, the one record of its data that has
+    such a number: likely."""
+    if bad is None or not bad.numel() or batches.newest_first():
+        return {}
+    odd = bad[~bad.isfinite()]
+    value = math.nan if not odd.numel() or bool(odd.isnan().any()) else float(odd.flatten()[0])
+    sample = only.sample_facts(bad, {"first": 0, "value": value})
+    return {"sample": sample} if sample is not None else {}
 
 
 def batch_in_hand() -> dict[str, Any]:

@@ -113,6 +113,8 @@ void read_layer(const json& object, Violation& facts) {
   if (const json* siblings = object_member(*layer, "siblings"))
     facts.siblings =
         SiblingsFact{integer(*siblings, "count").value_or(0), integer(*siblings, "rows").value_or(0)};
+  if (const json* partner = object_member(*layer, "partner"); partner != nullptr)
+    facts.partner = NamesakeFact{text(*partner, "name"), integer(*partner, "rows").value_or(0)};
 }
 
 void read_places(const json& object, Violation& facts) {
@@ -202,7 +204,9 @@ void read_advice(const json& object, Violation& facts) {
   facts.grows = boolean(object, "grows").value_or(false);
   facts.virtual_tokens = std::max<std::int64_t>(0, integer(object, "virtual_tokens").value_or(0));
   if (const json* generation = object_member(object, "generation")) {
-    facts.generation = GenerationFact{integer(*generation, "prompt"), integer(*generation, "wanted")};
+    facts.generation =
+        GenerationFact{integer(*generation, "prompt"), integer(*generation, "wanted"),
+                       integer(*generation, "length"), boolean(*generation, "trainer").value_or(false)};
   }
   facts.library = read_library(object);
   facts.resizable = text(object, "resizable");

@@ -76,7 +76,9 @@ struct SettingFact {
 
 // A loop that makes one position after the other.
 struct GenerationFact {
-  std::optional<std::int64_t> prompt, wanted;  // tokens of the prompt; max_new_tokens
+  std::optional<std::int64_t> prompt, wanted;         // tokens of the prompt; max_new_tokens
+  std::optional<std::int64_t> length = std::nullopt;  // max_length, where that counts
+  bool trainer = false;                               // of Hugging Face's, which calls it
 };
 
 // The sampler of a DataLoader that draws by weights, by its name in the program, and where they came from.
@@ -193,6 +195,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool pandas = true;     // and of pandas
   bool as_nll = false;    // it called nll_loss() itself
   std::optional<SiblingsFact> siblings;
+  std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows
   std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;
   bool no_grad = false;             // the model is used, not trained

@@ -43,7 +43,13 @@ bool one_at_a_time(const ViolationWriter& w) {
 void fix_generation(ViolationWriter& w, std::int64_t usable) {
   const std::optional<std::int64_t> prompt =
       w.facts.generation ? w.facts.generation->prompt : std::optional<std::int64_t>();
-  if (prompt && *prompt < usable) {
+  const bool by_length = w.facts.generation && w.facts.generation->length && !w.facts.generation->wanted;
+  if (by_length) {
+    w.fix(fmt::format("{}={} instead of {}: it counts the {} as well, and there are {} positions",
+                      w.facts.generation->trainer ? "generation_max_length" : "max_length", usable,
+                      *w.facts.generation->length,
+                      w.facts.generation->trainer ? "token that the decoder starts with" : "prompt", usable));
+  } else if (prompt && *prompt < usable) {
     const std::string instead = w.facts.generation->wanted
                                     ? fmt::format(" instead of {}", *w.facts.generation->wanted)
                                     : std::string();
@@ -204,6 +210,13 @@ void fix_table(ViolationWriter& w, bool special) {
                     "would be wrong",
                     w.facts.siblings->count, w.facts.siblings->rows));
   }
+  if (w.facts.partner && w.seen_max() < w.facts.partner->places &&
+      w.facts.scan.bad * 2 >= w.facts.scan.total && w.facts.scan.total > 1) {
+    w.fix(
+        fmt::format("`{}` has {} rows, room for all of these ids: see that the sizes of the two tables, or "
+                    "their ids, are not mixed up",
+                    w.facts.partner->name, w.facts.partner->places));
+  }
   const Need need = w.need();
   const bool meant = need.of.empty() && own && !special;
   if (meant && w.write_renumber(fmt::format("{}: {}", look_at_computation(w), w.outside()))) return;
@@ -282,7 +295,12 @@ void write_off_range(ViolationWriter& w) {
   } else {
     w.fix(fmt::format("a negative id has no row: {} of {} {} negative ({}): {}{}", w.facts.scan.bad,
                       w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are", min, look, of_signed(w)));
-    if (w.facts.codes && w.integer() == -1) {
+    if (w.one_taken_off()) {
+      w.fix(
+          "what is 0 there, before 1 is taken off, has no number, as a rule: give it a row of its own, "
+          "correct "
+          "it, or leave such records out");
+    } else if (w.facts.codes && w.integer() == -1) {
       w.fix(w.of_codes() + "; it needs a row of its own: codes + 1, and a table with one row more");
     } else if (is_position_table(w) && w.integer() == -1 && !w.all_bad()) {
       w.fix(
@@ -424,9 +442,13 @@ void write_position(ViolationWriter& w) {
                            w.facts.tokenizes ? "the tokens that begin and end a text"
                                              : "what is put around each sequence")
              : std::string("or ");
-  const bool counted = w.facts.generation && w.facts.generation->prompt && w.facts.generation->wanted;
-  const std::int64_t most =
-      counted ? std::max(length, *w.facts.generation->prompt + *w.facts.generation->wanted) : length;
+  const auto& generation = w.facts.generation;
+  std::int64_t most = length;
+  if (generation && generation->wanted && generation->prompt) {
+    most = std::max(length, *generation->prompt + *generation->wanted);
+  } else if (generation && generation->length) {
+    most = std::max(length, *generation->length);
+  }
   if (values) {
     fix_values(w, setting, last + offset);
     return w.fix_sample();

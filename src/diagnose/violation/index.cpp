@@ -273,6 +273,7 @@ void fix_above(ViolationWriter& w) {
                     "all has {0} place{1} too few",
                     w.facts.scan.bad, w.facts.scan.bad == 1 ? "" : "s"));
   }
+  if (w.facts.computed) return;  // the arithmetic is wrong, or the size that it goes by: both stand there
   constexpr std::int64_t kTimes = 4;  // nor is it the size where numbers lie so far beyond
   if (w.far_beyond() || (!need.exact && w.needed() / kTimes >= w.hi())) return;
   const auto d = dimension(w);
@@ -298,7 +299,7 @@ void write_labels(ViolationWriter& w) {
   }
   const std::string library = w.knob(Situation::kIndex, w.need());
   const bool gap = w.facts.classes && !w.facts.classes->missing.empty();
-  if (!more && (gap || !w.all_seen())) {
+  if (!more && library.empty() && (gap || !w.all_seen())) {  // a library's row says how it numbers them
     w.fix(
         fmt::format("only if they are numbers of a list that has gaps (COCO's categories; BraTS has 0, 1, 2 "
                     "and 4), number them from 0: kinds = sorted(set(labels)); label = kinds.index(label), "

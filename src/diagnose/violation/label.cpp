@@ -362,15 +362,6 @@ void write_codes(ViolationWriter& w) {
   w.fix_sample();
 }
 
-// "rating - 1", where its text says so.
-bool takes_one_off(const ComputedFact& made) {
-  for (auto at = made.text.find("- 1"); at != std::string::npos; at = made.text.find("- 1", at + 1)) {
-    const char next = at + 3 < made.text.size() ? made.text[at + 3] : ' ';
-    if (std::isdigit(static_cast<unsigned char>(next)) == 0 && next != '.' && next != '_') return true;
-  }
-  return false;
-}
-
 // The program counts from 1 and takes 1 off: -1 was a 0.
 void write_one_taken_off(ViolationWriter& w) {
   w.finding().summary += fmt::format("; `{}` makes -1 of 0", w.facts.computed->text);
@@ -390,9 +381,7 @@ void write_negative(ViolationWriter& w) {
     return;
   }
   if (w.facts.codes && w.integer() == -1 && w.only(-1)) return write_codes(w);
-  if (w.integer() == -1 && w.only(-1) && w.facts.computed && takes_one_off(*w.facts.computed) &&
-      !unlabelled(w))
-    return write_one_taken_off(w);
+  if (w.one_taken_off() && !unlabelled(w)) return write_one_taken_off(w);
   // Only these mark what is not to count; -3 marks nothing.
   const bool marks = marks_ignored(w.integer());
   if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);

@@ -125,8 +125,10 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
   } else if (min == -1 && max <= 1 && w.facts.holds_zero.value_or(false)) {
     w.finding().summary += "; -1 stands beside 0 and 1";
     w.fix(
-        "what is not labelled has to be left out of input and target; three classes need F.cross_entropy, "
-        "with one output per class");
+        "see what -1 stands for: class 0, where a part of the data is numbered -1 and 1 (make it 0 where "
+        "that "
+        "part is read); what is not labelled (leave it out of input and target); or a third class "
+        "(F.cross_entropy, with one output per class)");
   } else if (min == -1 && max <= 1) {
     w.finding().summary += "; labels look like -1 and 1";
     w.fix("if the two classes are called -1 and 1: target = (target + 1) / 2");

@@ -365,7 +365,10 @@ std::string ViolationWriter::of_codes() const {
 }
 
 std::string ViolationWriter::if_meant() const {
-  // Asks for what was intended, which the data cannot tell: a wrong value is in them, too.
+  // Asks for what was intended, which the data cannot tell: a wrong value is in them, too. What a library
+  // indexes by labels may have more places than classes.
+  if (facts.table == "labels" && !facts.library.caller.empty())
+    return fmt::format("if {} is to be a class: ", value());
   const std::string kind = noun();
   const char* things = kind == "label"   ? "classes"
                        : kind == "id"    ? "ids"

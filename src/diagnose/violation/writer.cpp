@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 
 #include "diagnose/frame.hpp"
@@ -106,6 +107,16 @@ std::string ViolationWriter::in_code(const std::string& otherwise) const {
   // A variable that holds more than the argument is not what is to be changed as a whole.
   const bool same = facts.variable && facts.variable->index.size() == facts.index.size();
   return same ? facts.variable->name : otherwise;
+}
+
+bool ViolationWriter::one_taken_off() const {
+  if (integer() != -1 || !only(-1) || !facts.computed) return false;
+  const std::string& text = facts.computed->text;
+  for (auto at = text.find("- 1"); at != std::string::npos; at = text.find("- 1", at + 1)) {
+    const char next = at + 3 < text.size() ? text[at + 3] : ' ';
+    if (std::isdigit(static_cast<unsigned char>(next)) == 0 && next != '.' && next != '_') return true;
+  }
+  return false;
 }
 
 bool ViolationWriter::all_bad() const {

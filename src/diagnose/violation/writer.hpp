@@ -63,6 +63,8 @@ class ViolationWriter {
   bool both_sides() const;
   // Not one good value among several: no record is at fault.
   bool all_bad() const;
+  // The bad number is -1 alone, and the program takes 1 off: `rating - 1`. It was a 0.
+  bool one_taken_off() const;
   // "10 of 400 are outside [0, 70), all in column 3".
   std::string outside() const;
   // "`local`", the user's variable that holds the value; "the ids" where none is known.

@@ -257,3 +257,17 @@ def test_a_parameter_of_which_rows_were_taken_before(facts_of):
     args = {"self": rows, "dim": 1, "index": slot}
     facts = facts_of(make_violation("gather.index", slot, 0, 96, args))
     assert facts["layer"] == certain("profile", "Parameter", "shape[1]", 96)
+
+
+class Graph(nn.Module):
+    def __init__(self, entities, relations):
+        super().__init__()
+        self.entity = nn.Embedding(entities, 4)
+        self.relation = nn.Embedding(relations, 4)
+
+
+def test_the_other_table_of_the_module(facts_of):
+    model = Graph(16, 42)
+    layer = facts_of(table_violation(model.entity.weight, torch.tensor([32])))["layer"]
+    assert layer["partner"] == {"name": "relation", "rows": 42}
+    assert "partner" not in facts_of(table_violation(model.relation.weight, torch.tensor([50])))["layer"]

@@ -229,3 +229,25 @@ def test_the_row_that_is_written_beside_the_place():
             other = bias(pictures, torch.zeros(5, 8), rows, tokens)
     assert (found["dataset_index"], found["row"], found["by"]) == (11, 3, "row")
     assert "row" not in other
+
+
+def graphs(samples):
+    nodes = torch.cat([torch.full((3,), at) for at in range(len(samples))])
+    begins = torch.cat([torch.tensor([0, 1, 1]) + 3 * at for at in range(len(samples))])
+    return torch.stack(samples), nodes, begins
+
+
+def test_the_graph_of_an_edge():
+    """The node that an edge begins at is some graph's: `owner[begins]`."""
+
+    def message(owner, begins, bins):
+        violation = make_violation("embedding.indices", bins, 0, 8, {"indices": bins}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    data = list(torch.arange(24.0).reshape(12, 2))
+    for number, (x, owner, begins) in enumerate(DataLoader(data, batch_size=4, collate_fn=graphs)):
+        begins[-1] = 11
+        bins = torch.tensor([1, 2, 0, 4, 3, 9, 1, 1, 2, 7, 0, 5])
+        if number == 2:
+            found = message(owner, begins, bins)
+    assert (found["dataset_index"], found["row"], found["likely"]) == (9, 1, True)

@@ -310,7 +310,7 @@ def test_an_index_computed_from_the_batch(facts_of):
             facts = facts_of(table_violation(torch.zeros(9, 2), decade))
             break
     assert of(facts, "batch", "row", "dataset_index") == (1, 6, 14)
-    assert of(facts, "by", "likely") == ("function", True)
+    assert of(facts, "by", "likely") == ("function", None)
 
 
 def test_an_index_that_only_has_the_batchs_shape(facts_of):

@@ -214,3 +214,30 @@ def test_a_score_that_a_mask_forbids_is_picked(watch):
     said = watch.harmless()
     assert (said["step"], said["what"], said["op"], said["kind"]) == (2, "inf", "gather", "loss")
     assert "chances.gather" in line_of(said)
+
+
+class Loaded:
+    """As a library's data set holds it: the member, and a property that shows it."""
+
+    def __init__(self, w):
+        self._w = w
+
+    @property
+    def w(self):
+        return self._w
+
+
+def test_the_record_of_a_program_without_a_loader(watch):
+    """The loss is multiplied with weights of which one alone, of the program's own data, is infinite."""
+    model, optimizer = nn.Linear(2, 1), None
+    data = Loaded(torch.linspace(0.5, 1.5, 40).repeat_interleave(2)[:40])
+    data._w[29] = math.inf
+    for number in range(1, 4):
+        rows = slice(10 * number, 10 * number + 10) if number < 3 else slice(24, 34)
+        weight = data.w[rows].clone() if number == 3 else torch.ones(10)
+        loss = (model(torch.ones(10, 2)).square().squeeze(1) * weight).mean()
+        optimizer = step(model, loss, optimizer)
+    seen = watch.verdict()
+    assert (seen["what"], seen["step"], seen["factor"]) == ("inf", 3, True)
+    sample = seen["sample"]
+    assert (sample["dataset_index"], sample["dataset"]["name"], sample["likely"]) == (29, "data.w", True)

@@ -66,21 +66,22 @@ def _rows(held: Any, tensor: Any, scan: dict[str, Any], value: Any, budget: list
 def _hit(numbers: Any, scan: dict[str, Any], value: Any) -> Any:
     """Where a column has the value; None where it has not, or its other numbers are of another range."""
     wanted_nan = isinstance(value, float) and math.isnan(value)
-    if wanted_nan and not numbers.dtype.is_floating_point:
+    bad = wanted_nan or (isinstance(value, float) and math.isinf(value))
+    if bad and not numbers.dtype.is_floating_point:
         return None
     hit = numbers.isnan() if wanted_nan else numbers == value
     others = numbers[~hit]
     if not bool(hit.any()) or others.numel() < _LEAST:
         return None
     lo, hi = scan.get("lo"), scan.get("hi")
-    if wanted_nan:
+    if bad:
         valid = others.isfinite()
     elif lo is None or hi is None:
         return None
     else:
         valid = (others >= lo) & (others < hi)
     some = others[:_TWICE]
-    if float(valid.double().mean()) < _VALID or len(some.unique()) == len(some):
+    if float(valid.double().mean()) < _VALID or (not bad and len(some.unique()) == len(some)):
         return None  # a list of indices or of names: each number once
     return hit
 

@@ -79,13 +79,40 @@ def by_partner(tensor: Any, others: Any = ()) -> Optional[list[int]]:
         if rows is not None and int(rows.min()) == 0 and int(rows.max()) == count - 1:
             return [int(row) for row in rows]
     for frame in holders.user_frames():
-        for _, held in holders.held_by(frame):
-            rows = _rows(held, tensor)
-            if rows is None or int(rows[0]) != 0 or int(rows[-1]) != count - 1:
-                continue
-            if bool(((rows[1:] - rows[:-1]) >= 0).all()) and bool(((rows[1:] - rows[:-1]) <= 1).all()):
+        held = [value for _, value in holders.held_by(frame) if value is not tensor]
+        for value in held:
+            rows = _rows(value, tensor)
+            if rows is not None and _counts_up(rows, count):
                 return [int(row) for row in rows]
+        rows = _of_edges(held, tensor, count)
+        if rows is not None:
+            return rows
     return None
+
+
+def _counts_up(rows: Any, count: int) -> bool:
+    steps = rows[1:] - rows[:-1]
+    return int(rows[0]) == 0 and int(rows[-1]) == count - 1 and bool(((steps >= 0) & (steps <= 1)).all())
+
+
+def _of_edges(held: list[Any], tensor: Any, count: int) -> Optional[list[int]]:
+    """Of numbers of edges: the row of the node that each begins at, by the row of each node."""
+    vectors = [_whole(value) for value in held if holders.is_array(value) and len(value.shape) == 1]
+    nodes = [one for one in vectors if one is not None and len(one) >= count and _counts_up(one, count)]
+    begins = [one for one in vectors if one is not None and len(one) == len(tensor) and int(one.min()) >= 0]
+    for value in held:
+        if holders.is_array(value) and tuple(value.shape) == (2, len(tensor)):
+            both = _whole(value)
+            begins += [] if both is None else [both[0]]
+    found = [[int(row) for row in of[at]] for of in nodes for at in begins if int(at.max()) == len(of) - 1]
+    return found[0] if found and all(one == found[0] for one in found) else None
+
+
+def _whole(value: Any) -> Any:
+    """The whole numbers of an array."""
+    held = holders.as_tensor(value, values.MAX_ELEMENTS)
+    known = held is not None and held.numel() and not held.dtype.is_floating_point
+    return held.long() if known and str(held.dtype) != "torch.bool" else None
 
 
 def _rows(held: Any, tensor: Any) -> Any:
@@ -103,7 +130,7 @@ def of_flat(violation: dict[str, Any], predicate: Optional[int]) -> Optional[Sam
     tensor = tensor.squeeze(1) if tensor.dim() == 2 and tensor.shape[1] == 1 else tensor
     flat = tensor.detach().reshape(-1).cpu() if tensor.dim() == 1 else None
     bad = None if flat is None or batch is None else values.bad_mask(flat, scan, predicate)
-    if bad is None or not bool(bad.any()) or not order.is_kept(batch):
+    if bad is None or not bool(bad.any()) or not (order.is_kept(batch) or order.may_be_kept(batch)):
         return None
     indices = (violation.get("args") or {}).get("indices")
     beside = [one for one in indices if scope.is_tensor(one)] if type(indices) in (list, tuple) else []

@@ -29,6 +29,8 @@ def described(sample: dict[str, Any], data_set: Any, loader: Any) -> dict[str, A
     again = found and name.endswith(".dataset")  # of the loader: says nothing new
     sample["dataset"] = _data_set(data_set, "" if again else name)
     index = sample.get("dataset_index")
+    if type(index) is int and index >= sample["dataset"].get("length", index + 1):
+        del sample["dataset"]["length"]  # it counts something else: Keras's the arrays of a dictionary
     if index is not None:
         _below(sample, data_set, index, names)
     return sample

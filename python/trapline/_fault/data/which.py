@@ -18,6 +18,7 @@ from trapline._fault.data import (
     values,
     weighted,
 )
+from trapline._fault.program import computed
 
 
 def sample_of(
@@ -44,6 +45,7 @@ def sample_of(
     if position and below:  # nor are those that are computed wrongly
         return None if unknown else at_work.sample_facts([tensor], "")
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)
+    sample = sample or _of_operand(violation)
     if sample is None or "one_of" in sample:
         sample = rows_of.of_flat(violation, predicate) or sample
     return (
@@ -53,6 +55,17 @@ def sample_of(
         or (None if unknown else guesses.batch_in_hand(violation, predicate, found))
         or (_late(tensor, scan, unknown) if violation.get("late") else _at_least(violation, predicate))
     )
+
+
+def _of_operand(violation: dict[str, Any]) -> Any:
+    """The record whose numbers the program's arithmetic was given."""
+    tensor, first = violation.get("given", violation["tensor"]), violation["scan"].get("first", -1)
+    for operand in computed.operands_of("", tensor, first):
+        scan = {**violation["scan"], "first": operand.first, "value": operand.value}
+        found = records.sample_facts({**violation, "tensor": operand.tensor, "scan": scan})
+        if found is not None:
+            return {**found, "by": "function"}
+    return None
 
 
 def _by_weight(violation: dict[str, Any]) -> Any:

@@ -124,7 +124,11 @@ def table_layer(table: Any, rows: int) -> Optional[Layer]:
     found = owners.owners_of(table)
     embedding = [owner for owner in found if getattr(owner.module, "num_embeddings", None) == rows]
     if embedding:
-        return _layer(embedding[0], "num_embeddings", rows) | _siblings(embedding[0].module)
+        return (
+            _layer(embedding[0], "num_embeddings", rows)
+            | _siblings(embedding[0].module)
+            | _partner(embedding[0])
+        )
     for owner in found:  # tied weights that only the output layer holds, or a bare nn.Parameter
         parameter = owner.module._parameters.get(owner.parameter)
         if parameter is not None and parameter.dim() and parameter.shape[0] == rows:
@@ -161,6 +165,22 @@ def _siblings(table: Any) -> Layer:
             alike = [one for one in tables if type(one) is type(table) and one.weight.shape == weight.shape]
             if len(alike) == len(tables) > 1:
                 return {"siblings": {"count": len(tables), "rows": len(tables) * int(weight.shape[0])}}
+    return {}
+
+
+def _partner(owner: Owner) -> Layer:
+    """The one other table beside this one in its module, where that has more rows."""
+    import torch
+
+    for part in (part for _, root in owners.roots() for part in root.modules()):
+        if isinstance(part, (torch.nn.ModuleList, torch.nn.ModuleDict)):
+            continue
+        tables = {n: m for n, m in part.named_children() if isinstance(m, torch.nn.Embedding)}
+        if len(tables) == 2 and any(one is owner.module for one in tables.values()):
+            name, other = next((n, m) for n, m in tables.items() if m is not owner.module)
+            if other.num_embeddings > owner.module.num_embeddings:
+                above = owner.name.rpartition(".")[0]
+                return {"partner": {"name": f"{above}.{name}".lstrip("."), "rows": other.num_embeddings}}
     return {}
 
 

@@ -184,6 +184,9 @@ def longest_sample(frames: list[FrameType], limit: int) -> Optional[dict[str, An
     return sample
 
 
+_SEQ2SEQ = "transformers.trainer_seq2seq"
+
+
 def generation_facts() -> Optional[dict[str, Any]]:
     """The prompt of transformers' generate(), when it is running."""
     for frame in scope.live_frames():
@@ -199,9 +202,14 @@ def generation_facts() -> Optional[dict[str, Any]]:
             prompt = int(ids.shape[1])
         if type(prompt) is int:
             facts["prompt"] = prompt
-        wanted = getattr(frame.f_locals.get("generation_config"), "max_new_tokens", None)
+        config = frame.f_locals.get("generation_config")
+        wanted, most = (getattr(config, name, None) for name in ("max_new_tokens", "max_length"))
         if type(wanted) is int:
             facts["wanted"] = wanted
+        elif type(most) is int:
+            facts["length"] = most
+        if any(outer.f_globals.get("__name__") == _SEQ2SEQ for outer in scope.live_frames()):
+            facts["trainer"] = True
         return facts
     return None
 

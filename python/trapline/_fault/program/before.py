@@ -97,7 +97,44 @@ def held_by(frame: FrameType, node: Any) -> Any:
         held = held_by(frame, node.value)
         own = held.__dict__ if isinstance(held, ModuleType) else scope.members(held)
         return own.get(node.attr)
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+    if isinstance(node, ast.Subscript):
         held = held_by(frame, node.value)
-        return held.get(node.slice.value) if type(held) is dict else None
+        if isinstance(node.slice, ast.Constant) and type(held) is dict:
+            return held.get(node.slice.value)
+        return part_of(held, node.slice) if type(held) is _plain_tensor() else None
     return None
+
+
+def _plain_tensor() -> type:
+    import torch
+
+    return torch.Tensor
+
+
+def part_of(held: Any, node: ast.expr) -> Any:
+    """The view of a tensor that is written there; None where not with numbers alone."""
+    place = _place_in(node)
+    try:
+        return None if place is None else held.detach()[place]
+    except IndexError:
+        return None
+
+
+def _place_in(node: ast.expr) -> Optional[tuple[Any, ...]]:
+    """`[:, 0]`, `[..., 1:]`: of numbers, and of slices between numbers."""
+    place: list[Any] = []
+    for part in node.elts if isinstance(node, ast.Tuple) else [node]:
+        ends = [part.lower, part.upper, part.step] if isinstance(part, ast.Slice) else [part]
+        known = [_written(end) for end in ends]
+        if any(end is not None and number is None for end, number in zip(ends, known)):
+            return None
+        place.append(slice(*known) if isinstance(part, ast.Slice) else known[0])
+    return tuple(place)
+
+
+def _written(node: Optional[ast.expr]) -> Any:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = _written(node.operand)
+        return -number if type(number) is int else None
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if type(value) is int or value is Ellipsis else None

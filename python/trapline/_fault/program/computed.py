@@ -185,11 +185,20 @@ def computed_entry(variable: str) -> Optional[Facts]:
     parts = re.fullmatch(r"\w+(?:\[[\"'](\w+)[\"']\]|\.(\w+))", variable)
     key = parts and (parts[1] or parts[2])
     found = texts.entries(key) if key and not variable.startswith("self.") else []
-    found = [at for at in found if _computes(at.node)]  # the others hand on what they are given
-    if len(found) != 1:
-        return None
-    at = found[0]
-    return {"name": key, "text": text_of(at.node), "line": at.node.lineno, "file": at.file}
+    made = [facts for facts in map(as_written, found) if facts is not None]
+    return {**made[0], "name": key} if len(made) == 1 else None
+
+
+def as_written(at: texts.Returned, depth: int = _DEPTH) -> Optional[Facts]:
+    """What an expression of the program's text computes, or the function of the program's that it calls; None
+    where it hands on what it is given."""
+    node = at.node
+    while isinstance(node, ast.Call) and called(node) in _WRAPS and node.args:
+        node = node.args[0]  # torch.tensor(rating - 1)
+    if not _computes(node):
+        called_in = texts.returned_by(called(node), None) if depth and isinstance(node, ast.Call) else None
+        return None if called_in is None else as_written(called_in, depth - 1)
+    return {"name": at.name, "text": text_of(node), "line": node.lineno, "file": at.file}
 
 
 def _computes(node: ast.expr) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple, Optional
 
-from trapline._fault.program import calls, libraries, places, scope, texts
+from trapline._fault.program import calls, libraries, owners, places, scope, texts
 from trapline._fault.program.texts import FUNCTION, called
 
 Step = dict[str, Any]
@@ -453,10 +453,20 @@ def made_by_library(library: dict[str, Any]) -> list[Step]:
         for file, function, kind, call in texts.calls_of("from_pretrained")
         if isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == maker
     ]
-    made = _one([*calls, *loaded]) if maker else None
+    made = _one(loaded if _is_loaded(maker) else [*calls, *loaded]) if maker else None
     if made is None:
         return []
     return [{**_step(made), "text": setting} if setting else _step(made, whole=True)]
+
+
+def _is_loaded(maker: str) -> bool:
+    """A model of that name was read from a folder (Hugging Face notes which): no call has made it anew."""
+    for _, root in owners.roots():
+        for module in root.modules():
+            config = scope.members(module.__dict__.get("config"))
+            if type(module).__name__ == maker and config.get("_name_or_path"):
+                return True
+    return False
 
 
 def keyword(name: str) -> Optional[Step]:

@@ -6,6 +6,7 @@ Nothing of the user's is called: instance dictionaries and plain containers only
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -68,8 +69,13 @@ def parts(value: Any) -> Iterator[tuple[str, Any]]:
             yield f"[{position}]", item
     elif not issubclass(kind, _NO_HOLDERS) and not scope.is_tensor(value):
         for name, item in list(scope.members(value).items())[:_MAX_PARTS]:
-            if isinstance(name, str) and not name.startswith("_"):
-                yield f".{name}", item
+            if isinstance(name, str) and (not name.startswith("_") or _is_shown(kind, name[1:])):
+                yield f".{name.lstrip('_')}", item
+
+
+def _is_shown(kind: type, name: str) -> bool:
+    """A property of that name, which shows the member `_name`, as such classes are written."""
+    return bool(name) and name[0] != "_" and isinstance(inspect.getattr_static(kind, name, None), property)
 
 
 def lists(most: int) -> Iterator[tuple[str, Any]]:

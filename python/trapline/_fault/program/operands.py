@@ -15,16 +15,28 @@ from typing import Any, Optional, Union
 from trapline._fault.program import before, scope
 
 Number = Union[int, float]
-_CASTS = ("long", "int", "to", "type", "cpu", "cuda")
+_KEEPS = ("to", "type", "cpu", "cuda", "float", "double", "clone", "detach")
+_CUTS: dict[str, Callable[[float], float]] = {
+    "long": math.trunc,
+    "int": math.trunc,
+    "trunc": math.trunc,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+}
+_NEAR = 1e-6  # the program computes in float32
 _LAID_OUT = ("flatten", "reshape", "view", "ravel", "contiguous", "squeeze", "unsqueeze", "view_as")
 _MAX_PARTS = 3
+_MAX_ELEMENTS = 1 << 22
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.Div: operator.truediv,
 }
+_DIVIDES = (operator.floordiv, operator.mod, operator.truediv)
 
 
 class Operand:
@@ -64,14 +76,34 @@ def operands(frame: FrameType, node: ast.expr, given: Any, first: int) -> list[O
     for name, held in tensors.items():
         own = place[len(place) - held.dim() :] if held.dim() else []
         found[name] = Operand(name, held, [at if size > 1 else 0 for at, size in zip(own, held.shape)])
-    bad = given.detach().reshape(-1)[first].item()
-    return list(found.values()) if _number(frame, node, found) == bad else []
+    number, bad = _number(frame, node, found), given.detach().reshape(-1)[first].item()
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("to", "type") and number is not None:
+        number = math.trunc(number)
+    return [_whole(frame, operand) for operand in found.values()] if number == bad else []
+
+
+def _whole(frame: FrameType, operand: Operand) -> Operand:
+    """Of `x[:, 0]` the element of x."""
+    import torch
+
+    node = ast.parse(operand.name, mode="eval").body
+    held = before.held_by(frame, node.value) if isinstance(node, ast.Subscript) else None
+    if not isinstance(node, ast.Subscript) or type(held) is not torch.Tensor or held.numel() > _MAX_ELEMENTS:
+        return operand
+    places = before.part_of(torch.arange(held.numel()).reshape(held.shape), node.slice)
+    if places is None:
+        return operand
+    at = int(places[tuple(operand.index)])
+    return Operand(ast.unparse(node.value), held, before.place_of(at, held.shape))
 
 
 def _tensors(frame: FrameType, node: ast.expr) -> Iterator[tuple[ast.expr, Any]]:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         yield from _tensors(frame, node.left)
         yield from _tensors(frame, node.right)
+        return
+    if isinstance(node, ast.UnaryOp):
+        yield from _tensors(frame, node.operand)
         return
     if isinstance(node, ast.Call):
         inner = _uncast(node)
@@ -89,11 +121,14 @@ def _number(frame: FrameType, node: ast.expr, found: dict[str, Operand]) -> Opti
         by = _OPERATORS.get(type(node.op))
         if left is None or right is None or by is None:
             return None
-        return None if right == 0 and by in (operator.floordiv, operator.mod) else by(left, right)
+        return None if right == 0 and by in _DIVIDES else by(left, right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = _number(frame, node.operand, found)
+        return None if number is None else -number
     if isinstance(node, ast.Call):
         inner = _uncast(node)
         number = None if inner is None else _number(frame, inner, found)
-        return number if type(number) is not float or number == int(number) else None  # else it was cut
+        return None if number is None else _cut(node, number)
     own = found.get(ast.unparse(node))
     held = own.value if own is not None else getattr(node, "value", None)
     if not isinstance(node, ast.Constant) and own is None:
@@ -102,8 +137,20 @@ def _number(frame: FrameType, node: ast.expr, found: dict[str, Operand]) -> Opti
 
 
 def _uncast(node: ast.Call) -> Optional[ast.expr]:
-    cast = isinstance(node.func, ast.Attribute) and node.func.attr in _CASTS
-    return node.func.value if cast else None
+    if not isinstance(node.func, ast.Attribute) or node.func.attr not in (*_KEEPS, *_CUTS):
+        return None
+    of_torch = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
+    return (node.args[0] if node.args else None) if of_torch else node.func.value
+
+
+def _cut(node: ast.Call, number: Number) -> Optional[Number]:
+    """What the call makes of a number: 24 of 24.000001, which the program's own arithmetic may have met."""
+    if not math.isfinite(number):
+        return None
+    cut = _CUTS.get(getattr(node.func, "attr", ""))
+    near = round(number)
+    exact = near if abs(number - near) <= _NEAR * max(abs(number), 1.0) else number
+    return exact if cut is None else cut(exact)
 
 
 def _broadcast(shapes: list[Any]) -> Optional[Sequence[int]]:

@@ -120,16 +120,25 @@ def returned_by(name: str, place: Optional[int]) -> Optional[Returned]:
     if len(defined) != 1:
         return None
     file, function = defined[0]
+    return returned(function, place, file)
+
+
+def returned(function: Any, place: Optional[int], file: str, entries: bool = False) -> Optional[Returned]:
+    """The same of a function that is known. `entries`: of a dictionary the entry at the place, too."""
     inside = list(own_nodes(function))
     returns = [node.value for node in inside if isinstance(node, ast.Return)]
     value = returns[0] if len(returns) == 1 else None
-    if place is not None:
+    key = ""
+    if entries and place is not None and isinstance(value, ast.Dict) and place < len(value.values):
+        key = str(getattr(value.keys[place], "value", ""))
+        value = value.values[place]
+    elif place is not None:
         value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
     if value is None:
         return None
-    name = value.id if isinstance(value, ast.Name) else ""
+    name = value.id if isinstance(value, ast.Name) else key
     made = _assigned(inside, value)
-    return None if name and made is value else Returned(made, name, file)
+    return None if isinstance(value, ast.Name) and made is value else Returned(made, name, file)
 
 
 def entries(key: str) -> list[Returned]:

@@ -1,0 +1,41 @@
+"""What a data set of the program's computes for one place of its samples, as its `__getitem__` says it:
+`return picture, orientation - 1, label`.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Optional
+
+from trapline._fault.data import data_sets
+from trapline._fault.program import computed, texts
+
+
+def sampled_facts(located: Any) -> Optional[dict[str, Any]]:
+    """`name`, `text`, `line` and `file` of what stands at the place of the sample that the batch's tensor was
+    put together of; where PyTorch's own collate function made the batch."""
+    place = _place(located)
+    data_set, indices = located.batch.loader.data_set(), located.batch.indices
+    if place is None or data_set is None or not isinstance(indices, (list, tuple)) or not indices:
+        return None
+    try:
+        base, _ = data_sets.base_of(data_set, indices[0])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+    for kind, file in texts.classes(type(base)):
+        found = [one for one in kind.body if isinstance(one, ast.FunctionDef) and one.name == "__getitem__"]
+        given = texts.returned(found[0], place, file, entries=True) if len(found) == 1 else None
+        if given is not None:
+            return computed.as_written(given)
+    return None
+
+
+def _place(located: Any) -> Optional[int]:
+    """Which of the sample's parts the tensor is made of; each part has to be one number, text or tensor."""
+    batch = located.batch
+    if not batch.loader.keeps_order or not batch.loader.batched:
+        return None
+    alive = [part() if callable(part) else part for part in batch.parts]
+    nested = any(type(part) is tuple and part[0] != at for at, part in enumerate(alive))
+    same = [at for at, part in enumerate(alive) if part is located.tensor]
+    return same[0] if len(same) == 1 and not nested else None

@@ -1,0 +1,111 @@
+// What numbers were computed of, and what the setting around them may be: said before anything is enlarged,
+// left out or marked.
+#include "advice.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+// A -1 that the program's own subtraction made is no mark.
+TEST(AdviceGiven, MinusOneThatIsANumberLessOne) {
+  json facts =
+      facts_of("nll_loss_forward.target", -1, 10, {{"scan", {{"total", 8}, {"max", 9}}}, {"as_nll", true}});
+  EXPECT_TRUE(says(diagnose(facts), "nn.NLLLoss(ignore_index=-1)")) << all(diagnose(facts));
+  facts["computed"] = {{"name", "stars"}, {"text", "rating - 1"}, {"line", 20}, {"file", "data.py"}};
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("; `rating - 1` makes -1 of 0")) << finding.summary;
+  EXPECT_EQ(finding.fix.front(),
+            "look at `stars = rating - 1` (data.py:20): what is 0 there has no number, as a rule: leave such "
+            "records out, or correct them");
+  facts["computed"]["text"] = "rating - 10";
+  EXPECT_FALSE(says(diagnose(facts), "what is 0 there")) << all(diagnose(facts));
+}
+
+// What arithmetic was given stands beside it; columns with offsets only where there are some.
+TEST(AdviceGiven, WhatArithmeticWasGiven) {
+  json facts = facts_of("embedding.indices", 51, 40, {{"scan", {{"total", 88}}}, {"index", {0, 4}}});
+  facts["tensor"]["shape"] = {4, 22};
+  facts["sample"] = {{"dataset_index", 30}, {"batch", 11}, {"row", 0}, {"by", "function"}};
+  facts["computed"] = {{"text", "skill + 20 * correct"},
+                       {"line", 44},
+                       {"parts", json::array({{{"name", "skill"}, {"index", {0, 4}}, {"value", 11}},
+                                              {{"name", "correct"}, {"index", {0, 4}}, {"value", 2}}})}};
+  EXPECT_TRUE(says(diagnose(facts),
+                   "look at `skill + 20 * correct` (line 44; there `skill[0, 4]` is 11, "
+                   "`correct[0, 4]` is 2): 1 of 88 is outside [0, 40)"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "where columns share a table")) << all(diagnose(facts));
+  facts["computed"]["parts"][1]["index"] = {4};
+  EXPECT_TRUE(says(diagnose(facts), "where columns share a table")) << all(diagnose(facts));
+}
+
+// A field of a model's input is no class.
+TEST(AdviceGiven, OneHotOfWhatIsNoLabel) {
+  json facts =
+      facts_of("one_hot.self", 3, 3, {{"scan", {{"total", 128}}}, {"sample", {{"dataset_index", 5}}}});
+  EXPECT_TRUE(says(diagnose(facts), "if 3 is not a value that may occur, correct it"))
+      << all(diagnose(facts));
+  facts["variable"] = {{"name", "labels"}, {"index", {0}}};
+  EXPECT_TRUE(says(diagnose(facts), "if 3 is not a class, correct it")) << all(diagnose(facts));
+}
+
+// The one other table of the module has room for ids of which half have none here: the sizes may be swapped.
+TEST(AdviceGiven, TwoTablesThatMayBeMixedUp) {
+  json ids = facts_of("embedding.indices", 32, 16, {{"scan", {{"bad", 5}, {"total", 8}, {"max", 40}}}});
+  ids["layer"] = layer("ent_emb", "num_embeddings", 16);
+  ids["layer"]["partner"] = {{"name", "rel_emb"}, {"rows", 42}};
+  EXPECT_TRUE(says(diagnose(ids), "`rel_emb` has 42 rows, room for all of these ids")) << all(diagnose(ids));
+  ids["scan"]["bad"] = 1;  // a record
+  EXPECT_FALSE(says(diagnose(ids), "rel_emb")) << all(diagnose(ids));
+  ids["scan"]["bad"] = 5;
+  ids["layer"]["partner"]["rows"] = 40;
+  EXPECT_FALSE(says(diagnose(ids), "rel_emb")) << all(diagnose(ids));
+}
+
+// A part of the data may be numbered -1 and 1: nothing is to be left out of it.
+TEST(AdviceGiven, MinusOneBesideZeroAndOne) {
+  const json facts = facts_of(
+      "binary_cross_entropy.target", 0, 0,
+      {{"values", json::array({json::array({-1.0, 1})})},
+       {"kinds", {{"whole", true}, {"zero", true}, {"one", true}}},
+       {"scan",
+        {{"bad", 1}, {"value", -1.0}, {"min", -1.0}, {"max", 1.0}, {"reason", 2}, {"is_float", true}}}});
+  EXPECT_EQ(diagnose(facts).fix.front().substr(0, 60),
+            "see what -1 stands for: class 0, where a part of the data is")
+      << all(diagnose(facts));
+}
+
+// The trainer's own name of the limit, and no more positions than it asks for.
+TEST(AdviceGiven, WhatLimitsTheTextOfATrainer) {
+  json facts =
+      facts_of("embedding.indices", 48, 48, {{"scan", {{"bad", 1}, {"total", 1}}}, {"table", "position"}});
+  facts["layer"] = layer("decoder.embed_positions", "num_embeddings", 48);
+  facts["generation"] = {{"prompt", 1}, {"length", 64}, {"trainer", true}};
+  EXPECT_TRUE(says(diagnose(facts),
+                   "generation_max_length=48 instead of 64: it counts the token that the decoder "
+                   "starts with as well"))
+      << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "64 at least")) << all(diagnose(facts));
+  facts["generation"] = {{"prompt", 10}, {"length", 64}};
+  EXPECT_TRUE(says(diagnose(facts), "max_length=48 instead of 64: it counts the prompt as well"))
+      << all(diagnose(facts));
+}
+
+// A place that arithmetic computed is wrong, or the size that it goes by: a larger tensor hides it.
+TEST(AdviceGiven, NothingIsEnlargedForAComputedPlace) {
+  json facts = facts_of("index_add.index", 12390, 12390, {{"scan", {{"total", 6144}, {"max", 13129}}}});
+  EXPECT_TRUE(says(diagnose(facts), "make the tensor that is written to larger")) << all(diagnose(facts));
+  facts["computed"] = {{"name", "place"}, {"text", "top * width + left"}, {"line", 26}};
+  EXPECT_FALSE(says(diagnose(facts), "larger")) << all(diagnose(facts));
+}
+
+// -1 was a 0 before the program took 1 off.
+TEST(AdviceGiven, AnIdLessOne) {
+  json facts = facts_of("embedding.indices", -1, 8, {{"scan", {{"total", 6}, {"max", 5}}}});
+  facts["computed"] = {{"name", "tag"}, {"text", "tag - 1"}, {"line", 28}, {"file", "photos.py"}};
+  EXPECT_TRUE(says(diagnose(facts), "what is 0 there, before 1 is taken off, has no number"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "marks what is not to count")) << all(diagnose(facts));
+}
+
+}  // namespace
+}  // namespace trapline::diagnose

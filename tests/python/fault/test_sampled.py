@@ -1,0 +1,92 @@
+"""What a data set's own text computes for the bad number: of a tuple, of a dictionary, in a function."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import pytest
+from conftest import table_violation
+
+torch = pytest.importorskip("torch")
+import trapline._fault as fault  # noqa: E402
+from torch.utils.data import DataLoader  # noqa: E402
+
+TEXT = """
+from torch.utils.data import Dataset
+
+ROWS = [(4, 1, 2), (3, 0, 5), (2, 3, 1), (1, 5, 4)]
+
+
+def cell(lat, lon):
+    return lat * 3 + lon
+
+
+class Base(Dataset):
+    def __len__(self):
+        return len(ROWS)
+
+
+class Photos(Base):
+    def __getitem__(self, at):
+        lat, tag, lon = ROWS[at]
+        place = cell(lat, lon)
+        return place, tag - 1, lon
+
+
+class Named(Base):
+    def __getitem__(self, at):
+        lat, tag, lon = ROWS[at]
+        return {"lon": lon, "tag": tag - 1}
+
+
+class Several(Base):
+    def __getitem__(self, at):
+        lat, tag, lon = ROWS[at]
+        if lat > 9:
+            return lat, lon
+        return lat, tag - 1
+"""
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    (tmp_path / "photos_of_test.py").write_text(TEXT)
+    os.utime(tmp_path / "photos_of_test.py", (0, 0))  # not edited while the program runs
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fault.install()
+    yield importlib.import_module("photos_of_test")
+    fault.uninstall()
+    sys.modules.pop("photos_of_test", None)
+
+
+def computed(facts_of, kind, place, rows=5):
+    for batch in DataLoader(kind(), batch_size=4):
+        numbers = (list(batch.values()) if isinstance(batch, dict) else batch)[place]
+        facts = facts_of(table_violation(torch.zeros(rows, 2), numbers))
+        return facts.get("computed")
+
+
+def test_of_a_tuple(data, facts_of):
+    found = computed(facts_of, data.Photos, 1)
+    assert (found["text"], found["line"]) == (
+        "tag - 1",
+        TEXT.split("\n").index("        return place, tag - 1, lon") + 1,
+    )
+    assert found["file"] == data.__file__
+
+
+def test_in_a_function_that_it_calls(data, facts_of):
+    found = computed(facts_of, data.Photos, 0, rows=10)
+    assert found["text"] == "lat * 3 + lon" and "def cell" in TEXT.split("\n")[found["line"] - 2]
+
+
+def test_of_a_dictionary(data, facts_of):
+    found = computed(facts_of, data.Named, 1)
+    assert (found["name"], found["text"]) == ("tag", "tag - 1")
+    assert computed(facts_of, data.Named, 0, rows=2) is None  # it hands on what it reads
+
+
+def test_of_several_returns_nothing_is_known(data, facts_of):
+    assert computed(facts_of, data.Several, 1) is None
