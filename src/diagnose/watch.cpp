@@ -89,6 +89,8 @@ std::string written_after(const WatchSeen& seen) {
 
 std::string place_text(const WatchSeen& seen, bool looked) {
   if (seen.kind == "input") {
+    if (!seen.name.empty())
+      return fmt::format("what goes into {} ({})", layer_name(seen.name, '`'), seen.type);
     return seen.type.empty() ? "the data" : fmt::format("what goes into {}", seen.type);
   }
   if (seen.kind == "target") return "the targets or weights that the loss was given";

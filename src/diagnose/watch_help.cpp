@@ -114,8 +114,9 @@ std::string look_text(const WatchFact& watch) {
         "look at what is computed before {}, and from what: log, division or sqrt of the data, exp",
         at.type.empty() ? "the model" : at.type);
   if (at.kind == "input")
-    return "the numbers are not finite before the model: mend them, or leave them out; "
-           "torch.isfinite(inputs).all() tells";
+    return std::string("the numbers are not finite before the model: mend them, or leave them out") +
+           (watch.sample ? "" : ", where they are made (the data, an environment, a replay buffer)") +
+           "; torch.isfinite(inputs).all() tells";
   if (at.kind == "target" && watch.made)
     return "these numbers are not finite: if they are data, mend them or leave them out; if the program "
            "computes "

@@ -30,7 +30,7 @@ from trapline._fault.model.autograd import (
     overflowed_before,
     where_bad,
 )
-from trapline._fault.program import arisen, names, scope
+from trapline._fault.program import arisen, names, owners, scope
 from trapline._watch import backward, replayed, sites, weights
 from trapline._watch.again import (
     Call,
@@ -53,6 +53,7 @@ from trapline._watch.forward import (
     given_to,
     hidden,
     is_finite_without,
+    line_of_slope,
     named,
     outputs,
 )
@@ -162,9 +163,14 @@ def of_loss(
                 return broken
             bad = _not_finite_in(call)
             if _sample() or (call is calls[0] and not hand.is_finite()):
-                return {"kind": "input", **(_sample() or {"type": name, **record_of(bad)}), **what}
+                return {
+                    "kind": "input",
+                    **(_sample() or {"type": name, **_into(inner), **record_of(bad)}),
+                    **what,
+                }
             # What another part of the program made of the numbers, or what is in them.
-            given = given or {"kind": "input", "type": name, "looked": False, **what, **record_of(bad)}
+            into = {"type": name, **_into(inner)}
+            given = given or {"kind": "input", **into, "looked": False, **what, **record_of(bad)}
             looked = False
             continue
         found = named(made, inner)
@@ -219,6 +225,20 @@ def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:
     return (
         {"kind": "loss", "looked": True, "op": by["op"], **_line(by), **seen, **batch_in_hand()} if by else {}
     )
+
+
+def _into(module: Any) -> dict[str, Any]:
+    """The program's name of a module whose class says little (Sequential, Linear)."""
+    if not type(module).__module__.startswith("torch.nn."):
+        return {}
+    named = (
+        owners.written(variable, path)
+        for variable, root in owners.roots()
+        for path, part in root.named_modules()
+        if part is module
+    )
+    name = next(named, "")
+    return {"name": name} if name else {}
 
 
 def _not_finite_in(call: Call) -> Any:
@@ -300,7 +320,7 @@ def of_gradients(
         module = call.module()
         for name, parameter in module.named_parameters() if module is not None else ():
             if id(parameter) in owned:
-                found["name"] = name
+                found["name"] = weights.told_as(parameter, name, modules)
     row = {} if in_loss is None else sample_of(in_loss.bad, weights_of(calls))
     if in_loss is not None and in_loss.node is not None and _has_come(mine):
         same = again is not None and again.get("op") == in_loss.op()
@@ -321,7 +341,7 @@ def of_gradients(
             del made["backward"]
             return {**found, **made}
     if by:
-        return {**found, "op": by}
+        return {**found, "op": by, **line_of_slope(by, calls)}
     may_be = {} if graph is None else left_of(graph, held, owned)
     if "op" in may_be:
         return {**found, **may_be}

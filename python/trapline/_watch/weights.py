@@ -50,17 +50,18 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
         }
     if mine is None:
         return {"kind": "weights", "name": name, "buffer": True}
+    told = told_as(mine, name, known.modules)
     if id(mine) in known.bad:
-        return {"kind": "weights", "name": name}
+        return {"kind": "weights", "name": told}
     by_hand = of_program(mine, known, name)
     if by_hand:
-        return {**by_hand, "name": name, **others}
+        return {**by_hand, "name": told, **others}
     for optimizer, tally in list(known.optimizers.items()):
         if tally.count > tally.before and any(parameter is mine for parameter in parameters_of(optimizer)):
-            return {"kind": "optimizer", "name": name, **others, **setting_of(optimizer, mine)}
+            return {"kind": "optimizer", "name": told, **others, **setting_of(optimizer, mine)}
     if id(mine) in known.good:  # the program updates them itself, or from copies that an optimizer has
-        return {"kind": "optimizer", "name": name}
-    return {"kind": "weights", "name": name}
+        return {"kind": "optimizer", "name": told}
+    return {"kind": "weights", "name": told}
 
 
 def _others(bad: list[Any]) -> dict[str, Any]:
@@ -169,11 +170,21 @@ def changed() -> dict[str, Any]:
 
 
 def name_of(parameter: Any, modules: Iterable[Any]) -> dict[str, Any]:
+    modules = list(modules)
     for module in modules:
         for name, candidate in module.named_parameters():
             if candidate is parameter:
-                return {"name": name}
+                return {"name": told_as(parameter, name, modules)}
     return {}
+
+
+def told_as(parameter: Any, name: str, modules: Iterable[Any]) -> str:
+    """Its name, from the program's variable on where others of these modules have the same one."""
+    same = {id(one) for module in modules for other, one in module.named_parameters() if other == name}
+    if len(same) < 2:
+        return name
+    whole = {f"{owner.name}.{owner.parameter}" for owner in owners.owners_of(parameter)}
+    return whole.pop() if len(whole) == 1 and next(iter(whole)).endswith(name) else name
 
 
 def setting_of(optimizer: Any, parameter: Any) -> dict[str, Any]:
