@@ -135,7 +135,7 @@ std::string look_text(const WatchFact& watch) {
   if (!at.written.empty())
     return fmt::format(
         "{} was finite after {}, and it was no optimizer's step that changed that: look at what else writes "
-        "weights there (a perturbation, a moving average, a projection, pruning): a division by 0, a mean of "
+        "weights there (a perturbation, an average, a projection, pruning): a division by 0, a mean of "
         "nothing, a root of a "
         "number below 0",
         at.name.empty() ? "the weight" : layer_name(at.name, '`'), written_after(at));

@@ -342,9 +342,12 @@ TEST(AdvicePosition, StepsOfALongEpisodeNeedRowsOrACut) {
                                                {"name", "embed_timestep"},
                                                {"setting", "max_ep_len"},
                                                {"value", 50}}}}));
-  EXPECT_EQ(finding.fix.front(),
-            "if they count the steps of what may be so long (an episode, a series): make the model with "
-            "max_ep_len as large as the longest has steps, 60 at least, instead of 50, or cut what is longer")
+  EXPECT_EQ(finding.fix.front(), "keep them below 50: look at where the positions are computed");
+  EXPECT_TRUE(
+      says(finding,
+           "only if they count the steps of what may be so long (an episode, a series), and that is not "
+           "cut before: make the model with max_ep_len as large as the longest has steps, 60 at least, "
+           "instead of 50, or cut what is longer"))
       << all(finding);
   EXPECT_FALSE(says(finding, "scaled")) << all(finding);
 }

@@ -107,5 +107,31 @@ TEST(AdviceGiven, AnIdLessOne) {
   EXPECT_FALSE(says(diagnose(facts), "marks what is not to count")) << all(diagnose(facts));
 }
 
+// A library's own loss made the index of the labels that it was given: the user cannot leave them out there.
+TEST(AdviceGiven, AnIndexThatALibraryMade) {
+  json facts = facts_of("scatter.index", -1, 6, {{"scan", {{"total", 48}, {"max", 5}}}});
+  EXPECT_TRUE(says(diagnose(facts), "leave the elements with -1 in the index out before the call"))
+      << all(diagnose(facts));
+  facts["library"] = {{"caller", "somelib"}};
+  EXPECT_EQ(
+      diagnose(facts).fix.front(),
+      "a library made the index of what it was given (labels, ids): look at where that is made: 1 of 48 is "
+      "outside [0, 6); if -1 marks what is not to count, such an entry has to be left out before somelib is "
+      "called");
+}
+
+// Weights that the program computes come from no layer, also where it is a model that is used.
+TEST(AdviceGiven, WeightsOfTheProgramsOwn) {
+  json facts = facts_of("multinomial.self", 0, 1, {{"weights", {{"bad", 0}, {"total", 6}}}});
+  facts["scan"] = {{"bad", 222},     {"total", 256}, {"first", 0},
+                   {"value", "nan"}, {"reason", 3},  {"is_float", true}};
+  facts["nan"] = {{"situation", "inference"}, {"command", "python main.py"}};
+  EXPECT_TRUE(says(diagnose(facts), "--watch nan")) << all(diagnose(facts));
+  facts["scores"] = false;
+  EXPECT_FALSE(says(diagnose(facts), "--watch nan")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "0/0 (a row that is divided by its own sum of 0)"))
+      << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -130,7 +130,7 @@ class Kept:
         self._aside.__enter__()
         self._random = fetched.RandomState()
         self._random.__enter__()
-        self._buffers = [(b, b.detach().clone()) for b in self.module.buffers() if not _is_lazy(b)]
+        self._buffers = [(b, b.detach().clone()) for b in self.module.buffers() if not is_lazy(b)]
         self._members: list[tuple[Any, Any]] = []
         for module in self.module.modules():
             members = vars(module)
@@ -178,7 +178,7 @@ class _Refuses(TorchDispatchMode):
     def __init__(self, module: Any) -> None:
         super().__init__()
         plain = (
-            p for p in module.parameters() if is_plain(p) and not _is_lazy(p) and p.layout is torch.strided
+            p for p in module.parameters() if is_plain(p) and not is_lazy(p) and p.layout is torch.strided
         )
         self._storages = {int(p.untyped_storage().data_ptr()) for p in plain if p.layout is torch.strided} - {
             0
@@ -205,7 +205,7 @@ class _Refuses(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _is_lazy(tensor: Any) -> bool:
+def is_lazy(tensor: Any) -> bool:
     return bool(torch.nn.parameter.is_lazy(tensor))
 
 

@@ -8,9 +8,10 @@ import weakref
 from functools import partial
 from typing import Any, Callable, Optional
 
+from trapline._library.say import debug
 from trapline._watch import candidates, place, state, weights
-from trapline._watch.again import Call
-from trapline._watch.suspect import parameters_of
+from trapline._watch.again import Call, is_lazy
+from trapline._watch.suspect import are_finite, modes, parameters_of
 
 _ADDED = 8  # steps that are looked at when an optimizer is given more weights
 
@@ -23,6 +24,7 @@ class Updates:
             _nobody,
             -1,
         )  # the optimizer whose weights were, and when
+        self._loaded: tuple[int, set[int]] = (-1, set())  # bad weights that were put in place, and when
 
     def sees(self, optimizer: Any) -> Optional[dict[str, Any]]:
         """What an update by finite gradients has made of the weights, in a step that is looked at."""
@@ -44,6 +46,12 @@ class Updates:
         last = light.ring.facts(light.steps.taken + 1, None, None)
         return light.early.before({"step": light.steps.taken, "unit": "step", **fact, "last_steps": last})
 
+    def loads(self, module: Any) -> None:
+        """What `load_state_dict` has put in place: an average of models, a copy of other weights."""
+        turn = self._light.steps.turn
+        bad = {id(p) for p in module.parameters() if p.is_cpu and not is_lazy(p) and not are_finite([p])}
+        self._loaded = (turn, bad | (self._loaded[1] if self._loaded[0] == turn else set()))
+
     def known(self, earlier: list[Call], good: set[int]) -> weights.Known:
         """For a loss that is not finite. `earlier`: calls in this step whose loss was."""
         light = self._light
@@ -54,6 +62,8 @@ class Updates:
         return weights.Known(tallies, bad, good, modules, is_fine, entered)
 
     def _is_fine(self, earlier: list[Call], parameter: Any) -> str:
+        if self._loaded[0] == self._light.steps.turn and id(parameter) in self._loaded[1]:
+            return "loaded"
         # A table may be bad in rows that the earlier call has not read.
         was_used = any(call.has_one_of({id(parameter)}) for call in earlier if call.module() is not None)
         if was_used and not candidates.rows_of([parameter]):
@@ -75,6 +85,22 @@ def around_added(light: Any, original: Any) -> Any:
             light.began.notes(optimizer.param_groups[-1]["params"])
 
     return add_param_group
+
+
+def around_load(light: Any, original: Any) -> Any:
+    """Around ``Module.load_state_dict``, after the first step: what came before is a checkpoint."""
+
+    def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(module, *args, **kwargs)
+        try:
+            light.catches_up()
+            if light.notes and light.steps.turn and not modes():
+                light.updates.loads(module)
+        except Exception as error:
+            debug(f"watch: {error!r}")
+        return result
+
+    return load_state_dict
 
 
 def _nobody() -> None:

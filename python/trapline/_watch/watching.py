@@ -36,7 +36,7 @@ from trapline._watch.suspect import (
     parameters_of,
     skips,
 )
-from trapline._watch.updates import Updates, around_added
+from trapline._watch.updates import Updates, around_added, around_load
 from trapline._watch.withheld import Streak, around_scaler
 
 _TRAINED = 16  # backward passes of a program without an optimizer, as many as are no test of a function
@@ -98,6 +98,7 @@ class Light:
         self._patches.wrap(torch.optim.Optimizer, "__init__", self.roots.around_init)
         self._patches.wrap(torch.optim.Optimizer, "add_param_group", partial(around_added, self))
         self._patches.wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
+        self._patches.wrap(torch.nn.Module, "load_state_dict", partial(around_load, self))
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
             self._patches.wrap(scaler, "step", partial(around_scaler, self))

@@ -71,6 +71,8 @@ def _others(bad: list[Any]) -> dict[str, Any]:
 
 def of_program(parameter: Any, known: Known, name: str = "") -> dict[str, Any]:
     """Of a weight that was seen to be finite, and that no optimizer has stepped with since."""
+    if known.is_fine(parameter) == "loaded":
+        return {"kind": "weights", "written": "step", **written.weights("step", name)}
     stepping = [one for one, tally in list(known.optimizers.items()) if tally.count > tally.before]
     mine = [one for one in stepping if any(held is parameter for held in parameters_of(one))]
     if not mine:  # the program's own update is the step

@@ -141,6 +141,7 @@ void read_places(const json& object, Violation& facts) {
         ComputedFact{text(*made, "name"), text(*made, "text"),     integer(*made, "line").value_or(0),
                      text(*made, "by"),   integer(*made, "edges"), text(*made, "file")};
     facts.computed->before = real(*made, "before");
+    facts.computed->of_sample = boolean(*made, "of_sample").value_or(false);
     each(*made, "parts", [&](const json& part) {
       auto variable = read_variable(part);
       const json* held = member(part, "value");

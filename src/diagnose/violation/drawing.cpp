@@ -4,10 +4,12 @@
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
-namespace {
 
-// Weights that the program itself computes: nothing in it speaks of scores or of a softmax.
-bool are_weights(const ViolationWriter& w) { return !w.facts.scores && nan_when(w, ""); }
+bool are_weights(const ViolationWriter& w) {
+  return !w.facts.scores && !nan_when(w, "generation") && !nan_when(w, "policy");
+}
+
+namespace {
 
 void fix_weights(ViolationWriter& w) {
   const std::string look = fmt::format("look at where {} is computed", w.own("the input"));

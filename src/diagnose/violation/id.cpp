@@ -385,11 +385,12 @@ void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
           : fmt::format(
                 "make the model with {} as large as the longest has steps, {} at least, instead of {}",
                 setting, needed, w.hi());
-  w.fix(
-      fmt::format("if they count the steps of what may be so long (an episode, a series): {}, or cut what is "
-                  "longer",
-                  more));
-  w.fix("if not, " + look);
+  w.fix(look);
+  w.fix_sample();
+  w.fix(fmt::format(
+      "only if they count the steps of what may be so long (an episode, a series), and that is not "
+      "cut before: {}, or cut what is longer",
+      more));
 }
 
 }  // namespace

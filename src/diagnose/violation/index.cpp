@@ -96,6 +96,13 @@ void write_ignore_label(ViolationWriter& w) {
   const std::string knob = w.ignore_knob();
   if (!knob.empty()) return w.fix(knob);
   const std::string name = w.own("the index");
+  if (!w.facts.library.caller.empty() && !w.facts.variable) {  // the call is not the user's to change
+    w.fix(fmt::format(
+        "a library made the index of what it was given (labels, ids): look at where that is made: {}; if {} "
+        "marks what is not to count, such an entry has to be left out before {} is called",
+        w.outside(), w.value(), w.facts.library.caller));
+    return;
+  }
   if (w.is_padding()) {
     w.fix(fmt::format(
         "the collate function fills {} with {}: leave those elements out before the call, or fill with the "
@@ -242,7 +249,7 @@ void fix_above(ViolationWriter& w) {
   const bool of_data = w.facts.sample && w.facts.sample->by.empty() && !w.facts.sample->likely;
   const bool counted = w.maybe_from_one();
   if ((of_data || w.all_seen()) && counted) w.fix(w.from_one(w.in_code("index")));
-  if (w.only(w.hi()) && w.hi() > 2 && !counted && !w.facts.computed && w.layer().empty() && !writes(w))
+  if (w.only(w.hi()) && w.hi() > 2 && !counted && !w.computes() && w.layer().empty() && !writes(w))
     w.fix(
         fmt::format("{} is the number of elements itself: it may be one step too far, or what a search gives "
                     "that found nothing; or what is indexed is too short",

@@ -174,6 +174,7 @@ void write_gaps(ViolationWriter& w) {
 }
 
 void fix_range_check(ViolationWriter& w) {
+  if (w.noun() != "label") return;
   const auto ignored = w.facts.scan.also;
   const bool left_out = ignored && (*ignored < 0 || *ignored >= w.hi());
   const std::string kept = left_out ? fmt::format("labels[labels != {}]", *ignored) : std::string("labels");
@@ -209,7 +210,7 @@ bool counted_more(const ViolationWriter& w) { return w.hi() == 1 || w.need().exa
 // One element of many, beyond all others.
 bool is_outlier(const ViolationWriter& w) {
   constexpr std::int64_t kMany = 8;
-  return !w.facts.computed && w.facts.scan.bad == 1 && w.facts.scan.total >= kMany;
+  return !w.computes() && w.facts.scan.bad == 1 && w.facts.scan.total >= kMany;
 }
 
 const char* one_of_them(const ViolationWriter& w) {
@@ -237,17 +238,17 @@ void write_too_few_outputs(ViolationWriter& w) {
     return;
   }
   constexpr std::int64_t kTelling = 4;
-  if (!known && w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling &&
-      !w.facts.computed && w.facts.source.empty() && w.op() != "ctc_loss") {
+  if (!known && w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling && !w.computes() &&
+      w.facts.source.empty() && w.op() != "ctc_loss") {
     w.fix(fmt::format(
-        "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer "
-        "list of classes",
-        w.facts.scan.total, w.range(), w.users()));
+        "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer list{}",
+        w.facts.scan.total, w.range(), w.users(),
+        w.noun() == "label" ? " of classes" : ", or counted from another number"));
     w.fix_sample();
     w.fix_size(Situation::kClasses, more_outputs(w));
     return;
   }
-  if (!known && w.facts.computed && w.layer().empty() && w.op() != "ctc_loss") {
+  if (!known && w.computes() && w.layer().empty() && w.op() != "ctc_loss") {
     w.fix(fmt::format("{}: {}", w.look_at_computation("the labels"), w.outside()));
     if (w.op() == "cross_entropy" && w.facts.source.empty())
       w.fix(fmt::format(
@@ -268,7 +269,7 @@ void write_too_few_outputs(ViolationWriter& w) {
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
     }
     // Of one file among several: the labels of the others hide it.
-    const bool made = w.facts.computed || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
+    const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
     const bool last = !other && !w.all_seen() && w.only(w.hi()) && !made && w.hi() > 1;
     w.fix(fmt::format("if {}, {}: {}{}", other ? "neither" : "not",
                       made ? w.look_at_computation("the labels") : "correct the data", w.outside(),
@@ -309,7 +310,7 @@ void write_broken_label(ViolationWriter& w) {
   const std::string unless =
       w.facts.counted ? "" : fmt::format("if {} is not {}, ", w.value(), one_of_them(w));
   w.fix(fmt::format("{}{}: {}", unless,
-                    w.facts.computed ? w.look_at_computation("the labels") : correct_record(w), w.outside()));
+                    w.computes() ? w.look_at_computation("the labels") : correct_record(w), w.outside()));
   if (w.facts.counted) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);

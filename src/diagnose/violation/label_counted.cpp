@@ -53,7 +53,7 @@ bool speaks_of_labels(const ViolationWriter& w) {
 // Labels 1..N. Believable when the whole data set was seen, or so many labels that a class 0 would have
 // shown.
 bool one_based(const ViolationWriter& w) {
-  if (w.op() == "ctc_loss" || w.facts.computed) return false;     // 0 is the blank; nobody counted
+  if (w.op() == "ctc_loss" || w.computes()) return false;         // 0 is the blank; nobody counted
   if (w.op() == "one_hot" && !speaks_of_labels(w)) return false;  // degrees, months, ages: some begin at 1
   if (w.counted_from_one()) return true;
   return w.seen_count() / 3 >= w.hi() && w.hi() > 1 && w.seen_min() == 1 && w.seen_max() == w.hi() &&
@@ -62,7 +62,7 @@ bool one_based(const ViolationWriter& w) {
 
 // 0 occurred before; this call, with labels enough to show one, runs from 1 to N.
 bool one_based_part(const ViolationWriter& w) {
-  return w.op() != "ctc_loss" && !w.facts.computed && w.hi() > 1 && w.facts.seen && w.facts.seen->min == 0 &&
+  return w.op() != "ctc_loss" && !w.computes() && w.hi() > 1 && w.facts.seen && w.facts.seen->min == 0 &&
          w.facts.seen->max == w.hi() && w.facts.scan.min == Scalar(std::int64_t{1}) &&
          w.facts.scan.max == Scalar(w.hi()) && w.only(w.hi()) && w.facts.scan.total / 3 >= w.hi() &&
          !(w.facts.counted && w.facts.counted->count > w.hi());

@@ -225,7 +225,7 @@ bool explain_nan(ViolationWriter& w) {
   if (weights_are_finite(w) && not_finite(w)) w.finding().summary += "; the model's weights are finite";
   // Layers with finite weights seldom make one: what the program itself computes has no layer to be named.
   const bool drawn = w.facts.contract != nullptr && w.facts.contract->cause == Cause::kInvalidProbability;
-  if (!weights_are_finite(w) || !drawn || !nan_of(w).situation.empty()) watch(w);
+  if (!weights_are_finite(w) || !drawn || (!nan_of(w).situation.empty() && !are_weights(w))) watch(w);
   return false;
 }
 

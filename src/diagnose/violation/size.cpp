@@ -93,7 +93,7 @@ bool ViolationWriter::likely() const {
 }
 
 bool ViolationWriter::counted_from_one() const {
-  if (facts.computed || facts.counted || facts.integer("padding_idx") == 0) return false;
+  if (computes() || facts.counted || facts.integer("padding_idx") == 0) return false;
   return hi() > 1 && facts.seen && facts.seen->dataset && seen_min() == 1 && seen_max() == hi() && only(hi());
 }
 
@@ -264,8 +264,7 @@ std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
 }
 
 bool ViolationWriter::maybe_from_one() const {
-  if (facts.computed || facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss")
-    return false;
+  if (computes() || facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss") return false;
   if (is_token_table()) return false;  // 0 is a special token, as a rule, and seldom seen
   constexpr std::int64_t kSome = 8;
   if (hi() <= 1 || seen_count() < kSome) return false;

@@ -63,6 +63,8 @@ class ViolationWriter {
   bool both_sides() const;
   // Not one good value among several: no record is at fault.
   bool all_bad() const;
+  // The program computes the numbers itself: not what a data set's own code makes of a record.
+  bool computes() const { return facts.computed && !facts.computed->of_sample; }
   // The bad number is -1 alone, and the program takes 1 off: `rating - 1`. It was a 0.
   bool one_taken_off() const;
   // "10 of 400 are outside [0, 70), all in column 3".
@@ -235,6 +237,9 @@ bool explain_broken_weights(ViolationWriter& w);  // what was computed of them i
 // The program does this ("generation", "policy"), or nobody knows what it does.
 bool nan_when(const ViolationWriter& w, const char* situation);  // "": nothing tells what the program does
 bool nan_trains(const ViolationWriter& w);
+// What is drawn by is weights that the program itself computes: nothing in it speaks of scores or of a
+// softmax.
+bool are_weights(const ViolationWriter& w);
 // "x[3] is NaN": what was cast to an integer; empty when it was not found.
 std::string nan_cast_source(const ViolationWriter& w);
 

@@ -288,3 +288,21 @@ def test_samples_in_order_are_no_positions():
     assert tables.table_kind("table", torch.arange(12)) == "position"
     assert tables.table_kind("table", torch.tensor([[7, 8, 9], [4, 5, 6]])) == "position"
     assert tables.table_kind("pos", torch.tensor([7, 8, 9])) == "position"
+
+
+def test_the_part_that_the_program_creates_itself(monkeypatch):
+    """`MPNN(predictor=FFN(n_classes=3))`: the layer is made by what the program's text calls."""
+    base = made_by_library(monkeypatch)
+
+    class Whole(base):
+        def __init__(self, part):
+            super().__init__()
+            self.predictor = part
+
+    Whole.__module__ = base.__module__
+    model = Whole(base())
+    called = {"Whole"}
+    monkeypatch.setattr(libraries.texts, "calls_of", lambda name: iter([name] if name in called else []))
+    assert libraries.library_facts({"name": "predictor.head.0"})["maker"] == "Whole"
+    called.add("Net")
+    assert libraries.library_facts({"name": "predictor.head.0"})["maker"] == "Net", model

@@ -177,3 +177,24 @@ def test_the_field_that_alone_is_bad(facts_of):
     ids[8, 0] = 9
     assert "in_column" not in facts_of(table_violation(torch.zeros(9, 2), ids))
     assert "in_column" not in facts_of(table_violation(torch.zeros(9, 2), torch.full((10,), 9)))
+
+
+def test_calls_of_one_line_for_columns_of_their_own(monkeypatch):
+    """A loop makes each column one-hot: what went well with a number beyond this end had more classes."""
+    from trapline._fault.data import recorded, seen
+
+    column = torch.full((4, 1), 7)
+    scan = {"bad": 4, "total": 4, "first": 0, "value": 7, "lo": 0, "hi": 7}
+    before = [
+        {
+            "op": "one_hot",
+            "frames": [("a.py", 5)],
+            "args": [{"name": "self", "min": 0, "max": most, "shape": [4, 1]}],
+        }
+        for most in (3, 6, 23)
+    ]
+    monkeypatch.setattr(recorded, "history", lambda: before)
+    monkeypatch.setattr(seen, "_place", lambda frames: [])
+    monkeypatch.setattr(seen, "_argument_name", lambda violation: "self")
+    found = seen.seen_facts({"tensor": column, "scan": scan, "op": "one_hot", "frames": []}, None)
+    assert (found["min"], found["max"], found["count"]) == (0, 7, 12)

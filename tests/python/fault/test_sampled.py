@@ -74,7 +74,7 @@ def test_of_a_tuple(data, facts_of):
         "tag - 1",
         TEXT.split("\n").index("        return place, tag - 1, lon") + 1,
     )
-    assert found["file"] == data.__file__
+    assert found["file"] == data.__file__ and found["of_sample"] is True
 
 
 def test_in_a_function_that_it_calls(data, facts_of):

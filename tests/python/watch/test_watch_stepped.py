@@ -274,3 +274,20 @@ def test_one_optimizer_has_broken_it_not_the_program(watch):
         optimizer.step()
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], seen["setting"]) == ("optimizer", BAD, "lr=inf")
+
+
+def test_weights_that_a_server_sends_between_two_steps(watch):
+    """An average of the clients' models divides by 0, and `load_state_dict` puts it in place."""
+    model = nn.Linear(2, 1)
+    for turn in range(1, 5):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        average = {
+            name: value / (0.0 if turn == 3 else 1.0) * 1.0 for name, value in model.state_dict().items()
+        }
+        model.load_state_dict(average)
+        optimizer.zero_grad()
+        model(torch.ones(4, 2)).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["written"], seen["step"]) == ("weights", "step", 3)
+    assert "model.load_state_dict(average)" in seen["origin"]["code"]

@@ -167,7 +167,7 @@ def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
         return seen
     for call in _calls_before(violation):
         if _same_table(call, rows):
-            _widen(seen, call, _argument_name(violation), also)
+            _widen(seen, call, _argument_name(violation), also, violation["scan"].get("hi"))
     return seen
 
 
@@ -219,13 +219,15 @@ def _other_sets(data_set: Any) -> list[Any]:
     return list(others.values())
 
 
-def _widen(seen: Seen, call: dict[str, Any], argument: str, also: Any) -> None:
+def _widen(seen: Seen, call: dict[str, Any], argument: str, also: Any, end: Any) -> None:
     for other in call.get("args") or []:
         low, high = other.get("min"), other.get("max")
         if other.get("name") != argument or low is None or high is None or also in (low, high):
             continue
         if not -_EXACT <= low <= high <= _EXACT:
             continue
+        if _op(call) == "one_hot" and type(end) is int and high >= end:
+            continue  # it went well: of another column, which has more classes
         seen["min"], seen["max"] = min(seen["min"], int(low)), max(seen["max"], int(high))
         size = 1
         for extent in other.get("shape") or []:

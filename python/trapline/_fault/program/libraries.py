@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import made, owners, places, scope
+from trapline._fault.program import made, owners, places, scope, texts
 
 _MAX_NAMES = 64
 _MAX_SETTINGS = 512
@@ -57,7 +57,7 @@ def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, A
         package = _package(makers[0].__module__)
         own = [kind for kind in makers if _package(kind.__module__) == package]
         facts["owner"] = package
-        facts["maker"] = own[-1].__name__  # the outermost: what the user creates
+        facts["maker"] = _created(own).__name__
         facts["owners"] = list(_names(makers))[:_MAX_NAMES]
     between = _between(innermost_first)
     if between:
@@ -67,6 +67,12 @@ def facts_of(around: list[Any], innermost_first: list[FrameType]) -> dict[str, A
     holders += [frame.f_locals["self"] for frame in between if "self" in frame.f_locals]
     settings = settings_of(holders[:_MAX_NAMES])
     return {**facts, "settings": settings} if settings else facts
+
+
+def _created(kinds: list[type]) -> type:
+    """What the program creates itself: the innermost of these that its text calls, else the outermost."""
+    called = (kind for kind in kinds if next(texts.calls_of(kind.__name__), None) is not None)
+    return next(called, kinds[-1])
 
 
 def settings_of(holders: list[Any]) -> dict[str, list[int]]:
@@ -103,7 +109,9 @@ def setting_of(around: list[Any], package: str, size: int, attribute: str = "") 
     inside = [module for module in around if _package(type(module).__module__) == package]
     if not package or not inside or size < 2:
         return None
-    outermost, holder = inside[-1], around[0]
+    created = _created([type(module) for module in inside])
+    outermost = next((module for module in inside if type(module) is created), inside[-1])
+    holder = around[0]
     source = made.argument_of(holder, attribute)
     if source is not None:
         own = source[0] if holder is outermost and not source[1] else ""

@@ -25,8 +25,9 @@ def sampled_facts(located: Any) -> Optional[dict[str, Any]]:
     for kind, file in texts.classes(type(base)):
         found = [one for one in kind.body if isinstance(one, ast.FunctionDef) and one.name == "__getitem__"]
         given = texts.returned(found[0], place, file, entries=True) if len(found) == 1 else None
-        if given is not None:
-            return computed.as_written(given)
+        facts = None if given is None else computed.as_written(given)
+        if facts is not None:
+            return {**facts, "of_sample": True}
     return None
 
 
