@@ -184,6 +184,8 @@ std::string watch_text(const WatchFact& watch) {
         "{} of this run was in {} {}, in the gradients, between `backward` and the optimizer's step", which,
         watch.first.unit, watch.first.step);
   std::string text = fmt::format("{} of this run was {}", which, where_text(watch.first, watch.looked));
+  const bool open = watch.first.kind == "loss" && watch.looked && watch.first.op.empty() && !watch.origin;
+  if (open && watch.site.empty()) text += ", or in what it was given beside the model's output";
   if (!watch.site.empty()) text += fmt::format(", at the site `{}`{}", watch.site, site_text(watch));
   if (is_made_in_update(watch)) text += fmt::format(", by `{}`", watch.first.op);
   if (watch.inf_before) text += "; before it, Inf " + before_text(watch.first, *watch.inf_before);

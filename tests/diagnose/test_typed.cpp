@@ -42,7 +42,9 @@ TEST(TypedFacts, OfAWatchedRun) {
   const Watch facts{{true, {"loss", "", "", 7, "step"}, std::nullopt}, std::nullopt};
   const auto finding = finding_of(Facts(facts));
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->summary, "the first NaN of this run was in step 7, in the loss");
+  EXPECT_EQ(finding->summary,
+            "the first NaN of this run was in step 7, in the loss, or in what it was given beside the "
+            "model's output");
 }
 
 }  // namespace

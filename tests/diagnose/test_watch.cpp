@@ -392,7 +392,9 @@ TEST(Watch, LossAndInference) {
   const auto fact =
       read_watch({{"watch", {{"what", "inf"}, {"kind", "loss"}, {"step", 1}, {"unit", "forward call"}}}});
   ASSERT_TRUE(fact);
-  EXPECT_EQ(watch_text(*fact), "the first Inf of this run was in forward call 1, in the loss");
+  EXPECT_EQ(watch_text(*fact),
+            "the first Inf of this run was in forward call 1, in the loss, or in what it was given beside "
+            "the model's output");
 }
 
 TEST(Watch, UnreadableFactsAreAnErrorAndNoHint) {

@@ -14,7 +14,7 @@ _MAX_VARIABLES = 256
 # Wrappers that put themselves between a model and its parameters' names.
 _WRAPPERS = re.compile(
     r"(?:^|(?<=\.))"
-    r"(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module)(?:\.|$)"
+    r"(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module|_torch_params)(?:\.|$)"
 )
 
 
@@ -34,7 +34,7 @@ class Owner:
 
 
 def clean_name(name: str) -> str:
-    """A qualified name without the wrappers' parts: module. of DDP, _orig_mod. of torch.compile."""
+    """A qualified name without the wrappers' parts: module. of DDP, _orig_mod. of torch.compile, Keras's own."""
     return _WRAPPERS.sub("", name).rstrip(".")
 
 
