@@ -33,7 +33,7 @@ struct Watch {
   bool has_loss = false;          // of the step that is being made
   bool on_device = false;         // losses are there: they are counted, and not read
   PyObject* optimizer = nullptr;  // a weak reference
-  PyObject* probe = nullptr;      // a weak reference to a parameter
+  PyObject* probe = nullptr;      // called, gives a parameter, or None
   double loss = 0;
   double next = 0;
   long long steps = 0;
@@ -244,10 +244,17 @@ PyObject* watch_passes(PyObject*, PyObject* loss) {
   Py_RETURN_TRUE;
 }
 
+// The small parameter whose gradient is looked at; empty where it is gone.
+Ref probed() {
+  Ref probe(PyObject_CallObject(g_watch.probe, nullptr));
+  if (!probe) PyErr_Clear();
+  return probe.get() == Py_None ? Ref() : std::move(probe);
+}
+
 PyObject* watch_arrived(PyObject*, PyObject*) {
   if (!g_watch.armed || g_watch.on_device) Py_RETURN_TRUE;  // Python has seen to this step, or nobody does
-  const Ref probe = Ref::borrow(PyWeakref_GetObject(g_watch.probe));
-  if (probe.get() == Py_None) Py_RETURN_TRUE;
+  const Ref probe = probed();
+  if (!probe) Py_RETURN_TRUE;
   const Ref grad(PyObject_GetAttr(probe.get(), g_watch.grad));
   if (!grad) PyErr_Clear();
   return PyBool_FromLong(!grad || grad.get() == Py_None || !holds_bad(grad.get()));
@@ -257,8 +264,10 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
   if (!g_watch.armed || !g_watch.has_loss) Py_RETURN_FALSE;
   if (PyWeakref_GetObject(g_watch.optimizer) != optimizer) Py_RETURN_FALSE;
   if (g_watch.steps % kSteps == kSteps - 1 && now() >= g_watch.next) Py_RETURN_FALSE;
-  const Ref probe = Ref::borrow(PyWeakref_GetObject(g_watch.probe));
-  if (!g_watch.on_device && probe.get() != Py_None && holds_bad(probe.get(), true)) Py_RETURN_FALSE;
+  if (!g_watch.on_device) {
+    const Ref probe = probed();
+    if (probe && holds_bad(probe.get(), true)) Py_RETURN_FALSE;
+  }
   g_watch.losses[g_watch.steps % kKept] = g_watch.loss;
   ++g_watch.steps;
   g_watch.has_loss = false;

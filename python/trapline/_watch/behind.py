@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-import weakref
 from typing import Any, Callable, Optional
 
 from trapline._library.say import debug
-from trapline._watch import place, replayed
+from trapline._watch import held, place, replayed
 from trapline._watch.again import is_plain
 from trapline._watch.hot import MAX_PROBE
 from trapline._watch.suspect import are_finite, bad_gradients, values
@@ -57,7 +56,7 @@ class Behind:
         reached = place.reached(loss)
         if self._probe is None and not light.steps.tallies:  # what backward reaches last
             small = [p for p in reached.values() if p.is_cpu and p.numel() <= MAX_PROBE]
-            self._probe = weakref.ref(small[-1]) if small else None
+            self._probe = held.in_module(light.roots.known, small[-1]) if small else None
         norm = place.norm(p.grad for p in reached.values())
         if norm is None or math.isfinite(norm):
             return

@@ -18,6 +18,7 @@ from trapline._fault.data import batches, samples
 from trapline._library import progress
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
+from trapline._watch import held
 from trapline._watch.hot import MAX_PROBE
 from trapline._watch.late import Late
 from trapline._watch.place import not_finite
@@ -32,7 +33,7 @@ class Device:
         self._light = light
         self._late = Late()
         self._bad: Optional[tuple[int, str, float]] = None  # until its step was taken
-        self._probe: Any = None  # a weak reference to a parameter, or to an optimizer that has none
+        self._probe: Any = None  # gives a parameter, or an optimizer that has none
         self._has_told = False  # `found` of the watch is from here
         self.is_used = False  # the last loss was on a device
         self._drawn: deque[tuple[int, int]] = deque(maxlen=_MAX_DRAWN)  # step, newest batch at its loss
@@ -51,9 +52,13 @@ class Device:
         try:
             probe = self._probe() if self._probe is not None else None
             if probe is None:
-                small = (p for p in parameters_of(optimizer) if p.is_cuda and p.numel() <= MAX_PROBE)
-                probe = next(small, optimizer)
-                self._probe = weakref.ref(probe)
+                small = (
+                    (probe, held.in_optimizer(optimizer, number, at))
+                    for number, group in enumerate(optimizer.param_groups)
+                    for at, probe in enumerate(group["params"])
+                    if probe.is_cuda and probe.numel() <= MAX_PROBE
+                )
+                probe, self._probe = next(small, (optimizer, weakref.ref(optimizer)))
             gradient = getattr(probe, "grad", None)
             if gradient is not None:
                 self._late.sees_gradient(gradient, self._light.steps.coming())

@@ -13,6 +13,7 @@ import torch
 
 from trapline._library import kernel
 from trapline._library.say import debug
+from trapline._watch import held
 from trapline._watch.again import is_plain
 from trapline._watch.suspect import PLAIN, are_finite, modes, values
 
@@ -71,11 +72,11 @@ def probe_of(optimizer: Any) -> Any:
     """A parameter that is small and stands early, which backward reaches late: what is not finite spreads to
     all that comes after it.
     """
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
+    for number, group in enumerate(optimizer.param_groups):
+        for at, parameter in enumerate(group["params"]):
             is_small = parameter.is_cpu and parameter.numel() <= MAX_PROBE
             if is_small and parameter.grad is not None and type(parameter) in PLAIN:
-                return weakref.ref(parameter)
+                return held.in_optimizer(optimizer, number, at)
     return weakref.ref(optimizer)  # has no gradient
 
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
-from trapline._fault.model.autograd import base_of, dims_of, finite, op_named
+from trapline._fault.model.autograd import base_of, dims_of, finite, is_packed, op_named
 from trapline._library.say import debug
 from trapline._watch.again import plain
 from trapline._watch.suspect import may_look
@@ -229,6 +229,8 @@ def _may_be_bad(node: Any, slope: Slope) -> bool:
     """Not a square, not a division by a plain number, nothing large, and nothing that a hook unpacks: that
     may compute it again.
     """
+    if is_packed(node):
+        return False
     try:
         saved = [getattr(node, f"_saved_{name}") for name in slope.saved]
         again = [getattr(node, f"_saved_{name}") for name in slope.saved]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
 import torch
@@ -38,13 +39,33 @@ def _nodes(root: Any, hidden: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]
         if node is None:
             continue
         name = node.name().split("::")[-1]
-        yield name, node
+        if not is_packed(node):
+            yield name, node
         if name.startswith(hidden):
             continue
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
                 seen.add(following)
                 queue.append(following)
+
+
+@lru_cache(maxsize=1024)
+def _raw_names(kind: type) -> tuple[str, ...]:
+    return tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+
+
+def is_packed(node: Any) -> bool:
+    """A hook gives what the operation has saved: asking for it would run that, and `torch.utils.checkpoint`
+    runs the program's forward pass again. From the version of PyTorch on that tells (2.7)."""
+    for name in _raw_names(type(node)):
+        try:
+            raw = getattr(node, name)
+        except RuntimeError:  # freed
+            return False
+        for saved in raw if isinstance(raw, (list, tuple)) else (raw,):
+            if getattr(saved, "unpack_hook", None) is not None:
+                return True
+    return False
 
 
 def in_graph(root: Any, is_bad: Any, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -73,7 +94,7 @@ def near_in_graph(root: Any, is_bad: Any) -> list[tuple[str, Any]]:
         for node in near:
             name = node.name().split("::")[-1]
             try:
-                if is_bad(name, node):
+                if not is_packed(node) and is_bad(name, node):
                     found.append((name, node))
             except (RuntimeError, AttributeError):
                 pass

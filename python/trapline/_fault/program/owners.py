@@ -34,7 +34,7 @@ class Owner:
 
 
 def clean_name(name: str) -> str:
-    """A qualified name without the wrappers' parts: module. of DDP, _orig_mod. of torch.compile, Keras's own."""
+    """A qualified name without the wrappers' parts: of DDP, torch.compile, Keras."""
     return _WRAPPERS.sub("", name).rstrip(".")
 
 

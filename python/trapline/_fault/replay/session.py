@@ -6,11 +6,12 @@ What they are given is copied; modules are put back; nothing is written into a t
 from __future__ import annotations
 
 import copy
+import functools
 import random
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Callable, Optional
 
 import torch
@@ -18,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from trapline._fault.data import fetched
 from trapline._fault.data.without import Without
+from trapline._fault.program.owners import is_module
 from trapline._fault.replay import rewind, rewrite
 from trapline._fault.replay.may_call import Callables, Own, computes
 from trapline._fault.replay.rewrite import CannotRun
@@ -98,7 +100,18 @@ class Session:
 
     def _call(self, value: Any) -> Any:
         self._tick()
-        return self._callables.of(value)
+        made = self._callables.of(value)
+        its_own = is_module(value) or _is_made_here(made)
+        return made if its_own else functools.partial(self._given, made)
+
+    def _given(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """A library's function, which may call what it is given: `checkpoint(block, x)`, `map(f, rows)`."""
+        quiet = {name: self._quiet(value) for name, value in kwargs.items()}
+        return function(*map(self._quiet, args), **quiet)
+
+    def _quiet(self, value: Any) -> Any:
+        is_function = isinstance(value, (FunctionType, MethodType, functools.partial))
+        return self._callables.of(value) if is_function and not _is_made_here(value) else value
 
     def _tick(self) -> None:
         if time.monotonic() > self._ends:
@@ -264,3 +277,8 @@ def _flat(value: Any, depth: int = 3) -> Iterator[Any]:
 
 def _storage(tensor: Any) -> int:
     return int(tensor.untyped_storage().data_ptr())
+
+
+def _is_made_here(function: Any) -> bool:
+    """It asks for what it calls already."""
+    return rewrite.CALL in getattr(getattr(function, "__func__", function), "__globals__", ())
