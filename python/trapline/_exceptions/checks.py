@@ -17,7 +17,7 @@ from typing import Any, Optional
 from trapline._exceptions import indirect, selections, siblings
 from trapline._exceptions.conditions import Place, Unknown, call_at, called
 from trapline._exceptions.refused import Atom, Bounds, Refused, decisive, refused
-from trapline._fault.data import guesses, values, variables, which
+from trapline._fault.data import values, variables, which
 from trapline._fault.model import models, nans
 from trapline._fault.program import frames, holders, libraries, owners, places, scope
 
@@ -276,7 +276,7 @@ def _longest(found: Refused) -> Optional[Facts]:
     if len(found.tensors) != 1 or isinstance(op, (ast.Eq, ast.NotEq)) or {type(v) for v in lengths} != {int}:
         return None
     shape = found.tensors[0][1].shape
-    return guesses.too_long(min(lengths)) if max(lengths) in tuple(shape)[1:] else None
+    return lengths.too_long(min(lengths)) if max(lengths) in tuple(shape)[1:] else None
 
 
 def _with_the_same_holes(found: Refused, user: FrameType) -> Optional[Facts]:

@@ -216,6 +216,9 @@ bool is_drawn(const ViolationWriter& w);
 // "config.type_vocab_size=1 made this table": of a table that is none of tokens.
 void fix_setting(ViolationWriter& w);
 void fix_drawn(ViolationWriter& w);
+bool is_position_table(const ViolationWriter& w);
+// "the position table `wpe`"
+std::string table_text(const ViolationWriter& w, std::string_view kind);
 // A sequence beyond the position table, by whichever operation it is met.
 void write_position(ViolationWriter& w);
 void diagnose_index(ViolationWriter& w);

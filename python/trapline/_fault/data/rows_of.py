@@ -254,3 +254,9 @@ def only_bad_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) ->
     if drawn and (rows is None or not bool(rows.any())):
         rows = tensor.detach().cpu().sum(1) == 0  # of weights of which none can be drawn
     return int(rows.nonzero()[0]) if rows is not None and int(rows.sum()) == 1 else None
+
+
+def bad_rows(tensor: Any, bad: Any) -> Any:
+    """Which rows have a bad element; None when all of them have, and so none is special."""
+    rows = bad.reshape(tensor.shape[0], -1).any(1)
+    return None if bool(rows.all()) else rows

@@ -10,6 +10,7 @@ from trapline._fault.data import (
     blame,
     drawn,
     guesses,
+    lengths,
     only,
     records,
     rows_of,
@@ -37,7 +38,7 @@ def sample_of(
     below = not tensor.dtype.is_floating_point and (scan.get("value") or 0) < (scan.get("lo") or 0)
     if position and not unknown and not below:  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
-        too_long = guesses.too_long(scan["hi"] - before, tensor, bad, before=before)
+        too_long = lengths.too_long(scan["hi"] - before, tensor, bad, before=before)
         at_hand = None if too_long else at_work.sample_facts([tensor], "")
         if at_hand and at_hand.get("of") == int(tensor.shape[-1]):
             at_hand = None  # as many places as samples: it may be numbers of these

@@ -177,7 +177,7 @@ def sequence_name(width: int) -> Optional[str]:
 def longest_sample(frames: list[FrameType], limit: int) -> Optional[dict[str, Any]]:
     """The sample of the text that is too long, where the batch in hand tells."""
     try:
-        from trapline._fault.data.guesses import too_long
+        from trapline._fault.data.lengths import too_long
     except ImportError:
         return None
     sample: Optional[dict[str, Any]] = too_long(limit, frames=frames)

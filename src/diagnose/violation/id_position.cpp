@@ -1,0 +1,216 @@
+// Positions: a sequence beyond its table, by whichever operation it is met.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return text;
+}
+
+bool name_has(const ViolationWriter& w, std::initializer_list<std::string_view> words) {
+  if (!w.facts.layer) return false;
+  const std::string name = lower(w.facts.layer->name);
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
+}  // namespace
+
+bool is_position_table(const ViolationWriter& w) {
+  if (!w.facts.table.empty()) return w.facts.table == "position";
+  return name_has(w, {"position", "wpe", "pos_emb", "embed_pos", "posemb", "pos."});
+}
+
+std::string table_text(const ViolationWriter& w, std::string_view kind) {
+  return w.layer().empty() ? fmt::format("the {}table", kind)
+                           : fmt::format("the {}table {}", kind, w.layer());
+}
+
+namespace {
+
+// Positions arrive one at a time, [4, 1] or [1]: a loop that generates.
+bool one_at_a_time(const ViolationWriter& w) {
+  const auto& shape = w.facts.tensor.shape;
+  return w.facts.generation || (shape.size() >= 2 && shape.back() == 1) || w.facts.scan.total == 1;
+}
+
+void fix_generation(ViolationWriter& w, std::int64_t usable) {
+  const std::optional<std::int64_t> prompt =
+      w.facts.generation ? w.facts.generation->prompt : std::optional<std::int64_t>();
+  const bool by_length = w.facts.generation && w.facts.generation->length && !w.facts.generation->wanted;
+  if (by_length) {
+    w.fix(fmt::format("{}={} instead of {}: it counts the {} as well, and there are {} positions",
+                      w.facts.generation->trainer ? "generation_max_length" : "max_length", usable,
+                      *w.facts.generation->length,
+                      w.facts.generation->trainer ? "token that the decoder starts with" : "prompt", usable));
+  } else if (prompt && *prompt < usable) {
+    const std::string instead = w.facts.generation->wanted
+                                    ? fmt::format(" instead of {}", *w.facts.generation->wanted)
+                                    : std::string();
+    w.fix(
+        fmt::format("max_new_tokens={0}{1}: at most {2} - {3}, for {2} positions and a prompt of {3} tokens",
+                    usable - *prompt, instead, usable, *prompt));
+  } else {
+    w.fix(fmt::format("generate fewer tokens: prompt and new tokens together may be {}", usable));
+  }
+  if (w.facts.generation) return;  // the loop is not the user's
+  w.fix(
+      fmt::format("or, where the loop keeps the whole text, give the model its last {} tokens in each step, "
+                  "without a cache",
+                  usable));
+}
+
+void fix_length(ViolationWriter& w, std::int64_t usable) {
+  std::string knob = w.knob(Situation::kPositions);
+  if (knob.find("okenizer(") != std::string::npos && !w.facts.tokenizes) knob.clear();  // there is none
+  const bool text = w.facts.text.value_or(true);
+  if (!knob.empty() && (text || w.facts.library.owner != "transformers")) {
+    w.fix(knob);
+  } else if (!text) {
+    w.fix(fmt::format("if what is beyond may be left out, feed sequences of at most {}", usable));
+  } else if (!w.facts.sequence.empty()) {
+    w.fix(fmt::format(
+        "if what is beyond may be left out, truncate to {0}: {1} = {1}[:, :{0}], where the batch is made",
+        usable, w.facts.sequence));
+  } else {
+    w.fix(fmt::format("if what is beyond may be left out, truncate to {} where the batch is made", usable));
+  }
+  if (w.facts.virtual_tokens > 0) {
+    w.fix(fmt::format("{} positions are left for a text: {} virtual tokens of the prompt come before it",
+                      usable, w.facts.virtual_tokens));
+  }
+}
+
+// Values beyond the table that do not count up from the beginning: time steps, coordinates.
+bool are_values(const ViolationWriter& w, std::int64_t offset) {
+  constexpr std::int64_t kRowsBefore = 2;  // of BART and its relatives, where the offset is not known
+  return w.facts.counts_from && *w.facts.counts_from > offset + kRowsBefore && !one_at_a_time(w);
+}
+
+// The tables of LayoutLM and its relatives.
+bool are_coordinates(const ViolationWriter& w) {
+  return name_has(w, {"x_pos", "y_pos", "h_pos", "w_pos", "2d"}) ||
+         (w.facts.setting && w.facts.setting->name.find("2d") != std::string::npos);
+}
+
+// Coordinates: more rows would take what was not scaled, without a word. Steps are what they are.
+void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
+  const std::string look =
+      fmt::format("keep them below {}: look at where {} {} computed", w.hi(),
+                  w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are");
+  if (are_coordinates(w)) {
+    return w.fix(look + "; coordinates are scaled to the range that the model was made for");
+  }
+  if (setting.empty() && w.facts.setting) setting = w.facts.setting->name;
+  const std::string more =
+      setting.empty()
+          ? fmt::format("give the table a row for each step of the longest, {} at least, instead of {}",
+                        needed, w.hi())
+          : fmt::format(
+                "make the model with {} as large as the longest has steps, {} at least, instead of {}",
+                setting, needed, w.hi());
+  w.fix(look);
+  w.fix_sample();
+  w.fix(fmt::format(
+      "only if they count the steps of what may be so long (an episode, a series), and that is not "
+      "cut before: {}, or cut what is longer",
+      more));
+}
+
+}  // namespace
+
+void write_position(ViolationWriter& w) {
+  const std::int64_t usable = w.usable();
+  const std::int64_t offset = w.facts.position ? w.facts.position->offset : 0;
+  // Of this call alone: positions of other sequences tell nothing about this one.
+  const bool known = w.facts.scan.max && is_integer(*w.facts.scan.max);
+  const std::int64_t last =
+      next(known ? std::max(w.integer(), std::get<std::int64_t>(*w.facts.scan.max)) : w.integer()) - offset;
+  const std::int64_t length =
+      w.facts.position && w.facts.position->length ? std::max(*w.facts.position->length, last) : last;
+  std::string name = table_text(w, "position ");
+  // Positions that index a buffer: a layer with as many outputs has nothing to do with them.
+  const bool other = w.facts.layer && w.facts.layer->attribute.starts_with("out_");
+  if (other) {
+    w.finding().layer.reset();
+    name = "the position table";
+  }
+  if ((other || w.layer().empty()) && w.facts.position && !w.facts.position->name.empty()) {
+    name = fmt::format("the position table `{}`", w.facts.position->name);
+  }
+  const bool values = are_values(w, offset);
+  // Coordinates and time steps are no places in a text.
+  w.finding().cause = values ? w.facts.contract->cause : Cause::kPositionIndexOutOfRange;
+  w.finding().also = {values ? Cause::kPositionIndexOutOfRange : w.facts.contract->cause};
+  w.finding().summary = fmt::format(
+      "{}, but {} has {} rows{}: {}", w.opening(), name, w.facts.position ? w.facts.position->rows : w.hi(),
+      offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(),
+      values ? fmt::format("positions go to {}", last + offset - 1)
+             : fmt::format("the sequence of {} positions is too long", length));
+  const bool one = one_at_a_time(w) || w.facts.grows;
+  const std::string limit =
+      w.facts.position && !one && !values ? limit_advice(*w.facts.position) : std::string();
+  if (!limit.empty()) w.fix(limit);
+  // Two or three beyond are tokens that are put around a text: cut off, the text would lose its end.
+  constexpr std::int64_t kAround = 3;
+  const bool is_text = w.facts.tokenizes || w.facts.text.value_or(false);
+  const bool around =
+      !one && !values && limit.empty() && length > usable && length - usable <= kAround && is_text;
+  if (one) {
+    fix_generation(w, usable);
+  } else if (!values && !around) {
+    fix_length(w, usable);
+  }
+  std::string setting = w.facts.position ? w.facts.position->setting : std::string();
+  const std::string lead =
+      around ? fmt::format("{} beyond may be {}, which the limit has to count: ", length - usable,
+                           w.facts.tokenizes ? "the tokens that begin and end a text"
+                                             : "what is put around each sequence")
+             : std::string("or ");
+  const auto& generation = w.facts.generation;
+  std::int64_t most = length;
+  if (generation && generation->wanted && generation->prompt) {
+    most = std::max(length, *generation->prompt + *generation->wanted);
+  } else if (generation && generation->length) {
+    most = std::max(length, *generation->length);
+  }
+  if (values) {
+    fix_values(w, setting, last + offset);
+    return w.fix_sample();
+  }
+  if (!limit.empty() && w.facts.position->limit_is_beyond()) {
+    // The table is not what is wrong.
+  } else if (!setting.empty()) {
+    w.fix(
+        fmt::format("{}give the model as many positions as the longest sequence has where it is made, {}={} "
+                    "at least (new rows have to be trained)",
+                    lead, setting, most + offset - (w.facts.position->rows - w.facts.position->value)));
+  } else if (w.facts.setting) {
+    w.fix(
+        fmt::format("{}give the model as many positions as the longest sequence has where it is made: "
+                    "config.{}={} made this table, {} at least (new rows have to be trained)",
+                    lead, w.facts.setting->name, w.facts.setting->value, most + offset));
+  } else {
+    w.fix(fmt::format(
+        "{}give the position table a row for each place of the longest sequence, {} at least{} (new "
+        "rows have to be trained)",
+        lead, most + offset, w.where_made()));
+  }
+  if (around) fix_length(w, usable);
+  // What a decoder is given may be the target, which cannot be read in pieces.
+  const bool decodes = w.layer().find("decoder") != std::string::npos;
+  if (!values && !one && !around && !decodes && w.facts.text.value_or(true)) {
+    w.fix(fmt::format("or, of long texts, split into windows of {} with some overlap", usable));
+  }
+  w.fix_sample();
+}
+
+}  // namespace trapline::diagnose
