@@ -133,5 +133,36 @@ TEST(AdviceGiven, WeightsOfTheProgramsOwn) {
       << all(diagnose(facts));
 }
 
+// What stands between the loader and the call put the number there: no sample has it, and no table is short.
+TEST(AdviceGiven, ANumberThatWasPutInPlaceOfTheSamples) {
+  json ids = facts_of("embedding.indices", 47, 45, {{"scan", {{"total", 96}}}});
+  ids["layer"] = layer("token_emb", "num_embeddings", 45);
+  ids["sample"] = {{"dataset_index", 116}, {"batch", 2}, {"row", 2}, {"by", "replaced"}};
+  EXPECT_EQ(diagnose(ids).fix.size(), 1) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids), "the batch has another number at that place: look at what puts 47 there"))
+      << all(diagnose(ids));
+}
+
+// A 0 that is missing among few of many numbers tells nothing.
+TEST(AdviceGiven, FewOfManyNumbersAreNotCountedFromOne) {
+  json ids = facts_of("embedding.indices", 256, 256, {{"scan", {{"total", 8}, {"min", 1}}}});
+  ids["seen"] = {{"min", 1}, {"max", 256}, {"count", 192}, {"source", "dataset"}, {"kinds", 200}};
+  EXPECT_TRUE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));
+  ids["seen"]["kinds"] = 40;
+  EXPECT_FALSE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));
+}
+
+TEST(AdviceGiven, NaNBesideZerosIsInfByInf) {
+  json facts =
+      facts_of("multinomial.self", 0, 1, {{"weights", {{"bad", 0}, {"total", 6}}}, {"scores", false}});
+  facts["tensor"]["shape"] = {12};
+  facts["scan"] = {{"bad", 1},    {"total", 12},      {"first", 0}, {"value", "nan"},
+                   {"reason", 3}, {"is_float", true}, {"min", 0.0}, {"max", 0.0}};
+  EXPECT_TRUE(says(diagnose(facts), "an infinite weight divided by a sum that it made infinite"))
+      << all(diagnose(facts));
+  facts["scan"]["max"] = 0.5;
+  EXPECT_FALSE(says(diagnose(facts), "an infinite weight")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

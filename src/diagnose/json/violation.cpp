@@ -241,6 +241,7 @@ std::optional<SeenFact> seen(const json& object) {
                   integer(*seen, "count").value_or(0),
                   text(*seen, "source") == "dataset",
                   boolean(*seen, "several").value_or(false),
+                  boolean(*seen, "choice").value_or(false),
                   part(*seen),
                   integer(*seen, "beyond"),
                   integer(*seen, "kinds"),

@@ -11,6 +11,13 @@ bool are_weights(const ViolationWriter& w) {
 
 namespace {
 
+// Inf / Inf is NaN, a finite number / Inf is 0.
+bool zeros_beside(const ViolationWriter& w) {
+  const auto& [min, max] = std::pair(w.facts.scan.min, w.facts.scan.max);
+  const bool some = w.facts.scan.bad < w.facts.scan.total && w.facts.tensor.shape.size() < 2;
+  return some && min && max && as_double(*min) == 0 && as_double(*max) == 0;
+}
+
 void fix_weights(ViolationWriter& w) {
   const std::string look = fmt::format("look at where {} is computed", w.own("the input"));
   if (w.facts.scan.reason == Reason::kInf) {
@@ -32,6 +39,14 @@ void fix_multinomial(ViolationWriter& w) {
   switch (w.facts.scan.reason) {
     case Reason::kNan:
       if (explain_nan(w)) break;
+      if (zeros_beside(w)) {
+        w.fix(fmt::format(
+            "the others are 0: an infinite weight divided by a sum that it made infinite is NaN, and all "
+            "others "
+            "0: look at where {} is computed, for a division by 0 or an exp() that overflows before the sum",
+            w.own("the input")));
+        break;
+      }
       if (are_weights(w)) {
         fix_weights(w);
         break;

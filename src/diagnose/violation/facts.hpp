@@ -44,6 +44,7 @@ struct SeenFact {
   std::int64_t min = 0, max = 0, count = 0;
   bool dataset = false;
   bool several = false;  // the program has other data sets: this one is not the whole
+  bool choice = false;   // of the records of a longer one
   std::optional<PartFact> part = std::nullopt;
   std::optional<std::int64_t> beyond = std::nullopt;  // values above the valid range, of a whole data set
   std::optional<std::int64_t> kinds = std::nullopt;   // different values of a whole data set

@@ -118,6 +118,14 @@ void fix_table(ViolationWriter& w, bool special) {
     return;
   }
   if (is_drawn(w)) return fix_drawn(w);
+  if (w.facts.sample && w.facts.sample->by == "replaced") {  // the table may be as large as it has to be
+    return w.fix(fmt::format(
+        "the batch has another number at that place: look at what puts {} there before the call (a mask, "
+        "noise, "
+        "a wrapper of the model and the number of tokens that it was given); an id that is meant to mean "
+        "something of its own (a mask) needs a row of its own",
+        w.value()));
+  }
   const bool own = w.knob(Situation::kIds, w.need()).empty();  // a library knows what its tables are
   // Each table has a column of its own: they are no parts of one.
   const bool columns = w.facts.variable && w.facts.variable->index.size() > w.facts.index.size();

@@ -209,7 +209,11 @@ constexpr std::array kSquashed{
              "or a loss "
              "for cosines: F.cosine_embedding_loss; as a probability it is (1 + input) / 2"},
     Squashed{
-        "difference", "a number less another has no lower end",
+        "one_less_exp", "1 - exp(x) is below 0 where x is above 0",
+        "find why what the exp is given is above 0: for a rate it is -rate, and a rate must not be negative "
+        "(its parameters kept above 0 by F.softplus or exp)"},
+    Squashed{
+        "difference", "a difference may lie below 0",
         "if it is 1 less a distance: torch.exp(-distance) lies in (0, 1]; or a score without bounds, and "
         "F.binary_cross_entropy_with_logits(score, target)"},
     Squashed{

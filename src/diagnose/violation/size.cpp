@@ -94,6 +94,8 @@ bool ViolationWriter::likely() const {
 
 bool ViolationWriter::counted_from_one() const {
   if (computes() || facts.counted || facts.integer("padding_idx") == 0) return false;
+  if (facts.seen && facts.seen->kinds && 2 * *facts.seen->kinds < hi())
+    return false;  // 0 may be rare as well
   return hi() > 1 && facts.seen && facts.seen->dataset && seen_min() == 1 && seen_max() == hi() && only(hi());
 }
 
@@ -129,7 +131,8 @@ std::string ViolationWriter::basis(const Need& need) const {
   const std::string things = seen_count() == 1 ? noun() : nouns();
   if (facts.seen && facts.seen->dataset && facts.source.empty())  // the program has not used all of them
     return fmt::format(" ({}{} is the highest of the {} {} of {} data set)", least, need.count - 1,
-                       seen_count(), things, facts.seen->several ? "this" : "the whole");
+                       seen_count(), things,
+                       facts.seen->several || facts.seen->choice ? "this" : "the whole");
   return fmt::format(" ({}{} is the highest of {}{} {} seen)", least, need.count - 1, of_the_last(),
                      seen_count(), things);
 }
@@ -146,7 +149,8 @@ std::int64_t ViolationWriter::seen_count() const {
 std::string ViolationWriter::seen_where() const {
   if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
   if (!facts.seen->dataset) return fmt::format("in the last {} seen", facts.seen->count);
-  return fmt::format("in {} data set ({} {})", facts.seen->several ? "this" : "the whole", facts.seen->count,
+  return fmt::format("in {} data set ({} {})",
+                     facts.seen->several || facts.seen->choice ? "this" : "the whole", facts.seen->count,
                      facts.seen->count == 1 ? noun() : nouns());
 }
 
@@ -274,7 +278,7 @@ bool ViolationWriter::maybe_from_one() const {
   // Who counts from 1 uses the places: few of them are the codes of a longer list.
   constexpr std::int64_t kEach = 5;
   const auto& seen = facts.seen;
-  if (seen && seen->kinds && many && 2 * *seen->kinds < hi()) return false;
+  if (seen && seen->kinds && 2 * *seen->kinds < hi()) return false;
   if (seen && seen->here && facts.scan.total >= kEach * hi() && 2 * *seen->here < hi()) return false;
   const bool begins = seen_min() == 1 || (many && seen_min() >= 1 && seen_min() <= hi() / 4);
   return begins && (many || all_seen()) && seen_max() == hi() && only(hi());

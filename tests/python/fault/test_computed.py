@@ -167,3 +167,16 @@ def test_the_numbers_that_arithmetic_was_given() -> None:
     offsets = offsets + 1  # another number now
     found = computed.computed_facts("shifted", shifted, 5)
     assert found is not None and "parts" not in found
+
+
+def test_a_loop_that_gives_it_another_value_below() -> None:
+    place = torch.tensor([3]) + 1
+    for turn in range(3):
+        found = asked("place", place)
+        assert found is None, turn  # of the first turn, or of the one before
+        place = place * 2
+    for turn in range(2):
+        place = torch.tensor([turn]) + 1
+        found = asked("place", place)
+        assert found is not None and found["text"] == "torch.tensor([turn]) + 1"
+        place = place * 2

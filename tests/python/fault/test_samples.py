@@ -167,7 +167,8 @@ def test_subset_targets_and_hidden_labels(facts_of):
     violation, *_ = first_violation(DataLoader(part, batch_size=5), lambda b: b[1])
     facts = facts_of(violation)
     assert place(facts) == {"batch": 0, "row": 3, "dataset_index": 3}
-    assert facts["seen"] == {"min": 0, "max": 9, "count": 30, "source": "dataset", "beyond": 2, "kinds": 10}
+    seen = {"min": 0, "max": 9, "count": 30, "source": "dataset", "beyond": 2, "kinds": 10, "choice": True}
+    assert facts["seen"] == seen
     violation, *_ = first_violation(DataLoader(Items(), batch_size=5), lambda b: b["y"])
     assert facts_of(violation)["seen"] == {"min": 1, "max": 9, "count": 5, "source": "calls", "here": 5}
 

@@ -35,3 +35,9 @@ A, B = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
 )
 def test_what_made_them(scores, by):
     assert squashed_by(scores()) == by
+
+
+def test_one_less_an_exponential():
+    rate = torch.tensor([0.5, -0.2], requires_grad=True)
+    assert squashed_by(1 - torch.exp(-rate)) == "one_less_exp"
+    assert squashed_by(1 - rate * 2) == "difference"

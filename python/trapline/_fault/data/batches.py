@@ -239,17 +239,17 @@ def newest_first(later: bool = False) -> list[Batch]:
 
 
 def install() -> None:
-    """Wraps three methods that every DataLoader iterator has. A second call changes nothing."""
+    """Wraps three methods that every DataLoader and its iterator have. A second call changes nothing."""
     if _originals:
         return
     import torch
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
+    from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
 
     tensor_type = torch.Tensor
     reference = weakref.ref
     original_next = _BaseDataLoaderIter.__next__
     original_index = _BaseDataLoaderIter._next_index
-    original_init = _BaseDataLoaderIter.__init__
+    original_get = DataLoader._get_iterator
 
     def gather(data: Any, parts: list[Any], depth: int) -> None:
         kind = type(data)
@@ -278,12 +278,14 @@ def install() -> None:
             except TypeError:
                 return
 
-    def __init__(self: Any, loader: Any) -> None:
-        original_init(self, loader)
+    # Not around the iterator's __init__: its warnings would name this file.
+    def _get_iterator(self: Any) -> Any:
+        iterator = original_get(self)
         try:
-            self._trapline_loader_ref = reference(loader)  # once per epoch
-        except TypeError:
+            iterator._trapline_loader_ref = reference(self)  # once per epoch
+        except (TypeError, AttributeError):
             pass
+        return iterator
 
     def _next_index(self: Any) -> Any:
         index = original_index(self)
@@ -322,10 +324,10 @@ def install() -> None:
             pass
         return data
 
-    _originals["__init__"] = original_init
+    _originals["_get_iterator"] = original_get
     _originals["__next__"] = original_next
     _originals["_next_index"] = original_index
-    _BaseDataLoaderIter.__init__ = __init__
+    DataLoader._get_iterator = _get_iterator
     _BaseDataLoaderIter._next_index = _next_index
     _BaseDataLoaderIter.__next__ = __next__
 
@@ -344,10 +346,10 @@ def uninstall() -> None:
     global _held
     if not _originals:
         return
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
+    from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
 
     for name, method in _originals.items():
-        setattr(_BaseDataLoaderIter, name, method)
+        setattr(DataLoader if name == "_get_iterator" else _BaseDataLoaderIter, name, method)
     _originals.clear()
     _noted.clear()
     _raw.clear()

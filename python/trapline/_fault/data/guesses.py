@@ -361,21 +361,24 @@ def _by_columns(source: Any, result: Any, shape: Any) -> bool:
 
 
 def replaced(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[Located]:
-    """The one tensor of the current batch, a number for each sample, that this one equals but where it is
-    bad: there the program has put a number of its own."""
+    """The one tensor of the current batch that this one equals but where it is bad, and perhaps in a part of
+    the other places: what stands between (a mask, noise, a wrapper of the model) has put numbers there."""
     batch = hand.in_hand()
     if batch is None or scan.get("first", -1) < 0 or not _MIN <= tensor.numel() <= _MAX_MASK:
         return None
     flat = tensor.detach().reshape(-1).cpu()
     bad = None if flat.dtype.is_floating_point else values.bad_mask(flat, scan, predicate)
-    if bad is None or tensor.shape[0] != flat.numel() or int(bad.sum()) * 2 > flat.numel():
+    if bad is None or int(bad.sum()) * 2 > flat.numel():
         return None
     found = []
     for part in batch.tensors():
-        if not part.dim() or part.shape[0] != part.numel() or part.numel() != flat.numel():
+        one_each = part.dim() == 1 and part.numel() == flat.numel() == tensor.shape[0]
+        if not one_each and (part.dim() < 2 or part.shape != tensor.shape):
             continue
         equal = part.detach().reshape(-1).cpu() == flat
-        if bool((equal == ~bad).all()) and flat[equal].unique().numel() >= _DIFFERENT - 1:
+        fits = bool((equal == ~bad).all()) if one_each else not bool((equal & bad).any())
+        enough = 2 * int(equal.sum()) > flat.numel()
+        if fits and enough and flat[equal].unique().numel() >= _DIFFERENT - 1:
             found.append(part)
     if len(found) != 1:
         return None

@@ -8,6 +8,7 @@ from trapline._fault.data import batches, columns, data_sets, recorded
 from trapline._fault.data.samples import Located, row_of
 from trapline._fault.data.values import MAX_ELEMENTS, number
 from trapline._fault.program import owners, places, scope
+from trapline._fault.program.names import length
 
 _EXACT = 1 << 53
 Seen = dict[str, Any]
@@ -55,6 +56,8 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
         others = _other_sets(data_set)
         if others:
             seen["several"] = True
+        if _is_choice(data_set):
+            seen["choice"] = True
         rest = _of_one_part(located, data_set, column, whole, rows, scan) or _of_one_set(
             located, data_set, others, name, whole, scan
         )
@@ -62,6 +65,13 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
             seen["part"] = rest
         return seen
     return None
+
+
+def _is_choice(data_set: Any) -> bool:
+    """A choice of the records of a longer one (random_split)."""
+    base, own = columns.base(data_set), length(data_set)
+    whole = None if base is data_set else length(base)
+    return own is not None and whole is not None and own < whole
 
 
 def _of_one_part(

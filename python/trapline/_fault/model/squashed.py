@@ -15,7 +15,7 @@ _LAYERS = ("Addmm", "Addmv", "Baddbmm", "Linear", "MkldnnLinear", "Convolution",
 
 
 def squashed_by(scores: Any) -> Optional[str]:
-    """ "raw", "tanh", "cosine", "difference" (a number less the rest) or "log"; None: not known."""
+    """ "raw", "tanh", "cosine", "difference" (1 - x), "one_less_exp" or "log"; None: not known."""
     node = _computing(getattr(scores, "grad_fn", None))
     if node is None:
         return None
@@ -23,7 +23,8 @@ def squashed_by(scores: Any) -> Optional[str]:
     if kind == "Tanh":
         return "tanh"
     if kind == "Rsub":
-        return "difference"
+        less = _computing(_first(node))
+        return "one_less_exp" if less is not None and node_kind(less) == "Exp" else "difference"
     if kind in _LOGARITHMS:
         return "log"
     if kind in _LAYERS or (kind == "Add" and _of_layer(node)):

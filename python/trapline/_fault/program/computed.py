@@ -292,9 +292,22 @@ def binding(frame: FrameType, name: str, line: int) -> Optional[tuple[ast.expr, 
     if not bound:
         return None
     node, value = max(bound, key=lambda pair: pair[0].lineno)
-    if value is None or not _has_run(tree, node, before):
+    if value is None or not _has_run(tree, node, before) or _comes_around(tree, name, node, before):
         return None
     return value, node.lineno + calls.first_line(frame.f_code) - 1
+
+
+def _comes_around(tree: ast.AST, name: str, node: ast.AST, line: int) -> bool:
+    """A loop around the line gives the variable another value below it, and not again above it."""
+    for loop in ast.walk(tree):
+        if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) and loop.lineno <= line <= (
+            loop.end_lineno or 0
+        ):
+            inside = set(ast.walk(loop))
+            later = any(one in inside and one.lineno >= line for one, _ in _bindings(tree, name))
+            if later and node not in inside:
+                return True
+    return False
 
 
 def last_bound(frame: FrameType, name: str, line: int) -> Optional[int]:
