@@ -475,27 +475,3 @@ def test_a_label_among_those_of_proposals(facts_of, twice, wanted):
             facts = model(list(images), [dict(target) for target in targets])
             break
     assert of(facts, "batch", "row", "dataset_index", "by", "likely") == wanted
-
-
-def test_the_row_of_what_arithmetic_was_given(facts_of):
-    """No single tensor of the batch tells the row of `a + 20 * b`; what the sum was given does."""
-    skill, correct = ids_of(value=11) % 20, torch.randint(0, 2, (24, 10))
-    correct[13, 4] = 2
-    for a, b in DataLoader(TensorDataset(skill, correct), batch_size=6):
-        index = a + 20 * b
-        if int(index.max()) > 39:
-            facts = facts_of(table_violation(torch.zeros(40, 2), index))
-            break
-    assert of(facts, "batch", "row", "dataset_index", "by", "likely") == (2, 1, 13, "function", None)
-
-
-def test_numbers_that_a_wrapper_put_between(facts_of):
-    """A masked language model exchanges some ids before its network sees them: no sample has the bad one."""
-    ids = ids_of(value=7)
-    for (batch,) in DataLoader(TensorDataset(ids), batch_size=6):
-        noisy = batch.clone()
-        noisy[:, ::4] = 3
-        noisy[2, 5] = 55
-        facts = facts_of(table_violation(torch.zeros(50, 2), noisy))
-        break
-    assert of(facts, "by", "row", "dataset_index") == ("replaced", 2, 2)
