@@ -1,4 +1,4 @@
-"""What stands between the loader and the call: arithmetic of several tensors, and numbers that were exchanged."""
+"""What stands between the loader and the call: arithmetic of several tensors, numbers that were exchanged."""
 
 import pytest
 from conftest import table_violation
