@@ -241,3 +241,17 @@ def test_the_record_of_a_program_without_a_loader(watch):
     assert (seen["what"], seen["step"], seen["factor"]) == ("inf", 3, True)
     sample = seen["sample"]
     assert (sample["dataset_index"], sample["dataset"]["name"], sample["likely"]) == (29, "data.w", True)
+
+
+def test_a_call_that_the_program_made_again_with_other_arguments(watch):
+    """A trainer tries `model(x, state=...)` first, and catches what that raises."""
+    model, optimizer = nn.Linear(2, 1), None
+    for number in range(1, 4):
+        x = torch.ones(4, 2) / (0.0 if number == 3 else 1.0)
+        try:
+            out = model(x, state=number)
+        except TypeError:
+            out = model(x)
+        optimizer = step(model, (out - out).sum() + out.mean(), optimizer)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["type"]) == ("input", 3, "Linear")
