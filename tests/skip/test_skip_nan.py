@@ -56,7 +56,7 @@ def test_plain_loop(holding, name, capfd):
     clean, clean_state, _ = plain(OPTIMIZERS[name], without=True)
     assert same(net, clean) and same(state, clean_state)
     assert [math.isnan(loss) for loss in losses].index(True) == BAD
-    assert told() == ["TL109", "the first NaN of this run was in step 4, in what goes into Sequential"]
+    assert told() == ["TL109", "the first NaN of this run was in step 4, in what goes into `net` (Sequential)"]
     assert "trapline: skipping this step: the first NaN of this run was in step 4" in capfd.readouterr().err
     assert light.verdict() is None  # no step was taken with it
 
@@ -76,7 +76,7 @@ def test_steps_that_are_counted_in_c(counted, holding):
     assert light._light.hot.armed  # again
     clean, clean_state, _ = plain(make, bad_at=45, count=60, without=True)
     assert same(net, clean) and same(state, clean_state)
-    assert "in step 46, in what goes into Sequential" in told()[1]
+    assert "in step 46, in what goes into `net` (Sequential)" in told()[1]
 
 
 @pytest.mark.parametrize("batch", [2, 45], ids=["looked at", "counted in C"])
@@ -227,7 +227,7 @@ def test_an_optimizer_of_another_library(holding, sign, bad_at):
     assert holding.counts() == (8, 1)
     clean, clean_state, _ = plain(make, bad_at=bad_at, without=True)
     assert same(net, clean) and same(state, clean_state)
-    assert f"in step {bad_at + 1}, in what goes into Sequential" in told()[1]
+    assert f"in step {bad_at + 1}, in what goes into `net` (Sequential)" in told()[1]
     assert light.verdict() is None
 
 
@@ -284,7 +284,7 @@ def test_closure(holding, make):
     assert math.isnan(losses[BAD])
     clean, clean_state, _ = train(without=True)
     assert same(net, clean) and same(state, clean_state)
-    assert "in step 4, in what goes into Sequential" in told()[1]
+    assert "in step 4, in what goes into `net` (Sequential)" in told()[1]
 
 
 def test_a_gradient_in_a_closure_between_looks(counted, holding):
