@@ -276,7 +276,7 @@ def _longest(found: Refused) -> Optional[Facts]:
     if len(found.tensors) != 1 or isinstance(op, (ast.Eq, ast.NotEq)) or {type(v) for v in lengths} != {int}:
         return None
     shape = found.tensors[0][1].shape
-    return lengths.too_long(min(lengths)) if max(lengths) in tuple(shape)[1:] else None
+    return too_long(min(lengths)) if max(lengths) in tuple(shape)[1:] else None
 
 
 def _with_the_same_holes(found: Refused, user: FrameType) -> Optional[Facts]:
