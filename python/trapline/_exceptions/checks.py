@@ -18,6 +18,7 @@ from trapline._exceptions import indirect, selections, siblings
 from trapline._exceptions.conditions import Place, Unknown, call_at, called
 from trapline._exceptions.refused import Atom, Bounds, Refused, decisive, refused
 from trapline._fault.data import values, variables, which
+from trapline._fault.data.lengths import too_long
 from trapline._fault.model import models, nans
 from trapline._fault.program import frames, holders, libraries, owners, places, scope
 
