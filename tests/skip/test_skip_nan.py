@@ -56,7 +56,10 @@ def test_plain_loop(holding, name, capfd):
     clean, clean_state, _ = plain(OPTIMIZERS[name], without=True)
     assert same(net, clean) and same(state, clean_state)
     assert [math.isnan(loss) for loss in losses].index(True) == BAD
-    assert told() == ["TL109", "the first NaN of this run was in step 4, in what goes into `net` (Sequential)"]
+    assert told() == [
+        "TL109",
+        "the first NaN of this run was in step 4, in what goes into `net` (Sequential)",
+    ]
     assert "trapline: skipping this step: the first NaN of this run was in step 4" in capfd.readouterr().err
     assert light.verdict() is None  # no step was taken with it
 

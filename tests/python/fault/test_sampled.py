@@ -88,5 +88,14 @@ def test_of_a_dictionary(data, facts_of):
     assert computed(facts_of, data.Named, 0, rows=2) is None  # it hands on what it reads
 
 
+def test_a_data_set_around_it_gives_more(data, facts_of):
+    class More(data.Named):
+        def __getitem__(self, at):
+            return {"new": at, **super().__getitem__(at)}
+
+    More.__name__, More.__module__ = "Named", data.__name__
+    assert computed(facts_of, More, 2) is None
+
+
 def test_of_several_returns_nothing_is_known(data, facts_of):
     assert computed(facts_of, data.Several, 1) is None

@@ -24,11 +24,22 @@ def sampled_facts(located: Any) -> Optional[dict[str, Any]]:
         return None
     for kind, file in texts.classes(type(base)):
         found = [one for one in kind.body if isinstance(one, ast.FunctionDef) and one.name == "__getitem__"]
-        given = texts.returned(found[0], place, file, entries=True) if len(found) == 1 else None
+        given = None
+        if len(found) == 1 and _size(found[0]) == len(located.batch.parts):
+            given = texts.returned(found[0], place, file, entries=True)
         facts = None if given is None else computed.as_written(given)
         if facts is not None:
             return {**facts, "of_sample": True}
     return None
+
+
+def _size(function: Any) -> int:
+    """How many parts the tuple or dictionary has that it returns; 0 where the text does not say."""
+    returned = [node.value for node in texts.own_nodes(function) if isinstance(node, ast.Return)]
+    value = returned[0] if len(returned) == 1 else None
+    if isinstance(value, ast.Dict):
+        return len(value.values)
+    return len(value.elts) if isinstance(value, ast.Tuple) else 0
 
 
 def _place(located: Any) -> Optional[int]:
