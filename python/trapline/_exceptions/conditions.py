@@ -18,6 +18,7 @@ from typing import Any, Callable, Optional
 from trapline._exceptions.forms import with_operators
 from trapline._fault.data import values
 from trapline._fault.program import frames, owners, scope, source
+from trapline._fault.program.operands import ARITHMETIC
 
 _MAX_LINES = 4000  # of one function
 _MAX_BRACKETS = 20
@@ -31,12 +32,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Div: operator.truediv,
+    **ARITHMETIC,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
 }

@@ -102,27 +102,6 @@ def derived(node: Any, calls: list[Call]) -> dict[str, Any]:
     return {}
 
 
-def line_of_slope(op: str, calls: list[Call]) -> dict[str, Any]:
-    """The program's line of an operation without a finite derivative, where one of the modules holds it."""
-    import torch
-
-    for call in reversed(calls):
-        if call.module() is None or has_collectives(call) or not backward.may_run(inner_of(call)):
-            continue
-        inner = inner_of(call)
-        with Kept(inner), torch.enable_grad(), autocast_of(call), backward.anomaly():
-            draw_again(call)
-            output = inner(*copies(call.args, trained=True), **copies(call.kwargs, trained=True))
-        for tensor in outputs(output):
-            hit = node_in_graph(tensor.grad_fn, is_bad_slope)
-            frame = None
-            if hit is not None and op_named(hit[0]) == op:
-                frame = backward.frame_of(hit[1].metadata.get("traceback_") or [])
-            if frame is not None:
-                return {"origin": frame}
-    return {}
-
-
 def _given(call: Call) -> list[Any]:
     return list(tensors([call.args, call.kwargs], trained=True))
 

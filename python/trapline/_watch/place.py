@@ -53,7 +53,6 @@ from trapline._watch.forward import (
     given_to,
     hidden,
     is_finite_without,
-    line_of_slope,
     named,
     outputs,
 )
@@ -346,7 +345,7 @@ def of_gradients(
             del made["backward"]
             return {**found, **made}
     if by:
-        return {**found, "op": by, **line_of_slope(by, calls)}
+        return {**found, "op": by}
     may_be = {} if graph is None else left_of(graph, held, owned)
     if "op" in may_be:
         return {**found, **may_be}

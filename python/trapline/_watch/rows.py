@@ -61,7 +61,7 @@ def sample_of(
         rows = rows.reshape(count, -1).any(1)
         like = next((part for part in parts if len(part) == count), None)
     if count not in sizes:  # nodes or edges of graphs
-        owner = _owners(parts, sizes[0], count)
+        owner = rows_of.of_graphs(parts, sizes[0], count)
         bad_rows = bad.reshape(bad.shape[0], -1).any(1)
         if owner is not None and 0 < 2 * int(bad_rows.sum()) <= len(bad_rows):
             hit = owner[bad_rows.cpu()].unique()
@@ -76,26 +76,6 @@ def sample_of(
     sample = samples.sample_facts(located, likely=True)
     known = sample is not None and ("dataset_index" in sample or "one_of" in sample)
     return {"sample": sample if known else at_work.told(batch)}
-
-
-def _owners(parts: list[Any], size: int, count: int) -> Any:
-    """The sample of each of `size` nodes or edges, one after the other in a batch of graphs: a part of the
-    batch counts up from 0 to its last sample, for each node; edges are pairs of nodes."""
-    whole = [part.detach().cpu() for part in parts if not part.is_floating_point() and not part.is_complex()]
-    for owner in whole:
-        steps = owner.diff() if owner.dim() == 1 and len(owner) > count else None
-        if steps is None or owner.dtype.itemsize < 2 or int(owner[0]) != 0 or int(owner[-1]) != count - 1:
-            continue
-        if int(steps.min()) < 0 or int(steps.max()) > 1:
-            continue
-        if len(owner) == size:
-            return owner
-        for ends in (part[0] if tuple(part.shape) == (2, size) else part for part in whole):
-            if tuple(ends.shape) == (size,) and int(ends.min()) >= 0 and int(ends.max()) < len(owner):
-                of_edges = owner[ends.long()]
-                if int(of_edges.diff().min()) >= 0:  # the edges, too, are one graph's after the other's
-                    return of_edges
-    return None
 
 
 def record_of(bad: Any) -> dict[str, Any]:

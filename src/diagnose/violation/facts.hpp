@@ -113,8 +113,8 @@ struct ComputedFact {
   double source_value = 0;
   std::string source_text{};  // what that was given last, "draw(n)"; empty: not known
   std::int64_t source_line = 0;
-  // What the arithmetic was given at the bad element: "skill[0, 4]" and its value.
   bool of_sample = false;  // a data set computes it of a record
+  // What the arithmetic was given at the bad element: "skill[0, 4]" and its value.
   using Part = std::pair<Variable, Scalar>;
   std::vector<Part> parts{};
 };

@@ -80,8 +80,7 @@ bool ViolationWriter::all_seen() const {
 bool ViolationWriter::likely() const {
   if (facts.counted) return facts.counted->count > integer();
   // A class that hardly a record of the whole data set has is no class, as a rule. Ids are rare by nature.
-  const bool is_label = noun() == "label" || noun() == "value";
-  if (is_label && facts.seen && facts.seen->beyond && 4 * hi() * *facts.seen->beyond < facts.seen->count)
+  if (is_class() && facts.seen && facts.seen->beyond && 4 * hi() * *facts.seen->beyond < facts.seen->count)
     return false;
   const std::int64_t over = needed() - hi();
   if (over > 2 && static_cast<double>(facts.scan.bad) < 0.1 * evenly_spread(*this)) return false;
@@ -198,7 +197,7 @@ std::string ViolationWriter::resize(const Need& need) {
 
 void ViolationWriter::set_needed(const Need& need) {
   // Ids of a whole data set may come from another table, or from a search that found nothing.
-  const bool sure = !need.of.empty() || noun() == "label" || noun() == "value";
+  const bool sure = !need.of.empty() || is_class();
   if (need.exact && sure && finding_.layer) finding_.layer->needed = need.count;
 }
 
@@ -351,8 +350,7 @@ bool ViolationWriter::far_beyond() const {
 
 bool ViolationWriter::write_renumber(const std::string& look) {
   if (!facts.seen || !facts.seen->dataset || facts.seen->several || !facts.seen->kinds) return false;
-  if (noun() == "label" || noun() == "value" || hi() < 3 || *facts.seen->kinds != hi() || maybe_from_one())
-    return false;
+  if (is_class() || hi() < 3 || *facts.seen->kinds != hi() || maybe_from_one()) return false;
   fix(look);
   fix(fmt::format(
       "the whole data set has just {} different ones, from {} to {}: if each has a place of its own, number "
@@ -390,7 +388,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
                     own("the index")));
     return false;
   }
-  if (noun() != "label" && noun() != "value" && no_size()) return false;
+  if (!is_class() && no_size()) return false;
   const Need wanted = need();
   // What a library indexes may be another tensor than a layer that is only as large.
   const bool guess = situation == Situation::kIndex && !facts.layer_certain &&

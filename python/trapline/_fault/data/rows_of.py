@@ -79,40 +79,34 @@ def by_partner(tensor: Any, others: Any = ()) -> Optional[list[int]]:
         if rows is not None and int(rows.min()) == 0 and int(rows.max()) == count - 1:
             return [int(row) for row in rows]
     for frame in holders.user_frames():
-        held = [value for _, value in holders.held_by(frame) if value is not tensor]
-        for value in held:
-            rows = _rows(value, tensor)
-            if rows is not None and _counts_up(rows, count):
-                return [int(row) for row in rows]
-        rows = _of_edges(held, tensor, count)
+        held = [
+            value for _, value in holders.held_by(frame) if holders.is_array(value) and value is not tensor
+        ]
+        known = (holders.as_tensor(value, values.MAX_ELEMENTS) for value in held)
+        rows = of_graphs([one for one in known if one is not None and one.numel()], len(tensor), count)
         if rows is not None:
-            return rows
+            return [int(row) for row in rows]
     return None
 
 
-def _counts_up(rows: Any, count: int) -> bool:
-    steps = rows[1:] - rows[:-1]
-    return int(rows[0]) == 0 and int(rows[-1]) == count - 1 and bool(((steps >= 0) & (steps <= 1)).all())
-
-
-def _of_edges(held: list[Any], tensor: Any, count: int) -> Optional[list[int]]:
-    """Of numbers of edges: the row of the node that each begins at, by the row of each node."""
-    vectors = [_whole(value) for value in held if holders.is_array(value) and len(value.shape) == 1]
-    nodes = [one for one in vectors if one is not None and len(one) >= count and _counts_up(one, count)]
-    begins = [one for one in vectors if one is not None and len(one) == len(tensor) and int(one.min()) >= 0]
-    for value in held:
-        if holders.is_array(value) and tuple(value.shape) == (2, len(tensor)):
-            both = _whole(value)
-            begins += [] if both is None else [both[0]]
-    found = [[int(row) for row in of[at]] for of in nodes for at in begins if int(at.max()) == len(of) - 1]
-    return found[0] if found and all(one == found[0] for one in found) else None
-
-
-def _whole(value: Any) -> Any:
-    """The whole numbers of an array."""
-    held = holders.as_tensor(value, values.MAX_ELEMENTS)
-    known = held is not None and held.numel() and not held.dtype.is_floating_point
-    return held.long() if known and str(held.dtype) != "torch.bool" else None
+def of_graphs(parts: list[Any], size: int, count: int) -> Any:
+    """The sample of each of `size` nodes or edges, one after the other in a batch of graphs: a part of the
+    batch counts up from 0 to its last sample, for each node; edges are pairs of nodes."""
+    whole = [part.detach().cpu() for part in parts if not part.is_floating_point() and not part.is_complex()]
+    for owner in whole:
+        steps = owner.diff() if owner.dim() == 1 and len(owner) > count else None
+        if steps is None or owner.dtype.itemsize < 2 or int(owner[0]) != 0 or int(owner[-1]) != count - 1:
+            continue
+        if int(steps.min()) < 0 or int(steps.max()) > 1:
+            continue
+        if len(owner) == size:
+            return owner
+        for ends in (part[0] if tuple(part.shape) == (2, size) else part for part in whole):
+            if tuple(ends.shape) == (size,) and int(ends.min()) >= 0 and int(ends.max()) < len(owner):
+                of_edges = owner[ends.long()]
+                if int(of_edges.diff().min()) >= 0:  # the edges, too, are one graph's after the other's
+                    return of_edges
+    return None
 
 
 def _rows(held: Any, tensor: Any) -> Any:

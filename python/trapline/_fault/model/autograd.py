@@ -56,7 +56,7 @@ def _raw_names(kind: type) -> tuple[str, ...]:
 
 def is_packed(node: Any) -> bool:
     """A hook gives what the operation has saved: asking for it would run that, and `torch.utils.checkpoint`
-    runs the program's forward pass again. From the version of PyTorch on that tells (2.7)."""
+    runs the program's forward pass again. False where PyTorch does not tell."""
     for name in _raw_names(type(node)):
         try:
             raw = getattr(node, name)

@@ -28,7 +28,7 @@ _NEAR = 1e-6  # the program computes in float32
 _LAID_OUT = ("flatten", "reshape", "view", "ravel", "contiguous", "squeeze", "unsqueeze", "view_as")
 _MAX_PARTS = 3
 _MAX_ELEMENTS = 1 << 22
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -98,7 +98,7 @@ def _whole(frame: FrameType, operand: Operand) -> Operand:
 
 
 def _tensors(frame: FrameType, node: ast.expr) -> Iterator[tuple[ast.expr, Any]]:
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         yield from _tensors(frame, node.left)
         yield from _tensors(frame, node.right)
         return
@@ -118,7 +118,7 @@ def _tensors(frame: FrameType, node: ast.expr) -> Iterator[tuple[ast.expr, Any]]
 def _number(frame: FrameType, node: ast.expr, found: dict[str, Operand]) -> Optional[Number]:
     if isinstance(node, ast.BinOp):
         left, right = (_number(frame, part, found) for part in (node.left, node.right))
-        by = _OPERATORS.get(type(node.op))
+        by = ARITHMETIC.get(type(node.op))
         if left is None or right is None or by is None:
             return None
         return None if right == 0 and by in _DIVIDES else by(left, right)
