@@ -45,11 +45,9 @@ class ViolationWriter {
   std::string value() const;     // "195"
   std::string opening() const;   // "cross_entropy: target[3] is 195"; "train.csv: label[3] is 195"
   std::string range() const;     // "[0, 195)"
-  std::string noun() const;
+  std::string noun() const;      // "label", "value" (that is made one-hot), "id", "index"
   // A label, or a value that is made one-hot: all that may occur are meant to have a place.
-  bool is_class() const {
-    return noun() == "label" || noun() == "value";
-  }                           // "label", "value" (that is made one-hot), "id", "index"
+  bool is_class() const { return noun() == "label" || noun() == "value"; }
   std::string nouns() const;  // "labels", "ids", "indices"
 
   std::int64_t hi() const { return facts.scan.hi; }
