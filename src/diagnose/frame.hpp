@@ -19,4 +19,11 @@ inline std::string file_and_line(const std::string& path, std::int64_t line) {
 
 inline std::string file_and_line(const Frame& frame) { return file_and_line(frame.file, frame.line); }
 
+// A line of code without the blanks around it.
+inline std::string stripped(const std::string& code) {
+  const std::size_t begin = code.find_first_not_of(" \t");
+  return begin == std::string::npos ? std::string()
+                                    : code.substr(begin, code.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
 }  // namespace trapline::diagnose

@@ -104,6 +104,9 @@ constexpr std::array kDomains{
     Domain{"prod", "it overflowed: sum logarithms instead"},
     Domain{"sum",
            "it overflowed: a sum of exponentials wants its largest taken off first, as torch.logsumexp does"},
+    Domain{"mse_loss",
+           "a difference above 1.8e19 overflows when it is squared: look for a fill value in the data (1e20, "
+           "9.97e36), and at outputs that grow from step to step"},
     Domain{"mul", "it overflowed: look at the size of both factors"},
     Domain{"cast",
            "a number is larger than the type holds (65504 in float16): scale it before, or use bfloat16"},

@@ -80,6 +80,15 @@ std::string weights_text(const WatchSeen& seen, const char* unnamed) {
   return fmt::format("{} and {} other{}", name, seen.others, seen.others == 1 ? "" : "s");
 }
 
+// "NumPy warned at env.py:20 of `divide by zero encountered in log`, in `gain = np.log(power)`: ..."
+std::string warned_text(const Warned& warned) {
+  const std::string code = stripped(warned.frame.code);
+  return fmt::format("{} warned at {} of `{}`{}: look at what was given there",
+                     warned.text.find("():") == std::string::npos ? "NumPy" : "PyTorch",
+                     file_and_line(warned.frame), warned.text.substr(0, warned.text.find(". ")),
+                     code.empty() ? "" : fmt::format(", in `{}`", code));
+}
+
 }  // namespace
 
 std::string written_after(const WatchSeen& seen) {
@@ -219,6 +228,7 @@ void add_watch(const WatchFact& watch, Finding& finding) {
     help += made_at(watch);
   }
   finding.fix.insert(finding.fix.begin(), std::move(help));
+  for (const Warned& warned : watch.warned) finding.fix.insert(finding.fix.begin(), warned_text(warned));
 }
 
 Finding finding_of(const Watch& watch) {
@@ -252,7 +262,17 @@ Finding finding_of(const Watch& watch) {
       first.op.empty() && !given && first.kind != "optimizer" && first.kind != "state" && !watch.seen.changed;
   const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
   const bool grew = !watch.seen.growth.empty() && !watch.seen.nan && first.kind == "loss" && first.op.empty();
-  if (!grew) finding.fix = {look_text(watch.seen)};  // a loss that has grown until it overflowed is explained
+  for (const Warned& warned : watch.seen.warned) finding.fix.push_back(warned_text(warned));
+  if (watch.seen.warned.size() == 1 && !finding.origin) {
+    finding.origin = watch.seen.warned[0].frame;
+    finding.certainty = Certainty::kLikely;
+  }
+  if (!watch.seen.spoilt.empty())
+    finding.fix.push_back(fmt::format(
+        "begin with the data: the batch of this {} holds {}{}, and those before it held none", first.unit,
+        watch.seen.spoilt, watch.seen.element ? fmt::format(" ({})", to_text(*watch.seen.element)) : ""));
+  if (!grew)
+    finding.fix.push_back(look_text(watch.seen));  // a loss that has grown until it overflowed is explained
   const bool by_growth = vague || (overflowed && !given) ||
                          (first.kind == "optimizer" && first.op.empty() && watch.seen.setting.empty() &&
                           !(watch.seen.nan && has_unseen_gradients(watch.seen)));

@@ -30,6 +30,12 @@ struct WatchSeen {
   std::string written{};
 };
 
+// Where NumPy, or PyTorch, warned that it had made such numbers.
+struct Warned {
+  Frame frame;
+  std::string text;  // "divide by zero encountered in log"
+};
+
 struct WatchFact {
   bool nan = true;  // else: only Inf was seen
   WatchSeen first;
@@ -63,6 +69,8 @@ struct WatchFact {
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it
   std::vector<std::string> made_with{};      // operations of the loss, nearest to it first
   std::vector<TrainingStep> last_steps{};
+  std::string spoilt{};  // "Inf": of an output, the batch holds such a number, as the first of all
+  std::vector<Warned> warned{};
   std::optional<Variable> element{};  // of the data, by the program's name: "x[3, 12]"
 };
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 _WITHHELD = 3
+_AFTER = ("state", "optimizer")  # what the step made of its loss
 _TOLD = ("loss", "output")  # else the numbers were given from elsewhere
 
 
@@ -44,9 +45,12 @@ class Early:
     def before(self, found: dict[str, Any]) -> dict[str, Any]:
         """Which of the two is told."""
         early, self.fact = self.fact, None
-        if early is None or early["step"] >= found["step"]:
+        if early is None or early["step"] > found["step"]:
             return found
-        return {**early, "last_steps": found["last_steps"], **_grown(found)}
+        if early["step"] == found["step"] and found["kind"] not in _AFTER:
+            return found
+        sample = {key: found[key] for key in ("sample",) if key in found and key not in early}
+        return {**early, "last_steps": found["last_steps"], **_grown(found), **sample}
 
 
 def _grown(found: dict[str, Any]) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._fault.model.autograd import (
     MASKING,
+    bad_constant,
     bad_saved,
-    has_bad_constant,
     in_graph,
     is_bad_value,
     is_finite_below,
@@ -61,6 +61,7 @@ from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
 _MAX_NODES = 20_000
+_BEFORE, _LEAST = 16, 3  # batches that are compared with the newest
 
 
 def norm(tensors: Iterable[Any]) -> Optional[float]:
@@ -190,7 +191,7 @@ def of_loss(
         if "sample" not in row and not made.own:
             row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
             row = {**batch_in_hand(), **row}
-        return {**found, **seen, **row}
+        return {**found, **seen, **row, **_first_spoilt()}
     again = replayed.of_loss(loss, calls)
     if again:
         row = {} if "sample" in again or "drawn" in again else batch_in_hand()
@@ -211,9 +212,11 @@ def of_loss(
         by |= batch_in_hand()
     if not by and looked:
         by = factor_of(loss, weights_of(calls), loss_weight)
-    if not by and ((looked and _sample()) or has_bad_constant(loss.grad_fn)):
+    added = None if by else bad_constant(loss.grad_fn)
+    if not by and ((looked and _sample()) or added is not None):
         # The modules were given nothing of it.
-        return _made_of_finite(seen) or {"kind": "target", **_sample(), "looked": False}
+        whose = _sample() or (sample_of(~added.isfinite(), learned=False) or record_of(added))
+        return _made_of_finite(seen) or {"kind": "target", **whose, "looked": False}
     if "factor" not in by:
         by |= sites.of_loss(by.get("op", ""))
     if "op" in by and "origin" not in by and "factor" not in by:
@@ -408,6 +411,18 @@ def _sample(like: Any = None) -> dict[str, Any]:
     """The sample of :func:`spoiled`."""
     located = spoiled(like)
     return {} if located is None else {"sample": samples.sample_facts(located), **_element(located)}
+
+
+def _first_spoilt() -> dict[str, Any]:
+    """The sample of the newest batch that is not finite, where all before it were: a model that was made for
+    such numbers (a mask, nan_to_num) would have met them before."""
+    newest, *before = batches.newest_first()[:_BEFORE] or [None]
+    located = None if newest is None else not_finite(newest)
+    if located is None or len(before) < _LEAST or any(not_finite(batch) is not None for batch in before):
+        return {}
+    value = located.tensor.detach()[tuple(located.found.place)]
+    spoilt = "nan" if bool(value.isnan()) else "inf"
+    return {"spoilt": spoilt, "sample": samples.sample_facts(located), **_element(located)}
 
 
 def _element(located: samples.Located) -> dict[str, Any]:

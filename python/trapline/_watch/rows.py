@@ -81,7 +81,7 @@ def sample_of(
 def record_of(bad: Any) -> dict[str, Any]:
     """Of numbers that are not finite, in a program without a DataLoader, the one record of its data that has
     such a number: likely."""
-    if bad is None or not bad.numel() or batches.newest_first():
+    if bad is None or not bad.numel() or batches.given_out():
         return {}
     odd = bad[~bad.isfinite()]
     value = math.nan if not odd.numel() or bool(odd.isnan().any()) else float(odd.flatten()[0])

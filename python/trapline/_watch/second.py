@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Callable, Optional
 
+from trapline._fault.data import cut
+from trapline._fault.program import warned
 from trapline._library.say import debug
 from trapline._watch import candidates, place, weights
+from trapline._watch.flow import tensors
 from trapline._watch.suspect import Suspect, parameters_of
 
 _MAX_PLACES = 3  # times that it is tried: a program may leave out bad steps for ever
@@ -25,8 +28,12 @@ class Second:
     def running(self) -> Iterator[None]:
         """What it runs is none of the program's."""
         self.is_running, self._light.notes = True, False
+        # The newest call first: one of an evaluation may have been before it.
+        calls = reversed(self._light.calls)
+        given = [one for call in calls for one in tensors([call.args, call.kwargs])]
         try:
-            yield
+            with cut.standing_in(given):
+                yield
         finally:
             self.is_running, self._light.notes = False, True
 
@@ -67,6 +74,9 @@ class Second:
         out = {"what": what, **at, **found}
         if "inf_before" in found:
             out["inf_before"] = {**found["inf_before"], **at}
+        if _may_be_numpys(out):
+            places = warned.of_not_finite(only_inf=out["what"] == "inf")
+            out |= {"warned": places} if places else {}
         out |= light.ring.told(at["step"], light.loss, light.norm)
         if found["kind"] == "optimizer":
             out["step"] = light.steps.taken if at["unit"] == "step" else at["step"] - 1
@@ -85,3 +95,10 @@ class Second:
             module = call.module()
             if module is not None:
                 yield from module.parameters()
+
+
+def _may_be_numpys(found: dict[str, Any]) -> bool:
+    """The numbers came to the modules and to the loss from without, or may have."""
+    if found["kind"] in ("input", "target") or "written" in found:
+        return True
+    return found["kind"] == "loss" and "origin" not in found and ("op" not in found or "factor" in found)

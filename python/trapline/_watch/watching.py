@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import sys
 import time
+import warnings
 from collections import deque
 from functools import partial
 from typing import Any, Optional
 
+from trapline._fault.program import warned
 from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
@@ -99,6 +101,8 @@ class Light:
         self._patches.wrap(torch.optim.Optimizer, "add_param_group", partial(around_added, self))
         self._patches.wrap(torch.nn.Module, "_replicate_for_data_parallel", around_replicas)
         self._patches.wrap(torch.nn.Module, "load_state_dict", partial(around_load, self))
+        if hasattr(warnings, "_showwarnmsg"):
+            self._patches.wrap(warnings, "_showwarnmsg", warned.around_show)
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         if scaler is not None:
             self._patches.wrap(scaler, "step", partial(around_scaler, self))

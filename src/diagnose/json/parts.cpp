@@ -307,6 +307,12 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.drawn = boolean(*object, "drawn").value_or(false);
   watch.made = boolean(*object, "made").value_or(false);
   watch.made_with = texts(*object, "made_with");
+  if (const std::string spoilt = text(*object, "spoilt"); !spoilt.empty())
+    watch.spoilt = spoilt == "nan" ? "NaN" : "Inf";
+  if (const json* places = member(*object, "warned"); places != nullptr && places->is_array())
+    for (const json& place : *places)
+      if (std::optional<Frame> frame = read_frame(&place))
+        watch.warned.push_back({std::move(*frame), text(place, "text")});
   watch.last_steps = read_last_steps(*object);
   return watch;
 }

@@ -195,6 +195,13 @@ void fix_table(ViolationWriter& w, bool special) {
     w.fix_size(Situation::kIds, otherwise);
     return;
   }
+  if (w.many_beyond()) {
+    w.fix(fmt::format("{}: see whether the size is right, before the records", w.many_text()));
+    w.fix_size(Situation::kIds, otherwise);
+    w.fix_sample();
+    w.fix(look);
+    return;
+  }
   w.fix_sample();
   w.fix(look);
   const bool open = w.fix_size(Situation::kIds, otherwise);

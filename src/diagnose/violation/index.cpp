@@ -129,7 +129,7 @@ void fix_look(ViolationWriter& w) {
     return;
   }
   const std::string most =
-      scan.max && w.above() ? fmt::format(", {} is the highest", to_text(*scan.max)) : "";
+      scan.max && w.above() && !w.is_alone() ? fmt::format(", {} is the highest", to_text(*scan.max)) : "";
   w.fix(fmt::format("{}: {}{}{}", look, w.outside(), most, w.above() ? of_unsigned(w) : ""));
 }
 
@@ -237,6 +237,7 @@ void fix_above(ViolationWriter& w) {
         w.own("the index")));
     return;
   }
+  if (w.is_alone()) w.fix_sample();
   fix_look(w);
   // What begins at 1 and ends at the size itself was made for this very tensor.
   const bool from_one = w.seen_min() == 1 && w.seen_max() == w.hi();

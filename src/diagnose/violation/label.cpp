@@ -230,8 +230,10 @@ void write_too_few_outputs(ViolationWriter& w) {
   const bool known = counted_more(w);
   w.finding().cause = known ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
   w.finding().also = {known ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch};
-  if (!known && is_outlier(w) && w.op() != "ctc_loss") {
-    w.fix(fmt::format("if {} is not {}, {}: {}", w.value(), one_of_them(w), correct_record(w), w.outside()));
+  if (!known && is_outlier(w) && !w.many_beyond() && w.op() != "ctc_loss") {
+    w.fix(w.is_alone() ? fmt::format("{}: {}", w.alone_text(), correct_record(w))
+                       : fmt::format("if {} is not {}, {}: {}", w.value(), one_of_them(w), correct_record(w),
+                                     w.outside()));
     w.fix_sample();
     if (w.fix_size(Situation::kClasses, more_outputs(w)) && w.maybe_from_one())
       w.fix(w.from_one(w.in_code("labels")));
@@ -314,7 +316,8 @@ void write_broken_label(ViolationWriter& w) {
   if (w.facts.counted) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);
-  } else if (const std::string larger = w.enlarge(Situation::kClasses, w.need()); !larger.empty()) {
+  } else if (const std::string larger = w.enlarge(Situation::kClasses, w.need());
+             !larger.empty() && !w.is_alone()) {
     w.fix(w.if_meant() + larger);
   }
   fix_range_check(w);

@@ -23,7 +23,8 @@ void fix_fresh(ViolationWriter& w, const Need& need) {
   const std::string look = fmt::format("look at where {} {} computed: {}", users_column(w),
                                        w.facts.variable ? "is" : "are", w.outside());
   const bool mixed = !setting.other.empty() && !w.no_size();
-  if (!mixed) w.fix(look);
+  const bool first = mixed || w.many_beyond();
+  if (!first) w.fix(look);
   if (w.no_size()) return;
   std::string made = fmt::format("config.{}={} made this table", setting.name, setting.value);
   if (setting.made)
@@ -34,7 +35,7 @@ void fix_fresh(ViolationWriter& w, const Need& need) {
                       made, setting.other, setting.other_value));
   w.fix(fmt::format("{}{} has to be {}{}", w.if_meant(), mixed ? "config." + setting.name : made + ": it",
                     w.how_many(need), w.basis(need)));
-  if (mixed) w.fix(look);
+  if (first) w.fix(look);
 }
 
 }  // namespace

@@ -130,8 +130,7 @@ std::string ViolationWriter::basis(const Need& need) const {
   const std::string things = seen_count() == 1 ? noun() : nouns();
   if (facts.seen && facts.seen->dataset && facts.source.empty())  // the program has not used all of them
     return fmt::format(" ({}{} is the highest of the {} {} of {} data set)", least, need.count - 1,
-                       seen_count(), things,
-                       facts.seen->several || facts.seen->choice ? "this" : "the whole");
+                       seen_count(), things, which_set());
   return fmt::format(" ({}{} is the highest of {}{} {} seen)", least, need.count - 1, of_the_last(),
                      seen_count(), things);
 }
@@ -145,11 +144,40 @@ std::int64_t ViolationWriter::seen_count() const {
   return std::max(facts.scan.total, facts.seen ? facts.seen->count : std::int64_t{0});
 }
 
+bool ViolationWriter::is_alone() const {
+  constexpr std::int64_t kMany = 32;
+  const auto& seen = facts.seen;
+  return above() && integer() > hi() && !facts.counted && seen && seen->dataset && seen->beyond == 1 &&
+         seen->count >= kMany;
+}
+
+std::string ViolationWriter::alone_text() const {
+  return fmt::format("{} is the only one of the {} {} of {} data set above {}", value(), facts.seen->count,
+                     nouns(), which_set(), hi() - 1);
+}
+
+bool ViolationWriter::many_beyond() const {
+  constexpr std::int64_t kSome = 3, kShare = 50;
+  const auto& seen = facts.seen;
+  if (!above() || !seen || !seen->dataset || !seen->beyond || !seen->kinds) return false;
+  const std::int64_t places = seen->max + 1;
+  return *seen->beyond >= kSome && kShare * *seen->beyond >= seen->count && places < 2 * hi() &&
+         10 * *seen->kinds >= 9 * places;
+}
+
+std::string ViolationWriter::many_text() const {
+  return fmt::format("{} of the {} {} of {} data set are above {}, up to {}", *facts.seen->beyond,
+                     facts.seen->count, nouns(), which_set(), hi() - 1, facts.seen->max);
+}
+
+std::string_view ViolationWriter::which_set() const {
+  return facts.seen->several || facts.seen->choice ? "this" : "the whole";
+}
+
 std::string ViolationWriter::seen_where() const {
   if (!facts.seen) return fmt::format("in the {} of this call", facts.scan.total);
   if (!facts.seen->dataset) return fmt::format("in the last {} seen", facts.seen->count);
-  return fmt::format("in {} data set ({} {})",
-                     facts.seen->several || facts.seen->choice ? "this" : "the whole", facts.seen->count,
+  return fmt::format("in {} data set ({} {})", which_set(), facts.seen->count,
                      facts.seen->count == 1 ? noun() : nouns());
 }
 
@@ -338,6 +366,7 @@ std::string ViolationWriter::rule_of_computation() const {
 bool ViolationWriter::no_size() const {
   if (!above() || facts.counted || !only(integer())) return false;
   constexpr std::int64_t kFar = 2;
+  if (is_alone()) return true;
   if (far_beyond() && !is_token_table()) return true;
   if (integer() < kFar * hi() || facts.scan.bad * kFar > facts.scan.total) return false;
   return marks_or_wraps(integer(), hi());
@@ -388,7 +417,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
                     own("the index")));
     return false;
   }
-  if (!is_class() && no_size()) return false;
+  if (is_alone() || (!is_class() && no_size())) return false;
   const Need wanted = need();
   // What a library indexes may be another tensor than a layer that is only as large.
   const bool guess = situation == Situation::kIndex && !facts.layer_certain &&

@@ -28,12 +28,6 @@ std::string place(const Frame& frame) {
              : fmt::format("`{}` ({})", frame.function, where);
 }
 
-std::string stripped(const std::string& code) {
-  const std::size_t begin = code.find_first_not_of(" \t");
-  return begin == std::string::npos ? std::string()
-                                    : code.substr(begin, code.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 }  // namespace
 
 std::string ViolationWriter::op() const {
@@ -125,6 +119,7 @@ bool ViolationWriter::all_bad() const {
 }
 
 std::string ViolationWriter::outside() const {
+  if (is_alone()) return alone_text();
   const std::string column =
       facts.in_column ? fmt::format(", all in column {}", *facts.in_column) : std::string();
   return fmt::format("{} of {} {} outside {}{}", facts.scan.bad, facts.scan.total,

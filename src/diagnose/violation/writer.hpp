@@ -140,6 +140,16 @@ class ViolationWriter {
   bool no_size() const;
   // So far beyond that the size is not what is wrong.
   bool far_beyond() const;
+  // It alone of a whole data set is above all valid numbers, and not by one: it is wrong itself.
+  bool is_alone() const;
+  // "511 is the only one of the 200 indices of this data set above 359"
+  std::string alone_text() const;
+  // So many of a whole data set are above the valid numbers, with hardly a gap, that the size is in question
+  // before any record is.
+  bool many_beyond() const;
+  std::string_view which_set() const;  // "this", "the whole"
+  // "12 of the 320 ids of the whole data set are above 3"
+  std::string many_text() const;
   // "`df['city'].cat.codes` (line 8) has -1 for a missing value"
   std::string of_codes() const;
   // "if there are meant to be more than 195 classes: "

@@ -101,9 +101,28 @@ def _module(collate: Any) -> str:
     return str(getattr(collate, "__module__", None) or type(collate).__module__)
 
 
+def _is_nested(indices: Any) -> bool:
+    """One list in a list: of a BatchSampler that is given as the sampler. The data set makes the batch."""
+    return type(indices) is list and len(indices) == 1 and type(indices[0]) in (list, tuple)
+
+
 def _listed(indices: Any) -> Any:
     """Batches of a sampler may be tensors or arrays (`torch.randperm(n).split(8)`)."""
     return indices.tolist() if getattr(indices, "ndim", 0) == 1 and hasattr(indices, "tolist") else indices
+
+
+def _tensors_in(value: Any, depth: int) -> list[Any]:
+    """Of an object of the user's own, or of a library's, with others inside (a data set of each part)."""
+    import torch
+
+    held = value if type(value) is dict else scope.members(value)
+    found: list[Any] = []
+    for item in list(held.values())[:_MAX_ITEMS]:
+        if isinstance(item, torch.Tensor):
+            found.append(item)
+        elif depth and not issubclass(type(item), (str, int, float, torch.nn.Module)):
+            found += _tensors_in(item, depth - 1)
+    return found[:_MAX_ITEMS]
 
 
 class Raw:
@@ -135,12 +154,14 @@ class Batch:
     `number` counts within the epoch, `serial` all batches of the process.
     """
 
-    __slots__ = ("indices", "loader", "number", "parts", "serial")
+    __slots__ = ("in_order", "indices", "loader", "number", "parts", "serial")
 
     def __init__(self, loader: Loader, number: int, indices: Any, parts: list[Any], serial: int = 0) -> None:
         self.loader = loader
         self.number = number
-        self.indices = _listed(indices)
+        nested = _is_nested(indices)
+        self.indices = _listed(indices[0] if nested else indices)
+        self.in_order = nested or loader.keeps_order  # the rows are those of the samples
         self.parts = parts
         self.serial = serial
 
@@ -154,8 +175,7 @@ class Batch:
             if isinstance(value, torch.Tensor):
                 found.append(value)
             elif value is not None and type(value) is not tuple:  # a user's batch class
-                held = list(scope.members(value).values())[:_MAX_ITEMS]
-                found += [item for item in held if isinstance(item, torch.Tensor)]
+                found += _tensors_in(value, _DEPTH)
         return found
 
     def has(self, item: Any) -> bool:
@@ -202,6 +222,7 @@ def tell_each(listener: Optional[Callable[[int], Any]]) -> None:
 
 
 _listener: Optional[Callable[[int], Any]] = None
+stand_in: Optional[Batch] = None  # of a program without a DataLoader, while it is looked at
 
 
 def next_number() -> int:
@@ -231,11 +252,18 @@ def at_call() -> Optional[int]:
 def newest_first(later: bool = False) -> list[Batch]:
     """The last batches of all loaders of this process. `later`: those after as_of(), too."""
     last = None if later else at_call()
+    if stand_in is not None:
+        return [stand_in]
     return [
         Batch(loader, n + loader.skipped, loader.indices(n, indices), parts, serial)
         for loader, n, indices, parts, serial, _ in reversed(list(_noted))
         if last is None or serial <= last
     ]
+
+
+def given_out() -> bool:
+    """Whether a DataLoader has."""
+    return bool(_noted)
 
 
 def install() -> None:

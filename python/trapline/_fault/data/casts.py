@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Optional
 
 from trapline._fault.data import recorded, values
-from trapline._fault.program import frames, graphs, places, scope, source
+from trapline._fault.program import frames, graphs, warned
 
-_NUMPY_WARNED = "invalid value encountered in cast"
 OF_NAN = (-(1 << 63), -(1 << 31))  # what x86 makes of it
 _NEAR_LOWEST = 1 << 24  # an index may have been added to what the cast made
 
@@ -60,25 +58,10 @@ def _facts(cast: dict[str, Any]) -> Optional[dict[str, Any]]:
 
 
 def numpy_cast_facts(scan: dict[str, Any]) -> Optional[dict[str, Any]]:
-    """Where NumPy warned of NaN or Inf in a cast; None for other values, and where several places warned.
-
-    Python notes in a module which of its lines have warned, so that each does it once: nothing is hooked.
-    """
+    """Where NumPy warned of NaN or Inf in a cast; None for other values, and where several places warned."""
     value = scan.get("value")
     if scan.get("is_float") or type(value) is not int:
         return None
     if not any(lowest <= value < lowest + _NEAR_LOWEST for lowest in (-(1 << 63), -(1 << 31))):
         return None
-    found = set()
-    for module in list(sys.modules.values()):
-        held = scope.members(module)
-        noted, file = held.get("__warningregistry__"), held.get("__file__")
-        if type(noted) is not dict or type(file) is not str or places.is_library_file(file):
-            continue
-        for key in list(noted):
-            if type(key) is tuple and len(key) == 3 and type(key[0]) is str and key[0] == _NUMPY_WARNED:
-                found.add((file, key[2]))
-    if len(found) != 1:
-        return None
-    file, line = found.pop()
-    return {"file": file, "line": line, "function": "", "code": source.line_text(file, line), "user": True}
+    return warned.of_cast()

@@ -81,7 +81,7 @@ def of_value(data: Any) -> Iterator[tuple[Any, Any]]:
     import torch
 
     for _, value in _places(data, len(data)):
-        column = _as_tensor(value, len(data))
+        column = as_tensor(value, len(data))
         if column is not None and not column.is_complex():
             width = column.numel() // len(column)
             yield column.reshape(-1).cpu(), torch.arange(len(column)).repeat_interleave(width)
@@ -116,7 +116,7 @@ def _pair(record: Any) -> bool:
 def _whole(entry: Any) -> Optional[list[int]]:
     """A list, array or tensor of whole numbers as a list."""
     if scope.is_tensor(entry) or type(entry).__module__ == "numpy":
-        column = _as_tensor(entry, entry.shape[0]) if getattr(entry, "shape", ()) else None
+        column = as_tensor(entry, entry.shape[0]) if getattr(entry, "shape", ()) else None
         if column is None or column.dtype.is_floating_point or column.is_complex():
             return None
         numbers: list[int] = column.reshape(-1).tolist()
@@ -155,7 +155,7 @@ def _own(data_set: Any) -> Iterator[tuple[Name, Column]]:
     names += [name for name in attributes if name not in names]
     for name in names:
         for place, value in _places(attributes[name], length):
-            column = _as_tensor(value, length)
+            column = as_tensor(value, length)
             if column is not None:
                 yield (name, *place), Column(column)
 
@@ -188,7 +188,7 @@ def _gathered(records: Any, kind: type, key: Any) -> Optional[list[Any]]:
         return None
 
 
-def _as_tensor(value: Any, length: int) -> Any:
+def as_tensor(value: Any, length: int) -> Any:
     import torch
 
     try:
@@ -221,6 +221,6 @@ def _of_hugging_face(data_set: Any) -> Iterator[tuple[Name, Column]]:
     for name, feature in features.items():
         if not str(getattr(feature, "dtype", "")).startswith(("int", "uint", "float")):
             continue
-        column = _as_tensor(plain[name][:], len(data_set))
+        column = as_tensor(plain[name][:], len(data_set))
         if column is not None:
             yield (name,), Column(column)

@@ -33,7 +33,7 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
         return None
     found: list[tuple[int, str, Any, int]] = []
     budget = [_BUDGET]
-    for name, held in _held():
+    for name, held in in_reach():
         try:
             rows = _rows(held, tensor, scan, value, budget)
         except (RuntimeError, TypeError, ValueError, IndexError, OverflowError):
@@ -91,7 +91,7 @@ def _same_memory(column: Any, tensor: Any) -> bool:
     return bool(pointer) and pointer == storage_pointer(tensor)
 
 
-def _held() -> Iterator[tuple[str, Any]]:
+def in_reach() -> Iterator[tuple[str, Any]]:
     """Tables, arrays and lists of the program, with the names that lead there, two steps at most."""
     seen: set[int] = set()
     count = 0

@@ -16,7 +16,7 @@ def is_kept(batch: Batch) -> bool:
     """PyTorch's own collate functions keep the order; of another one the data tell: each row of one of the
     batch's tensors has the numbers of its own sample, and not those of the next."""
     global _known
-    if batch.loader.keeps_order:
+    if batch.in_order:
         return True
     key = (batch.serial, id(batch.parts))
     if _known[0] != key:

@@ -9,6 +9,7 @@ from trapline._fault.data.batches import Batch
 from trapline._fault.data.fetched import MAX_FETCHED, RandomState, fetch
 from trapline._fault.data.match import Match
 from trapline._fault.program import scope
+from trapline._fault.program.names import length
 
 _MAX_ASKED = 64  # samples that are asked for a value: each may be a picture to decode
 _MAX_SHOWN = 8  # candidates
@@ -144,6 +145,8 @@ def sample_facts(located: Optional[Located], by: str = "", likely: bool = False)
 
 def described(batch: Batch, sample: Sample) -> Sample:
     """The same with the names of the data set and the loader."""
+    if sample.get("batch", 0) is None:  # no loader counts them
+        del sample["batch"]
     return where.described(sample, batch.loader.data_set(), batch.loader.user_loader())
 
 
@@ -268,10 +271,12 @@ def row_of(located: Located) -> Optional[int]:
         return place[0] if most is None or shape[0] <= most else None
     count = len(indices)
     square = len(shape) > 1 and shape[1] == count
-    if shape[0] == count and (not square or loader.keeps_order or _samples_first(located, count)):
+    if shape[0] == count and (not square or located.batch.in_order or _samples_first(located, count)):
         return place[0]
     if len(shape) > 1 and shape[1] == count and shape[0] != count:
         return place[1]  # time first
+    if shape[0] != count and shape[0] == length(loader.data_set()) and place[0] in indices:
+        return indices.index(place[0])  # a table that all batches share, with a row for each sample
     return None
 
 
@@ -296,7 +301,7 @@ def index_of(located: Located, row: int) -> Optional[int]:
     indices = located.batch.indices
     if not isinstance(indices, (list, tuple)) or row >= len(indices) or not is_int(indices[row]):
         return None
-    if located.batch.loader.keeps_order:
+    if located.batch.in_order:
         return int(indices[row])
     data_set = located.batch.loader.data_set()
     if data_set is None:

@@ -12,6 +12,7 @@ from trapline._fault.program.names import Names, length
 _WRAPPED = ("base_dataloader", "dataloader", "loader", "_loader", "_dataloader")  # accelerate and others
 
 
+_DRAWING = ("dataset", "sampler", "batch_sampler")
 _INDICES = ("dataset_index", "one_of", "of")
 
 
@@ -20,7 +21,9 @@ def described(sample: dict[str, Any], data_set: Any, loader: Any) -> dict[str, A
     if data_set is None:
         return sample
     if isinstance(data_set, range):  # of loaders that draw numbers and cut the data themselves
-        return {key: value for key, value in sample.items() if key not in _INDICES}
+        data_set, loader = _cut_by(loader, len(data_set)), None
+        if data_set is None:
+            return {key: value for key, value in sample.items() if key not in _INDICES}
     names = Names()
     found = names.of(_is_loader(loader, data_set)) if loader is not None else ""
     if found:
@@ -34,6 +37,13 @@ def described(sample: dict[str, Any], data_set: Any, loader: Any) -> dict[str, A
     if index is not None:
         _below(sample, data_set, index, names)
     return sample
+
+
+def _cut_by(loader: Any, count: int) -> Any:
+    """What such a loader holds with as many rows (torch_frame's tensor_frame); None: nothing, or several."""
+    parts = [part for name, part in scope.members(loader).items() if name not in _DRAWING]
+    found = [part for part in parts if scope.members(part) and length(part) == count]
+    return found[0] if len(found) == 1 else None
 
 
 def _below(sample: dict[str, Any], data_set: Any, index: int, names: Names) -> None:

@@ -193,24 +193,57 @@ def _is_bad_constant(value: Any) -> bool:
     return _is_floating(value) and not value.requires_grad and not finite(value)
 
 
-def has_bad_constant(root: Any) -> bool:
+def bad_constant(root: Any) -> Any:
     """A sum or difference in the loss that is not finite, of the model's numbers, which are, and others, that
-    no operation before it has made: actions, targets.
+    no operation before it has made: actions, targets. None: there is none.
     """
-    for name, node in _nodes(root, _CHOOSING):
-        if not name.startswith(_READING):
-            continue
-        before = node.next_functions[0][0]
-        if before is None or not before.name().startswith(("AddBackward", "SubBackward", "RsubBackward")):
-            continue
-        edges = [following for following, _ in before.next_functions]
+    seen, queue = {root}, deque([(root, None)])
+    while queue and len(seen) < _MAX_NODES:
+        node, passed = queue.popleft()
+        name = node.name().split("::")[-1]
         try:
-            saved = getattr(node, "_saved_self", None)
-            if None in edges and _is_floating(saved) and not finite(saved) and _is_finite_below(before):
-                return True
+            found = None if is_packed(node) else _sum_with_constant(name, node)
+            if found is not None and _goes_on(found, passed):
+                return found
+            following = _chosen(name, node, passed)
         except RuntimeError:  # freed already
             continue
-    return False
+        for before, mask in following:
+            if before is not None and before not in seen:
+                seen.add(before)
+                queue.append((before, mask))
+    return None
+
+
+def _sum_with_constant(name: str, node: Any) -> Any:
+    """What the operation was given, where that is such a sum."""
+    if not name.startswith(_READING):
+        return None
+    before = node.next_functions[0][0]
+    if before is None or not before.name().startswith(("AddBackward", "SubBackward", "RsubBackward")):
+        return None
+    edges = [following for following, _ in before.next_functions]
+    saved = getattr(node, "_saved_self", None)
+    bad = None in edges and _is_floating(saved) and not finite(saved) and _is_finite_below(before)
+    return saved.detach() if bad else None
+
+
+def _chosen(name: str, node: Any, passed: Any) -> list[tuple[Any, Any]]:
+    """The operations before this one, each with which of its elements reach the loss; None: all."""
+    edges = [following for following, _ in node.next_functions]
+    if name.startswith("WhereBackward"):
+        condition = node._saved_condition
+        both = [condition, ~condition]
+        if passed is not None and passed.shape == condition.shape:
+            both = [one & passed for one in both]
+        return list(zip(edges, both))
+    return [] if name.startswith(_CHOOSING) else [(one, passed) for one in edges]
+
+
+def _goes_on(found: Any, passed: Any) -> bool:
+    if passed is None:
+        return True
+    return bool(found.shape == passed.shape and (~found.isfinite() & passed).any())
 
 
 def name_of(node: Any) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.program import scope
@@ -95,8 +95,7 @@ def held_by(frame: FrameType, node: Any) -> Any:
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     if isinstance(node, ast.Attribute):
         held = held_by(frame, node.value)
-        own = held.__dict__ if isinstance(held, ModuleType) else scope.members(held)
-        return own.get(node.attr)
+        return scope.members(held).get(node.attr)
     if isinstance(node, ast.Subscript):
         held = held_by(frame, node.value)
         if isinstance(node.slice, ast.Constant) and type(held) is dict:

@@ -128,7 +128,11 @@ def _file_of(module: object) -> str | None:
     """``__file__`` of a module. A module that loads itself at the first question is not asked."""
     if not isinstance(module, ModuleType):
         return None
-    file = object.__getattribute__(module, "__dict__").get("__file__")
+    try:
+        held = object.__getattribute__(module, "__dict__")
+    except AttributeError:  # cffi's are modules without one
+        return None
+    file = held.get("__file__")
     return file if isinstance(file, str) else None
 
 
