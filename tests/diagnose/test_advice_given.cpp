@@ -164,5 +164,48 @@ TEST(AdviceGiven, NaNBesideZerosIsInfByInf) {
   EXPECT_FALSE(says(diagnose(facts), "an infinite weight")) << all(diagnose(facts));
 }
 
+json all_of(std::int64_t value, std::int64_t hi, std::int64_t beyond, std::int64_t kinds) {
+  return {{"seen",
+           {{"min", 0},
+            {"max", value},
+            {"count", 200},
+            {"source", "dataset"},
+            {"beyond", beyond},
+            {"kinds", kinds}}},
+          {"layer", layer("kiln", "num_embeddings", hi)},
+          {"scan", {{"total", 8}}},
+          {"sample", {{"dataset_index", 74}, {"batch", 9}, {"row", 7}, {"loader", "loader"}}}};
+}
+
+// One number above all others of the whole data set, with places between that none has, asks for no size.
+TEST(AdviceGiven, ANumberThatIsAloneIsWrongItself) {
+  for (const char* contract : {"embedding.indices", "nll_loss_forward.target", "index_select.index"}) {
+    const Finding finding = diagnose(facts_of(contract, 99, 40, all_of(99, 40, 1, 41)));
+    EXPECT_EQ(finding.fix.front(), "look at sample 74: print(loader.dataset[74])") << contract;
+    EXPECT_TRUE(says(finding, "99 is the only one of the 200 ")) << all(finding);
+    EXPECT_FALSE(says(finding, "meant to be more")) << all(finding);
+    EXPECT_FALSE(says(finding, "100")) << all(finding);
+    // The next number may be a class, or a row, that was left out.
+    const Finding next = diagnose(facts_of(contract, 40, 40, all_of(40, 40, 1, 41)));
+    EXPECT_TRUE(says(next, "meant to be more than 40") || says(next, "41")) << all(next);
+    const Finding two = diagnose(facts_of(contract, 45, 40, all_of(45, 40, 2, 42)));
+    EXPECT_FALSE(says(two, "the only one")) << all(two);
+  }
+}
+
+// Many numbers above the size, without a gap: the size is asked for before a record is.
+TEST(AdviceGiven, ManyNumbersAskForTheSize) {
+  const Finding many = diagnose(facts_of("embedding.indices", 4, 4, all_of(4, 4, 30, 5)));
+  EXPECT_EQ(many.fix.front(),
+            "30 of the 200 ids of the whole data set are above 3, up to 4: see whether the size is right, "
+            "before the records");
+  EXPECT_TRUE(many.fix.at(1).starts_with("if there are meant to be more than 4 ids: ")) << all(many);
+  EXPECT_EQ(many.fix.at(2), "look at sample 74: print(loader.dataset[74])");
+  const Finding few = diagnose(facts_of("embedding.indices", 4, 4, all_of(4, 4, 2, 5)));
+  EXPECT_EQ(few.fix.front(), "look at sample 74: print(loader.dataset[74])");
+  const Finding gaps = diagnose(facts_of("embedding.indices", 60, 40, all_of(60, 40, 30, 20)));
+  EXPECT_FALSE(says(gaps, "see whether the size is right")) << all(gaps);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -275,5 +275,46 @@ TEST(Watch, AMeanOverNothingInAModule) {
   EXPECT_FALSE(advises(watch, "it was given no element"));
 }
 
+// NumPy tells the line; that the number came from there is likely.
+TEST(WatchProof, WhereNumPyWarned) {
+  const json warned = {{"text", "divide by zero encountered in log"},
+                       {"file", "/home/u/env.py"},
+                       {"line", 20},
+                       {"code", "    gain = np.log(power)"},
+                       {"user", true}};
+  json watch = {{"what", "inf"}, {"kind", "input"}, {"step", 5}, {"unit", "step"}, {"type", "Net"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kProven);
+  watch["warned"] = json::array({warned});
+  const auto one = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->origin->line, 20);
+  EXPECT_EQ(one->certainty, Certainty::kLikely);
+  EXPECT_EQ(
+      one->fix.front(),
+      "NumPy warned at env.py:20 of `divide by zero encountered in log`, in `gain = np.log(power)`: look "
+      "at what was given there");
+  json other = warned;
+  other["line"] = 31;
+  other["text"] = "std(): degrees of freedom is <= 0. Correction should be strictly less";
+  watch["warned"] = json::array({warned, other});
+  const auto both = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_FALSE(both->origin);
+  EXPECT_TRUE(advises(watch, "PyTorch warned at env.py:31 of `std(): degrees of freedom is <= 0`"));
+}
+
+TEST(WatchProof, ABatchThatAloneIsNotFinite) {
+  json watch = kOutput;
+  watch["spoilt"] = "inf";
+  EXPECT_EQ(fix_of(watch).front(),
+            "begin with the data: the batch of this step holds Inf, and those before it held none");
+  watch["element"] = {{"name", "x"}, {"index", {3, 12}}, {"value", "inf"}};
+  EXPECT_TRUE(advises(watch, "holds Inf (x[3, 12]), and"));
+}
+
+TEST(WatchProof, ASquareThatOverflowed) {
+  const json watch = {{"what", "inf"}, {"kind", "loss"}, {"step", 5}, {"unit", "step"}, {"op", "mse_loss"}};
+  EXPECT_TRUE(advises(watch, "look for a fill value in the data (1e20, 9.97e36)"));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

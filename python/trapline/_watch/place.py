@@ -61,7 +61,8 @@ from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
 _MAX_NODES = 20_000
-_BEFORE, _LEAST = 16, 3  # batches that are compared with the newest
+_BATCHES = 16  # the newest, and those that it is compared with
+_LEAST = 3  # of these
 
 
 def norm(tensors: Iterable[Any]) -> Optional[float]:
@@ -416,7 +417,7 @@ def _sample(like: Any = None) -> dict[str, Any]:
 def _first_spoilt() -> dict[str, Any]:
     """The sample of the newest batch that is not finite, where all before it were: a model that was made for
     such numbers (a mask, nan_to_num) would have met them before."""
-    newest, *before = batches.newest_first()[:_BEFORE] or [None]
+    newest, *before = batches.newest_first()[:_BATCHES] or [None]
     located = None if newest is None else not_finite(newest)
     if located is None or len(before) < _LEAST or any(not_finite(batch) is not None for batch in before):
         return {}

@@ -114,3 +114,18 @@ def test_a_cell_goes_by_its_number(monkeypatch):
     assert source.cell_of("<ipython-input-12-0a1b2c>") == 12
     assert source.cell_of("/tmp/train.py") is None
     assert "cell" not in frames.make_frame((test_a_cell_goes_by_its_number.__code__, 0))
+
+
+def test_a_module_without_a_dict(monkeypatch, tmp_path):
+    """cffi puts such ones into sys.modules."""
+
+    class Lib(types.ModuleType):
+        def __getattribute__(self, name):
+            raise AttributeError(name)
+
+    class Bare(Lib):
+        __dict__ = property(lambda self: (_ for _ in ()).throw(AttributeError("__dict__")))
+
+    monkeypatch.setitem(sys.modules, "_cffi_backend.Lib", Bare("lib"))
+    assert places._file_of(Bare("lib")) is None
+    assert not places.is_library_file(str(tmp_path / "train.py"))

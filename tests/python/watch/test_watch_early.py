@@ -105,3 +105,16 @@ def test_gradients_that_the_optimizer_itself_mends_are_said(watch):
     assert watch.verdict() is None
     said = watch.harmless()
     assert (said["step"], said["op"], said["why"]) == (2, "div", "no weight was broken by its step")
+
+
+def test_a_loss_before_the_state_that_its_step_made(watch):
+    """The square of 1e22 overflows in the loss; its gradient is finite, that one's square is not."""
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for step in range(1, 4):
+        target = torch.full((4, 1), 1e22 if step == 3 else 1.0)
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(X), target).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["what"], seen["step"]) == ("loss", "inf", 3)

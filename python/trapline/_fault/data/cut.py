@@ -52,7 +52,7 @@ def of(given: list[Any]) -> Optional[Batch]:
     Of several inputs the first that has an array; the part that was worked on is the shortest of these, and
     one as long as the batch may be the batch.
     """
-    inputs = [one.detach() for one in given if one.dim() and 1 < len(one) and one.is_cpu][:_MOST]
+    inputs = [one.detach() for one in given if one.dim() and len(one) > 1 and one.is_cpu][:_MOST]
     inputs = [one for one in inputs if 0 < one.numel() <= _MAX_GIVEN and not one.is_complex()]
     data = list(_data()) if inputs else []
     for one in inputs:

@@ -1,0 +1,225 @@
+"""Whose row it is in a program without a DataLoader, or with one of another kind than PyTorch's own."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler  # noqa: E402
+from trapline._fault.data import batches, cut  # noqa: E402
+from trapline._fault.model.autograd import bad_constant  # noqa: E402
+
+
+@pytest.fixture
+def watch(watch_with_batches):
+    return watch_with_batches
+
+
+class Log(nn.Module):
+    """Of the input, which no training changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.head(x.log())
+
+
+def measured(count=40, bad=None):
+    data = torch.rand(count, 2, generator=torch.Generator().manual_seed(1)) + 1.0
+    if bad is not None:
+        data[bad, 1] = 0.0
+    return data
+
+
+def train(model, parts):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for x in parts:
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def test_the_row_of_an_array_that_is_cut_by_hand(watch):
+    table = measured(bad=27)
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(3))
+    train(Log(), [table[rows] for rows in order.split(8)])
+    seen = watch.verdict()
+    sample = seen["sample"]
+    assert (seen["kind"], seen["op"], sample["dataset_index"]) == ("output", "log", 27)
+    assert sample["dataset"] == {"name": "table", "type": "Tensor", "length": 40}
+    assert "batch" not in sample
+
+
+def test_of_an_array_that_is_trained_on_as_a_whole(watch):
+    table = {"train": measured(bad=11), "other": measured(12)}
+    train(Log(), [table["train"]])
+    sample = watch.verdict()["sample"]
+    assert (sample["dataset_index"], sample["dataset"]["name"]) == (11, "table['train']")
+
+
+def test_of_a_frame_and_of_doubles():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(measured().double().numpy())
+    given = torch.tensor(frame.to_numpy()[[7, 3, 30]], dtype=torch.float32)
+    batch = cut.of([given])
+    assert batch.indices == [7, 3, 30]
+    assert batch.loader.data_set() is frame
+
+
+def test_of_the_longer_array_and_not_of_the_batch_itself():
+    table = measured()
+    here = table[[4, 9]].clone()
+    batch = cut.of([here.clone()])
+    assert batch.indices == [4, 9] and batch.loader.data_set() is table
+
+
+@pytest.mark.parametrize("kind", ["twice", "missing", "whole numbers"])
+def test_not_where_a_row_cannot_be_told(kind):
+    table = measured()
+    given = table[[4, 9]].clone()
+    if kind == "twice":
+        table[20] = table[9]
+    elif kind == "missing":
+        given[1, 0] += 1e-3
+    else:
+        given = given.long()
+    assert cut.of([given]) is None
+
+
+def test_rows_with_numbers_that_are_not_finite():
+    table = measured()
+    table[9, 0], table[10, 0], table[11, 0] = math.nan, math.inf, -math.inf
+    given = table[[11, 9, 10]].clone()
+    assert cut.of([given]).indices == [11, 9, 10]
+
+
+def test_only_where_no_loader_has_given_out_a_batch(watch):
+    table = measured(bad=27)
+    list(DataLoader(torch.arange(4)))
+    with cut.standing_in([table[20:30].clone()]):
+        assert batches.stand_in is None
+    batches._noted.clear()
+    with cut.standing_in([table[20:30].clone()]):
+        assert batches.newest_first()[0].indices == list(range(20, 30))
+    assert batches.newest_first() == []
+
+
+class Columns(Dataset):
+    """Indexed by a list, and kept as members of members, as torch_choice does."""
+
+    def __init__(self, price):
+        self.parts = {"item": Part(price)}
+
+    def __len__(self):
+        return len(self.parts["item"].price)
+
+    def __getitem__(self, rows):
+        return Given(self.parts["item"].price, rows, self.shared)
+
+
+class Part:
+    def __init__(self, price):
+        self.price = price
+
+
+class Given:
+    def __init__(self, price, rows, shared):
+        self.rows = rows
+        self.parts = {"item": Part(price if shared else price[rows])}
+
+    def chosen(self):
+        price = self.parts["item"].price
+        return price[self.rows] if len(price) != len(self.rows) else price
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_batch_sampler_as_the_sampler(watch, shared):
+    price = measured()
+    price[13, 0] = math.inf
+    data = Columns(price)
+    data.shared = shared
+    sampler = BatchSampler(SequentialSampler(data), batch_size=8, drop_last=False)
+    train(nn.Linear(2, 1), (b.chosen() for b in DataLoader(data, sampler=sampler, collate_fn=lambda x: x[0])))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["what"]) == ("input", "inf")
+    assert (seen["sample"]["dataset_index"], seen["sample"]["batch"]) == (13, 1)
+
+
+class Frame:
+    """torch_frame's: the loader draws numbers, and cuts this one."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __len__(self):
+        return len(self.values)
+
+
+class FrameLoader(DataLoader):
+    def __init__(self, frame, **more):
+        self.frame = frame
+        super().__init__(range(len(frame)), collate_fn=self.cut, **more)
+
+    def cut(self, rows):
+        return self.frame.values[rows]
+
+
+def test_a_loader_that_draws_numbers(watch):
+    values = measured()
+    values[13, 0] = math.inf
+    loader = FrameLoader(Frame(values), batch_size=8)
+    train(nn.Linear(2, 1), loader)
+    sample = watch.verdict()["sample"]
+    assert (sample["dataset_index"], sample["dataset"]["name"]) == (13, "loader.frame")
+
+
+class Mended(nn.Module):
+    """Puts the largest number where an infinity was, which overflows."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.head(torch.nan_to_num(x) * 10.0)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_the_only_batch_that_is_not_finite(watch, before):
+    values = measured()
+    values[37, 0] = math.inf
+    if before:  # such numbers are nothing new
+        values[2, 1] = math.nan
+    train(Mended(), DataLoader(values, batch_size=8))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"]) == ("output", "mul")
+    assert seen.get("spoilt") == (None if before else "inf")
+    if not before:
+        assert (seen["sample"]["dataset_index"], seen["sample"]["batch"]) == (37, 4)
+
+
+def test_a_target_behind_a_choice():
+    """Huber's loss as libraries write it: what is chosen is not finite."""
+    out = torch.ones(4, requires_grad=True)
+    target = torch.tensor([1.0, 2.0, -math.inf, 0.0])
+
+    def loss(beta):
+        off = target - out * 1.0
+        near = off.detach().abs() < beta
+        return torch.where(near, 0.5 * off**2, beta * (off.abs() - 0.5))
+
+    found = bad_constant(loss(1.0).mean().grad_fn)
+    assert found.tolist() == [0.0, 1.0, -math.inf, -1.0]
+
+
+def test_not_behind_a_choice_that_hides_it():
+    out = torch.ones(2, requires_grad=True)
+    off = torch.tensor([math.inf, 2.0]) - out * 1.0
+    loss = torch.where(off.detach().isfinite(), off**2, torch.zeros(2)).mean()
+    assert bad_constant(loss.grad_fn) is None
