@@ -3,11 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+
 namespace trapline::diagnose {
+
+bool is_not_its_own(const Sample& sample) {
+  constexpr std::array kMade{"padding", "collate", "drawn", "replaced"};
+  return std::ranges::find(kMade, sample.by) != kMade.end();
+}
 
 std::string look_at(const Sample& sample) {
   if (sample.by == "inside") return {};  // the data set fails where it makes the sample
-  if (sample.by == "replaced" || sample.by == "padding") return {};  // the number is not the sample's own
+  if (is_not_its_own(sample)) return {};
   // Nothing says that a sample is at fault.
   if (sample.by == "hand" || sample.by == "place") return {};
   // loader.dataset[i] holds whatever the data set is called, and whatever lies below it.

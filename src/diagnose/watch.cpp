@@ -52,7 +52,14 @@ std::string where_text(const WatchSeen& seen, bool looked = true) {
 std::string before_text(const WatchSeen& first, const WatchSeen& before) {
   if (before.step != first.step) return where_text(before);
   const bool same = before.kind == first.kind && before.name == first.name && before.type == first.type;
-  return same ? "there" + by_text(before) : "in " + place_text(before, true);
+  if (same) return "there" + by_text(before);
+  // The operation is inside: its result need not be what the layer puts out.
+  WatchSeen layer = before;
+  layer.op.clear();
+  const std::string place = place_text(layer, true);
+  constexpr std::string_view kOutput = "the output of ";
+  const bool inside = !before.op.empty() && place.starts_with(kOutput);
+  return "in " + (inside ? place.substr(kOutput.size()) : place) + by_text(before);
 }
 
 // " (Normal, whose scale is -0.3)"

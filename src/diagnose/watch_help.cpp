@@ -89,6 +89,11 @@ std::string derivative_help(const WatchFact& watch) {
         "the loss was finite and the derivative of `{}` was not: look at what it was given in {} {}", op,
         at.unit, at.step);
   }
+  if (op == "pow" && watch.half)
+    return fmt::format(
+        "the derivative of `pow` overflowed in float16 (above 65504), or is that of 0 with an exponent below "
+        "1: "
+        "compute it in float32, and look for the number that is so large");
   return fmt::format(
       "the derivative of `{}` is not finite {}: keep what goes into it away from there (an epsilon, a "
       "clamp); "

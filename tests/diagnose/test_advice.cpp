@@ -48,7 +48,7 @@ TEST(AdviceNeed, AnIdThatNoTokenizerHere) {
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 200}, {"of", "len(tokenizer)"}}}}));
   EXPECT_FALSE(says(finding, "resize_token_embeddings")) << "it would change nothing";
-  EXPECT_NE(finding.summary.find("len(tokenizer) is 200, so the id does not come from there"),
+  EXPECT_NE(finding.summary.find("len(tokenizer) is 200: its vocabulary has no such id"),
             std::string::npos);
 }
 

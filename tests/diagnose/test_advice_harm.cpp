@@ -423,9 +423,9 @@ TEST(AdviceHarmValues, ARunningStatisticIsNamed) {
                          {"nan", {{"command", "python main.py"}}}});
   const Finding finding = diagnose(facts);
   EXPECT_TRUE(
-      finding.summary.ends_with("; the weights are finite, but the buffer `norm.mean` of the model is NaN"))
+      finding.summary.ends_with("; the weights are finite, but the buffer `norm.mean` of the model holds NaN"))
       << all(finding);
-  EXPECT_TRUE(says(finding, "`norm.mean` keeps what an earlier batch made of it")) << all(finding);
+  EXPECT_TRUE(says(finding, "`norm.mean` holds it from before this call")) << all(finding);
   EXPECT_FALSE(says(finding, "--watch nan")) << all(finding);
 }
 

@@ -14,6 +14,7 @@ from trapline._fault.data import (
     counts,
     fits,
     hand,
+    masked,
     recorded,
     rows_of,
     sampled,
@@ -269,6 +270,7 @@ def _look_into(
         add("text", positions.is_text)
         add("sequence", lambda: positions.sequence_name(int(tensor.shape[-1])) if tensor.dim() else None)
         add("virtual_tokens", models.virtual_tokens)
+        add("padded_to", hand.padded_to)
         add("grows", lambda: positions.grows(list(tensor.shape), recorded.history()) or None)
     called = [code for code, _ in violation.get("frames") or ()] if violation.get("late") else None
     add("library", lambda: libraries.library_facts(facts.get("layer"), called))
@@ -286,6 +288,7 @@ def _look_into(
         add("passed", lambda: seen.passed(violation))
     if violation.get("contract") == "binary_cross_entropy.target":
         add("kinds", lambda: values.kinds(content))
+    add("masked", lambda: masked.masked_by(tensor, scan, predicate))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     if "nan_cast" not in facts:
         add("numpy_cast", lambda: casts.numpy_cast_facts(scan))

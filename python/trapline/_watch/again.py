@@ -61,7 +61,24 @@ def is_plain(tensor: Any) -> bool:
     return (
         isinstance(tensor, torch.Tensor)
         and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+        and not refuses(tensor)
     )
+
+
+_refusing: dict[type, bool] = {}
+
+
+def refuses(tensor: Any) -> bool:
+    """A class of tensors that only stands for another one, and raises where it is asked for its numbers
+    (hypll's parameters)."""
+    kind = type(tensor)
+    if kind not in _refusing:
+        try:
+            torch.Tensor.numel(tensor)
+            _refusing[kind] = False
+        except Exception:
+            _refusing[kind] = True
+    return _refusing[kind]
 
 
 def plain(value: Any) -> Any:

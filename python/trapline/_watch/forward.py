@@ -19,6 +19,7 @@ from trapline._watch.again import (
     has_collectives,
     inner_of,
     is_plain,
+    refuses,
 )
 from trapline._watch.flow import WEIGHED, Flow, parts, tensors
 from trapline._watch.rows import batch_in_hand, sample_of
@@ -64,6 +65,7 @@ def _follow(call: Call, mends: bool, trained: bool = False) -> tuple[Any, Flow]:
 def knows_weights(flow: Flow, module: Any) -> None:
     """Which numbers are the module's own, and which of these are bad before anything runs."""
     held = [*module.named_parameters(), *module.named_buffers()]
+    held = [(name, tensor) for name, tensor in held if not refuses(tensor)]
     flow.owns(tensor for _, tensor in held)
     for name, parameter in held:
         if is_bad_weight(parameter):
@@ -183,7 +185,7 @@ def named(made: Any, root: Any) -> dict[str, Any]:
 
 def is_bad_weight(parameter: Any) -> bool:
     """Those that are not trained may be masks: of -inf."""
-    if not parameter.dtype.is_floating_point:
+    if not parameter.dtype.is_floating_point or refuses(parameter):
         return False
     values = parameter.detach()
     bad = ~values.isfinite()

@@ -71,7 +71,7 @@ def norm(tensors: Iterable[Any]) -> Optional[float]:
 
     gradients = []
     for tensor in tensors:
-        if tensor is None or not (tensor.layout is torch.strided or tensor.is_sparse):
+        if not isinstance(tensor, torch.Tensor) or not (tensor.layout is torch.strided or tensor.is_sparse):
             continue
         gradient = tensor if tensor.layout is torch.strided else tensor._values()
         if gradient.is_cpu and gradient.numel():

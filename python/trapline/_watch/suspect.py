@@ -68,6 +68,8 @@ def are_finite(tensors: Iterable[Any]) -> bool:
 
 def _is_finite(tensor: Any) -> bool:
     tensor = tensor.detach()
+    if not isinstance(tensor, torch.Tensor):  # of a class that answers for one, and refuses most (hypll's)
+        return True
     # A norm reads a large one once, and needs no room; it may overflow where no element does.
     is_large = tensor.numel() > _LARGE and tensor.is_floating_point() and tensor.layout is torch.strided
     if is_large and bool(torch.linalg.vector_norm(tensor).isfinite()):
@@ -77,7 +79,7 @@ def _is_finite(tensor: Any) -> bool:
 
 def bad_gradients(parameters: Iterable[Any]) -> list[tuple[Any, Any]]:
     """Parameters whose gradient has an element that is not finite."""
-    gradients = [(p, values(p.grad)) for p in parameters if p.grad is not None]
+    gradients = [(p, values(p.grad)) for p in parameters if isinstance(p.grad, torch.Tensor)]
     return [(p, gradient) for p, gradient in gradients if not bool(gradient.isfinite().all())]
 
 

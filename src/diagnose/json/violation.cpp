@@ -161,6 +161,9 @@ void read_places(const json& object, Violation& facts) {
     facts.codes =
         CodesFact{text(*codes, "text"), integer(*codes, "line").value_or(0), text(*codes, "of") != "unknown"};
   }
+  if (const json* variable = object_member(object, "variable")) facts.rounded = text(*variable, "rounded");
+  facts.padded_to = integer(object, "padded_to").value_or(0);
+  facts.masked = text(object, "masked");
   facts.numpy_cast = read_frame(member(object, "numpy_cast"));
   facts.no_grad = boolean(object, "no_grad").value_or(false);
   facts.newest = boolean(object, "newest").value_or(false);

@@ -203,6 +203,9 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool no_grad = false;             // the model is used, not trained
   bool newest = false;              // and only the last of its row is bad, of several
   bool batch_is_finite = false;     // every floating tensor of the batch in hand
+  std::int64_t padded_to = 0;       // what the collate function fills rows up to a multiple of
+  std::string rounded;              // the dtype of the variable that holds them, where it is a short float
+  std::string masked;               // the variable that is 0 wherever a number is bad
   std::optional<Frame> numpy_cast;  // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;
   std::optional<NanFact> nan;

@@ -110,22 +110,23 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
 
 void fix_table(ViolationWriter& w, bool special) {
   if (foreign(w)) {
-    w.finding().summary += fmt::format("; {} is {}, so the id does not come from there", w.facts.counted->of,
-                                       w.facts.counted->count);
-    w.fix(
-        fmt::format("make the ids with the tokenizer or vocabulary of this model: none above {} exists there",
-                    w.facts.counted->count - 1));
+    w.finding().summary +=
+        fmt::format("; {} is {}: its vocabulary has no such id", w.facts.counted->of, w.facts.counted->count);
+    w.fix(fmt::format(
+        "make the ids with the tokenizer or vocabulary of this model: none above {} exists there; "
+        "a template or a post-processor that was given numbers puts another one's special tokens in",
+        w.facts.counted->count - 1));
     return;
   }
   if (is_drawn(w)) return fix_drawn(w);
-  if (w.facts.sample && w.facts.sample->by == "replaced") {  // the table may be as large as it has to be
-    return w.fix(fmt::format(
-        "the batch has another number at that place: look at what puts {} there before the call (a mask, "
-        "noise, "
-        "a wrapper of the model and the number of tokens that it was given); an id that is meant to mean "
-        "something of its own (a mask) needs a row of its own",
-        w.value()));
+  if (const std::string pairs = of_pairs(w); !pairs.empty()) {
+    w.finding().summary += "; " + pairs;
+    return w.fix(
+        "read them with the dtype that they were written with (np.memmap, np.fromfile, torch.frombuffer): "
+        "the "
+        "file and the table may be right");
   }
+  if (w.made_between()) return w.write_made_between();
   const bool own = w.knob(Situation::kIds, w.need()).empty();  // a library knows what its tables are
   // Each table has a column of its own: they are no parts of one.
   const bool columns = w.facts.variable && w.facts.variable->index.size() > w.facts.index.size();

@@ -2,6 +2,8 @@
 // choice.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
 
@@ -29,6 +31,24 @@ std::string of_signed(const ViolationWriter& w) {
   if (value < kLowest && value >= kLowestShort && value + kShort < w.hi())
     return fmt::format("; {} is also what {} becomes in int16", value, value + kShort);
   return "";
+}
+
+// Of ids that were written with half as many bits: two of them, side by side.
+std::string of_pairs(const ViolationWriter& w) {
+  constexpr std::size_t kLeast = 4;
+  if (w.facts.values.size() < kLeast || w.integer() < 0) return {};
+  for (const int bits : {8, 16, 32}) {
+    const std::int64_t base = std::int64_t{1} << bits;
+    const bool all = std::ranges::all_of(w.facts.values, [&](const auto& pair) {
+      if (!is_integer(pair.first)) return false;
+      const std::int64_t value = std::get<std::int64_t>(pair.first);
+      return value >= base && value / base < w.hi() && value % base < w.hi();
+    });
+    if (all)
+      return fmt::format("each is two {0}-bit numbers read as one: {1} is {2} + {3} * {4}", bits, w.value(),
+                         w.integer() % base, base, w.integer() / base);
+  }
+  return {};
 }
 
 bool is_drawn(const ViolationWriter& w) { return w.facts.newest && w.above() && !w.need().exact; }

@@ -76,7 +76,7 @@ void fix_length(ViolationWriter& w, std::int64_t usable) {
     w.fix(knob);
   } else if (!text) {
     w.fix(fmt::format("if what is beyond may be left out, feed sequences of at most {}", usable));
-  } else if (!w.facts.sequence.empty()) {
+  } else if (!w.facts.sequence.empty() && !w.facts.variable) {  // else the positions have to be cut, too
     w.fix(fmt::format(
         "if what is beyond may be left out, truncate to {0}: {1} = {1}[:, :{0}], where the batch is made",
         usable, w.facts.sequence));
@@ -107,6 +107,11 @@ void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
       fmt::format("keep them below {}: look at where {} {} computed", w.hi(),
                   w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are");
   if (are_coordinates(w)) {
+    constexpr std::int64_t kScale = 1000;  // LayoutLM's, with both ends
+    if (w.hi() == kScale && w.seen_max() == kScale)
+      return w.fix(
+          "boxes that are scaled to 0..1000 need 1001 rows: give the model's config "
+          "max_2d_position_embeddings=1024, as it is by default");
     return w.fix(look + "; coordinates are scaled to the range that the model was made for");
   }
   if (setting.empty() && w.facts.setting) setting = w.facts.setting->name;
@@ -159,6 +164,15 @@ void write_position(ViolationWriter& w) {
   const std::string limit =
       w.facts.position && !one && !values ? limit_advice(*w.facts.position) : std::string();
   if (!limit.empty()) w.fix(limit);
+  const bool own = w.facts.variable && !one && !values && limit.empty();
+  if (own)
+    w.fix(fmt::format("look at where {} {} made: of several texts in one row each has positions from 0 on",
+                      w.users(), w.facts.variable ? "is" : "are"));
+  if (w.facts.padded_to > 1 && length % w.facts.padded_to == 0)
+    w.fix(fmt::format(
+        "the collate function fills rows up to a multiple of {0} (pad_to_multiple_of={0}), and {1} "
+        "is one: take a number that {2} is a multiple of, or leave it out",
+        w.facts.padded_to, length, usable));
   // Two or three beyond are tokens that are put around a text: cut off, the text would lose its end.
   constexpr std::int64_t kAround = 3;
   const bool is_text = w.facts.tokenizes || w.facts.text.value_or(false);

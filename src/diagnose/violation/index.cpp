@@ -237,6 +237,7 @@ void fix_above(ViolationWriter& w) {
         w.own("the index")));
     return;
   }
+  if (w.made_between()) return w.write_made_between();
   if (w.is_alone()) w.fix_sample();
   fix_look(w);
   // What begins at 1 and ends at the size itself was made for this very tensor.

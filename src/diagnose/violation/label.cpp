@@ -419,6 +419,8 @@ void diagnose_label(ViolationWriter& w) {
     write_ignore_label(w, w.integer());
   } else if (w.is_padding()) {
     write_padding(w);
+  } else if (w.made_between()) {
+    w.write_made_between();
   } else if (w.facts.named_classes > 0) {
     w.facts.value_is_named ? write_all_named(w) : write_unnamed(w);
   } else if (w.write_part()) {

@@ -86,13 +86,15 @@ bool weights(ViolationWriter& w) {
 // A running statistic that took a NaN in: it stays, and makes one of everything from then on.
 bool buffer(ViolationWriter& w) {
   if (!w.facts.weights || w.facts.weights->buffer.empty() || !not_finite(w)) return false;
-  w.finding().summary += fmt::format("; the weights are finite, but the buffer `{}` of the model is NaN",
+  w.finding().sample.reset();  // whose row it is says nothing of the buffer
+  w.finding().summary += fmt::format("; the weights are finite, but the buffer `{}` of the model holds NaN",
                                      w.facts.weights->buffer);
   w.fix(fmt::format(
-      "`{}` keeps what an earlier batch made of it: look for the first one that has no row (a mean of "
-      "nothing), one row (its std), or a NaN, and leave it out of the statistics",
+      "`{}` holds it from before this call: look at what writes it: where it is computed once, a root or a "
+      "power of a number below 0, a logarithm, a division by 0; where each batch adds to it (a running "
+      "statistic), the first one that has no row, one row (its std), or a NaN",
       w.facts.weights->buffer));
-  w.fix("begin again, or take a checkpoint from before: a running statistic does not recover");
+  w.fix("a running statistic does not recover: begin again, or take a checkpoint from before");
   return true;
 }
 

@@ -181,6 +181,12 @@ class ViolationWriter {
   // The bad number is no sample's own: the collate function fills short rows with it.
   bool is_padding() const { return facts.sample && facts.sample->by == "padding"; }
 
+  // The bad numbers came in between the records and the call, and no source says that the size is wrong.
+  bool made_between() const;
+  // They were held in a float of 16 bits, which has not all whole numbers of that size.
+  bool is_rounded() const;
+  void write_made_between();
+
   // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.
   void fix_sample();
   // A folder that is no class has moved the numbers of those behind it; false where there is none.
@@ -224,6 +230,7 @@ std::string of_unsigned(const ViolationWriter& w);
 // "; -106 is also what 150 becomes in int8", where the table has a row for that.
 std::string of_signed(const ViolationWriter& w);
 // Only the newest id of a row is bad, where a model is used: it was chosen among a model's scores.
+std::string of_pairs(const ViolationWriter& w);
 bool is_drawn(const ViolationWriter& w);
 // "config.type_vocab_size=1 made this table": of a table that is none of tokens.
 void fix_setting(ViolationWriter& w);

@@ -38,6 +38,7 @@ class Loader:
         "batched",
         "iterable",
         "keeps_order",
+        "own_collate",
         "skipped",
     )
 
@@ -52,6 +53,7 @@ class Loader:
         skipped = getattr(iterator._index_sampler, "skip_batches", 0)
         self.skipped = skipped if type(skipped) is int else 0
         collate = iterator._collate_fn
+        self.own_collate = _module(collate) == _KEEP_ORDER[0]  # PyTorch's
         self.keeps_order = collate in (list, tuple) or _module(collate) in _KEEP_ORDER
         self._iterator = weakref.ref(iterator)
         self._user = getattr(iterator, "_trapline_loader_ref", None)
@@ -74,6 +76,10 @@ class Loader:
         if self._data_set is not None:
             return self._data_set()
         return getattr(self._iterator(), "_dataset", None)
+
+    def collate(self) -> Any:
+        """The collate function, while the iterator lives."""
+        return getattr(self._iterator(), "_collate_fn", None)
 
     def user_loader(self) -> Any:
         """The DataLoader that the program iterates over, while it has it."""

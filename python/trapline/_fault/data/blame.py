@@ -8,6 +8,7 @@ from trapline._fault.data import at_work, batches, hand, values
 from trapline._fault.data.samples import Sample
 
 _MIN_ROWS = 4
+_NOT_BLAMED = ("inside", "padding", "collate", "drawn", "replaced")
 _MANY_ROWS = 8  # among which half are no chance
 
 
@@ -21,7 +22,7 @@ def blamed(sample: Optional[Sample], violation: dict[str, Any], predicate: Optio
         return _only_batch(sample)
     if "row" not in sample:
         return sample
-    if sample.get("by") in ("inside", "padding"):  # it is not blamed, whatever the others have
+    if sample.get("by") in _NOT_BLAMED:  # whatever the others have
         return sample
     if values.unravel(first, tensor.shape)[0] != sample["row"] or not _are_most_rows_bad(
         violation, predicate

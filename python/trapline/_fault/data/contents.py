@@ -72,6 +72,11 @@ def longest(sample: Any) -> int:
     return max((len(sequence) for sequence in _sequences(sample, True)), default=0)
 
 
+def integers(sample: Any) -> list[list[int]]:
+    """All its runs of integers."""
+    return list(_sequences(sample, True))
+
+
 def holds(sample: Any, run: list[Any]) -> bool:
     """True when these numbers stand side by side somewhere in the sample: one box of an image's."""
     for sequence in _sequences(sample, bool(run) and isinstance(run[0], int)):

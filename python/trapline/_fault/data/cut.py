@@ -21,7 +21,7 @@ _SEED = 20
 class Source:
     """Stands where a batch has its loader: nothing but the data, and that each row is a sample."""
 
-    batched = keeps_order = True
+    batched = keeps_order = own_collate = True
     iterable = False
     batch_size = None
 
@@ -30,6 +30,9 @@ class Source:
 
     def data_set(self) -> Any:
         return self._data
+
+    def collate(self) -> None:
+        return None
 
     def user_loader(self) -> None:
         return None

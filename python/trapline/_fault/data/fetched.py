@@ -19,13 +19,22 @@ def fetch(data_set: Any, index: Any) -> Any:
 class RandomState:
     """Puts the random generators back: asking the data set must not change what the program draws next."""
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> RandomState:
         import torch
 
         self._python = random.getstate()
         self._torch = torch.get_rng_state()
         numpy = sys.modules.get("numpy")
         self._numpy = numpy.random.get_state() if numpy is not None else None
+        return self
+
+    def seed(self, seed: int) -> None:
+        import torch
+
+        random.seed(seed)
+        torch.random.default_generator.manual_seed(seed)
+        if self._numpy is not None:
+            sys.modules["numpy"].random.seed(seed)
 
     def __exit__(self, *_: object) -> None:
         import torch

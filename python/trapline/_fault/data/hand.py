@@ -93,6 +93,13 @@ def is_finite(late: bool = False) -> bool:
     return bool(floating) and not casts and all(bool(part.isfinite().all()) for part in floating)
 
 
+def padded_to() -> Optional[int]:
+    """What the collate function fills rows up to a multiple of (transformers' `pad_to_multiple_of`)."""
+    batch = in_hand()
+    given = scope.members(batch.loader.collate()).get("pad_to_multiple_of") if batch is not None else None
+    return given if type(given) is int and given > 1 else None
+
+
 def tensors_of(frame: FrameType, deep: bool = False) -> Iterator[Any]:
     """Tensors that are variables of a frame, or items of its containers; `deep`: also of those inside."""
     for _, value in scope.variables(frame):

@@ -9,6 +9,7 @@ from trapline._fault.data.batches import Batch
 from trapline._fault.data.fetched import RandomState, fetch
 
 _MAX_ASKED = 64  # each may be a picture to decode
+_TIMES = 4  # that a sample is asked for: chance makes the same number each time in few of them
 _known: tuple[Any, bool] = (None, False)
 
 
@@ -80,24 +81,62 @@ def _filled(row: Any) -> Optional[int]:
     return int(row[-1]) if len(row) > 1 and int(row[-1]) == int(row[-2]) else None
 
 
-def is_padding(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) -> bool:
-    """What stands at this place is the same to the end of its row, or from its beginning, and the sample
-    itself does not have it: the collate function has filled the row with it."""
+def not_its_own(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) -> str:
+    """How an integer of the sample's row came there, where the sample itself does not have it: "padding",
+    "collate" (the collate function put it there), "drawn" (the data set draws it anew each time)."""
     row, data_set = sample.get("row"), batch.loader.data_set()
-    if row is None or data_set is None or tensor.dim() != 2 or tensor.dtype.is_floating_point:
-        return False
-    if batch.loader.keeps_order:  # PyTorch's own pad nothing
-        return False
+    if row is None or data_set is None or tensor.dtype.is_floating_point or tensor.dim() > 2:
+        return ""
+    value = int(tensor[tuple(place)])
+    made = _asked(data_set, sample["dataset_index"])
+    having = [any(value in run for run in runs) for runs in made]
+    if not all(made) or not made or all(having):  # all() of none: nothing of it can be read
+        return ""
+    if any(having) or (batch.loader.own_collate and any(runs != made[0] for runs in made)):
+        return "drawn"
+    if batch.loader.own_collate or tensor.dim() != 2:  # PyTorch's own puts nothing there
+        return ""
     across = place[0] == row
     numbers = tensor[row] if across else tensor[:, row]
-    at = place[1] if across else place[0]
+    if _is_filler(tensor if across else tensor.T, numbers, place[1] if across else place[0]):
+        return "padding"
+    own = {number for run in made[0] for number in run}
+    others = {int(one) for one in numbers} - {value}
+    return "collate" if others and 2 * len(others & own) >= len(others) else ""
+
+
+def is_collated(batch: Batch, tensor: Any, place: Any) -> bool:
+    """The same of a batch whose rows cannot be told: no sample has the number, and they have most others."""
+    indices, data_set = batch.indices, batch.loader.data_set()
+    few = tensor.dim() == 2 and len(indices) <= _MAX_ASKED
+    if tensor.dtype.is_floating_point or data_set is None or batch.loader.own_collate or not few:
+        return False
+    with RandomState():
+        runs = [contents.integers(fetch(data_set, index)) for index in indices]
+    own = {number for of_one in runs for run in of_one for number in run}
+    value = int(tensor[tuple(place)])
+    others = {int(one) for one in tensor.reshape(-1)} - {value}
+    return value not in own and bool(others) and 2 * len(others & own) >= len(others)
+
+
+def _asked(data_set: Any, index: Any) -> list[list[list[int]]]:
+    """The integers of the sample, as the data set makes it several times with other random numbers."""
+    made = []
+    with RandomState() as state:
+        for seed in range(_TIMES):
+            state.seed(seed)
+            record = fetch(data_set, index)
+            if record is None:
+                return []
+            made.append(contents.integers(record))
+    return made
+
+
+def _is_filler(rows: Any, numbers: Any, at: int) -> bool:
+    """What stands at this place is the same to the end of its row, or from its beginning."""
     value = int(numbers[at])
     if not bool((numbers[at:] == value).all()) and not bool((numbers[: at + 1] == value).all()):
         return False
     # A last element that the other rows have before what they are filled with is none of that.
-    fill = {rest for rest in (_filled(one) for one in (tensor if across else tensor.T)) if rest is not None}
-    if fill and value not in fill:
-        return False
-    with RandomState():
-        record = fetch(data_set, sample["dataset_index"])
-    return record is not None and not contents.holds(record, [value])
+    fill = {rest for rest in map(_filled, rows) if rest is not None}
+    return not fill or value in fill

@@ -137,8 +137,10 @@ def sample_facts(located: Optional[Located], by: str = "", likely: bool = False)
             sample["likely"] = True
     if "dataset_index" not in sample:
         _find_candidates(located, sample)
-    elif not by and order.is_padding(located.batch, located.tensor, located.found.place, sample):
-        sample["by"] = "padding"
+    elif not by:
+        made = order.not_its_own(located.batch, located.tensor, located.found.place, sample)
+        if made:
+            sample["by"] = made
     _beside(located, sample)
     return described(located.batch, sample)
 
@@ -205,6 +207,8 @@ def _find_candidates(located: Located, sample: Sample) -> None:
         sample.update(dataset_index=int(indices[row]), likely=True)
         return
     with_candidates(sample, having or list(indices))
+    if not having and not box and order.is_collated(located.batch, located.tensor, located.found.place):
+        sample["by"] = "collate"
 
 
 def _box_of(located: Located) -> Optional[tuple[int, list[Any]]]:

@@ -14,6 +14,7 @@ from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.values import bad_mask, unravel
 from trapline._fault.program import holders
 
+_SHORT = ("bfloat16", "float16")
 _MAX = 1 << 22  # elements of a candidate
 _MAX_SORTED = 1 << 20
 _BUDGET = 1 << 24  # elements of all candidates
@@ -39,7 +40,7 @@ def variable_facts(
     scan, tensor = violation["scan"], violation["tensor"]
     if scan.get("first", -1) < 0 or not 0 < tensor.numel() <= _MAX or tensor.dim() == 0:
         return None
-    best: Optional[tuple[tuple[bool, int, int], str, list[int]]] = None
+    best: Optional[tuple[tuple[bool, int, int], str, list[int], str]] = None
     argument = str(violation.get("contract", "")).rpartition(".")[2]
     budget = _BUDGET
     for depth, frame in enumerate(holders.user_frames()):
@@ -55,10 +56,13 @@ def variable_facts(
                 # The argument's own name says nothing: the entry of a dictionary that holds it does.
                 rank = (tie[0] == _MIXED, depth, tie[0] + (name == argument))
                 if best is None or rank < best[0]:
-                    best = (rank, name, tie[1])
+                    best = (rank, name, tie[1], str(getattr(value, "dtype", "")).removeprefix("torch."))
         if best is not None and not best[0][0]:
             break  # no farther frame has a better name
-    return None if best is None else {"name": best[1], "index": best[2]}
+    if best is None:
+        return None
+    rounded = {"rounded": best[3]} if best[3] in _SHORT and not tensor.dtype.is_floating_point else {}
+    return {"name": best[1], "index": best[2], **rounded}
 
 
 def _comparable(tensor: Any, held: Any) -> bool:

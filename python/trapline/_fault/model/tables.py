@@ -84,7 +84,7 @@ def _configuration(value: Any) -> Any:
     return value.__dict__.get("config") if is_module(value) else None
 
 
-def _from_holder(holder: Any, found: dict[str, int]) -> None:
+def _from_holder(holder: Any, found: dict[str, int], path: str = "") -> None:
     kind = type(holder).__name__.lower()
     if "tokenizer" not in kind and "config" not in kind:
         return  # properties of other objects may do anything
@@ -93,5 +93,8 @@ def _from_holder(holder: Any, found: dict[str, int]) -> None:
             value = getattr(holder, name, None)
         except Exception:
             continue
-        if type(value) is int:
-            found.setdefault(name, value)
+        if type(value) is int and found.setdefault(path + name, value) != value:
+            found.setdefault(f"{kind}.{name}", value)
+    for name, part in list(scope.members(holder).items()) if not path else ():  # text_config, decoder
+        if "config" in type(part).__name__.lower():
+            _from_holder(part, found, f"{name}.")

@@ -7,7 +7,7 @@ import dis
 from types import FrameType
 from typing import Any, Callable, NamedTuple, Optional
 
-from trapline._fault.program import computed, frames, holders, scope
+from trapline._fault.program import computed, frames, holders, owners, scope, written
 
 Facts = dict[str, Any]
 _DEPTH = 5
@@ -28,6 +28,21 @@ def last(is_wanted: Callable[[Any], bool]) -> Optional[Assigned]:
         for name, value in scope.variables(frame):
             if name.isidentifier() and is_wanted(value):
                 return _of(frame, name)
+    return _member(is_wanted)
+
+
+def _member(is_wanted: Callable[[Any], bool]) -> Optional[Assigned]:
+    """Of an object of the program's that is no module: what a method of its class has given it."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            if not name.isidentifier() or scope.is_tensor(value) or owners.is_module(value):
+                continue
+            for member, held in list(scope.members(value).items()):
+                if isinstance(member, str) and is_wanted(held):
+                    origin = written.by_module(value, member).get("origin")
+                    _, _, text = str((origin or {}).get("code", "")).partition(f".{member} = ")
+                    line = {"text": text.strip(), "line": origin["line"]} if origin and text else {}
+                    return Assigned({"name": f"{name}.{member}", **line}, origin)
     return None
 
 
