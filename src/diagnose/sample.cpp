@@ -9,7 +9,7 @@
 namespace trapline::diagnose {
 
 bool is_not_its_own(const Sample& sample) {
-  constexpr std::array kMade{"padding", "collate", "drawn", "replaced"};
+  constexpr std::array kMade{"padding", "collate", "drawn", "replaced", "rounded"};
   return std::ranges::find(kMade, sample.by) != kMade.end();
 }
 

@@ -259,7 +259,7 @@ def _look_into(
             add("special_ids", tables.special_ids)  # they are ids of tokens, not of other tables
         if role == "other":
             add("setting", lambda: models.table_setting(rows, name, scan.get("max")))
-    elif operator == "gather":
+    elif operator in ("gather", "index"):
         add("table", lambda: "position" if tables.is_positions(tensor) else None)
     if facts.get("table") in ("position", "token"):
         facts["tokenizes"] = texts.speak_of("tokeniz")
@@ -381,6 +381,12 @@ def _look_into(
         facts.pop("sample", None)  # a row alone, of what nobody knows
     if tensor.requires_grad:
         add("sample", lambda: at_work.of_a_prediction(facts.pop("sample", None)))
+    sample = facts.get("sample") or {}
+    if "row" in sample and "by" not in sample:  # which has nothing to do with the number, or another one
+        if "masked" in facts:
+            sample["by"] = "padding"
+        elif masked.is_rounded(facts.get("variable"), scan):
+            sample["by"] = "rounded"
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
     add("watch", recorded.watched)

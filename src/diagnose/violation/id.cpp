@@ -59,9 +59,9 @@ void fix_special(ViolationWriter& w, const std::string& name) {
     w.fix("or use an id that has a row: tokenizer.pad_token = tokenizer.eos_token");
   } else {
     w.fix(
-        fmt::format("or set model.config.{0} to an id below {1}: the tokenizer that the model was trained "
-                    "with has its {0}",
-                    name, w.hi()));
+        fmt::format("{}set model.config.{} to an id below {}: the tokenizer that the model was trained with "
+                    "has its {}",
+                    w.finding().fix.empty() ? "" : "or ", name, w.hi(), name.substr(name.rfind('.') + 1)));
   }
 }
 
@@ -318,7 +318,9 @@ void diagnose_id(ViolationWriter& w) {
   const std::string special = special_name(w);
   if (!special.empty()) {
     w.finding().summary += fmt::format("; {} is {}, which has no row", special, w.value());
-    if (special != "decoder_start_token_id") fix_table(w, true);
+    constexpr std::int64_t kTimes =
+        16;  // the default of another model's vocabulary, which no row is wanted for
+    if (special != "decoder_start_token_id" && w.integer() / kTimes < w.hi()) fix_table(w, true);
     fix_special(w, special);
   } else {
     w.write_part();

@@ -19,7 +19,9 @@ from trapline._fault.program import places, warned  # noqa: E402
 def forgets(monkeypatch):
     """Each test begins as a program does; pytest shows no warning, so that one is not noted."""
     monkeypatch.setattr(warned, "_shown", {})
-    monkeypatch.setattr(sys.modules[__name__], "__warningregistry__", {}, raising=False)
+    for module in list(sys.modules.values()):
+        if type(module) is ModuleType and "__warningregistry__" in vars(module):
+            monkeypatch.delitem(vars(module), "__warningregistry__")
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         yield
