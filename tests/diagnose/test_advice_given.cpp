@@ -207,5 +207,87 @@ TEST(AdviceGiven, ManyNumbersAskForTheSize) {
   EXPECT_FALSE(says(gaps, "see whether the size is right")) << all(gaps);
 }
 
+json in_sample(const char* by) {
+  json sample = {{"dataset_index", 129}, {"batch", 0}, {"row", 2}, {"loader", "loader"}};
+  if (*by != '\0') sample["by"] = by;
+  return {{"sample", sample}, {"layer", layer("emb", "num_embeddings", 46)}, {"scan", {{"total", 128}}}};
+}
+
+// What came in between the records and the call: neither a record nor a size is wrong.
+TEST(AdviceGiven, NumbersThatNoRecordHas) {
+  for (const char* contract : {"embedding.indices", "nll_loss_forward.target", "gather.index"}) {
+    for (const auto& [by, words] :
+         {std::pair("collate", "the sample itself has no 52: look at what the collate"),
+          std::pair("drawn", "the data set draws the number anew each time"),
+          std::pair("replaced", "the batch has another number at that place")}) {
+      const Finding finding = diagnose(facts_of(contract, 52, 46, in_sample(by)));
+      EXPECT_TRUE(says(finding, words)) << contract << by << all(finding);
+      EXPECT_FALSE(says(finding, "meant to be more")) << contract << by << all(finding);
+      EXPECT_FALSE(says(finding, "look at sample")) << contract << by << all(finding);
+    }
+  }
+  json counted = in_sample("collate");  // whatever puts them there may
+  counted["counted"] = {{"count", 60}, {"of", "len(vocab)"}};
+  counted["table"] = "token";
+  const Finding finding = diagnose(facts_of("embedding.indices", 52, 46, counted));
+  EXPECT_TRUE(says(finding, "len(vocab) is 60")) << all(finding);
+  EXPECT_FALSE(says(finding, "look at sample")) << all(finding);
+}
+
+TEST(AdviceGiven, PaddingByAMask) {
+  json facts = in_sample("padding");
+  facts["masked"] = "batch[\"attention_mask\"]";
+  facts["variable"] = {{"name", "batch[\"token_type_ids\"]"}, {"index", {3}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 46, 46, facts));
+  EXPECT_EQ(finding.fix,
+            std::vector<std::string>{
+                "1 of 128 is outside [0, 46), all where `batch[\"attention_mask\"]` is 0: that is "
+                "padding: put a valid number there (0) where `batch[\"token_type_ids\"]` is made; no "
+                "larger size is wanted"});
+}
+
+TEST(AdviceGiven, WholeNumbersInAShortFloat) {
+  json facts = in_sample("rounded");
+  facts["variable"] = {{"name", "features"}, {"index", {3, 0}}, {"rounded", "bfloat16"}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 260, 260, facts));
+  EXPECT_TRUE(finding.summary.ends_with("; `features` is bfloat16, which rounds whole numbers above 256"));
+  EXPECT_EQ(finding.fix.size(), 1) << all(finding);
+  EXPECT_TRUE(says(finding, "keep ids as integers (torch.long)")) << all(finding);
+  const Finding small = diagnose(facts_of("embedding.indices", 46, 46, facts));  // it has all of these
+  EXPECT_FALSE(says(small, "keep ids as integers")) << all(small);
+  facts["variable"]["rounded"] = "float16";
+  EXPECT_FALSE(says(diagnose(facts_of("embedding.indices", 260, 260, facts)), "keep ids as integers"));
+}
+
+TEST(AdviceGiven, TwoNumbersReadAsOne) {
+  json facts = {{"values", {{262149, 3}, {589831, 2}, {1769477, 1}, {65544, 1}}},
+                {"scan", {{"bad", 187}, {"total", 192}, {"min", 8}, {"max", 1769477}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 262149, 28, facts));
+  EXPECT_TRUE(finding.summary.ends_with("; each is two 16-bit numbers read as one: 262149 is 5 + 65536 * 4"))
+      << finding.summary;
+  EXPECT_TRUE(says(finding, "read them with the dtype that they were written with")) << all(finding);
+  EXPECT_FALSE(says(finding, "meant to be more")) << all(finding);
+  // Other numbers, of which hardly one is valid: no size either, and no word of a dtype.
+  facts["values"] = {{262149, 3}, {589831, 2}, {1769477, 1}, {100000, 1}};
+  const Finding other = diagnose(facts_of("embedding.indices", 262149, 28, facts));
+  EXPECT_FALSE(says(other, "dtype")) << all(other);
+  EXPECT_FALSE(says(other, "meant to be more")) << all(other);
+}
+
+TEST(AdviceGiven, AnIdOfAnotherVocabularyIsSet) {
+  json facts = {{"special_ids", {{"text_config.bos_token_id", 30522}}},
+                {"resizable", "model"},
+                {"table", "token"},
+                {"values", {{30522, 4}}},
+                {"library", {{"owner", "transformers"}}},
+                {"scan", {{"bad", 4}, {"min", 30522}, {"max", 30522}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 30522, 22, facts));
+  EXPECT_EQ(finding.fix.front(),
+            "set model.config.text_config.bos_token_id to an id below 22: the tokenizer that the model was "
+            "trained with has its bos_token_id")
+      << all(finding);
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -210,5 +210,36 @@ TEST(AdviceOrder, TheLossThatWasCalledIsNamed) {
   EXPECT_TRUE(diagnose(labels).summary.starts_with("nll_loss: ")) << all(diagnose(labels));
 }
 
+json long_text(std::int64_t length) {
+  return {{"table", "position"},
+          {"tokenizes", true},
+          {"position", {{"rows", 96}, {"length", length}, {"name", "wpe"}}},
+          {"sequence", "input_ids"},
+          {"scan", {{"bad", length - 96}, {"total", length}, {"max", length - 1}}}};
+}
+
+// Positions of the program's own are looked at before anything is cut or enlarged.
+TEST(AdviceOrder, PositionsOfTheProgramsOwn) {
+  json facts = long_text(113);
+  EXPECT_TRUE(says(diagnose(facts_of("embedding.indices", 96, 96, facts)), "input_ids[:, :96]"));
+  facts["variable"] = {{"name", "position_ids"}, {"index", {0, 96}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 96, 96, facts));
+  EXPECT_EQ(finding.fix.front(),
+            "look at where `position_ids` is made: of several texts in one row each has positions from 0 on");
+  EXPECT_FALSE(says(finding, "input_ids[:, :96]")) << all(finding);  // the positions would be longer than it
+}
+
+TEST(AdviceOrder, RowsThatAreFilledUpToAMultiple) {
+  json facts = long_text(128);
+  facts["padded_to"] = 64;
+  EXPECT_TRUE(
+      diagnose(facts_of("embedding.indices", 96, 96, facts))
+          .fix.front()
+          .starts_with("the collate function fills rows up to a multiple of 64 (pad_to_multiple_of=64), and "
+                       "128 is one"));
+  facts["padded_to"] = 50;
+  EXPECT_FALSE(says(diagnose(facts_of("embedding.indices", 96, 96, facts)), "pad_to_multiple_of"));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

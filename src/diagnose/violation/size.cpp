@@ -364,13 +364,13 @@ std::string ViolationWriter::rule_of_computation() const {
 }
 
 bool ViolationWriter::no_size() const {
-  if (!above() || facts.counted || !only(integer())) return false;
-  constexpr std::int64_t kFar = 2;
+  if (!above() || facts.counted) return false;
   if (is_alone()) return true;
   // Hardly one is valid, and none by far: they are of another kind.
-  constexpr std::int64_t kMost = 16;
+  constexpr std::int64_t kFar = 2, kMost = 16;
   if (facts.scan.total >= kMost && 10 * facts.scan.bad >= 9 * facts.scan.total && needed() / kMost >= hi())
     return true;
+  if (!only(integer())) return false;
   if (far_beyond() && !is_token_table()) return true;
   if (integer() < kFar * hi() || facts.scan.bad * kFar > facts.scan.total) return false;
   return marks_or_wraps(integer(), hi());

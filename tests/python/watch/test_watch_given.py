@@ -255,3 +255,26 @@ def test_a_call_that_the_program_made_again_with_other_arguments(watch):
         optimizer = step(model, (out - out).sum() + out.mean(), optimizer)
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], seen["type"]) == ("input", 3, "Linear")
+
+
+class Balance:
+    """Weights of tasks, which each epoch computes anew."""
+
+    def __init__(self):
+        self.weights = torch.ones(3)
+
+    def after_epoch(self, now, before):
+        self.weights = 3 * torch.softmax(now / before, 0)
+
+
+def test_a_member_that_the_loss_is_multiplied_with(watch):
+    model, optimizer, balance = nn.Linear(2, 3), None, Balance()
+    for number in range(1, 4):
+        if number == 3:
+            balance.after_epoch(torch.zeros(3), torch.zeros(3))
+        losses = model(torch.ones(4, 2)).square().mean(0)
+        optimizer = step(model, (balance.weights * losses).sum(), optimizer)
+    seen = watch.verdict()
+    assert (seen["step"], seen["factor"], seen["computed"]["name"]) == (3, True, "balance.weights")
+    assert seen["computed"]["text"] == "3 * torch.softmax(now / before, 0)"
+    assert seen["origin"]["code"].strip() == "self.weights = 3 * torch.softmax(now / before, 0)"

@@ -137,3 +137,49 @@ def test_a_module_that_runs_again_before_backward(name):
         return [*held, *(p.grad for p in module.parameters()), torch.rand(2)]
 
     assert all(torch.equal(one, other) for one, other in zip(run(again=True), run(again=False)))
+
+
+class Stands(nn.Parameter):
+    """A parameter that keeps another one, and refuses what is asked of it: hypll's."""
+
+    def __new__(cls, held):
+        return super().__new__(cls)
+
+    def __init__(self, held):
+        self.held = held
+
+    def detach(self):
+        return Bare()
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func.__class__.__name__ == "method-wrapper":
+            return func(*[one.held if isinstance(one, Stands) else one for one in args], **(kwargs or {}))
+        raise TypeError(f"{func} is not for this one")
+
+
+class Bare:
+    pass
+
+
+class Curved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = Stands(nn.Parameter(torch.ones(2)))
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, x):
+        return (x * self.weight.held * self.scale.sqrt()).sum(1)
+
+
+def test_a_parameter_that_only_stands_for_another(watch):
+    model = Curved()
+    optimizer = torch.optim.SGD([model.scale, model.weight.held], lr=0.1)
+    for number in range(1, 4):
+        if number == 3:
+            model.scale.data.fill_(-1.0)
+        optimizer.zero_grad()
+        model(torch.ones(4, 2)).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("output", "sqrt", 3)

@@ -137,7 +137,7 @@ def sample_facts(located: Optional[Located], by: str = "", likely: bool = False)
             sample["likely"] = True
     if "dataset_index" not in sample:
         _find_candidates(located, sample)
-    elif not by:
+    if not by and "by" not in sample and "dataset_index" in sample:
         made = order.not_its_own(located.batch, located.tensor, located.found.place, sample)
         if made:
             sample["by"] = made

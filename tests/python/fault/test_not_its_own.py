@@ -1,0 +1,187 @@
+"""Numbers that the samples of a batch do not have: of the collate function, drawn, masked, rounded."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from conftest import make_violation
+
+torch = pytest.importorskip("torch")
+from torch.utils.data import DataLoader, Dataset  # noqa: E402
+from trapline._fault.data import hand, masked, which  # noqa: E402
+from trapline._fault.model import tables  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+
+class Words(Dataset):
+    """Text n has the words n, n + 1 ... n + 5; nothing above 13."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, at):
+        return torch.arange(at, at + 6)
+
+
+WORDS = Words()  # a batch outlives its loader, not the data set
+
+
+def found_in(data, collate, batch_size=4):
+    """The sample facts of the first batch, whose words are looked up in a table of 20 rows."""
+
+    def step(words):
+        violation = make_violation("embedding.indices", words, 0, 20, {"indices": words}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    for words in DataLoader(data, batch_size=batch_size, collate_fn=collate):
+        return step(words)
+
+
+def masks(rows):
+    """A language model's collate function: another word in a place."""
+    words = torch.stack(rows)
+    words[1, 3] = 25
+    return words
+
+
+def test_a_word_that_the_collate_function_put_there():
+    found = found_in(WORDS, masks)
+    assert (found["dataset_index"], found["row"], found["by"]) == (1, 1, "collate")
+
+
+def test_a_word_of_the_samples_own():
+    class Odd(Words):
+        def __getitem__(self, at):
+            words = super().__getitem__(at)
+            words[3] = 25 if at == 1 else words[3]
+            return words
+
+    odd = Odd()
+    for collate in (None, torch.stack):
+        found = found_in(odd, collate)
+        assert (found["dataset_index"], "by" in found) == (1, False)
+
+
+def test_texts_that_the_collate_function_turns_into_numbers_have_none_to_compare():
+    texts = ["abc", "abd", "azc", "acb"]
+
+    def numbers(rows):
+        return torch.tensor([[ord(letter) - ord("a") for letter in row] for row in rows])
+
+    found = found_in(texts, numbers)
+    assert "by" not in (found or {}) or found["by"] != "collate"
+
+
+@pytest.mark.parametrize("chance", ["random", "torch", "numpy"])
+def test_a_label_that_the_data_set_draws_anew(chance):
+    """Turns of a picture, of which one too many is drawn."""
+    if chance == "numpy":
+        numpy = pytest.importorskip("numpy")
+
+    class Turned(Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, at):
+            if chance == "random":
+                turns = random.randint(0, 12)
+            elif chance == "torch":
+                turns = int(torch.randint(0, 13, ()))
+            else:
+                turns = int(numpy.random.randint(0, 13))
+            return torch.full((3,), float(at)), 12 + turns
+
+    def step(labels):
+        violation = make_violation("nll_loss_forward.target", labels, 0, 20, {"target": labels}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    turned, before = Turned(), random.getstate()
+    for _ in range(8):
+        for _, labels in DataLoader(turned, batch_size=2):
+            bad = (labels >= 20).tolist()
+            if sum(bad) == 1:
+                state = random.getstate(), torch.get_rng_state()
+                found = step(labels)
+                assert (found["row"], found["by"]) == (bad.index(True), "drawn")
+                # What the program draws next is what it would have drawn.
+                assert (random.getstate(), torch.equal(torch.get_rng_state(), state[1])) == (state[0], True)
+                return
+    random.setstate(before)
+    raise AssertionError("none was drawn")
+
+
+def test_numbers_that_a_mask_leaves_out():
+    batch = {
+        "ids": torch.tensor([[1, 2, 9], [3, 9, 9]]),
+        "mask": torch.tensor([[1, 1, 0], [1, 0, 0]]),
+        "odd": torch.tensor([[0, 1, 0], [1, 0, 0]]),  # no padding: it rises and falls
+    }
+    scan = {"lo": 0, "hi": 5, "also": None}
+    ids = batch["ids"]
+    assert masked.masked_by(ids, scan, None) == 'batch["mask"]'
+    ids[0, 0] = 9  # which counts
+    assert masked.masked_by(ids, scan, None) is None
+
+
+def test_the_variable_that_rounds(guarded):
+    """259 is 260 in bfloat16."""
+    guarded.script(
+        "program.py",
+        """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        table = torch.nn.Embedding(260, 4)
+        stations = torch.tensor([12.0, 259.0, 7.0, 31.0, 88.0, 102.0, 5.0, 64.0])
+        rows = torch.stack([stations, stations / 2], 1).bfloat16()
+        for (features,) in DataLoader(TensorDataset(rows), batch_size=8):
+            table(features[:, 0].long())
+        """,
+    )
+    ended = guarded.run("program.py")
+    assert ended.returncode == 1
+    report = json.loads(next(guarded.reports.glob("finding-*.json")).read_text(encoding="utf-8"))
+    finding = report["findings"][0]
+    assert "` is bfloat16, which rounds whole numbers above 256" in finding["summary"]
+    assert finding["sample"]["by"] == "rounded" and finding["sample"]["dataset_index"] == 1
+
+
+def test_only_numbers_that_such_a_float_cannot_hold_are_rounded():
+    assert masked.is_rounded({"rounded": "bfloat16"}, {"value": 256})
+    assert not masked.is_rounded({"rounded": "bfloat16"}, {"value": 255})
+    assert not masked.is_rounded({"rounded": "float16"}, {"value": 260})
+    assert not masked.is_rounded({"name": "ids"}, {"value": 260})
+
+
+class TextConfig:
+    def __init__(self, **ids):
+        self.__dict__.update(ids)
+
+
+def test_special_ids_of_a_config_inside_another():
+    config = TextConfig(bos_token_id=2, text_config=TextConfig(bos_token_id=30522, pad_token_id=0))
+    found = tables.special_ids()
+    assert found["bos_token_id"] == 2
+    assert found["text_config.bos_token_id"] == 30522
+    assert found["text_config.pad_token_id"] == 0
+    del config
+
+
+class Filler:
+    pad_to_multiple_of = None
+
+    def __init__(self, multiple):
+        if multiple is not None:
+            self.pad_to_multiple_of = multiple
+
+    def __call__(self, rows):
+        return torch.stack(rows)
+
+
+@pytest.mark.parametrize("multiple", [64, None])
+def test_what_rows_are_filled_up_to(multiple):
+    for words in DataLoader(WORDS, batch_size=4, collate_fn=Filler(multiple)):
+        assert words.shape == (4, 6)
+        assert hand.padded_to() == multiple
