@@ -262,7 +262,7 @@ def _look_into(
     elif operator in ("gather", "index"):
         add("table", lambda: "position" if tables.is_positions(tensor) else None)
     if facts.get("table") in ("position", "token"):
-        facts["tokenizes"] = texts.speak_of("tokeniz")
+        facts["tokenizes"] = texts.speak_of("tokenizer")
     if facts.get("table") == "position":
         add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi"), rows))
         add("generation", positions.generation_facts)
@@ -278,6 +278,8 @@ def _look_into(
         add("made", lambda: creations.classes_of_call("one_hot", "num_classes", 1))
     else:
         add("made", lambda: creations.made(facts.get("layer"), facts.get("library") or {}))
+    if "counted" not in facts and operator.startswith("embedding"):
+        add("counted", lambda: counts.named_in(facts.get("made")))
     if operator.startswith("nll_loss"):
         add("as_nll", lambda: _called_itself("nll_loss", "cross_entropy"))
     if operator.startswith("multinomial"):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from trapline._fault.data.casts import storage_pointer
 from trapline._fault.model.autograd import bad_factor
 from trapline._fault.program import assigned, scope
 from trapline._watch.again import is_plain
@@ -56,7 +57,7 @@ def _is_it(value: Any, given: Any) -> bool:
         return is_number and math.isnan(value) and math.isnan(given.item())
     if not scope.is_tensor(value):
         return False
-    if value is given:
+    if value is given or (given.dim() == 0 and storage_pointer(value) == storage_pointer(given) != 0):
         return True
     same = is_plain(value) and not value.requires_grad and value.dtype == given.dtype and given.dim() > 0
     return same and value.device == given.device and value.shape == given.shape and _are_equal(value, given)

@@ -187,7 +187,8 @@ def of_loss(
             if "origin" in before:  # the line of what is to be changed
                 found["origin"] = before.pop("origin")
         row = given_to(made, inner)
-        if row.get("sample", {}).get("likely") and by_chance(call, first):
+        told = row.get("sample", {})
+        if (told.get("likely") or told.get("by") == "alone") and by_chance(call, first):
             row = {"finite_before": row["finite_before"], **batch_in_hand()}
         if "sample" not in row and not made.own:
             row |= replayed.only_sample(partial(is_finite_without, call), first.learned)

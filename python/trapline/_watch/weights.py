@@ -49,7 +49,9 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
             **written.by_module(owner, leaf[2]),
         }
     if mine is None:
-        return {"kind": "weights", "name": name, "buffer": True}
+        path, _, leaf = name.rpartition(".")
+        owner = module.get_submodule(path) if path else module
+        return {"kind": "weights", "name": name, "buffer": True, **written.by_module(owner, leaf)}
     told = told_as(mine, name, known.modules)
     if id(mine) in known.bad:
         return {"kind": "weights", "name": told}

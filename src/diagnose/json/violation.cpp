@@ -230,7 +230,7 @@ std::optional<PartFact> part(const json& seen) {
   if (!min || !max || !others_min || !others_max) return std::nullopt;
   return PartFact{
       *min,        *max,        integer(*object, "bad").value_or(0), integer(*object, "count").value_or(0),
-      *others_min, *others_max, integer(*object, "position")};
+      *others_min, *others_max, integer(*object, "position"),        boolean(*object, "zero").value_or(true)};
 }
 
 std::optional<SeenFact> seen(const json& object) {

@@ -37,6 +37,7 @@ struct PartFact {
   std::int64_t min = 0, max = 0, bad = 0, count = 0;
   std::int64_t others_min = 0, others_max = 0;
   std::optional<std::int64_t> position;  // in ConcatDataset.datasets
+  bool zero = true;                      // 0 is among its values
 };
 
 // The widest range known for the argument: of a whole data set, or of the calls so far.

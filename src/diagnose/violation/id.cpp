@@ -75,6 +75,17 @@ std::string look_at_computation(const ViolationWriter& w) { return w.look_at_com
 void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
   const std::string knob = w.knob(Situation::kIds, need);
   const std::string resize = fmt::format("{}.resize_token_embeddings(len(tokenizer))", w.facts.resizable);
+  // A few tokens are added; many more are another tokenizer's.
+  const std::int64_t added = need.count - w.hi();
+  const bool foreign_ids = w.facts.no_grad || (added > std::max<std::int64_t>(8, w.hi() / 8) &&
+                                               8 * w.facts.scan.bad > w.facts.scan.total);
+  if (need.exact && foreign_ids && !special) {  // rows that no training has seen are no use to it
+    w.fix(fmt::format(
+        "load tokenizer and model from the same checkpoint: {} is {}, and ids of another tokenizer "
+        "mean other words, also where the table has them",
+        need.of, need.count));
+    return w.fix("only if tokens were added to this very tokenizer, and are trained afterwards: " + resize);
+  }
   if (need.exact && knob.empty() && need.of.starts_with("max(")) {  // len() is less, and would not help
     w.fix(fmt::format(
         "the numbers of the vocabulary have a gap, or an entry stands twice in its file: {} is {}; mend it, "
@@ -127,6 +138,15 @@ void fix_table(ViolationWriter& w, bool special) {
         "file and the table may be right");
   }
   if (w.made_between()) return w.write_made_between();
+  constexpr std::int64_t kMany = 8;
+  if (w.all_bad() && w.only(w.integer()) && w.facts.scan.total >= kMany && w.integer() > w.hi() &&
+      !w.facts.counted && special_name(w).empty()) {
+    w.fix(fmt::format(
+        "all {} are {}: look at what fills {} with it (a mask, a start): that has to be the number "
+        "that the model was made with",
+        w.facts.scan.total, w.value(), w.users()));
+    return;
+  }
   const bool own = w.knob(Situation::kIds, w.need()).empty();  // a library knows what its tables are
   // Each table has a column of its own: they are no parts of one.
   const bool columns = w.facts.variable && w.facts.variable->index.size() > w.facts.index.size();
@@ -137,7 +157,7 @@ void fix_table(ViolationWriter& w, bool special) {
                     "would be wrong",
                     w.facts.siblings->count, w.facts.siblings->rows));
   }
-  if (w.facts.partner && w.seen_max() < w.facts.partner->places &&
+  if (w.facts.partner && !w.is_token_table() && w.seen_max() < w.facts.partner->places &&
       w.facts.scan.bad * 2 >= w.facts.scan.total && w.facts.scan.total > 1) {
     w.fix(
         fmt::format("`{}` has {} rows, room for all of these ids: see that the sizes of the two tables, or "

@@ -64,6 +64,42 @@ void write_second_mark(ViolationWriter& w, std::int64_t ignored) {
                     ignored));
 }
 
+// Two classes that are called -1 and 1, as in svmlight's files: in all of the data, or in one part of it.
+// False where only a word of it is said.
+bool write_signed_classes(ViolationWriter& w) {
+  if (w.hi() != 2 || w.op() == "one_hot" || w.facts.tensor.shape.size() > 2) return false;
+  const std::string name = w.in_code("labels");
+  const std::string map = fmt::format("{0}[{0} == -1] = 0", name);
+  const auto& seen = w.facts.seen;
+  if (seen && seen->part && seen->part->min == -1 && seen->part->max == 1 && !seen->part->zero) {
+    const std::string who = seen->part->position
+                                ? fmt::format("`datasets[{}]` of the ConcatDataset", *seen->part->position)
+                                : std::string("this data set");
+    w.finding().summary += fmt::format("; {} calls the two classes -1 and 1, the others 0 and 1", who);
+    w.fix(fmt::format("number them alike where {} is read: {}", who, map));
+    return true;
+  }
+  if (seen && seen->dataset && seen->min == -1 && seen->max == 1 && seen->kinds == 2) {
+    w.finding().summary += "; the two classes are called -1 and 1";
+    w.fix(fmt::format("number them 0 and 1 where they are read: {}", map));
+    return true;
+  }
+  w.fix(fmt::format(
+      "if -1 and 1 are the two classes, in all of the data or in a file of them: {} where that is read",
+      map));
+  return false;
+}
+
+// The settings of the loss have an ignore_index that is a class: nothing is to be marked with it.
+void fix_ignored_class(ViolationWriter& w, std::int64_t label, std::int64_t ignored) {
+  std::string setting = "the ignore_index of the loss (of the model's config, where that has one)";
+  for (const auto& [name, held] : w.facts.library.settings)
+    if (name.find("ignore_index") != std::string::npos && held.size() == 1 && held.front() == ignored)
+      setting = name;
+  w.fix(fmt::format("if {} marks what is not to count, set {} to {}: {} is a class, which is left out now",
+                    label, setting, label, ignored));
+}
+
 // "-1 looks like an ignore label": one value far from the classes marks what is not to count.
 void write_ignore_label(ViolationWriter& w, std::int64_t label) {
   if (!w.facts.annotations.empty()) return write_annotation(w, label);
@@ -116,6 +152,10 @@ void write_ignore_label(ViolationWriter& w, std::int64_t label) {
         fmt::format("if {0} marks what is not to count: F.{1}(..., ignore_index={0}) or "
                     "nn.{2}(ignore_index={0})",
                     label, function, module));
+  }
+  if (ignored >= 0 && ignored < w.hi()) {
+    if (w.finding().fix.empty()) fix_ignored_class(w, label, ignored);
+    return;
   }
   w.fix(w.finding().fix.empty()
             ? fmt::format("if {0} marks what is not to count, mark it with {1}: labels[labels == {0}] = {1}",
@@ -389,6 +429,7 @@ void write_negative(ViolationWriter& w) {
   // Only these mark what is not to count; -3 marks nothing.
   const bool marks = marks_ignored(w.integer());
   if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);
+  if (w.integer() == -1 && w.only(-1) && !w.both_sides() && write_signed_classes(w)) return w.fix_sample();
   if (w.distinct() == 1 && w.only(w.integer()) && !w.both_sides() &&
       (marks || w.facts.contract->predicate == Predicate::kEndedIndex)) {
     write_ignore_label(w, w.integer());

@@ -386,8 +386,8 @@ void diagnose_probability(ViolationWriter& w) {
       w.fix(fmt::format("{}look at where {} is computed: {}", logits ? "if they are probabilities, " : "",
                         w.own("the input"),
                         min == max && max > 1
-                            ? fmt::format("all are {}: what grows with the steps needs a limit, "
-                                          "min(1.0, ...)",
+                            ? fmt::format("all are {}: a schedule goes beyond 1: see in what its "
+                                          "end is given (percent?); a limit alone hides that",
                                           to_text(*w.facts.scan.max))
                             : w.outside()));
     }

@@ -223,3 +223,56 @@ def test_not_behind_a_choice_that_hides_it():
     off = torch.tensor([math.inf, 2.0]) - out * 1.0
     loss = torch.where(off.detach().isfinite(), off**2, torch.zeros(2)).mean()
     assert bad_constant(loss.grad_fn) is None
+
+
+class Codebook(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("codes", torch.ones(3, 2))
+        self.register_buffer("count", torch.ones(3))
+
+    @torch.no_grad()
+    def update(self):
+        self.codes.copy_(self.codes / self.count.unsqueeze(1))
+
+    def forward(self, x):
+        return (x.unsqueeze(1) * self.codes).sum(2)
+
+
+class Coded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.book = nn.Linear(2, 2), Codebook()
+
+    def forward(self, x):
+        return self.book(self.inner(x))
+
+
+def test_the_line_that_wrote_a_buffer(watch):
+    model = Coded()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for number in range(1, 4):
+        if number == 3:
+            model.book.count.zero_()
+            model.book.codes.zero_()
+            model.book.update()
+        optimizer.zero_grad()
+        model(torch.ones(4, 2)).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["name"], seen["buffer"]) == ("weights", "book.codes", True)
+    assert seen["origin"]["code"].strip() == "self.codes.copy_(self.codes / self.count.unsqueeze(1))"
+
+
+def test_a_single_number_that_the_loss_is_multiplied_with(watch):
+    """Of many that are as bad it is the one of the same memory."""
+    model, best = nn.Linear(2, 1), torch.tensor(math.inf)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for number in range(1, 4):
+        share = torch.tensor(2.0) ** (200 if number == 3 else 2)
+        optimizer.zero_grad()
+        (share * model(torch.ones(4, 2)).square().mean()).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["factor"], seen["computed"]["name"]) == (True, "share")
+    del best

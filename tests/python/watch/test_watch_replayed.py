@@ -285,13 +285,15 @@ def test_the_sample_without_which_a_sum_over_the_batch_would_be_finite(watch_wit
     assert (seen["op"], seen["step"], seen["sample"]["dataset_index"]) == ("div", 4, 29)
 
 
-def test_no_sample_where_the_models_number_is_to_blame(watch_with_batches):
-    """A prediction below zero has to come first in some sample."""
+def test_no_sample_is_blamed_where_the_models_number_is(watch_with_batches):
+    """A prediction below zero has to come first in some sample: that is told as the row that it is."""
     rows = Rows()
     rows.x[29, 0] = 2.05  # hardly more than the others'
     fit(rows, lambda out, x: torch.log(out + 4.5 - x[:, :1] * 2.2).mean(), weight=0.0)
     seen = watch_with_batches.verdict()
-    assert seen["op"] == "log" and seen["step"] == 4 and "dataset_index" not in seen["sample"]
+    sample = seen["sample"]
+    assert (seen["op"], seen["step"], sample["dataset_index"], sample["by"]) == ("log", 4, 29, "alone")
+    assert "likely" not in sample
 
 
 def test_it_costs_no_more_than_its_time(watch, monkeypatch):

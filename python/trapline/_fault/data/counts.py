@@ -124,6 +124,18 @@ def tokens(ids: Any, rows: Any) -> Optional[Counted]:
     return only
 
 
+def named_in(made: Any) -> Optional[Counted]:
+    """The tokenizer that the text of a size names: `vocab_size=len(enc._mergeable_ranks)`."""
+    words = {word for one in made or () for word in re.findall(r"[A-Za-z_]\w*", str(one.get("text", "")))}
+    found = {one["count"]: one for one in _tokenizers() if _object_of(one["of"]) in words}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _object_of(text: str) -> str:
+    """`enc` of `enc.n_vocab`, `tokenizer` of `len(tokenizer)`."""
+    return text.removeprefix("len(").rstrip(")").partition(".")[0]
+
+
 def _tokenizers() -> Iterator[Counted]:
     for name, value in _held(_HOLDS_TOKENIZER):
         kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(value).__mro__}
@@ -132,6 +144,8 @@ def _tokenizers() -> Iterator[Counted]:
             yield {"count": len(value), "of": f"len({short})"}
         elif "tokenizers.Tokenizer" in kinds or "builtins.Tokenizer" in kinds:
             yield {"count": int(value.get_vocab_size()), "of": f"{short}.get_vocab_size()"}
+        elif "tiktoken.core.Encoding" in kinds:
+            yield {"count": int(value.n_vocab), "of": f"{short}.n_vocab"}
 
 
 def _vocabularies() -> Iterator[Counted]:

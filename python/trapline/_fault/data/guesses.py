@@ -36,12 +36,12 @@ def sample_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optiona
     located = by_operands(violation.get("given", tensor), scan)
     if located is not None:
         return samples.sample_facts(located, "function")
-    located = by_function(tensor, scan, predicate)
-    if located is not None:
-        return samples.sample_facts(located, "function", likely=True)
     located = replaced(tensor, scan, predicate)
     if located is not None:
         return samples.sample_facts(located, "replaced")
+    located = by_function(tensor, scan, predicate)
+    if located is not None:
+        return samples.sample_facts(located, "function", likely=True)
     located = selected(tensor, scan)
     if located is not None:
         return samples.sample_facts(located)

@@ -7,7 +7,6 @@ from typing import Any, Optional
 from trapline._fault.data import values
 from trapline._fault.program import holders
 
-
 _EXACT = {"bfloat16": 1 << 8, "float16": 1 << 11}  # whole numbers up to there; also in between.cpp
 
 

@@ -134,6 +134,7 @@ def _apart(own: Any, others: list[Any], scan: dict[str, Any]) -> Optional[Seen]:
         "count": first["count"],
         "others_min": least,
         "others_max": most,
+        "zero": bool((own == 0).any()),
     }
 
 

@@ -91,7 +91,7 @@ def by_module(module: Any, name: str) -> dict[str, Any]:
         if kind.__module__.startswith("torch.nn.modules.module"):
             break
         for function in vars(kind).values():
-            code = getattr(function, "__code__", None)
+            code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
             tree = None if code is None else calls.tree_of(code)
             for node in ast.walk(tree) if tree is not None and function.__name__ != "__init__" else ():
                 if any(_is_own(target, name) for target in _target_of(node)):
