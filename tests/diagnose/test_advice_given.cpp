@@ -289,5 +289,79 @@ TEST(AdviceGiven, AnIdOfAnotherVocabularyIsSet) {
   EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
 }
 
+json signed_labels(json more) {
+  json facts = {{"values", {{-1, 3}}}, {"scan", {{"bad", 3}, {"total", 8}, {"min", -1}, {"max", 1}}}};
+  facts.merge_patch(more);
+  return facts_of("nll_loss_forward.target", -1, 2, facts);
+}
+
+// svmlight calls its two classes -1 and 1: to ignore the one would leave it out.
+TEST(AdviceGiven, TwoClassesThatAreCalledMinusOneAndOne) {
+  const json part = {{"min", -1},       {"max", 1},        {"bad", 20},     {"count", 50},
+                     {"others_min", 0}, {"others_max", 1}, {"zero", false}, {"position", 2}};
+  json seen = {{"min", -1}, {"max", 1}, {"count", 150}, {"source", "dataset"}, {"kinds", 3}, {"part", part}};
+  const Finding one = diagnose(signed_labels({{"seen", seen}}));
+  EXPECT_TRUE(one.summary.ends_with(
+      "; `datasets[2]` of the ConcatDataset calls the two classes -1 and 1, the others 0 and 1"))
+      << one.summary;
+  EXPECT_EQ(one.fix.size(), 1) << all(one);
+  EXPECT_TRUE(says(one, "labels[labels == -1] = 0")) << all(one);
+  seen["part"]["zero"] = true;  // what is not labelled, perhaps
+  EXPECT_TRUE(says(diagnose(signed_labels({{"seen", seen}})), "ignore_index=-1"));
+  seen.erase("part");
+  seen["kinds"] = 2;
+  const Finding whole = diagnose(signed_labels({{"seen", seen}}));
+  EXPECT_TRUE(whole.summary.ends_with("; the two classes are called -1 and 1")) << whole.summary;
+  EXPECT_FALSE(says(whole, "ignore_index")) << all(whole);
+  const Finding open = diagnose(signed_labels(json::object()));
+  EXPECT_TRUE(
+      open.fix.front().starts_with("if -1 and 1 are the two classes, in all of the data or in a file"))
+      << all(open);
+}
+
+// 0 is left out and is a class: what marks the rest is not to become one.
+TEST(AdviceGiven, AnIgnoreIndexThatIsAClass) {
+  json facts = {{"values", {{255, 30}}},
+                {"scan", {{"bad", 30}, {"total", 16384}, {"max", 255}, {"also", 0}}},
+                {"library",
+                 {{"caller", "transformers"},
+                  {"owner", "transformers"},
+                  {"settings", {{"semantic_loss_ignore_index", {0}}, {"num_labels", {5}}}}}}};
+  const Finding finding = diagnose(facts_of("nll_loss2d_forward.target", 255, 5, facts));
+  EXPECT_TRUE(says(finding, "set semantic_loss_ignore_index to 255: 0 is a class, which is left out now"))
+      << all(finding);
+  EXPECT_FALSE(says(finding, "labels[labels == 255] = 0")) << all(finding);
+}
+
+TEST(AdviceGiven, IdsOfAnotherTokenizer) {
+  json facts = {{"table", "token"},
+                {"tokenizes", true},
+                {"resizable", "model"},
+                {"counted", {{"count", 47}, {"of", "len(tokenizer)"}}},
+                {"layer", layer("words", "num_embeddings", 29)},
+                {"scan", {{"bad", 4}, {"total", 8}, {"max", 38}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 38, 29, facts));
+  EXPECT_TRUE(finding.fix.front().starts_with("load tokenizer and model from the same checkpoint"))
+      << all(finding);
+  EXPECT_TRUE(finding.fix.at(1).starts_with("only if tokens were added to this very tokenizer"))
+      << all(finding);
+  facts["counted"]["count"] = 31;  // a few were added
+  facts["scan"] = {{"bad", 1}, {"total", 8}, {"max", 30}};
+  EXPECT_TRUE(says(diagnose(facts_of("embedding.indices", 30, 29, facts)),
+                   "model.resize_token_embeddings(len(tokenizer)): len(tokenizer) is 31"));
+  facts["no_grad"] = true;  // no training will see the new rows
+  EXPECT_TRUE(says(diagnose(facts_of("embedding.indices", 30, 29, facts)), "load tokenizer and model"));
+}
+
+TEST(AdviceGiven, OneNumberThatFillsAll) {
+  json facts = {{"values", {{31, 128}}}, {"scan", {{"bad", 128}, {"total", 128}, {"min", 31}, {"max", 31}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 31, 25, facts));
+  EXPECT_TRUE(says(finding, "all 128 are 31: look at what fills")) << all(finding);
+  EXPECT_FALSE(says(finding, "meant to be more")) << all(finding);
+  facts["values"] = {{25, 128}};
+  facts["scan"] = {{"bad", 128}, {"total", 128}, {"min", 25}, {"max", 25}};  // it may want a row of its own
+  EXPECT_TRUE(says(diagnose(facts_of("embedding.indices", 25, 25, facts)), "meant to be more"));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -105,6 +105,7 @@ def test_one_data_set_of_a_concatenation(facts_of):
         "count": len(numbers),
         "others_min": 0,
         "others_max": 3,
+        "zero": False,
         "position": 2,
     }
 
