@@ -122,6 +122,9 @@ def test_numbers_that_a_mask_leaves_out():
     scan = {"lo": 0, "hi": 5, "also": None}
     ids = batch["ids"]
     assert masked.masked_by(ids, scan, None) == 'batch["mask"]'
+    padding = ids.clone()  # a mask that says where there is nothing, as PyTorch has them
+    padding[0] = torch.tensor([1, 9, 2])
+    assert masked.masked_by(padding, scan, None) is None
     ids[0, 0] = 9  # which counts
     assert masked.masked_by(ids, scan, None) is None
 

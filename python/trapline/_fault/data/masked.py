@@ -11,7 +11,10 @@ _EXACT = {"bfloat16": 1 << 8, "float16": 1 << 11}  # whole numbers up to there; 
 
 
 def masked_by(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[str]:
-    """The variable that holds the mask: 1 for what counts and 0 behind it, or before it, in each row."""
+    """The variable that holds the mask: 1 for what counts and 0 behind it, or before it, in each row.
+
+    PyTorch's own say it the other way round: what is filled in is one number, and that is bad.
+    """
     if tensor.dtype.is_floating_point or tensor.dim() != 2 or tensor.numel() > values.MAX_ELEMENTS:
         return None
     bad = values.bad_mask(tensor.detach().reshape(-1).cpu(), scan, predicate)
@@ -22,7 +25,10 @@ def masked_by(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Op
         for name, held in holders.held_by(frame):
             if held is not tensor and tuple(getattr(held, "shape", ())) == tuple(tensor.shape):
                 mask = holders.as_tensor(held, values.MAX_ELEMENTS)
-                if mask is not None and _is_mask(mask) and bool((mask[bad] == 0).all()):
+                if mask is None or not _is_mask(mask) or not bool((mask[bad] == 0).all()):
+                    continue
+                filled = tensor.detach().cpu()[mask == 0]
+                if bool((filled == filled[0]).all()):
                     return name
     return None
 

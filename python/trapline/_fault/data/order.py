@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Optional
 
 from trapline._fault.data import contents, values
@@ -9,6 +10,7 @@ from trapline._fault.data.batches import Batch
 from trapline._fault.data.fetched import RandomState, fetch
 
 _MAX_ASKED = 64  # each may be a picture to decode
+_SECONDS = 1.0  # for more than two times
 _TIMES = 4  # that a sample is asked for: chance makes the same number each time in few of them
 _known: tuple[Any, bool] = (None, False)
 
@@ -121,9 +123,12 @@ def is_collated(batch: Batch, tensor: Any, place: Any) -> bool:
 
 def _asked(data_set: Any, index: Any) -> list[list[list[int]]]:
     """The integers of the sample, as the data set makes it several times with other random numbers."""
-    made = []
+    made: list[list[list[int]]] = []
+    began = time.monotonic()
     with RandomState() as state:
         for seed in range(_TIMES):
+            if len(made) > 1 and time.monotonic() - began > _SECONDS:
+                break
             state.seed(seed)
             record = fetch(data_set, index)
             if record is None:
