@@ -72,7 +72,7 @@ std::string site_text(const WatchFact& watch) {
 // Saved tensors name what may have made it, and a parameter's gradient only where it arrived.
 bool is_seen(const WatchFact& watch) {
   const WatchSeen& first = watch.first;
-  if (watch.backward) return true;
+  if (watch.backward || first.given) return true;
   if (first.kind == "optimizer") return watch.gradients_finite;
   if (first.kind == "output" && !first.op.empty()) return watch.finite_before;
   if (first.kind == "input" || first.kind == "target") return watch.looked && !watch.late && !watch.made;
@@ -131,6 +131,7 @@ std::string place_text(const WatchSeen& seen, bool looked) {
                        seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
   if (seen.kind == "loss") return (looked ? "the loss" : "what leads to the loss") + by_text(seen);
   const std::string noun = seen.kind == "output" ? "output" : "gradient";
+  if (seen.given) return "the gradient that `backward` was given";
   if (seen.name.empty() && noun == "gradient") return "the gradients" + by_text(seen);
   if (seen.name.empty()) {
     return (seen.type.empty() ? fmt::format("the {} of a layer without a name", noun)
@@ -264,7 +265,8 @@ Finding finding_of(const Watch& watch) {
   if (!watch.seen.growth.empty()) finding.evidence.push_back({"watch", std::nullopt, watch.seen.growth});
   // What the place rules out is not advised.
   // Data, targets, weights and updates are told as what they are: neither a rate nor a dtype made them.
-  const bool given = first.kind == "input" || first.kind == "target" || first.kind == "weights";
+  const bool given =
+      first.given || first.kind == "input" || first.kind == "target" || first.kind == "weights";
   const bool vague =
       first.op.empty() && !given && first.kind != "optimizer" && first.kind != "state" && !watch.seen.changed;
   const bool overflowed = !watch.seen.nan || watch.seen.inf_before;

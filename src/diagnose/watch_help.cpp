@@ -105,6 +105,10 @@ std::string derivative_help(const WatchFact& watch) {
 
 std::string look_text(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  if (at.given)
+    return "the program computes that gradient itself: look at its divisions, roots and logarithms (a "
+           "probability "
+           "that is 0 or 1 exactly)";
   if (!watch.looked && at.kind == "loss" && at.op.empty())
     return fmt::format("look at {} {} and the one before; `--watch nan` looks at every layer", at.unit,
                        at.step);

@@ -279,6 +279,12 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
     return None
 
 
+def of_given(gradient: Any) -> dict[str, Any]:
+    """For a gradient that the program itself has computed."""
+    row = sample_of(~gradient.detach().isfinite(), learned=True)
+    return {"kind": "gradient", "given": True, "looked": True, **row}
+
+
 def seen_of(calls: list[Call]) -> dict[str, Any]:
     """`input_finite`, `half`: only where that was seen."""
     import torch

@@ -99,6 +99,6 @@ class Second:
 
 def _may_be_numpys(found: dict[str, Any]) -> bool:
     """The numbers came to the modules and to the loss from without, or may have."""
-    if found["kind"] in ("input", "target") or "written" in found:
+    if found["kind"] in ("input", "target") or "written" in found or "given" in found:
         return True
     return found["kind"] == "loss" and "origin" not in found and ("op" not in found or "factor" in found)

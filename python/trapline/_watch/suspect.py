@@ -56,6 +56,11 @@ def parameters_of(optimizer: Any) -> Iterator[Any]:
         yield from group["params"]
 
 
+def is_bad_on_host(tensor: Any) -> bool:
+    """One of PyTorch's own class in host memory, with numbers that are not finite."""
+    return may_look(tensor) and tensor.is_floating_point() and not are_finite([tensor])
+
+
 def values(gradient: Any) -> Any:
     """What a gradient holds; of a sparse one without the indices."""
     gradient = gradient.detach()

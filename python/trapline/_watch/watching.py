@@ -34,6 +34,7 @@ from trapline._watch.suspect import (
     are_finite,
     are_mended,
     bad_gradients,
+    is_bad_on_host,
     modes,
     parameters_of,
     skips,
@@ -201,7 +202,7 @@ class Light:
                     else:  # nobody will ask for them
                         self.calls.clear()
                 elif not self.second.is_running:
-                    fresh = self._sees_loss(tensors)
+                    fresh = self._sees_given(tensors, args, kwargs) or self._sees_loss(tensors)
             except DeviceAssertError as fault:  # met by a copy from the device: not where the watch makes it
                 raise fault.with_traceback(None)  # noqa: B904 - it is the same one
             except Exception as error:
@@ -297,6 +298,22 @@ class Light:
             fact |= candidates.of_step_before(loss, self.slopes.held, self.steps.tallies, reached.values())
             candidates.doubt(fact)
         return True
+
+    def _sees_given(self, tensors: Any, args: Any, kwargs: Any) -> bool:
+        """A gradient that the program hands to `backward`, and that is not finite."""
+        given = args[0] if args else kwargs.get("grad_tensors")
+        several = isinstance(given, (list, tuple))
+        bad = [one for one in (given if several else [given]) if one is not None and is_bad_on_host(one)]
+        if not bad or not self.notes or self.suspect is not None:
+            return False
+        outputs = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        reached: dict[int, Any] = {}
+        for one in outputs:
+            reached |= place.reached(one) if one.grad_fn is not None else {}
+        what = "nan" if any(bool(one.isnan().any()) for one in bad) else "inf"
+        self.backwards += 1
+        self.second.suspects(lambda: place.of_given(bad[0]), what, "gradient", reached)
+        return self.suspect is not None
 
     def _after_backward(self) -> None:
         if self.suspect is None:

@@ -118,3 +118,25 @@ def test_a_loss_before_the_state_that_its_step_made(watch):
         optimizer.step()
     seen = watch.verdict()
     assert (seen["kind"], seen["what"], seen["step"]) == ("loss", "inf", 3)
+
+
+def given(divisor):
+    """Steps of plain SGD with a gradient that the program computes by itself."""
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for step in range(1, 4):
+        optimizer.zero_grad()
+        out = model(X)
+        out.backward((out.detach() - 1.0) / (divisor if step == 3 else 1.0))
+        optimizer.step()
+
+
+def test_a_gradient_that_backward_is_given(watch):
+    given(0.0)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["given"], seen["what"], seen["step"]) == ("gradient", True, "inf", 3)
+
+
+def test_a_finite_one_is_nothing(watch):
+    given(2.0)
+    assert watch.verdict() is None
