@@ -188,3 +188,43 @@ def test_what_rows_are_filled_up_to(multiple):
     for words in DataLoader(WORDS, batch_size=4, collate_fn=Filler(multiple)):
         assert words.shape == (4, 6)
         assert hand.padded_to() == multiple
+
+
+@pytest.mark.parametrize("kind", ["random", "torch", "numpy", "old numpy"])
+def test_a_generator_of_the_data_sets_own_is_put_back(kind):
+    if "numpy" in kind:
+        numpy = pytest.importorskip("numpy")
+
+    class Draws(Dataset):
+        def __init__(self):
+            if kind == "random":
+                self.chance = random.Random(1)
+                self.draw = lambda: self.chance.randint(0, 30)
+            elif kind == "torch":
+                self.chance = torch.Generator().manual_seed(1)
+                self.draw = lambda: int(torch.randint(0, 31, (), generator=self.chance))
+            elif kind == "numpy":
+                self.chance = numpy.random.default_rng(1)
+                self.draw = lambda: int(self.chance.integers(0, 31))
+            else:
+                self.chance = numpy.random.RandomState(1)
+                self.draw = lambda: int(self.chance.randint(0, 31))
+
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, at):
+            return torch.full((3,), float(at)), self.draw()
+
+    def drawn(asks):
+        draws, seen = Draws(), []
+        for _, labels in DataLoader(torch.utils.data.Subset(draws, range(8)), batch_size=2):
+            seen += labels.tolist()
+            if asks and bool((labels >= 20).any()):
+                violation = make_violation(
+                    "nll_loss_forward.target", labels, 0, 20, {"target": labels}, frames=[]
+                )
+                assert which.sample_of(violation, None, False, [])["by"] == "drawn"
+        return seen
+
+    assert drawn(asks=True) == drawn(asks=False)

@@ -18,6 +18,7 @@ from trapline._library import progress
 
 _HELD_ELEMENTS = 1 << 16
 _MAX_ITEMS = 32
+_MAX_OBJECTS = 64  # of a batch that is an object, and what it holds
 _MAX_BATCHES = 64  # a trainer that accumulates gradients draws all batches of a step at once
 _MIN_BATCHES = 6
 _MAX_HELD = 1 << 20  # elements of all batches but the newest few
@@ -117,17 +118,20 @@ def _listed(indices: Any) -> Any:
     return indices.tolist() if getattr(indices, "ndim", 0) == 1 and hasattr(indices, "tolist") else indices
 
 
-def _tensors_in(value: Any, depth: int) -> list[Any]:
+def _tensors_in(value: Any) -> list[Any]:
     """Of an object of the user's own, or of a library's, with others inside (a data set of each part)."""
     import torch
 
-    held = value if type(value) is dict else scope.members(value)
     found: list[Any] = []
-    for item in list(held.values())[:_MAX_ITEMS]:
-        if isinstance(item, torch.Tensor):
-            found.append(item)
-        elif depth and not issubclass(type(item), (str, int, float, torch.nn.Module)):
-            found += _tensors_in(item, depth - 1)
+    waiting, seen = deque([(value, _DEPTH)]), {id(value)}
+    while waiting:
+        part, depth = waiting.popleft()
+        for item in list((part if type(part) is dict else scope.members(part)).values())[:_MAX_ITEMS]:
+            if isinstance(item, torch.Tensor):
+                found.append(item)
+            elif depth and id(item) not in seen and len(seen) < _MAX_OBJECTS:
+                seen.add(id(item))
+                waiting.append((item, depth - 1))
     return found[:_MAX_ITEMS]
 
 
@@ -181,7 +185,7 @@ class Batch:
             if isinstance(value, torch.Tensor):
                 found.append(value)
             elif value is not None and type(value) is not tuple:  # a user's batch class
-                found += _tensors_in(value, _DEPTH)
+                found += _tensors_in(value)
         return found
 
     def has(self, item: Any) -> bool:

@@ -109,7 +109,7 @@ def _own_lengths(batch: Batch) -> dict[int, int]:
     data_set = batch.loader.data_set()
     if data_set is None or len(batch.indices) > fetched.MAX_FETCHED:
         return {}
-    with fetched.RandomState():
+    with fetched.RandomState(data_set):
         asked = [fetched.fetch(data_set, index) for index in batch.indices]
     lengths = {at: contents.longest(sample) for at, sample in enumerate(asked)}
     widest = max(lengths.values(), default=0)

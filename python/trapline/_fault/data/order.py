@@ -33,13 +33,13 @@ def _is_kept(batch: Batch) -> bool:
         return False
     raw = batch.raw()
     if len(raw) == len(indices):
-        with RandomState():
+        with RandomState(data_set):
             return all(contents.same(fetch(data_set, index), item) for index, item in zip(indices, raw))
     parts = [part for part in batch.tensors() if part.dim() > 1 and part.shape[0] == len(indices)]
     parts = [part for part in parts if part.numel() <= values.MAX_ELEMENTS]
     if not parts:
         return False
-    with RandomState():
+    with RandomState(data_set):
         made = [fetch(data_set, index) for index in indices]
     return any(_has_rows(part.detach().cpu(), made) for part in parts)
 
@@ -113,7 +113,7 @@ def is_collated(batch: Batch, tensor: Any, place: Any) -> bool:
     few = tensor.dim() == 2 and len(indices) <= _MAX_ASKED
     if tensor.dtype.is_floating_point or data_set is None or batch.loader.own_collate or not few:
         return False
-    with RandomState():
+    with RandomState(data_set):
         runs = [contents.integers(fetch(data_set, index)) for index in indices]
     own = {number for of_one in runs for run in of_one for number in run}
     value = int(tensor[tuple(place)])
@@ -125,7 +125,7 @@ def _asked(data_set: Any, index: Any) -> list[list[list[int]]]:
     """The integers of the sample, as the data set makes it several times with other random numbers."""
     made: list[list[list[int]]] = []
     began = time.monotonic()
-    with RandomState() as state:
+    with RandomState(data_set) as state:
         for seed in range(_TIMES):
             if len(made) > 1 and time.monotonic() - began > _SECONDS:
                 break

@@ -184,7 +184,7 @@ def _find_candidates(located: Located, sample: Sample) -> None:
     if data_set is not None and len(indices) <= _MAX_ASKED and located.tensor.dim():
         value = located.tensor[tuple(located.found.place)].item()
         runs = ([box[1]] if box else []) + ([[value]] if isinstance(value, int) else [])
-        with RandomState():
+        with RandomState(data_set):
             fetched = [fetch(data_set, index) for index in indices] if runs else []
             for run in runs:
                 having = [i for i, item in zip(indices, fetched) if contents.holds(item, run)]
@@ -316,7 +316,7 @@ def index_of(located: Located, row: int) -> Optional[int]:
     if located.row is None:
         whole_row = tensor[row] if place[0] == row else tensor[:, row]
     value = tensor[tuple(place)].item()
-    with RandomState():
+    with RandomState(data_set):
         if contents.sample_produced_row(fetch(data_set, indices[row]), whole_row, value):
             return int(indices[row])
         if order.is_kept(located.batch):  # what the collate function made of the row's sample
