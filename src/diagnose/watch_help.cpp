@@ -94,11 +94,12 @@ std::string derivative_help(const WatchFact& watch) {
         "the derivative of `pow` overflowed in float16 (above 65504), or is that of 0 with an exponent below "
         "1: "
         "compute it in float32, and look for the number that is so large");
+  const char* half = watch.half ? ", or overflowed in float16 (above 65504: compute it in float32)" : "";
   return fmt::format(
-      "the derivative of `{}` is not finite {}: keep what goes into it away from there (an epsilon, a "
+      "the derivative of `{}` is not finite {}{}: keep what goes into it away from there (an epsilon, a "
       "clamp); "
       "a where() behind it does not help, one before it does",
-      op, point->where);
+      op, point->where, half);
 }
 
 }  // namespace

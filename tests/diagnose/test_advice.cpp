@@ -48,8 +48,7 @@ TEST(AdviceNeed, AnIdThatNoTokenizerHere) {
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 200}, {"of", "len(tokenizer)"}}}}));
   EXPECT_FALSE(says(finding, "resize_token_embeddings")) << "it would change nothing";
-  EXPECT_NE(finding.summary.find("len(tokenizer) is 200: its vocabulary has no such id"),
-            std::string::npos);
+  EXPECT_NE(finding.summary.find("len(tokenizer) is 200: its vocabulary has no such id"), std::string::npos);
 }
 
 TEST(AdviceHarm, PaddingIsNeverCountedFromTheEnd) {
@@ -97,17 +96,6 @@ TEST(AdviceHarm, AColumnOfTokenTypesIsNamedAsSuch) {
                          {"layer", layer("token_type_embeddings_2", "num_embeddings", 32)},
                          {"setting", {{"name", "type_vocab_sizes[2]"}, {"value", 32}}}}));
   EXPECT_TRUE(says(finding, "keep `types[..., 2]` below 32")) << all(finding);
-}
-
-TEST(AdviceHarm, DecoderStart) {
-  const Finding finding =
-      diagnose(facts_of("embedding.indices", 205, 205,
-                        {{"resizable", "model"},
-                         {"table", "token"},
-                         {"special_ids", {{"decoder_start_token_id", 205}, {"pad_token_id", 0}}}}));
-  EXPECT_EQ(finding.fix.front(), "model.config.decoder_start_token_id = 0: the pad token, as T5 starts");
-  EXPECT_FALSE(says(finding, "tokenizer.pad_token = ")) << all(finding);
-  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
 }
 
 TEST(AdviceHarm, ThePadTokenKeepsItsOwnLines) {
@@ -342,7 +330,10 @@ TEST(AdvicePosition, StepsOfALongEpisodeNeedRowsOrACut) {
                                                {"name", "embed_timestep"},
                                                {"setting", "max_ep_len"},
                                                {"value", 50}}}}));
-  EXPECT_EQ(finding.fix.front(), "keep them below 50: look at where the positions are computed");
+  EXPECT_EQ(
+      finding.fix.front(),
+      "keep them below 50: look at where the positions are computed; a count that goes on from call to call "
+      "begins anew with each sequence");
   EXPECT_TRUE(
       says(finding,
            "only if they count the steps of what may be so long (an episode, a series), and that is not "

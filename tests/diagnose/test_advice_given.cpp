@@ -363,5 +363,53 @@ TEST(AdviceGiven, OneNumberThatFillsAll) {
   EXPECT_TRUE(says(diagnose(facts_of("embedding.indices", 25, 25, facts)), "meant to be more"));
 }
 
+// Whole numbers by one size for all groups are no range that is cut.
+TEST(AdviceGiven, GroupsOfOneSize) {
+  json facts = {{"computed", {{"text", "i // self.per_site"}, {"line", 31}, {"file", "sites.py"}}},
+                {"scan", {{"total", 6}}}};
+  const Finding finding = diagnose(facts_of("embedding.indices", 3, 3, facts));
+  EXPECT_TRUE(says(finding, "`//` by one number takes all groups to be as large")) << all(finding);
+  EXPECT_FALSE(says(finding, "% 3")) << all(finding);
+  EXPECT_FALSE(says(finding, "meant to be more")) << all(finding);
+  facts["computed"]["text"] = "((angle + pi) / (2 * pi) * 3).floor().long()";
+  EXPECT_TRUE(says(diagnose(facts_of("embedding.indices", 3, 3, facts)), "% 3"));
+}
+
+// 1768 / 255: a picture of more than 8 bits.
+TEST(AdviceGiven, PicturesOfMoreThanEightBits) {
+  json facts = {{"scan",
+                 {{"value", 6.9333334},
+                  {"min", 0.2156863},
+                  {"max", 6.9333334},
+                  {"bad", 9},
+                  {"total", 4096},
+                  {"is_float", true}}},
+                {"values", json::array()}};
+  const Finding finding = diagnose(facts_of("binary_cross_entropy.target", 7, 1, facts));
+  EXPECT_TRUE(finding.summary.ends_with("; the highest is 1768 / 255")) << finding.summary;
+  EXPECT_TRUE(says(finding, "divide by what they can hold (4095 of 12 bits, 65535 of 16)")) << all(finding);
+  EXPECT_FALSE(says(finding, "percentage")) << all(finding);
+}
+
+TEST(AdviceGiven, DecoderStart) {
+  const Finding finding =
+      diagnose(facts_of("embedding.indices", 205, 205,
+                        {{"resizable", "model"},
+                         {"table", "token"},
+                         {"library", {{"owners", {"transformers.models.t5.modeling_t5.T5Stack"}}}},
+                         {"special_ids", {{"decoder_start_token_id", 205}, {"pad_token_id", 0}}}}));
+  EXPECT_EQ(finding.fix.front(), "model.config.decoder_start_token_id = 0: the pad token, as T5 starts");
+  EXPECT_FALSE(says(finding, "tokenizer.pad_token = ")) << all(finding);
+  EXPECT_FALSE(says(finding, "resize_token_embeddings")) << all(finding);
+  const Finding other =  // another model begins with another token
+      diagnose(facts_of("embedding.indices", 205, 205,
+                        {{"resizable", "model"},
+                         {"table", "token"},
+                         {"special_ids", {{"decoder_start_token_id", 205}, {"pad_token_id", 0}}}}));
+  EXPECT_TRUE(
+      other.fix.front().starts_with("set model.config.decoder_start_token_id to the id of the token that"))
+      << all(other);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -422,8 +422,8 @@ TEST(AdviceHarmValues, ARunningStatisticIsNamed) {
                          {"weights", {{"name", ""}, {"bad", 0}, {"total", 4}, {"buffer", "norm.mean"}}},
                          {"nan", {{"command", "python main.py"}}}});
   const Finding finding = diagnose(facts);
-  EXPECT_TRUE(
-      finding.summary.ends_with("; the weights are finite, but the buffer `norm.mean` of the model holds NaN"))
+  EXPECT_TRUE(finding.summary.ends_with(
+      "; the weights are finite, but the buffer `norm.mean` of the model holds NaN"))
       << all(finding);
   EXPECT_TRUE(says(finding, "`norm.mean` holds it from before this call")) << all(finding);
   EXPECT_FALSE(says(finding, "--watch nan")) << all(finding);

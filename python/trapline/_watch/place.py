@@ -169,11 +169,10 @@ def of_loss(
                 return broken
             bad = _not_finite_in(call)
             if _sample() or (call is calls[0] and not hand.is_finite()):
-                return {
-                    "kind": "input",
-                    **(_sample() or {"type": name, **_into(inner), **record_of(bad)}),
-                    **what,
-                }
+                sample = _sample()
+                # Without a loader nobody says that the rows are data.
+                into = {} if sample and batches.given_out() else {"type": name, **_into(inner)}
+                return {"kind": "input", **into, **(sample or record_of(bad)), **what}
             # What another part of the program made of the numbers, or what is in them.
             into = {"type": name, **_into(inner)}
             given = given or {"kind": "input", **into, "looked": False, **what, **record_of(bad)}

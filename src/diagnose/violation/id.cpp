@@ -45,14 +45,20 @@ void fix_special(ViolationWriter& w, const std::string& name) {
     return;
   }
   if (name == "decoder_start_token_id") {
-    if (const auto pad = special_with_row(w, {"pad_token_id"})) {
+    const bool t5 = std::ranges::any_of(w.facts.library.owners, [](const std::string& owner) {
+      return owner.find(".t5.") != std::string::npos || owner.find("T5") != std::string::npos;
+    });
+    if (const auto pad = special_with_row(w, {"pad_token_id"}); pad && t5) {
       w.fix(fmt::format("model.config.decoder_start_token_id = {}: the pad token, as T5 starts", *pad));
     }
     if (const auto bos = special_with_row(w, {"bos_token_id", "cls_token_id"})) {
       w.fix(fmt::format("model.config.decoder_start_token_id = {}: the token that begins a text", *bos));
     }
     if (w.finding().fix.empty()) {
-      w.fix("model.config.decoder_start_token_id = tokenizer.pad_token_id (T5) or tokenizer.bos_token_id");
+      w.fix(
+          "set model.config.decoder_start_token_id to the id of the token that begins a text in this "
+          "vocabulary "
+          "(bos, cls; T5 begins with its pad token)");
     }
     w.fix("the same in model.generation_config.decoder_start_token_id, which generate() reads");
   } else if (name == "pad_token_id") {

@@ -122,7 +122,7 @@ void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
           : fmt::format(
                 "make the model with {} as large as the longest has steps, {} at least, instead of {}",
                 setting, needed, w.hi());
-  w.fix(look);
+  w.fix(look + "; a count that goes on from call to call begins anew with each sequence");
   w.fix_sample();
   w.fix(fmt::format(
       "only if they count the steps of what may be so long (an episode, a series), and that is not "
@@ -213,10 +213,10 @@ void write_position(ViolationWriter& w) {
                     "config.{}={} made this table, {} at least (new rows have to be trained)",
                     lead, w.facts.setting->name, w.facts.setting->value, most + offset));
   } else {
-    w.fix(fmt::format(
-        "{}give the position table a row for each place of the longest sequence, {} at least{} (new "
-        "rows have to be trained)",
-        lead, most + offset, w.where_made()));
+    w.fix(
+        fmt::format("{}give the position table a row for each place of the longest sequence, {} at least{}{}",
+                    lead, most + offset, w.where_made(),
+                    w.layer().empty() ? "" : " (new rows have to be trained)"));  // else it may be computed
   }
   if (around) fix_length(w, usable);
   // What a decoder is given may be the target, which cannot be read in pieces.

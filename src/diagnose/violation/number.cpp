@@ -155,6 +155,18 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
     w.fix_sample();
     return;
   }
+  // Of pictures that were divided by 255 and go further.
+  const double levels = max * 255.0;
+  const bool deep = min >= 0 && levels > 256 && std::abs(levels - std::round(levels)) < 1e-3 &&
+                    std::abs(max - std::round(max)) > 1e-6;
+  if (deep) {
+    w.finding().summary += fmt::format("; the highest is {:.0f} / 255", levels);
+    w.fix(
+        "if they were divided by 255, they hold more than 8 bits: divide by what they can hold (4095 of 12 "
+        "bits, "
+        "65535 of 16)");
+    return w.fix_sample();
+  }
   const bool percent = min >= 0 && max > 2 && max <= kPercent;
   if (some_are_bad(w)) {
     fix_record(w);

@@ -12,8 +12,15 @@
 namespace trapline::diagnose {
 namespace {
 
+// `i // self.per_site`: of whole numbers, by one size for all groups.
+bool is_grouping(std::string_view text) {
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
+  return has("//") && !has("*") && !has("(") && !has("+") && !has("-");
+}
+
 // A quantity that is made an integer: `((angle + pi) / (2 * pi) * bins).floor().long()`.
 bool is_cut(const ComputedFact& computed) {
+  if (is_grouping(computed.text)) return false;
   constexpr std::array kCasts{"floor(", ".long()", ".int()", "int(", "//", "round(", "torch.int"};
   const std::string_view text = computed.text;
   const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
@@ -350,6 +357,10 @@ std::string ViolationWriter::rule_of_computation() const {
                                  : std::string("look at what makes it so");
     return fmt::format("{}, beyond what gives {}: {}; a limit behind it hides that", source, hi() - 1, look);
   }
+  if (above() && is_grouping(facts.computed->text))
+    return "`//` by one number takes all groups to be as large: where they are not, their own sizes tell "
+           "(bisect, "
+           "torch.searchsorted among the cumulative sizes)";
   if (above() && hi() > 2 && only(hi()) && is_cut(*facts.computed)) {
     const bool sure = facts.computed->before.has_value();
     return fmt::format(
@@ -422,6 +433,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
     return false;
   }
   if (is_alone() || (!is_class() && no_size())) return false;
+  if (above() && facts.computed && is_grouping(facts.computed->text)) return false;
   const Need wanted = need();
   // What a library indexes may be another tensor than a layer that is only as large.
   const bool guess = situation == Situation::kIndex && !facts.layer_certain &&

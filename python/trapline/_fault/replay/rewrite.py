@@ -209,9 +209,12 @@ def _compiled(tree: ast.Module, code: CodeType) -> CodeType:
     ast.fix_missing_locations(tree)
     flags = code.co_flags & _FUTURE
     try:
-        return compile(tree, code.co_filename, "exec", flags=flags, dont_inherit=True)  # type: ignore[no-any-return]
+        made: CodeType = compile(tree, code.co_filename, "exec", flags=flags, dont_inherit=True)
     except (SyntaxError, ValueError, TypeError, RecursionError) as error:
         raise CannotRun(str(error)) from None
+    # Its lines are told as those of the function that they are of.
+    names = {name: getattr(code, name) for name in ("co_name", "co_qualname") if hasattr(code, name)}
+    return made.replace(**names)
 
 
 def _inside(code: CodeType, name: str) -> CodeType:
