@@ -21,6 +21,8 @@ struct NanFact {
   bool autocast = false;          // float16 comes from autocast
   std::string banned;             // scores of which a whole row is -inf, by their name in the program
   std::int64_t banned_row = 0;
+  std::string apart{};  // "a - b", of which both are infinite
+  std::int64_t apart_line = 0;
   std::string made_by;           // the operation that made it of finite numbers: "pow"
   std::string made_name;         // the variable that was given the statement in which it stands; empty: none
   std::string made_text;         // that statement; empty: only the operation is known

@@ -291,5 +291,17 @@ TEST(LayerName, OfANumber) {
   EXPECT_EQ(layer_name("", '`'), "");
 }
 
+TEST(Nan, OneInfinityLessAnother) {
+  json facts = row_facts();
+  facts["nan"] = {{"apart", {{"text", "2 * log_e - log_a"}, {"line", 24}}}, {"situation", "generation"}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(finding.summary,
+            std::string(kRow) +
+                "; `2 * log_e - log_a` (line 24) takes one infinity from another there, which is NaN");
+  EXPECT_EQ(finding.fix.front(),
+            "put the mask's -inf into what comes out of `2 * log_e - log_a`, and into neither of the two");
+  ASSERT_EQ(finding.fix.size(), 1U);  // neither the command that names a layer nor the data
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

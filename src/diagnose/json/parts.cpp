@@ -220,6 +220,10 @@ std::optional<NanFact> read_nan(const json& facts) {
     nan.half = text(*precision, "module");
     nan.autocast = text(*precision, "by") == "autocast";
   }
+  if (const json* apart = object_member(*object, "apart")) {
+    nan.apart = text(*apart, "text");
+    nan.apart_line = integer(*apart, "line").value_or(0);
+  }
   if (const json* banned = object_member(*object, "banned")) {
     nan.banned = text(*banned, "name");
     nan.banned_row = integer(*banned, "row").value_or(0);

@@ -98,6 +98,17 @@ bool buffer(ViolationWriter& w) {
   return true;
 }
 
+// -inf less -inf, as of two scores that a mask has both banned.
+bool apart(ViolationWriter& w) {
+  const NanFact& nan = nan_of(w);
+  if (nan.apart.empty() || w.facts.scan.reason != Reason::kNan) return false;
+  w.finding().summary += fmt::format("; `{}` (line {}) takes one infinity from another there, which is NaN",
+                                     nan.apart, nan.apart_line);
+  w.fix(
+      fmt::format("put the mask's -inf into what comes out of `{}`, and into neither of the two", nan.apart));
+  return true;
+}
+
 bool banned(ViolationWriter& w) {
   const NanFact& nan = nan_of(w);
   if (nan.banned.empty() || w.facts.scan.reason != Reason::kNan) return false;
@@ -216,8 +227,8 @@ bool weights_are_finite(const ViolationWriter& w) {
 }
 
 bool explain_nan(ViolationWriter& w) {
-  if ((w.facts.scan.reason == Reason::kNan && weights(w)) || buffer(w) || banned(w) || made(w) || input(w) ||
-      divided_by_zero(w))
+  if ((w.facts.scan.reason == Reason::kNan && weights(w)) || buffer(w) || apart(w) || banned(w) || made(w) ||
+      input(w) || divided_by_zero(w))
     return true;
   if (half(w)) {
     watch(w);  // a reading of the dtype, no proof

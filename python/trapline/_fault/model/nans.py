@@ -13,7 +13,17 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.data import losses, recorded, values
-from trapline._fault.program import arisen, calls, computed, holders, owners, places, scope, texts
+from trapline._fault.program import (
+    arisen,
+    calls,
+    computed,
+    differences,
+    holders,
+    owners,
+    places,
+    scope,
+    texts,
+)
 from trapline._library import capi
 
 _MAX = 1 << 24  # elements of an input that are looked at
@@ -46,6 +56,9 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
         "zero": _zero(),
         "banned": _banned(violation["tensor"], scan["first"], given),
         "made": _made(given),
+        "apart": differences.of_infinities(violation["tensor"], scan["first"])
+        if scan["first"] >= 0
+        else None,
         "losses": losses.first_bad(),
         "situation": _situation(given),
         "trains": _trains(given),
