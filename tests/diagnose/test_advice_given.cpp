@@ -411,5 +411,24 @@ TEST(AdviceGiven, DecoderStart) {
       << all(other);
 }
 
+// In uint8 0 - 1 is 255: to ignore it would leave a class out.
+TEST(AdviceGiven, OneLessInUint8) {
+  json facts = {{"values", {{255, 48}}}, {"scan", {{"bad", 48}, {"total", 2304}, {"max", 255}}}};
+  EXPECT_TRUE(says(diagnose(facts_of("nll_loss2d_forward.target", 255, 5, facts)), "ignore_index=255"));
+  facts["less_one"] = {{"text", "mask = mask - 1"}, {"file", "/home/u/tiles.py"}, {"line", 23}};
+  const Finding finding = diagnose(facts_of("nll_loss2d_forward.target", 255, 5, facts));
+  EXPECT_TRUE(finding.summary.ends_with("; 255 is what 0 - 1 is in uint8")) << finding.summary;
+  EXPECT_TRUE(says(finding, "look at `mask = mask - 1` (tiles.py:23): take 1 off as int64")) << all(finding);
+  EXPECT_FALSE(says(finding, "ignore_index")) << all(finding);
+}
+
+// What is written to may have had another size in earlier calls.
+TEST(AdviceGiven, TheHighestIndexOfThisCall) {
+  json facts = {{"seen", {{"min", 0}, {"max", 5}, {"count", 2304}, {"source", "calls"}}},
+                {"scan", {{"bad", 29}, {"total", 576}, {"max", 3}}}};
+  const Finding finding = diagnose(facts_of("index_add.index", 3, 3, facts));
+  EXPECT_TRUE(says(finding, "(4 at least: 3 is the highest of this call)")) << all(finding);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

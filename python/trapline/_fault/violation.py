@@ -391,6 +391,8 @@ def _look_into(
             sample["by"] = "rounded"
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
+    if scan.get("value") == 255 and not content.is_floating_point():
+        add("less_one", texts.less_one)
     add("watch", recorded.watched)
 
 

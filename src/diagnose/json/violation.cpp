@@ -163,6 +163,8 @@ void read_places(const json& object, Violation& facts) {
   }
   if (const json* variable = object_member(object, "variable")) facts.rounded = text(*variable, "rounded");
   facts.padded_to = integer(object, "padded_to").value_or(0);
+  if (const json* less = object_member(object, "less_one"))
+    facts.less_one = MadeAt{text(*less, "text"), text(*less, "file"), integer(*less, "line").value_or(0)};
   facts.masked = text(object, "masked");
   facts.numpy_cast = read_frame(member(object, "numpy_cast"));
   facts.no_grad = boolean(object, "no_grad").value_or(false);

@@ -218,6 +218,14 @@ bool runs_over_the_end(const ViolationWriter& w) {
   return low > 0 && low < w.hi() && high - low + 1 == w.facts.scan.total && w.facts.tensor.shape.size() == 1;
 }
 
+// What is written to may have had another size in earlier calls: their highest index says nothing here.
+std::string basis_here(const ViolationWriter& w, const Need& need) {
+  const auto& seen = w.facts.seen;
+  if (!seen || seen->dataset || !w.facts.scan.max || !is_integer(*w.facts.scan.max)) return w.basis(need);
+  const std::int64_t max = std::get<std::int64_t>(*w.facts.scan.max);
+  return fmt::format(" ({} at least: {} is the highest of this call)", next(max), max);
+}
+
 void fix_above(ViolationWriter& w) {
   if (w.facts.contract->bound == Bound::kProduct) {
     w.fix(fmt::format("pass the size that went into the pooling: {}(x, indices, output_size=input.size())",
@@ -291,7 +299,7 @@ void fix_above(ViolationWriter& w) {
   w.fix(need.exact ? fmt::format("{}{} elements: make the tensor that is written to so large{}", dimension_is,
                                  need.count, w.basis(need))
                    : fmt::format("{}more than {} elements: make the tensor that is written to larger{}",
-                                 dimension_is, w.hi(), w.basis(need)));
+                                 dimension_is, w.hi(), basis_here(w, need)));
 }
 
 // The index is the labels of a loss, or of what makes them one-hot: wrong as labels are.

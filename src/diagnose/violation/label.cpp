@@ -6,6 +6,7 @@
 #include <cctype>
 #include <limits>
 
+#include "diagnose/frame.hpp"
 #include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
 
@@ -103,6 +104,14 @@ void fix_ignored_class(ViolationWriter& w, std::int64_t label, std::int64_t igno
 // "-1 looks like an ignore label": one value far from the classes marks what is not to count.
 void write_ignore_label(ViolationWriter& w, std::int64_t label) {
   if (!w.facts.annotations.empty()) return write_annotation(w, label);
+  if (w.facts.less_one && label == 255) {
+    w.finding().summary += "; 255 is what 0 - 1 is in uint8";
+    w.fix(
+        fmt::format("look at `{}` ({}): take 1 off as int64, and see what 0 stands for: left out as 255, a "
+                    "whole class may be",
+                    w.facts.less_one->text, file_and_line(w.facts.less_one->file, w.facts.less_one->line)));
+    return;
+  }
   if (w.facts.contract->predicate == Predicate::kEndedIndex) {
     w.finding().summary += "; only -1 ends the labels of a row";
     w.fix(fmt::format("fill each row with -1 behind its last label: {0}[{0} == {1}] = -1", w.argument(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -29,7 +30,7 @@ def user_files() -> list[str]:
     files = [frame.f_code.co_filename for frame in scope.live_frames() if places.is_user(frame.f_code)]
     for module in list(sys.modules.values()):
         if isinstance(module, ModuleType):
-            file = object.__getattribute__(module, "__dict__").get("__file__")
+            file = scope.members(module).get("__file__")
             if isinstance(file, str) and file.endswith(".py") and not places.is_library_file(file):
                 files.append(file)
     return [file for file in dict.fromkeys(files) if not places.is_own(file)][:_MAX_FILES]
@@ -182,6 +183,21 @@ def _assigned(nodes: list[Any], value: ast.expr) -> ast.expr:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.targets[0] in stored
     ]
     return made[0] if len(stored) == len(made) == 1 else value
+
+
+_LESS_ONE = re.compile(
+    r"^\s*((\w*(?:mask|label|target|seg|gt)\w*)\s*(?:-=\s*1|=\s*\2\s*-\s*1))\s*(?:#.*)?$", re.MULTILINE
+)
+
+
+def less_one() -> Optional[dict[str, Any]]:
+    """The only statement of the program's that takes 1 off labels or masks, which in uint8 makes 255 of 0."""
+    found = [
+        {"text": hit.group(1), "file": file, "line": source.text(file)[: hit.start(1)].count("\n") + 1}
+        for file in user_files()
+        for hit in _LESS_ONE.finditer(source.text(file))
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def speak_of(word: str) -> bool:
