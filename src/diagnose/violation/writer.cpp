@@ -155,7 +155,7 @@ void ViolationWriter::count_rows() {
 }
 
 void ViolationWriter::fix_sample() {
-  if (!facts.sample || !facts.masked.empty() || is_rounded()) return;
+  if (!facts.sample || !finding_.sample || !facts.masked.empty() || is_rounded()) return;
   const std::string advice = look_at(*facts.sample);
   const bool said = std::find(finding_.fix.begin(), finding_.fix.end(), advice) != finding_.fix.end();
   if (!advice.empty() && !said) fix(advice);
