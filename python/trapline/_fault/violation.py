@@ -387,7 +387,7 @@ def _look_into(
     if "row" in sample and "by" not in sample:  # which has nothing to do with the number, or another one
         if "masked" in facts:
             sample["by"] = "padding"
-        elif masked.is_rounded(facts.get("variable"), scan):
+        elif "rounded" in (facts.get("variable") or {}):
             sample["by"] = "rounded"
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)

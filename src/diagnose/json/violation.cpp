@@ -161,7 +161,10 @@ void read_places(const json& object, Violation& facts) {
     facts.codes =
         CodesFact{text(*codes, "text"), integer(*codes, "line").value_or(0), text(*codes, "of") != "unknown"};
   }
-  if (const json* variable = object_member(object, "variable")) facts.rounded = text(*variable, "rounded");
+  if (const json* variable = object_member(object, "variable")) {
+    facts.rounded = text(*variable, "rounded");
+    facts.exact = integer(*variable, "exact").value_or(0);
+  }
   facts.padded_to = integer(object, "padded_to").value_or(0);
   if (const json* less = object_member(object, "less_one"))
     facts.less_one = MadeAt{text(*less, "text"), text(*less, "file"), integer(*less, "line").value_or(0)};

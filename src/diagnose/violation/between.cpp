@@ -6,11 +6,6 @@
 
 namespace trapline::diagnose {
 
-bool ViolationWriter::is_rounded() const {
-  const std::int64_t exact = facts.rounded == "bfloat16" ? 256 : facts.rounded == "float16" ? 2048 : 0;
-  return exact > 0 && integer() >= exact;
-}
-
 bool ViolationWriter::made_between() const {
   if (!above() || !need().of.empty()) return false;
   if (!facts.masked.empty() || is_rounded()) return true;
@@ -21,7 +16,7 @@ bool ViolationWriter::made_between() const {
 void ViolationWriter::write_made_between() {
   if (is_rounded()) {
     finding_.summary += fmt::format("; `{}` is {}, which rounds whole numbers above {}", facts.variable->name,
-                                    facts.rounded, facts.rounded == "bfloat16" ? 256 : 2048);
+                                    facts.rounded, facts.exact);
     fix(
         fmt::format("keep {} as integers (torch.long), apart from what is {}: others are rounded to a wrong, "
                     "valid one without a word",

@@ -201,11 +201,12 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows
   std::optional<CodesFact> codes;
   std::optional<NanCastFact> nan_cast;
-  bool no_grad = false;              // the model is used, not trained
-  bool newest = false;               // and only the last of its row is bad, of several
-  bool batch_is_finite = false;      // every floating tensor of the batch in hand
-  std::int64_t padded_to = 0;        // what the collate function fills rows up to a multiple of
-  std::string rounded;               // the dtype of the variable that holds them, where it is a short float
+  bool no_grad = false;          // the model is used, not trained
+  bool newest = false;           // and only the last of its row is bad, of several
+  bool batch_is_finite = false;  // every floating tensor of the batch in hand
+  std::int64_t padded_to = 0;    // what the collate function fills rows up to a multiple of
+  std::string rounded;     // the dtype of the variable that held them, where that has rounded the bad one
+  std::int64_t exact = 0;  // the whole numbers that `rounded` holds
   std::optional<MadeAt> less_one{};  // what takes 1 off labels, which makes 255 of 0 in uint8
   std::string masked;                // the variable that is 0 wherever a number is bad
   std::optional<Frame> numpy_cast;   // where NumPy warned of an invalid value in a cast

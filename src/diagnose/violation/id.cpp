@@ -344,8 +344,8 @@ void diagnose_id(ViolationWriter& w) {
   const std::string special = special_name(w);
   if (!special.empty()) {
     w.finding().summary += fmt::format("; {} is {}, which has no row", special, w.value());
-    constexpr std::int64_t kTimes =
-        16;  // the default of another model's vocabulary, which no row is wanted for
+    // So far beyond it is the default of another vocabulary: no row is wanted for it.
+    constexpr std::int64_t kTimes = 16;
     if (special != "decoder_start_token_id" && w.integer() / kTimes < w.hi()) fix_table(w, true);
     fix_special(w, special);
   } else {

@@ -184,7 +184,7 @@ class ViolationWriter {
   // The bad numbers came in between the records and the call, and no source says that the size is wrong.
   bool made_between() const;
   // They were held in a float of 16 bits, which has not all whole numbers of that size.
-  bool is_rounded() const;
+  bool is_rounded() const { return !facts.rounded.empty(); }
   void write_made_between();
 
   // Adds "look at sample 1507: print(loader.dataset[1507])" when the sample is known.

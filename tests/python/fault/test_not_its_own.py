@@ -10,7 +10,7 @@ from conftest import make_violation
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
-from trapline._fault.data import hand, masked, which  # noqa: E402
+from trapline._fault.data import hand, masked, variables, which  # noqa: E402
 from trapline._fault.model import tables  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("installed")
@@ -151,11 +151,18 @@ def test_the_variable_that_rounds(guarded):
     assert finding["sample"]["by"] == "rounded" and finding["sample"]["dataset_index"] == 1
 
 
-def test_only_numbers_that_such_a_float_cannot_hold_are_rounded():
-    assert masked.is_rounded({"rounded": "bfloat16"}, {"value": 256})
-    assert not masked.is_rounded({"rounded": "bfloat16"}, {"value": 255})
-    assert not masked.is_rounded({"rounded": "float16"}, {"value": 260})
-    assert not masked.is_rounded({"name": "ids"}, {"value": 260})
+@pytest.mark.parametrize(
+    ("dtype", "value", "exact"),
+    [("bfloat16", 256, 256), ("bfloat16", 255, None), ("float16", 260, None), ("float16", 2048, 2048)],
+)
+def test_only_numbers_that_such_a_float_cannot_hold_are_rounded(monkeypatch, dtype, value, exact):
+    stations = torch.tensor([12.0, value, 7.0, 31.0, 88.0, 102.0, 5.0, 64.0]).to(getattr(torch, dtype))
+    monkeypatch.setattr(variables.holders, "user_frames", lambda: [None])
+    monkeypatch.setattr(variables.holders, "held_by", lambda _: [("stations", stations)])
+    ids = stations.long()
+    violation = make_violation("embedding.indices", ids, 0, value, {"indices": ids}, frames=[])
+    found = variables.variable_facts(violation, ids, None)
+    assert (found["name"], found.get("exact")) == ("stations", exact)
 
 
 class TextConfig:

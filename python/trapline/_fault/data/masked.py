@@ -1,4 +1,4 @@
-"""Bad integers that are no record's: all where the program's mask says that there is nothing, or rounded."""
+"""Bad integers that all lie where the program's mask says that there is nothing: padding."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any, Optional
 
 from trapline._fault.data import values
 from trapline._fault.program import holders
-
-_EXACT = {"bfloat16": 1 << 8, "float16": 1 << 11}  # whole numbers up to there; also in between.cpp
 
 
 def masked_by(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[str]:
@@ -31,13 +29,6 @@ def masked_by(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Op
                 if bool((filled == filled[0]).all()):
                     return name
     return None
-
-
-def is_rounded(variable: Any, scan: dict[str, Any]) -> bool:
-    """The variable is a float of 16 bits, which has not every whole number of that size."""
-    exact = _EXACT.get((variable or {}).get("rounded"))
-    value = scan.get("value")
-    return exact is not None and type(value) is int and value >= exact
 
 
 def _is_mask(mask: Any) -> bool:

@@ -14,7 +14,7 @@ from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.values import bad_mask, unravel
 from trapline._fault.program import holders
 
-_SHORT = ("bfloat16", "float16")
+_EXACT = {"bfloat16": 1 << 8, "float16": 1 << 11}  # whole numbers up to there, and not all beyond
 _MAX = 1 << 22  # elements of a candidate
 _MAX_SORTED = 1 << 20
 _BUDGET = 1 << 24  # elements of all candidates
@@ -61,8 +61,11 @@ def variable_facts(
             break  # no farther frame has a better name
     if best is None:
         return None
-    rounded = {"rounded": best[3]} if best[3] in _SHORT and not tensor.dtype.is_floating_point else {}
-    return {"name": best[1], "index": best[2], **rounded}
+    found: dict[str, Any] = {"name": best[1], "index": best[2]}
+    value, exact = scan.get("value"), _EXACT.get(best[3])
+    if exact is not None and type(value) is int and value >= exact:
+        found |= {"rounded": best[3], "exact": exact}
+    return found
 
 
 def _comparable(tensor: Any, held: Any) -> bool:

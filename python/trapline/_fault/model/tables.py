@@ -93,8 +93,8 @@ def _from_holder(holder: Any, found: dict[str, int], path: str = "") -> None:
             value = getattr(holder, name, None)
         except Exception:
             continue
-        if type(value) is int and found.setdefault(path + name, value) != value:
-            found.setdefault(f"{kind}.{name}", value)
+        if type(value) is int:
+            found.setdefault(path + name, value)
     for name, part in list(scope.members(holder).items()) if not path else ():  # text_config, decoder
         if "config" in type(part).__name__.lower():
             _from_holder(part, found, f"{name}.")

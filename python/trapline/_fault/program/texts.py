@@ -191,7 +191,12 @@ _LESS_ONE = re.compile(
 
 
 def less_one() -> Optional[dict[str, Any]]:
-    """The only statement of the program's that takes 1 off labels or masks, which in uint8 makes 255 of 0."""
+    """The only statement of the program's that takes 1 off labels or masks, which in uint8 makes 255 of 0.
+
+    None where the program speaks of 255 or 254: ADE20K's recipe marks with it what was 0.
+    """
+    if any(re.search(r"\b25[45]\b", source.text(file)) for file in user_files()):
+        return None
     found = [
         {"text": hit.group(1), "file": file, "line": source.text(file)[: hit.start(1)].count("\n") + 1}
         for file in user_files()
