@@ -15,6 +15,7 @@ from trapline._fault.program import texts
         ("seg_map -= 1  # from 1\n", "seg_map -= 1"),
         ("mask = mask - 1\nlabel = label - 1\n", None),  # which of them?
         ("label[label == 0] = 255\nlabel = label - 1\nlabel[label == 254] = 255\n", None),  # ADE20K
+        ("mask = mask - 1\nimage = image / 255.0\n", "mask = mask - 1"),
         ("mask = other - 1\n", None),
         ("count = count - 1\n", None),
         ("mask = mask - 10\n", None),

@@ -188,6 +188,7 @@ def _assigned(nodes: list[Any], value: ast.expr) -> ast.expr:
 _LESS_ONE = re.compile(
     r"^\s*((\w*(?:mask|label|target|seg|gt)\w*)\s*(?:-=\s*1|=\s*\2\s*-\s*1))\s*(?:#.*)?$", re.MULTILINE
 )
+_MARKS = re.compile(r"(?<!/)(?<!/ )\b25[45]\b")  # no division of a picture by 255
 
 
 def less_one() -> Optional[dict[str, Any]]:
@@ -195,7 +196,7 @@ def less_one() -> Optional[dict[str, Any]]:
 
     None where the program speaks of 255 or 254: ADE20K's recipe marks with it what was 0.
     """
-    if any(re.search(r"\b25[45]\b", source.text(file)) for file in user_files()):
+    if any(_MARKS.search(source.text(file)) for file in user_files()):
         return None
     found = [
         {"text": hit.group(1), "file": file, "line": source.text(file)[: hit.start(1)].count("\n") + 1}
