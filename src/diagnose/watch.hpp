@@ -67,6 +67,8 @@ struct WatchFact {
   // allow.
   std::string site{}, site_type{}, site_parameter{};
   double site_value = 0;
+  std::optional<MadeAt>
+      factor_before{};  // and what that was made of, where a statement or function before it did
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it
   std::vector<std::string> made_with{};      // operations of the loss, nearest to it first
   std::vector<TrainingStep> last_steps{};

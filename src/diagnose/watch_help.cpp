@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "diagnose/frame.hpp"
 #include "diagnose/operations.hpp"
 #include "diagnose/position.hpp"
 #include "diagnose/watch_words.hpp"
@@ -50,6 +51,12 @@ bool picks(std::string_view op) {
   return std::ranges::find(kPicks, op) != kPicks.end();
 }
 
+// It gives an infinity of a mask where a row is nothing else.
+bool reduces(std::string_view op) {
+  constexpr std::array kReduces{"amax", "amin", "max", "min", "logsumexp", "max_pool2d_with_indices"};
+  return std::ranges::find(kReduces, op) != kReduces.end();
+}
+
 // "`log` was given finite numbers: clamp ..."; empty: nothing is known of the operation.
 std::string domain_help(const WatchFact& watch, const std::string& op) {
   // Its logarithm is finite but for a score of -inf; a row of nothing else is NaN.
@@ -61,6 +68,11 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
   if (!watch.nan && picks(op))
     return fmt::format(
         "`{}` picked an infinity that was there on purpose (a mask's -inf): what it picks must not be masked",
+        op);
+  if (!watch.finite_before && reduces(op))
+    return fmt::format(
+        "`{}` of a row in which a mask of -inf leaves nothing is infinite: give such a row a number (0), or "
+        "leave it out",
         op);
   if (watch.nan && !watch.finite_before && op == "mul")
     return "`mul`: 0 times an infinity: look at which of its two factors is infinite (the logarithm of 0, a "
@@ -186,6 +198,11 @@ std::string look_text(const WatchFact& watch) {
         "(a "
         "norm, a root without an eps, or a bias correction 1 - beta ** step that is 0; a number below 0)",
         at.step, at.op);
+  if (at.kind == "optimizer" && watch.gradients_finite && at.unit == "backward pass")
+    return fmt::format(
+        "the gradients of backward pass {} were finite, and what the program's own update made of them was "
+        "not: look at its divisions, roots and logarithms, and at its settings",
+        at.step);
   if (at.kind == "optimizer")
     return fmt::format(
         "{}look at the optimizer in step {}: its state and its settings (lr, eps) before and after",
@@ -205,9 +222,12 @@ std::string look_text(const WatchFact& watch) {
         "a list), when it did",
         watch.factor_name, watch.factor_text);
   if (at.kind == "loss" && watch.factor) {
-    const std::string where = watch.factor_text.empty()
-                                  ? "where it is computed"
-                                  : fmt::format("`{} = {}`", watch.factor_name, watch.factor_text);
+    std::string where = watch.factor_text.empty()
+                            ? "where it is computed"
+                            : fmt::format("`{} = {}`", watch.factor_name, watch.factor_text);
+    if (const auto& before = watch.factor_before; before && !before->text.empty())
+      where += fmt::format(", and at what it was made of there, `{}` ({})", before->text,
+                           file_and_line(before->file, before->line));
     return fmt::format("{} is not finite: look at {}: a division by 0, log(0), the std of one element",
                        watch.factor_name.empty()
                            ? "what the loss is multiplied or divided with (weights, advantages, a mask)"

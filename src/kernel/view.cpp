@@ -190,17 +190,26 @@ double of_bits(std::uint16_t bits) {
   return std::bit_cast<double>(sign | (wide << 52) | (fraction << (52 - kFraction)));
 }
 
-// `kExponent`: the bits that are all ones in NaN and in an infinity.
+// `kExponent`: the bits that are all ones in NaN and in an infinity. Where they are, the lowest of them added
+// to the number without its sign carries into the place of the sign: 64 bits of numbers at a time.
 template <class Bits, Bits kExponent>
 bool any_bad(const void* data, std::int64_t count) {
+  constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  constexpr Bits kLowest = kExponent & static_cast<Bits>(~kExponent + 1U);
+  constexpr std::uint64_t kEach = ~std::uint64_t{0} / static_cast<Bits>(~Bits{0});  // a 1 in each number
+  constexpr std::int64_t kWords = 4, kStep = kWords * 8 / sizeof(Bits);
   const auto* bits = static_cast<const Bits*>(data);
-  Bits bad[4] = {};
+  std::uint64_t carried[kWords] = {};
   std::int64_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    for (int lane = 0; lane < 4; ++lane) bad[lane] |= (bits[i + lane] & kExponent) == kExponent ? 1 : 0;
+  for (; i + kStep <= count; i += kStep) {
+    std::uint64_t words[kWords];
+    __builtin_memcpy(words, bits + i, sizeof words);
+    for (int lane = 0; lane < kWords; ++lane)
+      carried[lane] |= (words[lane] & ~(kEach * kSign)) + kEach * kLowest;
   }
-  for (; i < count; ++i) bad[0] |= (bits[i] & kExponent) == kExponent ? 1 : 0;
-  return (bad[0] | bad[1] | bad[2] | bad[3]) != 0;
+  bool is_bad = ((carried[0] | carried[1] | carried[2] | carried[3]) & (kEach * kSign)) != 0;
+  for (; i < count; ++i) is_bad |= (bits[i] & kExponent) == kExponent;
+  return is_bad;
 }
 
 }  // namespace

@@ -28,12 +28,18 @@ struct Gate {
   char bare;                       // no parameters
 };
 
+// A function without arguments, called without what Python puts around a call where it is one of C.
+struct Question {
+  PyObject* function = nullptr;
+  PyCFunction in_c = nullptr;
+};
+
 struct Watch {
   bool armed = false;
   bool has_loss = false;          // of the step that is being made
   bool on_device = false;         // losses are there: they are counted, and not read
   PyObject* optimizer = nullptr;  // a weak reference
-  PyObject* probe = nullptr;      // called, gives a parameter, or None
+  Py_ssize_t group = -1, at = 0;  // where it has the parameter that is looked at; -1: none
   double loss = 0;
   double next = 0;
   long long steps = 0;
@@ -42,10 +48,10 @@ struct Watch {
   int calls_begin = 0, calls_count = 0;
   Py_ssize_t holders =
       0;  // of a gate while it is called, where nobody else has a copy of its module's members
-  PyObject *grad_enabled = nullptr, *any_autocast = nullptr;
+  Question grad_enabled, any_autocast;
   PyObject *training = nullptr, *call_impl = nullptr, *grad = nullptr, *noted = nullptr;  // names
   PyObject *locals = nullptr, *self = nullptr, *members = nullptr, *place = nullptr;      // names, too
-  PyObject* is_cuda = nullptr;
+  PyObject *is_cuda = nullptr, *groups = nullptr, *parameters = nullptr;
 } g_watch;  // under the GIL
 
 double now() {
@@ -117,9 +123,17 @@ void keep_batch_only() {
   if (g_watch.calls_count > 1) forget_calls();
 }
 
+void ask_later(Question& question, PyObject* function) {
+  keep_in(question.function, function);
+  const bool is_in_c =
+      PyObject_TypeCheck(function, &PyCFunction_Type) != 0 && PyCFunction_GetFlags(function) == METH_NOARGS;
+  question.in_c = is_in_c ? PyCFunction_GetFunction(function) : nullptr;
+}
+
 // -1, with an exception set: it failed.
-int answer_of(PyObject* question) {
-  const Ref answer(PyObject_CallObject(question, nullptr));
+int answer_of(const Question& question) {
+  const Ref answer(question.in_c != nullptr ? question.in_c(PyCFunction_GetSelf(question.function), nullptr)
+                                            : PyObject_CallObject(question.function, nullptr));
   return answer ? PyObject_IsTrue(answer.get()) : -1;
 }
 
@@ -244,11 +258,18 @@ PyObject* watch_passes(PyObject*, PyObject* loss) {
   Py_RETURN_TRUE;
 }
 
-// The small parameter whose gradient is looked at; empty where it is gone.
+// The small parameter whose gradient is looked at, in its place in the optimizer (_watch/held.py says why);
+// empty where it is gone.
 Ref probed() {
-  Ref probe(PyObject_CallObject(g_watch.probe, nullptr));
-  if (!probe) PyErr_Clear();
-  return probe.get() == Py_None ? Ref() : std::move(probe);
+  if (g_watch.group < 0) return Ref();
+  PyObject* optimizer = PyWeakref_GetObject(g_watch.optimizer);
+  const Ref groups(optimizer != Py_None ? PyObject_GetAttr(optimizer, g_watch.groups) : nullptr);
+  PyErr_Clear();
+  if (!groups || !PyList_CheckExact(groups.get()) || g_watch.group >= PyList_Size(groups.get())) return Ref();
+  PyObject* group = PyList_GetItem(groups.get(), g_watch.group);
+  PyObject* list = PyDict_CheckExact(group) ? PyDict_GetItem(group, g_watch.parameters) : nullptr;
+  if (list == nullptr || !PyList_CheckExact(list) || g_watch.at >= PyList_Size(list)) return Ref();
+  return Ref::borrow(PyList_GetItem(list, g_watch.at));
 }
 
 PyObject* watch_arrived(PyObject*, PyObject*) {
@@ -276,19 +297,23 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
 }
 
 PyObject* watch_arm(PyObject*, PyObject* args) {
-  PyObject *optimizer = nullptr, *probe = nullptr, *grad_enabled = nullptr, *any_autocast = nullptr;
+  PyObject *optimizer = nullptr, *grad_enabled = nullptr, *any_autocast = nullptr;
+  Py_ssize_t group = -1, at = 0;
   double next = 0;
   int on_device = 0;
-  if (PyArg_ParseTuple(args, "OOOOdp", &optimizer, &probe, &grad_enabled, &any_autocast, &next, &on_device) ==
-      0)
+  if (PyArg_ParseTuple(args, "O(nn)OOdp", &optimizer, &group, &at, &grad_enabled, &any_autocast, &next,
+                       &on_device) == 0)
     return nullptr;
   if (g_watch.grad == nullptr) g_watch.grad = PyUnicode_InternFromString("grad");
   if (g_watch.is_cuda == nullptr) g_watch.is_cuda = PyUnicode_InternFromString("is_cuda");
+  if (g_watch.groups == nullptr) g_watch.groups = PyUnicode_InternFromString("param_groups");
+  if (g_watch.parameters == nullptr) g_watch.parameters = PyUnicode_InternFromString("params");
   forget_calls();
   keep_in(g_watch.optimizer, optimizer);
-  keep_in(g_watch.probe, probe);
-  keep_in(g_watch.grad_enabled, grad_enabled);
-  keep_in(g_watch.any_autocast, any_autocast);
+  g_watch.group = group;
+  g_watch.at = at;
+  ask_later(g_watch.grad_enabled, grad_enabled);
+  ask_later(g_watch.any_autocast, any_autocast);
   g_watch.next = next;
   g_watch.on_device = on_device != 0;
   g_watch.has_loss = false;

@@ -113,7 +113,7 @@ TEST(AdviceHarm, GenerationIsNotTruncated) {
                                              {"generation", {{"prompt", 10}, {"wanted", 100}}}}));
   EXPECT_EQ(finding.cause, Cause::kPositionIndexOutOfRange);
   EXPECT_EQ(finding.fix.front(),
-            "max_new_tokens=54 instead of 100: at most 64 - 10, for 64 positions and a prompt of 10 tokens");
+            "max_new_tokens=54 instead of 100: with the prompt of 10 tokens they fit into 64 positions");
   EXPECT_FALSE(says(finding, "truncat")) << all(finding);
 }
 

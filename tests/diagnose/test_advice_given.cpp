@@ -84,7 +84,7 @@ TEST(AdviceGiven, WhatLimitsTheTextOfATrainer) {
                    "generation_max_length=48 instead of 64: it counts the token that the decoder "
                    "starts with as well"))
       << all(diagnose(facts));
-  EXPECT_TRUE(says(diagnose(facts), "64 at least")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "63 at least")) << all(diagnose(facts));
   facts["generation"] = {{"prompt", 10}, {"length", 64}};
   EXPECT_TRUE(says(diagnose(facts), "max_length=48 instead of 64: it counts the prompt as well"))
       << all(diagnose(facts));

@@ -4,42 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from trapline._fault import brief, history, life, write
+from trapline._fault import brief, content, history, life, write
 from trapline._fault.data import (
-    at_work,
     bags,
     batches,
-    casts,
-    collated,
-    counts,
-    fits,
-    hand,
-    masked,
     recorded,
-    rows_of,
-    sampled,
-    samplers,
-    seen,
-    spread,
     values,
-    variables,
-    which,
 )
-from trapline._fault.model import layers, models, namesakes, nans, noted, positions, squashed, tables
+from trapline._fault.model import layers, noted
 from trapline._fault.program import (
-    arisen,
-    codes,
-    computed,
-    creations,
     decomposed,
     frames,
     graphs,
-    libraries,
-    loss_labels,
     owners,
     scope,
     sites,
-    texts,
     trainers,
 )
 from trapline._library import current, diagnose, options, progress
@@ -181,13 +160,13 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     owners = violation.get("owners") or []
     add("layer", lambda: layers.layer_facts(operator, arguments, scan, owners))
     if tensor is not None:
-        _look_into(tensor, violation, row.get("predicate"), facts, add)
+        content.look_into(tensor, violation, row.get("predicate"), facts, add)
     elif scan.get("bad") == 1:
         add("values", lambda: [[values.number(scan["value"]), 1]])
     if violation.get("no_grad") and _is_used():
         facts["no_grad"] = True
         if tensor is not None:
-            add("newest", lambda: _is_chosen(tensor, scan, row.get("predicate")) or None)
+            add("newest", lambda: content.is_chosen(tensor, scan, row.get("predicate")) or None)
     if (facts.get("raised") or {}).get("nodes_of"):
         facts.pop("sample", None)  # each is right by itself
     add("process", lambda: write.process_facts(described["device"]))
@@ -196,210 +175,6 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     add("origin", lambda: frames.with_context(facts.get("origin")))  # last: others compare it
     current.name_in(facts, violation.get("request"))
     return facts
-
-
-_INDEXED = ("gather", "index", "take_along_dim")
-_WRITTEN = ("scatter", "index_put", "_index_put", "_unsafe_index_put", "index")
-
-
-def _indexes(operator: str) -> bool:
-    return operator.startswith((*_INDEXED, *_WRITTEN))
-
-
-def _called_itself(function: str, instead: str) -> Optional[bool]:
-    """PyTorch's function of this name runs, and not the one that calls the same operation."""
-    names = {
-        frame.f_code.co_name
-        for frame in scope.live_frames()
-        if frame.f_globals.get("__name__") == "torch.nn.functional"
-    }
-    return True if function in names and instead not in names else None
-
-
-def _all_alike(content: Any, scan: dict[str, Any]) -> bool:
-    """Every element is bad, and all are the same."""
-    total = int(content.numel())
-    return total > 1 and scan.get("bad") == total and bool((content == content.reshape(-1)[0]).all())
-
-
-def _is_cast(facts: dict[str, Any], scan: dict[str, Any]) -> bool:
-    """The value is what a cast makes of NaN."""
-    return "nan_cast" in facts or "numpy_cast" in facts or scan.get("value") in casts.OF_NAN
-
-
-_Add = Callable[[str, Callable[[], Any]], None]
-
-
-def _look_into(
-    tensor: Any, violation: dict[str, Any], predicate: Any, facts: dict[str, Any], add: _Add
-) -> None:
-    """What the content of the offending tensor tells. One copy of it serves all that follows."""
-    scan, repeats = violation["scan"], values.repeats(tensor)
-    content = tensor if tensor.device.type == "cpu" else tensor.detach().cpu()
-    arguments = (violation.get("args") or {}).items()
-    violation = dict(
-        violation,
-        tensor=content,
-        given=tensor,  # as the program's variables hold it
-        args={name: content if value is tensor else value for name, value in arguments},
-    )
-    add("values", lambda: [list(pair) for pair in values.bad_values(content, scan, predicate, repeats)])
-    add("strip", lambda: spread.strip(content, scan, predicate))
-    add("histogram", lambda: spread.histogram(content, scan, predicate))
-    add("in_column", lambda: values.in_column(content, scan, predicate))
-    operator = str(violation.get("op") or "").replace("aten::", "")
-    rows = (violation.get("args") or {}).get("weight")
-    if operator.startswith(("embedding", "_embedding_bag")):
-        name = (facts.get("layer") or {}).get("name", "")
-        role = models.role(rows) if scope.is_tensor(rows) else None
-        add("table", lambda: tables.table_kind(name, content, role))
-        if role == "input":
-            add("resizable", lambda: models.resizable(rows))
-        if role == "input" or (role is None and facts.get("table") in (None, "token")):
-            add("special_ids", tables.special_ids)  # they are ids of tokens, not of other tables
-        if role == "other":
-            add("setting", lambda: models.table_setting(rows, name, scan.get("max")))
-    elif operator in ("gather", "index"):
-        add("table", lambda: "position" if tables.is_positions(tensor) else None)
-    if facts.get("table") in ("position", "token"):
-        facts["tokenizes"] = texts.speak_of("tokenizer")
-    if facts.get("table") == "position":
-        add("position", lambda: positions.position_facts(scope.live_frames(), scan.get("hi"), rows))
-        add("generation", positions.generation_facts)
-        add("counts_from", lambda: positions.counts_from(content, scan.get("first", -1)))
-        add("text", positions.is_text)
-        add("sequence", lambda: positions.sequence_name(int(tensor.shape[-1])) if tensor.dim() else None)
-        add("virtual_tokens", models.virtual_tokens)
-        add("padded_to", hand.padded_to)
-        add("grows", lambda: positions.grows(list(tensor.shape), recorded.history()) or None)
-    called = [code for code, _ in violation.get("frames") or ()] if violation.get("late") else None
-    add("library", lambda: libraries.library_facts(facts.get("layer"), called))
-    if operator.startswith("one_hot"):
-        add("made", lambda: creations.classes_of_call("one_hot", "num_classes", 1))
-    else:
-        add("made", lambda: creations.made(facts.get("layer"), facts.get("library") or {}))
-    if "counted" not in facts and operator.startswith("embedding"):
-        add("counted", lambda: counts.named_in(facts.get("made")))
-    if operator.startswith("nll_loss"):
-        add("as_nll", lambda: _called_itself("nll_loss", "cross_entropy"))
-    if operator.startswith("multinomial"):
-        facts["scores"] = any(texts.speak_of(word) for word in ("logit", "softmax", "generate("))
-        add("sampler", lambda: samplers.sampler_facts(content, scan))
-    if violation.get("contract") == "binary_cross_entropy.self":
-        add("squashed", lambda: squashed.squashed_by(tensor))
-        add("passed", lambda: seen.passed(violation))
-    if violation.get("contract") == "binary_cross_entropy.target":
-        add("kinds", lambda: values.kinds(content))
-    add("masked", lambda: masked.masked_by(tensor, scan, predicate))
-    add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
-    if "nan_cast" not in facts:
-        add("numpy_cast", lambda: casts.numpy_cast_facts(scan))
-    if _is_cast(facts, scan):
-        facts["pandas"] = texts.speak_of("pandas")
-        add("batch_is_finite", lambda: hand.is_finite(late=bool(violation.get("late"))))
-    if nans.is_not_finite(scan):
-        add("weights", lambda: models.bad_weights(reachable=bool(violation.get("contained"))))
-        add("nan", lambda: nans.nan_facts(violation, tensor))
-        if operator.startswith("multinomial"):
-            add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
-    elif (operator.startswith(_INDEXED) and _all_alike(content, scan)) or _is_cast(facts, scan):
-        # A search among numbers that are NaN, or their cast: the model may have made them of broken weights.
-        weights = models.bad_weights(reachable=bool(violation.get("contained")))
-        if (weights or {}).get("bad"):
-            add("weights", lambda: weights)
-            add("nan", lambda: nans.nan_facts(violation, tensor))
-    if not content.is_floating_point():
-        add("raised", lambda: collated.raised_facts(content, scan))
-    found: list[Any] = []
-    position = facts.get("table") == "position"
-    # What a loop computed is no sample's, nor are offsets or what broken weights made; and a mask with too
-    # many elements set has no first one.
-    weights = facts.get("weights") or {}
-    nobodys = (
-        facts.get("grows")
-        or weights.get("bad")
-        or weights.get("grown")
-        or str(violation.get("contract")).endswith((".offsets", "masked_scatter.mask"))
-    )
-    if violation.get("contract") == "masked_scatter.mask":
-        add("sample", lambda: rows_of.odd_one(content))
-    before = facts.get("virtual_tokens") or 0
-    add(
-        "sample",
-        lambda: None if nobodys else which.sample_of(violation, predicate, position, found, before),
-    )
-    add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
-    if found and _indexes(operator) and "table" not in facts:
-        indexed = (violation.get("args") or {}).get("self")
-        square = scope.is_tensor(indexed) and list(indexed.shape).count(scan.get("hi")) > 1
-        labels = not square and loss_labels.are_labels(
-            tensor, found[0].tensor, indexed
-        )  # places of each other
-        add("table", lambda: "labels" if labels else None)
-    if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")) or facts.get("table") == "labels":
-        add("counted", lambda: counts.classes(found[0] if found else None))
-    elif facts.get("table") == "token":
-        add("counted", lambda: counts.tokens(tensor, scan.get("hi")))
-    if operator.startswith(_INDEXED):
-        add("fits", lambda: fits.fits_facts(violation))
-    if not nans.is_not_finite(scan):
-        if not (facts.get("weights") or {}).get("bad"):
-            add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
-        add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
-        name = str((facts.get("variable") or {}).get("name", ""))
-        add("namesake", lambda: namesakes.namesake(facts.get("layer"), name, scan.get("max")))
-        if operator.startswith("nll_loss") and "counted" not in facts:
-            at = facts.get("variable")
-            add("counted", lambda: namesakes.tied(facts.get("layer"), at, scan.get("max")))
-    equal = bool(found) and (facts.get("sample") or {}).get("by") != "value"  # else a guess
-    if not position and not content.is_floating_point() and not (equal and found[0].found.constant == 0):
-        name = str((facts.get("variable") or {}).get("name", ""))
-        add("computed", lambda: computed.computed_facts(name, tensor, scan.get("first", -1)))
-        if "computed" not in facts:
-            add("passed_as", lambda: computed.passed_as(tensor, name))
-        made = facts.get("computed") or {}
-        if made.get("drawn") or arisen.is_drawn(tensor):
-            facts["drawn"] = True
-        chosen = made.get("by") in ("argmax", "argmin", "topk") and (facts.get("sample") or {}).get("likely")
-        if made.get("drawn") or chosen:
-            facts.pop("sample", None)  # chance drew them, or a model chose: no sample has them
-    if not position and not content.is_floating_point() and "computed" not in facts:
-        entry = str((facts.get("variable") or {}).get("name", ""))
-        add("computed", lambda: computed.computed_entry(entry))
-        if found and "computed" not in facts:
-            add("computed", lambda: sampled.sampled_facts(found[0]))
-    sample = facts.get("sample") or {}
-    most = 2 * scan.get("bad", 0) >= scan.get("total", 0)
-    if most and "one_of" in sample and sample.get("likely"):  # more of them than of one sample
-        del sample["likely"]
-        sample["by"] = "hand"
-    if "computed" in facts and "one_of" in sample and sample.get("likely") and "row" not in sample:
-        del sample["likely"]  # what computed them is known, and no sample is more likely than another
-        sample["by"] = "hand"
-    by_place = (facts.get("sample") or {}).get("by") in ("place", "row")
-    if by_place and (computed.counts_across(tensor) or arisen.is_drawn(tensor)):
-        facts.pop("sample")
-    if not {"dataset_index", "batch", "request", "one_of", "key", "file"} & set(facts.get("sample") or {}):
-        facts.pop("sample", None)  # a row alone, of what nobody knows
-    if tensor.requires_grad:
-        add("sample", lambda: at_work.of_a_prediction(facts.pop("sample", None)))
-    sample = facts.get("sample") or {}
-    if "row" in sample and "by" not in sample:  # which has nothing to do with the number, or another one
-        if "masked" in facts:
-            sample["by"] = "padding"
-        elif "rounded" in (facts.get("variable") or {}):
-            sample["by"] = "rounded"
-    if scan.get("value") == -1 and not content.is_floating_point():
-        add("codes", codes.codes_facts)
-    if scan.get("value") == 255 and not content.is_floating_point():
-        add("less_one", texts.less_one)
-    add("watch", recorded.watched)
-
-
-def _is_chosen(tensor: Any, scan: dict[str, Any], predicate: Any) -> bool:
-    """The program speaks of what chooses the next of a text by scores, and the last of a row alone is bad."""
-    chooses = any(texts.speak_of(word) for word in ("multinomial", "argmax", "topk", "generate(", "sample("))
-    return chooses and values.is_newest(tensor, scan, predicate)
 
 
 def _keeps_no_gradient() -> bool:
@@ -426,7 +201,7 @@ def _given(violation: dict[str, Any], notes: list[str]) -> Any:
         return violation["tensor"]
 
 
-def _late(violation: dict[str, Any], facts: dict[str, Any], add: _Add) -> None:
+def _late(violation: dict[str, Any], facts: dict[str, Any], add: content.Add) -> None:
     """The program has gone on since the call: where it was when it learned of the fault, and which thread."""
     facts["contained"] = bool(violation.get("contained"))
     facts["gradients_dropped"] = bool(violation.get("gradients_dropped"))

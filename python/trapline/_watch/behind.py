@@ -21,15 +21,26 @@ class Behind:
         self._tries = 0
         self._probe: Optional[Callable[[], Any]] = None  # a parameter of a program without an optimizer
         self.facts: dict[str, Any] = {}  # of the operation whose derivative was not finite, in this step
+        self.is_bad = False  # a gradient of this step is
+        self.was_fine = False  # after the last `backward` of a program without an optimizer, by one gradient
 
     def forgets(self) -> None:
-        self.facts = {}
+        self.facts, self.is_bad = {}, False
 
     def comes(self, loss: Any) -> None:
         """After `backward`: of a step that is looked at, and where no optimizer will ask, by one gradient."""
         light = self._light
-        if light.looks or (not light.steps.tallies and not self._is_fine()):
+        if light.steps.tallies:
+            self.was_fine = False
+        else:
+            self.was_fine = self._is_fine()
+        if light.looks or (not light.steps.tallies and not self.was_fine):
             self.sees(loss)
+
+    def is_by_update(self) -> bool:
+        """That parameter is not finite now, and its gradient was."""
+        probe = None if self._probe is None else self._probe()
+        return self.was_fine and probe is not None and not are_finite([probe])
 
     def _is_fine(self) -> bool:
         probe = None if self._probe is None else self._probe()
@@ -60,6 +71,7 @@ class Behind:
         norm = place.norm(p.grad for p in reached.values())
         if norm is None or math.isfinite(norm):
             return
+        self.is_bad = True
         self._tries += 1
         with light.second.running():
             self.facts = replayed.of_gradients(loss, list(light.calls))

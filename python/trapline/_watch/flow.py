@@ -51,6 +51,8 @@ _SUMS = frozenset(("add", "sub", "rsub", "mul"))
 _PICKS = frozenset(
     ("gather", "index", "index_select", "take", "masked_select", "nll_loss_forward", "nll_loss2d_forward")
 )
+# What gives an infinity of a mask only where a whole row is one: nothing is left of it.
+_REDUCES = frozenset(("amax", "amin", "max", "min", "logsumexp", "max_pool2d_with_indices"))
 # What makes a finite number of an infinity.
 _HIDING = frozenset(("div", "true_divide", "reciprocal", "rsqrt"))
 # What multiplies what it is given with a gradient: 0 times Inf, where the output hides the Inf.
@@ -205,7 +207,7 @@ class Flow(TorchDispatchMode):
             (self._learned.add if learned else self._learned.discard)(_address(tensor))
         hidden = self._first(self._hiding, given)
         picked = self._first(self._picked, had_inf)
-        if picked is None and had_inf and inf_of is None and name in _PICKS:
+        if picked is None and had_inf and inf_of is None and name in _PICKS | _REDUCES:
             bad = next((~tensor.isfinite() for tensor in tensors(output)), None)
             picked = self._made(name, None, False, (own, learned), bad)
         if had_inf and inf_of is not None and name.rstrip("_") in _HIDING:

@@ -13,7 +13,6 @@ import torch
 
 from trapline._library import kernel
 from trapline._library.say import debug
-from trapline._watch import held
 from trapline._watch.again import is_plain
 from trapline._watch.suspect import PLAIN, are_finite, modes, values
 
@@ -30,6 +29,7 @@ def gate_type() -> Any:
         return None
 
 
+_NOWHERE = (-1, 0)
 MAX_PROBE = 4096  # elements: kMaxProbe in src/kernel/view.cpp
 
 
@@ -56,7 +56,7 @@ class Hot:
         """
         if self._c is not None:
             of = weakref.ref(optimizer)
-            probe = of if on_device else probe_of(optimizer)
+            probe = _NOWHERE if on_device else place_of_probe(optimizer)
             self._c.arm(of, probe, torch.is_grad_enabled, any_autocast, following, on_device)
             self.armed = True
 
@@ -68,27 +68,33 @@ class Hot:
         return (0, [], None, [], 0) if self._c is None else self._c.drain()
 
 
-def probe_of(optimizer: Any) -> Any:
-    """A parameter that is small and stands early, which backward reaches late: what is not finite spreads to
-    all that comes after it.
+def place_of_probe(optimizer: Any) -> tuple[int, int]:
+    """The group, and the place in it, of a parameter that is small and stands early, which backward reaches
+    late: what is not finite spreads to all that comes after it.
     """
     for number, group in enumerate(optimizer.param_groups):
         for at, parameter in enumerate(group["params"]):
             is_small = parameter.is_cpu and parameter.numel() <= MAX_PROBE
             if is_small and parameter.grad is not None and type(parameter) in PLAIN:
-                return held.in_optimizer(optimizer, number, at)
-    return weakref.ref(optimizer)  # has no gradient
+                return number, at
+    return _NOWHERE
+
+
+def probe_of(optimizer: Any) -> Any:
+    """That parameter, where there is one."""
+    number, at = place_of_probe(optimizer)
+    return None if number < 0 else optimizer.param_groups[number]["params"][at]
 
 
 def probe_is_finite(optimizer: Any) -> bool:
     """That parameter itself."""
-    probe = probe_of(optimizer)()
-    return probe is optimizer or are_finite([probe])
+    probe = probe_of(optimizer)
+    return probe is None or are_finite([probe])
 
 
 def holds_finite(optimizer: Any) -> bool:
     """By one small gradient, in a step that is not looked at."""
-    gradient = None if optimizer is None else getattr(probe_of(optimizer)(), "grad", None)
+    gradient = None if optimizer is None else getattr(probe_of(optimizer), "grad", None)
     if gradient is None or modes() or not is_plain(gradient):
         return True
     return are_finite([values(gradient).as_subclass(torch.Tensor)])

@@ -6,11 +6,12 @@ import math
 import sys
 import time
 import warnings
+import weakref
 from collections import deque
 from functools import partial
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
-from trapline._fault.program import warned
+from trapline._fault.program import warned, written
 from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
@@ -24,6 +25,7 @@ from trapline._watch.history import History
 from trapline._watch.holding import Holding
 from trapline._watch.hot import Hot, holds_finite, idle, probe_is_finite, probe_of
 from trapline._watch.patches import Patches
+from trapline._watch.quiet import quietly
 from trapline._watch.roots import Roots, around_replicas
 from trapline._watch.second import Second
 from trapline._watch.slopes import Slopes
@@ -69,6 +71,7 @@ class Light:
         self._mark = 0  # calls that an earlier backward of this step has done with
         self.budget, self.early = Budget(), Early()
         self.stepping = self._has_closures = False
+        self._stepping: Callable[[], Any] = lambda: None  # the optimizer that steps
         self.asked: Any = None  # an optimizer about to step that `holding` has looked at
         self.roots, self.hot = Roots(self), Hot()
         self._handles: list[Any] = []
@@ -213,6 +216,7 @@ class Light:
                 self.looks, slopes.graph = True, getattr(tensors, "grad_fn", None)
             if not fresh and type(tensors) is plain:
                 self.behind.comes(tensors)
+                self._sees_in_closure()
             if fresh:
                 try:
                     self._after_backward()
@@ -295,6 +299,8 @@ class Light:
         self.second.suspects(lambda: place.of_loss(calls, loss, known), what, "loss", reached, known)
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
+            if not self.steps.tallies and self.behind.is_by_update():
+                fact |= {"gradients_finite": True, **written.weights("loss", fact.get("name", ""))}
             fact |= candidates.of_step_before(loss, self.slopes.held, self.steps.tallies, reached.values())
             candidates.doubt(fact)
         return True
@@ -348,7 +354,7 @@ class Light:
             self.looks_before(optimizer)
 
     def looks_before(self, optimizer: Any) -> None:
-        self.stepping = True
+        self.stepping, self._stepping = True, weakref.ref(optimizer)
         if self.device.is_used:
             self.device.sees_gradients(optimizer)
         if not self.looks and self.suspect is None and optimizer is self.steps.only():
@@ -366,6 +372,13 @@ class Light:
         except Exception as error:
             debug(f"watch: {error!r}")
 
+    @quietly
+    def _sees_in_closure(self) -> None:
+        """What a step's own call of `backward` made: nobody asks before the optimizer updates by it."""
+        optimizer = self._stepping()
+        if self.stepping and self.behind.is_bad and self.suspect is None and optimizer is not None:
+            self.sees_gradients(optimizer)
+
     def sees_gradients(self, optimizer: Any) -> None:
         bad = bad_gradients(parameters_of(optimizer))
         if not bad:  # the sum overflowed, the elements did not
@@ -373,7 +386,7 @@ class Light:
             return
         self.behind.suspects(bad)
         if self.suspect is not None:
-            was_fine = self._was_fine and id(probe_of(optimizer)()) in {id(parameter) for parameter, _ in bad}
+            was_fine = self._was_fine and id(probe_of(optimizer)) in {id(parameter) for parameter, _ in bad}
             if was_fine and self.suspect.fact["kind"] == "gradient" and "op" not in self.suspect.fact:
                 self.suspect.fact |= weights.changed()
 

@@ -297,6 +297,9 @@ std::optional<WatchFact> read_watch(const json& facts) {
   if (const json* computed = object_member(*object, "computed")) {
     watch.factor_name = text(*computed, "name");
     watch.factor_text = text(*computed, "text");
+    if (const json* before = object_member(*computed, "before"))
+      watch.factor_before =
+          MadeAt{text(*before, "text"), text(*before, "file"), integer(*before, "line").value_or(0)};
   }
   if (const json* site = object_member(*object, "site")) {
     watch.site = text(*site, "name");

@@ -211,6 +211,10 @@ void read_advice(const json& object, Violation& facts) {
   facts.text = boolean(object, "text");
   facts.sequence = text(object, "sequence");
   facts.grows = boolean(object, "grows").value_or(false);
+  if (const json* kept = object_member(object, "kept")) {
+    facts.kept = KeptFact{text(*kept, "name"), integer(*kept, "tokens").value_or(0)};
+    if (facts.kept->name.empty()) facts.kept.reset();
+  }
   facts.virtual_tokens = std::max<std::int64_t>(0, integer(object, "virtual_tokens").value_or(0));
   if (const json* generation = object_member(object, "generation")) {
     facts.generation =

@@ -83,6 +83,12 @@ struct GenerationFact {
   bool trainer = false;                               // of Hugging Face's, which calls it
 };
 
+// Keys and values of fewer tokens than the position that was asked for.
+struct KeptFact {
+  std::string name;  // "past"
+  std::int64_t tokens = 0;
+};
+
 // The sampler of a DataLoader that draws by weights, by its name in the program, and where they came from.
 struct SamplerFact {
   std::string name;  // "sampler.weights"
@@ -180,7 +186,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<bool> text;                 // the sequence is one of tokens
   std::string sequence;                     // the user's variable that holds it: "ids"
   bool grows = false;                       // a loop feeds the sequence again, one longer each time
-  std::int64_t virtual_tokens = 0;          // that a prompt tuner puts before each text
+  std::optional<KeptFact> kept;
+  std::int64_t virtual_tokens = 0;  // that a prompt tuner puts before each text
   std::optional<GenerationFact> generation;
   LibraryFact library;
   std::optional<WeightsFact> weights;

@@ -55,9 +55,10 @@ void fix_generation(ViolationWriter& w, std::int64_t usable) {
     const std::string instead = w.facts.generation->wanted
                                     ? fmt::format(" instead of {}", *w.facts.generation->wanted)
                                     : std::string();
-    w.fix(
-        fmt::format("max_new_tokens={0}{1}: at most {2} - {3}, for {2} positions and a prompt of {3} tokens",
-                    usable - *prompt, instead, usable, *prompt));
+    const std::string before =
+        *prompt == 1 ? "the token before them" : fmt::format("the prompt of {} tokens", *prompt);
+    w.fix(fmt::format("max_new_tokens={}{}: with {} they fit into {} positions", usable - *prompt, instead,
+                      before, usable));
   } else {
     w.fix(fmt::format("generate fewer tokens: prompt and new tokens together may be {}", usable));
   }
@@ -130,6 +131,15 @@ void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
       more));
 }
 
+// Neither more rows nor a shorter text puts the positions before it right.
+void fix_counted(ViolationWriter& w) {
+  w.fix(
+      fmt::format("look at where {} is computed: {} is its number only if {} tokens are before it, and the "
+                  "keys and values "
+                  "in `{}` are of {} at most; some are counted twice, or come from a request before",
+                  w.own("the position"), w.value(), w.value(), w.facts.kept->name, w.facts.kept->tokens));
+}
+
 }  // namespace
 
 void write_position(ViolationWriter& w) {
@@ -155,11 +165,15 @@ void write_position(ViolationWriter& w) {
   // Coordinates and time steps are no places in a text.
   w.finding().cause = values ? w.facts.contract->cause : Cause::kPositionIndexOutOfRange;
   w.finding().also = {values ? Cause::kPositionIndexOutOfRange : w.facts.contract->cause};
+  std::string why = fmt::format("the sequence of {} positions is too long", length);
+  if (values) why = fmt::format("positions go to {}", last + offset - 1);
+  if (w.facts.kept)
+    why = fmt::format("it is counted wrongly, as `{}` holds {} tokens before it at most", w.facts.kept->name,
+                      w.facts.kept->tokens);
   w.finding().summary = fmt::format(
       "{}, but {} has {} rows{}: {}", w.opening(), name, w.facts.position ? w.facts.position->rows : w.hi(),
-      offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(),
-      values ? fmt::format("positions go to {}", last + offset - 1)
-             : fmt::format("the sequence of {} positions is too long", length));
+      offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(), why);
+  if (w.facts.kept) return fix_counted(w);
   const bool one = one_at_a_time(w) || w.facts.grows;
   const std::string limit =
       w.facts.position && !one && !values ? limit_advice(*w.facts.position) : std::string();
@@ -192,9 +206,9 @@ void write_position(ViolationWriter& w) {
   const auto& generation = w.facts.generation;
   std::int64_t most = length;
   if (generation && generation->wanted && generation->prompt) {
-    most = std::max(length, *generation->prompt + *generation->wanted);
+    most = std::max(length, *generation->prompt + *generation->wanted - 1);  // the last is not fed
   } else if (generation && generation->length) {
-    most = std::max(length, *generation->length);
+    most = std::max(length, *generation->length - 1);
   }
   if (values) {
     fix_values(w, setting, last + offset);

@@ -108,13 +108,35 @@ def test_a_selection_by_a_mask_in_the_line() -> None:
 def test_a_branch_may_not_have_run() -> None:
     wraps = False
     slots = torch.arange(4)
-    if wraps:
+    if int(slots.max()) > 7:
         slots = slots % 3
     assert asked("slots", slots) is None
     if not wraps:
         slots = slots + 1
         found = asked("slots", slots)
         assert found is not None and found["text"] == "slots + 1"
+
+
+def test_which_branch_has_run_is_asked_of_its_variables() -> None:
+    epoch, warm, fresh = 2, 1, None
+    if epoch < warm or (epoch % 3 == 0 and fresh is not None):
+        slots = torch.arange(4) % 3
+    else:
+        slots = torch.arange(4) * 2
+    found = asked("slots", slots)
+    assert found is not None and found["text"] == "torch.arange(4) * 2"
+    if epoch == warm + 1:
+        slots = slots // 2
+        epoch = 7  # what the question was asked of is gone
+    assert asked("slots", slots) is None
+
+
+def test_what_is_written_into_a_part_is_told_as_that() -> None:
+    order = torch.tensor([1, 0])
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(2)
+    found = asked("rank", rank)
+    assert found is not None and (found["name"], found["text"]) == ("rank[order]", "torch.arange(2)")
 
 
 def test_one_of_two_that_are_given_together() -> None:

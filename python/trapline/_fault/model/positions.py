@@ -18,6 +18,7 @@ _SETTINGS = ("max_position_embeddings", "n_positions", "max_target_positions", "
 _TEXT = re.compile(r"(?:^|_)(?:ids|idx|tokens|input|inputs|x|text|mask)$")
 _IDS = re.compile(r"(?:^|_)(?:ids|idx|tokens|input_ids|text|words)$")
 _MAX_MODULES = 3
+_MAX_LAYERS = 256
 _MAX_ELEMENTS = 1 << 24
 Position = dict[str, Any]
 
@@ -212,6 +213,37 @@ def generation_facts() -> Optional[dict[str, Any]]:
             facts["trainer"] = True
         return facts
     return None
+
+
+def kept(tensor: Any, position: int) -> Optional[dict[str, Any]]:
+    """Where one position is asked for, and the keys and values in reach of the tokens before it are fewer:
+    `name` of the variable that has them, and `tokens`, how many they can be at most."""
+    shorter: Optional[dict[str, Any]] = None
+    if tensor.numel() != (tensor.shape[0] if tensor.dim() else 1):
+        return None
+    for frame in scope.live_frames():
+        for name, value in scope.variables(frame):
+            tokens = _tokens_in(value)
+            if tokens is not None and tokens >= position:
+                return None
+            if tokens is not None and shorter is None:
+                shorter = {"name": name, "tokens": tokens}
+    return shorter
+
+
+def _tokens_in(value: Any) -> Optional[int]:
+    """Of a cache of keys and values, [batch, heads, tokens, features] or with `tokens` before `heads`: pairs
+    of one for each layer, all of one shape. Which of the two sizes it is, nothing says: the larger."""
+    layers = value if type(value) in (list, tuple) else ()
+    shapes = set()
+    for layer in layers[:_MAX_LAYERS]:
+        if type(layer) not in (list, tuple) or len(layer) != 2:
+            return None
+        for part in layer:
+            if not scope.is_tensor(part) or part.dim() != 4 or not part.dtype.is_floating_point:
+                return None
+            shapes.add(tuple(part.shape))
+    return max(next(iter(shapes))[1:3]) if len(shapes) == 1 else None
 
 
 def grows(shape: list[int], calls: list[dict[str, Any]]) -> bool:

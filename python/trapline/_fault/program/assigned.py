@@ -7,7 +7,7 @@ import dis
 from types import FrameType
 from typing import Any, Callable, NamedTuple, Optional
 
-from trapline._fault.program import computed, frames, holders, owners, scope, written
+from trapline._fault.program import computed, frames, holders, owners, scope, texts, written
 
 Facts = dict[str, Any]
 _DEPTH = 5
@@ -51,12 +51,34 @@ def _of(frame: FrameType, name: str) -> Assigned:
     if found is None:
         return Assigned({"name": name}, None)
     node, line = found
-    facts = {"name": name, "text": computed.text_of(node), "line": line}
+    facts: Facts = {"name": name, "text": computed.text_of(node), "line": line}
+    earlier = _earlier(frame, name, node, line)
+    if earlier is not None:
+        facts["before"] = earlier
     starts = (start for start, number in dis.findlinestarts(frame.f_code) if number == line)
     origin = frames.make_frame((frame.f_code, next(starts, -1)))
     for part in ("column", "end_column"):  # of its first instruction alone
         origin.pop(part, None)
     return Assigned(facts, origin if origin["line"] == line else None)
+
+
+def _earlier(frame: FrameType, name: str, node: ast.expr, line: int) -> Optional[Facts]:
+    """What the variable was before a statement that makes it of itself, `w = w / w.sum()`; of a function of
+    the program's what that returns."""
+    if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)):
+        found = _expression(frame, name, line, _DEPTH)
+        if found is None:
+            return None
+        node, line = found
+        facts: Facts = {"text": computed.text_of(node), "line": line, "file": frame.f_code.co_filename}
+    elif isinstance(node, ast.Call):
+        facts = {}
+    else:
+        return None
+    inside = texts.returned_by(texts.called(node), None) if isinstance(node, ast.Call) else None
+    if inside is not None and isinstance(inside.node, (ast.BinOp, ast.Call)):
+        facts = {"text": computed.text_of(inside.node), "line": inside.node.lineno, "file": inside.file}
+    return facts or None
 
 
 def _expression(frame: FrameType, name: str, line: int, depth: int) -> Optional[tuple[ast.expr, int]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import before, calls, frames, holders, operands, places, scope, texts
+from trapline._fault.program import before, branches, calls, frames, holders, operands, places, scope, texts
 from trapline._fault.program.texts import called
 
 Facts = dict[str, Any]
@@ -158,7 +158,7 @@ def _by_function(frame: FrameType, name: str) -> Optional[Facts]:
     node = max(bound, key=lambda one: one.lineno, default=None)
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
         return None
-    if not _has_run(tree, node, before):
+    if not branches.ran(frame, tree, node, before):
         return None
     target = node.targets[0]
     place = None
@@ -261,7 +261,7 @@ def _value(frame: FrameType, node: ast.expr) -> Any:
 
 
 def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Optional[Facts]:
-    facts: Facts = {"name": name, "text": text_of(node), "line": line}
+    facts: Facts = {"name": _target(frame, node) or name, "text": text_of(node), "line": line}
     call = next(
         (part for part in ast.walk(node) if isinstance(part, ast.Call) and called(part) in _MAKES), None
     )
@@ -273,6 +273,19 @@ def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Option
     if any(isinstance(part, ast.Call) and called(part) in DRAWS for part in ast.walk(node)):
         facts["drawn"] = True
     return facts
+
+
+def _target(frame: FrameType, node: ast.expr) -> Optional[str]:
+    """`rank[order]`, where a statement writes what it computes into a part of its variable."""
+    tree = calls.tree_of(frame.f_code)
+    for one in ast.walk(tree) if tree is not None else ():
+        if (
+            isinstance(one, ast.Assign)
+            and isinstance(one.targets[0], ast.Subscript)
+            and one.value.lineno == node.lineno
+        ):
+            return ast.unparse(one.targets[0])
+    return None
 
 
 def _assigned(frame: FrameType, name: str, line: int, depth: int) -> Optional[tuple[ast.expr, int]]:
@@ -289,10 +302,15 @@ def binding(frame: FrameType, name: str, line: int) -> Optional[tuple[ast.expr, 
         return None
     before = line - calls.first_line(frame.f_code) + 1
     bound = [(node, value) for node, value in _bindings(tree, name) if node.lineno < before]
+    bound = [(node, value) for node, value in bound if branches.ran(frame, tree, node, before) is not False]
     if not bound:
         return None
     node, value = max(bound, key=lambda pair: pair[0].lineno)
-    if value is None or not _has_run(tree, node, before) or _comes_around(tree, name, node, before):
+    if (
+        value is None
+        or not branches.ran(frame, tree, node, before)
+        or _comes_around(tree, name, node, before)
+    ):
         return None
     return value, node.lineno + calls.first_line(frame.f_code) - 1
 
@@ -328,16 +346,6 @@ def kept_name(node: ast.expr) -> Optional[str]:
 def text_of(node: ast.expr) -> str:
     text = ast.unparse(node)
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
-
-
-def _has_run(tree: ast.AST, node: ast.AST, line: int) -> bool:
-    """Not in a branch that the program may have gone past on its way to the line."""
-    for branch in ast.walk(tree):
-        if not isinstance(branch, ast.If) or branch.lineno <= line <= (branch.end_lineno or 0):
-            continue
-        if any(node is one for part in (*branch.body, *branch.orelse) for one in ast.walk(part)):
-            return False
-    return True
 
 
 def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:

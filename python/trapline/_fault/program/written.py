@@ -216,15 +216,25 @@ def _written_into(node: Any) -> Iterator[Any]:
 
 
 def _parameters(tree: Any) -> set[str]:
-    """Variables that stand for one weight after the other."""
+    """Variables that stand for one weight after the other; of `zip(params, buffers)` the first alone."""
     loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.comprehension))]
+    drawn = [pair for loop in loops for pair in _drawn(loop.target, loop.iter)]
     return {
         name.id
-        for loop in loops
-        if any(_names(part) in _SOURCES for part in ast.walk(loop.iter))
-        for name in ast.walk(loop.target)
+        for target, source in drawn
+        if any(_names(part) in _SOURCES for part in ast.walk(source))
+        for name in ast.walk(target)
         if isinstance(name, ast.Name)
     }
+
+
+def _drawn(target: ast.expr, source: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(source, ast.Call) and isinstance(target, ast.Tuple):
+        if _names(source.func) == "zip" and len(source.args) == len(target.elts):
+            return [pair for one in zip(target.elts, source.args) for pair in _drawn(*one)]
+        if _names(source.func) == "enumerate" and len(target.elts) == 2 and source.args:
+            return _drawn(target.elts[1], source.args[0])
+    return [(target, source)]
 
 
 def _names(node: Any) -> str:
