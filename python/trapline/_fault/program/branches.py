@@ -45,14 +45,23 @@ def _has(statements: list[ast.stmt], wanted: ast.AST) -> bool:
 def _answer(frame: FrameType, tree: ast.AST, branch: ast.If, line: int) -> Optional[bool]:
     """What the question of an `if` above the line gives, where its variables still are what they were."""
     names = {node.id for node in ast.walk(branch.test) if isinstance(node, ast.Name)}
+    # A loop around the line alone has come back to what is below it.
+    loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
+    last = max(
+        (_end(loop) for loop in loops if branch.lineno < loop.lineno <= line <= _end(loop)), default=line
+    )
     for node in ast.walk(tree):
         written = isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del))
-        if written and node.id in names and branch.lineno <= node.lineno:  # type: ignore[attr-defined]
-            return None  # after the line a loop may come back to it
+        if written and node.id in names and branch.lineno <= node.lineno <= last:  # type: ignore[attr-defined]
+            return None
     try:
         return bool(_value(frame, branch.test))
     except (ValueError, TypeError, ArithmeticError):
         return None
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _value(frame: FrameType, node: ast.expr) -> Any:
