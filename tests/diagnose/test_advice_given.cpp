@@ -74,6 +74,21 @@ TEST(AdviceGiven, MinusOneBesideZeroAndOne) {
       << all(diagnose(facts));
 }
 
+// Neither a shorter text nor more rows put a position right that was counted wrongly.
+TEST(AdviceGiven, APositionThatItsCacheContradicts) {
+  const Finding finding = diagnose(facts_of("embedding.indices", 64, 64,
+                                            {{"table", "position"},
+                                             {"scan", {{"bad", 1}, {"total", 1}}},
+                                             {"variable", {{"name", "pos"}, {"index", {0}}}},
+                                             {"kept", {{"name", "past"}, {"tokens", 42}}}}));
+  EXPECT_NE(finding.summary.find("counted wrongly, as `past` holds 42 tokens"), std::string::npos)
+      << all(finding);
+  EXPECT_TRUE(
+      says(finding, "look at where `pos` is computed: 64 is its number only if 64 tokens are before it"));
+  EXPECT_FALSE(says(finding, "fewer tokens")) << all(finding);
+  EXPECT_FALSE(says(finding, "at least")) << all(finding);
+}
+
 // The trainer's own name of the limit, and no more positions than it asks for.
 TEST(AdviceGiven, WhatLimitsTheTextOfATrainer) {
   json facts =

@@ -244,6 +244,16 @@ def test_the_table_of_segments_is_not_the_table_of_words():
     assert models.table_setting(table, "token_type_embeddings") == {"name": "type_vocab_size", "value": 2}
 
 
+def test_keys_of_fewer_tokens_than_the_position():
+    past = [(torch.zeros(1, 4, 41, 12), torch.zeros(1, 4, 41, 12)) for _ in range(2)]
+    one = torch.tensor([64])
+    assert positions.kept(one, 64) == {"name": "past", "tokens": 41}
+    assert positions.kept(one, 41) is None, "as many as the position says"
+    assert positions.kept(torch.tensor([[63, 64]]), 64) is None, "of several the cache has none yet"
+    past.append((torch.zeros(1, 4, 40, 12), torch.zeros(1, 4, 41, 12)))
+    assert positions.kept(one, 64) is None, "no cache: its parts are not alike"
+
+
 def test_where_positions_begin():
     assert positions.counts_from(torch.tensor([[0, 1, 2, 0, 1, 2, 3]]), 6) == 0
     assert positions.counts_from(torch.tensor([[100, 101, 102]]), 0) == 100

@@ -316,3 +316,79 @@ def test_gradients_on_another_device_are_not_waited_for(watch):
     model = nn.Linear(2, 1)
     Back.apply(There.apply(model(GOOD)) * 2).sum().backward()
     assert torch.equal(model.weight.grad, torch.full((1, 2), 3.0))
+
+
+class Rooted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.sign() * x.abs() ** (1 / 3)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        return grad / (3 * y * y)
+
+
+class Gained(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log_gain, self.mixer = nn.Parameter(torch.zeros(2)), nn.Linear(2, 1)
+
+    def forward(self, power):
+        return self.mixer(Rooted.apply(power * self.log_gain.exp()))
+
+
+def test_a_derivative_in_the_closure_of_a_step(watch):
+    """As Lightning does it, with all gradients clipped by their norm there."""
+    torch.manual_seed(0)
+    model = Gained()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for turn in range(50):
+        power = torch.rand(3, 2) + 0.1
+        power[2, 1] *= turn != 42
+
+        def closure(power=power):
+            optimizer.zero_grad()
+            loss = (model(power) - 1).square().mean()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            return loss
+
+        optimizer.step(closure)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("gradient", 43, "Rooted.backward")
+    assert "Rooted.apply" in seen["origin"]["code"]
+
+
+class Damped:
+    """An optimizer that is none of PyTorch's."""
+
+    def __init__(self, params):
+        self.params = list(params)
+        self.kept = [torch.zeros_like(p) for p in self.params]
+
+    @torch.no_grad()
+    def step(self, noise):
+        for p, kept in zip(self.params, self.kept):
+            signal = p.grad**2
+            kept.mul_(0.5).add_(signal / (signal + noise) * p.grad)
+            p.sub_(0.1 * kept)
+
+
+def test_what_a_class_of_the_program_makes_of_finite_gradients(watch):
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    optimizer = Damped(model.parameters())
+    for turn in range(25):
+        for parameter in model.parameters():
+            parameter.grad = None
+        given = torch.zeros_like(GOOD) if turn == 20 else GOOD
+        loss = model(given).square().sum()
+        loss.backward()
+        optimizer.step(float(turn < 20))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["unit"]) == ("optimizer", 21, "backward pass")
+    assert seen["gradients_finite"] is True
+    assert seen["origin"]["code"].strip() == "p.sub_(0.1 * kept)"

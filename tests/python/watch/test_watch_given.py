@@ -278,3 +278,24 @@ def test_a_member_that_the_loss_is_multiplied_with(watch):
     assert (seen["step"], seen["factor"], seen["computed"]["name"]) == (3, True, "balance.weights")
     assert seen["computed"]["text"] == "3 * torch.softmax(now / before, 0)"
     assert seen["origin"]["code"].strip() == "self.weights = 3 * torch.softmax(now / before, 0)"
+
+
+class Pooled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.point, self.head = nn.Linear(2, 3), nn.Linear(3, 1)
+
+    def forward(self, x, valid):
+        h = self.point(x).masked_fill(~valid[..., None], -math.inf)
+        return self.head(h.amax(dim=1))
+
+
+def test_a_row_of_which_a_mask_leaves_nothing(watch):
+    model, optimizer = Pooled(), None
+    for number in range(1, 4):
+        valid = torch.ones(2, 4, dtype=torch.bool)
+        valid[1] = number < 3
+        optimizer = step(model, model(torch.randn(2, 4, 2), valid).sum(), optimizer)
+    seen = watch.verdict()
+    assert (seen["op"], seen["inf_before"]["op"], seen["step"]) == ("addmm", "amax", 3)
+    assert line_of(seen) == "return self.head(h.amax(dim=1))"

@@ -101,6 +101,30 @@ def test_what_computed_the_factor(watch):
     assert seen["origin"]["line"] == seen["computed"]["line"]
 
 
+def shares(scores):
+    return scores / scores.sum(dim=1, keepdim=True)
+
+
+def test_what_the_factor_was_made_of_before(watch):
+    """Of itself, in a branch that has run; and before that by a function of the program's."""
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for turn in range(BAD + 10):
+        scores = torch.zeros(3, 4) if turn == BAD else torch.rand(3, 4)
+        if turn < 2:
+            weight = torch.ones(3, 4)
+        else:
+            weight = shares(scores)
+            weight = weight * 3 / weight.sum()
+        optimizer.zero_grad()
+        (model(torch.randn(3, 4, 2)).squeeze(-1) * weight).sum().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    made = seen["computed"]
+    assert (seen["step"], made["name"], made["text"]) == (41, "weight", "weight * 3 / weight.sum()")
+    assert made["before"]["text"] == "scores / scores.sum(dim=1, keepdim=True)"
+
+
 def test_a_factor_without_an_assignment(watch):
     """Python's own number, which the loop gives: its name is told, and nothing of a line."""
     model = nn.Linear(2, 1)
