@@ -57,6 +57,15 @@ bool reduces(std::string_view op) {
   return std::ranges::find(kReduces, op) != kReduces.end();
 }
 
+// It has an infinity written where a condition says so.
+bool puts(std::string_view op) {
+  constexpr std::array kPuts{"index_put", "masked_fill",    "where",          "full",
+                             "fill",      "masked_scatter", "index_fill",     "scatter",
+                             "full_like", "new_full",       "_index_put_impl"};
+  if (op.ends_with('_')) op.remove_suffix(1);
+  return std::ranges::find(kPuts, op) != kPuts.end();
+}
+
 // "`log` was given finite numbers: clamp ..."; empty: nothing is known of the operation.
 std::string domain_help(const WatchFact& watch, const std::string& op) {
   // Its logarithm is finite but for a score of -inf; a row of nothing else is NaN.
@@ -73,6 +82,12 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
     return fmt::format(
         "`{}` of a row in which a mask of -inf leaves nothing is infinite: give such a row a number (0), or "
         "leave it out",
+        op);
+  if (!watch.nan && puts(op))
+    return fmt::format(
+        "`{}` puts an infinity there by its own condition (what lies outside a distribution's support, what "
+        "a "
+        "mask hides): look at what meets that, and keep it inside",
         op);
   if (watch.nan && !watch.finite_before && op == "mul")
     return "`mul`: 0 times an infinity: look at which of its two factors is infinite (the logarithm of 0, a "
@@ -148,6 +163,11 @@ std::string look_text(const WatchFact& watch) {
     return "these numbers are not finite before the loss (targets, weights of samples): mend them, or leave "
            "them "
            "out; torch.isfinite(...).all() of each tells";
+  if (at.written == "forward" && at.buffer)
+    return fmt::format(
+        "look at what the forward pass writes into {}: a sum that overflows (float16 holds 65504 at most), a "
+        "division by 0, or rows that are not finite themselves",
+        layer_name(at.name, '`'));
   if (at.written == "forward")
     return fmt::format(
         "{} was finite before the forward pass of {} {}, which wrote it (as a layer does that takes its "

@@ -45,6 +45,8 @@ _MASKS = frozenset(
         "constant_pad_nd",
     )
 )
+# A number of Python's as a tensor: what is done with that puts it somewhere.
+_NUMBERS = frozenset(("lift", "lift_fresh", "lift_fresh_copy", "scalar_tensor", "clone"))
 # So only where one of their operands is infinite: a number, as a tensor that is infinite is seen anyhow.
 _SUMS = frozenset(("add", "sub", "rsub", "mul"))
 # What takes single numbers out of others, into a tensor of their own.
@@ -133,6 +135,7 @@ class Flow(TorchDispatchMode):
         self._nan: dict[int, Made] = {}
         self._inf: dict[int, Made] = {}
         self._picked: dict[int, Made] = {}  # infinities that were made on purpose, and what took them out
+        self._put: dict[int, Made] = {}  # infinities that were made on purpose, and what made them
         self._hiding: dict[int, Made] = {}  # finite numbers that were divided by an infinity: 0
         self._count = 0
         self._alive: list[Any] = []  # or another tensor would take the address of one that is gone
@@ -173,7 +176,13 @@ class Flow(TorchDispatchMode):
                 origin = self._inf.get(_address(tensor)) or self._from_outside(tensor)
                 if origin is not None:
                     return origin
-        return next(filter(None, (self._picked.get(_address(tensor)) for tensor in made)), None)
+        picked = next(filter(None, (self._picked.get(_address(tensor)) for tensor in made)), None)
+        return picked or next(filter(None, map(self._put_into, made)), None)
+
+    def _put_into(self, tensor: Any) -> Optional[Made]:
+        """Of one number alone, a loss, which no infinity is meant for."""
+        is_loss = tensor.numel() == 1 and bool(tensor.isinf().all())
+        return self._put.get(_address(tensor)) if is_loss else None
 
     def _from_outside(self, tensor: Any) -> Optional[Made]:
         for given, what in self._given:
@@ -213,6 +222,7 @@ class Flow(TorchDispatchMode):
         if had_inf and inf_of is not None and name.rstrip("_") in _HIDING:
             for tensor in tensors(output):
                 self._keep(self._hiding, tensor, inf_of)
+        put = self._first(self._put, had_inf)
         numbers = [number for number in args if isinstance(number, float)]
         finite = not had_nan and not had_inf and all(map(math.isfinite, numbers))
         for tensor in tensors(output):
@@ -240,6 +250,11 @@ class Flow(TorchDispatchMode):
                     self._keep(self._inf, tensor, inf_of)
                 elif picked is not None:
                     self._keep(self._picked, tensor, picked)
+                is_put = _is_mask(name, args) and all(one.dim() == 0 for one in had_inf)
+                if put is None and is_put and name not in _NUMBERS:
+                    put = self._made(name, None, True, (own, learned), tensor.isinf())
+                if put is not None:
+                    self._keep(self._put, tensor, put)
         return output
 
     def _is_own(self, tensor: Any) -> bool:

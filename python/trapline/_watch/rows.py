@@ -93,7 +93,7 @@ def record_of(bad: Any) -> dict[str, Any]:
 
 def batch_in_hand() -> dict[str, Any]:
     """The step's batch, where no row of it can be told; the sample, where it holds one."""
-    batch = hand.in_hand() or next(iter(batches.newest_first()), None)
+    batch = hand.in_hand() or hand.newest()
     if batch is None:
         return {}
     sample = at_work.told(batch)

@@ -44,12 +44,13 @@ _VALUES = (type(None), bool, int, float, complex, str, bytes, type, torch.dtype,
 _VALUES += (FunctionType, BuiltinFunctionType, range, slice)
 
 
-def of_step(optimizer: Any, bad: list[Any]) -> dict[str, Any]:
+def of_step(optimizer: Any, bad: list[Any], loss: Optional[float] = None) -> dict[str, Any]:
     """Facts of the operation: `op`, `origin`, `finite_before`; {} where that cannot be seen. `bad`: the
-    weights that the step broke, with gradients that were finite."""
+    weights that the step broke, with gradients that were finite. `loss`: what a closure that the step asks
+    for gave; its gradients are there."""
     try:
-        counted = _counted(optimizer)
-        made = [_made(optimizer, bad, number, counted) for number in _INSTEAD]
+        counted = _counted(optimizer, loss)
+        made = [_made(optimizer, bad, number, counted, loss) for number in _INSTEAD]
     except Exception as error:
         debug(f"watch: the step does not run again: {error!r}")
         return {}
@@ -66,15 +67,17 @@ def _place(made: Made) -> tuple[Any, ...]:
     return made.op, frame.get("file"), frame.get("line")
 
 
-def _made(optimizer: Any, bad: list[Any], number: float, counted: _Counted) -> Optional[Made]:
+def _made(
+    optimizer: Any, bad: list[Any], number: float, counted: _Counted, loss: Optional[float]
+) -> Optional[Made]:
     copies, flow = _Copies(number, counted), Flow()
-    _steps(optimizer, copies, flow)
+    _steps(optimizer, copies, flow, loss)
     made = flow.origin_of([copies.of(parameter) for parameter in bad])
     first = made if made is None else made.infinite or made
     return None if first is None or first.given is not None else first
 
 
-def _steps(optimizer: Any, copies: _Copies, mode: Any) -> None:
+def _steps(optimizer: Any, copies: _Copies, mode: Any, loss: Optional[float]) -> None:
     function = inspect.unwrap(type(optimizer).step)
     if not type(optimizer).__module__.startswith("torch.optim."):
         _asks(function, type(optimizer))
@@ -84,13 +87,23 @@ def _steps(optimizer: Any, copies: _Copies, mode: Any) -> None:
     writes = Writes()
     writes.allows(copies.tensors())
     with aside.running(), fetched.RandomState(), torch.no_grad(), writes, mode:
-        function(shadow)
+        function(shadow, *_closure(function, loss))
 
 
-def _counted(optimizer: Any) -> _Counted:
+def _closure(function: Any, loss: Optional[float]) -> list[Any]:
+    """For a step that cannot do without one: the loss alone, as no gradient is made anew."""
+    asked = list(inspect.signature(function).parameters.values())[1:]
+    if len(asked) != 1 or asked[0].name != "closure" or asked[0].default is not inspect.Parameter.empty:
+        return []
+    if loss is None:
+        raise CannotRun("the loss of its closure is not known")
+    return [lambda: torch.tensor(loss)]
+
+
+def _counted(optimizer: Any, loss: Optional[float]) -> _Counted:
     """Whole numbers as they were before the last step, by what one step adds to them."""
     copies = _Copies(_INSTEAD[0], {})
-    _steps(optimizer, copies, nullcontext())
+    _steps(optimizer, copies, nullcontext(), loss)
     return {
         (id(holder), key): 2 * value - later
         for holder, made in copies.holders()

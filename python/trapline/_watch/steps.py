@@ -6,6 +6,7 @@ import inspect
 import weakref
 from typing import Any, Callable
 
+_MAX_TAKEN_OVER = 8  # as two that take turns would for ever
 _NEAR = 6  # frames from a hook to the step that called it
 
 
@@ -26,17 +27,28 @@ class Steps:
         self.tallies: weakref.WeakKeyDictionary[Any, Tally] = weakref.WeakKeyDictionary()
         self.only: Callable[[], Any] = _nobody  # the optimizer, where there is one
         self._tally = Tally()  # its own
+        self._taken_over = 0
         self.nest = False  # some optimizer's step may call that of its base class, which has hooks as well
 
     def is_new(self, optimizer: Any) -> bool:
         """Was not known until now."""
         if optimizer is self.only() or optimizer in self.tallies:
             return False
+        self._takes_over(optimizer)
         # Where no other is left (a training that goes on from a checkpoint), it goes on counting.
         self._tally = self.tallies[optimizer] = Tally(0 if len(self.tallies) else self.taken)
         self.only = weakref.ref(optimizer) if len(self.tallies) == 1 else _nobody
         self.nest = any(map(_may_nest, list(self.tallies)))
         return True
+
+    def _takes_over(self, optimizer: Any) -> None:
+        """From another one of the same weights, which the program still has: a search for a rate before the
+        training, a stage after another. One that steps again later takes over itself, so many times."""
+        mine = _weights_of(optimizer)
+        for other in list(self.tallies) if self._taken_over < _MAX_TAKEN_OVER else ():
+            if mine and mine == _weights_of(other):
+                self._taken_over += 1
+                del self.tallies[other]
 
     def counts(self, optimizer: Any) -> None:
         tally = self._tally if optimizer is self.only() else self.tallies[optimizer]
@@ -76,6 +88,10 @@ class Steps:
             return self.taken + 1
         following = min(self.tallies.values(), key=lambda tally: tally.turn)
         return max(self.taken, following.count + 1)
+
+
+def _weights_of(optimizer: Any) -> set[int]:
+    return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
 
 
 def _may_nest(optimizer: Any) -> bool:

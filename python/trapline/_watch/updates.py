@@ -38,7 +38,9 @@ class Updates:
             if norm is not None:
                 self._fine = (weakref.ref(optimizer), light.steps.turn)
         else:
-            bad, fact = weights.of_update(optimizer, light.began.bad, modules, light.slopes)
+            bad, fact = weights.of_update(
+                optimizer, light.began.bad, modules, light.slopes, light.ring[-1][1]
+            )
         if not bad and fact.get("kind") != "state":
             self.spoilt = light.steps.taken if fact else self.spoilt
             return None

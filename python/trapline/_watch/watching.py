@@ -410,7 +410,7 @@ class Light:
             well = self.looks and self.suspect is None and self.norm is not None
             well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
             self.counts_step(optimizer)
-            if well or (counted and not probe_is_finite(optimizer)):
+            if well or ((counted or has_closure) and not probe_is_finite(optimizer)):
                 self.found = self.updates.sees(optimizer)
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))

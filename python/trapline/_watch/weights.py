@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
@@ -51,7 +51,10 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
     if mine is None:
         path, _, leaf = name.rpartition(".")
         owner = module.get_submodule(path) if path else module
-        return {"kind": "weights", "name": name, "buffer": True, **written.by_module(owner, leaf)}
+        by = written.by_module(owner, leaf)
+        function = str(by.get("origin", {}).get("function", ""))
+        here = {"written": "forward"} if function.rpartition(".")[2] == "forward" else {}
+        return {"kind": "weights", "name": name, "buffer": True, **by, **here}
     told = told_as(mine, name, known.modules)
     if id(mine) in known.bad:
         return {"kind": "weights", "name": told}
@@ -141,7 +144,7 @@ def of_broken(reached: dict[int, Any], known: Known) -> dict[str, Any]:
 
 
 def of_update(
-    optimizer: Any, began_bad: set[int], modules: list[Any], slopes: Slopes
+    optimizer: Any, began_bad: set[int], modules: list[Any], slopes: Slopes, loss: Optional[float] = None
 ) -> tuple[list[Any], dict[str, Any]]:
     """The weights that an update has broken, after the step, and what is told of it: of gradients that were
     finite behind `backward`, and may have been changed since.
@@ -164,7 +167,7 @@ def of_update(
     others = _others(bad)
     facts = {**name_of(bad[0], modules), **others, **setting_of(optimizer, bad[0])}
     if "setting" not in facts:
-        facts |= stepped.of_step(optimizer, bad)
+        facts |= stepped.of_step(optimizer, bad, loss)
     return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **facts}
 
 

@@ -111,8 +111,8 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
   if (!w.facts.tokenizes) {  // the program makes its ids itself
     w.fix_sample();
     w.fix(fmt::format("{}: {}", look_at_computation(w), w.outside()));
-    if (const std::string more = knob.empty() ? w.resize(need) : knob; !more.empty())
-      w.fix(w.if_meant() + more);
+    const std::string more = knob.empty() ? w.resize(need) : knob;
+    if (!more.empty() && !w.no_size()) w.fix(w.if_meant() + more);
     return;
   }
   // No tokenizer is in reach, else its length would be known.

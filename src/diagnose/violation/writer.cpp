@@ -254,6 +254,11 @@ void ViolationWriter::write_nan_cast() {
     const std::string code = stripped(cast.code);
     const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
     if (by_arithmetic() && !label) return fix_arithmetic("the cast in " + where);
+    if (!label && facts.sample && facts.sample->by == "rows") {
+      fix(fmt::format("that sample has NaN or Inf already: mend it, or leave it out, before the cast in {}",
+                      where));
+      return fix_sample();
+    }
     if (!label && facts.nan_cast->value.ends_with("inf")) return fix_infinite(where);
     if (label) {
       fix(fmt::format("a missing label goes into the cast in {}: {}", where, what_to_do));

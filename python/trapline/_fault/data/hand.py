@@ -37,6 +37,15 @@ def in_hand(frames: Optional[list[FrameType]] = None) -> Optional[Batch]:
     return next((batch for batch in remembered if batch.serial == wanted), None)
 
 
+def newest() -> Optional[Batch]:
+    """For where no frame holds any: the batch that was made last, where one loader makes them all, and does
+    not read ahead."""
+    remembered = batches.newest_first()
+    loaders = {id(batch.loader) for batch in remembered}
+    ahead = remembered and type(remembered[0].loader.user_loader()).__module__.startswith("accelerate.")
+    return remembered[0] if len(loaders) == 1 and not ahead else None
+
+
 def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Optional[int]:
     """The place in `remembered`, newest first, of the batch that the frames hold."""
     owners: dict[int, set[int]] = {}

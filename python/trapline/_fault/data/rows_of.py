@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from trapline._fault.data import contents, hand, order, records, samples, values
+from trapline._fault.data import asked, contents, hand, order, records, samples, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.program import computed, holders, loops, names, scope
 from trapline._library import capi
@@ -195,6 +195,9 @@ def at_in_loop(scan: Optional[dict[str, Any]] = None) -> Optional[Sample]:
                 found = _entry(value) if _is_data(value) and _may_hold(value, scan) else None
                 if found is not None:
                     return {**found, "by": "loop"}
+        by_number = asked.in_loop(frame)
+        if by_number is not None:
+            return by_number
     return None
 
 

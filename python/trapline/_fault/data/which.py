@@ -95,6 +95,5 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
         return found
     found = strings.sample_facts(tensor, scan, offsets) or only.sample_facts(tensor, scan)
     found = found or rows_of.of_records(tensor, scan, predicate)
-    found = found or rows_of.of_records(tensor, scan, predicate)
     found = found or rows_of.cut_by_hand(tensor, scan, predicate) or rows_of.selected(tensor, scan, predicate)
     return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop(scan)

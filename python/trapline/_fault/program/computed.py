@@ -100,6 +100,7 @@ def _statements(variable: str, given: Any) -> Iterator[tuple[FrameType, str, Opt
     was given something else."""
     own = variable.isidentifier()  # the innermost function that has it means it, outer ones another one
     given_on = True  # so far each function was given it by the next
+    called_as: Optional[tuple[str, int]] = None  # the parameter of the function inside, and its place
     for frame in holders.user_frames():
         names = [variable] if own and variable in frame.f_locals else []
         own = own and not names
@@ -108,10 +109,11 @@ def _statements(variable: str, given: Any) -> Iterator[tuple[FrameType, str, Opt
             node, line = _assigned(frame, name, scope.line_of(frame), _DEPTH) or (None, 0)
             yield frame, name, node, line
         if not names and given_on:
-            expression = _in_call(frame)
+            expression = _in_call(frame, called_as)
             if expression is not None:
                 yield frame, "", *expression
-        given_on = given_on and bool(names)
+        called_as = _parameter(frame, names)
+        given_on = given_on and called_as is not None
 
 
 def _before(frame: FrameType, node: ast.expr, line: int, given: Any, first: int) -> Facts:
@@ -421,8 +423,16 @@ def _computation(frame: FrameType, node: ast.expr, line: int, depth: int) -> Opt
     return None
 
 
-def _in_call(frame: FrameType) -> Optional[tuple[ast.expr, int]]:
-    """The one computation among the arguments of the failing call: table(x.argmax(1) + 1)."""
+def _parameter(frame: FrameType, names: list[str]) -> Optional[tuple[str, int]]:
+    """Which of a function's parameters these variables are one of; what it made itself nobody gave it."""
+    code = frame.f_code
+    own = [name for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if name != "self"]
+    return next(((name, own.index(name)) for name in names if name in own), None)
+
+
+def _in_call(frame: FrameType, parameter: Optional[tuple[str, int]]) -> Optional[tuple[ast.expr, int]]:
+    """The one computation among the arguments of the failing call: table(x.argmax(1) + 1). Of a function of
+    the user's inside it, the one that this parameter was given."""
     line, end, column, end_column = frames.position(frame.f_code, frame.f_lasti)
     tree = calls.tree_of(frame.f_code)
     if tree is None or end is None:
@@ -445,6 +455,10 @@ def _in_call(frame: FrameType) -> Optional[tuple[ast.expr, int]]:
         if isinstance(node, ast.Subscript)
         else [*node.args, *(word.value for word in node.keywords)]
     )
+    if parameter is not None and isinstance(node, ast.Call):
+        name, place = parameter
+        words = [word.value for word in node.keywords if word.arg == name]
+        given = words or [one for at, one in enumerate(node.args) if at == place]
     written = [argument for argument in given if isinstance(argument, (ast.BinOp, ast.Call))]
     if len(written) != 1:
         return None

@@ -25,6 +25,14 @@ def drawn(frame: FrameType) -> Iterator[list[Any]]:
         yield [frame.f_locals[name] for name in names if name in frame.f_locals]
 
 
+def innermost(tree: ast.AST, line: int) -> Any:
+    """The `for` around a line of the tree; None where there is none, or a comprehension stands there."""
+    around = [
+        node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.AsyncFor)) and _holds(node, line)
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
 def _holds(node: ast.AST, line: int) -> bool:
     if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):  # not the line that draws, nor `else`
         return node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
