@@ -89,6 +89,27 @@ TEST(AdviceGiven, APositionThatItsCacheContradicts) {
   EXPECT_FALSE(says(finding, "at least")) << all(finding);
 }
 
+// A 41st row would hide the NaN that a search has put behind the last edge.
+TEST(AdviceGiven, NoMoreRowsForNaNThatWasSearched) {
+  json facts = facts_of("embedding.indices", 40, 40, {{"table", "other"}});
+  facts["computed"] = {
+      {"name", "band"}, {"text", "torch.bucketize(x, edges)"}, {"line", 7}, {"by", "bucketize"}};
+  facts["sample"] = {{"dataset_index", 43}, {"batch", 1}, {"row", 0}, {"likely", true}, {"by", "rows"}};
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(says(finding, "that sample has NaN or Inf")) << all(finding);
+  EXPECT_FALSE(says(finding, "buckets")) << all(finding);
+}
+
+TEST(AdviceGiven, ARecordThatIsInfiniteItself) {
+  json facts = facts_of("embedding.indices", std::numeric_limits<std::int64_t>::min(), 432);
+  facts["nan_cast"] = {
+      {"bad", 1}, {"value", "inf"}, {"frame", {{"file", "a.py"}, {"line", 5}, {"code", "x.long()"}}}};
+  facts["sample"] = {{"dataset_index", 77}, {"batch", 7}, {"row", 3}, {"likely", true}, {"by", "rows"}};
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(says(finding, "that sample has NaN or Inf already")) << all(finding);
+  EXPECT_FALSE(says(finding, "log")) << all(finding);
+}
+
 // The trainer's own name of the limit, and no more positions than it asks for.
 TEST(AdviceGiven, WhatLimitsTheTextOfATrainer) {
   json facts =

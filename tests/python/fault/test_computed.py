@@ -207,3 +207,16 @@ def test_a_loop_that_gives_it_another_value_below() -> None:
         found = asked("place", place)
         assert found is not None and found["text"] == "torch.tensor([turn]) + 1"
         place = place * 2
+
+
+def test_the_argument_that_was_given_is_told_and_no_other() -> None:
+    def layer(ends: torch.Tensor, rating: torch.Tensor) -> Any:
+        source, _ = ends
+        return asked("source", source), rating
+
+    def gather(at: torch.Tensor, rating: torch.Tensor) -> Any:
+        return asked("at", at), rating
+
+    ends, rating = torch.zeros(2, 4, dtype=torch.long), torch.ones(4)
+    assert layer(ends, rating / 40)[0] is None
+    assert gather(rating=rating / 40, at=ends.argmax(0))[0]["text"] == "ends.argmax(0)"

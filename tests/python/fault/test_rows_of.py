@@ -251,3 +251,42 @@ def test_the_graph_of_an_edge():
         if number == 2:
             found = message(owner, begins, bins)
     assert (found["dataset_index"], found["row"], found["likely"]) == (9, 1, True)
+
+
+class Scans:
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        return {"xyz": torch.zeros(4, 3), "at": torch.tensor([i])}
+
+
+def test_what_a_loop_asks_for_by_its_number():
+    scans, found, losses = Scans(), [], [0.0, 0.0, 0.0]
+    for step in range(len(scans)):
+        scan = scans[step]
+        found.append(rows_of.at_in_loop())
+        losses[step] = float(scan["at"])
+    assert [one["dataset_index"] for one in found] == [0, 1, 2]
+    assert found[0]["dataset"] == {"name": "scans", "type": "Scans", "length": 3}
+    regions, order = [Scans(), Scans(), Scans()], [2, 0, 1]
+    for at, place in enumerate(order):
+        region = regions[place]
+        if at == 1:
+            found = rows_of.at_in_loop()
+    assert (found["dataset_index"], found["dataset"]["name"], found["by"]) == (
+        0,
+        "regions",
+        "loop",
+    ) and region
+
+
+def test_what_a_loop_asks_for_may_be_of_two():
+    images, masks = Scans(), Scans()
+    for step in range(2):
+        pair = images[step], masks[step]
+        assert rows_of.at_in_loop() is None and pair
+    rates = [0.1, 0.01, 0.001]
+    for stage in range(2):
+        rate = rates[stage]
+        assert rows_of.at_in_loop() is None and rate

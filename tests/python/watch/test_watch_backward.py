@@ -392,3 +392,36 @@ def test_what_a_class_of_the_program_makes_of_finite_gradients(watch):
     assert (seen["kind"], seen["step"], seen["unit"]) == ("optimizer", 21, "backward pass")
     assert seen["gradients_finite"] is True
     assert seen["origin"]["code"].strip() == "p.sub_(0.1 * kept)"
+
+
+class Polyak(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    @torch.no_grad()
+    def step(self, closure):
+        with torch.enable_grad():
+            loss = closure()
+        params = [p for group in self.param_groups for p in group["params"]]
+        size = (loss.detach() / sum(p.grad.square().sum() for p in params)).clamp(max=1e-3)
+        for p in params:
+            p.sub_(size * p.grad)
+        return loss
+
+
+def test_the_update_of_a_step_that_calls_its_closure(watch):
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    optimizer = Polyak(model.parameters())
+    for turn in range(50):
+
+        def closure(given=GOOD * (turn != 42)):
+            optimizer.zero_grad()
+            loss = (model(given) * given[:, :1]).square().sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("optimizer", 43, "div")
+    assert seen["gradients_finite"] and seen["origin"]["code"].strip().startswith("size = ")

@@ -284,6 +284,7 @@ class Pooled(nn.Module):
     def __init__(self):
         super().__init__()
         self.point, self.head = nn.Linear(2, 3), nn.Linear(3, 1)
+        self.head.weight.data.copy_(torch.tensor([[0.5, -0.5, 0.5]]))  # infinities of both signs
 
     def forward(self, x, valid):
         h = self.point(x).masked_fill(~valid[..., None], -math.inf)
@@ -299,3 +300,47 @@ def test_a_row_of_which_a_mask_leaves_nothing(watch):
     seen = watch.verdict()
     assert (seen["op"], seen["inf_before"]["op"], seen["step"]) == ("addmm", "amax", 3)
     assert line_of(seen) == "return self.head(h.amax(dim=1))"
+
+
+class Boxed(nn.Module):
+    """Its output is the loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.width = nn.Linear(2, 1)
+
+    def forward(self, x, bound):
+        half = self.width(x).abs() + 0.1
+        prior = torch.distributions.Uniform(-bound, bound)
+        return torch.distributions.kl_divergence(torch.distributions.Uniform(-half, half), prior).mean()
+
+
+def test_what_lies_outside_a_support_is_infinite(watch):
+    model, optimizer = Boxed(), None
+    for number in range(1, 4):
+        bound = torch.tensor(0.01 if number == 2 else 50.0)
+        optimizer = step(model, model(torch.rand(4, 2), bound), optimizer)
+    assert watch.verdict() is None
+    said = watch.harmless()
+    assert (said["step"], said["what"], said["op"]) == (2, "inf", "index_put_")
+    assert "kl_divergence" in line_of(said)
+
+
+class Summed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(2, 1)
+        self.register_buffer("total", torch.zeros(2, dtype=torch.float16))
+
+    def forward(self, x):
+        self.total += x.sum(0).half()
+        return self.out(x / self.total)
+
+
+def test_a_buffer_that_its_own_forward_pass_overflows(watch):
+    model, optimizer = Summed(), None
+    for number in range(1, 4):
+        given = torch.full((2, 2), 30000.0 if number > 1 else 1.0)
+        optimizer = step(model, (model(given) * 0 + model.total.float().mean()).sum(), optimizer)
+    seen = watch.verdict() or watch.harmless()
+    assert (seen["step"], seen["what"]) == (3, "inf")
