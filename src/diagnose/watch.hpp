@@ -67,6 +67,7 @@ struct WatchFact {
   // allow.
   std::string site{}, site_type{}, site_parameter{};
   double site_value = 0;
+  std::optional<MadeAt> divides{};  // the only division of the function that writes the weights
   std::optional<MadeAt>
       factor_before{};  // and what that was made of, where a statement or function before it did
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it

@@ -221,8 +221,12 @@ std::string look_text(const WatchFact& watch) {
   if (at.kind == "optimizer" && watch.gradients_finite && at.unit == "backward pass")
     return fmt::format(
         "the gradients of backward pass {} were finite, and what the program's own update made of them was "
-        "not: look at its divisions, roots and logarithms, and at its settings",
-        at.step);
+        "not: look at its {}",
+        at.step,
+        watch.divides
+            ? fmt::format("only division, `{}` ({}), and at its roots and settings", watch.divides->text,
+                          file_and_line(watch.divides->file, watch.divides->line))
+            : std::string("divisions, roots and logarithms, and at its settings"));
   if (at.kind == "optimizer")
     return fmt::format(
         "{}look at the optimizer in step {}: its state and its settings (lr, eps) before and after",

@@ -235,6 +235,8 @@ class Roots:
     def trains(self) -> None:
         """At the first sign of it, and whenever an optimizer is made."""
         self._trains = True
+        for root in self.known.values():  # the training to come may leave them in evaluation
+            root.trained = False
         if self._begun == _MAX_LEARNED:
             return
         self._begun += 1

@@ -294,6 +294,9 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.own = boolean(*object, "own").value_or(false);
   watch.late = boolean(*object, "late").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);
+  if (const json* divides = object_member(*object, "divides"))
+    watch.divides =
+        MadeAt{text(*divides, "text"), text(*divides, "file"), integer(*divides, "line").value_or(0)};
   if (const json* computed = object_member(*object, "computed")) {
     watch.factor_name = text(*computed, "name");
     watch.factor_text = text(*computed, "text");

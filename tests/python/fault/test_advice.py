@@ -251,6 +251,13 @@ def test_keys_of_fewer_tokens_than_the_position():
     assert kept is not None and (kept["name"], kept["tokens"]) == ("past", 41)
     assert positions.kept(one, 41) is None, "as many as the position says"
     assert positions.kept(torch.tensor([[63, 64]]), 64) is None, "of several the cache has none yet"
+    cache = type("Cache", (), {})()
+    cache.keys, cache.values, cache.count = [part for part, _ in past], [part for _, part in past], 82
+    del past
+    kept = positions.kept(one, 64)
+    assert kept is not None and (kept["name"], kept["tokens"]) == ("cache", 41)
+    past = [(part, part) for part in cache.keys]
+    del cache
     past.append((torch.zeros(1, 4, 40, 12), torch.zeros(1, 4, 41, 12)))
     assert positions.kept(one, 64) is None, "no cache: its parts are not alike"
 

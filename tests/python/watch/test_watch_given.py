@@ -344,3 +344,17 @@ def test_a_buffer_that_its_own_forward_pass_overflows(watch):
         optimizer = step(model, (model(given) * 0 + model.total.float().mean()).sum(), optimizer)
     seen = watch.verdict() or watch.harmless()
     assert (seen["step"], seen["what"]) == (3, "inf")
+
+
+def test_a_training_that_goes_on_in_evaluation(watch):
+    """Batch norm stays frozen, and its statistics were set between the two."""
+    model, optimizer = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)), None
+    for _ in range(3):
+        optimizer = step(model, model(torch.rand(4, 2)).sum(), optimizer)
+    model.eval()
+    model[1].running_mean[1] = math.nan
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(2):
+        optimizer = step(model, model(torch.rand(4, 2)).sum(), optimizer)
+    seen = watch.verdict()
+    assert (seen["step"], seen["kind"], seen["name"]) == (4, "weights", "1.running_mean")

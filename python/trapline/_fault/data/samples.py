@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from trapline._fault.data import batches, contents, hand, match, order, values, where
 from trapline._fault.data.batches import Batch
+from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.fetched import MAX_FETCHED, RandomState, fetch
 from trapline._fault.data.match import Match
 from trapline._fault.program import scope
@@ -13,6 +14,8 @@ from trapline._fault.program.names import length
 
 _MAX_ASKED = 64  # samples that are asked for a value: each may be a picture to decode
 _MAX_SHOWN = 8  # candidates
+_KINDS = 4  # different numbers, of the first so many
+_TELLING = 1 << 12
 Sample = dict[str, Any]
 
 
@@ -119,7 +122,12 @@ def locate_partner(violation: dict[str, Any]) -> Optional[Located]:
     first = violation["scan"].get("first", -1)
     if not same_shape or first < 0:
         return None
-    return locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, by_value=False)
+    found = locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, by_value=False)
+    # So few numbers, of so few kinds, are easily those of a batch that the program has done with.
+    by_memory = found is not None and storage_pointer(found.tensor) == storage_pointer(target)
+    if found is None or by_memory or found.batch is hand.in_hand():
+        return found
+    return found if len(target.detach().reshape(-1)[:_TELLING].unique()) >= _KINDS else None
 
 
 def sample_facts(located: Optional[Located], by: str = "", likely: bool = False) -> Optional[Sample]:

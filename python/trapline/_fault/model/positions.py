@@ -232,18 +232,30 @@ def kept(tensor: Any, position: int) -> Optional[dict[str, Any]]:
 
 
 def _tokens_in(value: Any) -> Optional[int]:
-    """Of a cache of keys and values, [batch, heads, tokens, features] or with `tokens` before `heads`: pairs
-    of one for each layer, all of one shape. Which of the two sizes it is, nothing says: the larger."""
-    layers = value if type(value) in (list, tuple) else ()
-    shapes = set()
-    for layer in layers[:_MAX_LAYERS]:
-        if type(layer) not in (list, tuple) or len(layer) != 2:
-            return None
-        for part in layer:
-            if not scope.is_tensor(part) or part.dim() != 4 or not part.dtype.is_floating_point:
-                return None
-            shapes.add(tuple(part.shape))
-    return max(next(iter(shapes))[1:3]) if len(shapes) == 1 else None
+    """Of a cache of keys and values, [batch, heads, tokens, features] or with `tokens` before `heads`, all of
+    one shape: a pair for each layer, or an object that has them in lists. Which of the two sizes it is,
+    nothing says: the larger."""
+    parts: list[Any] = []
+    if type(value) in (list, tuple):
+        pairs = all(type(layer) in (list, tuple) and len(layer) == 2 for layer in value)
+        parts = [part for layer in value[:_MAX_LAYERS] for part in layer] if pairs else []
+    elif not owners.is_module(value) and not scope.is_tensor(value):
+        parts = _in_lists(value)
+    if len(parts) < 2 or not all(scope.is_tensor(part) and part.dim() == 4 for part in parts):
+        return None
+    shapes = {tuple(part.shape) for part in parts}
+    floating = all(part.dtype.is_floating_point for part in parts)
+    return max(next(iter(shapes))[1:3]) if floating and len(shapes) == 1 else None
+
+
+def _in_lists(value: Any) -> list[Any]:
+    """What an object's lists hold, or the objects in these (transformers' layers of a cache) themselves."""
+    found: list[Any] = []
+    for held in list(scope.members(value).values()):
+        for item in held[:_MAX_LAYERS] if type(held) in (list, tuple) else ():
+            inner = [] if scope.is_tensor(item) or owners.is_module(item) else scope.members(item).values()
+            found += [part for part in (item, *inner) if scope.is_tensor(part)]
+    return found
 
 
 def grows(shape: list[int], calls: list[dict[str, Any]]) -> bool:

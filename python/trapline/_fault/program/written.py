@@ -53,6 +53,28 @@ def weights(since: str, name: str = "") -> dict[str, Any]:
     return {} if since == "backward" else _by_callback()
 
 
+def _told(code: CodeType, line: int) -> dict[str, Any]:
+    """`origin` of the statement; `divides`: `text` and `line` of the only division in its function."""
+    tree = calls.tree_of(code)
+    divisions = [
+        node
+        for node in ast.walk(tree or ast.Pass())
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not _is_number(node.right)
+    ]
+    facts = arisen.origin_of(code, line)
+    if len(divisions) == 1 and code.co_name != "<module>":
+        at = divisions[0].lineno + calls.first_line(code) - 1
+        facts["divides"] = {"text": ast.unparse(divisions[0]), "line": at, "file": code.co_filename}
+    return facts
+
+
+def _is_number(node: ast.expr) -> bool:
+    return all(
+        isinstance(part, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop))
+        for part in ast.walk(node)
+    )
+
+
 def _by_callback() -> dict[str, Any]:
     """The only statement that writes weights in the classes of the user's that a trainer calls back."""
     kinds = {
@@ -144,7 +166,7 @@ def _only(frame: FrameType, is_there: Callable[[int], bool], writes: Writes) -> 
             found.add((frame.f_code, node.lineno + calls.first_line(frame.f_code) - 1))
         elif isinstance(node, ast.Call):
             found |= {place for code in arisen.codes_of(frame, node.func) for place in _inside(code, writes)}
-    return arisen.origin_of(*found.pop()) if len(found) == 1 else {}
+    return _told(*found.pop()) if len(found) == 1 else {}
 
 
 def _inside(code: CodeType, writes: Writes) -> Iterator[tuple[CodeType, int]]:
