@@ -224,6 +224,34 @@ std::string made_at(const WatchFact& watch) {
   return text.empty() ? text : fmt::format(" ({})", text);
 }
 
+namespace {
+
+// Data, targets and weights are told as what they are: no rate made them.
+bool is_given(const WatchSeen& first) {
+  return first.given || first.kind == "input" || first.kind == "target" || first.kind == "weights";
+}
+
+bool is_vague(const WatchFact& watch) {
+  const WatchSeen& first = watch.first;
+  return first.op.empty() && !is_given(first) && first.kind != "optimizer" && first.kind != "state" &&
+         !watch.changed;
+}
+
+bool has_overflowed(const WatchFact& watch) { return !watch.nan || watch.inf_before; }
+
+// Empty: numbers did not grow, or what was seen has another reason.
+std::string growth_help(const WatchFact& watch) {
+  const WatchSeen& first = watch.first;
+  const bool by_growth = is_vague(watch) || (has_overflowed(watch) && !is_given(first)) ||
+                         (first.kind == "optimizer" && first.op.empty() && watch.setting.empty() &&
+                          !(watch.nan && has_unseen_gradients(watch)));
+  return watch.growth.empty() || !by_growth
+             ? std::string()
+             : "lower the learning rate or clip gradients: the numbers grew from step to step";
+}
+
+}  // namespace
+
 void add_watch(const WatchFact& watch, Finding& finding) {
   finding.evidence.push_back({"watch", std::nullopt, watch_text(watch)});
   finding.last_steps = watch.last_steps;
@@ -235,6 +263,8 @@ void add_watch(const WatchFact& watch, Finding& finding) {
   } else {
     help += made_at(watch);
   }
+  if (std::string growth = growth_help(watch); !growth.empty())
+    finding.fix.insert(finding.fix.begin(), std::move(growth));
   finding.fix.insert(finding.fix.begin(), std::move(help));
   for (const Warned& warned : watch.warned) finding.fix.insert(finding.fix.begin(), warned_text(warned));
 }
@@ -265,11 +295,9 @@ Finding finding_of(const Watch& watch) {
   if (!watch.seen.growth.empty()) finding.evidence.push_back({"watch", std::nullopt, watch.seen.growth});
   // What the place rules out is not advised.
   // Data, targets, weights and updates are told as what they are: neither a rate nor a dtype made them.
-  const bool given =
-      first.given || first.kind == "input" || first.kind == "target" || first.kind == "weights";
-  const bool vague =
-      first.op.empty() && !given && first.kind != "optimizer" && first.kind != "state" && !watch.seen.changed;
-  const bool overflowed = !watch.seen.nan || watch.seen.inf_before;
+  const bool given = is_given(first);
+  const bool vague = is_vague(watch.seen);
+  const bool overflowed = has_overflowed(watch.seen);
   const bool grew = !watch.seen.growth.empty() && !watch.seen.nan && first.kind == "loss" && first.op.empty();
   for (const Warned& warned : watch.seen.warned) finding.fix.push_back(warned_text(warned));
   if (watch.seen.warned.size() == 1 && !finding.origin) {
@@ -282,11 +310,7 @@ Finding finding_of(const Watch& watch) {
         watch.seen.spoilt, watch.seen.element ? fmt::format(" ({})", to_text(*watch.seen.element)) : ""));
   if (!grew)
     finding.fix.push_back(look_text(watch.seen));  // a loss that has grown until it overflowed is explained
-  const bool by_growth = vague || (overflowed && !given) ||
-                         (first.kind == "optimizer" && first.op.empty() && watch.seen.setting.empty() &&
-                          !(watch.seen.nan && has_unseen_gradients(watch.seen)));
-  if (!watch.seen.growth.empty() && by_growth)
-    finding.fix.emplace_back("lower the learning rate or clip gradients: the numbers grew from step to step");
+  if (std::string growth = growth_help(watch.seen); !growth.empty()) finding.fix.push_back(std::move(growth));
   const bool cast = watch.seen.inf_before ? watch.seen.inf_before->op == "cast" : first.op == "cast";
   if (watch.seen.half && !cast && first.kind != "optimizer" && ((overflowed && !given) || vague))
     finding.fix.emplace_back(

@@ -319,6 +319,35 @@ def test_a_loss_input_has_the_sample_of_its_target(facts_of):
     assert "seen" not in facts
 
 
+def test_targets_of_two_kinds_are_not_those_of_a_batch_that_is_done_with(facts_of):
+    from conftest import make_violation
+
+    data = TensorDataset(torch.randn(20, 3), torch.zeros(20))
+
+    def targets():
+        return torch.cat([y for _, y in DataLoader(data, batch_size=5)])
+
+    p = torch.full((5,), 0.5)
+    p[3] = float("nan")
+    args = {"self": p, "target": targets()[:5], "weight": None, "reduction": 1}
+    facts = facts_of(make_violation("binary_cross_entropy.self", p, 0, 1, args, bad=p.isnan()))
+    assert "batch" not in facts.get("sample", {})
+
+
+def test_the_newest_batch_is_no_ones_where_two_loaders_make_them():
+    from trapline._fault.data import hand
+
+    def drawn(*loaders):
+        for loader in loaders:
+            next(iter(loader))
+
+    one = DataLoader(TensorDataset(torch.arange(8)), batch_size=4)
+    drawn(one)
+    assert hand.newest().number == 0
+    drawn(DataLoader(TensorDataset(torch.arange(6)), batch_size=3))
+    assert hand.newest() is None and one
+
+
 def test_a_mask_beside_the_labels_is_no_source_of_them(facts_of):
     class WithMask(Items):
         def __getitem__(self, i):
