@@ -125,7 +125,8 @@ def locate_partner(violation: dict[str, Any]) -> Optional[Located]:
     found = locate(target, {"first": first, "lo": None, "hi": None, "also": None}, None, by_value=False)
     # So few numbers, of so few kinds, are easily those of a batch that the program has done with.
     by_memory = found is not None and storage_pointer(found.tensor) == storage_pointer(target)
-    if found is None or by_memory or found.batch is hand.in_hand():
+    current = hand.in_hand() if found is not None and not by_memory else None
+    if found is None or by_memory or (current is not None and current.parts is found.batch.parts):
         return found
     return found if len(target.detach().reshape(-1)[:_TELLING].unique()) >= _KINDS else None
 
