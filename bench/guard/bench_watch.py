@@ -9,7 +9,9 @@ peers come, too. Models of bench/guard/models.py, on the CPU in their small size
 guard itself is not on. Lightning's `detect_anomaly=True` is PyTorch's detect_anomaly; its
 `terminate_on_nan`, which 2.0 took out, is written again here from what it did after each batch.
 
-    bench_watch.py [--device cuda] [--models mlp,gpt2] [--seconds 40]
+With `--full` they are of full size on the CPU, too: minutes a step for two of them.
+
+    bench_watch.py [--device cuda] [--models mlp,gpt2] [--seconds 40] [--full]
 """
 
 from __future__ import annotations
@@ -156,9 +158,9 @@ def cost_of(step: models.Step, count: int) -> float:
     return (clock() - start) / count
 
 
-def measure(name: str, device: str, seconds: float) -> tuple[float, dict[str, list[tuple[float, float]]]]:
+def measure(name: str, device: str, seconds: float, small: bool) -> tuple[float, dict[str, list[tuple[float, float]]]]:
     torch.manual_seed(0)
-    step = models.MODELS[name](torch.device(device), not on_device)
+    step = models.MODELS[name](torch.device(device), small)
     handle = optimizers.register_optimizer_step_pre_hook(hold)
     cost_of(step, 5)
     handle.remove()
@@ -196,6 +198,7 @@ def main() -> int:
     parser.add_argument("--models", default=",".join(models.MODELS))
     parser.add_argument("--seconds", type=float, default=40.0, help="time for each model's rounds")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--full", action="store_true", help="models of full size on the CPU")
     args = parser.parse_args()
     global on_device
     on_device = args.device != "cpu"
@@ -204,7 +207,7 @@ def main() -> int:
 
     warnings.simplefilter("ignore")
     for name in args.models.split(","):
-        plain, ratios = measure(name, args.device, args.seconds)
+        plain, ratios = measure(name, args.device, args.seconds, not (on_device or args.full))
         kind = "" if on_device else " of CPU"
         print(f"{name}: {plain * 1e3:.2f} ms{kind} a step, load {os.getloadavg()[0]:.0f}")
         for kind, known in ratios.items():
