@@ -43,10 +43,11 @@ class Steps:
 
     def _takes_over(self, optimizer: Any) -> None:
         """From another one of the same weights, which the program still has: a search for a rate before the
-        training, a stage after another. One that steps again later takes over itself, so many times."""
+        training, a stage after another. One that steps again later takes over itself, so many times; one
+        that steps inside of another (sharpness-aware minimization) does not."""
         mine = _weights_of(optimizer)
-        for other in list(self.tallies) if self._taken_over < _MAX_TAKEN_OVER else ():
-            if mine and mine == _weights_of(other):
+        for other, tally in list(self.tallies.items()) if self._taken_over < _MAX_TAKEN_OVER else ():
+            if tally.count - tally.before > 1 and mine and mine == _weights_of(other):
                 self._taken_over += 1
                 del self.tallies[other]
 

@@ -286,7 +286,8 @@ def test_what_a_loop_asks_for_may_be_of_two():
     for step in range(2):
         pair = images[step], masks[step]
         assert rows_of.at_in_loop() is None and pair
-    rates = [0.1, 0.01, 0.001]
+    rates, names = [0.1, 0.01, 0.001], ["train", "test"]
+    tools = [torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1) for _ in names]
     for stage in range(2):
-        rate = rates[stage]
-        assert rows_of.at_in_loop() is None and rate
+        rate, name, tool = rates[stage], names[stage], tools[stage]
+        assert rows_of.at_in_loop() is None and rate and name and tool

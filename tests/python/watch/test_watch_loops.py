@@ -470,19 +470,3 @@ def test_norm_at_zero_is_not_accused(watch):
     model(GOOD).sum().backward()
     optimizer.step()
     assert (watch.verdict()["kind"], watch.verdict()["op"]) == ("gradient", "pow")
-
-
-def test_an_optimizer_that_takes_over_from_one_that_is_still_there(watch):
-    """A search for a rate, and then the training, of the same weights."""
-    model = nn.Linear(2, 1)
-    search = sgd(model)
-    for _ in range(4):
-        search.zero_grad()
-        model(GOOD).mean().backward()
-        search.step()
-    training = sgd(model)
-    for step in range(3):
-        training.zero_grad()
-        (model(GOOD).mean() * (math.nan if step == 1 else 1)).backward()
-        training.step()
-    assert (watch.verdict()["kind"], watch.verdict()["step"], len(search.param_groups)) == ("loss", 6, 1)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import sys
 from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.data import records
 from trapline._fault.data.samples import Sample
-from trapline._fault.program import calls, holders, loops, owners, scope
+from trapline._fault.program import calls, holders, loops, owners, scope, texts
 
 _MAX_ENTRIES = 1 << 24
+_TOOLS = ("builtins", "collections", "array", "torch", "pandas")
 
 
 def in_loop(frame: FrameType) -> Optional[Sample]:
@@ -76,8 +78,13 @@ def _is_data(data: Any, index: int) -> bool:
         return 0 <= index < len(data) <= _MAX_ENTRIES and len(data) > 1 and _is_record(data[index])
     kind = type(data)
     asks = hasattr(kind, "__getitem__") and hasattr(kind, "__len__")
-    plain = isinstance(data, (dict, str, bytes, range)) or scope.is_tensor(data) or holders.is_array(data)
-    if not asks or plain or owners.is_module(data):
+    if (
+        not asks
+        or _is_tools(kind)
+        or scope.is_tensor(data)
+        or holders.is_array(data)
+        or owners.is_module(data)
+    ):
         return False
     try:
         return 0 <= index < len(data) <= _MAX_ENTRIES
@@ -85,6 +92,25 @@ def _is_data(data: Any, index: int) -> bool:
         return False
 
 
-def _is_record(entry: Any) -> bool:
-    """No setting, no result of the program's: a text, or what is made of parts."""
-    return not (entry is None or isinstance(entry, (bool, int, float, type)) or callable(entry))
+def _is_tools(kind: type) -> bool:
+    """Python's own, or PyTorch's but for its data sets: containers of anything, optimizers, devices."""
+    module = kind.__module__
+    return module.partition(".")[0] in _TOOLS and not module.startswith("torch.utils.data")
+
+
+def _is_record(entry: Any, depth: int = 1) -> bool:
+    """Numbers of the program's, a text, or what has some as a part: no setting, no layer and no result."""
+    if scope.is_tensor(entry) or holders.is_array(entry) or type(entry) in (list, tuple):
+        return True
+    if type(entry) is str:
+        return " " in entry
+    if callable(entry) or isinstance(entry, type):
+        return False
+    if type(entry) is dict:
+        return depth > 0 and any(_is_record(part, depth - 1) for part in list(entry.values()))
+    return _is_users(type(entry))
+
+
+def _is_users(kind: type) -> bool:
+    """A class of the program's own."""
+    return scope.members(sys.modules.get(kind.__module__)).get("__file__") in texts.user_files()
