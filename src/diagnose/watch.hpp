@@ -25,6 +25,7 @@ struct WatchSeen {
   std::optional<std::int64_t> row{};  // of the table `name` that was read
   bool buffer = false;                // `name` is no parameter
   bool given = false;                 // of a gradient: the program has handed it to `backward`
+  bool by_hand = false;               // or written it itself, and called no `backward`
   std::int64_t others = 0;            // weights that broke with it
   // Of weights that no optimizer has broken: what they were finite after, "step",
   // "backward", "loss" (of the step before) or "forward" (before the module's own).

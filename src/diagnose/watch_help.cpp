@@ -133,6 +133,12 @@ std::string derivative_help(const WatchFact& watch) {
 
 std::string look_text(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  if (at.given && at.by_hand)
+    return watch.origin
+               ? "what that line computed of finite numbers was not: look at its divisions, roots and "
+                 "logarithms (a standard deviation of 0)"
+               : "the program computes these gradients itself: look at its divisions, roots and "
+                 "logarithms (a standard deviation of 0)";
   if (at.given)
     return "the program computes that gradient itself: look at its divisions, roots and logarithms (a "
            "probability "

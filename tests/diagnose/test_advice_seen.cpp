@@ -132,5 +132,42 @@ TEST(AdviceSeen, WeightsOfWhichAFewAreNegativeAreNoLogits) {
   EXPECT_TRUE(finding.fix.front().starts_with("if they are weights")) << all(finding);
 }
 
+// 192 different ones of 193 have one gap: as well as without gaps they may end one too far.
+TEST(AdviceSeen, OneGapAmongManyIsNoReasonToNumberThemAnew) {
+  json ids = facts_of("embedding.indices", 192, 192, {{"scan", {{"total", 96}}}});
+  ids["layer"] = layer("bag", "num_embeddings", 192);
+  ids["seen"] = {{"min", 0}, {"max", 192}, {"count", 3600}, {"source", "dataset"}, {"kinds", 192}};
+  EXPECT_FALSE(says(diagnose(ids), "without gaps")) << all(diagnose(ids));
+  ids["seen"]["max"] = 260;
+  EXPECT_TRUE(says(diagnose(ids), "without gaps")) << all(diagnose(ids));
+}
+
+// A range that is cut into parts is not counted from 1, whatever numbers are missing.
+TEST(AdviceSeen, WhatADivisionCutIsNotCountedFromOne) {
+  json index = facts_of("index.indices", 10, 10, {{"scan", {{"total", 48}, {"min", 2}}}});
+  index["seen"] = {{"min", 1}, {"max", 10}, {"count", 288}, {"source", "dataset"}, {"kinds", 10}};
+  index["sample"] = {{"dataset_index", 119}, {"batch", 7}, {"row", 1}};
+  EXPECT_TRUE(says(diagnose(index), "counted from 1")) << all(diagnose(index));
+  index["computed"] = {
+      {"name", "decile"}, {"text", "(rsi // 10).astype('int64')"}, {"line", 38}, {"file", "a.py"}};
+  index["computed"]["of_sample"] = true;
+  EXPECT_FALSE(says(diagnose(index), "counted from 1")) << all(diagnose(index));
+}
+
+// The weights were divided last by their own sum.
+TEST(AdviceSeen, TheDivisionThatMadeWeightsNaN) {
+  json facts = facts_of("multinomial.self", 0, 1, {{"weights", {{"bad", 0}, {"total", 6}}}});
+  facts["scan"] = {{"bad", 37},      {"total", 296}, {"first", 37},
+                   {"value", "nan"}, {"reason", 3},  {"is_float", true}};
+  facts["nan"] = {{"situation", "inference"}, {"command", "python main.py"}};
+  EXPECT_TRUE(says(diagnose(facts), "check the logits: assert (logits < float('inf')).all()"));
+  facts["computed"] = {{"name", "rest"}, {"text", "rest / rest.sum(dim=-1, keepdim=True)"}, {"line", 23}};
+  EXPECT_EQ(
+      diagnose(facts).fix.front(),
+      "look at `rest = rest / rest.sum(dim=-1, keepdim=True)` (line 23): where what it is divided by is 0, a "
+      "row of zeros as a rule, 0/0 is NaN");
+  EXPECT_FALSE(says(diagnose(facts), "logits")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -30,6 +30,7 @@ from trapline._fault.program import (
     creations,
     libraries,
     loss_labels,
+    owners,
     scope,
     texts,
 )
@@ -50,6 +51,23 @@ def _called_itself(function: str, instead: str) -> Optional[bool]:
         if frame.f_globals.get("__name__") == "torch.nn.functional"
     }
     return True if function in names and instead not in names else None
+
+
+def _divided(variable: dict[str, Any], tensor: Any) -> Optional[dict[str, Any]]:
+    """The division that weights which are not finite were made by last."""
+    found = computed.computed_facts(str(variable.get("name", "")), tensor)
+    return found if found is not None and " / " in found.get("text", "") else None
+
+
+def _is_models(variable: dict[str, Any], tensor: Any) -> bool:
+    """What a module keeps (`self.neighbours`) or has made when it was made is of no batch."""
+    name = str(variable.get("name", ""))
+    holders = (
+        [frame.f_locals.get("self") for frame in scope.live_frames()] if name.startswith("self.") else []
+    )
+    member = name[len("self.") :].partition("[")[0]
+    held = next((scope.members(one) for one in holders if owners.is_module(one)), {})
+    return member in (held.get("_buffers") or {}) or member in (held.get("_parameters") or {})
 
 
 def _all_alike(content: Any, scan: dict[str, Any]) -> bool:
@@ -139,6 +157,7 @@ def look_into(
         add("nan", lambda: nans.nan_facts(violation, tensor))
         if operator.startswith("multinomial"):
             add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
+            add("computed", lambda: _divided(facts.get("variable") or {}, tensor))
     elif (operator.startswith(_INDEXED) and _all_alike(content, scan)) or _is_cast(facts, scan):
         # A search among numbers that are NaN, or their cast: the model may have made them of broken weights.
         weights = models.bad_weights(reachable=bool(violation.get("contained")))
@@ -215,6 +234,8 @@ def look_into(
         sample["by"] = "hand"
     by_place = (facts.get("sample") or {}).get("by") in ("place", "row")
     if by_place and (computed.counts_across(tensor) or arisen.is_drawn(tensor)):
+        facts.pop("sample")
+    if (facts.get("sample") or {}).get("by") == "hand" and _is_models(facts.get("variable") or {}, tensor):
         facts.pop("sample")
     if not {"dataset_index", "batch", "request", "one_of", "key", "file"} & set(facts.get("sample") or {}):
         facts.pop("sample", None)  # a row alone, of what nobody knows

@@ -26,8 +26,9 @@ class Updates:
         )  # the optimizer whose weights were, and when
         self._loaded: tuple[int, set[int]] = (-1, set())  # bad weights that were put in place, and when
 
-    def sees(self, optimizer: Any) -> Optional[dict[str, Any]]:
-        """What an update by finite gradients has made of the weights, in a step that is looked at."""
+    def sees(self, optimizer: Any, by_hand: bool = False) -> Optional[dict[str, Any]]:
+        """What an update by finite gradients has made of the weights, in a step that is looked at; or, in one
+        without a `backward`, by gradients that the program has written `by_hand`."""
         light = self._light
         began = time.perf_counter()
         norm = place.norm(parameter.detach() for parameter in parameters_of(optimizer))
@@ -39,7 +40,7 @@ class Updates:
                 self._fine = (weakref.ref(optimizer), light.steps.turn)
         else:
             bad, fact = weights.of_update(
-                optimizer, light.began.bad, modules, light.slopes, light.ring[-1][1]
+                optimizer, light.began.bad, modules, light.slopes, light.ring[-1][1], by_hand
             )
         if not bad and fact.get("kind") != "state":
             self.spoilt = light.steps.taken if fact else self.spoilt

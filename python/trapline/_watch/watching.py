@@ -405,13 +405,13 @@ class Light:
         self.stepping = False
         self._has_closures |= has_closure  # the loss is made inside the step
         try:
-            counted = self.hot.armed
             self.catches_up()
             well = self.looks and self.suspect is None and self.norm is not None
             well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
+            by_hand = self.backwards == 0 and not self.device.is_used
             self.counts_step(optimizer)
-            if well or ((counted or has_closure) and not probe_is_finite(optimizer)):
-                self.found = self.updates.sees(optimizer)
+            if well or (self.suspect is None and not probe_is_finite(optimizer)):
+                self.found = self.updates.sees(optimizer, by_hand)
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))
                 if harmed:

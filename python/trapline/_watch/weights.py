@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
-from trapline._fault.program import owners, written
+from trapline._fault.program import arisen, owners, written
 from trapline._watch import stepped
 from trapline._watch.forward import is_bad_weight
 from trapline._watch.rows import batch_in_hand
@@ -144,10 +144,15 @@ def of_broken(reached: dict[int, Any], known: Known) -> dict[str, Any]:
 
 
 def of_update(
-    optimizer: Any, began_bad: set[int], modules: list[Any], slopes: Slopes, loss: Optional[float] = None
+    optimizer: Any,
+    began_bad: set[int],
+    modules: list[Any],
+    slopes: Slopes,
+    loss: Optional[float] = None,
+    by_hand: bool = False,
 ) -> tuple[list[Any], dict[str, Any]]:
     """The weights that an update has broken, after the step, and what is told of it: of gradients that were
-    finite behind `backward`, and may have been changed since.
+    finite behind `backward`, and may have been changed since. `by_hand`: no `backward` has made them.
     """
     bad = [p for p in parameters_of(optimizer) if id(p) not in began_bad and not are_finite([p])]
     if not bad:
@@ -155,7 +160,15 @@ def of_update(
     what = "nan" if any(bool(p.detach().isnan().any()) for p in bad) else "inf"
     spoilt = bad_gradients(parameters_of(optimizer))
     if spoilt:
+        if by_hand:
+            made = arisen.beside()
+            kept = {key: made[key] for key in ("op", "origin") if key in made}
+            return bad, {"what": what, "kind": "gradient", "given": True, "by_hand": True, **kept}
         by, named = op_of(slopes.held), name_of(spoilt[0][0], modules)
+        if by_hand:
+            made = arisen.beside()
+            kept = {key: made[key] for key in ("op", "origin") if key in made}
+            return bad, {"what": what, "kind": "gradient", "given": True, "by_hand": True, **kept}
         if not named and not by:  # copies of the weights, perhaps: the next loss will tell
             return [], {"kind": "gradient"}
         return bad, {

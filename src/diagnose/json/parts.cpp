@@ -46,6 +46,7 @@ std::optional<WatchSeen> read_seen(const json* object) {
   seen.beside = boolean(*object, "beside").value_or(false);
   seen.since_start = boolean(*object, "since_start").value_or(false);
   seen.given = boolean(*object, "given").value_or(false);
+  seen.by_hand = boolean(*object, "by_hand").value_or(false);
   seen.buffer = boolean(*object, "buffer").value_or(false);
   seen.others = integer(*object, "others").value_or(0);
   if (seen.kind == "weights") seen.written = text(*object, "written");

@@ -38,6 +38,14 @@ void fix_weights(ViolationWriter& w) {
 void fix_multinomial(ViolationWriter& w) {
   switch (w.facts.scan.reason) {
     case Reason::kNan:
+      if (w.facts.computed && w.facts.computed->line > 0 && weights_are_finite(w)) {
+        const ComputedFact& made = *w.facts.computed;
+        w.fix(
+            fmt::format("look at `{}{}` (line {}): where what it is divided by is 0, a row of zeros as a "
+                        "rule, 0/0 is NaN",
+                        made.name.empty() ? std::string() : made.name + " = ", made.text, made.line));
+        break;
+      }
       if (explain_nan(w)) break;
       if (zeros_beside(w)) {
         w.fix(fmt::format(
@@ -60,7 +68,8 @@ void fix_multinomial(ViolationWriter& w) {
         break;
       }
       // Where the model was looked at, and is not float16, nothing overflows there.
-      w.fix(fmt::format("check the logits: assert torch.isfinite(logits).all() before softmax{}",
+      // A mask of -inf is no fault there.
+      w.fix(fmt::format("check the logits: assert (logits < float('inf')).all() before softmax{}",
                         w.facts.weights && w.facts.tensor.dtype != "float16"
                             ? ""
                             : "; float16 overflows: torch.softmax(logits.float(), dim=-1)"));

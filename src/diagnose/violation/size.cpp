@@ -302,6 +302,9 @@ std::string ViolationWriter::enlarge(Situation situation, const Need& need) {
 }
 
 bool ViolationWriter::maybe_from_one() const {
+  // What a division has cut into parts nobody counted.
+  if (facts.computed && facts.computed->text.find(" / ") != std::string::npos) return false;
+  if (facts.computed && facts.computed->text.find(" // ") != std::string::npos) return false;
   if (computes() || facts.counted || facts.integer("padding_idx") == 0 || op() == "ctc_loss") return false;
   if (is_token_table()) return false;  // 0 is a special token, as a rule, and seldom seen
   constexpr std::int64_t kSome = 8;
@@ -399,6 +402,9 @@ bool ViolationWriter::far_beyond() const {
 bool ViolationWriter::write_renumber(const std::string& look) {
   if (!facts.seen || !facts.seen->dataset || facts.seen->several || !facts.seen->kinds) return false;
   if (is_class() || hi() < 3 || *facts.seen->kinds != hi() || maybe_from_one()) return false;
+  // One gap among many may as well be one number too far.
+  constexpr std::int64_t kShare = 16;
+  if (kShare * (facts.seen->max + 1 - hi()) < hi()) return false;
   fix(look);
   fix(fmt::format(
       "the whole data set has just {} different ones, from {} to {}: if each has a place of its own, number "

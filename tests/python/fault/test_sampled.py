@@ -14,6 +14,8 @@ import trapline._fault as fault  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 TEXT = """
+import numpy as np
+import torch
 from torch.utils.data import Dataset
 
 ROWS = [(4, 1, 2), (3, 0, 5), (2, 3, 1), (1, 5, 4)]
@@ -39,6 +41,13 @@ class Named(Base):
     def __getitem__(self, at):
         lat, tag, lon = ROWS[at]
         return {"lon": lon, "tag": tag - 1}
+
+
+class Wrapped(Base):
+    def __getitem__(self, at):
+        lat, _, lon = ROWS[at]
+        band = (np.array([lat, lon]) // 2).astype("int64")
+        return torch.from_numpy(band), float(lon)
 
 
 class Several(Base):
@@ -86,6 +95,12 @@ def test_of_a_dictionary(data, facts_of):
     found = computed(facts_of, data.Named, 1)
     assert (found["name"], found["text"]) == ("tag", "tag - 1")
     assert computed(facts_of, data.Named, 0, rows=2) is None  # it hands on what it reads
+
+
+def test_of_a_tensor_that_is_made_of_a_variable(data, facts_of):
+    pytest.importorskip("numpy")
+    found = computed(facts_of, data.Wrapped, 0, rows=2)
+    assert (found["name"], found["text"]) == ("band", "(np.array([lat, lon]) // 2).astype('int64')")
 
 
 def test_a_data_set_around_it_gives_more(data, facts_of):

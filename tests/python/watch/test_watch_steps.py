@@ -55,3 +55,44 @@ def test_an_optimizer_inside_of_another_takes_nothing_over(watch):
         (model(GOOD).mean() * (math.nan if step == 4 else 1)).backward()
         outer.step()
     assert (watch.verdict()["kind"], watch.verdict()["step"]) == ("loss", 5)
+
+
+def test_gradients_that_the_program_writes_itself(watch):
+    """An evolution strategy: no loss, no `backward`."""
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for turn in range(50):
+        scores = torch.rand(8) if turn != 41 else torch.ones(8)
+        advantage = (scores - scores.mean()) / scores.std()
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter) * advantage.sum()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["given"], seen["by_hand"], seen["step"]) == ("gradient", True, True, 42)
+    assert seen["origin"]["code"].strip().startswith("advantage = ")
+
+
+class Halving(torch.optim.SGD):
+    """Its update divides by what a step may leave at 0."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(0.01 * p.grad / p.grad.norm())
+
+
+def test_an_update_in_a_step_that_is_not_looked_at(watch):
+    """Of the second of two optimizers, whose steps are Python's."""
+    torch.manual_seed(0)
+    model, other = nn.Linear(2, 1), nn.Linear(2, 1)
+    first, second = sgd(other), Halving(model.parameters(), lr=0.1)
+    for turn in range(100):
+        for module, optimizer in ((other, first), (model, second)):
+            optimizer.zero_grad()
+            given = GOOD * 0 if module is model and turn == 90 else GOOD
+            (module(given) * given[:, :1]).sum().backward()
+            optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("optimizer", 91, "div")

@@ -95,6 +95,22 @@ def line() -> Facts:
     return origin_of(last.frame.f_code, last.line) if last is not None and last.whole else {}
 
 
+def beside() -> Facts:
+    """Of a function that runs, and holds numbers that are not finite, the one statement that made them of
+    finite ones: its operation, or `origin` alone; {} where there are several, or none is known."""
+    for frame in holders.user_frames():
+        line = scope.line_of(frame)
+        bad = [name for name, value in scope.variables(frame) if _state(value) in ("nan", "inf")]
+        chains = [list(_chain(frame, ast.Name(name, ast.Load()), "", line, _DEPTH)) for name in bad]
+        makers = {chain[-1].line: chain[-1] for chain in chains if len(chain) > 1 and chain[-1].whole}
+        if len(makers) == 1:
+            maker = makers.popitem()[1]
+            return _only(maker) or origin_of(maker.frame.f_code, maker.line)
+        if bad:
+            return {}
+    return {}
+
+
 def _chains() -> Iterator[list[Statement]]:
     """Of each of the user's frames the line that runs, and what led to it."""
     for frame in holders.user_frames():

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.program import before, branches, calls, frames, holders, operands, places, scope, texts
-from trapline._fault.program.texts import called
+from trapline._fault.program.texts import WRAPS, called
 
 Facts = dict[str, Any]
 _MAX_TEXT = 100
@@ -66,7 +66,7 @@ DRAWS = {
     "choice",
 }
 _ACROSS = {"cumsum", "cumprod", "cummax", "cummin", "argsort", "sort", "bincount", "unique"}
-_WRAPS = {"tensor", "as_tensor", "from_numpy", "asarray", "LongTensor"}
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow)
 
@@ -195,7 +195,7 @@ def as_written(at: texts.Returned, depth: int = _DEPTH) -> Optional[Facts]:
     """What an expression of the program's text computes, or the function of the program's that it calls; None
     where it hands on what it is given."""
     node = at.node
-    while isinstance(node, ast.Call) and called(node) in _WRAPS and node.args:
+    while isinstance(node, ast.Call) and called(node) in WRAPS and node.args:
         node = node.args[0]  # torch.tensor(rating - 1)
     if not _computes(node):
         called_in = texts.returned_by(called(node), None) if depth and isinstance(node, ast.Call) else None
@@ -418,7 +418,7 @@ def _computation(frame: FrameType, node: ast.expr, line: int, depth: int) -> Opt
     if name in _KEEPS and isinstance(node.func, ast.Attribute):
         inner = _computation(frame, node.func.value, line, depth - 1)
         return inner and ((node, line) if inner[1] == line else inner)
-    if name in _WRAPS and node.args:
+    if name in WRAPS and node.args:
         return _computation(frame, node.args[0], line, depth - 1)
     return None
 

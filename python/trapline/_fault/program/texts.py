@@ -17,6 +17,10 @@ _MAX_CHARACTERS = 300_000
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+# Each makes a tensor of the numbers that it is given.
+WRAPS = {"tensor", "as_tensor", "from_numpy", "asarray", "LongTensor"}
+
+
 class Returned(NamedTuple):
     """What a function returns: the expression, the name that it has there, and its file."""
 
@@ -135,6 +139,8 @@ def returned(function: Any, place: Optional[int], file: str, entries: bool = Fal
         value = value.values[place]
     elif place is not None:
         value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
+    while isinstance(value, ast.Call) and called(value) in WRAPS and value.args:
+        value = value.args[0]  # torch.from_numpy(decile)
     if value is None:
         return None
     name = value.id if isinstance(value, ast.Name) else key
