@@ -10,6 +10,7 @@ from trapline._fault.data import at_work, batches, hand, only, rows_of, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.unusual import stands_out
 from trapline._fault.data.values import unravel
+from trapline._fault.program import owners
 from trapline._watch.again import is_plain
 from trapline._watch.flow import parts
 
@@ -57,7 +58,8 @@ def sample_of(
     if at and any(count in part.shape[1:] for part in parts):  # as many features as samples
         return {}
     like = next((part for part in parts if len(part) == sizes[at]), None)
-    if grouped and like is None and sizes[0] % count == 0:  # tokens or heads of a sample, one after the other
+    if grouped and like is None and sizes[0] % count == 0 and not _is_of_weights(bad):
+        # Tokens or heads of a sample, one after the other.
         rows = rows.reshape(count, -1).any(1)
         like = next((part for part in parts if len(part) == count), None)
     if count not in sizes:  # nodes or edges of graphs
@@ -101,6 +103,12 @@ def batch_in_hand() -> dict[str, Any]:
         only = {"batch": sample["batch"], "row": 0, "dataset_index": sample["one_of"][0]}
         sample = samples.described(batch, only)
     return {"sample": sample}
+
+
+def _is_of_weights(made: Any) -> bool:
+    """Some module of the program's has a weight of that shape: averages of weights, noise that is added."""
+    every = (parameter for _, root in owners.roots() for parameter in root.parameters())
+    return any(parameter.shape == made.shape for parameter in every)
 
 
 def _is_made_of(made: Any, parameter: Any) -> bool:
