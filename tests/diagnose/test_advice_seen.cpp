@@ -1,4 +1,6 @@
 // Advice that what was seen before the fault, or in the batch around it, speaks for or against.
+#include <limits>
+
 #include "advice.hpp"
 
 namespace trapline::diagnose {
@@ -167,6 +169,37 @@ TEST(AdviceSeen, TheDivisionThatMadeWeightsNaN) {
       "look at `rest = rest / rest.sum(dim=-1, keepdim=True)` (line 23): where what it is divided by is 0, a "
       "row of zeros as a rule, 0/0 is NaN");
   EXPECT_FALSE(says(diagnose(facts), "logits")) << all(diagnose(facts));
+}
+
+// A place among rows * width, divided by less than the width: a limit would hide the divisor.
+TEST(AdviceSeen, AFlatPlaceIsDividedByTheWidthOfARow) {
+  json index = facts_of("index_select.index", 5, 5, {{"scan", {{"total", 5}, {"max", 5}}}});
+  index["computed"] = {{"name", "beam"}, {"text", "flat // len(vocab)"}, {"line", 15}};
+  EXPECT_TRUE(says(diagnose(index), "more than `len(vocab)`")) << all(diagnose(index));
+  EXPECT_FALSE(says(diagnose(index), "limit that to")) << all(diagnose(index));
+  index["computed"]["text"] = "(db // 6).long()";
+  EXPECT_TRUE(says(diagnose(index), "limit that to 4")) << all(diagnose(index));
+}
+
+TEST(AdviceSeen, WhatWasInfiniteBeforeTheCastWasNotMadeSo) {
+  json facts = facts_of("embedding.indices", std::numeric_limits<std::int64_t>::min(), 16);
+  facts["nan_cast"] = {
+      {"bad", 1}, {"value", "inf"}, {"frame", {{"file", "a.py"}, {"line", 5}, {"code", "x.long()"}}}};
+  facts["sample"] = {{"dataset_index", 37}, {"batch", 5}, {"row", 0}, {"likely", true}, {"by", "row"}};
+  EXPECT_TRUE(says(diagnose(facts), "what the batch holds is finite")) << all(diagnose(facts));
+  facts["nan"] = {{"input", {{"name", "bars"}, {"index", {1, 1}}, {"value", "inf"}}}};
+  EXPECT_FALSE(says(diagnose(facts), "what the batch holds is finite")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "stands in `bars` already")) << all(diagnose(facts));
+}
+
+// -100 is left out by the loss: it lies on no side.
+TEST(AdviceSeen, AnIgnoredLabelIsOnNoSide) {
+  json label =
+      facts_of("nll_loss_forward.target", 2, 2, {{"scan", {{"total", 56}, {"min", -100}, {"max", 2}}}});
+  label["tensor"]["shape"] = {4, 1, 14};
+  EXPECT_NE(diagnose(label).summary.find("both sides"), std::string::npos) << all(diagnose(label));
+  label["scan"]["also"] = -100;
+  EXPECT_EQ(diagnose(label).summary.find("both sides"), std::string::npos) << all(diagnose(label));
 }
 
 }  // namespace

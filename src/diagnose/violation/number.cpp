@@ -398,8 +398,8 @@ void diagnose_probability(ViolationWriter& w) {
       w.fix(fmt::format("{}look at where {} is computed: {}", logits ? "if they are probabilities, " : "",
                         w.own("the input"),
                         min == max && max > 1
-                            ? fmt::format("all are {}: a schedule goes beyond 1: see in what its "
-                                          "end is given (percent?); a limit alone hides that",
+                            ? fmt::format("all are {}: see in what that is given (percent?), or a "
+                                          "schedule that goes beyond 1; a limit alone hides that",
                                           to_text(*w.facts.scan.max))
                             : w.outside()));
     }

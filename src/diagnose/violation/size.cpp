@@ -18,6 +18,20 @@ bool is_grouping(std::string_view text) {
   return has("//") && !has("*") && !has("(") && !has("+") && !has("-");
 }
 
+// `flat // len(vocab)`, of a place in all rows together: the two sides; empty: it is no such division.
+std::pair<std::string_view, std::string_view> flat_sides(std::string_view text) {
+  const std::size_t at = text.find(" // ");
+  if (at == std::string_view::npos) return {};
+  const std::string_view left = text.substr(0, at), right = text.substr(at + 4);
+  constexpr std::string_view kWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  const bool is_width = right.starts_with("len(") || right.find(".size(") != std::string_view::npos ||
+                        right.find(".shape[") != std::string_view::npos;
+  const bool is_name = left.find_first_not_of(kWord) == std::string_view::npos;
+  return is_name && is_width && right.find(' ') == std::string_view::npos
+             ? std::pair(left, right)
+             : std::pair(std::string_view(), std::string_view());
+}
+
 // A quantity that is made an integer: `((angle + pi) / (2 * pi) * bins).floor().long()`.
 bool is_cut(const ComputedFact& computed) {
   if (is_grouping(computed.text)) return false;
@@ -364,6 +378,12 @@ std::string ViolationWriter::rule_of_computation() const {
     return "`//` by one number takes all groups to be as large: where they are not, their own sizes tell "
            "(bisect, "
            "torch.searchsorted among the cumulative sizes)";
+  if (const auto& [flat, width] = flat_sides(facts.computed->text); above() && !flat.empty())
+    return fmt::format(
+        "where `{}` is a place in all rows together, it has to be divided by how many places a row has: that "
+        "is "
+        "more than `{}`; a limit behind it hides that",
+        flat, width);
   if (above() && hi() > 2 && only(hi()) && is_cut(*facts.computed)) {
     const bool sure = facts.computed->before.has_value();
     return fmt::format(

@@ -84,6 +84,7 @@ bool ViolationWriter::has(std::int64_t wanted) const {
 std::size_t ViolationWriter::distinct() const { return std::max<std::size_t>(1, facts.values.size()); }
 
 bool ViolationWriter::both_sides() const {
+  if (facts.scan.also && facts.scan.min == Scalar(*facts.scan.also)) return false;  // which is left out
   const auto& [min, max] = std::pair(facts.scan.min, facts.scan.max);
   return min && max && is_integer(*min) && is_integer(*max) && std::get<std::int64_t>(*min) < facts.scan.lo &&
          std::get<std::int64_t>(*max) >= hi();
@@ -205,7 +206,8 @@ bool ViolationWriter::nan_cast() const {
 // Its row of the batch alone is bad and finite as it was loaded, or all that the batch holds is finite.
 bool ViolationWriter::by_arithmetic() const {
   if (!facts.sample) return false;
-  return facts.sample->by == "row" ||
+  const bool seen = facts.nan && facts.nan->input && !facts.batch_is_finite;  // what was cast was so before
+  return (facts.sample->by == "row" && !seen) ||
          (facts.batch_is_finite && (facts.sample->by == "hand" || facts.sample->by == "place"));
 }
 

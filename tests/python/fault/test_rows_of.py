@@ -291,3 +291,11 @@ def test_what_a_loop_asks_for_may_be_of_two():
     for stage in range(2):
         rate, name, tool = rates[stage], names[stage], tools[stage]
         assert rows_of.at_in_loop() is None and rate and name and tool
+
+
+def test_words_of_a_text_are_no_records_of_a_vocabulary():
+    words = ["<pad>", "git", "add", "-a", "main.py", "notes.txt"]
+    prompt = [words[1], words[2], words[4]]
+    beams = torch.tensor([[0], [1], [5]])
+    scan = {"first": 2, "value": 5, "lo": 0, "hi": 5, "also": None, "bad": 1, "total": 3}
+    assert rows_of.cut_by_hand(beams, scan, None) is None and prompt

@@ -218,7 +218,8 @@ def _is_data(value: Any) -> bool:
 
 
 def _is_record(value: Any) -> bool:
-    return not isinstance(value, (int, float)) and not callable(value)
+    is_word = type(value) is str and " " not in value  # as a vocabulary has, and a text
+    return not isinstance(value, (int, float)) and not callable(value) and not is_word
 
 
 def _entry(value: Any) -> Optional[Sample]:
