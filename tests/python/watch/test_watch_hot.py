@@ -221,6 +221,26 @@ def test_numbers_of_16_bits_are_read(dtype):
         assert module.drain()[2] == one.item()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_every_number_of_the_gradient_is_looked_at(dtype):
+    module, largest = hot.Hot(), torch.finfo(dtype).max
+    for count in (1, 3, 4, 7, 8, 15, 16, 17, 33):
+        parameter = nn.Parameter(torch.ones(count, dtype=dtype))
+        optimizer = torch.optim.SGD([parameter], lr=0.1)
+        parameter.grad = torch.full((count,), -largest, dtype=dtype)
+        parameter.grad[count // 2] = largest
+        module.arm(optimizer, time.perf_counter() + 1000)
+        assert module.arrived()
+        for at in range(count):
+            for bad in (math.nan, math.inf, -math.inf):
+                parameter.grad.fill_(largest)
+                parameter.grad[at] = bad
+                assert not module.arrived()
+        optimizer.param_groups[0]["params"] = []  # gone: there is nothing to look at
+        assert module.arrived()
+        module.drain()
+
+
 def test_python_goes_through_c_and_compilation_through_python():
     assert roots.Root.__mro__[1].__name__ == "Gate"
     assert roots.Root.__dict__["__call__"] is roots._called
