@@ -86,8 +86,13 @@ def probe_of(optimizer: Any) -> Any:
     return None if number < 0 else optimizer.param_groups[number]["params"][at]
 
 
-def probe_is_finite(optimizer: Any) -> bool:
-    """That parameter itself."""
+def probe_is_finite(optimizer: Any, all_small: bool = False) -> bool:
+    """That parameter itself; with `all_small` every one that is as small."""
+    if all_small:
+        every = (parameter for group in optimizer.param_groups for parameter in group["params"])
+        return are_finite(
+            [one for one in every if one.is_cpu and one.numel() <= MAX_PROBE and type(one) in PLAIN]
+        )
     probe = probe_of(optimizer)
     return probe is None or are_finite([probe])
 

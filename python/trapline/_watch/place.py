@@ -178,21 +178,7 @@ def of_loss(
             given = given or {"kind": "input", **into, "looked": False, **what, **record_of(bad)}
             looked = False
             continue
-        found = named(made, inner)
-        first = made
-        if made.infinite is not None:
-            first = made.infinite
-            found["inf_before"] = before = named(first, inner)
-            if "origin" in before:  # the line of what is to be changed
-                found["origin"] = before.pop("origin")
-        row = given_to(made, inner)
-        told = row.get("sample", {})
-        if (told.get("likely") or told.get("by") == "alone") and by_chance(call, first):
-            row = {"finite_before": row["finite_before"], **batch_in_hand()}
-        if "sample" not in row and not made.own:
-            row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
-            row = {**batch_in_hand(), **row}
-        return {**found, **seen, **row, **_first_spoilt()}
+        return {**_of_operation(made, call, inner), **seen, **_first_spoilt()}
     again = replayed.of_loss(loss, calls)
     if again:
         row = {} if "sample" in again or "drawn" in again else batch_in_hand()
@@ -225,6 +211,25 @@ def of_loss(
     if looked and not given and "origin" not in by and "factor" not in by:
         by |= arisen.line()
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
+
+
+def _of_operation(made: Any, call: Call, inner: Any) -> dict[str, Any]:
+    """What a module that ran again has made, and whose row it is."""
+    found = named(made, inner)
+    first = made
+    if made.infinite is not None:
+        first = made.infinite
+        found["inf_before"] = before = named(first, inner)
+        if "origin" in before:  # the line of what is to be changed
+            found["origin"] = before.pop("origin")
+    row = given_to(made, inner)
+    told = row.get("sample", {})
+    if (told.get("likely") or told.get("by") == "alone") and by_chance(call, first):
+        row = {"finite_before": row["finite_before"], **batch_in_hand()}
+    if "sample" not in row and not made.own:
+        row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
+        row = {**batch_in_hand(), **row}
+    return {**found, **row}
 
 
 def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:
@@ -327,6 +332,10 @@ def of_gradients(
         given = _weighed(mine)
         if given:
             return given
+    for call in mine:
+        made = _made_nan(call)
+        if made is not None:  # in what the loss leaves out
+            return {**_of_operation(made, call, inner_of(call)), **seen}
     if any(str(gradient.dtype) == "torch.float16" for _, gradient in bad):
         seen["half"] = True
     found: dict[str, Any] = {"kind": "gradient", **weights.name_of(bad[-1][0], modules), **seen}
@@ -398,6 +407,17 @@ def _made_backward(call: Call, spoiled: Optional[set[int]] = None) -> Optional[d
         given = list(tensors([args, kwargs], trained=True))
         arrived = backward.Arrived.ones(made) if spoiled is not None else call.arrived
         return backward.culprit_of(inner, made, given, arrived, intervals, spoiled)
+
+
+def _made_nan(call: Call) -> Any:
+    """What made the NaN in the output of a module, where nothing that it was given had one."""
+    if has_collectives(call):
+        return None
+    output, flow = followed(call)
+    if not any(bool(tensor.isnan().any()) for tensor in tensors(output)):
+        return None
+    made = flow.origin_of(output)
+    return made if made is not None and made.given is None else None
 
 
 def _weighed(calls: list[Call]) -> dict[str, Any]:

@@ -100,6 +100,7 @@ class Began:
     def __init__(self) -> None:
         self.bad: set[int] = set()  # ids of parameters that were not finite
         self.good: set[int] = set()
+        self.late: set[int] = set()  # of the bad ones those that a training took up when it was on its way
         self._entered: dict[int, Any] = {}  # that were finite before their module's first call; when
 
     def enters(self, parameters: Iterable[Any], now: Any) -> None:
@@ -109,7 +110,7 @@ class Began:
     def entered(self, now: Any) -> set[int]:
         return {key for key, then in self._entered.items() if then == now}
 
-    def notes(self, parameters: Iterable[Any]) -> None:
+    def notes(self, parameters: Iterable[Any], late: bool = False) -> None:
         for parameter in parameters:
             if not parameter.is_cpu:  # nothing waits for a device
                 continue
@@ -117,6 +118,7 @@ class Began:
                 self.good.add(id(parameter))
             else:
                 self.bad.add(id(parameter))
+                self.late |= {id(parameter)} if late else set()
                 self.good.discard(id(parameter))
 
 

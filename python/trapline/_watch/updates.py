@@ -62,7 +62,7 @@ class Updates:
         turn, coming = light.now()
         entered = light.began.entered((turn, coming - 1))
         is_fine = partial(self._is_fine, earlier)
-        return weights.Known(tallies, bad, good, modules, is_fine, entered)
+        return weights.Known(tallies, bad, light.began.late, good, modules, is_fine, entered)
 
     def _is_fine(self, earlier: list[Call], parameter: Any) -> str:
         if self._loaded[0] == self._light.steps.turn and id(parameter) in self._loaded[1]:
@@ -85,7 +85,7 @@ def around_added(light: Any, original: Any) -> Any:
         if light.notes and optimizer in light.steps.tallies:
             light.catches_up()
             light.looks, light.budget.until = True, light.steps.turn + _ADDED
-            light.began.notes(optimizer.param_groups[-1]["params"])
+            light.began.notes(optimizer.param_groups[-1]["params"], light.steps.taken > 0)
 
     return add_param_group
 

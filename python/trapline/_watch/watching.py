@@ -136,13 +136,13 @@ class Light:
 
     def _begins_training(self) -> None:
         for module in self.roots.take_new():
-            self.began.notes(module.parameters())
+            self.began.notes(module.parameters(), self.steps.taken > 0)
 
     def _begins_with(self, optimizer: Any) -> None:
         if self.steps.is_new(optimizer):
             if self.steps.taken == 0:
                 self.ring.clear()  # of backward passes
-            self.began.notes(parameters_of(optimizer))
+            self.began.notes(parameters_of(optimizer), self.steps.taken > 0)
             self._several = self._several or len(self.steps.tallies) > 1
 
     def catches_up(self) -> None:
@@ -410,7 +410,7 @@ class Light:
             well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
             by_hand = self.backwards == 0 and not self.device.is_used
             self.counts_step(optimizer)
-            if well or (self.suspect is None and not probe_is_finite(optimizer)):
+            if well or (self.suspect is None and not probe_is_finite(optimizer, all_small=by_hand)):
                 self.found = self.updates.sees(optimizer, by_hand)
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))

@@ -25,7 +25,8 @@ class Known(NamedTuple):
 
     optimizers: Any  # tallies by optimizer
     bad: set[int]  # ids of the parameters that were not finite before the first step
-    good: set[int]  # of those that were
+    late: set[int]  # of these those that were taken up later
+    good: set[int]  # of those that were finite
     modules: list[Any]  # the outermost ones, also those whose calls were not kept (a teacher's)
     is_fine: Callable[[Any], str]  # of a parameter: since when the program alone can have broken it
     entered: set[int]  # ids of those that were finite before their module's first call, in this step
@@ -107,7 +108,7 @@ def since_start(module: Any, name: str, known: Known) -> dict[str, Any]:
     purpose (what must not follow another in a CRF), and the step's data are the first to meet it."""
     mine = dict(module.named_parameters()).get(name)
     stepped_once = any(tally.count > tally.before for tally in list(known.optimizers.values()))
-    if id(mine) not in known.bad or mine is None or not stepped_once:
+    if id(mine) not in known.bad - known.late or mine is None or not stepped_once:
         return {}
     values = mine.detach()
     on_purpose = bool((values.isfinite() | values.isneginf()).all())

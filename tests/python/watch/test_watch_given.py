@@ -358,3 +358,30 @@ def test_a_training_that_goes_on_in_evaluation(watch):
         optimizer = step(model, model(torch.rand(4, 2)).sum(), optimizer)
     seen = watch.verdict()
     assert (seen["step"], seen["kind"], seen["name"]) == (4, "weights", "1.running_mean")
+
+
+class Attending(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(2, 2)
+
+    def forward(self, x, closed):
+        scores = (x @ x.transpose(1, 2)).masked_fill(closed[:, None, :], -math.inf)
+        return self.out(scores.softmax(-1) @ x)
+
+
+def test_nan_in_rows_that_the_loss_leaves_out(watch):
+    """Of a filler row all targets are ignored: the loss is finite, and no gradient is."""
+    torch.manual_seed(0)
+    model, optimizer = Attending(), None
+    for number in range(1, 4):
+        closed = torch.zeros(3, 4, dtype=torch.bool)
+        labels = torch.zeros(3, 4, dtype=torch.long)
+        if number == 3:
+            closed[2], labels[2] = True, -100
+        loss = nn.functional.cross_entropy(model(torch.rand(3, 4, 2), closed).flatten(0, 1), labels.flatten())
+        assert bool(loss.isfinite())
+        optimizer = step(model, loss, optimizer)
+    seen = watch.verdict()
+    assert (seen["step"], seen["kind"], seen["op"]) == (3, "output", "_softmax")
+    assert "scores.softmax(-1)" in line_of(seen)

@@ -96,3 +96,51 @@ def test_an_update_in_a_step_that_is_not_looked_at(watch):
             optimizer.step()
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], seen["op"]) == ("optimizer", 91, "div")
+
+
+class Curved(torch.optim.Optimizer):
+    """Takes its gradients by `autograd.grad`, and the root of an estimate that may fall below 0."""
+
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    def estimate(self, loss, curvature):
+        params = [p for group in self.param_groups for p in group["params"]]
+        for p, grad in zip(params, torch.autograd.grad(loss, params)):
+            p.grad = grad
+            self.state[p]["curvature"] = torch.full_like(p, curvature if p.dim() == 1 else 1.0)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(0.01 * p.grad / self.state[p]["curvature"].sqrt())
+
+
+def test_a_step_by_gradients_that_no_backward_made(watch):
+    """The first weight stays as it is: all small ones are looked at."""
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    optimizer = Curved(model.parameters())
+    for turn in range(50):
+        loss = nn.functional.mse_loss(model(GOOD), GOOD[:, :1])
+        optimizer.estimate(loss, -1.0 if turn == 40 else 1.0)
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"], seen["name"]) == ("optimizer", 41, "sqrt", "bias")
+
+
+def test_weights_that_were_added_are_not_from_the_beginning(watch):
+    model, added = nn.Linear(2, 2), nn.Linear(2, 2)
+    optimizer = sgd(model)
+    with torch.no_grad():
+        added.bias.fill_(-math.inf)
+    for turn in range(6):
+        if turn == 4:
+            optimizer.add_param_group({"params": list(added.parameters())})
+        optimizer.zero_grad()
+        out = model(GOOD) if turn < 4 else added(model(GOOD))
+        out.square().sum().backward()
+        optimizer.step()
+    seen = watch.verdict() or watch.harmless()
+    assert (seen["step"], seen["kind"], "since_start" in seen) == (5, "weights", False)

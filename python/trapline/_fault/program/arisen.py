@@ -103,12 +103,19 @@ def beside() -> Facts:
         bad = [name for name, value in scope.variables(frame) if _state(value) in ("nan", "inf")]
         chains = [list(_chain(frame, ast.Name(name, ast.Load()), "", line, _DEPTH)) for name in bad]
         makers = {chain[-1].line: chain[-1] for chain in chains if len(chain) > 1 and chain[-1].whole}
+        if any(_calls_module(maker) for maker in makers.values()):  # whose weights may be what is not finite
+            return {}
         if len(makers) == 1:
             maker = makers.popitem()[1]
             return _only(maker) or origin_of(maker.frame.f_code, maker.line)
         if bad:
             return {}
     return {}
+
+
+def _calls_module(statement: Statement) -> bool:
+    called = (part.func for part in ast.walk(statement.node) if isinstance(part, ast.Call))
+    return any(owners.is_module(calls.resolve(function, statement.frame)) for function in called)
 
 
 def _chains() -> Iterator[list[Statement]]:
