@@ -131,16 +131,16 @@ def test_a_step_by_gradients_that_no_backward_made(watch):
 
 
 def test_weights_that_were_added_are_not_from_the_beginning(watch):
-    model, added = nn.Linear(2, 2), nn.Linear(2, 2)
+    model, added = nn.Sequential(nn.Linear(2, 2)), nn.Linear(2, 2)
     optimizer = sgd(model)
     with torch.no_grad():
         added.bias.fill_(-math.inf)
     for turn in range(6):
         if turn == 4:
+            model.append(added)
             optimizer.add_param_group({"params": list(added.parameters())})
         optimizer.zero_grad()
-        out = model(GOOD) if turn < 4 else added(model(GOOD))
-        out.square().sum().backward()
+        model(GOOD).square().sum().backward()
         optimizer.step()
     seen = watch.verdict() or watch.harmless()
     assert (seen["step"], seen["kind"], "since_start" in seen) == (5, "weights", False)
