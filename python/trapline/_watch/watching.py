@@ -408,7 +408,8 @@ class Light:
             self.catches_up()
             well = self.looks and self.suspect is None and self.norm is not None
             well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
-            by_hand = self.backwards == 0 and not self.device.is_used
+            # Of several optimizers another one's step has used the loss.
+            by_hand = self.backwards == 0 and optimizer is self.steps.only() and not self.device.is_used
             self.counts_step(optimizer)
             if well or (self.suspect is None and not probe_is_finite(optimizer, all_small=by_hand)):
                 self.found = self.updates.sees(optimizer, by_hand)

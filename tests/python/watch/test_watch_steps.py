@@ -144,3 +144,19 @@ def test_weights_that_were_added_are_not_from_the_beginning(watch):
         optimizer.step()
     seen = watch.verdict() or watch.harmless()
     assert (seen["step"], seen["kind"], "since_start" in seen) == (5, "weights", False)
+
+
+def test_two_optimizers_of_one_loss_write_no_gradients_themselves(watch):
+    torch.manual_seed(0)
+    table, head = nn.Embedding(4, 2), nn.Linear(2, 1)
+    first, second = sgd(table), sgd(head)
+    for turn in range(60):
+        first.zero_grad()
+        second.zero_grad()
+        out = head(table(torch.arange(4)).detach() if turn == 50 else table(torch.arange(4)))
+        loss = (out.square() * (0 if turn == 50 else 1)).sum().sqrt() if turn == 50 else out.square().mean()
+        loss.backward()
+        first.step()
+        second.step()
+    seen = watch.verdict()
+    assert (seen["step"], seen["kind"], seen.get("by_hand")) == (51, "gradient", None)
