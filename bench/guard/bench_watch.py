@@ -158,7 +158,9 @@ def cost_of(step: models.Step, count: int) -> float:
     return (clock() - start) / count
 
 
-def measure(name: str, device: str, seconds: float, small: bool) -> tuple[float, dict[str, list[tuple[float, float]]]]:
+def measure(
+    name: str, device: str, seconds: float, small: bool
+) -> tuple[float, dict[str, list[tuple[float, float]]]]:
     torch.manual_seed(0)
     step = models.MODELS[name](torch.device(device), small)
     handle = optimizers.register_optimizer_step_pre_hook(hold)
