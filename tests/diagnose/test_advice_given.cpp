@@ -13,9 +13,11 @@ TEST(AdviceGiven, MinusOneThatIsANumberLessOne) {
   facts["computed"] = {{"name", "stars"}, {"text", "rating - 1"}, {"line", 20}, {"file", "data.py"}};
   const Finding finding = diagnose(facts);
   EXPECT_TRUE(finding.summary.ends_with("; `rating - 1` makes -1 of 0")) << finding.summary;
-  EXPECT_EQ(finding.fix.front(),
-            "look at `stars = rating - 1` (data.py:20): what is 0 there has no number, as a rule: leave such "
-            "records out, or correct them");
+  EXPECT_EQ(
+      finding.fix.front(),
+      "look at `stars = rating - 1` (data.py:20): if what is 0 there is no class (not known), leave such "
+      "records out, or ignore_index=-1; if it is one, take nothing off, and let the model have an output for "
+      "it");
   facts["computed"]["text"] = "rating - 10";
   EXPECT_FALSE(says(diagnose(facts), "what is 0 there")) << all(diagnose(facts));
 }

@@ -202,5 +202,23 @@ TEST(AdviceSeen, AnIgnoredLabelIsOnNoSide) {
   EXPECT_EQ(diagnose(label).summary.find("both sides"), std::string::npos) << all(diagnose(label));
 }
 
+// 255 of an octave is -1: left out, the finest of all would be gone.
+TEST(AdviceSeen, AByteOfMinusOneIsNoMark) {
+  const json index = facts_of("index.indices", 255, 6, {{"scan", {{"total", 40}, {"max", 255}}}});
+  EXPECT_NE(diagnose(index).summary.find("255 may be an ignore label"), std::string::npos)
+      << all(diagnose(index));
+  EXPECT_TRUE(says(diagnose(index), "if 255 is -1 as a byte (uint8, `& 255`), give it its sign back"));
+  EXPECT_TRUE(says(diagnose(index), "if it marks what is not to count: leave the elements with 255"));
+}
+
+TEST(AdviceSeen, OneLessARunningSum) {
+  json facts = facts_of("binary_cross_entropy.self", 0, 1);
+  facts["scan"] = {{"bad", 1},         {"total", 8},  {"first", 0}, {"value", -0.2},
+                   {"is_float", true}, {"min", -0.2}, {"max", 0.9}};
+  facts["squashed"] = "one_less_sum";
+  EXPECT_TRUE(says(diagnose(facts), "torch.cumprod(1 - hazard, dim)")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "with_logits")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -91,8 +91,11 @@ bool ignore_label(const ViolationWriter& w) {
 }
 
 void write_ignore_label(ViolationWriter& w) {
+  constexpr std::int64_t kByte = 255;                                 // also that of -1
+  const bool byte = w.above() && w.integer() == kByte && !writes(w);  // a mask of classes is scattered
   w.finding().summary +=
-      fmt::format("; {} looks like an ignore label, which {} does not have", w.value(), w.op());
+      byte ? fmt::format("; 255 may be an ignore label, which {} does not have, or -1 as a byte", w.op())
+           : fmt::format("; {} looks like an ignore label, which {} does not have", w.value(), w.op());
   const std::string knob = w.ignore_knob();
   if (!knob.empty()) return w.fix(knob);
   const std::string name = w.own("the index");
@@ -110,7 +113,13 @@ void write_ignore_label(ViolationWriter& w) {
         name, w.value()));
     return;
   }
-  w.fix(fmt::format("leave the elements with {} in {} out before the call", w.value(), name));
+  if (byte)
+    w.fix(fmt::format(
+        "see where {} is made: if 255 is -1 as a byte (uint8, `& 255`), give it its sign back, and "
+        "a place of its own",
+        name));
+  w.fix(fmt::format("{}leave the elements with {} in {} out before the call",
+                    byte ? "if it marks what is not to count: " : "", w.value(), name));
 }
 
 // Where to look: the user's own name of the index, how much of it is bad, and what that looks like.

@@ -418,9 +418,10 @@ void write_codes(ViolationWriter& w) {
 // The program counts from 1 and takes 1 off: -1 was a 0.
 void write_one_taken_off(ViolationWriter& w) {
   w.finding().summary += fmt::format("; `{}` makes -1 of 0", w.facts.computed->text);
-  w.fix(fmt::format("{}: what is 0 there has no number, as a rule: leave such records out, or correct them",
-                    w.look_at_computation("the labels")));
-  if (w.has_ignore_index()) w.fix("or, so that they do not count: ignore_index=-1");
+  w.fix(
+      fmt::format("{}: if what is 0 there is no class (not known), leave such records out{}; if it is one, "
+                  "take nothing off, and let the model have an output for it",
+                  w.look_at_computation("the labels"), w.has_ignore_index() ? ", or ignore_index=-1" : ""));
   w.fix_sample();
 }
 

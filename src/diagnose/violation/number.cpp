@@ -225,6 +225,10 @@ constexpr std::array kSquashed{
         "find why what the exp is given is above 0: for a rate it is -rate, and a rate must not be negative "
         "(its parameters kept above 0 by F.softplus or exp)"},
     Squashed{
+        "one_less_sum", "1 less a running sum is below 0 where that goes beyond 1",
+        "let what is summed up be shares of 1 (a softmax); or, for what is left after each step, take the "
+        "product: torch.cumprod(1 - hazard, dim)"},
+    Squashed{
         "difference", "a difference may lie below 0",
         "if it is 1 less a distance: torch.exp(-distance) lies in (0, 1]; or a score without bounds, and "
         "F.binary_cross_entropy_with_logits(score, target)"},

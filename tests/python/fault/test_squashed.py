@@ -40,4 +40,6 @@ def test_what_made_them(scores, by):
 def test_one_less_an_exponential():
     rate = torch.tensor([0.5, -0.2], requires_grad=True)
     assert squashed_by(1 - torch.exp(-rate)) == "one_less_exp"
+    assert squashed_by(1.0 - rate.cumsum(-1)) == "one_less_sum"
+    assert squashed_by(1.0 - rate.sum(-1)) == "difference"  # a distance, as a rule
     assert squashed_by(1 - rate * 2) == "difference"

@@ -10,12 +10,14 @@ from trapline._fault.model.layers import ADAPTERS, node_kind
 
 _MAX_NODES = 16
 _LOGARITHMS = ("LogSoftmax", "LogSigmoid", "Log")
+_LESS = {"Exp": "one_less_exp", "Cumsum": "one_less_sum"}  # of what 1 less it is
 _PRODUCTS = ("Mm", "Bmm", "Mv", "Dot")
 _LAYERS = ("Addmm", "Addmv", "Baddbmm", "Linear", "MkldnnLinear", "Convolution", "MkldnnConvolution")
 
 
 def squashed_by(scores: Any) -> Optional[str]:
-    """ "raw", "tanh", "cosine", "difference" (1 - x), "one_less_exp" or "log"; None: not known."""
+    """ "raw", "tanh", "cosine", "difference" (1 - x), "one_less_exp", "one_less_sum" or "log"; None: none of
+    them."""
     node = _computing(getattr(scores, "grad_fn", None))
     if node is None:
         return None
@@ -24,7 +26,7 @@ def squashed_by(scores: Any) -> Optional[str]:
         return "tanh"
     if kind == "Rsub":
         less = _computing(_first(node))
-        return "one_less_exp" if less is not None and node_kind(less) == "Exp" else "difference"
+        return _LESS.get(node_kind(less) if less is not None else "", "difference")
     if kind in _LOGARITHMS:
         return "log"
     if kind in _LAYERS or (kind == "Add" and _of_layer(node)):
