@@ -221,3 +221,12 @@ torch.jit.script(Net())(torch.tensor([1, 7]))
     assert finding["element"]["value"] == 7
     (ended,) = [json.loads(path.read_text()) for path in (tmp_path / "report").glob("ended-*.json")]
     assert ended["other"] == "" and len(ended["unhandled"]) == 1
+
+
+def test_a_target_in_the_shape_that_its_caller_has(run):
+    """cross_entropy() of [batch, classes, length] puts a dimension of 1 into it."""
+    done, findings = run(
+        "y = torch.zeros(2, 5, dtype=torch.long)\ny[1, 3] = 7\nF.cross_entropy(torch.randn(2, 4, 5), y)\n"
+    )
+    assert done.returncode and findings[0]["summary"].startswith("cross_entropy: target[1, 3] is 7")
+    assert (findings[0]["tensor"]["shape"], findings[0]["element"]["index"]) == ([2, 5], [1, 3])
