@@ -342,7 +342,7 @@ def test_the_newest_batch_is_no_ones_where_two_loaders_make_them():
             next(iter(loader))
 
     one = DataLoader(TensorDataset(torch.arange(8)), batch_size=4)
-    drawn(one)
+    drawn(one, one)  # two epochs
     assert hand.newest().number == 0
     drawn(DataLoader(TensorDataset(torch.arange(6)), batch_size=3))
     assert hand.newest() is None and one

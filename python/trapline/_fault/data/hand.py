@@ -41,7 +41,10 @@ def newest() -> Optional[Batch]:
     """For where no frame holds any: the batch that was made last, where one loader makes them all, and does
     not read ahead."""
     remembered = batches.newest_first()
-    loaders = {id(batch.loader) for batch in remembered}
+    users = [
+        (batch.loader, batch.loader.user_loader()) for batch in remembered
+    ]  # which is one for all epochs
+    loaders = {id(own if user is None else user) for own, user in users}
     ahead = remembered and type(remembered[0].loader.user_loader()).__module__.startswith("accelerate.")
     return remembered[0] if len(loaders) == 1 and not ahead else None
 
