@@ -9,7 +9,7 @@ peers come, too. Models of bench/guard/models.py, on the CPU in their small size
 guard itself is not on. Lightning's `detect_anomaly=True` is PyTorch's detect_anomaly; its
 `terminate_on_nan`, which 2.0 took out, is written again here from what it did after each batch.
 
-With `--full` they are of full size on the CPU, too: minutes a step for two of them.
+With `--full` they are of full size on the CPU, too: two of them are made for a GPU.
 
     bench_watch.py [--device cuda] [--models mlp,gpt2] [--seconds 40] [--full]
 """

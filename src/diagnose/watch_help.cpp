@@ -78,7 +78,7 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
     return fmt::format(
         "`{}` picked an infinity that was there on purpose (a mask's -inf): what it picks must not be masked",
         op);
-  if (!watch.finite_before && reduces(op))
+  if ((watch.inf_before || !watch.nan) && !watch.finite_before && reduces(op))
     return fmt::format(
         "`{}` of a row in which a mask of -inf leaves nothing is infinite: give such a row a number (0), or "
         "leave it out",

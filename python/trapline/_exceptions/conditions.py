@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional
 from trapline._exceptions.forms import with_operators
 from trapline._fault.data import values
 from trapline._fault.program import frames, owners, scope, source
-from trapline._fault.program.operands import ARITHMETIC
+from trapline._fault.program.operands import ARITHMETIC, COMPARISONS
 
 _MAX_LINES = 4000  # of one function
 _MAX_BRACKETS = 20
@@ -26,12 +26,7 @@ _MAX_STEPS = 400  # nodes of one evaluation, names followed included
 _PLAIN = (int, float, bool, str, type(None))
 
 OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    **COMPARISONS,
     **ARITHMETIC,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,

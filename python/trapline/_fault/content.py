@@ -59,7 +59,7 @@ def _divided(variable: dict[str, Any], tensor: Any) -> Optional[dict[str, Any]]:
     return found if found is not None and " / " in found.get("text", "") else None
 
 
-def _is_models(variable: dict[str, Any], tensor: Any) -> bool:
+def _is_models(variable: dict[str, Any]) -> bool:
     """What a module keeps (`self.neighbours`) or has made when it was made is of no batch."""
     name = str(variable.get("name", ""))
     holders = (
@@ -235,7 +235,7 @@ def look_into(
     by_place = (facts.get("sample") or {}).get("by") in ("place", "row")
     if by_place and (computed.counts_across(tensor) or arisen.is_drawn(tensor)):
         facts.pop("sample")
-    if (facts.get("sample") or {}).get("by") == "hand" and _is_models(facts.get("variable") or {}, tensor):
+    if (facts.get("sample") or {}).get("by") == "hand" and _is_models(facts.get("variable") or {}):
         facts.pop("sample")
     if not {"dataset_index", "batch", "request", "one_of", "key", "file"} & set(facts.get("sample") or {}):
         facts.pop("sample", None)  # a row alone, of what nobody knows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from types import FrameType
 from typing import Any, Optional
 
@@ -35,7 +34,7 @@ def in_loop(frame: FrameType) -> Optional[Sample]:
             ):
                 continue
             index = _index(frame, node.slice, drawn)
-            data = _value(frame, node.value)
+            data = calls.resolve(node.value, frame)
             if index is not None and _is_data(data, index):
                 name = ast.unparse(node.value)
                 found[name, index] = records.sample(name, data, len(data), index, None, likely=True)
@@ -48,7 +47,7 @@ def _index(frame: FrameType, node: ast.expr, drawn: set[str]) -> Optional[int]:
     if isinstance(node, ast.Name) and node.id in drawn:
         value = frame.f_locals.get(node.id)
     elif isinstance(node, ast.Subscript):
-        at, order = _index(frame, node.slice, drawn), _value(frame, node.value)
+        at, order = _index(frame, node.slice, drawn), calls.resolve(node.value, frame)
         if type(order) in (list, tuple) and at is not None and 0 <= at < len(order):
             value = order[at]
     elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "int" and len(node.args) == 1:
@@ -61,15 +60,6 @@ def _index(frame: FrameType, node: ast.expr, drawn: set[str]) -> Optional[int]:
     ):
         value = int(value)
     return value if type(value) is int else None
-
-
-def _value(frame: FrameType, node: ast.expr) -> Any:
-    """What a name or a member of an object holds."""
-    if isinstance(node, ast.Name):
-        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
-    return (
-        scope.members(_value(frame, node.value)).get(node.attr) if isinstance(node, ast.Attribute) else None
-    )
 
 
 def _is_data(data: Any, index: int) -> bool:
@@ -108,9 +98,4 @@ def _is_record(entry: Any, depth: int = 1) -> bool:
         return False
     if type(entry) is dict:
         return depth > 0 and any(_is_record(part, depth - 1) for part in list(entry.values()))
-    return _is_users(type(entry))
-
-
-def _is_users(kind: type) -> bool:
-    """A class of the program's own."""
-    return scope.members(sys.modules.get(kind.__module__)).get("__file__") in texts.user_files()
+    return texts.is_users_class(type(entry))

@@ -45,7 +45,7 @@ def newest() -> Optional[Batch]:
         (batch.loader, batch.loader.user_loader()) for batch in remembered
     ]  # which is one for all epochs
     loaders = {id(own if user is None else user) for own, user in users}
-    ahead = remembered and type(remembered[0].loader.user_loader()).__module__.startswith("accelerate.")
+    ahead = remembered and type(users[0][1]).__module__.startswith("accelerate.")
     return remembered[0] if len(loaders) == 1 and not ahead else None
 
 

@@ -7,18 +7,11 @@ import operator
 from types import FrameType
 from typing import Any, Optional
 
+from trapline._fault.program import calls
+from trapline._fault.program.operands import ARITHMETIC, COMPARISONS
+
 _PLAIN = (int, float, bool, str, type(None))
-_COMPARED = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-}
-_COUNTED = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod}
+_COMPARED = {**COMPARISONS, ast.Is: operator.is_, ast.IsNot: operator.is_not}
 
 
 def ran(frame: FrameType, tree: ast.AST, statement: ast.AST, line: int) -> Optional[bool]:
@@ -68,10 +61,8 @@ def _value(frame: FrameType, node: ast.expr) -> Any:
     """Of numbers, texts and their comparisons; ValueError for anything else."""
     if isinstance(node, ast.Constant):
         return node.value
-    if isinstance(node, ast.Name) and type(frame.f_locals.get(node.id, frame)) in _PLAIN:
-        return frame.f_locals[node.id]
-    if isinstance(node, ast.Name) and node.id not in frame.f_code.co_varnames:
-        value = frame.f_globals.get(node.id, frame)
+    if isinstance(node, ast.Name):
+        value = calls.resolve(node, frame)
         if type(value) in _PLAIN:
             return value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -79,10 +70,10 @@ def _value(frame: FrameType, node: ast.expr) -> Any:
     if isinstance(node, ast.BoolOp):
         values = [bool(_value(frame, part)) for part in node.values]
         return all(values) if isinstance(node.op, ast.And) else any(values)
-    if isinstance(node, ast.BinOp) and type(node.op) in _COUNTED:
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         left, right = _value(frame, node.left), _value(frame, node.right)
         if type(left) is int and type(right) is int:
-            return _COUNTED[type(node.op)](left, right)
+            return ARITHMETIC[type(node.op)](left, right)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
         left, right = _value(frame, node.left), _value(frame, node.comparators[0])
         return _COMPARED[type(node.ops[0])](left, right)

@@ -32,12 +32,23 @@ class Returned(NamedTuple):
 def user_files() -> list[str]:
     """The files of the user's own modules, those that run now first."""
     files = [frame.f_code.co_filename for frame in scope.live_frames() if places.is_user(frame.f_code)]
-    for module in list(sys.modules.values()):
-        if isinstance(module, ModuleType):
-            file = scope.members(module).get("__file__")
-            if isinstance(file, str) and file.endswith(".py") and not places.is_library_file(file):
-                files.append(file)
+    files += filter(None, map(_file_of, list(sys.modules.values())))
     return [file for file in dict.fromkeys(files) if not places.is_own(file)][:_MAX_FILES]
+
+
+def _file_of(module: Any) -> Optional[str]:
+    """Of a module of the user's."""
+    file = scope.members(module).get("__file__") if isinstance(module, ModuleType) else None
+    is_text = isinstance(file, str) and file.endswith(".py")
+    return file if is_text and not places.is_library_file(file) else None
+
+
+def is_users_class(kind: type) -> bool:
+    """By its own functions, or by the file of its module, as a record may have none."""
+    codes = (getattr(one, "__code__", None) for one in vars(kind).values())
+    file = _file_of(sys.modules.get(kind.__module__))
+    mine = file is not None and not places.is_own(file)
+    return mine or any(code is not None and places.is_user(code) for code in codes)
 
 
 def user_trees() -> Iterator[tuple[str, Any]]:

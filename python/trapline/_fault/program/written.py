@@ -9,7 +9,7 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Callable
 
-from trapline._fault.program import arisen, calls, holders, owners, places, scope
+from trapline._fault.program import arisen, calls, holders, owners, places, scope, texts
 
 _DEEP = 2  # a trainer's handler, its callbacks
 _MOST = 64
@@ -94,15 +94,9 @@ def _called_back(values: list[Any], depth: int) -> Iterator[Any]:
     """Objects of the user's classes in lists that the values hold, or what these hold."""
     for value in values[:_MOST]:
         if isinstance(value, (list, tuple)):
-            yield from (one for one in value[:_MOST] if not callable(one) and _is_users(type(one)))
+            yield from (one for one in value[:_MOST] if not callable(one) and texts.is_users_class(type(one)))
         elif depth and not owners.is_module(value) and not scope.is_tensor(value):
             yield from _called_back(list(scope.members(value).values()), depth - 1)
-
-
-def _is_users(kind: type) -> bool:
-    return any(
-        places.is_user(code) for one in vars(kind).values() if (code := getattr(one, "__code__", None))
-    )
 
 
 def by_module(module: Any, name: str) -> dict[str, Any]:
