@@ -347,9 +347,10 @@ TEST(AdviceGiven, TwoClassesThatAreCalledMinusOneAndOne) {
   const Finding whole = diagnose(signed_labels({{"seen", seen}}));
   EXPECT_TRUE(whole.summary.ends_with("; the two classes are called -1 and 1")) << whole.summary;
   EXPECT_FALSE(says(whole, "ignore_index")) << all(whole);
-  const Finding open = diagnose(signed_labels(json::object()));
-  EXPECT_TRUE(
-      open.fix.front().starts_with("if -1 and 1 are the two classes, in all of the data or in a file"))
+  const Finding open =
+      diagnose(signed_labels({{"kinds", {{"whole", true}, {"zero", false}, {"one", true}}}}));
+  EXPECT_TRUE(open.fix.front().starts_with(
+      "none of these labels is 0: if -1 and 1 are the two classes, in all of the"))
       << all(open);
 }
 

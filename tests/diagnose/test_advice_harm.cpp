@@ -151,7 +151,7 @@ TEST(AdviceHarm, NoRowIsDroppedWhereTheBatchIsFinite) {
 }
 
 TEST(AdviceHarm, TheLabelsOfALoss) {
-  json index = facts_of("scatter.index", 11, 10, {{"table", "labels"}});
+  json index = facts_of("scatter.index", 11, 10, {{"table", "labels"}, {"values", {{11, 1}, {10, 1}}}});
   const Finding finding = diagnose(index);
   EXPECT_EQ(info(finding.cause).code, "TL101");
   EXPECT_EQ(finding.also, (std::vector<Cause>{Cause::kNumClassesMismatch, Cause::kIndexOutOfRange}));

@@ -258,11 +258,13 @@ TEST(DiagnoseLossInput, Targets) {
   EXPECT_EQ(diagnose(ViolationFacts("binary_cross_entropy.target", 255.0, 1).scan("min", 0.0)).fix.front(),
             "pixels go to 255 and have to be divided by it; a mark has to be left out of input and target");
   EXPECT_EQ(diagnose(ViolationFacts("binary_cross_entropy.target", 2.0, 1).scan("min", 1.0)).fix.front(),
-            "if the two classes are called 1 and 2: target = target - 1");
+            "if no target of the data is 0 (none of these 32 is), the two classes are called 1 and 2: target "
+            "= target - 1");
   EXPECT_EQ(
       diagnose(ViolationFacts("binary_cross_entropy.target", -1.0, 1).scan("min", -1.0).scan("max", 1.0))
           .fix.front(),
-      "if the two classes are called -1 and 1: target = (target + 1) / 2");
+      "if no target of the data is 0 (none of these 32 is), the two classes are called -1 and 1: target = "
+      "(target + 1) / 2");
 }
 
 TEST(DiagnoseLossInput, ProbabilitiesThatWereComputedWrongly) {

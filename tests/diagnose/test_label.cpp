@@ -119,8 +119,9 @@ TEST(DiagnoseLabel, IgnoreLabels) {
          "cross_entropy: target[3] is -1, but the input has 5 classes: valid labels are [0, 5); -1 looks "
          "like an "
          "ignore label, but ignore_index is -100",
-         "if -1 marks what is not to count: F.cross_entropy(..., ignore_index=-1) or "
-         "nn.CrossEntropyLoss(ignore_index=-1)");
+         "if a look-up that found nothing gave it (str.find, dict.get(key, -1), a pandas category), look at "
+         "where the labels are made: correct the name that it did not find, add it to the classes, or leave "
+         "that record out");
   expect(label(255, 6), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 255, but the input has 6 classes: valid labels are [0, 6); 255 looks "
          "like an "
@@ -170,7 +171,7 @@ TEST(DiagnoseLabel, Garbage) {
   expect(
       label(140737488355328, 12), Cause::kLabelOutOfRange,
       "cross_entropy: target[3] is 140737488355328, which is not a plausible label: memory that was "
-      "never written, or of another dtype",
+      "never written or is of another dtype, or a raw number (a hash, a time, a key)",
       "find where `target` is allocated: torch.empty(...) and np.empty(...) hold garbage until written; use "
       "torch.zeros(...)");
 }

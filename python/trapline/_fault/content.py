@@ -143,7 +143,8 @@ def look_into(
     if violation.get("contract") == "binary_cross_entropy.self":
         add("squashed", lambda: squashed.squashed_by(tensor))
         add("passed", lambda: seen.passed(violation))
-    if violation.get("contract") == "binary_cross_entropy.target":
+    signed = operator.startswith("nll_loss") and scan.get("hi") == 2 and scan.get("value") == -1
+    if signed or violation.get("contract") == "binary_cross_entropy.target":
         add("kinds", lambda: values.kinds(content))
     add("masked", lambda: masked.masked_by(tensor, scan, predicate))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))

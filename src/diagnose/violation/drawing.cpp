@@ -92,7 +92,10 @@ void fix_multinomial(ViolationWriter& w) {
         fix_weights(w);
         break;
       }
-      w.fix("pass softmax output, not exp(logits): torch.softmax(logits.float(), dim=-1)");
+      w.fix(fmt::format(
+          "look at where {} is computed: exp() of more than 88 is Inf in float32, and so is a "
+          "division by 0; of scores, torch.softmax(logits.float(), dim=-1) in place of exp(logits)",
+          w.own("the input")));
       if (nan_when(w, "generation"))
         w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
       else if (nan_when(w, ""))

@@ -244,8 +244,8 @@ void write_off_range(ViolationWriter& w) {
     w.finding().summary += fmt::format("; {} of {} ids lie on both sides of it, from {} to {}",
                                        w.facts.scan.bad, w.facts.scan.total, min, max);
     w.fix(
-        fmt::format("{}: an offset, or the part of the table that is on this rank, is subtracted wrongly or "
-                    "not masked",
+        fmt::format("{}: numbers on both sides come of arithmetic, as a rule (an offset, or the part of the "
+                    "table that is on this rank, that is subtracted and not masked)",
                     look));
   } else if (w.distinct() > 1) {
     w.fix(fmt::format(

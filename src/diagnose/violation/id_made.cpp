@@ -56,9 +56,8 @@ bool is_drawn(const ViolationWriter& w) { return w.facts.newest && w.above() && 
 void fix_drawn(ViolationWriter& w) {
   w.fix(
       fmt::format("only the newest id of a row is bad: if a model chose it, its scores have more columns "
-                  "than this table has "
-                  "rows (another model's vocabulary, or one that was rounded up): cut them before the "
-                  "choice, logits[..., :{}]",
+                  "than this table has rows: where a vocabulary was rounded up, cut them before the choice, "
+                  "logits[..., :{}]; where they are of another model's vocabulary, none of its ids fits here",
                   w.hi()));
   w.fix(fmt::format("if not, {}: {}", w.look_at_computation("the ids"), w.outside()));
 }

@@ -113,13 +113,15 @@ void write_ignore_label(ViolationWriter& w) {
         name, w.value()));
     return;
   }
+  if (w.integer() == -1 && w.facts.table != "labels")
+    w.fix(fmt::format("-1 is also what a search gives that found nothing: look at where {} is made", name));
   if (byte)
     w.fix(fmt::format(
         "see where {} is made: if 255 is -1 as a byte (uint8, `& 255`), give it its sign back, and "
         "a place of its own",
         name));
-  w.fix(fmt::format("{}leave the elements with {} in {} out before the call",
-                    byte ? "if it marks what is not to count: " : "", w.value(), name));
+  w.fix(fmt::format("if it marks what is not to count: leave the elements with {} in {} out before the call",
+                    w.value(), name));
 }
 
 // Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
@@ -325,7 +327,8 @@ void write_labels(ViolationWriter& w) {
   }
   const std::string library = w.knob(Situation::kIndex, w.need());
   const bool gap = w.facts.classes && !w.facts.classes->missing.empty();
-  if (!more && library.empty() && (gap || !w.all_seen())) {  // a library's row says how it numbers them
+  const bool stray = w.distinct() == 1 && !w.all_seen();
+  if (!more && library.empty() && !stray && (gap || !w.all_seen())) {  // a library's row numbers them itself
     w.fix(
         fmt::format("only if they are numbers of a list that has gaps (COCO's categories; BraTS has 0, 1, 2 "
                     "and 4), number them from 0: kinds = sorted(set(labels)); label = kinds.index(label), "

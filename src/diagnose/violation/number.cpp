@@ -103,6 +103,10 @@ void fix_record(ViolationWriter& w) {
       records, scan.bad, scan.total, are));
 }
 
+std::string none_here(const ViolationWriter& w) {
+  return fmt::format(" (none of these {} is)", w.facts.scan.total);
+}
+
 // Whole numbers: pixels, two labels with other names, or classes.
 void fix_whole_target(ViolationWriter& w, double min, double max) {
   constexpr double kWhite = 255, kMaxClasses = 100;
@@ -121,7 +125,9 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
     }
   } else if (min == 1 && max == 2) {
     w.finding().summary += "; labels look like 1 and 2";
-    w.fix("if the two classes are called 1 and 2: target = target - 1");
+    w.fix(fmt::format(
+        "if no target of the data is 0{}, the two classes are called 1 and 2: target = target - 1",
+        none_here(w)));
   } else if (min == -1 && max <= 1 && w.facts.holds_zero.value_or(false)) {
     w.finding().summary += "; -1 stands beside 0 and 1";
     w.fix(
@@ -131,7 +137,9 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
         "(F.cross_entropy, with one output per class)");
   } else if (min == -1 && max <= 1) {
     w.finding().summary += "; labels look like -1 and 1";
-    w.fix("if the two classes are called -1 and 1: target = (target + 1) / 2");
+    w.fix(fmt::format(
+        "if no target of the data is 0{}, the two classes are called -1 and 1: target = (target + 1) / 2",
+        none_here(w)));
   } else if (min >= 0 && max <= kMaxClasses && !few_are_bad(w)) {
     w.finding().summary += fmt::format("; they are whole numbers up to {}", to_text(*w.facts.scan.max));
     w.fix("if they are class labels: F.cross_entropy, with one output per class");
@@ -228,10 +236,11 @@ constexpr std::array kSquashed{
         "one_less_sum", "1 less a running sum is below 0 where that goes beyond 1",
         "let what is summed up be shares of 1 (a softmax); or, for what is left after each step, take the "
         "product: torch.cumprod(1 - hazard, dim)"},
-    Squashed{
-        "difference", "a difference may lie below 0",
-        "if it is 1 less a distance: torch.exp(-distance) lies in (0, 1]; or a score without bounds, and "
-        "F.binary_cross_entropy_with_logits(score, target)"},
+    Squashed{"difference", "a difference may lie below 0",
+             "find what is subtracted there, and why it goes beyond 1: a share or a probability has to stay "
+             "within "
+             "[0, 1]; a distance has no such end (torch.exp(-distance) lies in (0, 1]), nor has a score "
+             "(F.binary_cross_entropy_with_logits)"},
     Squashed{
         "log", "these are logarithms",
         "give the loss the probabilities themselves, input.exp(), or the raw scores before the logarithm: "

@@ -98,11 +98,13 @@ bool ViolationWriter::all_seen() const {
   return (facts.seen && facts.seen->dataset && !facts.seen->several) || !facts.source.empty();
 }
 
+bool ViolationWriter::is_rare() const {
+  return is_class() && facts.seen && facts.seen->beyond && 4 * hi() * *facts.seen->beyond < facts.seen->count;
+}
+
 bool ViolationWriter::likely() const {
   if (facts.counted) return facts.counted->count > integer();
-  // A class that hardly a record of the whole data set has is no class, as a rule. Ids are rare by nature.
-  if (is_class() && facts.seen && facts.seen->beyond && 4 * hi() * *facts.seen->beyond < facts.seen->count)
-    return false;
+  if (is_rare()) return false;
   const std::int64_t over = needed() - hi();
   if (over > 2 && static_cast<double>(facts.scan.bad) < 0.1 * evenly_spread(*this)) return false;
   if (over <= std::max<std::int64_t>(2, hi() / 5)) return true;

@@ -167,10 +167,25 @@ bool ViolationWriter::garbage() const {
   return integer() >= kAbsurdValue || integer() <= -kAbsurdValue;
 }
 
-void ViolationWriter::write_garbage() {
+// A record holds it, or the program computes it: no memory that was never written.
+void ViolationWriter::write_raw_number() {
   finding_.summary =
-      fmt::format("{}, which is not a plausible {}: memory that was never written, or of another dtype",
-                  opening(), noun());
+      fmt::format("{}, far beyond {}: a raw number (a hash, a time, a key) that was not made one of {} {}",
+                  opening(), range(), hi(), is_class() ? "classes" : "rows");
+  fix(fmt::format("{}: {}", look_at_computation("the " + nouns()), outside()));
+  fix("raw numbers are numbered first, from 0, by one table for all of the data: number = {key: i for i, key "
+      "in "
+      "enumerate(sorted(set(keys)))}; a hash is taken modulo the number of rows");
+  fix_sample();
+}
+
+void ViolationWriter::write_garbage() {
+  if (facts.computed || (facts.sample && facts.sample->by.empty() && !facts.sample->likely))
+    return write_raw_number();
+  finding_.summary = fmt::format(
+      "{}, which is not a plausible {}: memory that was never written or is of another dtype, or a "
+      "raw number (a hash, a time, a key)",
+      opening(), noun());
   const std::int64_t high = integer() >> 32, low = integer() & 0xFFFFFFFF;
   constexpr std::int64_t kSmall = 1 << 24;
   if (high > 0 && high < kSmall && low > 0 && low < kSmall) {

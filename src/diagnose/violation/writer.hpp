@@ -142,6 +142,9 @@ class ViolationWriter {
   bool far_beyond() const;
   // It alone of a whole data set is above all valid numbers, and not by one: it is wrong itself.
   bool is_alone() const;
+  // Hardly a record of the whole data set has such a label: it is no class, as a rule. Ids are rare by
+  // nature.
+  bool is_rare() const;
   // "511 is the only one of the 200 indices of this data set above 359"
   std::string alone_text() const;
   // So many of a whole data set are above the valid numbers, with hardly a gap, that the size is in question
@@ -195,6 +198,7 @@ class ViolationWriter {
   // Memory that was never written, or is no integer: no label or id is that large.
   bool garbage() const;
   void write_garbage();
+  void write_raw_number();
 
   // The value is what a cast makes of NaN and Inf, or the cast was seen.
   bool nan_cast() const;
@@ -210,6 +214,13 @@ class ViolationWriter {
 
 // One per family of causes. They write summary and fix, and may change cause, also and layer.
 void diagnose_label(ViolationWriter& w);
+// Of labels: this one marks what is not to count, or is the -1 of an unsigned type; the two classes are
+// called -1 and 1 (false: a word of it, at most, is said); masks are pictures of two colours.
+void write_label_mark(ViolationWriter& w, std::int64_t label);
+bool is_wrapped(const ViolationWriter& w, std::int64_t value);
+bool write_signed_classes(ViolationWriter& w);
+bool two_colours(const ViolationWriter& w);
+void write_two_colours(ViolationWriter& w);
 // Of labels: every one is a class of the data set; this one is none; short rows are filled with it; a mask
 // has numbers on both sides of its classes.
 void write_all_named(ViolationWriter& w);

@@ -36,6 +36,13 @@ class Lone(nn.Module):
         self.level = nn.Embedding(levels, WIDTH)
 
 
+class Tuned(nn.Module):
+    def __init__(self, grades=6, ranks=3):
+        super().__init__()
+        self.grade = nn.Embedding(grades, WIDTH)
+        self.rank = nn.Embedding(ranks, WIDTH)
+
+
 class Shop(nn.Module):
     def __init__(self, cfg, classes, moods=4):
         super().__init__()
@@ -74,7 +81,7 @@ SETTINGS = """
 WIDTH = 3
 """
 MAIN = """
-from model_of_shop import Shop
+from model_of_shop import Shop, Tuned
 
 CFG = {"tokens": 5}
 LABELS = ["a", "b"]
@@ -83,6 +90,18 @@ LABELS = ["a", "b"]
 def build():
     n = len(LABELS)
     return Shop(CFG, classes=n)
+
+
+def tuned(options, **settings):
+    return Tuned(**settings, ranks=options.ranks)
+
+
+def parser():
+    import argparse
+
+    made = argparse.ArgumentParser()
+    made.add_argument("--ranks", "-r", type=int, default=8)
+    return made
 """
 
 
@@ -134,6 +153,30 @@ def test_a_default_that_no_call_of_the_text_gives_another(shop: Any) -> None:
     lone = sys.modules["model_of_shop"].Lone
     assert asked(lone(), "level")[-1] == ("levels=4", "model_of_shop.py", line_of(MODEL, "levels=4"))
     assert asked(lone(9), "level") == [("levels", "model_of_shop.py", line_of(MODEL, "self.level"))]
+
+
+def test_settings_that_are_spread_are_the_call_not_the_default(shop: Any) -> None:
+    model = shop.tuned(shop.parser().parse_args([]), grades=6)
+    assert asked(model, "grade") == [
+        ("grades", "model_of_shop.py", line_of(MODEL, "self.grade")),
+        ("Tuned(**settings, ranks=options.ranks)", "main_of_shop.py", line_of(MAIN, "return Tuned")),
+    ]
+
+
+def test_an_option_of_the_command_line(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its default, where the command line gave no other."""
+    parse = shop.parser().parse_args
+    monkeypatch.setattr(sys, "argv", ["main.py"])
+    assert asked(shop.tuned(parse([])), "rank")[-1] == (
+        "ranks=8",
+        "main_of_shop.py",
+        line_of(MAIN, '"--ranks"'),
+    )
+    monkeypatch.setattr(sys, "argv", ["main.py", "-r", "8"])
+    assert [step[0] for step in asked(shop.tuned(parse(["-r", "8"])), "rank")] == [
+        "ranks",
+        "ranks=options.ranks",
+    ]
 
 
 def test_a_power_is_followed_and_said_to_be_one(shop: Any) -> None:

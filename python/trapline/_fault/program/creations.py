@@ -349,9 +349,10 @@ def _arguments(at: _At, parameter: str) -> Iterator[_At]:
     names = _parameters(at.function)
     place = names.index(parameter) - (1 if at.kind is not None else 0)
     for file, function, kind, call in texts.calls_of(maker):
-        if any(given.arg is None for given in call.keywords):  # **settings
-            return
         value = _argument(call, parameter, place)
+        if value is None and any(given.arg is None for given in call.keywords):  # **settings
+            yield _At(call, file, function, kind)
+            continue
         value = value if value is not None else _default(at.function, parameter)
         if value is not None:
             own = file if value in call.args or any(value is g.value for g in call.keywords) else at.file
@@ -382,6 +383,9 @@ def _settings(name: str, at: _At) -> Iterator[_At]:
                 for given in node.keywords:
                     if given.arg == name and isinstance(given.value, ast.Constant):
                         yield _At(given.value, file, None, None, name)
+                option = texts.default_of_option(node, name)
+                if option is not None:
+                    yield _At(option, file, None, None, name, True)
             elif isinstance(node, ast.Dict):
                 for key, value in zip(node.keys, node.values):
                     if isinstance(key, ast.Constant) and key.value == name:

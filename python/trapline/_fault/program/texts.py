@@ -237,3 +237,16 @@ def imported_from(tree: Any, name: str) -> Optional[str]:
         found = [file for file in user_files() if file.endswith((f"/{ending}.py", f"\\{ending}.py"))]
         return found[0] if len(found) == 1 else None
     return None
+
+
+def default_of_option(call: ast.Call, name: str) -> Optional[ast.expr]:
+    """The default of `parser.add_argument("--name", default=...)`, where the command line has no other."""
+    if called(call) not in ("add_argument", "option"):
+        return None
+    options = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and type(arg.value) is str]
+    named = {given.arg: given.value for given in call.keywords}
+    dest = getattr(named.get("dest"), "value", None) or next(
+        (option.lstrip("-").replace("-", "_") for option in options if option.startswith("--")), ""
+    )
+    given = any(part.partition("=")[0] in options for part in sys.argv[1:])
+    return named.get("default") if dest == name and not given else None
