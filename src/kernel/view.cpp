@@ -245,6 +245,11 @@ bool describe(PyObject* value, trapline_arg& out, Room& room) {
 }
 
 bool holds_bad(PyObject* tensor, bool is_plain) {
+  std::int64_t most = kMaxProbe;
+  return holds_bad(tensor, is_plain, most);
+}
+
+bool holds_bad(PyObject* tensor, bool is_plain, std::int64_t& most) {
   if (!is_plain && Py_TYPE(tensor) != g_tensor) return false;
   Room room;
   trapline_tensor view;
@@ -253,8 +258,9 @@ bool holds_bad(PyObject* tensor, bool is_plain) {
   for (std::int64_t i = view.dim - 1; i >= 0; --i) {
     if (view.strides[i] != count && view.sizes[i] != 1) return false;
     count *= view.sizes[i];
-    if (count > kMaxProbe) return false;
+    if (count > most) return false;
   }
+  most -= count;
   switch (view.dtype) {
     case TRAPLINE_FLOAT32:
       return any_bad<std::uint32_t, 0x7f800000>(view.data, count);

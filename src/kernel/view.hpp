@@ -37,6 +37,8 @@ bool read_number(PyObject* tensor, double& out);
 // memory, or has more than a few thousand elements.
 // `is_plain`: the caller knows that it holds its own numbers.
 bool holds_bad(PyObject* tensor, bool is_plain = false);
+// `most`: elements that it may have; they are taken off.
+bool holds_bad(PyObject* tensor, bool is_plain, std::int64_t& most);
 
 // Whether tensors are borrowed through DLPack, or asked for their attributes.
 bool borrows_tensors();

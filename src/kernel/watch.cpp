@@ -40,6 +40,7 @@ struct Watch {
   bool on_device = false;         // losses are there: they are counted, and not read
   PyObject* optimizer = nullptr;  // a weak reference
   Py_ssize_t group = -1, at = 0;  // where it has the parameter that is looked at; -1: none
+  PyObject* every = nullptr;      // the class of parameters, where all are looked at after a step
   double loss = 0;
   double next = 0;
   long long steps = 0;
@@ -272,6 +273,27 @@ Ref probed() {
   return Ref::borrow(PyList_GetItem(list, g_watch.at));
 }
 
+// After a step that is none of PyTorch's: it may divide by what is 0 in one weight alone.
+bool any_weight_is_bad() {
+  constexpr std::int64_t kMost = 1 << 16;  // elements in one step
+  std::int64_t left = kMost;
+  PyObject* optimizer = PyWeakref_GetObject(g_watch.optimizer);
+  const Ref groups(optimizer != Py_None ? PyObject_GetAttr(optimizer, g_watch.groups) : nullptr);
+  PyErr_Clear();
+  if (!groups || !PyList_CheckExact(groups.get())) return false;
+  for (Py_ssize_t i = 0; i < PyList_Size(groups.get()); ++i) {
+    PyObject* group = PyList_GetItem(groups.get(), i);
+    PyObject* list = PyDict_CheckExact(group) ? PyDict_GetItem(group, g_watch.parameters) : nullptr;
+    if (list == nullptr || !PyList_CheckExact(list)) continue;
+    for (Py_ssize_t k = 0; k < PyList_Size(list); ++k) {
+      const Ref weight = Ref::borrow(PyList_GetItem(list, k));
+      const bool known = reinterpret_cast<PyObject*>(Py_TYPE(weight.get())) == g_watch.every;
+      if (known && holds_bad(weight.get(), true, left)) return true;
+    }
+  }
+  return false;
+}
+
 PyObject* watch_arrived(PyObject*, PyObject*) {
   if (!g_watch.armed || g_watch.on_device) Py_RETURN_TRUE;  // Python has seen to this step, or nobody does
   const Ref probe = probed();
@@ -288,6 +310,7 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
   if (!g_watch.on_device) {
     const Ref probe = probed();
     if (probe && holds_bad(probe.get(), true)) Py_RETURN_FALSE;
+    if (g_watch.every != Py_None && any_weight_is_bad()) Py_RETURN_FALSE;
   }
   g_watch.losses[g_watch.steps % kKept] = g_watch.loss;
   ++g_watch.steps;
@@ -297,12 +320,12 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
 }
 
 PyObject* watch_arm(PyObject*, PyObject* args) {
-  PyObject *optimizer = nullptr, *grad_enabled = nullptr, *any_autocast = nullptr;
+  PyObject *optimizer = nullptr, *grad_enabled = nullptr, *any_autocast = nullptr, *every = nullptr;
   Py_ssize_t group = -1, at = 0;
   double next = 0;
   int on_device = 0;
-  if (PyArg_ParseTuple(args, "O(nn)OOdp", &optimizer, &group, &at, &grad_enabled, &any_autocast, &next,
-                       &on_device) == 0)
+  if (PyArg_ParseTuple(args, "O(nn)OOdpO", &optimizer, &group, &at, &grad_enabled, &any_autocast, &next,
+                       &on_device, &every) == 0)
     return nullptr;
   if (g_watch.grad == nullptr) g_watch.grad = PyUnicode_InternFromString("grad");
   if (g_watch.is_cuda == nullptr) g_watch.is_cuda = PyUnicode_InternFromString("is_cuda");
@@ -310,6 +333,7 @@ PyObject* watch_arm(PyObject*, PyObject* args) {
   if (g_watch.parameters == nullptr) g_watch.parameters = PyUnicode_InternFromString("params");
   forget_calls();
   keep_in(g_watch.optimizer, optimizer);
+  keep_in(g_watch.every, every);
   g_watch.group = group;
   g_watch.at = at;
   ask_later(g_watch.grad_enabled, grad_enabled);

@@ -29,7 +29,7 @@ def gate_type() -> Any:
         return None
 
 
-_NOWHERE = (-1, 0)
+NOWHERE = (-1, 0)
 MAX_PROBE = 4096  # elements: kMaxProbe in src/kernel/view.cpp
 
 
@@ -38,6 +38,7 @@ class Hot:
 
     def __init__(self) -> None:
         self.armed = False
+        self.place = NOWHERE  # of the weight that is looked at while it is armed
         self._c: Any = None
         try:
             self._c = kernel.load()
@@ -56,8 +57,16 @@ class Hot:
         """
         if self._c is not None:
             of = weakref.ref(optimizer)
-            probe = _NOWHERE if on_device else place_of_probe(optimizer)
-            self._c.arm(of, probe, torch.is_grad_enabled, any_autocast, following, on_device)
+            self.place = NOWHERE if on_device else place_of_probe(optimizer)
+            self._c.arm(
+                of,
+                self.place,
+                torch.is_grad_enabled,
+                any_autocast,
+                following,
+                on_device,
+                torch.nn.Parameter if is_own(optimizer) else None,
+            )
             self.armed = True
 
     def drain(self) -> Any:
@@ -66,6 +75,11 @@ class Hot:
         """
         self.armed = False
         return (0, [], None, [], 0) if self._c is None else self._c.drain()
+
+
+def is_own(optimizer: Any) -> bool:
+    """The program's or a library's, and none of PyTorch's: it may divide by what is 0 in one weight alone."""
+    return not type(optimizer).__module__.startswith("torch.optim")
 
 
 def place_of_probe(optimizer: Any) -> tuple[int, int]:
@@ -77,7 +91,7 @@ def place_of_probe(optimizer: Any) -> tuple[int, int]:
             is_small = parameter.is_cpu and parameter.numel() <= MAX_PROBE
             if is_small and parameter.grad is not None and type(parameter) in PLAIN:
                 return number, at
-    return _NOWHERE
+    return NOWHERE
 
 
 def probe_of(optimizer: Any) -> Any:

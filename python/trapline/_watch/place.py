@@ -168,14 +168,17 @@ def of_loss(
             if broken:
                 return broken
             bad = _not_finite_in(call)
-            if _sample() or (call is calls[0] and not hand.is_finite()):
-                sample = _sample()
+            sample = _sample()
+            record = {} if sample else record_of(bad)
+            # Where neither a loader nor an array of the program's has it, a statement may have made it.
+            held = record or batches.given_out()
+            if sample or (call is calls[0] and held and not hand.is_finite()):
                 # Without a loader nobody says that the rows are data.
                 into = {} if sample and batches.given_out() else {"type": name, **_into(inner)}
-                return {"kind": "input", **into, **(sample or record_of(bad)), **what}
+                return {"kind": "input", **into, **(sample or record), **what}
             # What another part of the program made of the numbers, or what is in them.
             into = {"type": name, **_into(inner)}
-            given = given or {"kind": "input", **into, "looked": False, **what, **record_of(bad)}
+            given = given or {"kind": "input", **into, "looked": False, **what, **record}
             looked = False
             continue
         return {**_of_operation(made, call, inner), **seen, **_first_spoilt()}

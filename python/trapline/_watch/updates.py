@@ -11,6 +11,8 @@ from typing import Any, Callable, Optional
 from trapline._library.say import debug
 from trapline._watch import candidates, place, state, weights
 from trapline._watch.again import Call, is_lazy
+from trapline._watch.held import Held, in_optimizer
+from trapline._watch.hot import NOWHERE
 from trapline._watch.suspect import are_finite, modes, parameters_of
 
 _ADDED = 8  # steps that are looked at when an optimizer is given more weights
@@ -24,6 +26,7 @@ class Updates:
             _nobody,
             -1,
         )  # the optimizer whose weights were, and when
+        self._probed: tuple[Any, Held] = (self._fine, _nobody)  # the same of this weight alone
         self._loaded: tuple[int, set[int]] = (-1, set())  # bad weights that were put in place, and when
 
     def sees(self, optimizer: Any, by_hand: bool = False) -> Optional[dict[str, Any]]:
@@ -49,6 +52,11 @@ class Updates:
         last = light.ring.facts(light.steps.taken + 1, None, None)
         return light.early.before({"step": light.steps.taken, "unit": "step", **fact, "last_steps": last})
 
+    def probes(self, optimizer: Any, place: tuple[int, int]) -> None:
+        """After its step the weight there was finite."""
+        if place != NOWHERE:
+            self._probed = ((weakref.ref(optimizer), self._light.steps.turn), in_optimizer(optimizer, *place))
+
     def loads(self, module: Any) -> None:
         """What `load_state_dict` has put in place: an average of models, a copy of other weights."""
         turn = self._light.steps.turn
@@ -71,10 +79,18 @@ class Updates:
         was_used = any(call.has_one_of({id(parameter)}) for call in earlier if call.module() is not None)
         if was_used and not candidates.rows_of([parameter]):
             return "backward"
-        optimizer, turn = self._fine
-        stepped = optimizer()
-        is_last = stepped is not None and turn == self._light.steps.turn
-        return "step" if is_last and any(one is parameter for one in parameters_of(stepped)) else ""
+        if self._steps_with(self._fine, parameter):
+            return "step"
+        # The one weight was finite after the step, and is not now: what changed it may have changed others.
+        last, held = self._probed
+        probe = held() if self._steps_with(last, parameter) else None
+        return "step" if probe is not None and not are_finite([probe]) else ""
+
+    def _steps_with(self, last: tuple[Callable[[], Any], int], parameter: Any) -> bool:
+        """The optimizer, which has this weight, made the last step."""
+        optimizer, turn = last[0](), last[1]
+        is_last = optimizer is not None and turn == self._light.steps.turn
+        return is_last and any(one is parameter for one in parameters_of(optimizer))
 
 
 def around_added(light: Any, original: Any) -> Any:

@@ -23,7 +23,7 @@ from trapline._watch.device import Device
 from trapline._watch.early import Early
 from trapline._watch.history import History
 from trapline._watch.holding import Holding
-from trapline._watch.hot import Hot, holds_finite, idle, probe_is_finite, probe_of
+from trapline._watch.hot import Hot, holds_finite, idle, is_own, place_of_probe, probe_is_finite, probe_of
 from trapline._watch.patches import Patches
 from trapline._watch.quiet import quietly
 from trapline._watch.roots import Roots, around_replicas
@@ -156,6 +156,7 @@ class Light:
             self.steps.adds(count)
             first = self.steps.taken - len(losses) + 1
             self.ring.extend((step, known, None) for step, known in enumerate(losses, first))
+            self.updates.probes(self.steps.only(), self.hot.place)
         self.loss = loss
         for module, args, kwargs, more in calls:
             self.calls.append(
@@ -411,8 +412,12 @@ class Light:
             # Of several optimizers another one's step has used the loss.
             by_hand = self.backwards == 0 and optimizer is self.steps.only() and not self.device.is_used
             self.counts_step(optimizer)
-            if well or (self.suspect is None and not probe_is_finite(optimizer, all_small=by_hand)):
+            if well or (
+                self.suspect is None and not probe_is_finite(optimizer, by_hand or is_own(optimizer))
+            ):
                 self.found = self.updates.sees(optimizer, by_hand)
+            elif self.suspect is None:
+                self.updates.probes(optimizer, place_of_probe(optimizer))
             if self.suspect is not None:
                 harmed = self.suspect.verdict(parameters_of(optimizer))
                 if harmed:

@@ -166,10 +166,6 @@ def of_update(
             kept = {key: made[key] for key in ("op", "origin") if key in made}
             return bad, {"what": what, "kind": "gradient", "given": True, "by_hand": True, **kept}
         by, named = op_of(slopes.held), name_of(spoilt[0][0], modules)
-        if by_hand:
-            made = arisen.beside()
-            kept = {key: made[key] for key in ("op", "origin") if key in made}
-            return bad, {"what": what, "kind": "gradient", "given": True, "by_hand": True, **kept}
         if not named and not by:  # copies of the weights, perhaps: the next loss will tell
             return [], {"kind": "gradient"}
         return bad, {

@@ -243,6 +243,33 @@ def test_the_record_of_a_program_without_a_loader(watch):
     assert (sample["dataset_index"], sample["dataset"]["name"], sample["likely"]) == (29, "data.w", True)
 
 
+def scaled(x):
+    share = 1.0 / x.std(0)
+    return x * share
+
+
+def centred(x):
+    return x - x.mean(0)
+
+
+def loss_of(model, x):
+    return model(centred(scaled(x))).square().mean()
+
+
+def test_functions_before_the_model_in_a_program_without_a_loader(watch):
+    """What they made of finite numbers is no record's."""
+    model, optimizer = nn.Linear(2, 1), None
+    for number in range(1, 4):
+        x = torch.linspace(0.5, 1.5, 20).reshape(10, 2)
+        if number == 3:
+            x[:, 1] = 0.25
+        loss = loss_of(model, x)
+        optimizer = step(model, loss, optimizer)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("loss", 3, "sub")
+    assert (seen["inf_before"]["op"], line_of(seen)) == ("reciprocal", "share = 1.0 / x.std(0)")
+
+
 def test_a_call_that_the_program_made_again_with_other_arguments(watch):
     """A trainer tries `model(x, state=...)` first, and catches what that raises."""
     model, optimizer = nn.Linear(2, 1), None

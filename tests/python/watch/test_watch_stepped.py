@@ -20,6 +20,18 @@ def watch():
     light.uninstall()
 
 
+LATE = 20  # a step that nobody looks at, and that is counted in C
+
+
+@pytest.fixture
+def unseen(watch, monkeypatch):
+    from trapline._watch import budget, watching
+
+    monkeypatch.setattr(watching, "ALWAYS", 4)
+    monkeypatch.setattr(budget, "_SHARE", 1e-9)
+    return watch
+
+
 def line_of(seen):
     return seen["origin"]["code"].strip()
 
@@ -172,6 +184,36 @@ def test_after_the_optimizers_step(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], seen["written"]) == ("weights", BAD + 1, "step")
     assert line_of(seen) == "p.data = (p.data + a) / share"
+
+
+def test_after_a_step_that_kept_no_state_and_whose_gradients_are_gone(unseen):
+    """The one weight that is looked at was finite then."""
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    average = [torch.zeros_like(p) for p in model.parameters()]
+    for turn in range(1, LATE + 2):
+        loss = model(ONES).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        averages(model, average, float(turn != LATE))
+    seen = unseen.verdict()
+    assert (seen["kind"], seen["step"], seen["written"]) == ("weights", LATE + 1, "step")
+    assert line_of(seen) == "p.data = (p.data + a) / share"
+
+
+def test_one_weight_of_several_that_a_step_of_the_programs_own_breaks(unseen):
+    """It is not the first one."""
+    model = nn.ModuleList([nn.Linear(3, 2), nn.Linear(3, 2)])
+    optimizer = Ratio(model.parameters(), 0.01, floor=0.0)
+    for turn in range(1, LATE + 2):
+        optimizer.zero_grad()
+        both = model[0](ONES).square().mean() + model[1](ONES).square().mean() * (turn != LATE)
+        both.backward()
+        optimizer.step()
+    seen = unseen.verdict()
+    assert (seen["kind"], seen["step"], seen["name"], seen["op"]) == ("optimizer", LATE, "model[1].weight", "div")
+    assert line_of(seen) == 'share = p.norm() / (state["norm"] + group["floor"])'
 
 
 def test_at_the_top_of_the_loop(watch):
