@@ -89,7 +89,9 @@ struct MadeAt {
   std::string file;
   std::int64_t line = 0;
   bool whole = false;
-  bool computed = false;  // the size is more than this number, or this and 1: a product, a power of it
+  bool computed = false;    // the size is more than this number, or this and 1: a product, a power of it
+  std::string read_file{};  // another place that reads the same number, and changes with it
+  std::int64_t read_line = 0;
 };
 
 struct Layer {

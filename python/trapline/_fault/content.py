@@ -28,6 +28,7 @@ from trapline._fault.program import (
     codes,
     computed,
     creations,
+    filled,
     libraries,
     loss_labels,
     owners,
@@ -250,6 +251,8 @@ def look_into(
             sample["by"] = "rounded"
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
+    if operator.startswith("nll_loss") and scan.get("value") == scan.get("hi") and facts.get("made"):
+        add("filled", lambda: filled.filled_with(facts["made"]))
     if scan.get("value") == 255 and not content.is_floating_point():
         add("less_one", texts.less_one)
     add("watch", recorded.watched)

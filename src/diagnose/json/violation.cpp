@@ -90,8 +90,12 @@ void read_arguments(const json& object, Violation& facts) {
 
 void read_made(const json& object, Violation& facts) {
   each(object, "made", [&](const json& value) {
-    const MadeAt at{text(value, "text"), text(value, "file"), integer(value, "line").value_or(0),
-                    boolean(value, "whole").value_or(false), boolean(value, "computed").value_or(false)};
+    MadeAt at{text(value, "text"), text(value, "file"), integer(value, "line").value_or(0),
+              boolean(value, "whole").value_or(false), boolean(value, "computed").value_or(false)};
+    if (const json* read = object_member(value, "read")) {
+      at.read_file = text(*read, "file");
+      at.read_line = integer(*read, "line").value_or(0);
+    }
     if (!at.text.empty() && !at.file.empty()) facts.made.push_back(at);
   });
   if (const json* passed = object_member(object, "passed_as"))
@@ -159,13 +163,16 @@ void read_places(const json& object, Violation& facts) {
   }
   if (const json* codes = object_member(object, "codes"); codes != nullptr && !text(*codes, "text").empty()) {
     facts.codes =
-        CodesFact{text(*codes, "text"), integer(*codes, "line").value_or(0), text(*codes, "of") != "unknown"};
+        CodesFact{text(*codes, "text"), integer(*codes, "line").value_or(0), text(*codes, "of") != "unknown",
+                  text(*codes, "of") == "unknown" || text(*codes, "of") == "either"};
   }
   if (const json* variable = object_member(object, "variable")) {
     facts.rounded = text(*variable, "rounded");
     facts.exact = integer(*variable, "exact").value_or(0);
   }
   facts.padded_to = integer(object, "padded_to").value_or(0);
+  if (const json* filled = object_member(object, "filled"))
+    facts.filled = MadeAt{text(*filled, "text"), text(*filled, "file"), integer(*filled, "line").value_or(0)};
   if (const json* less = object_member(object, "less_one"))
     facts.less_one = MadeAt{text(*less, "text"), text(*less, "file"), integer(*less, "line").value_or(0)};
   facts.masked = text(object, "masked");

@@ -142,7 +142,8 @@ struct SiblingsFact {
 struct CodesFact {
   std::string text;  // "df['city'].cat.codes"
   std::int64_t line = 0;
-  bool missing = true;  // -1 stands for a missing value; else for one that is not known
+  bool missing = true;   // -1 stands for a missing value
+  bool unknown = false;  // or for one that is none of the categories
 };
 
 struct NanCastFact {
@@ -215,6 +216,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::string rounded;     // the dtype of the variable that held them, where that has rounded the bad one
   std::int64_t exact = 0;  // the whole numbers that `rounded` holds
   std::optional<MadeAt> less_one{};  // what takes 1 off labels, which makes 255 of 0 in uint8
+  std::optional<MadeAt> filled{};    // what fills labels with the number that the layer was made by
   std::string masked;                // the variable that is 0 wherever a number is bad
   std::optional<Frame> numpy_cast;   // where NumPy warned of an invalid value in a cast
   std::optional<WatchFact> watch;

@@ -301,6 +301,7 @@ void fix_above(ViolationWriter& w) {
                     "all has {0} place{1} too few",
                     w.facts.scan.bad, w.facts.scan.bad == 1 ? "" : "s"));
   }
+  if (counted) return;           // what has no 0 needs no place more
   if (w.facts.computed) return;  // the arithmetic is wrong, or the size that it goes by: both stand there
   constexpr std::int64_t kTimes = 4;  // nor is it the size where numbers lie so far beyond
   if (w.far_beyond() || (!need.exact && w.needed() / kTimes >= w.hi())) return;

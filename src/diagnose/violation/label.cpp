@@ -241,12 +241,18 @@ void write_shifted_down(ViolationWriter& w) {
 // The source says what -1 stands for.
 void write_codes(ViolationWriter& w) {
   w.finding().summary += "; " + w.of_codes();
-  w.fix(
-      fmt::format("leave the rows without a label out before: {0} = {0}[{0} >= 0], and the same rows of all "
-                  "that goes with them",
-                  w.in_code("labels")));
-  if (w.has_ignore_index()) w.fix("or let the loss leave them out: ignore_index=-1");
   w.fix_sample();
+  const bool unknown = w.facts.codes->unknown;
+  if (unknown)
+    w.fix(
+        "a name that is written otherwise there (case, blanks), or that the list lacks, is to be corrected "
+        "or "
+        "added: to leave it out would hide it");
+  w.fix(fmt::format("{0} {1} = {1}[{1} >= 0], and the same rows of all that goes with them",
+                    unknown ? "only rows that have no label at all are left out before:"
+                            : "leave the rows without a label out before:",
+                    w.in_code("labels")));
+  if (w.has_ignore_index() && !unknown) w.fix("or let the loss leave them out: ignore_index=-1");
 }
 
 // The program counts from 1 and takes 1 off: -1 was a 0.
@@ -294,6 +300,7 @@ void write_negative(ViolationWriter& w) {
 void diagnose_label(ViolationWriter& w) {
   write_summary(w);
   if (w.above() && w.write_namesake()) return;
+  if (w.facts.filled && w.only(w.hi())) return write_filled(w);
   if (w.both_sides() && w.facts.tensor.shape.size() >= 3) return write_resized(w);
   constexpr std::int64_t kIgnored = 255;  // VOID in PASCAL VOC, Cityscapes and their descendants
   if (!w.above()) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "diagnose/frame.hpp"
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -27,6 +28,21 @@ void write_all_named(ViolationWriter& w) {
       known.empty()
           ? fmt::format("give the layer that makes the input {} outputs instead of {}", need.count, w.hi())
           : known));
+}
+
+// The program itself gives the number of classes to what is none of them.
+void write_filled(ViolationWriter& w) {
+  const MadeAt& filled = *w.facts.filled;
+  w.finding().cause = Cause::kNumClassesMismatch;
+  w.finding().also = {Cause::kLabelOutOfRange};
+  w.finding().summary += fmt::format("; `{}` ({}) puts the number of classes itself there", filled.text,
+                                     file_and_line(filled.file, filled.line));
+  w.fix(
+      fmt::format("if it stands for what is none of the classes (background): give {} one output more than "
+                  "that number{}; the "
+                  "number itself stays what it is, as it moves with it",
+                  w.layer().empty() ? "the layer that makes the input" : w.layer(), w.where_made()));
+  w.fix(fmt::format("if not, look at that line: {}", w.outside()));
 }
 
 // Neither counted from 1 nor a class to be made: the data set says itself which there are.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "diagnose/violation/writer.hpp"
 
@@ -155,6 +156,14 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
   w.fix_sample();
 }
 
+// A share of 255 that is none of a smaller number: 357 / 255 is 7 / 5, as of votes, and speaks for no pixel.
+bool is_level(double share) {
+  constexpr std::int64_t kWhite = 255, kLeast = 51;  // 255 is 3 * 5 * 17
+  const double levels = share * static_cast<double>(kWhite);
+  const auto whole = std::llround(levels);
+  return std::abs(levels - std::round(levels)) < 1e-3 && kWhite / std::gcd(whole, kWhite) >= kLeast;
+}
+
 void fix_fractions(ViolationWriter& w, double min, double max) {
   constexpr double kPercent = 100;
   if (min >= -kRounding && max <= 1 + kRounding) {
@@ -165,9 +174,9 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
   }
   // Of pictures that were divided by 255 and go further.
   const double levels = max * 255.0;
-  const bool deep = min >= 0 && levels > 256 && std::abs(levels - std::round(levels)) < 1e-3 &&
-                    std::abs(max - std::round(max)) > 1e-6;
-  if (deep) {
+  const bool picture = w.facts.tensor.shape.size() >= 3 || is_level(min) || is_level(max);
+  if (min >= 0 && levels > 256 && std::abs(levels - std::round(levels)) < 1e-3 &&
+      std::abs(max - std::round(max)) > 1e-6 && picture) {
     w.finding().summary += fmt::format("; the highest is {:.0f} / 255", levels);
     w.fix(
         "if they were divided by 255, they hold more than 8 bits: divide by what they can hold (4095 of 12 "

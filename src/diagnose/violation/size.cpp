@@ -208,7 +208,16 @@ std::string ViolationWriter::where_made() const {
   if (facts.made.empty()) return {};
   const MadeAt& at = facts.made.back();
   if (at.text == facts.library.setting) return fmt::format(" ({})", file_and_line(at.file, at.line));
-  return fmt::format(", by `{}` ({})", at.text, file_and_line(at.file, at.line));
+  const std::string where = file_and_line(at.file, at.line);
+  if (at.read_line == 0) return fmt::format(", by `{}` ({})", at.text, where);
+  const std::string read = at.read_file == at.file ? fmt::format("line {}", at.read_line)
+                                                   : file_and_line(at.read_file, at.read_line);
+  if (is_class()) return fmt::format(", by `{}` ({}; {} reads it, too)", at.text, where, read);
+  // What cuts texts, or trains the tokenizer, by the same number would move with it.
+  const MadeAt& first = facts.made.front();
+  return fmt::format(
+      ", by a number of its own in `{}` ({}): `{}` ({}) is read in {}, too, and that would change with it",
+      first.text, file_and_line(first.file, first.line), at.text, where, read);
 }
 
 std::string ViolationWriter::resize(const Need& need) {
@@ -438,7 +447,9 @@ bool ViolationWriter::write_renumber(const std::string& look) {
 
 std::string ViolationWriter::of_codes() const {
   return fmt::format("`{}` (line {}) has -1 for a {}", facts.codes->text, facts.codes->line,
-                     facts.codes->missing ? "missing value" : "value that is not in the index");
+                     !facts.codes->unknown  ? "missing value"
+                     : facts.codes->missing ? "value that is missing or none of the categories"
+                                            : "value that is not in the index");
 }
 
 std::string ViolationWriter::if_meant() const {

@@ -225,6 +225,7 @@ void write_two_colours(ViolationWriter& w);
 // has numbers on both sides of its classes.
 void write_all_named(ViolationWriter& w);
 void write_unnamed(ViolationWriter& w);
+void write_filled(ViolationWriter& w);  // the program fills in the number of classes
 void write_padding(ViolationWriter& w);
 void write_resized(ViolationWriter& w);
 // Of what is counted from 1: all labels, or those of a part of the data. The caller adds no size.

@@ -22,6 +22,7 @@ _PARTS = 16  # rows or columns of a candidate that are tried by themselves
 _MAX_PLACES = 64
 _TELLING = 4
 _TELLING_MIXED = 8  # elements that tell when their order is not looked at
+_OTHERS = 3  # of a piece, those that are not the most frequent one
 _ALIKE = 0.9
 _WIDER = 4
 
@@ -175,9 +176,15 @@ def _run(flat: Any, first: int, value: Any, part: Any) -> Optional[int]:
         if end - begin != length:
             continue
         piece = flat[begin:end]
-        if bool((piece == part[begin + shift : end + shift]).all()) and bool((piece != piece[0]).any()):
+        if bool((piece == part[begin + shift : end + shift]).all()) and _tells(piece, flat.numel() == length):
             return at
     return None
+
+
+def _tells(piece: Any, is_whole: bool) -> bool:
+    """Nearly all background, a few elements in a row are found anywhere."""
+    others = int((piece != piece.mode().values).sum())
+    return others > 0 if is_whole else others >= _OTHERS
 
 
 def _mixed(flat: Any, value: Any, parts: list[tuple[Any, Any]], mask: Any) -> Optional[_Tie]:
@@ -196,7 +203,7 @@ def _mixed(flat: Any, value: Any, parts: list[tuple[Any, Any]], mask: Any) -> Op
         if bad.numel() != offending.numel() or not bool((bad.sort().values == offending).all()):
             continue
         hits = (part == value).nonzero()
-        if not hits.numel():
+        if hits.numel() != 1:  # which of them was the first nobody can tell
             continue
         share = _common(flat, part) / min(flat.numel(), part.numel())
         # of the whole and its parts the one that explains most of the argument

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from typing import Any, Optional
 
-from trapline._fault.program import calls, holders
+from trapline._fault.program import calls, holders, texts
 
-_MISSING, _UNKNOWN = "missing", "unknown"
+_MISSING, _UNKNOWN, _EITHER = "missing", "unknown", "either"
 _CALLS = {"factorize": _MISSING, "get_indexer": _UNKNOWN, "get_indexer_for": _UNKNOWN}
 _MAX_TEXT = 80
 
 
 def codes_facts() -> Optional[dict[str, Any]]:
     """`text` and `line` of the one such place in the functions that run, and what -1 stands for there: `of`,
-    "missing" or "unknown"; None where there is none, or several."""
+    "missing", "unknown" or "either" (the categories are given); None where there is none, or several."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     seen = set()
     for frame in holders.user_frames():
@@ -32,12 +32,21 @@ def codes_facts() -> Optional[dict[str, Any]]:
     return facts if facts is not None and len(facts["text"]) <= _MAX_TEXT else None
 
 
+def _names_categories(node: Any) -> bool:
+    """What is none of them is numbered -1, too: another spelling, a new one."""
+    if isinstance(node, ast.Attribute):  # of a column, which may have been given them before
+        return any(texts.speak_of(word) for word in ("categoricaldtype", "set_categories", "categories="))
+    return len(node.args) > 1 or any(given.arg in ("categories", "dtype") for given in node.keywords)
+
+
 def _stands_for(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute) and node.attr == "codes":
         inner = node.value
         of_column = isinstance(inner, ast.Attribute) and inner.attr == "cat"
         made = isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "Categorical"
-        return _MISSING if of_column or made else ""
+        if of_column or made:
+            return _EITHER if _names_categories(inner) else _MISSING
+        return ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return _CALLS.get(node.func.attr, "")
     return ""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple, Optional
 
-from trapline._fault.program import calls, libraries, owners, places, scope, texts
+from trapline._fault.program import calls, decided, libraries, owners, places, scope, texts
 from trapline._fault.program.texts import FUNCTION, called
 
 Step = dict[str, Any]
@@ -70,7 +70,7 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
         return []
     found = [_step(expression)]
     if last is not expression:
-        found.append(_step(last))
+        found.append(_step(last) | decided.by_it(at.name for at in steps))
     if any(isinstance(at.node, ast.BinOp) and not _adds(at.node) for at in steps):
         found[-1]["computed"] = True
     return found

@@ -1,0 +1,35 @@
+"""What else a number decides that a layer is made by: where texts are cut, what a tokenizer learns."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from trapline._fault.program import texts
+
+_LEARNS = re.compile("tokenizer|trainer|train_from|train_new", re.IGNORECASE)
+
+
+def by_it(names: Iterable[str]) -> dict[str, Any]:
+    """`read`: `file` and `line` of another expression that reads one of the names, and changes with it."""
+    known = {name for name in names if name.isidentifier()}
+    for file, tree in texts.user_trees():
+        for node in ast.walk(tree):
+            if any(_leaf(part) in known for part in _decides(node)):
+                return {"read": {"file": file, "line": node.lineno}}
+    return {}
+
+
+def _decides(node: Any) -> Iterator[Any]:
+    """`tokens[:MAX_LEN]`; `BpeTrainer(vocab_size=cfg.vocab_size)`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        yield node.slice.upper
+    elif isinstance(node, ast.Call) and _LEARNS.search(texts.called(node)):
+        yield from (given.value for given in node.keywords)
+
+
+def _leaf(node: Any) -> str:
+    key = getattr(getattr(node, "slice", None), "value", None) if isinstance(node, ast.Subscript) else None
+    return str(getattr(node, "attr", getattr(node, "id", key)))
